@@ -89,6 +89,7 @@ type NativeSummary struct {
 	Account string `json:"-"` // llm.Info.Account
 	Origin  string `json:"-"` // llm.Info.ThoughtOrigin
 	Setup   string `json:"-"` // system prompt and tools
+	Frozen  string `json:"-"` // the same as a PromptSetup, with which prompts go on to begin; empty = they do not keep it
 	Start   string `json:"-"` // what preceded the messages in the call (llm.Prefix.Encode)
 	// Prefixes are those of the messages that it replaces (llm.Prefix.Encode), one for each form
 	// that they had in prompts, the newest first: thoughts that were produced behind one of them
@@ -101,12 +102,13 @@ type NativeSummary struct {
 // it is refused with ErrStale when the session's PromptRevision is not Expect.
 type ContextChange struct {
 	SessionID   SessionID
-	Expect      int      // PromptRevision the plan was made from
-	PromptState []byte   // the new contextwindow.PromptState as JSON
-	Summary     *Summary // the new version, active or, if its State says so, prepared; nil = none
-	Refused     string   // why the provider did not take back the native summary of the version in use; empty = it did
-	Activate    *int     // version that comes into use, for the first time or again; 0 = no summary; nil = none does
-	Events      []Event  // context.*, written with it
+	Expect      int          // PromptRevision the plan was made from
+	PromptState []byte       // the new contextwindow.PromptState as JSON
+	Summary     *Summary     // the new version, active or, if its State says so, prepared; nil = none
+	Setup       *PromptSetup // of the Summary's native one; nil = it has none, or the setup is stored
+	Refused     string       // why the provider did not take back the native summary of the version in use; empty = it did
+	Activate    *int         // version that comes into use, for the first time or again; 0 = no summary; nil = none does
+	Events      []Event      // context.*, written with it
 	ModelCalls  []ModelCall
 	Failure     string // why the summary model failed, which counts; empty = it did not, or was not asked
 }
@@ -135,6 +137,8 @@ type SummaryVersion struct {
 	MadeFor    int          `json:"made_for"` // see Summary
 	// KeepsThoughts: it is native, and the thoughts behind it stay valid.
 	KeepsThoughts bool `json:"-"`
+	// Frozen is the PromptSetup with which prompts begin where it is native; empty = with the current one.
+	Frozen string `json:"-"`
 }
 
 // AsVersion returns the summary without its words.

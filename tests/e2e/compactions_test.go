@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,11 +77,12 @@ func newCompactorServer(t *testing.T, c compactor) *apptest.Bobbin {
 			cfg.Models = append(cfg.Models, m)
 		}
 		cfg.DefaultLLM = "house"
-	}, apptest.WithAgent("thinker", `name: thinker
-system_prompt: You think.
-tools: [search_history]
-context: {strategy: native, summary_model: writer, timing: inline}
-`))
+	}, apptest.WithAgent("thinker", thinker("You think.")))
+}
+
+// thinker returns the file of the agent.
+func thinker(prompt string) string {
+	return "name: thinker\nsystem_prompt: " + prompt + "\ntools: [search_history]\ncontext: {strategy: native, summary_model: writer, timing: inline}\n"
 }
 
 // nativeTalk is one session of the conversation.
@@ -119,6 +122,20 @@ func (k *nativeTalk) sayUntilNative() {
 	k.t.Fatal("no native summary after 40 messages")
 }
 
+// changeAgent changes the agent's file, and checks that prompts go on to begin with the compaction.
+func (k *nativeTalk) changeAgent(prompt string) {
+	k.t.Helper()
+	if err := os.WriteFile(filepath.Join(k.h.Config.AgentsDir, "thinker.yaml"), []byte(thinker(prompt)), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	if code, out, errs := reload(k.t, k.h.Config); code != 0 {
+		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
+	}
+	if got := k.check().SummaryReason; !strings.Contains(got, "Prompts have the provider's own summary") {
+		k.t.Errorf("behind another version of the agent: got %q, want the native summary in prompts", got)
+	}
+}
+
 // check checks that no message is without a place in the prompt or the summary.
 func (k *nativeTalk) check() core.ContextReport {
 	k.t.Helper()
@@ -130,7 +147,7 @@ func (k *nativeTalk) check() core.ContextReport {
 }
 
 // Sessions with the provider's own compactions go on, whatever happens to these: one in ten is refused,
-// then the model and the account change and change back, and at last the provider takes back none. Each
+// then the model and the account change and change back, then the agent changes, and at last the provider takes back none. Each
 // refusal costs one call, no message is without a place.
 func TestShowNative(t *testing.T) {
 	t.Parallel()
@@ -147,6 +164,8 @@ func TestShowNative(t *testing.T) {
 				func() { k.say("house", 12) },
 				func() { k.say("other_model", 2); k.say("house", 2) },
 				func() { k.say("other_account", 2); k.say("house", 2) },
+				k.sayUntilNative,
+				func() { k.changeAgent(fmt.Sprintf("You think, %d.", n)); k.say("house", 2) },
 				k.sayUntilNative,
 				func() { r.all.Store(true); k.say("house", 1); r.all.Store(false) },
 				func() { k.say("house", 2) },

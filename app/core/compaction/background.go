@@ -247,7 +247,7 @@ func (k *Compactor) prepareSummary(ctx context.Context, t Turn, p plan, e *progr
 	}
 	m.summary.State = core.SummaryPrepared
 	m.toChange = func(_ Turn, p plan) (plan, core.ContextChange, error) {
-		return p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}, nil
+		return p, core.ContextChange{Summary: &m.summary, Setup: k.setupToStore(t, m.summary.Native), ModelCalls: m.calls}, nil
 	}
 	_, _, err = k.commitDraft(ctx, t, p, m, e)
 	return err

@@ -99,8 +99,13 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 		return t, p, err
 	}
 	in.State = p.state
-	if n := k.nativeOf(t.withNative(s.Native)); n != nil {
-		a.Tokens, a.KeepsThoughts = n.Tokens, n.KeepsThoughts
+	activated, err := k.withSetups(ctx, t.withNative(s.Native))
+	if err != nil {
+		return t, p, err
+	}
+	if t.Setups = activated.Setups; k.nativeOf(activated) != nil {
+		a.Tokens, a.KeepsThoughts, a.Frozen = s.Native.Tokens, s.Native.KeepsThoughts, k.frozenFor(activated, s.Native)
+		in.Setups = activated.Setups
 	}
 	next := newPlan(in.Activated(a))
 	before, shown, err := k.promptSizes(ctx, t, p, s, next)

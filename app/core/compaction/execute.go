@@ -306,12 +306,14 @@ func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSum
 		in.State = p.state
 		order, tokens := m.order, m.summary.TokenCount
 		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-			order.KeepsThoughts, tokens = n.KeepsThoughts, n.Tokens
+			order.KeepsThoughts, order.Frozen, tokens = n.KeepsThoughts, k.frozenFor(t, n), n.Tokens
 		}
 		in = in.After(order, tokens, m.summary.MessagesCovered)
 		next := newPlan(in)
 		before, after, err := k.promptSizes(ctx, t, p, m.summary, next)
-		return next, m.contextChange(t, next.state, core.ContextData{TokensBefore: before, TokensAfter: after}), err
+		change := m.contextChange(t, next.state, core.ContextData{TokensBefore: before, TokensAfter: after})
+		change.Setup = k.setupToStore(t, m.summary.Native)
+		return next, change, err
 	}
 	return k.commitDraft(ctx, t, p, m, e)
 }

@@ -17,8 +17,9 @@ import (
 // With the strategy native, the provider of the conversation's model writes a compaction of its own
 // beside each version of the summary (core.NativeSummary, ADR 0029). Both are made at the same time
 // and stored in one transaction: no version is without its plain words. Which of them stands in a
-// prompt is decided when the prompt is made: the native one where the model, its account, the system
-// prompt and the tools are those that it was made with, and the provider has not refused it.
+// prompt is decided when the prompt is made: the native one where the model and its account are those
+// that it was made with, the prompt can begin with the system prompt and the tools of its making
+// (contextwindow.Setup), and the provider has not refused it.
 
 // maxNativeBytes bounds what is stored of a provider's compaction: it is sent with every prompt.
 const maxNativeBytes = 256 << 10
@@ -58,10 +59,26 @@ func (k *Compactor) whyPlain(t Turn, n *core.NativeSummary) string {
 		return "the provider has just refused another"
 	case n.Origin != info.ThoughtOrigin || n.Account != info.Account:
 		return "another model or another account wrote it"
-	case n.Setup != k.setupOf(t):
+	case n.Setup != k.setupOf(t) && !k.keepsSetup(t, n):
 		return "it was written with another system prompt or other tools"
 	}
 	return ""
+}
+
+// keepsSetup reports whether prompts of the turn can begin with the setup of the native summary and
+// go on with their own.
+func (k *Compactor) keepsSetup(t Turn, n *core.NativeSummary) bool {
+	current, ok := k.promptSetup(t)
+	return ok && t.Setups.CanChange(n.Frozen, current.Hash, k.modelOf(t).ToolChanges)
+}
+
+// frozenFor returns the setup with which the turn's prompts begin where they have the native summary;
+// empty = they do not keep it.
+func (k *Compactor) frozenFor(t Turn, n *core.NativeSummary) string {
+	if current, ok := k.promptSetup(t); ok && n.Setup == k.setupOf(t) {
+		return current.Hash
+	}
+	return n.Frozen
 }
 
 // setupOf returns a hash of the turn's model, system prompt and tools.
@@ -122,18 +139,12 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err != nil {
 		return nil, nil, err
 	}
-	t.History, t.Run, t.Recalled = messagesThrough(t.History, o.ThroughSeq), nil, nil
-	t.Profile.Policy.SummaryRole = core.RoleUser // the system prompt stays the same when the compaction takes the summary's place
-	in, err := k.planInput(ctx, t)
+	t, d, isBound, err := k.planCovered(ctx, t, contextwindow.PlanAsIs(whole), o)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := contextwindow.PlanAsIs(in)
 	if d.Total > d.Budget.Usable {
 		return nil, nil, fmt.Errorf("%d tokens do not fit one call of the model, which takes %d", d.Total, d.Budget.Usable)
-	}
-	if d.Frozen != "" || d.AppendsSetup {
-		return nil, nil, errors.New("the system prompt has changed: the next summary can be native")
 	}
 	prompt, err := k.assemble(ctx, t, d)
 	if err != nil {
@@ -145,6 +156,7 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 		return nil, calls, err
 	}
 	n := k.newNative(t, prompt, res, d.Factor)
+	n.KeepsThoughts = n.KeepsThoughts && isBound
 	if len(n.Part.Text)+len(n.Part.Signature) > maxNativeBytes {
 		return nil, calls, errNativeTooLarge
 	}
@@ -160,11 +172,41 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 			return nil, calls, err
 		}
 	}
-	o.KeepsThoughts = n.KeepsThoughts
+	o.KeepsThoughts, o.Frozen = n.KeepsThoughts, n.Frozen
 	if after := newPlan(whole.After(o, n.Tokens, 0)); n.Tokens >= o.Tokens || after.d.Summarize != nil || after.d.Floor != nil {
 		return nil, calls, errNativeTooLarge
 	}
 	return n, calls, nil
+}
+
+// planCovered returns the turn and the prompt of a compaction of what the order covers. It begins with
+// the setup of the whole prompt, so that changes of the setup behind the messages stay where they are.
+// A change among the messages would be gone with them: then the prompt is not bound to the one in which
+// they were sent, but has the current setup, the words of the summary, and no thoughts.
+func (k *Compactor) planCovered(ctx context.Context, t Turn, whole contextwindow.Decision, o contextwindow.Order) (covered Turn, d contextwindow.Decision, isBound bool, err error) {
+	t.History, t.Run, t.Recalled = messagesThrough(t.History, o.ThroughSeq), nil, nil
+	t.Profile.Policy.SummaryRole = core.RoleUser // the system prompt stays the same when the compaction takes the summary's place
+	covered = t.asFrozen(whole)
+	if d, err = k.planFrozen(ctx, covered); err != nil || d.Frozen == "" && !d.ChangesSetup() {
+		return covered, d, true, err
+	}
+	state, err := contextwindow.DecodeState(t.Session.PromptState)
+	if err != nil {
+		return t, d, false, err
+	}
+	covered = t.withNative(nil)
+	covered.Session.PromptState = state.WithoutThoughts(o.ThroughSeq).Encode()
+	d, err = k.planFrozen(ctx, covered)
+	return covered, d, false, err
+}
+
+// planFrozen plans the turn's prompt so that it begins with the turn's own setup.
+func (k *Compactor) planFrozen(ctx context.Context, t Turn) (contextwindow.Decision, error) {
+	in, err := k.planInput(ctx, t)
+	if setup, ok := k.promptSetup(t); ok {
+		in.Summary.Frozen = setup.Hash
+	}
+	return contextwindow.PlanAsIs(in), err
 }
 
 // requestCompaction makes the call, and its record.
@@ -194,6 +236,15 @@ func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwind
 	return res, call, err
 }
 
+// setupToStore returns the setup that is to be stored with the native summary; nil = none is.
+func (k *Compactor) setupToStore(t Turn, n *core.NativeSummary) *core.PromptSetup {
+	setup, ok := k.promptSetup(t)
+	if n == nil || !ok || n.Frozen != setup.Hash { // an earlier one is stored
+		return nil
+	}
+	return &setup
+}
+
 // newNative returns the compaction of an answer as it is stored.
 func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Response, factor float64) *core.NativeSummary {
 	info := t.Profile.Model.Info()
@@ -201,6 +252,9 @@ func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Respo
 	n := &core.NativeSummary{
 		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
 		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)], KeepsThoughts: info.CompactionKeepsThoughts,
+	}
+	if setup, ok := k.promptSetup(t); ok {
+		n.Frozen = setup.Hash
 	}
 	if res.Usage != nil {
 		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)

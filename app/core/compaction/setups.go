@@ -17,9 +17,9 @@ type SetupReader interface {
 }
 
 // promptSetup returns the system prompt and the tools of the turn; false if prompts do not keep them
-// when they change. A native summary is valid for one setup alone.
+// when they change.
 func (k *Compactor) promptSetup(t Turn) (core.PromptSetup, bool) {
-	if k.Stores.Setups == nil || !k.modelOf(t).AppendsInstructions() || isNative(t) && t.Session.NativeSummary != nil {
+	if k.Stores.Setups == nil || !k.modelOf(t).AppendsInstructions() {
 		return core.PromptSetup{}, false
 	}
 	tools, err := json.Marshal(t.Profile.Tools)
@@ -29,8 +29,8 @@ func (k *Compactor) promptSetup(t Turn) (core.PromptSetup, bool) {
 	return core.NewPromptSetup(t.Profile.SystemPrompt, t.Profile.ToolUsage, tools)
 }
 
-// NewSetup returns the turn's setup if the log of its session does not name it yet: it is to be
-// stored with the thoughts that are bound to it. Nil = it is stored, or prompts do not keep it.
+// NewSetup returns the turn's setup if its session does not name it yet: it is to be stored with the
+// thoughts that are bound to it. Nil = it is stored, or prompts do not keep it.
 func (k *Compactor) NewSetup(t Turn) *core.PromptSetup {
 	setup, ok := k.promptSetup(t)
 	if !ok || setupsIn(t)[setup.Hash] {
@@ -39,9 +39,12 @@ func (k *Compactor) NewSetup(t Turn) *core.PromptSetup {
 	return &setup
 }
 
-// setupsIn returns the hashes of the setups that the messages of the turn name.
+// setupsIn returns the hashes of the setups that the messages of the turn and its native summary name.
 func setupsIn(t Turn) map[string]bool {
 	hashes := map[string]bool{}
+	if n := t.Session.NativeSummary; n != nil && n.Frozen != "" {
+		hashes[n.Frozen] = true
+	}
 	for _, list := range [][]core.Message{t.History, t.Run} {
 		for _, m := range list {
 			for _, p := range m.Parts {
@@ -57,8 +60,8 @@ func setupsIn(t Turn) map[string]bool {
 	return hashes
 }
 
-// withSetups returns the turn with the setups of its thoughts, unless all of them were produced
-// with the current one. Setups that are not stored are left out.
+// withSetups returns the turn with the setups of its thoughts and its native summary, unless all of
+// them were produced with the current one. Setups that are not stored are left out.
 func (k *Compactor) withSetups(ctx context.Context, t Turn) (Turn, error) {
 	current, ok := k.promptSetup(t)
 	hashes := setupsIn(t)
@@ -94,4 +97,12 @@ func (k *Compactor) withSetups(ctx context.Context, t Turn) (Turn, error) {
 	}
 	t.Setups = setups
 	return t, nil
+}
+
+// asFrozen returns the turn with the setup with which the prompt of the decision begins.
+func (t Turn) asFrozen(d contextwindow.Decision) Turn {
+	if s, known := t.Setups[d.Frozen]; known {
+		t.Profile.SystemPrompt, t.Profile.ToolUsage, t.Profile.Tools = s.SystemPrompt, s.ToolUsage, s.Specs
+	}
+	return t
 }

@@ -100,7 +100,10 @@ func (k *Compactor) reloadTurn(ctx context.Context, t Turn) (Turn, error) {
 		return t, fmt.Errorf("reload session: %w", err)
 	}
 	t.Session = session
-	return k.loadHistory(ctx, t)
+	if t, err = k.loadHistory(ctx, t); err != nil {
+		return t, err
+	}
+	return k.withSetups(ctx, t)
 }
 
 // loadHistory loads the messages of the turn's session as it was read.
@@ -170,7 +173,7 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 			Covered: s.SummaryCovered, MadeFor: s.SummaryMadeFor,
 		}
 		if n := k.nativeOf(t); n != nil {
-			in.Summary.Tokens = n.Tokens
+			in.Summary.Tokens, in.Summary.Frozen = n.Tokens, k.frozenFor(t, n)
 		}
 	}
 	pinned, err := k.loadPinned(ctx, t)

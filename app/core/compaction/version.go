@@ -63,7 +63,7 @@ func (k *Compactor) withEarlierVersion(ctx context.Context, t Turn, to core.Summ
 	}
 	t = t.withSummary(to, state).withNotes(loops...)
 	t.History = BeforeRun(messages, t.Run)
-	return t, nil
+	return k.withSetups(ctx, t)
 }
 
 // useOlder activates an older version (withOlderVersion), or records that the version in use

@@ -201,8 +201,9 @@ type Order struct {
 	// KeepsThoughts: the summary that was made is native, and thoughts behind it stay valid. Plan
 	// leaves it false.
 	KeepsThoughts bool
-	Strict        bool // only a model's summary is useful: the prompt fits without one, or no user waits
-	MadeFor       int  // see core.Summary
+	Frozen        string // see core.SummaryVersion; Plan leaves it empty
+	Strict        bool   // only a model's summary is useful: the prompt fits without one, or no user waits
+	MadeFor       int    // see core.Summary
 }
 
 // Activation asks to activate a version of the summary. It calls no model.
@@ -301,7 +302,7 @@ func (in Input) After(o Order, tokens, covered int) Input {
 	}
 	return in.withActiveSummary(ActiveSummary{
 		Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor,
-		KeepsThoughts: o.KeepsThoughts,
+		KeepsThoughts: o.KeepsThoughts, Frozen: o.Frozen,
 	})
 }
 

@@ -46,6 +46,9 @@ func (p *planner) climbLadder(f firedTriggers) {
 	p.wholeUser()
 	p.cutSummary(p.budget.SummaryLimit)
 	if p.total > p.fitLimit() {
+		p.giveUpNative()
+	}
+	if p.total > p.fitLimit() {
 		p.fitHistory()
 	}
 	if p.total > p.limit {
@@ -345,7 +348,7 @@ func (p *planner) coveredGain(i int) int {
 func (p *planner) cutSummary(limit int) {
 	if p.state.SummaryCut > 0 {
 		p.state.SummaryCut = 0
-		p.sumSections()
+		p.placeMessages()
 	}
 	if p.in.Summary.Version == 0 || p.summarySize()-p.scale.toModel(summaryWrap) <= limit {
 		return
@@ -353,5 +356,5 @@ func (p *planner) cutSummary(limit int) {
 	p.addRung(4)
 	p.addReason("the summary is shown with %d tokens, its share of this model's window", limit)
 	p.state.SummaryCut = max(p.scale.toBase(limit), 1)
-	p.sumSections()
+	p.placeMessages()
 }

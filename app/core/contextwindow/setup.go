@@ -17,7 +17,9 @@ import (
 // ones with which its thoughts were produced: it is frozen. A new system prompt is a system message
 // directly before the first answer that was produced with it, and later prompts repeat the message
 // there, as long as a thought behind it is sent. The same message changes the tools (offer); tools
-// that no message can add end the freeze. So does whatever drops the thoughts.
+// that no message can add end the freeze. So does whatever drops the thoughts, unless the prompt has a
+// native summary: that is valid behind the setup with which it was made, so the prompt begins with
+// that one, thoughts or not.
 
 // Setup is a system prompt with its tools, and their sizes in cl100k_base tokens.
 type Setup struct {
@@ -110,6 +112,36 @@ func firstSetup(slots []Slot) string {
 	return ""
 }
 
+// firstSetup is firstSetup of a prompt that may have a native summary.
+func (p *planner) firstSetup(slots []Slot) string {
+	if n := p.in.Summary; n.Frozen != "" && !p.cutsSummary() {
+		return n.Frozen
+	}
+	return firstSetup(slots)
+}
+
+// cutsSummary reports whether the prompt has words of the summary alone, and not all of them.
+func (p *planner) cutsSummary() bool {
+	return p.state.SummaryCut > 0 && p.state.SummaryCut < p.in.Summary.Tokens
+}
+
+// CanChange reports whether a prompt that begins with one setup can go on with another.
+func (s Setups) CanChange(from, to string, changes llm.ToolChanges) bool {
+	first, known := s[from]
+	last, ok := s[to]
+	if !known || !ok {
+		return false
+	}
+	_, ok = newOffer(first, changes).next(last)
+	return ok
+}
+
+// ChangesSetup reports whether a change of the setup stands among the messages of the prompt.
+func (d Decision) ChangesSetup() bool {
+	changes := func(s Slot) bool { return s.NewSetup != "" }
+	return slices.ContainsFunc(d.History, changes) || slices.ContainsFunc(d.Run, changes)
+}
+
 // placedSetup says how a prompt differs from one that begins with the current setup. Sizes are in
 // cl100k_base tokens.
 type placedSetup struct {
@@ -122,7 +154,7 @@ type placedSetup struct {
 // whose thoughts were produced with them.
 func (p *planner) placeSetups(slots []Slot) {
 	p.setup = placedSetup{}
-	hash := firstSetup(slots)
+	hash := p.firstSetup(slots)
 	first, known := p.in.Setups[hash]
 	current, ok := p.in.Setups[p.in.Setup]
 	if !known || !ok {
@@ -131,12 +163,11 @@ func (p *planner) placeSetups(slots []Slot) {
 	offer, last, sizes := newOffer(first, p.in.ToolChanges), hash, map[int]int{}
 	for i, s := range slots {
 		next, known := p.in.Setups[s.Setup]
-		if s.Setup == last || s.first() != hash || !s.sendsThoughts() || !known {
+		if s.Setup == last || s.first() != hash || !s.sendsThoughts() || !known || !offer.leadsTo(next, current) {
 			continue
 		}
-		if change, ok := offer.next(next); ok {
-			last, sizes[i] = s.Setup, p.scale.toModel(change.tokens)
-		}
+		change, _ := offer.next(next)
+		last, sizes[i] = s.Setup, p.scale.toModel(change.tokens)
 	}
 	if last != p.in.Setup {
 		change, ok := offer.next(current)
@@ -155,17 +186,34 @@ func (p *planner) placeSetups(slots []Slot) {
 }
 
 // dropSetups lets the prompt begin with the current setup, without the thoughts that are bound to
-// another. It reports false if there are none.
+// another; behind a native summary, it removes the changes before thoughts. It reports false if there
+// are none.
 func (p *planner) dropSetups() bool {
-	if p.setup == (placedSetup{}) && !slices.ContainsFunc(p.slots, func(s Slot) bool { return s.NewSetup != "" }) {
+	i := slices.IndexFunc(p.slots, func(s Slot) bool { return s.NewSetup != "" })
+	if p.setup != (placedSetup{}) && p.firstSetup(nil) == "" {
+		i = slices.IndexFunc(p.slots, Slot.sendsThoughts)
+	}
+	if i < 0 {
 		return false
 	}
-	from := p.slots[slices.IndexFunc(p.slots, Slot.sendsThoughts)].Seq
+	from := p.slots[i].Seq
 	p.addRung(0)
 	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of an earlier system prompt", p.thoughtsFrom(from))
 	p.state.ThoughtsDropped = withRange(p.state.ThoughtsDropped, SeqRange{from, p.slots[len(p.slots)-1].Seq})
 	p.placeMessages()
 	return true
+}
+
+// giveUpNative lets the prompt have the words of the summary in place of a native one that needs an
+// earlier setup before it.
+func (p *planner) giveUpNative() {
+	if p.setup.frozen == "" || p.firstSetup(nil) == "" {
+		return
+	}
+	p.addRung(0)
+	p.addReason("the provider's own summary is not used: the conversation needs the room of an earlier system prompt")
+	p.state.SummaryCut = max(p.in.Summary.Tokens-1, 1)
+	p.placeMessages()
 }
 
 // staysValid reports whether the thoughts of the slots stay valid when the current setup changes.

@@ -56,6 +56,7 @@ type agentTalk struct {
 	unknown map[string]bool // setups that are not stored
 	state   cw.PromptState
 	window  int
+	native  string // agent of the native summary at the beginning; empty = there is none
 }
 
 func newAgentTalk(t *testing.T) *agentTalk {
@@ -93,6 +94,9 @@ func (a *agentTalk) ask(agent string) (cw.Input, cw.Decision, cw.Prompt) {
 	a.t.Helper()
 	hash := a.setup(agent)
 	setup := a.setups[hash]
+	if a.native != "" {
+		a.setup(a.native)
+	}
 	known := cw.Setups{}
 	for h, s := range a.setups {
 		if !a.unknown[h] || h == hash {
@@ -104,6 +108,10 @@ func (a *agentTalk) ask(agent string) (cw.Input, cw.Decision, cw.Prompt) {
 	in := cw.Input{
 		Policy: preset(a.t, "off"), Model: cw.Limits{Window: a.window}, Binds: a.model.Prefix.Binds(), State: a.state,
 		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
+	}
+	if a.native != "" {
+		in.Summary = cw.ActiveSummary{Version: 1, Tokens: 60, KeepsThoughts: true, Frozen: a.setup(a.native)}
+		parts.Summary, parts.Native = "words", &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: "own"}, Tokens: 60, KeepsThoughts: true}
 	}
 	for i, m := range a.log {
 		parts.Messages[m.ID] = m
@@ -226,7 +234,7 @@ func TestToolsChangeInMessages(t *testing.T) {
 		"still one less":       {agents: []string{"A a,b", "A a", "A a,c"}, adds: "A a,b: ? ! ? ([-b]) ! ? +c", whole: "A a,b: ? ! ? -b ! ? +c"},
 		"a changed tool":       {agents: []string{"A a,b", "A a'new,b"}, adds: "A a,b: ? ! ?", whole: "A a,b: ? ! ? +anew", changed: 1},
 		"one changed and back": {agents: []string{"A a", "A a'new", "A a"}, adds: "A a: ? ! ? ! ?", whole: "A a: ? ! ? +anew ! ? +a", changed: 1},
-		"a changed added tool": {agents: []string{"A a", "A a,b", "A a,b'new"}, adds: "A a,b: ? ! ? ! ?", whole: "A a: ? ! ? +b ! ? +bnew", changed: 2},
+		"a changed added tool": {agents: []string{"A a", "A a,b", "A a,b'new"}, adds: "A a: ? ! ? ! ? +bnew", whole: "A a: ? ! ? +b ! ? +bnew", changed: 1},
 		"the first tool":       {agents: []string{"A ", "A a"}, adds: "A a: ? ! ?", changed: 1},
 		"the last tool":        {agents: []string{"A a", "A "}, adds: "A : ? ! ?", changed: 1},
 	} {
@@ -281,5 +289,44 @@ func TestSetupsThaw(t *testing.T) {
 	_, d, p = large.talk("A"+long+" a", "B"+long+" a")
 	if len(p.System) != 1 || p.System[0] != "B"+long || d.Floor != nil || len(d.Reasons) == 0 || !strings.Contains(d.Reasons[0], "the room of an earlier system prompt") {
 		t.Errorf("got a prompt of %d tokens, reasons %q, %+v", d.Total, d.Reasons, d.Floor)
+	}
+}
+
+// A prompt with a native summary begins with the setup of that, with thoughts or without, as long as there is room
+// for both; else it has the words, and begins with the current setup.
+func TestNativeSummaryFreezesTheSetup(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long", 1700)
+	for name, c := range map[string]struct {
+		native, agent string
+		answers       []string // agents that answered before
+		window        int
+		want          string
+		kept          int
+	}{
+		"the same":           {native: "A a", agent: "A a", want: "A a: ? ?"},
+		"another":            {native: "A a", agent: "B a,b", want: "A a: ? ? +b (B)"},
+		"an answer":          {native: "A a", answers: []string{"B a"}, agent: "C a", want: "A a: ? ? (B) ! ? (C)", kept: 1},
+		"there and back":     {native: "A a", answers: []string{"B a"}, agent: "A a", want: "A a: ? ? (B) ! ? (A)", kept: 1},
+		"answers of another": {native: "A a", answers: []string{"A a", "B a"}, agent: "B a", want: "A a: ? ? ! ? (B) ! ?", kept: 2},
+		"no room":            {native: "A" + long + " a", agent: "B" + long + " a", window: 4096, want: "B" + long + " Summary"},
+		"no room for three":  {native: "A a", answers: []string{"B" + long + " a"}, agent: "C" + long + " a", window: 4096, want: "A a: ? ? ! ? (C" + long + ")"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAgentTalk(t)
+			a.native, a.model.ToolChanges = c.native, llm.ToolsChangeable
+			if c.window > 0 {
+				a.window = c.window
+			}
+			_, d, p := a.talk(append(c.answers, c.agent)...)
+			if got := outline(p); !strings.HasPrefix(got, c.want) || p.Sent.Thoughts.Kept != c.kept || p.Sent.Thoughts.Changed > 0 || d.Floor != nil {
+				t.Errorf("got %q with %+v, %+v, want %q with %d thoughts", got, p.Sent.Thoughts, d.Floor, c.want, c.kept)
+			}
+			isShown := p.Messages[0].Shown() == "own"
+			if isShown == strings.Contains(strings.Join(p.System, ""), "words") {
+				t.Errorf("got the native summary: %v, want it or the words", isShown)
+			}
+		})
 	}
 }

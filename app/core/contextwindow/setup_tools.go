@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,6 +76,17 @@ func (o *offer) next(to Setup) (setupChange, bool) {
 	o.current = to
 	c.text = strings.Join(lines, "\n\n")
 	return c, true
+}
+
+// leadsTo reports whether the prompt can go on to a setup and from there to the last one.
+func (o *offer) leadsTo(next, last Setup) bool {
+	then := *o
+	then.order, then.keys = slices.Clone(o.order), maps.Clone(o.keys)
+	if _, ok := then.next(next); !ok {
+		return false
+	}
+	_, ok := then.next(last)
+	return ok
 }
 
 // addTools adds the tools that are not offered so far; false if no message can.

@@ -349,6 +349,7 @@ func (s *sim) input() cw.Input {
 		Summary: s.summary, State: s.state, Versions: s.prepared.versions(), Busy: s.job != nil, Resting: s.resting,
 		Recalled: s.recalled, Standing: s.instructions(), Binds: s.thinks.Prefix.Binds(), ToolChanges: s.thinks.ToolChanges,
 	}
+	in.Summary.Frozen = s.frozen()
 	for i, m := range s.log {
 		switch {
 		case m.Role == core.RoleSystem:
@@ -422,6 +423,9 @@ func (s *sim) prompt() bool {
 
 func (s *sim) parts() cw.Parts {
 	parts := cw.Parts{SystemPrompt: s.system, Setups: s.setups, ToolSpecs: s.setups[s.setup].Specs, Tools: s.tools(), Summary: s.text, Loops: s.notes, Passages: s.lines, Quotes: s.quotes, Standing: map[core.InstructionID]string{}, Messages: map[core.MessageID]core.Message{}, Model: s.thinks, Instructions: s.options[s.run], Repeated: s.options}
+	if s.frozen() != "" {
+		parts.Native = &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: s.text}, Tokens: s.summary.Tokens}
+	}
 	for _, i := range s.standing {
 		parts.Standing[i.ID] = cw.InstructionLine(i)
 	}
@@ -438,7 +442,18 @@ func (s *sim) summarize(o cw.Order) []core.Message {
 	s.summary = cw.ActiveSummary{
 		Version: s.summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: quarter{}.Text(s.text), Messages: int(o.ThroughSeq),
 	}
+	if s.summary.Version%2 == 1 {
+		s.summary.Frozen = s.setup // it is native
+	}
 	return given
+}
+
+// frozen returns the setup of the native summary in use; empty = the words are in use.
+func (s *sim) frozen() string {
+	if s.setups.CanChange(s.summary.Frozen, s.setup, s.thinks.ToolChanges) {
+		return s.summary.Frozen
+	}
+	return ""
 }
 
 // compactLoop carries an order for a tool loop out, unless it brings nothing.

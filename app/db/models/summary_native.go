@@ -13,6 +13,7 @@ type nativeSummary struct {
 	Account       string     `json:"account"`
 	Origin        string     `json:"origin"`
 	Setup         string     `json:"setup"`
+	Frozen        string     `json:"frozen,omitempty"`
 	Start         string     `json:"start"`
 	Prefixes      []string   `json:"prefixes,omitempty"`
 	KeepsThoughts bool       `json:"keeps_thoughts,omitempty"`
@@ -25,7 +26,7 @@ func NativeFrom(n *core.NativeSummary) JSON {
 	}
 	return encodeJSON(nativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
+		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
 	})
 }
 
@@ -37,6 +38,6 @@ func nativeOf(column JSON) *core.NativeSummary {
 	}
 	return &core.NativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Text: n.Part.Text, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
+		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
 	}
 }

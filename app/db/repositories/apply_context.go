@@ -50,6 +50,11 @@ func (stx *sessionTx) applyContext(change core.ContextChange) (summary core.Summ
 	if err != nil {
 		return "", err
 	}
+	if change.Setup != nil {
+		if err := stx.storeSetup(*change.Setup); err != nil {
+			return "", err
+		}
+	}
 	stx.updateBreaker(change)
 	stx.emitEvents(withVersion(change.Events, version)...)
 	if err := stx.recordCalls(change.ModelCalls, ""); err != nil {

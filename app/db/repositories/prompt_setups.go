@@ -13,8 +13,8 @@ import (
 // maxSetups bounds the setups of a session: it keeps the newest.
 const maxSetups = 16
 
-// PromptSetups reads the system prompts and tools to which thoughts of sessions are bound; Runs.Write
-// stores them. Safe for concurrent use.
+// PromptSetups reads the system prompts and tools to which thoughts and native summaries of sessions are
+// bound; Runs.Write and Sessions.ApplyContext store them. Safe for concurrent use.
 type PromptSetups struct {
 	db *gorm.DB
 }

@@ -14,7 +14,7 @@ import (
 	"bobbin/tests/dbtest"
 )
 
-// A setup is stored with the answer whose thoughts are bound to it, byte for byte and once. Forks get
+// A setup is stored with the answer whose thoughts are bound to it, or with the summary that is, byte for byte and once. Forks get
 // copies, others see none, a session keeps the newest, and a purge removes all.
 func TestPromptSetups(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,10 @@ func TestPromptSetups(t *testing.T) {
 		}
 		first := write("Help.")
 		write("Help.")
-		second := write("Help them.")
+		second, _ := core.NewPromptSetup("Help them.", "", json.RawMessage(`[]`))
+		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &second}); err != nil {
+			t.Fatal(err)
+		}
 		if diff := cmp.Diff([]core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown")); diff != "" {
 			t.Errorf("the first one (-want +got):\n%s", diff)
 		}
