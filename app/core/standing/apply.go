@@ -22,7 +22,7 @@ func Apply(standing []Instruction, found Found) Effect {
 		return Effect{Ends: ids(matches), Stands: true, Topic: found.Topic}
 	}
 	if len(matches) == 0 {
-		return Effect{}
+		return Effect{Stands: setsAlone(found.Text), Topic: found.Topic}
 	}
 	return Effect{Ends: ids(matches), Stands: true, Topic: matches[len(matches)-1].Topic}
 }

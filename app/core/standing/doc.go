@@ -8,6 +8,11 @@
 // questions, requests for one answer, reported speech, quoted text, block quotes, code,
 // logs and pasted documents are none. What tools or pages say is not for Find.
 //
+// Tables of patterns of words for each language recognize what is written with care (english.go
+// …). What they leave is read as concepts, which are the same in all languages (lexicon.txt), and
+// compared with patterns of these (grammar.go): informal wordings, such as nominal phrases, wishes
+// and statements.
+//
 // Apply decides what an instruction does to those of the same speaker that stand before it: the
 // newest wins.
 // It compares topics, which are the same in all languages ("budget", "language"), and else
@@ -23,5 +28,5 @@
 // as any other.
 //
 // The functions are pure and safe for concurrent use. Their time is linear in the size of
-// the text: Find reads at most MaxText bytes and examines at most 100 sentences in full.
+// the text: Find reads at most MaxText bytes and examines at most 150 sentences in full.
 package standing

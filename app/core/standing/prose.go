@@ -221,7 +221,7 @@ func splitSentences(line, masked string) []sentence {
 	at := 0
 	for _, s := range prompttext.Sentences(masked) {
 		at += len(s)
-		if !endsWithAbbreviation(s) {
+		if !endsWithAbbreviation(s) && !endsWithOrdinal(s, masked[at:]) {
 			add(at)
 		}
 	}

@@ -67,18 +67,15 @@ func TestShowStandingFalse(t *testing.T) {
 	if err != nil {
 		t.Skipf("nothing to measure with: set BOBBIN_RECALL_DATA to the path of recall-dev.json (%v)", err)
 	}
-	var talks []struct {
-		Messages []struct {
-			ID   string `json:"id"`
-			Text string `json:"text"`
-		} `json:"messages"`
-	}
+	var talks []talk
 	if err := json.Unmarshal(raw, &talks); err != nil {
 		t.Fatal(err)
 	}
 	messages, wrong, withdrawing := 0, 0, 0
+	var gone []string
 	var sentences strings.Builder
 	for _, talk := range talks {
+		gone = append(gone, lost(talk.texts())...)
 		for _, m := range talk.Messages {
 			messages++
 			found := standing.Find(m.Text)
@@ -96,6 +93,10 @@ func TestShowStandingFalse(t *testing.T) {
 	}
 	rate := 100 * float64(wrong) / float64(max(messages, 1))
 	t.Logf("%d messages: %.2f of 100 taken for an instruction, %.2f for a change or withdrawal\n%s", messages, rate, 100*float64(withdrawing)/float64(max(messages, 1)), &sentences)
+	t.Logf("%d instructions are gone after these conversations: %q", len(gone), gone)
+	if len(gone) > 0 {
+		t.Errorf("got %d instructions lost, want none", len(gone))
+	}
 	if rate > maxFalse {
 		t.Errorf("got %.2f false ones in 100 messages, want at most %.0f", rate, maxFalse)
 	}

@@ -8,7 +8,7 @@ const (
 	MaxFound       = 20      // instructions of one message; the last ones count
 	MaxInstruction = 500     // characters of an instruction; a longer sentence is none
 	maxLines       = 500     // lines that are split into sentences, half of them the last ones
-	maxExamined    = 100     // sentences that are examined in full, half of them the last ones
+	maxExamined    = 150     // sentences that are examined in full, half of them the last ones
 )
 
 // Found is what a sentence of a user says for the whole conversation.
@@ -61,7 +61,11 @@ func Find(text string) []Found {
 	var found []Found
 	for _, s := range candidates(text) {
 		for _, part := range s.parts() {
-			if f, ok := part.examine(); ok {
+			f, ok := part.examine()
+			if !ok {
+				f, ok = part.examineByGrammar()
+			}
+			if ok {
 				found = append(found, f)
 			}
 		}

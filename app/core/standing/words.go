@@ -15,6 +15,17 @@ func endsWithAbbreviation(text string) bool {
 	return hasEntry("e.g.|i.e.|etc.|vs.|approx.|no.|a.m.|p.m.|dr.|mr.|mrs.|ms.|prof.|st.|z.b.|d.h.|bzw.|ca.|usw.|evtl.|inkl.|max.|min.|nr.|hr.|fr.|mme.|m.|p.ex.|env.|sr.|sra.|ud.|uds.|p.ej.|aprox.|z.|p.", word)
 }
 
+// endsWithOrdinal reports whether the text ends with a number that counts what follows it, as
+// German has them: "am 12. Oktober", "im 1. jahr".
+func endsWithOrdinal(text, next string) bool {
+	text, ok := strings.CutSuffix(strings.TrimRight(text, " \t"), ".")
+	digits := len(text) - len(strings.TrimRight(text, "0123456789"))
+	word, _, _ := strings.Cut(next, " ")
+	first, _ := utf8.DecodeRuneInString(word)
+	return ok && (digits == 1 || digits == 2) &&
+		(unicode.IsLower(first) || hasEntry("januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember", strings.ToLower(strings.Trim(word, ".,;:!?"))))
+}
+
 // hasEntry reports whether the list, separated by "|", has the word.
 func hasEntry(list, word string) bool {
 	for entry := range strings.SplitSeq(list, "|") {
@@ -104,11 +115,12 @@ func nextIsDigit(text string) bool {
 	return unicode.IsDigit(r)
 }
 
-// triggers are words of which every sentence that a rule of any language recognizes has one.
+// triggers are words of which every sentence that a rule of any language recognizes has one,
+// and those of the lexicon.
 //
 //nolint:gochecknoglobals // immutable
 var triggers = sync.OnceValue(func() map[string]bool {
-	set := map[string]bool{}
+	set := maps.Clone(theLexicon().signals)
 	for _, l := range languages() {
 		maps.Copy(set, l.triggers)
 	}
