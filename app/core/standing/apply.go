@@ -54,6 +54,17 @@ func related(standing []Instruction, found Found) []Instruction {
 	if found.Topic == TopicAll && found.Withdraws {
 		return standing
 	}
+	if (found.Withdraws || found.Amends) && isBySlot(found.Text) {
+		return sameSlot(standing, found)
+	}
+	if same := sameSubjects(standing, found); len(same) > 0 {
+		return same
+	}
+	return sameSlot(standing, found)
+}
+
+// sameSubjects returns the instructions that topics and words tell to be about the same.
+func sameSubjects(standing []Instruction, found Found) []Instruction {
 	terms := termsOf(found.Text)
 	if found.Topic != "" {
 		if same := sameTopic(standing, found.Topic, subjectTerms(found.Topic, terms)); len(same) > 0 {

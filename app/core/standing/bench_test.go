@@ -1,6 +1,7 @@
 package standing_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,5 +23,17 @@ func BenchmarkFind(b *testing.B) {
 				standing.Find(bb.text)
 			}
 		})
+	}
+}
+
+// What it takes to compare an instruction with the most that stand.
+func BenchmarkApply(b *testing.B) {
+	var older []standing.Instruction
+	for i := range 100 {
+		older = append(older, standing.Instruction{ID: strconv.Itoa(i), Text: "Never ever mention the harbor of town " + strconv.Itoa(i) + " in your answers to my boss."})
+	}
+	found := standing.Found{Text: "From now on use celsius for all temperatures.", Language: "en"}
+	for b.Loop() {
+		standing.Apply(older, found)
 	}
 }

@@ -17,7 +17,9 @@
 // newest wins.
 // It compares topics, which are the same in all languages ("budget", "language"), and else
 // the words of both texts, and the kinds of values in them ("prices in dollars", "prices in
-// euros"). A caller applies the instructions of a message one by one:
+// euros"). What only the grammar finds changes or withdraws what fills the same slot, a closed
+// kind of value ("crowns from now on, not euros"), and nothing else: an instruction that is
+// lost is worse than one too many. A caller applies the instructions of a message one by one:
 //
 //	for _, found := range standing.Find(message) {
 //		effect := standing.Apply(instructions, found)

@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -11,36 +12,115 @@ import (
 // whose words are concepts, conceptSets or patternNames; "x" is a word that the lexicon does not
 // have, "quote" quoted text, "." any word. A class ([…]) has concepts only. Blanks have no meaning.
 type grammar struct {
-	sets     patterns
+	sets     []patternGroup
 	never    patterns // what sets nothing, whatever else it has
 	requests patterns // questions that ask for what the rest of them says
 	specific patterns // what is about something in particular, not about all answers
+	slotPatterns
 }
 
 //nolint:gochecknoglobals // immutable
 var theGrammar = sync.OnceValue(func() grammar {
 	return grammar{
-		sets:  compilePatterns(lastingPatterns(), kindPatterns(), limitPatterns(), prohibitionPatterns(), valuePatterns(), factPatterns(), namePatterns()),
+		sets:  compileGroups(),
 		never: compilePatterns(neverPatterns()),
 		requests: compilePatterns([]string{
 			`^[lead please comma and]* (?:may you|you may|may|want)`, // "Could you stick to British spelling throughout?"
 			`please|every answers|[lead ok] $`,                       // "each reply ends with a summary ok?"
 		}),
-		specific: compilePatterns([]string{`[data soft format figure thing]|every (?:[^answers the plural my]|det+ [^answers]|$)`}),
+		specific:     compilePatterns([]string{`[data soft format figure thing]|every (?:[^answers the plural my]|det+ [^answers]|$)`}),
+		slotPatterns: compileSlotPatterns(),
 	}
 })
+
+// patternGroup are patterns of tags that have one of some concepts.
+type patternGroup struct {
+	needs string // their tags
+	patterns
+}
+
+func compileGroups() []patternGroup {
+	var out []patternGroup
+	for _, group := range []struct {
+		needs string
+		list  []string
+	}{
+		{"lasts every without lets", lastingPatterns()},
+		{"every text style", kindPatterns()},
+		{"num currency", limitPatterns()},
+		{"deny nomore forbid ban leave nobody without only so", prohibitionPatterns()},
+		{"style form like want", valuePatterns()},
+		{"cond food pronoun profile avail due remember day", factPatterns()},
+		{"name called spell quote", namePatterns()},
+	} {
+		out = append(out, patternGroup{needs: tagsOf(group.needs), patterns: compilePatterns(group.list)})
+	}
+	return out
+}
+
+// isSet reports whether the tags are of what sets something.
+func (g grammar) isSet(tags string) bool {
+	return slices.ContainsFunc(g.sets, func(p patternGroup) bool { return strings.ContainsAny(tags, p.needs) && p.match(tags) })
+}
+
+// slotPatterns tell what a sentence does to what fills a slot.
+type slotPatterns struct {
+	changes      patterns // a value may take the place of another one
+	turns        patterns // it does, whatever the other one was
+	rejects      patterns // what comes next is the value that goes
+	joins        patterns // both values hold, or one only sometimes
+	withdraws    patterns
+	denies       patterns // it forbids its values
+	isFact       patterns // it is about the user
+	story        patterns // it is about others, the past, or something at hand
+	raisesBudget patterns
+	isMoney      patterns // its number is an amount of money
+	isTooMuch    patterns // a number of something is not right
+	namesTone    patterns
+	namesBudget  patterns
+	namesLength  patterns
+	limitsLength patterns
+}
+
+func compileSlotPatterns() slotPatterns {
+	one := func(pattern string) patterns { return compilePatterns([]string{pattern}) }
+	return slotPatterns{
+		changes: one(`[swap change nomore not no end noneed now lasting onward again too lets]`),
+		turns:   one(`[swap change again lets]`),
+		rejects: one(`[swap change lets nomore not no end noneed] .{0,2} $`), // "instead of", "no longer in"
+		joins:   one(`if|value [and filler] [in det]* value`),                // "euros and dollars"
+		withdraws: compilePatterns([]string{
+			`^[^emoji]* (?:[end noneed nomore] [^emoji]* [value ceiling]|[value ceiling] [^emoji]* [end noneed nomore]) [^emoji]* $`, // "cancel the yen instruction"
+			`emoji .{0,4} [ok again may]|[may again] .{0,4} emoji`,                                                                   // "emojis are fine again"
+		}),
+		denies:       one(`[not no never forbid cant ban]`),
+		isFact:       one(`[i be have my]`),
+		story:        one(`[he rel past said suppose what if once]|[verb change swap end make] this .`),
+		raisesBudget: one(`budget .{0,4} [swap change] in* num`), // "the kitchen budget went up to 500"
+		isMoney:      one(`num currency|currency num|budget .* num|num .* budget`),
+		isTooMuch:    one(`^[lead please]* num [unit currency] .{0,3} too`), // "50 words is too short"
+		namesTone:    one(`register .{0,3} tone|tone .{0,2} register`),
+		namesBudget:  one(`^[^unit]* ceiling [^unit]* $`),
+		namesLength:  one(`ceiling .{0,2} unit|unit .{0,2} ceiling`), // "the word limit"
+		limitsLength: one(`limit .{0,3} num unit|num unit .{0,3} limit|order .{0,6} num unit`),
+	}
+}
 
 // conceptSets are concepts that mean the same to a pattern.
 func conceptSets() [][2]string {
 	return [][2]string{
 		{"verb", "verb label close"}, // what the assistant does
-		{"unit", "unit shape"},       // what length is counted in
+		{"thing", "thing emoji"},
+		{"unit", "unit shape"}, // what length is counted in
 		{"num", "num number"},
 		{"deny", "not no never cant"},
 		{"det", "the plural my"},
 		{"text", "data answers"}, // what has a style
 		{"style", "lang tone size measure currency nation format shape soft thing"},
 		{"lasts", "lasting onward never"},
+		{"limit", "limit ceiling"},
+		{"budget", "budget ceiling"},
+		{"value", "lang measure currency format shape tone soft"}, // of a slot, but for emojis
 	}
 }
 
@@ -51,7 +131,7 @@ func patternNames() [][2]string {
 		{"plain", `[^i he rel past said if this]`}, // of no story, condition or matter at hand
 		{"long", `(?:lasts|in det* every det* text|every det* answers)`},
 		// the beginning of a clause, behind words that say nothing
-		{"start", `(?:^|comma|so|^[^i he rel past be have said this]* and) (?:lead|ok|please|and|so|comma|now|change|you may|may you|may i|may)*`},
+		{"start", `(?:^|comma|so|^[^i he rel past be have said this]* and) (?:lead|ok|please|and|so|comma|now|change|swap|you may|may you|may i|may)*`},
 		{"order", `start [lasts only not]* [verb forbid remember]`},
 	}
 }
@@ -63,7 +143,9 @@ func lastingPatterns() []string {
 		`start [det in please comma]* long [det in please comma filler now a is]* [style verb make forbid must only no not want name like called]`, // "never more than five"
 		`^plain* [please name called style] plain* long`, // "no emojis ever", "comments in English throughout"
 		`^plain* long plain* style`,                      // "in this chat only bullet points"
-		`^lead* you* may plain* long`,                    // "you can be blunt at all times"
+		`^lead* you* [may verb] plain* long`,             // "you can be blunt at all times"
+		`start never [you not]* [must may]`,              // "under no circumstances are you to suggest pork"
+		`verb .{0,3} form .{0,3} long`,                   // "stick to vous until the end"
 		`^[^i you he rel past said if this comma]* must word* long`,
 		`must .{0,6} cond comma* lasting`,                          // "it has to be halal, every time"
 		`want word* long`,                                          // "I want a source in every answer"
@@ -79,6 +161,7 @@ func lastingPatterns() []string {
 func kindPatterns() []string {
 	return []string{
 		`start [in det please]* every word{0,3} [text unit x] word{0,6} [must please style limit only without close]`, // "all temperatures in Celsius"
+		`start every word{0,2} must`,                                           // "so everything has to be step-free"
 		`start in* every .* comma please`,                                      // "for every figure, kindly give the source"
 		`start in* every .{0,2} verb .{0,2} (?:you verb|verb) .* [style must]`, // "every command that you show is for zsh"
 		`please word{0,3} every`,                                               // "please a source for each claim"
@@ -113,13 +196,15 @@ func prohibitionPatterns() []string {
 	return []string{
 		`start (?:not|nomore|never)+ [filler you]* [verb form name]`,            // "dont propose anything with meat"
 		`start not eat .{0,2} [food cond]`,                                      // "no como cerdo"
-		`start forbid .{0,3} [style doing food every]`,                          // "stop apologizing"
+		`start forbid .{0,3} [style doing food every my]`,                       // "stop apologizing"
+		`^[lead please]* verb word{1,4} not word{0,2} $`,                        // "rühr die Datenbank bloß nicht an"
+		`so [please only]+ [text x]`,                                            // "so only places that allow dogs"
 		`start [no not]+ [det a in every x]* [thing format]`,                    // "no smileys"
 		`order [filler please]* no [thing data]`,                                // "use no jargon"
 		`start [no not] (?:word{0,3} [data verb] word{0,2})? before .{0,3} num`, // "no calls before 10"
 		`before .{0,3} num .* deny`,
-		`start leave .{0,6} out`,                 // "leave my ex out of the family history"
-		`[thing format food cond] word{0,2} ban`, // "emojis are off limits"
+		`start leave .{0,6} out`,              // "leave my ex out of the family history"
+		`[thing format food cond] .{0,2} ban`, // "emojis are off limits"
 		`^plain* ban (?:that|in* my)|that .* ban|^lead* ban [in det]* verb`,
 		`^[lead and]* (?:nobody .{0,4} [food eat]|food .{0,5} nobody)`, // "and nobody eats fish"
 		`(?:[deny only every]|order) .* without|start without`,         // "ask me before you book anything"
@@ -146,6 +231,7 @@ func factPatterns() []string {
 	return []string{
 		`[be have] .{0,4} cond`, // "I'm coeliac"
 		`i .{0,3} (?:not .{0,3} [eat food cond]|eat .{0,3} [not no never cond only])`, // "I don't eat pork"
+		`i* cant .{0,3} food`,   // "I can't have any dairy"
 		`food .{0,2} eat i not`, // "Laktose vertrage ich nicht"
 		`^[^he rel]* become .{0,3} cond`,
 		`pronoun`,                 // "they/them for me"
@@ -187,15 +273,28 @@ func (s sentence) examineByGrammar() (Found, bool) {
 		return Found{}, false
 	}
 	folded := fold(s.masked)
-	g := theGrammar()
 	for _, r := range theLexicon().read(folded) {
-		if strings.HasSuffix(s.text, "?") && !g.requests.match(r.tags) || !g.sets.match(r.tags) {
+		f, ok := r.examine(strings.HasSuffix(s.text, "?"))
+		if !ok {
 			continue
 		}
-		isNone := g.never.match(r.tags) || languageOf(r.language).never.MatchString(folded)
-		return Found{Text: s.text, Language: r.language, Topic: r.topicOf(folded)}, !isNone
+		if f.Text, f.Language = s.text, r.language; !f.Withdraws {
+			f.Topic = r.topicOf(folded)
+		}
+		return f, !theGrammar().never.match(r.tags) && !languageOf(r.language).never.MatchString(folded)
 	}
 	return Found{}, false
+}
+
+func (r reading) examine(question bool) (Found, bool) {
+	g := theGrammar()
+	switch {
+	case question && !g.requests.match(r.tags):
+		return Found{}, false
+	case g.isSet(r.tags):
+		return Found{}, true
+	}
+	return r.examineSlots()
 }
 
 // topicOf returns the topic of the sentence, if it is about all answers: "comment the code in
@@ -204,14 +303,28 @@ func (r reading) topicOf(folded string) string {
 	if theGrammar().specific.match(r.tags) {
 		return ""
 	}
-	return topicOf(folded)
+	topic := topicOf(folded)
+	if topic == TopicBudget && strings.ContainsRune(r.tags, tagOther) {
+		return "" // for "the wedding"
+	}
+	if topic == "" && strings.ContainsRune(r.tags, tagOf("form")) {
+		return TopicAddress
+	}
+	return topic
 }
 
 // setsAlone reports whether what changes an earlier instruction can stand without one: "use
 // grams instead of cups from now on".
 func setsAlone(text string) bool {
-	_, ok := sentence{text: text, masked: maskQuotes(text)}.examineByGrammar()
-	return ok
+	f, ok := sentence{text: text, masked: maskQuotes(text)}.examineByGrammar()
+	return ok && !f.Amends && !f.Withdraws
+}
+
+// isBySlot reports whether only the grammar recognizes that the text changes or withdraws
+// something: what fills the same slot.
+func isBySlot(text string) bool {
+	_, ok := sentence{text: text, masked: maskQuotes(text)}.examine()
+	return !ok
 }
 
 func languageOf(name string) *language {

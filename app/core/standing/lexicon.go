@@ -100,7 +100,7 @@ type lexicon struct {
 }
 
 // commonConcepts are those whose words say nothing about whether a sentence is an instruction.
-const commonConcepts = " lead and that you i be have may he rel a the this in is if what past my plural filler number day now so but again too eat said told figure data "
+const commonConcepts = " lead and that you i be have may he rel a the this in is if what past my plural filler number day now so but again too eat said told once figure data "
 
 //nolint:gochecknoglobals // immutable
 var theLexicon = sync.OnceValue(func() *lexicon {
@@ -163,8 +163,9 @@ var verbEndings = sync.OnceValue(func() map[string]map[string]bool {
 // reading is a sentence as the words of one language.
 type reading struct {
 	language string
-	tags     string  // of its phrases, in their order
-	known    float64 // the share of its words that the language has
+	tags     string   // of its phrases, in their order
+	phrases  []string // its phrases
+	known    float64  // the share of its words that the language has
 }
 
 // read returns what the folded sentence is in the languages that have most of its words.
@@ -182,10 +183,12 @@ func (lex *lexicon) read(folded string) []reading {
 
 func (lex *lexicon) readAs(words []string, language string) reading {
 	var tags strings.Builder
+	var phrases []string
 	count, known := 0, 0
 	for len(words) > 0 {
 		tag, n, isOwn := lex.lookUp(words, language)
 		tags.WriteRune(tag)
+		phrases = append(phrases, strings.Join(words[:n], " "))
 		if tag != tagComma && tag != tagNumber {
 			count += n
 			if isOwn {
@@ -194,7 +197,7 @@ func (lex *lexicon) readAs(words []string, language string) reading {
 		}
 		words = words[n:]
 	}
-	return reading{language: language, tags: tags.String(), known: float64(known) / float64(max(count, 1))}
+	return reading{language: language, tags: tags.String(), phrases: phrases, known: float64(known) / float64(max(count, 1))}
 }
 
 // lookUp returns the tag of the longest phrase at the beginning of the words, and its length;

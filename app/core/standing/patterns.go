@@ -17,7 +17,31 @@ func (p patterns) match(tags string) bool {
 }
 
 // compilePatterns returns the expressions of the patterns.
-func compilePatterns(lists ...[]string) patterns {
+func compilePatterns(all []string) patterns {
+	var out patterns
+	for _, pattern := range all {
+		out = append(out, regexp.MustCompile(theCompiler().compile(pattern)))
+	}
+	return out
+}
+
+// tagsOf returns the tags of the concepts.
+func tagsOf(concepts string) string {
+	var tags string
+	for concept := range strings.FieldsSeq(concepts) {
+		tags += theCompiler().sets[concept]
+	}
+	return tags
+}
+
+// compiler makes expressions of tags from patterns of concepts.
+type compiler struct {
+	sets  map[string]string // the tags of a concept or a set of them
+	names map[string]string // expressions by name
+}
+
+//nolint:gochecknoglobals // immutable
+var theCompiler = sync.OnceValue(func() compiler {
 	c := compiler{sets: map[string]string{}, names: map[string]string{}}
 	c.sets["x"], c.sets["comma"], c.sets["quote"], c.sets["num"] = string(tagOther), string(tagComma), string(tagQuote), string(tagNumber)
 	for concept, tag := range theLexicon().tags {
@@ -33,18 +57,8 @@ func compilePatterns(lists ...[]string) patterns {
 	for _, n := range patternNames() {
 		c.names[n[0]] = "(?:" + c.compile(n[1]) + ")"
 	}
-	var out patterns
-	for _, pattern := range slices.Concat(lists...) {
-		out = append(out, regexp.MustCompile(c.compile(pattern)))
-	}
-	return out
-}
-
-// compiler makes expressions of tags from patterns of concepts.
-type compiler struct {
-	sets  map[string]string // the tags of a concept or a set of them
-	names map[string]string // expressions by name
-}
+	return c
+})
 
 // compile returns the expression of a pattern.
 func (c compiler) compile(pattern string) string {

@@ -84,6 +84,8 @@ func fold(text string) string {
 	for i, r := range text {
 		r = unicode.ToLower(r)
 		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9': // most letters
+			put(r)
 		case r == '’' || r == '\'':
 			put('\'')
 		case r == '-' && isWordRune(before), strings.ContainsRune("€$£%", r), r > 127 && foldRune(r) == "" && isWordRune(r), r <= 127 && isWordRune(r):
