@@ -33,9 +33,9 @@ var theGrammar = sync.OnceValue(func() grammar {
 	}
 })
 
-// patternGroup are patterns of tags that have one of some concepts.
+// patternGroup are patterns that match only tags with one of some concepts.
 type patternGroup struct {
-	needs string // their tags
+	needs string // the tags of the concepts
 	patterns
 }
 
@@ -45,13 +45,13 @@ func compileGroups() []patternGroup {
 		needs string
 		list  []string
 	}{
-		{"lasts every without lets", lastingPatterns()},
-		{"every text style", kindPatterns()},
+		{"lasts every without lets role", lastingPatterns()},
+		{"every text style if", kindPatterns()},
 		{"num currency", limitPatterns()},
-		{"deny nomore forbid ban leave nobody without only so", prohibitionPatterns()},
+		{"deny nomore forbid ban leave nobody without only so dislike", prohibitionPatterns()},
 		{"style form like want", valuePatterns()},
-		{"cond food pronoun profile avail due remember day", factPatterns()},
-		{"name called spell quote", namePatterns()},
+		{"cond food eat pronoun profile avail due remember day", factPatterns()},
+		{"name called spell quote figure", namePatterns()},
 	} {
 		out = append(out, patternGroup{needs: tagsOf(group.needs), patterns: compilePatterns(group.list)})
 	}
@@ -61,49 +61,6 @@ func compileGroups() []patternGroup {
 // isSet reports whether the tags are of what sets something.
 func (g grammar) isSet(tags string) bool {
 	return slices.ContainsFunc(g.sets, func(p patternGroup) bool { return strings.ContainsAny(tags, p.needs) && p.match(tags) })
-}
-
-// slotPatterns tell what a sentence does to what fills a slot.
-type slotPatterns struct {
-	changes      patterns // a value may take the place of another one
-	turns        patterns // it does, whatever the other one was
-	rejects      patterns // what comes next is the value that goes
-	joins        patterns // both values hold, or one only sometimes
-	withdraws    patterns
-	denies       patterns // it forbids its values
-	isFact       patterns // it is about the user
-	story        patterns // it is about others, the past, or something at hand
-	raisesBudget patterns
-	isMoney      patterns // its number is an amount of money
-	isTooMuch    patterns // a number of something is not right
-	namesTone    patterns
-	namesBudget  patterns
-	namesLength  patterns
-	limitsLength patterns
-}
-
-func compileSlotPatterns() slotPatterns {
-	one := func(pattern string) patterns { return compilePatterns([]string{pattern}) }
-	return slotPatterns{
-		changes: one(`[swap change nomore not no end noneed now lasting onward again too lets]`),
-		turns:   one(`[swap change again lets]`),
-		rejects: one(`[swap change lets nomore not no end noneed] .{0,2} $`), // "instead of", "no longer in"
-		joins:   one(`if|value [and filler] [in det]* value`),                // "euros and dollars"
-		withdraws: compilePatterns([]string{
-			`^[^emoji]* (?:[end noneed nomore] [^emoji]* [value ceiling]|[value ceiling] [^emoji]* [end noneed nomore]) [^emoji]* $`, // "cancel the yen instruction"
-			`emoji .{0,4} [ok again may]|[may again] .{0,4} emoji`,                                                                   // "emojis are fine again"
-		}),
-		denies:       one(`[not no never forbid cant ban]`),
-		isFact:       one(`[i be have my]`),
-		story:        one(`[he rel past said suppose what if once]|[verb change swap end make] this .`),
-		raisesBudget: one(`budget .{0,4} [swap change] in* num`), // "the kitchen budget went up to 500"
-		isMoney:      one(`num currency|currency num|budget .* num|num .* budget`),
-		isTooMuch:    one(`^[lead please]* num [unit currency] .{0,3} too`), // "50 words is too short"
-		namesTone:    one(`register .{0,3} tone|tone .{0,2} register`),
-		namesBudget:  one(`^[^unit]* ceiling [^unit]* $`),
-		namesLength:  one(`ceiling .{0,2} unit|unit .{0,2} ceiling`), // "the word limit"
-		limitsLength: one(`limit .{0,3} num unit|num unit .{0,3} limit|order .{0,6} num unit`),
-	}
 }
 
 // conceptSets are concepts that mean the same to a pattern.
@@ -120,7 +77,7 @@ func conceptSets() [][2]string {
 		{"lasts", "lasting onward never"},
 		{"limit", "limit ceiling"},
 		{"budget", "budget ceiling"},
-		{"value", "lang measure currency format shape tone soft"}, // of a slot, but for emojis
+		{"value", "measure currency format shape tone soft nation"},
 	}
 }
 
@@ -131,7 +88,7 @@ func patternNames() [][2]string {
 		{"plain", `[^i he rel past said if this]`}, // of no story, condition or matter at hand
 		{"long", `(?:lasts|in det* every det* text|every det* answers)`},
 		// the beginning of a clause, behind words that say nothing
-		{"start", `(?:^|comma|so|^[^i he rel past be have said this]* and) (?:lead|ok|please|and|so|comma|now|change|swap|you may|may you|may i|may)*`},
+		{"start", `(?:^|comma|so|^[^i he rel past be have said this figure]* and) (?:lead|ok|please|and|so|comma|now|change|swap|you may|may you|may i|may)*`},
 		{"order", `start [lasts only not]* [verb forbid remember]`},
 	}
 }
@@ -141,38 +98,48 @@ func lastingPatterns() []string {
 	return []string{
 		`order i* [^i he]* (?:long|without)`, // "write dates like 2026-03-14 for the rest of this project"
 		`start [det in please comma]* long [det in please comma filler now a is]* [style verb make forbid must only no not want name like called]`, // "never more than five"
-		`^plain* [please name called style] plain* long`, // "no emojis ever", "comments in English throughout"
-		`^plain* long plain* style`,                      // "in this chat only bullet points"
-		`^lead* you* [may verb] plain* long`,             // "you can be blunt at all times"
-		`start never [you not]* [must may]`,              // "under no circumstances are you to suggest pork"
-		`verb .{0,3} form .{0,3} long`,                   // "stick to vous until the end"
+		`^plain* (?:[please name called value size thing]|in det* lang) plain* long`,                                                               // "no emojis ever", "comments in English throughout"
+		`^plain* long plain* (?:[value size thing]|in det* lang)`,                                                                                  // "in this chat only bullet points"
+		`^lead* you* [may verb] plain* long`,                                                                                                       // "you can be blunt at all times"
+		`start never [you not]* [must may]`,                                                                                                        // "under no circumstances are you to suggest pork"
+		`verb .{0,3} form .{0,3} long`,                                                                                                             // "stick to vous until the end"
 		`^[^i you he rel past said if this comma]* must word* long`,
-		`must .{0,6} cond comma* lasting`,                          // "it has to be halal, every time"
-		`want word* long`,                                          // "I want a source in every answer"
-		`long .* called|[you role figure x] .{0,4} called .* long`, // "the villain is called Maro in all chapters"
-		`lasting [^i he past]* comma please* [verb make]`,          // "whenever you cite a law, give its number"
-		`start lets plain* [lasts lang]`,                           // "let's speak Welsh"
-		`^lead* role .{0,4} onward|onward role`,                    // "you are my English teacher from now on"
-		`i filler* verb in* lang onward`,                           // "wir schreiben auf Deutsch ab jetzt"
+		`must .{0,6} cond comma* lasting`,                                              // "it has to be halal, every time"
+		`want word* long`,                                                              // "I want a source in every answer"
+		`long .* called|[you role figure x] .{0,4} called .* long`,                     // "the villain is called Maro in all chapters"
+		`lasting [^i he past]* comma please* [verb make]`,                              // "whenever you cite a law, give its number"
+		`start lets plain* [lasts lang]|start lets verb in* [nation measure currency]`, // "let's speak Welsh"
+		`^lead* role (?:now [my a]|.{0,4} onward|.{1,5} lasting $)|onward role`,        // "you are my English teacher from now on"
+		`^lead* never word{0,4} please $`,                                              // "never ever politics please"
+		`i filler* verb in* lang onward`,                                               // "wir schreiben auf Deutsch ab jetzt"
 	}
 }
 
 // kindPatterns say how all of a kind has to be.
 func kindPatterns() []string {
 	return []string{
-		`start [in det please]* every word{0,3} [text unit x] word{0,6} [must please style limit only without close]`, // "all temperatures in Celsius"
-		`start every word{0,2} must`,                                           // "so everything has to be step-free"
+		`start [in det please]* every word{0,3} [text unit] word{0,6} (?:[must please limit only without close]|in* det* style)`, // "all temperatures in Celsius"
+		`start [in det please]* every word{0,3} x word{0,6} (?:[please limit only without close]|in det* style|must word{0,2} [cond style])`,
+		`start every must`, // "so everything has to be step-free"
+		`start every [you det text]* [verb make] .{0,4} [must is]`, // "anything you plan has to work with a toddler"
+		`^lead* if you verb .{0,5} comma please* [verb make]`,      // "when you mention a film, add the year"
+		`start in every word{0,3} want`,
 		`start in* every .* comma please`,                                      // "for every figure, kindly give the source"
 		`start in* every .{0,2} verb .{0,2} (?:you verb|verb) .* [style must]`, // "every command that you show is for zsh"
 		`please word{0,3} every`,                                               // "please a source for each claim"
 		`want word* every word{0,2} you`,
+		`want det* text in`,                                    // "I want dates in the format day/month"
+		`answers [comma in]* size`,                             // "answers short please"
+		`order .{0,3} text quote`,                              // "sign all mails “Yours, Léa”"
 		`start det* text .{0,3} (?:must|please|in style|only)`, // "dates must", "code only in Rust"
 		`^ det* data comma is [in det]* style`,                 // "the times: that is in 24 h"
 		`text .{0,4} must word* style`,
 		`order (?:word|and){0,8} every text`, // "use it for all examples"
 		`order every* det* [text x] in style`,
-		`order every det* [text x] in* style`,                                          // "put all the prices in Swiss francs"
-		`order filler* every [that so like filler in]`,                                 // "explain everything so that I get it"
+		`order every det* [text x] in* style`,          // "put all the prices in Swiss francs"
+		`order filler* every [that so like filler in]`, // "explain everything so that I get it"
+		`please only [in det]* [lang tone size measure currency nation soft]|^[lead please]* word{0,3} answers only`, // "one sentence answers only"
+		`^[lead please det]* text lasting [comma like filler in]* [num quote style]`,                                 // "dates always like this: 2026-03-01"
 		`order det* style in* det* style`,                                              // "use tables rather than lists"
 		`order word{0,4} only [in det]* [lang tone size measure currency nation soft]`, // "answer only in French"
 		`close word* every|every det* answers close`,                                   // "end each message with a question"
@@ -182,11 +149,12 @@ func kindPatterns() []string {
 // limitPatterns say how much there may be, or what it may cost.
 func limitPatterns() []string {
 	return []string{
-		`answers .{0,3} limit num unit`,                       // "keep your answers under 100 words"
-		`^[^past he rel]* limit .{0,2} num unit .{0,4} every`, // "no more than 4 lines per answer"
-		`^[lead please]* limit .{0,2} num unit`,               // "max. 5 bullet points"
+		`answers .{0,3} limit num unit`,                                             // "keep your answers under 100 words"
+		`^[^past he rel]* limit .{0,2} num unit .{0,4} every`,                       // "no more than 4 lines per answer"
+		`^[lead please]* limit .{0,2} num unit|limit num [unit data] .{0,3} please`, // "max. 5 bullet points"
 		`num unit .{0,3} (?:limit .{0,3})? every`,
 		`^[^past he rel a]* [limit budget] .{0,4} num* currency [^too]* $`, // "the ceiling is 800 euros a head"
+		`[not no] limit .{0,2} num* currency`,                              // "nothing above 35 euros"
 		`^[^past he rel]* have .{0,2} num currency .* [limit budget]`,      // "we have 6,000 euros and not more"
 	}
 }
@@ -196,7 +164,8 @@ func prohibitionPatterns() []string {
 	return []string{
 		`start (?:not|nomore|never)+ [filler you]* [verb form name]`,            // "dont propose anything with meat"
 		`start not eat .{0,2} [food cond]`,                                      // "no como cerdo"
-		`start forbid .{0,3} [style doing food every my]`,                       // "stop apologizing"
+		`dislike .{0,3} [style doing]`,                                          // "I hate bullet points"
+		`start forbid .{0,3} [style doing food cond every my]`,                  // "stop apologizing"
 		`^[lead please]* verb word{1,4} not word{0,2} $`,                        // "rühr die Datenbank bloß nicht an"
 		`so [please only]+ [text x]`,                                            // "so only places that allow dogs"
 		`start [no not]+ [det a in every x]* [thing format]`,                    // "no smileys"
@@ -221,6 +190,7 @@ func valuePatterns() []string {
 		`order [filler in please you]* [measure nation currency lang form]`, // "use feet and inches"
 		`^lead* word{0,3} style word{0,2} please`,                           // "old spelling please"
 		`style word{0,4} only`,
+		`^plain* verb you .{0,5} (?:long|in style)`, // "Preise gibst du mir immer in Franken an"
 		`want [in that comma det please filler if is now]* [no every answers not only name style]`,
 		`want [in that comma if filler]* [you sie verb] .{0,6} [verb name form style every not never]`, // "I'd rather you answered me in Welsh"
 	}
@@ -229,25 +199,25 @@ func valuePatterns() []string {
 // factPatterns are facts on which all later answers depend.
 func factPatterns() []string {
 	return []string{
-		`[be have] .{0,4} cond`, // "I'm coeliac"
-		`i .{0,3} (?:not .{0,3} [eat food cond]|eat .{0,3} [not no never cond only])`, // "I don't eat pork"
+		`[be have] [^not no never]{0,4} cond|i verb a* cond`,                                   // "I'm coeliac"
+		`i .{0,3} (?:not .{0,3} [eat food cond]|eat .{0,3} [not no never cond only]|only eat)`, // "I don't eat pork"
 		`i* cant .{0,3} food`,   // "I can't have any dairy"
 		`food .{0,2} eat i not`, // "Laktose vertrage ich nicht"
 		`^[^he rel]* become .{0,3} cond`,
 		`pronoun`,                 // "they/them for me"
 		`profile .{0,3} [is num]`, // "my working hours are 7:30 to 13:00"
 		`i avail|avail .* must|my word{0,5} is word{0,4} num .{0,3} day`, // "I work nights"
-		`due .{0,6} num`, // "the thesis is due on 9 June"
-		`start remember [that comma please you filler]* [i be have every no only not profile want my avail]|remember .{0,6} cond`,
+		`^[^he rel past every]* due .{0,6} num`,                          // "the thesis is due on 9 June"
+		`start remember [that comma please you filler]* [i be have every no only not profile want my avail]|remember .{0,6} cond|comma remember [that this]* $`,
 	}
 }
 
 // namePatterns say how someone or something is called or written.
 func namePatterns() []string {
 	return []string{
-		`start name [please filler comma in swap]* [x quote lead tone data thing rel]`, // "call me Kalle"
-		`[figure role my] word{0,3} called`,                                            // "the heroine is called Jorinde"
-		`spell`,                                                                        // "my name is spelled with a K"
+		`start name [please filler comma in swap]* [x quote lead tone data thing rel]`,        // "call me Kalle"
+		`[figure role my] word{0,3} called|called .{0,4} remember|figure is (?:onward|quote)`, // "the heroine is called Jorinde"
+		`spell`, // "my name is spelled with a K"
 		`quote .{0,3} [means called]|[means label called] .{0,6} quote|[label figure] .{0,4} only in* quote`, // "refer to the firm as “the Client”"
 	}
 }
@@ -258,11 +228,12 @@ func neverPatterns() []string {
 		`[he rel] .{0,3} said [^so]* $|lasting comma said`, // "my boss says never …"
 		`[he rel] is cond|[he rel] word{0,2} past [^comma so]* $`,
 		`i .{0,4} never .* past`,
-		`^[^lasts must]* once [^lasts must]* $`,                                                  // "answer this one in French"
-		`^[^lasts]* verb (?:filler* a [^answers lasts]*|word{0,3} a [format shape] [^lasts]*) $`, // "write a poem in French"
-		`^[^lasts must]* in this [x make data] [^lasts must]* $`,                                 // "no emojis in this letter"
-		`make [in filler please]* [quote this num]`,                                              // "translate this"
-		`[verb make] word{0,3} a word{0,2} told`,                                                 // "tell me a story"
+		`^[lead and]* [det a] x verb [^that called]* $`,                                                          // "my parents always speak Welsh"
+		`^[^lasts must]* once [^lasts must]* $`,                                                                  // "answer this one in French"
+		`^[^lasts no must if i]* verb (?:filler* a [^answers lasts no]*|word{0,3} a [format shape] [^lasts]*) $`, // "write a poem in French"
+		`^[^lasts must]* in this [x make data] [^lasts must]* $`,                                                 // "no emojis in this letter"
+		`make [in filler please]* [quote this num]`,                                                              // "translate this"
+		`[verb make] word{0,3} a word{0,2} told`,                                                                 // "tell me a story"
 		`suppose|^ lead* what [^i]* $`,
 	}
 }

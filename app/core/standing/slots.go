@@ -23,6 +23,49 @@ var slots = sync.OnceValue(func() map[rune]string {
 
 func tagOf(concept string) rune { return theLexicon().tags[concept] }
 
+// slotPatterns tell what a sentence does to what fills a slot.
+type slotPatterns struct {
+	changes      patterns // a value may take the place of another one
+	turns        patterns // it does, whatever the other one was
+	rejects      patterns // what comes next is the value that goes
+	joins        patterns // both values hold, or one only sometimes
+	withdraws    patterns
+	denies       patterns // it forbids its values
+	isFact       patterns // it is about the user
+	story        patterns // it is about others, the past, or something at hand
+	raisesBudget patterns
+	isMoney      patterns // its number is an amount of money
+	isTooMuch    patterns // a number of something is not right
+	namesTone    patterns
+	namesBudget  patterns
+	namesLength  patterns
+	limitsLength patterns
+}
+
+func compileSlotPatterns() slotPatterns {
+	one := func(pattern string) patterns { return compilePatterns([]string{pattern}) }
+	return slotPatterns{
+		changes: one(`[swap change nomore not no end noneed now lasting onward again too lets]`),
+		turns:   one(`[swap change again lets]`),
+		rejects: one(`[swap change lets nomore not no end noneed] .{0,2} $`), // "instead of", "no longer in"
+		joins:   one(`if|[lang value] [and filler] [in det]* [lang value]`),  // "euros and dollars"
+		withdraws: compilePatterns([]string{
+			`^[^emoji]* (?:[end noneed nomore] [^emoji]* [lang value ceiling]|[lang value ceiling] [^emoji]* [end noneed nomore]) [^emoji]* $`, // "cancel the yen instruction"
+			`emoji .{0,4} [ok again may]|[may again] .{0,4} emoji`,                                                                             // "emojis are fine again"
+		}),
+		denies:       one(`[not no never forbid cant ban]`),
+		isFact:       one(`[i be have my]`),
+		story:        one(`[he rel past said suppose what if once]|[verb change swap end make] this .`),
+		raisesBudget: one(`budget .{0,4} [swap change] in* num`), // "the kitchen budget went up to 500"
+		isMoney:      one(`num currency|currency num|budget .* num|num .* budget`),
+		isTooMuch:    one(`^[lead please]* num [unit currency] .{0,3} too`), // "50 words is too short"
+		namesTone:    one(`register .{0,3} tone|tone .{0,2} register`),
+		namesBudget:  one(`^[^unit]* ceiling [^unit]* $`),
+		namesLength:  one(`ceiling .{0,2} unit|unit .{0,2} ceiling`), // "the word limit"
+		limitsLength: one(`limit .{0,3} num unit|num unit .{0,3} limit|order .{0,6} num unit`),
+	}
+}
+
 // content is what an instruction says of closed kinds of values.
 type content struct {
 	reading
