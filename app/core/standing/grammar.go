@@ -86,7 +86,7 @@ func patternNames() [][2]string {
 	return [][2]string{
 		{"word", `[^comma and i he rel said]`},     // of the same clause
 		{"plain", `[^i he rel past said if this]`}, // of no story, condition or matter at hand
-		{"long", `(?:lasts|in det* every det* text|every det* answers)`},
+		{"long", `(?:lasts|in det* every det* (?:text|x [i you])|every det* answers)`},
 		// the beginning of a clause, behind words that say nothing
 		{"start", `(?:^|comma|so|^[^i he rel past be have said this figure]* and) (?:lead|ok|please|and|so|comma|now|change|swap|you may|may you|may i|may)*`},
 		{"order", `start [lasts only not]* [verb forbid remember]`},
@@ -96,6 +96,7 @@ func patternNames() [][2]string {
 // lastingPatterns have a word for how long something holds, or for all answers.
 func lastingPatterns() []string {
 	return []string{
+		`start make [^i he]* long`,
 		`order i* [^i he]* (?:long|without)`, // "write dates like 2026-03-14 for the rest of this project"
 		`start [det in please comma]* long [det in please comma filler now a is]* [style verb make forbid must only no not want name like called]`, // "never more than five"
 		`^plain* (?:[please name called value size thing]|in det* lang) plain* long`,                                                               // "no emojis ever", "comments in English throughout"
@@ -121,19 +122,21 @@ func kindPatterns() []string {
 		`start [in det please]* every word{0,3} [text unit] word{0,6} (?:[must please limit only without close]|in* det* style)`, // "all temperatures in Celsius"
 		`start [in det please]* every word{0,3} x word{0,6} (?:[please limit only without close]|in det* style|must word{0,2} [cond style])`,
 		`start every must`, // "so everything has to be step-free"
-		`start every [you det text]* [verb make] .{0,4} [must is]`, // "anything you plan has to work with a toddler"
-		`^lead* if you verb .{0,5} comma please* [verb make]`,      // "when you mention a film, add the year"
+		`start every [you det text]* [verb make] .{0,4} [must is]`,                // "anything you plan has to work with a toddler"
+		`^lead* if you verb [^the this my plural]{0,5} comma please* [verb make]`, // "when you mention a film, add the year"
 		`start in every word{0,3} want`,
 		`start in* every .* comma please`,                                      // "for every figure, kindly give the source"
 		`start in* every .{0,2} verb .{0,2} (?:you verb|verb) .* [style must]`, // "every command that you show is for zsh"
 		`please word{0,3} every`,                                               // "please a source for each claim"
 		`want word* every word{0,2} you`,
-		`want det* text in`,                                    // "I want dates in the format day/month"
+		`want plural text in`,                                  // "I want dates in the format day/month"
 		`answers [comma in]* size`,                             // "answers short please"
 		`order .{0,3} text quote`,                              // "sign all mails “Yours, Léa”"
 		`start det* text .{0,3} (?:must|please|in style|only)`, // "dates must", "code only in Rust"
 		`^ det* data comma is [in det]* style`,                 // "the times: that is in 24 h"
 		`text .{0,4} must word* style`,
+		`so please* verb in* style`, // "my mum can't see well, so write in capitals"
+		`^[lead please forme]* every in* style`,
 		`order (?:word|and){0,8} every text`, // "use it for all examples"
 		`order every* det* [text x] in style`,
 		`order every det* [text x] in* style`,          // "put all the prices in Swiss francs"
@@ -152,6 +155,7 @@ func limitPatterns() []string {
 		`answers .{0,3} limit num unit`,                                             // "keep your answers under 100 words"
 		`^[^past he rel]* limit .{0,2} num unit .{0,4} every`,                       // "no more than 4 lines per answer"
 		`^[lead please]* limit .{0,2} num unit|limit num [unit data] .{0,3} please`, // "max. 5 bullet points"
+		`limit .{0,3} num unit .{0,2} long|unit please* limit .{0,2} num unit|answers .{0,2} num unit limit`,
 		`num unit .{0,3} (?:limit .{0,3})? every`,
 		`^[^past he rel a]* [limit budget] .{0,4} num* currency [^too]* $`, // "the ceiling is 800 euros a head"
 		`[not no] limit .{0,2} num* currency`,                              // "nothing above 35 euros"
@@ -172,12 +176,15 @@ func prohibitionPatterns() []string {
 		`order [filler please]* no [thing data]`,                                // "use no jargon"
 		`start [no not] (?:word{0,3} [data verb] word{0,2})? before .{0,3} num`, // "no calls before 10"
 		`before .{0,3} num .* deny`,
-		`start leave .{0,6} out`,              // "leave my ex out of the family history"
-		`[thing format food cond] .{0,2} ban`, // "emojis are off limits"
+		`start no .{0,5} comma never|^ det* data comma never|no food comma* lasts`, // "no calls on Sunday, never"
+		`^[lead so please]* only (?:cond|data in [x det]+ [comma please lead]* $)`, // "only hotels with a pool"
+		`start verb det* [x rel food thing] out`,                                   // "keep politics out of it"
+		`start leave .{0,6} out`,                                                   // "leave my ex out of the family history"
+		`[thing format food cond] .{0,2} ban`,                                      // "emojis are off limits"
 		`^plain* ban (?:that|in* my)|that .* ban|^lead* ban [in det]* verb`,
-		`^[lead and]* (?:nobody .{0,4} [food eat]|food .{0,5} nobody)`, // "and nobody eats fish"
-		`(?:[deny only every]|order) .* without|start without`,         // "ask me before you book anything"
-		`[you role] cant verb`,                                         // "you must not contact my employer"
+		`^[lead and in det x]* (?:nobody .{0,4} [food eat]|food .{0,5} nobody)`, // "and nobody eats fish"
+		`(?:[deny only every]|order) .* without|start without`,                  // "ask me before you book anything"
+		`[you role] cant verb`,                                                  // "you must not contact my employer"
 	}
 }
 
@@ -191,7 +198,7 @@ func valuePatterns() []string {
 		`^lead* word{0,3} style word{0,2} please`,                           // "old spelling please"
 		`style word{0,4} only`,
 		`^plain* verb you .{0,5} (?:long|in style)`, // "Preise gibst du mir immer in Franken an"
-		`want [in that comma det please filler if is now]* [no every answers not only name style]`,
+		`want [in too that comma det please filler if is now]* [no every answers not only name style]`,
 		`want [in that comma if filler]* [you sie verb] .{0,6} [verb name form style every not never]`, // "I'd rather you answered me in Welsh"
 	}
 }
@@ -199,7 +206,7 @@ func valuePatterns() []string {
 // factPatterns are facts on which all later answers depend.
 func factPatterns() []string {
 	return []string{
-		`[be have] [^not no never]{0,4} cond|i verb a* cond`,                                   // "I'm coeliac"
+		`[be have] [^not no never]{0,4} cond|i verb a* cond (?:[comma so]|$)`,                  // "I'm coeliac"
 		`i .{0,3} (?:not .{0,3} [eat food cond]|eat .{0,3} [not no never cond only]|only eat)`, // "I don't eat pork"
 		`i* cant .{0,3} food`,   // "I can't have any dairy"
 		`food .{0,2} eat i not`, // "Laktose vertrage ich nicht"
@@ -228,7 +235,7 @@ func neverPatterns() []string {
 		`[he rel] .{0,3} said [^so]* $|lasting comma said`, // "my boss says never …"
 		`[he rel] is cond|[he rel] word{0,2} past [^comma so]* $`,
 		`i .{0,4} never .* past`,
-		`^[lead and]* [det a] x verb [^that called]* $`,                                                          // "my parents always speak Welsh"
+		`^[lead and]* [det a] x (?:verb [^that called]*|is in [^must]*) $`,                                       // "my parents always speak Welsh"
 		`^[^lasts must]* once [^lasts must]* $`,                                                                  // "answer this one in French"
 		`^[^lasts no must if i]* verb (?:filler* a [^answers lasts no]*|word{0,3} a [format shape] [^lasts]*) $`, // "write a poem in French"
 		`^[^lasts must]* in this [x make data] [^lasts must]* $`,                                                 // "no emojis in this letter"

@@ -100,7 +100,7 @@ type lexicon struct {
 }
 
 // commonConcepts are those whose words say nothing about whether a sentence is an instruction.
-const commonConcepts = " lead and that you i be have may he rel a the this in is if what past my plural filler number day now so but again too eat said told once figure data "
+const commonConcepts = " lead and that you i be have may he rel a the this in is if what past my plural filler number day now so again too eat said told once figure data "
 
 //nolint:gochecknoglobals // immutable
 var theLexicon = sync.OnceValue(func() *lexicon {
