@@ -60,7 +60,26 @@ func related(standing []Instruction, found Found) []Instruction {
 	if same := sameSubjects(standing, found); len(same) > 0 {
 		return same
 	}
-	return sameSlot(standing, found)
+	if same := sameSlot(standing, found); len(same) > 0 || !found.Withdraws {
+		return same
+	}
+	return onlyNamed(standing, found)
+}
+
+// onlyNamed returns the instruction that one withdraws with a word of it, if it is the only one
+// that has a word of it: "nuts don't have to be left out anymore" ends "Leave nuts out".
+func onlyNamed(standing []Instruction, found Found) []Instruction {
+	var out []Instruction
+	terms := termsOf(found.Text)
+	for _, i := range standing {
+		if common(terms, termsOf(i.Text)) > 0 {
+			out = append(out, i)
+		}
+	}
+	if len(out) > 1 {
+		return nil
+	}
+	return out
 }
 
 // sameSubjects returns the instructions that topics and words tell to be about the same.

@@ -18,6 +18,7 @@ func TestSlots(t *testing.T) {
 		{"budget of a thing", "Our budget for the kitchen is 8,000 dollars.", "The kitchen budget just went up to 11,500.", "The kitchen budget just went up to 11,500."},
 		{"emojis are fine", "Never use emojis.", "emojis are fine again btw", ""},
 		{"unit withdrawn", "Write all prices in yen.", "Cancel the yen instruction.", ""},
+		{"named thing withdrawn", "Leave nuts out of every recipe.", "The allergist retested me and I'm clear, so nuts don't have to be left out anymore.", ""},
 		{"word limit withdrawn", "Limite-toi à 100 mots.", "La limite de mots est levée.", ""},
 
 		{"language of something else", "Comment the code in German.", "From now on answer in English, not in German.", "Comment the code in German.|From now on answer in English, not in German."},
@@ -35,6 +36,7 @@ func TestSlots(t *testing.T) {
 		{"language of comments", "Please answer in French from now on.", "From this point the comments belong in English and not in French.", "Please answer in French from now on.|From this point the comments belong in English and not in French."},
 		{"money for something", "My budget is 400 €.", "Tenemos 6.000 euros para la boda y no vamos a pasar de ahí.", "My budget is 400 €.|Tenemos 6.000 euros para la boda y no vamos a pasar de ahí."},
 		{"two of them", "Give prices in yen.|Give fares in yen.", "Cancel the yen instruction.", "Give prices in yen.|Give fares in yen."},
+		{"two of a word", "Leave nuts out of every recipe.|Always check the menu for nuts and sesame first.", "I'm clear, so nuts don't have to be left out anymore.", "Leave nuts out of every recipe.|Always check the menu for nuts and sesame first."},
 		{"nothing there", "Never use tabs.", "scrap metric, imperial it is", "Never use tabs."},
 	}
 	for _, tt := range tests {
