@@ -10,8 +10,9 @@ import (
 	"bobbin/app/db/models"
 )
 
-// findMembers returns the documents with each phrase and prefix, and adds them.
-func (s *rankedSearch) findMembers() (map[int]map[int64]bool, error) {
+// findMembers returns the documents with each phrase and prefix, and adds them. Whole says that the
+// documents are all there are.
+func (s *rankedSearch) findMembers(whole bool) (map[int]map[int64]bool, error) {
 	members := map[int]map[int64]bool{}
 	var terms []searchtext.Term
 	var groups []int
@@ -20,6 +21,15 @@ func (s *rankedSearch) findMembers() (map[int]map[int64]bool, error) {
 			continue
 		}
 		terms, groups = append(terms, *g.Term), append(groups, i)
+		if whole && s.q.SessionID != "" && g.Term.Prefix && len(s.documents) <= maxInexact {
+			// The index would read all words with the prefix, of all sessions.
+			found, err := s.findInTexts(*g.Term)
+			if err != nil {
+				return nil, err
+			}
+			members[i] = found
+			continue
+		}
 		entries, err := s.entriesWith([]searchtext.Group{g}, s.bounds.groupLeast)
 		if err == nil {
 			entries, err = s.checkPhrase(entries, *g.Term)
@@ -69,8 +79,35 @@ func (s *rankedSearch) checkPhrase(entries []searchEntry, term searchtext.Term) 
 			inexact, s.inexact = append(inexact, e.MessageID), s.inexact+1
 		}
 	}
+	has, err := s.textsWith(inexact, term)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(entries, func(e searchEntry) bool { return e.Inexact && !has[e.MessageID] }), nil
+}
+
+// findInTexts returns the documents of the index whose messages have the term.
+func (s *rankedSearch) findInTexts(term searchtext.Term) (map[int64]bool, error) {
+	var ids []string
+	for _, d := range s.documents {
+		if d.ID > 0 {
+			ids = append(ids, s.messages[d.ID])
+		}
+	}
+	has, err := s.textsWith(ids, term)
+	found := map[int64]bool{}
+	for _, d := range s.documents {
+		if has[s.messages[d.ID]] {
+			found[d.ID] = true
+		}
+	}
+	return found, err
+}
+
+// textsWith returns those of the messages that have the term.
+func (s *rankedSearch) textsWith(ids []string, term searchtext.Term) (map[string]bool, error) {
 	has := map[string]bool{}
-	for part := range slices.Chunk(inexact, inexactBatch) {
+	for part := range slices.Chunk(ids, inexactBatch) {
 		var rows []models.Message
 		if err := s.db.Select("id, substr(content, 1, 262144) AS content, tool_calls, tool_name").Where("id IN ?", part).Find(&rows).Error; err != nil {
 			return nil, err
@@ -83,7 +120,7 @@ func (s *rankedSearch) checkPhrase(entries []searchEntry, term searchtext.Term) 
 			has[row.ID] = searchtext.FindTerms(indexedText(m), []searchtext.Term{term})[0]
 		}
 	}
-	return slices.DeleteFunc(entries, func(e searchEntry) bool { return e.Inexact && !has[e.MessageID] }), nil
+	return has, nil
 }
 
 // findCandidates adds the newest documents with each word that is not frequent, and those

@@ -208,7 +208,7 @@ func (s *rankedSearch) rankEntries() ([]relevance.Result, error) {
 	s.addEntries(newest, false)
 	s.budget = s.bounds.bytes / (1 + len(s.question.Groups))
 	r := relevance.Ranking{Question: relevance.Question{Groups: s.question.Groups}, Mean: relevance.MeanLength(s.documents)}
-	if r.Members, err = s.findMembers(); err != nil {
+	if r.Members, err = s.findMembers(isWhole); err != nil {
 		return nil, err
 	}
 	var frequencies []int
