@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
@@ -281,4 +283,42 @@ func TestSearchSkipsTitles(t *testing.T) {
 	if checked != 1 {
 		t.Errorf("got %d statements for the newest messages, want 1", checked)
 	}
+}
+
+// A list of sessions with a frequent word is whole whether it is in the newest sessions or in older
+// ones, page by page.
+func TestSessionsWithFrequentWords(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		const sessions = 400
+		var common, old []string
+		for i := range sessions {
+			title := fmt.Sprint(i)
+			created, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: title})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := "nothing"
+			if i%40 == 0 {
+				text, common = "the pump", append(common, title)
+			}
+			if i < 8 {
+				text, old = text+" of the hall", append(old, title)
+			}
+			if text == "nothing" {
+				continue
+			}
+			if err := repositories.Fillup(t.Context(), s.Gorm, created.ID, slices.Repeat([]core.Message{{Role: core.RoleUser, Content: text}}, 80)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.index(t)
+		for text, want := range map[string][]string{"pump": common, "hall": old, "pump hall": {"0"}} {
+			slices.Reverse(want)
+			if diff := cmp.Diff(want, s.sessionPages(t, text)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", text, diff)
+			}
+		}
+	})
 }

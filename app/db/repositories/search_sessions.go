@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -13,8 +14,7 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Frequent words are found faster by checking the newest sessions one by one; all others by
-// asking the index for all sessions that have them.
+// Frequent words are looked for in the newest sessions first, all others in the whole index.
 const (
 	newestSessions = 300
 	commonNewest   = 5   // of the newestFirst entries, on PostgreSQL
@@ -67,25 +67,46 @@ func (h sessionSearch) findFirst(n int, list *gorm.DB) ([]sessionRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []sessionRow
 	if common {
-		newest := list.Order(h.newestFirstSQL()).Limit(newestSessions)
-		err := h.db.Table("(?) AS sessions", newest).Scopes(h.withOwnEntry, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
+		rows, err := h.amongNewest(n, list)
 		if err != nil || len(rows) == n {
 			return rows, err
 		}
 	}
-	rows = nil
-	err = h.db.Table("(?) AS sessions", list).Scopes(h.withIndexedEntry, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
+	return h.findIn(list, n, h.withIndexedEntry)
+}
+
+// findIn returns the first n sessions of a list narrowed to those that match.
+func (h sessionSearch) findIn(list *gorm.DB, n int, narrow func(*gorm.DB) *gorm.DB) (rows []sessionRow, err error) {
+	err = h.db.Table("(?) AS sessions", list).Scopes(narrow, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
 	return rows, err
 }
 
-// isCommon reports whether a good part of the newest messages match.
-func (h sessionSearch) isCommon() (bool, error) {
-	if !isPostgres(h.db) {
-		return false, nil
+// amongNewest returns the first n of the newest sessions of the list that match.
+func (h sessionSearch) amongNewest(n int, list *gorm.DB) ([]sessionRow, error) {
+	newest := list.Order(h.newestFirstSQL()).Limit(newestSessions)
+	if isPostgres(list) {
+		return h.findIn(newest, n, h.withOwnEntry)
 	}
+	var ids []string
+	if err := newest.Pluck("id", &ids).Error; err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = `"` + sessionWord(id) + `"`
+	}
+	h.args = []any{"scope : (" + strings.Join(words, " OR ") + ") AND " + h.args[0].(string)}
+	return h.findIn(list, n, h.withIndexedEntry)
+}
+
+// isCommon reports whether so many messages match that some of the newest sessions should have them.
+func (h sessionSearch) isCommon() (bool, error) {
 	var found int
+	if !isPostgres(h.db) {
+		err := h.db.Raw("SELECT COUNT(*) FROM (SELECT rowid FROM search_words WHERE "+h.match+" LIMIT "+strconv.Itoa(commonAtAll)+")", h.args...).Scan(&found).Error
+		return found == commonAtAll, err
+	}
 	err := h.db.Raw(`SELECT COUNT(*) FROM (SELECT words FROM search_entries WHERE owner = ? AND message_id IS NOT NULL ORDER BY created_at DESC, n DESC LIMIT `+
 		strconv.Itoa(newestFirst)+`) e WHERE `+h.match, append([]any{h.owner}, h.args...)...).Scan(&found).Error
 	return found >= commonNewest, err
