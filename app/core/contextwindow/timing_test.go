@@ -11,9 +11,14 @@ import (
 	cw "bobbin/app/core/contextwindow"
 )
 
-// crossed reports whether a trigger is crossed in the decision.
+// crossed reports whether a trigger is crossed in the decision. Where none counts the prompt, the
+// oldest messages give way over the room for recalled passages.
 func crossed(d cw.Decision) bool {
-	return d.Total > d.Budget.Usable || slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool { return s.Fires })
+	limit := d.Budget.Usable
+	if !d.Budget.HasShare {
+		limit = d.Budget.Trigger
+	}
+	return d.Total-recalledTokens(d) > limit || slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool { return s.Fires })
 }
 
 // W5: a prepared summary, or one that is being made, changes no prompt
