@@ -83,13 +83,39 @@ func TestWhatIsPrepared(t *testing.T) {
 	})
 }
 
-// A prompt is smaller with the prepared summary, or it is not activated.
+// A prompt is smaller with the prepared summary, or it is not activated. Recalled passages do not
+// count: what it covers may be quoted now, in the room that is free.
 func TestActivationMakesThePromptSmaller(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
-		if sh.first.Activate != nil && sh.d.Total >= sh.first.Total {
-			rt.Fatalf("%d tokens before, %d after", sh.first.Total, sh.d.Total)
+		before, after := sh.first.Total-recalledTokens(sh.first), sh.d.Total-recalledTokens(sh.d)
+		if sh.first.Activate != nil && after >= before {
+			rt.Fatalf("%d tokens before, %d after", before, after)
 		}
 	})
+}
+
+// The prompt with the activated summary quotes messages that it covers, and may be as large as
+// before: the passages take only the room that the summary freed, or that was free.
+func TestActivationLetsPassagesIn(t *testing.T) {
+	t.Parallel()
+	p := background(t, func(p *cw.Policy) { p.Recall = cw.RecallAuto })
+	c := new(talk).turns(2, 60).turns(52, 1_000).user(10)
+	in := c.during(p, 128_000, int64(len(c.log)))
+	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 4, Tokens: 20, Messages: 4}}
+	for _, m := range c.log[:4] {
+		in.Recalled = append(in.Recalled, cw.Passage{ID: m.ID, Seq: m.Seq, Day: "1 May 2026", Tokens: 60})
+	}
+	d, _ := cw.Plan(in)
+	if d.Activate == nil || len(d.Recalled) > 0 {
+		t.Fatalf("got the activation %+v and the passages %v, want one and none", d.Activate, d.Recalled)
+	}
+	then, _ := cw.Plan(in.Activated(*d.Activate))
+	if len(then.Recalled) != 4 || then.Total <= d.Total || then.Total > then.Budget.Usable {
+		t.Errorf("got %d passages in %d tokens, want 4 in more than %d", len(then.Recalled), then.Total, d.Total)
+	}
+	if size := then.Total - recalledTokens(then); size >= d.Total {
+		t.Errorf("got %d tokens besides the passages, want fewer than %d", size, d.Total)
+	}
 }
 
 // window is the policy window at 128,000 tokens: usable 123,904, trigger 102,400,
