@@ -90,6 +90,7 @@ func TestUnloadedMessagesOfAllKinds(t *testing.T) {
 	for name, reads := range map[string]bool{"the agent reads results": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			whole := whole
 			whole.ReadsResults = reads
 			parts := withoutTexts(whole, func(core.Message) bool { return true })
 			if n := completed(&parts, d, whole); n != 6 { // of 7; the one that is masked is not needed
