@@ -60,6 +60,9 @@ func (p *planner) dropThoughts() {
 		p.addReason("%d messages are sent without their thoughts: the prompt before them has changed", lost)
 	}
 	p.placeMessages()
+	if p.total > p.limit { // the newest thoughts that are left need an earlier setup, which may be larger
+		p.dropSetups()
+	}
 }
 
 // firstChange returns the seq from which on the prompt of the new state differs from that of
