@@ -172,6 +172,30 @@ func (s standingTalk) find(r provider.Received) (f foundInstructions) {
 	return f
 }
 
+// What may change an instruction is in later prompts behind it, word for word, after summaries that
+// forget both; what is about nothing that stands is not.
+func TestRemarksInPrompts(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		p := newSummarizer(t, provider.Options{Window: 8192, Record: true}, func(string) string { return forgetful() })
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p.Server), apptest.WithAgent("window", "name: window\nsystem_prompt: Be brief.\ncontext:\n  timing: inline\n  strategy: llm\n"))
+		id := apptest.NewSession(t, h.Client, core.Session{Agent: "window"})
+		said := func(text string) string { return line(t, map[string]any{"role": "user", "content": text}) }
+		bringIn(t, h.Client, id, core.ImportLines, said("Always answer in English.")+said("The garden is fine again.")+history(20)+said("The train was late. Could we carry on in Portuguese?")+history(20))
+		if _, err := h.Summarize(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+		list := standingList(nextPrompt(t, h, p, id, "Which items are in hall 3?"))
+		if want := "\n- #1: Always answer in English.\n- #23, may change #1: Could we carry on in Portuguese?\n</standing"; !strings.Contains(list, want) {
+			t.Errorf("got %q, want it with %q", list, want)
+		}
+		r := contextOf(t, h.Client, id)
+		if n := len(r.StandingInstructions); n != 2 || r.StandingInstructions[1].MayChange != 1 {
+			t.Errorf("got %+v in the report", r.StandingInstructions)
+		}
+	})
+}
+
 // People add, edit and remove instructions over HTTP; the next prompt follows, without a
 // summary, too.
 func TestStandingInstructionsByHandInPrompts(t *testing.T) {

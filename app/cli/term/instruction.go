@@ -42,6 +42,9 @@ func describeInstruction(i core.StandingInstruction) string {
 	if i.EditedAt != nil {
 		from += ", edited"
 	}
+	if i.MayChange > 0 {
+		from += fmt.Sprintf(", may change #%d", i.MayChange)
+	}
 	note := ""
 	switch {
 	case i.EndSeq > 0:

@@ -126,6 +126,9 @@ func InstructionLine(i core.StandingInstruction) string {
 			from += ", changed by the user"
 		}
 	}
+	if i.MayChange > 0 {
+		from += fmt.Sprintf(", may change #%d", i.MayChange)
+	}
 	return fmt.Sprintf("- %s: %s", from, prompttext.Harmless(i.Text))
 }
 

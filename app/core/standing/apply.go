@@ -14,17 +14,22 @@ const (
 // Apply returns what the instruction does to those that stand before it, oldest first. It
 // leaves those of other people as they are.
 func Apply(standing []Instruction, found Found) Effect {
-	matches := related(ofSpeaker(standing, found.Speaker), found)
-	if found.Withdraws {
-		return Effect{Ends: ids(matches)}
+	standing = ofSpeaker(standing, found.Speaker)
+	if found.IsRemark {
+		return remarkOn(standing, found)
 	}
-	if !found.Amends {
-		return Effect{Ends: ids(matches), Stands: true, Topic: found.Topic}
+	matches := related(standing, found)
+	e := Effect{Ends: ids(matches), Stands: !found.Withdraws, Topic: found.Topic}
+	for _, i := range matches {
+		e.Ends = append(e.Ends, remarksOn(standing, i.ID)...)
 	}
-	if len(matches) == 0 {
-		return Effect{Stands: setsAlone(found.Text), Topic: found.Topic}
+	switch changes := found.Withdraws || found.Amends; {
+	case changes && len(matches) == 0 && !setsAlone(found.Text):
+		return remarkOn(standing, found)
+	case found.Amends && len(matches) > 0:
+		e.Topic = matches[len(matches)-1].Topic
 	}
-	return Effect{Ends: ids(matches), Stands: true, Topic: matches[len(matches)-1].Topic}
+	return e
 }
 
 // ofSpeaker returns the instructions that are not known to be other people's.

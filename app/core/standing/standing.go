@@ -1,6 +1,9 @@
 package standing
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Limits of Find.
 const (
@@ -24,6 +27,9 @@ type Found struct {
 	// Amends means that it only changes an earlier one ("make it 500 €"): it stands if it
 	// finds that one.
 	Amends bool
+	// IsRemark means that it may change or withdraw an earlier one, and stands beside that. It need not
+	// be stored unless it is about one (Subject).
+	IsRemark bool
 }
 
 // The topics. A speaker has one instruction of each, or one for each thing that its
@@ -45,7 +51,8 @@ type Instruction struct {
 	ID      string // of the caller's
 	Text    string
 	Speaker string // who set it; empty = unknown
-	Topic   string // as Apply returned it
+	Topic   string // as Apply returned it, like About
+	About   string
 }
 
 // Effect is what an instruction does to those that stand before it.
@@ -53,6 +60,7 @@ type Effect struct {
 	Ends   []string // IDs of those that it replaces or withdraws, in their order
 	Stands bool     // whether it stands itself; not if it is a withdrawal, or amends nothing
 	Topic  string   // to store with it: its own, or the one of what it amends
+	About  string   // likewise: the ID of the one that it stands beside as a remark; empty = it is none
 }
 
 // Find returns what the user's message sets, changes or withdraws for the whole
@@ -65,12 +73,33 @@ func Find(text string) []Found {
 			if !ok {
 				f, ok = part.examineByGrammar()
 			}
+			if !ok {
+				f, ok = part.examineRemark()
+			}
 			if ok {
 				found = append(found, f)
 			}
 		}
 	}
-	return found[max(len(found)-MaxFound, 0):]
+	return lastFound(found)
+}
+
+// lastFound returns the last of what was found: remarks never take the room of instructions.
+func lastFound(found []Found) []Found {
+	instructions, remarks := MaxFound, maxFoundRemarks
+	var out []Found
+	for _, f := range slices.Backward(found) {
+		room := &instructions
+		if f.IsRemark {
+			room = &remarks
+		}
+		if *room > 0 {
+			*room--
+			out = append(out, f)
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // Describe returns the text as an instruction that was not recognized but added by hand: it

@@ -2,6 +2,7 @@ package standing_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func splitMarks(marked string) (message, instruction string) {
 // isRecognized reports whether the text is what the message sets, word for word and in its language, and
 // nothing else is.
 func isRecognized(message string, want sample) bool {
-	found := standing.Find(message)
+	found := instructionsIn(message)
 	return len(found) == 1 && found[0].Text == want.text && found[0].Language == want.language && !found[0].Withdraws && !found[0].Amends
 }
 
@@ -94,6 +95,12 @@ func measureInstructions(t *testing.T, samples []sample) score {
 	return s
 }
 
+// instructionsIn returns what the text says for the whole conversation, without remarks, which say
+// nothing alone.
+func instructionsIn(text string) []standing.Found {
+	return slices.DeleteFunc(standing.Find(text), func(f standing.Found) bool { return f.IsRemark })
+}
+
 // log holds the instructions of a conversation as a caller of the package does.
 type log struct{ standing []standing.Instruction }
 
@@ -108,7 +115,7 @@ func (l *log) say(message string) {
 		}
 		l.standing = left
 		if effect.Stands {
-			l.standing = append(l.standing, standing.Instruction{ID: fmt.Sprint("#", len(message), len(l.standing)), Text: f.Text, Topic: effect.Topic})
+			l.standing = append(l.standing, standing.Instruction{ID: fmt.Sprint("#", len(message), len(l.standing)), Text: f.Text, Topic: effect.Topic, About: effect.About})
 		}
 	}
 }
@@ -150,11 +157,25 @@ func measureChanges(t *testing.T, changes []change, withdrawn bool) score {
 	return s
 }
 
+// measureShown counts the changes after which the message stands, in the place of the earlier
+// instruction or beside it, or after which a withdrawn one is gone.
+func measureShown(changes []change) score {
+	var s score
+	for _, c := range changes {
+		l := sayAll(append(others(), c.before))
+		after, instruction := splitMarks(c.after)
+		l.say(after)
+		texts := strings.Split(l.texts(), "\n")
+		s.add(slices.Contains(texts, instruction) || !slices.Contains(texts, c.before))
+	}
+	return s
+}
+
 func measureNegatives(t *testing.T, texts []string) score {
 	t.Helper()
 	var s score
 	for _, text := range texts {
-		found := standing.Find(text)
+		found := instructionsIn(text)
 		s.add(len(found) == 0)
 		if len(found) > 0 {
 			t.Logf("taken as an instruction: %+v", found)
@@ -226,7 +247,7 @@ func TestFindReadsTheUsersOwnWords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var texts []string
-			for _, f := range standing.Find(tt.text) {
+			for _, f := range instructionsIn(tt.text) {
 				texts = append(texts, f.Text)
 			}
 			if got := strings.Join(texts, "|"); got != tt.want {

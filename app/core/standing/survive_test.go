@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bobbin/app/core/standing"
 )
 
 // kept are instructions of three people that no conversation here changes.
@@ -72,6 +74,17 @@ func lost(messages []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// remarks returns how many of the messages stand as remarks beside the instructions.
+func remarks(instructions, messages []string) (n int) {
+	for _, m := range messages {
+		l := sayAll(instructions)
+		if l.say(m); slices.ContainsFunc(l.standing, func(i standing.Instruction) bool { return i.About != "" }) {
+			n++
+		}
+	}
+	return n
 }
 
 // Instructions about different things stand beside each other, and a long conversation about

@@ -1,17 +1,13 @@
 package standing_test
 
-import (
-	"testing"
-
-	"bobbin/app/core/standing"
-)
+import "testing"
 
 // More wordings of instructions are recognized, and more of what only looks like them is not.
 func TestWordings(t *testing.T) {
 	t.Parallel()
 	var s score
 	for _, text := range wordings() {
-		found := standing.Find(text)
+		found := instructionsIn(text)
 		right := len(found) == 1 && found[0].Text == text && !found[0].Withdraws && !found[0].Amends
 		s.add(right)
 		if !right {
