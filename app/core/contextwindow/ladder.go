@@ -19,6 +19,9 @@ func (p *planner) climbLadder(f firedTriggers) {
 	if over && p.withoutQuotesEnough(f) {
 		return
 	}
+	if over && p.reuseVersion(f) {
+		return
+	}
 	if over && !p.maskingCostsThoughts() && p.maskEnough(f) {
 		return
 	}

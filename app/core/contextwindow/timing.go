@@ -22,8 +22,8 @@ type growth struct {
 // arrangeSummary decides what happens to the summary that the triggers ask for. It reports
 // false when a summary gains nothing.
 func (p *planner) arrangeSummary(f firedTriggers) bool {
-	if v := p.readyVersion(f.byTokens()); v.Version > 0 && !p.in.Force {
-		p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false), chosen: p.triggerSize()}
+	if v, _ := p.readyVersion(f.byTokens()); v.Version > 0 && !p.in.Force {
+		p.activate(v, f)
 		return true
 	}
 	order := p.summaryOrder(f)
@@ -144,13 +144,13 @@ func (p *planner) prepareAhead() {
 // betterThanReady reports whether the order justifies another model call although a version
 // is ready: it must free as much more as a new compaction requires.
 func (p *planner) betterThanReady(o Order, byTokens bool) bool {
-	through := p.readyVersion(byTokens).ThroughSeq
-	if through == 0 {
+	ready, _ := p.readyVersion(byTokens)
+	if ready.ThroughSeq == 0 {
 		return true
 	}
 	more := 0
 	for i, it := range p.in.History {
-		if it.Seq > through && it.Seq <= o.ThroughSeq {
+		if it.Seq > ready.ThroughSeq && it.Seq <= o.ThroughSeq {
 			more += p.coveredGain(i)
 		}
 	}

@@ -212,6 +212,43 @@ func TestActivationThatBringsNothing(t *testing.T) {
 	}
 }
 
+// A summary that was in use before, and with which the prompt is below the trigger, is activated before old
+// tool results are masked: other models have answered in between, and the one that had it had the
+// results, too.
+func TestSummaryInUseAgainMasksNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		state   core.SummaryState
+		through int64
+		result  int // tokens
+		want    core.Placement
+	}{
+		{"in use before", core.SummaryDropped, 40, 45_000, core.PlaceVerbatim},
+		{"masking would be enough", core.SummaryDropped, 20, 60_000, core.PlaceVerbatim},
+		{"it is not enough", core.SummaryDropped, 2, 60_000, core.PlaceMasked},
+		{"prepared", core.SummaryPrepared, 40, 45_000, core.PlaceMasked},
+	} {
+		c := new(talk).turns(25, 1_000)
+		if tt.result < 60_000 {
+			c.turns(5, 1_000)
+		}
+		c.user(100).round(tt.result).answer(100).user(100).round(100).answer(100).user(100)
+		in := c.during(background(t), 128_000, int64(len(c.log)))
+		in.Versions = []cw.ActiveSummary{{Version: 1, State: tt.state, ThroughSeq: tt.through, Tokens: 500, Messages: int(tt.through)}}
+		d, state := cw.Plan(in)
+		if d.Activate != nil {
+			in = in.Activated(*d.Activate)
+			in.State = state
+			d, _ = cw.Plan(in)
+		}
+		i := slices.IndexFunc(d.History, func(s cw.Slot) bool { return s.Tokens == tt.result })
+		if got := d.History[i].Place; got != tt.want || d.Total > d.Budget.Trigger {
+			t.Errorf("%s: got the result %s in %d tokens, want it %s", tt.name, got, d.Total, tt.want)
+		}
+	}
+}
+
 // One is enough, until it would cover a quarter of the trigger less
 // than a new one (after a switch to a larger model, say).
 func TestPreparedAgain(t *testing.T) {

@@ -88,13 +88,31 @@ func (p *planner) sizeOf(v core.SummaryVersion) int {
 	return p.scale.toModel(v.Tokens + summaryWrap)
 }
 
-// readyVersion returns the prepared version to activate now that triggers are crossed: the
-// oldest with which none is; else the one that comes nearest, which the next summary then
-// extends; the zero version = none. A version that was made for a smaller model is not used
+// reuseVersion activates a version that was in use before, if the prompt is below all triggers with it as
+// it is. Models of other sizes have answered since: nothing that this one had verbatim is masked for that.
+func (p *planner) reuseVersion(f firedTriggers) bool {
+	if p.in.Force || !p.maySummarize(f) {
+		return false
+	}
+	v, fits := p.readyVersion(f.byTokens())
+	if !fits || v.State != core.SummaryDropped {
+		return false
+	}
+	p.activate(v, f)
+	return true
+}
+
+// activate ends the plan with the activation of a version.
+func (p *planner) activate(v core.SummaryVersion, f firedTriggers) {
+	p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false), chosen: p.triggerSize()}
+}
+
+// readyVersion returns the version to activate now that triggers are crossed, and whether
+// none is with it: the oldest with which none is; else the one that comes nearest, which the next summary
+// then extends; the zero version = none. A version that was made for a smaller model is not used
 // if it leaves too little for this one: less than half of the landing point by tokens, or
 // fewer messages than the policy keeps.
-func (p *planner) readyVersion(byTokens bool) core.SummaryVersion {
-	var best core.SummaryVersion
+func (p *planner) readyVersion(byTokens bool) (best core.SummaryVersion, fits bool) {
 	cuts, next := p.cutPoints(), 0
 	size, tokens := p.total-p.summarySize(), p.sinceCursor()
 	for _, v := range p.in.Versions {
@@ -107,18 +125,18 @@ func (p *planner) readyVersion(byTokens bool) core.SummaryVersion {
 		}
 		with, left := size+p.sizeOf(v), len(p.in.History)-cut
 		little := byTokens && with < p.budget.Landing/2 || !byTokens && left < p.in.Policy.MinRecent
-		fits := p.staysQuiet(with, left, tokens)
+		isQuiet := p.staysQuiet(with, left, tokens)
 		switch {
 		case with >= p.total:
 			continue
-		case fits && little && p.madeForSmaller(v.MadeFor):
-			return best
-		case fits:
-			return v
+		case isQuiet && little && p.madeForSmaller(v.MadeFor):
+			return best, false
+		case isQuiet:
+			return v, true
 		}
 		best = v
 	}
-	return best
+	return best, false
 }
 
 // cutAt returns after how many messages of the history a summary through the seq ends; 0 =
