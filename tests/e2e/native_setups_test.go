@@ -186,13 +186,14 @@ func TestNativeSummaryOfAnAgentWithoutAnswer(t *testing.T) {
 func TestNativeSummaryBehindOtherSetupsIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, start := range compactors {
-		var refusesAll atomic.Bool
-		for what, strict := range map[string]provider.Strict{
-			"tools":   {RefusesToolChanges: true},
-			"summary": {RefusesBlob: func(int) bool { return refusesAll.Load() }},
-		} {
+		for _, what := range []string{"tools", "summary"} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
+				var refusesAll atomic.Bool
+				strict := provider.Strict{RefusesToolChanges: true}
+				if what == "summary" {
+					strict = provider.Strict{RefusesBlob: func(int) bool { return refusesAll.Load() }}
+				}
 				k := newNativeSetups(t, start, strict)
 				k.say(6)
 				k.summarize()

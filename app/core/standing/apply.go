@@ -16,20 +16,48 @@ const (
 func Apply(standing []Instruction, found Found) Effect {
 	standing = ofSpeaker(standing, found.Speaker)
 	if found.IsRemark {
-		return remarkOn(standing, found)
+		return remarkOn(standing, found, nil)
 	}
 	matches := related(standing, found)
+	changes := found.Withdraws || found.Amends
+	if changes && namesMore(found, matches) || changes && len(matches) == 0 && !setsAlone(found.Text) {
+		return remarkOn(standing, found, matches)
+	}
 	e := Effect{Ends: ids(matches), Stands: !found.Withdraws, Topic: found.Topic}
 	for _, i := range matches {
 		e.Ends = append(e.Ends, remarksOn(standing, i.ID)...)
 	}
-	switch changes := found.Withdraws || found.Amends; {
-	case changes && len(matches) == 0 && !setsAlone(found.Text):
-		return remarkOn(standing, found)
-	case found.Amends && len(matches) > 0:
+	if found.Amends && len(matches) > 0 {
 		e.Topic = matches[len(matches)-1].Topic
 	}
 	return e
+}
+
+// ordinals say that something is about one of several.
+const ordinals = "first|second|third|last|erste|ersten|zweite|zweiten|dritte|dritten|letzte|letzten|premier|premiere|deuxieme|troisieme|dernier|derniere|primero|primera|segundo|segunda|tercero|tercera|ultimo|ultima"
+
+// namesMore reports whether what changes or withdraws the instructions names a thing that they do not:
+// "use English subtitles instead" may have nothing to do with "answer in French".
+func namesMore(newer Found, older []Instruction) bool {
+	if len(older) == 0 || newer.Topic == TopicAll || isBySlot(newer.Text) {
+		return false
+	}
+	var own []string
+	for _, i := range older {
+		own = append(own, SubjectOf(i.Text).things...)
+	}
+	for word := range strings.FieldsSeq(fold(newer.Text)) {
+		if hasEntry(ordinals, word) {
+			return true // "the second source"
+		}
+	}
+	more := 0
+	for _, t := range SubjectOf(newer.Text).things {
+		if len(t) > 3 && !haveCommon([]string{t}, own) {
+			more++
+		}
+	}
+	return more > 1
 }
 
 // ofSpeaker returns the instructions that are not known to be other people's.
@@ -65,26 +93,7 @@ func related(standing []Instruction, found Found) []Instruction {
 	if same := sameSubjects(standing, found); len(same) > 0 {
 		return same
 	}
-	if same := sameSlot(standing, found); len(same) > 0 || !found.Withdraws {
-		return same
-	}
-	return onlyNamed(standing, found)
-}
-
-// onlyNamed returns the instruction that one withdraws with a word of it, if it is the only one
-// that has a word of it: "nuts don't have to be left out anymore" ends "Leave nuts out".
-func onlyNamed(standing []Instruction, found Found) []Instruction {
-	var out []Instruction
-	terms := termsOf(found.Text)
-	for _, i := range standing {
-		if common(terms, termsOf(i.Text)) > 0 {
-			out = append(out, i)
-		}
-	}
-	if len(out) > 1 {
-		return nil
-	}
-	return out
+	return sameSlot(standing, found)
 }
 
 // sameSubjects returns the instructions that topics and words tell to be about the same.
@@ -102,7 +111,7 @@ func sameSubjects(standing []Instruction, found Found) []Instruction {
 }
 
 // sameTopic returns the instructions of the topic about the same thing: all that name a
-// thing of the terms, else all that name none, else the newest one if there are no terms.
+// thing of the terms, else all that name none, else the only one if there are no terms.
 func sameTopic(standing []Instruction, topic string, terms []string) []Instruction {
 	var named, general, all []Instruction
 	for _, i := range standing {
@@ -123,14 +132,14 @@ func sameTopic(standing []Instruction, topic string, terms []string) []Instructi
 		return named
 	case len(general) > 0:
 		return general
-	case len(terms) == 0 && len(all) > 0:
-		return all[len(all)-1:]
+	case len(terms) == 0 && len(all) == 1:
+		return all
 	}
 	return nil
 }
 
-// sameWords returns the instructions with the same words; the most alike ones, if the newer
-// one changes or withdraws something.
+// sameWords returns the instructions with the same words; the most alike one, if the newer one
+// changes or withdraws something.
 func sameWords(standing []Instruction, terms []string, near bool) []Instruction {
 	var out []Instruction
 	best := 0.0
@@ -141,13 +150,14 @@ func sameWords(standing []Instruction, terms []string, near bool) []Instruction 
 			continue
 		}
 		all := float64(len(terms)+len(own)) - n
+		near := near && (n > 1 || len(own) == 1 || len(terms) == 1) // one word of several may mean something else
 		switch share := n / float64(min(len(terms), len(own))); {
 		case !near && n/all >= sameSubject:
 			out = append(out, i)
 		case near && share >= nearSubject && share > best:
 			best, out = share, []Instruction{i}
-		case near && share >= nearSubject && share == best:
-			out = append(out, i)
+		case near && share == best:
+			out = nil // it is not certain which one is meant
 		}
 	}
 	return out

@@ -85,7 +85,7 @@ func english() definition {
 			`{lead}(?:forget|drop|ignore|disregard|discard) (?:all|everything)(?: of)? (?:my|i)`,
 			`{lead}you (?:may|can|could|are allowed to|are free to|should feel free to)(?: now| please)? .*(?:again|now|as before|after all)$`,
 			`{lead}feel free to .*(?:again|now|after all)$|it(?:'s| is) (?:fine|ok|okay|alright|all right|allowed) (?:for you )?to .*(?:again|now|after all)$`,
-			`{lead}(?:you|i|we)(?: can| may)? (?:no longer|don't|do not|needn't|need not)(?: have| need| want| wish)?(?: you)?(?: to)? .*(?:any ?more|any longer)$|you no longer (?:have|need) to|(?:i|we) no longer (?:want|need|wish|care|insist|mind)`,
+			`{lead}(?:you(?: can| may)? (?:no longer|don't|do not|needn't|need not)|(?:i|we) (?:no longer|don't|do not) (?:have to|need|want|wish|care|mind|insist)) .*(?:any ?more|any longer)$|you no longer (?:have|need) to|(?:i|we) no longer (?:want|need|wish|care|insist|mind)`,
 			`no (?:need|longer necessary|longer needed|longer required) to|no longer (?:appl(?:y|ies)|valid|holds?|counts?|matters?|relevant|in force|necessary|needed|required|need to|have to)|(?:doesn't|does not|don't|do not|isn't|is not|aren't) (?:apply|count|matter|hold|relevant|valid|important|necessary|needed|have to .*|need to .*) any ?(?:more|longer)`,
 			`{lead}(?:you can|you may) (?:stop|quit|skip) `, `{lead}i take (?:it )?back `, `{lead}(?:i'm|i am|we're|we are) (?:no longer|not) {diet}.*|{lead}(?:i'm|i am) not .* any ?more$`,
 		},
@@ -99,7 +99,7 @@ func english() definition {
 		},
 		never: []string{
 			`(?:^|, |\b)(?:he|she|they|everyone|people|who|boss|mom|mum|dad|mother|father|brother|sister|doctor|teacher|friend|manager|manual|book|article|sign|guide|policy|wife|husband|docs|\w+'s|motto|saying) (?:always |once |just |also )?(?:says?|said|told|tells|wrote|writes|asked|asks|insists?|insisted|recommends?|recommended|advised)\b`,
-			`^(?:error|warning|system|assistant|tool|notice) ,`,
+			`^(?:error|warning|system|assistant|tool|notice) ,|^i (?:used|bought|took|wrote|ate|drank|visited|watched|played) `,
 			`never mind$|never (?:say never|give up|too late|gets old|ending)|always look on the bright side|(?:^|, )(?:please )?(?:don't|do not|dont) \w+ (?:it|that|this|them|me|anything) (?:yet|now|right now|today)$|remember (?:when|the time|how|, you)|don't (?:worry|mention it|be shy|hesitate|give up|you|know|think|sweat)|long time no`,
 		},
 		request: `(?:(?:please|hey|hi|so|and|but|ok|also|thanks) (?:, )?)*(?:can|could|would|will|shall|may i ask you to|might)(?: you| i ask you to)?(?: please| just| also| kindly| perhaps| mind)*|(?:i'd|i would) appreciate it if you could`,

@@ -67,14 +67,14 @@ func SubjectOf(text string) Subject {
 
 // IsAbout reports whether a remark with this subject is about an instruction: both have the same topic,
 // name the same thing, or have values of the same kind. A remark that something is not needed can name
-// what is to be done: "no need to ask me".
+// what is to be done ("no need to ask me"), or money.
 func (s Subject) IsAbout(instruction Subject) bool {
 	switch {
 	case s.topic != "" && s.topic != TopicAll && s.topic == instruction.topic, haveCommon(s.things, instruction.things):
 		return true
 	case s.isMoney && instruction.isMoney, len(s.numbers) > 0 && len(instruction.numbers) > 0 && common(s.units, instruction.units) > 0:
 		return true
-	case theGrammar().lifts.match(s.tags) && haveCommon(s.verbs, instruction.verbs):
+	case theGrammar().lifts.match(s.tags) && (haveCommon(s.verbs, instruction.verbs) || instruction.isMoney && s.namesMoney()):
 		return true
 	}
 	for kind := range s.values {
@@ -83,6 +83,13 @@ func (s Subject) IsAbout(instruction Subject) bool {
 		}
 	}
 	return false
+}
+
+// namesMoney reports whether the text is about money without an amount: "price is no longer an issue".
+func (s Subject) namesMoney() bool {
+	return slices.ContainsFunc(s.phrases, func(p string) bool {
+		return hasEntry("money|money's|moneys|price|prices|cost|costs|budget|geld|preis|preise|kosten|argent|prix|cout|couts|dinero|precio|precios|presupuesto", p)
+	})
 }
 
 // haveCommon reports whether a word of one list differs from one of the other in its ending only.
@@ -102,11 +109,12 @@ func isInflected(a, b string) bool {
 }
 
 // remarkOn returns the effect of what may change an instruction: it stands beside the newest one that
-// it is about, in place of the oldest remark there.
-func remarkOn(standing []Instruction, found Found) Effect {
+// it is about, of these or otherwise of all, in place of the oldest remark there.
+func remarkOn(standing []Instruction, found Found, these []Instruction) Effect {
 	subject := SubjectOf(found.Text)
 	for _, i := range slices.Backward(standing) {
-		if i.About == "" && subject.IsAbout(SubjectOf(i.Text)) {
+		isAbout := slices.Contains(these, i) || len(these) == 0 && subject.IsAbout(SubjectOf(i.Text))
+		if i.About == "" && isAbout {
 			older := remarksOn(standing, i.ID)
 			return Effect{Ends: older[:max(len(older)-maxRemarks+1, 0)], Stands: true, About: i.ID}
 		}

@@ -213,7 +213,7 @@ func (c content) changesNumber(older content) bool {
 	if !slices.ContainsFunc(c.numbers, isOld) || !slices.ContainsFunc(c.numbers, isNew) {
 		return false
 	}
-	isLength := theGrammar().limitsLength.match(older.tags) && common(c.units, older.units) > 0
+	isLength := theGrammar().limitsLength.match(older.tags) && common(c.units, older.units) > 0 && common(c.others, older.others) == len(c.others)
 	return isLength || older.isMoney && common(c.subjects(), older.subjects()) > 0
 }
 

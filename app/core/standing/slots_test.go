@@ -18,7 +18,7 @@ func TestSlots(t *testing.T) {
 		{"budget of a thing", "Our budget for the kitchen is 8,000 dollars.", "The kitchen budget just went up to 11,500.", "The kitchen budget just went up to 11,500."},
 		{"emojis are fine", "Never use emojis.", "emojis are fine again btw", ""},
 		{"unit withdrawn", "Write all prices in yen.", "Cancel the yen instruction.", ""},
-		{"named thing withdrawn", "Leave nuts out of every recipe.", "The allergist retested me and I'm clear, so nuts don't have to be left out anymore.", ""},
+		{"named thing", "Leave nuts out of every recipe.", "The allergist retested me and I'm clear, so nuts don't have to be left out anymore.", "Leave nuts out of every recipe.|The allergist retested me and I'm clear, so nuts don't have to be left out anymore."},
 		{"word limit withdrawn", "Limite-toi à 100 mots.", "La limite de mots est levée.", ""},
 
 		{"language of something else", "Comment the code in German.", "From now on answer in English, not in German.", "Comment the code in German.|From now on answer in English, not in German."},
@@ -37,6 +37,10 @@ func TestSlots(t *testing.T) {
 		{"money for something", "My budget is 400 €.", "Tenemos 6.000 euros para la boda y no vamos a pasar de ahí.", "My budget is 400 €.|Tenemos 6.000 euros para la boda y no vamos a pasar de ahí."},
 		{"two of them", "Give prices in yen.|Give fares in yen.", "Cancel the yen instruction.", "Give prices in yen.|Give fares in yen.|Cancel the yen instruction."},
 		{"two of a word", "Leave nuts out of every recipe.|Always check the menu for nuts and sesame first.", "I'm clear, so nuts don't have to be left out anymore.", "Leave nuts out of every recipe.|Always check the menu for nuts and sesame first.|I'm clear, so nuts don't have to be left out anymore."},
+		{"call by telephone", "Never call me before 9 am.", "Never call me after 8 pm.", "Never call me before 9 am.|Never call me after 8 pm."},
+		{"subtitles", "Always answer in French.", "Use English subtitles in the video instead.", "Always answer in French.|Use English subtitles in the video instead."},
+		{"which budget", "Our budget for the hotel is 800 euros.|Our budget for the flights is 500 euros.", "Let's make it 600 euros.", "Our budget for the hotel is 800 euros.|Our budget for the flights is 500 euros.|Let's make it 600 euros."},
+		{"one of several", "Nenne immer die Quellen.", "Die zweite Quelle brauche ich nicht mehr.", "Nenne immer die Quellen.|Die zweite Quelle brauche ich nicht mehr."},
 		{"nothing there", "Never use tabs.", "scrap metric, imperial it is", "Never use tabs."},
 	}
 	for _, tt := range tests {

@@ -238,6 +238,8 @@ func TestFindReadsTheUsersOwnWords(t *testing.T) {
 		{"quoted value", `Always sign with "Cheers, Anna".`, `Always sign with "Cheers, Anna".`},
 		{"list", "Two things:\n- Never use tabs.\n1. Thanks!", "Never use tabs."},
 		{"halves", "Always answer in Dutch and never use tabs.", "Always answer in Dutch|never use tabs."},
+		{"ordinal", "Hilf mir. Schreib alles so, dass es ne 7. Klasse versteht. Danke!", "Schreib alles so, dass es ne 7. Klasse versteht."},
+		{"number before a sentence", "Es waren nur noch 3. Bitte antworte immer auf Deutsch.", "Bitte antworte immer auf Deutsch."},
 		{"after a log", "Here is the output:\n2026-01-02 10:11:12 INFO always\n", ""},
 		{"mail", "From: a@example.com\nSubject: Rules\n\nNever call the API after 18:00.", ""},
 		{"pasted", "Summarize this article:\n\nAlways drink water. Never run.", ""},

@@ -44,9 +44,19 @@ var topicRules = sync.OnceValue(func() []topicRule {
 	}
 })
 
+// isCall recognizes calls by telephone in folded text: "call me after eight".
+//
+//nolint:gochecknoglobals // immutable
+var isCall = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bcall me (?:before|after|at|on|in|when|if|early|late|again|back|until|between|during|to)\b|(?:-moi|m'app\w+)(?: jamais)? (?:avant|apres|a|le|quand|si|des)\b|\b(?:llamame|llamarme|llames)(?: nunca)? (?:antes|despues|a|el|cuando|si)\b`)
+})
+
 // topicOf returns the topic of the folded text; empty = only its own words tell.
 func topicOf(folded string) string {
 	for _, rule := range topicRules() {
+		if rule.topic == TopicName && isCall().MatchString(folded) {
+			continue
+		}
 		if rule.pattern.MatchString(folded) {
 			return rule.topic
 		}

@@ -98,17 +98,22 @@ func (s statement) sharesKind(other statement) bool {
 	return false
 }
 
-// sameValue returns the newest instruction that has another value for what the text is about.
+// sameValue returns the instruction that has another value for what the text is about, if it is the
+// only one.
 func sameValue(standing []Instruction, text string, amends bool) []Instruction {
 	newer := statementOf(text)
 	newer.isChanged = newer.isChanged || amends
 	if len(newer.kinds) == 0 {
 		return nil
 	}
-	for i := len(standing) - 1; i >= 0; i-- {
-		if newer.replaces(statementOf(standing[i].Text)) {
-			return standing[i : i+1]
+	var out []Instruction
+	for _, i := range standing {
+		if newer.replaces(statementOf(i.Text)) {
+			out = append(out, i)
 		}
 	}
-	return nil
+	if len(out) > 1 {
+		return nil
+	}
+	return out
 }

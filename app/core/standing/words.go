@@ -16,14 +16,24 @@ func endsWithAbbreviation(text string) bool {
 }
 
 // endsWithOrdinal reports whether the text ends with a number that counts what follows it, as
-// German has them: "am 12. Oktober", "im 1. jahr".
+// German has them: "am 12. Oktober", "im 1. jahr", "die 7. Klasse".
 func endsWithOrdinal(text, next string) bool {
 	text, ok := strings.CutSuffix(strings.TrimRight(text, " \t"), ".")
-	digits := len(text) - len(strings.TrimRight(text, "0123456789"))
+	before := strings.TrimRight(text, "0123456789")
+	digits := len(text) - len(before)
+	if !ok || digits != 1 && digits != 2 {
+		return false
+	}
 	word, _, _ := strings.Cut(next, " ")
+	word = strings.Trim(word, ".,;:!?")
 	first, _ := utf8.DecodeRuneInString(word)
-	return ok && (digits == 1 || digits == 2) &&
-		(unicode.IsLower(first) || hasEntry("januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember", strings.ToLower(strings.Trim(word, ".,;:!?"))))
+	if unicode.IsLower(first) || hasEntry("januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember", strings.ToLower(word)) {
+		return true
+	}
+	before = strings.TrimRight(before, " ")
+	article := strings.ToLower(before[strings.LastIndexByte(before, ' ')+1:])
+	isNoun := unicode.IsUpper(first) && !stopSet()[fold(word)]
+	return isNoun && hasEntry("der|die|das|den|dem|des|ein|eine|einen|einem|einer|ne|am|im|zum|zur|vom|beim|ins|jede|jeden|jeder|jedes", article)
 }
 
 // hasEntry reports whether the list, separated by "|", has the word.
