@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"slices"
+	"sync"
 
 	"bobbin/app/core"
 	"bobbin/app/core/standing"
@@ -43,7 +44,8 @@ func resolveInstructions(given []core.StandingInstruction) []core.StandingInstru
 		if i.State = core.InstructionStands; i.RemovedAt != nil {
 			i.State = core.InstructionRemoved
 		} else {
-			stand = append(stand, standing.Instruction{ID: string(i.ID), Text: i.Text, Speaker: i.Speaker, Topic: effect.Topic, About: effect.About})
+			subject := sync.OnceValue(func() standing.Subject { return standing.SubjectOf(i.Text) })
+			stand = append(stand, standing.Instruction{ID: string(i.ID), Text: i.Text, Speaker: i.Speaker, Topic: effect.Topic, About: effect.About, Subject: subject})
 			stand = stand[max(len(stand)-core.MaxPromptedStanding, 0):]
 		}
 		out = append(out, i)

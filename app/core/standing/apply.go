@@ -44,7 +44,7 @@ func namesMore(newer Found, older []Instruction) bool {
 	}
 	var own []string
 	for _, i := range older {
-		own = append(own, SubjectOf(i.Text).things...)
+		own = append(own, i.subject().things...)
 	}
 	for word := range strings.FieldsSeq(fold(newer.Text)) {
 		if hasEntry(ordinals, word) {

@@ -113,7 +113,7 @@ func isInflected(a, b string) bool {
 func remarkOn(standing []Instruction, found Found, these []Instruction) Effect {
 	subject := SubjectOf(found.Text)
 	for _, i := range slices.Backward(standing) {
-		isAbout := slices.Contains(these, i) || len(these) == 0 && subject.IsAbout(SubjectOf(i.Text))
+		isAbout := slices.Contains(ids(these), i.ID) || len(these) == 0 && subject.IsAbout(i.subject())
 		if i.About == "" && isAbout {
 			older := remarksOn(standing, i.ID)
 			return Effect{Ends: older[:max(len(older)-maxRemarks+1, 0)], Stands: true, About: i.ID}

@@ -53,6 +53,21 @@ type Instruction struct {
 	Speaker string // who set it; empty = unknown
 	Topic   string // as Apply returned it, like About
 	About   string
+	Subject func() Subject // of its text, computed once for many Apply; nil = each Apply computes it
+}
+
+func (i Instruction) subject() Subject {
+	if i.Subject != nil {
+		return i.Subject()
+	}
+	return SubjectOf(i.Text)
+}
+
+func (i Instruction) content() content {
+	if i.Subject != nil {
+		return i.Subject().content
+	}
+	return contentOf(i.Text)
 }
 
 // Effect is what an instruction does to those that stand before it.

@@ -67,7 +67,7 @@ func lost(messages []string) (out []string) {
 			before := l.standing
 			l.say(m)
 			for _, i := range before {
-				if slices.Contains(instructions, i.Text) && !slices.Contains(l.standing, i) {
+				if slices.Contains(instructions, i.Text) && !slices.ContainsFunc(l.standing, func(o standing.Instruction) bool { return o.ID == i.ID }) {
 					out = append(out, i.Text+" ‹ "+m)
 				}
 			}
