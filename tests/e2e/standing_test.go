@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +171,76 @@ func (s standingTalk) find(r provider.Received) (f foundInstructions) {
 		f.system += strings.Count(system, text)
 	}
 	return f
+}
+
+// standingChange is a line of testdata/standing_changes.tsv: what a user sets, and the message that
+// changes or withdraws it. The lines were written before the rules were run on them; rules for the first
+// messages of four followed.
+type standingChange struct{ language, kind, earlier, message string }
+
+func standingChanges(t testing.TB) (out []standingChange) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/standing_changes.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Split(strings.TrimSpace(line), "\t")
+		out = append(out, standingChange{language: f[0], kind: f[1], earlier: f[2], message: f[3]})
+	}
+	return out
+}
+
+// The prompt after a summary that forgets everything has a change in the place of what it changes, or
+// behind it; what is withdrawn is gone, or has the withdrawal behind it.
+func TestShowStandingChanges(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		p := newSummarizer(t, provider.Options{Window: 8192, Record: true}, func(string) string { return forgetful() })
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p.Server), apptest.WithAgent("window", "name: window\nsystem_prompt: Be brief.\ncontext:\n  timing: inline\n  strategy: llm\n"))
+		tb := apptest.NewTable("What changes and withdraws standing instructions, in the prompt that the provider received")
+		tb.AddRow("language", "kind", "cases", "in its place", "behind it", "missing")
+		counts := map[[2]string][3]int{}
+		cases, right := 0, 0
+		every := apptest.ChooseSize(5, 1)
+		for n, c := range standingChanges(t) {
+			if n%every != 0 {
+				continue
+			}
+			id := apptest.NewSession(t, h.Client, core.Session{Agent: "window"})
+			said := func(text string) string { return line(t, map[string]any{"role": "user", "content": text}) }
+			bringIn(t, h.Client, id, core.ImportLines, said(c.earlier)+history(20)+said(c.message)+history(20))
+			if _, err := h.Summarize(t.Context(), id, ""); err != nil {
+				t.Fatal(err)
+			}
+			list := standingList(nextPrompt(t, h, p, id, "Which items are in hall 3?"))
+			stands, follows := strings.Contains(list, ": "+c.earlier+"\n"), strings.Contains(list, ": "+c.message+"\n")
+			row := counts[[2]string{c.language, c.kind}]
+			cases++
+			switch {
+			case !stands && (follows || c.kind == "withdrawal"):
+				row[0]++
+				right++
+			case stands && follows:
+				row[1]++
+				right++
+			default:
+				row[2]++
+				t.Logf("%s %s: %q, then %q: got %q", c.language, c.kind, c.earlier, c.message, list)
+			}
+			counts[[2]string{c.language, c.kind}] = row
+		}
+		for _, language := range []string{"en", "de", "fr", "es"} {
+			for _, kind := range []string{"change", "withdrawal"} {
+				row := counts[[2]string{language, kind}]
+				tb.AddRow(language, kind, row[0]+row[1]+row[2], row[0], row[1], row[2])
+			}
+		}
+		tb.Log(t)
+		if right*100 < cases*95 {
+			t.Errorf("got %d of %d right, want 95 %%", right, cases)
+		}
+	})
 }
 
 // What may change an instruction is in later prompts behind it, word for word, after summaries that

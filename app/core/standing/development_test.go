@@ -20,8 +20,8 @@ type developmentCase struct {
 // and what sets nothing.
 func developmentFiles() map[string]map[string]float64 {
 	return map[string]map[string]float64{
-		"development.tsv": {"wording": 93, "change": 76, "withdrawal": 66, "none": 96},
-		"changes.tsv":     {"change": 70, "withdrawal": 78, "keeps": 100},
+		"development.tsv": {"wording": 93, "change": 76, "withdrawal": 69, "none": 96},
+		"changes.tsv":     {"change": 72, "withdrawal": 80, "keeps": 100},
 	}
 }
 

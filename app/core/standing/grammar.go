@@ -127,6 +127,7 @@ func lastingPatterns() []string {
 // kindPatterns say how all of a kind has to be.
 func kindPatterns() []string {
 	return []string{
+		`start verb plural unit in [soft lang] $`, // "écris les exemples en Python"
 		`start [in det please]* every word{0,3} [text unit] word{0,6} (?:[must please limit only without close]|in* det* style)`, // "all temperatures in Celsius"
 		`start [in det please]* every word{0,3} x word{0,6} (?:[please limit only without close]|in det* style|must word{0,2} [cond style])`,
 		`start every must`, // "so everything has to be step-free"
@@ -160,6 +161,7 @@ func kindPatterns() []string {
 // limitPatterns say how much there may be, or what it may cost.
 func limitPatterns() []string {
 	return []string{
+		`start [verb ceiling] det* answers in* num unit`,                            // "limite tes réponses à 80 mots"
 		`answers .{0,3} limit num unit`,                                             // "keep your answers under 100 words"
 		`^[^past he rel]* limit .{0,2} num unit .{0,4} every`,                       // "no more than 4 lines per answer"
 		`^[lead please]* limit .{0,2} num unit|limit num [unit data] .{0,3} please`, // "max. 5 bullet points"
@@ -174,6 +176,7 @@ func limitPatterns() []string {
 // prohibitionPatterns forbid something.
 func prohibitionPatterns() []string {
 	return []string{
+		`start verb not in* day $`,                                              // "plan nothing on Sundays"
 		`start (?:not|nomore|never)+ [filler you]* [verb form name]`,            // "dont propose anything with meat"
 		`start not eat .{0,2} [food cond]`,                                      // "no como cerdo"
 		`dislike .{0,3} [style doing]`,                                          // "I hate bullet points"
