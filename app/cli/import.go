@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,12 +26,15 @@ func (p *program) importCommand() *cobra.Command {
 	var into core.Session
 	cmd := &cobra.Command{
 		Use:   "import <file|->",
-		Short: "Import a conversation from a file of Bobbin, OpenAI or LangChain",
-		Long: "Imports all messages of a file or none: JSON lines, a JSON list, or the output of\n" +
+		Short: "Import conversations from a file of Bobbin, ChatGPT, OpenAI or LangChain",
+		Long: "Imports all messages of a conversation or none: JSON lines, a JSON list, or the output of\n" +
 			"`sessions export`. Each message may have the format of Bobbin, of OpenAI's chat\n" +
 			"completions or of LangChain. The messages go into a new session, or with --session to\n" +
-			"the end of an existing one. No agent answers them; the next message may refer to them.",
+			"the end of an existing one. No agent answers them; the next message may refer to them.\n\n" +
+			"A file of several conversations becomes a session each: the export of ChatGPT, as ZIP\n" +
+			"archive or conversations.json, and lines of {\"messages\": […]}.",
 		Example: "  bobbin import conversation.jsonl --title \"From the old system\"\n" +
+			"  bobbin import chatgpt-export.zip\n" +
 			"  bobbin sessions export 0192… | bobbin import -",
 		Args: requireFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +43,7 @@ func (p *program) importCommand() *cobra.Command {
 				return err
 			}
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.importInto(ctx, s, h, into)
+				return p.importFile(ctx, s, h, into)
 			})
 		},
 	}
@@ -57,9 +61,10 @@ func (p *program) importCommand() *cobra.Command {
 
 // historyFile is a file to import.
 type historyFile struct {
-	title  string
-	data   []byte
-	format core.ImportFormat
+	title   string
+	data    []byte
+	format  core.ImportFormat
+	leftOut int // images and files that data mentions only
 }
 
 func (p *program) readHistory(name string) (historyFile, error) {
@@ -103,23 +108,63 @@ func formatOf(data []byte) core.ImportFormat {
 	return core.ImportLines
 }
 
-// importInto imports a history and prints the result. It archives a session that it created
-// for a history that cannot be imported.
-func (p *program) importInto(ctx context.Context, s connection, h historyFile, into core.Session) error {
-	isNew := into.ID == ""
+// importedSession is the result of the import of one conversation.
+type importedSession struct {
+	SessionID core.SessionID `json:"session_id"`
+	core.Imported
+}
+
+// importFile imports the conversations of a file and prints the result. One that cannot be imported keeps none
+// of the others back.
+func (p *program) importFile(ctx context.Context, s connection, h historyFile, into core.Session) error {
 	id, err := findSession(ctx, s.client, string(into.ID))
 	if err != nil {
 		return err
 	}
 	into.ID = id
-	if isNew {
-		if into.Title == "" {
-			into.Title = core.Clip(h.title, 200)
+	if !h.hasConversations() {
+		done, err := p.importInto(ctx, s, h, into)
+		return p.printOrDraw(done, err, func(int, int) { p.printImported(done) })
+	}
+	if into.ID != "" || into.Title != "" {
+		return core.Errorf(core.ErrInvalid, "the file holds conversations, which become a session each: import it without --session and --title")
+	}
+	list, total, failed := []importedSession{}, core.Imported{}, 0
+	for one, err := range h.conversations() {
+		if err == nil && len(one.data) > 0 {
+			var done importedSession
+			if done, err = p.importInto(ctx, s, one, into); err == nil {
+				list = append(list, done)
+				total.Imported, total.Tokens = total.Imported+done.Imported.Imported, total.Tokens+done.Tokens
+				total.Skipped, total.LeftOut = total.Skipped+done.Skipped, total.LeftOut+done.LeftOut
+			}
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			failed++
+			fmt.Fprintf(p.Err, "not imported: %q: %s\n", cmp.Or(one.title, "a conversation without a title"), term.ErrorText(err))
+		}
+	}
+	if err := p.printOrDraw(list, nil, func(int, int) { p.printImportedSessions(len(list), total) }); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return &silentError{fmt.Sprintf("%d conversations were not imported", failed)}
+	}
+	return nil
+}
+
+// importInto imports a history. It archives a session that it created for a history that cannot be imported.
+func (p *program) importInto(ctx context.Context, s connection, h historyFile, into core.Session) (importedSession, error) {
+	isNew := into.ID == ""
+	if isNew {
+		into.Title = core.Clip(cmp.Or(into.Title, h.title), 200)
 		into.Source = core.SourceCLI
 		session, err := s.client.CreateSession(ctx, into)
 		if err != nil {
-			return err
+			return importedSession{}, err
 		}
 		into.ID = session.ID
 	}
@@ -131,16 +176,9 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 		if isNew {
 			err = errors.Join(err, s.client.ArchiveSession(context.WithoutCancel(ctx), into.ID))
 		}
-		return err
 	}
-	if p.json {
-		return p.printJSON(struct {
-			SessionID core.SessionID `json:"session_id"`
-			core.Imported
-		}{into.ID, done})
-	}
-	p.printImported(into.ID, done)
-	return nil
+	done.LeftOut += h.leftOut
+	return importedSession{into.ID, done}, err
 }
 
 // withFieldErrors returns the error with all the lines that the server rejected.
@@ -153,15 +191,25 @@ func withFieldErrors(err error) error {
 	return &core.Error{Kind: core.ErrInvalid, Message: message, Fields: problem.Errors, Err: err}
 }
 
-func (p *program) printImported(id core.SessionID, done core.Imported) {
-	fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported), core.Number(done.Tokens), id)
+func (p *program) printImported(done importedSession) {
+	fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported.Imported), core.Number(done.Tokens), done.SessionID)
+	p.printLeftOut(done.Imported)
+	fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(done.SessionID)))
+}
+
+func (p *program) printImportedSessions(sessions int, total core.Imported) {
+	fmt.Fprintf(p.Out, "imported %s conversations: %s messages (%s tokens)\n", core.Number(sessions), core.Number(total.Imported), core.Number(total.Tokens))
+	p.printLeftOut(total)
+	fmt.Fprintf(p.Out, "to see them: %s\n", p.suggestCommand("sessions", "list"))
+}
+
+func (p *program) printLeftOut(done core.Imported) {
 	if done.Skipped > 0 {
 		fmt.Fprintf(p.Out, "%s messages were skipped: they belong to other branches, are deleted, or are empty\n", core.Number(done.Skipped))
 	}
 	if done.LeftOut > 0 {
 		fmt.Fprintf(p.Out, "%s images or files were left out; their messages mention them\n", core.Number(done.LeftOut))
 	}
-	fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(id)))
 }
 
 // progressPrinter returns a function that shows progress on a terminal; without a terminal
