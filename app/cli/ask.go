@@ -14,36 +14,39 @@ import (
 )
 
 func (p *program) askCommand() *cobra.Command {
-	c := sessionChoice{}
+	c, keep := sessionChoice{}, false
 	cmd := &cobra.Command{
 		Use:   "ask <question>",
 		Short: "Ask one question and print the answer",
-		Long: "Sends one message and prints only the answer to the standard output. Without arguments the message is\n" +
-			"read from the standard input; with - as the last argument the input is appended to the others.\n" +
+		Long: "Sends one message with one call of the model, and prints only the answer to the standard output. What\n" +
+			"is piped into the standard input is appended to the arguments. The conversation is in no list and is\n" +
+			"removed after a day; --keep keeps it, and --session or --last continue one that is kept.\n" +
 			"The exit code is 1 if there is no answer.",
-		Example: "  bobbin ask what is 17 % of 4,300\n  bobbin ask 'Summarize this:' - < report.txt\n  bobbin ask --last and in euros\n  git diff | bobbin ask --agent reviewer",
+		Example: "  bobbin ask what is 17 % of 4,300\n  bobbin ask 'Summarize this:' < report.txt\n  git diff | bobbin ask --agent reviewer\n  bobbin ask --keep who wrote Emma\n  bobbin ask --last and when",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := p.readQuestion(args)
 			if err != nil {
 				return err
 			}
-			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.runAsk(ctx, s, c, text) })
+			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.runAsk(ctx, s, c, keep, text) })
 		},
 	}
 	c.addFlags(cmd)
 	cmd.Flags().StringVar(&c.agent, "agent", "", "the agent that answers")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the conversation, so that --last continues it")
 	p.withJSON(cmd)
 	return cmd
 }
 
-// readQuestion returns the message: the arguments, the standard input, or both.
+// readQuestion returns the message: the arguments, and the standard input unless a person would have to type it.
 func (p *program) readQuestion(words []string) (string, error) {
 	asked := withoutDash(words)
 	text := strings.Join(asked, " ")
-	if len(asked) < len(words) || len(words) == 0 {
-		if len(words) == 0 && term.IsTerminal(int(p.In.Fd())) {
-			return "", core.Errorf(core.ErrInvalid, "no question given: %s ask <question>", programName())
-		}
+	typed := term.IsTerminal(int(p.In.Fd()))
+	if typed && len(words) == 0 {
+		return "", core.Errorf(core.ErrInvalid, "no question given: %s ask <question>", programName())
+	}
+	if !typed || len(asked) < len(words) {
 		more, err := p.readInput(maxPiped)
 		if err != nil {
 			return "", err
@@ -56,14 +59,15 @@ func (p *program) readQuestion(words []string) (string, error) {
 	return text, nil
 }
 
-func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, text string) error {
+func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, keep bool, text string) error {
 	session, err := openSession(ctx, s.client, c)
 	if err != nil {
 		return err
 	}
+	session.Temporary = session.ID == "" && !keep
 	if !p.json {
 		talked := chat.New(chat.Options{
-			Service: s.client, Session: session, Model: c.model, Lines: draw.NewWhole(strings.NewReader(""), 0), Out: p.Out, Notes: p.Err, Size: p.terminalSize,
+			Service: s.client, Session: session, Model: c.model, Lines: draw.NewPlain(strings.NewReader("")), Out: p.Out, Notes: p.Err, Size: p.terminalSize,
 		})
 		return talked.Ask(ctx, text)
 	}

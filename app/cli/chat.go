@@ -126,7 +126,7 @@ func openSession(ctx context.Context, c *client.Client, which sessionChoice) (co
 				return core.Session{}, err
 			}
 		}
-		return core.Session{Agent: which.agent, Source: core.SourceCLI}, nil
+		return core.Session{Agent: which.agent, Model: which.model, Source: core.SourceCLI}, nil
 	}
 	session, err := c.Session(ctx, id)
 	if err == nil && which.agent != "" && which.agent != session.Agent {

@@ -113,7 +113,7 @@ func (r *recorder) newestSession() {
 // talks records conversations and what they leave behind.
 func (r *recorder) talks() {
 	r.call(0, "", "sessions", "list")
-	if out := r.call(0, "", "ask", "my", "name", "is", "Ada"); !strings.Contains(out, "in our conversation now") || strings.Contains(out, "messages in history") {
+	if out := r.call(0, "", "ask", "--keep", "my", "name", "is", "Ada"); !strings.Contains(out, "in our conversation now") || strings.Contains(out, "messages in history") {
 		r.t.Errorf("ask: got %q, want the answer only", out)
 	}
 	r.call(0, "What is my name?\n", "ask", "--last")
@@ -399,9 +399,16 @@ func TestPipeIsOneMessage(t *testing.T) {
 	if code != 0 || strings.Count(out, `"message_count": 2,`) != 1 {
 		t.Errorf("sessions: %d, %s, %q, want one with two messages", code, out, errs)
 	}
-	code, out, errs = run(t, "of the report", append([]string{"ask", "--last", "--json", "What is my name?", "-"}, flags...)...)
+	code, out, errs = run(t, "of the report", append([]string{"ask", "--last", "--json", "What is my name?"}, flags...)...)
 	if code != 0 || !strings.Contains(out, "What is my name?\\n\\nof the report") || fields(t, out)["run"] == nil {
 		t.Errorf("ask --json: %d, %s, %q", code, out, errs)
+	}
+	_, before, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
+	for _, args := range [][]string{{"ask", "hello"}, {"ask", "--keep", "--model", "nosuch", "hello"}} { // neither leaves a session
+		_, _, _ = run(t, "", append(args, flags...)...)
+		if _, out, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...); out != before {
+			t.Errorf("%q: got the sessions %s, want %s", args, out, before)
+		}
 	}
 	if code, _, errs := run(t, " \n", append([]string{"ask"}, flags...)...); code != 1 || !strings.Contains(errs, "the question is empty") {
 		t.Errorf("ask nothing: %d, %q", code, errs)

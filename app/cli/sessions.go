@@ -140,11 +140,15 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 	if session.ConversationSummary != nil {
 		fmt.Fprintf(p.Out, "\nsummary v%d:\n%s\n", session.SummaryVersion, indentText(*session.ConversationSummary, width))
 	}
+	room := 0 // in a pipe the texts are whole
+	if width > 0 {
+		room = max(width-18, 20)
+	}
 	for i, m := range page.Items {
 		if i == 0 {
 			fmt.Fprintln(p.Out)
 		}
-		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(messageText(m), max(width-18, 20)))
+		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(messageText(m), room))
 	}
 	fmt.Fprintln(p.Out)
 	term.DrawContext(p.Out, report, time.Now(), width)

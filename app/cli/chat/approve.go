@@ -12,9 +12,6 @@ import (
 	"bobbin/app/core"
 )
 
-// errUnanswered ends a conversation whose run waits for an approval that nobody can give.
-var errUnanswered = core.Errorf(core.ErrUnavailable, "no answer to the approval request; the run is still waiting for it")
-
 // recordApproval records an approval that the run requests, or its decision, made here or
 // elsewhere.
 func (v *runView) recordApproval(e core.Event) {
@@ -64,7 +61,8 @@ func (v *runView) askApproval(ctx context.Context, a core.Approval) (core.Approv
 		v.c.printNotice("  ", "y = yes, n = no, n <reason> = no, and tell the agent why")
 		text, err := v.c.Lines.Line(ctx)
 		if errors.Is(err, io.EOF) {
-			return core.ApprovalDecision{}, errUnanswered
+			return core.ApprovalDecision{}, core.Errorf(core.ErrUnavailable,
+				"the run waits for an approval: decide with bobbin runs approve %s, or deny", a.RunID)
 		}
 		if err != nil {
 			return core.ApprovalDecision{}, err
