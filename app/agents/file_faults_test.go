@@ -55,8 +55,8 @@ func TestLoadFaults(t *testing.T) {
 		{"context contradicts itself", "name: a\ncontext:\n  policy: budget\n  land_at: 1.5\n  max_messages_before_summary: 3\n",
 			`4:3: context.land_at is 1.5: the landing must be below the trigger, use a share above 0 and below 1
 5:3: context.max_messages_before_summary (3) must be above min_recent_messages (6), or there is nothing to summarize when it fires`},
-		{"contradiction with the preset", "name: a\ncontext:\n  policy: ratio\n  max_context_tokens: 100000\n",
-			"2:1: context: target_context_tokens (150000) must be below max_context_tokens (100000)"},
+		{"contradiction with the preset", "name: a\ncontext:\n  policy: ratio\n  max_context_tokens: 3000\n",
+			"2:1: context: max_summary_tokens (2000) must be below the landing point of max_context_tokens (3000)"},
 		{"compaction", "name: a\ncompaction: {threshold_iterations: 0, keep_recent_iterations: -1, max_context_tokens: -5}\n",
 			`2:14: compaction.threshold_iterations is 0: use 1 or more
 2:39: compaction.keep_recent_iterations is -1: use 1 or more

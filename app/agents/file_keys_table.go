@@ -69,7 +69,7 @@ func contextKeys() []FileKey {
 		{Path: "context.window_messages", Default: ofPolicy, Meaning: "messages that stay in full in a sliding window", Bounds: count + ", else `min_recent_messages` or more"},
 		{Path: "context.min_recent_messages", Default: ofPolicy, Meaning: "the newest messages, which a summary leaves in full", Bounds: "0 or more"},
 		{Path: "context.max_context_tokens", Default: ofPolicy, Meaning: "plan as if the window had this many tokens", Bounds: count},
-		{Path: "context.target_context_tokens", Default: ofPolicy, Meaning: "a summary brings the prompt down to at most this many tokens", Bounds: count + ", else below `max_context_tokens`"},
+		{Path: "context.target_context_tokens", Default: ofPolicy, Meaning: "a summary brings the prompt down to at most this many tokens", Bounds: count},
 		{Path: "context.response_reserve", Default: ofPolicy, Meaning: "tokens kept free for the answer; at most a quarter of the window", Bounds: "1 or more"},
 		{Path: "context.summary_model", Default: "`context_summary_model`, else as the policy prefers", Meaning: "the model that writes summaries", Bounds: "a known model; without its API key summaries are made without a model"},
 		{Path: "context.strategy", Default: ofPolicy, Meaning: "how summaries are written ([STRATEGIES.md](STRATEGIES.md))", words: summarize.Names()},

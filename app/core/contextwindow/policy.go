@@ -203,8 +203,6 @@ func (p Policy) Validate() error {
 		"window_messages (%d) must not be below min_recent_messages (%d)", p.WindowMessages, p.MinRecent)
 	faults.add(p.MaxUnsummarized > 0 && p.MaxUnsummarized <= p.MinRecent,
 		"max_unsummarized_messages (%d) must be above min_recent_messages (%d)", p.MaxUnsummarized, p.MinRecent)
-	faults.add(p.TargetContextTokens > 0 && p.MaxContextTokens > 0 && p.TargetContextTokens >= p.MaxContextTokens,
-		"target_context_tokens (%d) must be below max_context_tokens (%d)", p.TargetContextTokens, p.MaxContextTokens)
 	faults.add(p.MaxContextTokens > 0 && p.MaxSummaryTokens > 0 && float64(p.MaxSummaryTokens) >= p.LandAt*p.UsageThreshold*float64(p.MaxContextTokens) && p.UsageThreshold > 0,
 		"max_summary_tokens (%d) must be below the landing point of max_context_tokens (%d)", p.MaxSummaryTokens, p.MaxContextTokens)
 	faults.add(p.TargetContextTokens > 0 && p.MaxSummaryTokens >= p.TargetContextTokens,

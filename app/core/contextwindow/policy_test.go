@@ -208,10 +208,6 @@ func TestResolveRefusesContradictions(t *testing.T) {
 			"max_unsummarized_messages (10) must be above min_recent_messages (10)",
 		},
 		{
-			"target at the maximum", core.ContextSettings{Policy: "ratio", TargetContextTokens: new(180_000)},
-			"target_context_tokens (180000) must be below max_context_tokens (180000)",
-		},
-		{
 			"summary over the landing", core.ContextSettings{Policy: "ratio", MaxSummaryTokens: new(95_000)},
 			"max_summary_tokens (95000) must be below the landing point of max_context_tokens (180000)",
 		},
