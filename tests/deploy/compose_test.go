@@ -96,9 +96,15 @@ func TestCompose(t *testing.T) {
 			t.Errorf("%s: its data is in %v, want a volume of its own at %s", name, s.Volumes, cfg.DataDir)
 		}
 		folders[volume] = true
-		if _, err := os.Stat("../../" + s.Build.Dockerfile); err != nil || s.Build.Context != ".." || !s.ReadOnly {
-			t.Errorf("%s: build %+v, read only %v", name, s.Build, s.ReadOnly)
+		if !slices.Equal(s.Volumes[1:], []string{"${BOBBIN_AGENTS:-./agents}:" + cfg.AgentsDir + ":ro", "${BOBBIN_TOOLS:-./tools}:/tools:ro"}) {
+			t.Errorf("%s: got the volumes %v, want agents and tools of the host", name, s.Volumes)
 		}
+		if !s.ReadOnly || s.Image != "bobbin" || (s.Build.Context == "..") != (name == "bobbin-1") {
+			t.Errorf("%s: image %s, build %+v, read only %v; want one that is built once", name, s.Image, s.Build, s.ReadOnly)
+		}
+	}
+	if _, err := os.Stat("../../" + c.Services["bobbin-1"].Build.Dockerfile); err != nil {
+		t.Error(err)
 	}
 	if len(names) != 3 || len(databases) != 1 {
 		t.Errorf("got the replicas %v on %d databases, want three on one", names, len(databases))
