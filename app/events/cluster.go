@@ -29,6 +29,9 @@ type NATSCluster struct {
 // clusterUser is the user name that goes with the secret.
 const clusterUser = "bobbin"
 
+// peerReports is how many attempts, one a second, to reach a replica that is away make a line of the log.
+const peerReports = 60
+
 // Timeouts of the server in this process.
 const (
 	serverStart = 10 * time.Second
@@ -51,6 +54,7 @@ func startServer(c NATSCluster, secure *tls.Config, login string, logger *slog.L
 		// Without a client listener the server never starts routing (v2.15.2), so it has one,
 		// on the loopback interface and with a random password.
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: clusterUser, Password: string(hash),
+		ConnectErrorReports: peerReports, ReconnectErrorReports: peerReports,
 		Cluster: server.ClusterOpts{
 			Name: "bobbin", Host: host, Port: port, Username: clusterUser, Password: c.Secret, NoAdvertise: true,
 			PoolSize:    -1, // one connection to each: while several are negotiated, messages get lost
