@@ -81,6 +81,17 @@ type Found struct {
 	SearchAlone Ranked `json:"search_alone"`
 }
 
+// unasked returns how many of the unreachable facts have no question, so that the search was not asked for them.
+func (f Found) unasked() int {
+	n := 0
+	for _, fact := range f.Unreachable {
+		if fact.Ask == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Ranked says how many of the facts with a question search finds, those included that
 // are in the prompt or the summary.
 type Ranked struct {

@@ -67,7 +67,8 @@ func (r Report) tableRows() []row {
 		{"  in the summary", func(p Result) string { return formatNumber(p.Facts.Summary) }},
 		{"  by search, first 5", func(p Result) string { return formatNumber(p.Facts.First5) }},
 		{"  by search, 6 to 20", func(p Result) string { return formatNumber(p.Facts.First20) }},
-		{"  not at all", func(p Result) string { return formatNumber(len(p.Facts.Unreachable)) }},
+		{"  not at all", func(p Result) string { return formatNumber(len(p.Facts.Unreachable) - p.Facts.unasked()) }},
+		{"  search not asked", func(p Result) string { return formatNumber(p.Facts.unasked()) }},
 		{"search alone, first 5", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First5, p.Facts.Asked) }},
 		{"search alone, first 20", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First20, p.Facts.Asked) }},
 	}
