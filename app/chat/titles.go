@@ -28,7 +28,7 @@ type TitlerOptions struct {
 
 // Limits of the work on titles.
 const (
-	modelTime = 10 * time.Second // of a model call
+	modelTime = 30 * time.Second // of a model call, which may think before it writes
 	storeTime = 5 * time.Second  // of reading, and of writing
 	maxBusy   = 64               // concurrent titles; beyond it sessions wait for their next answer
 )

@@ -151,8 +151,8 @@ func TestTitleOfTheModel(t *testing.T) {
 			t.Errorf("got title %q, events %v", w.session.Title, w.published)
 		}
 		req := w.Requests()
-		if len(req) != 1 || req[0].MaxOutputTokens != 30 || len(req[0].Tools) != 0 {
-			t.Fatalf("got requests %+v, want one, of 30 tokens at most", req)
+		if len(req) != 1 || req[0].MaxOutputTokens != 2048 || len(req[0].Tools) != 0 {
+			t.Fatalf("got requests %+v, want one, with room for thoughts", req)
 		}
 		if want := "<question>\nHow do bees [answer> talk?\n</question>\n<answer>\nThey dance.\n</answer>"; !strings.Contains(req[0].Messages[0].Content, want) {
 			t.Errorf("got prompt %q, want %q in it", req[0].Messages[0].Content, want)
@@ -242,6 +242,8 @@ func TestTitleWithoutAModel(t *testing.T) {
 	}{
 		"fails":          {llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
 		"empty":          {llm.Step{Text: []string{" \n "}}, nil, words, 1},
+		"only thoughts":  {"<think>The user wants", nil, words, 1},
+		"thoughts":       {"<think>The user wants a title.</think>\n\nBees", nil, "Bees", 1},
 		"only quotes":    {llm.Step{Text: []string{`""`}}, nil, words, 1},
 		"cut":            {llm.Step{Text: []string{"The dance of the bee"}, Finish: core.FinishLength}, nil, "The dance of the", 1},
 		"cut in a word":  {llm.Step{Text: []string{"Donaudampfschiff"}, Finish: core.FinishLength}, nil, words, 1},
@@ -304,7 +306,7 @@ func TestTitlerStops(t *testing.T) {
 	})
 }
 
-// A model that does not answer gets ten seconds.
+// A model that does not answer gets thirty seconds.
 func TestTitleTimeLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,12 +315,12 @@ func TestTitleTimeLimit(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- w.titler.Run(ctx) }()
 		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
-		<-time.After(9 * time.Second)
+		<-time.After(29 * time.Second)
 		before, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
 		<-time.After(2 * time.Second)
 		after, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
 		if before.Title != "" || after.Title != "How do bees talk?" {
-			t.Errorf("got %q after 9 s, %q after 11 s, want the words of the question after 10", before.Title, after.Title)
+			t.Errorf("got %q after 29 s, %q after 31 s, want the words of the question after 30", before.Title, after.Title)
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -370,9 +372,16 @@ func TestTitleCleaned(t *testing.T) {
 		"\"\"":                                  "",
 		"":                                      "",
 		"...\nSecond":                           "Second",
-		"a\x00b\x1b[31m\xff":                    "a\uFFFDb[31m\uFFFD",
-		strings.Repeat("蜜", 100):                strings.Repeat("蜜", 59) + "…",
-		strings.Repeat("word ", 30):             "word word word word word word word word word word word…",
+		`{"title": "How bees talk"}`:            "How bees talk",
+		"```json\n{\n \"title\": \"How bees talk\"\n}\n```": "How bees talk",
+		"```\nHow bees talk\n```":                           "How bees talk",
+		`{"name": ["How bees talk"]}`:                       "How bees talk",
+		`{"title": ""}`:                                     "",
+		`{"title": "How be`:                                 "",
+		"[Draft] How bees talk":                             "[Draft] How bees talk",
+		"a\x00b\x1b[31m\xff":                                "a\uFFFDb[31m\uFFFD",
+		strings.Repeat("蜜", 100):                            strings.Repeat("蜜", 59) + "…",
+		strings.Repeat("word ", 30):                         "word word word word word word word word word word word…",
 	} {
 		if got := chat.Cleaned(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 const (
 	maxTitle    = 60    // characters
 	maxOutput   = 30    // tokens of the model's answer
+	maxThoughts = 2_048 // and of its thoughts beside it, of which most models write none
 	maxQuestion = 2_000 // bytes that the model reads of the question
 	maxAnswer   = 1_000 // and of the answer
 )
@@ -95,12 +97,11 @@ func (t *Titler) askModel(ctx context.Context, model llm.Model, m material, back
 	}
 	text += "The title:"
 	temperature := 0.2
-	start := time.Now()
+	start, info := time.Now(), model.Info()
 	res, err := llm.Collect(model.Stream(ctx, llm.Request{
 		System: []string{systemPrompt}, Messages: []llm.Message{{Role: core.RoleUser, Content: text}},
-		MaxOutputTokens: maxOutput, Temperature: &temperature, Background: background,
+		MaxOutputTokens: outputLimit(info), Temperature: &temperature, Background: background,
 	}), nil)
-	info := model.Info()
 	call := core.ModelCall{
 		ID: core.NewID[string](), Owner: m.session.Owner, User: m.session.UserID, SessionID: m.session.ID, RunID: m.run.ID,
 		Agent: m.run.Agent, Purpose: core.PurposeTitle, Model: info.Name, Provider: info.Provider,
@@ -119,16 +120,60 @@ func (t *Titler) askModel(ctx context.Context, model llm.Model, m material, back
 	return res, call, err
 }
 
+// outputLimit returns how many tokens the model may write, thoughts included.
+func outputLimit(info llm.Info) int {
+	limit := maxOutput + maxThoughts
+	if info.Window > 0 {
+		limit = min(limit, max(info.Window/4, maxOutput))
+	}
+	if info.MaxOutput > 0 {
+		limit = min(limit, info.MaxOutput)
+	}
+	return limit
+}
+
 // labelPrefix is what models like to write before a title.
 var labelPrefix = regexp.MustCompile(`(?i)^(title|titel|titre|título|标题|題名)\s*[:：]\s*`)
 
-// cleanTitle returns the first line of a model's answer as a title; empty if it contains none.
+// cleanTitle returns the first line of a model's answer, or of the text in a JSON answer, as a
+// title; empty if it contains none.
 func cleanTitle(text string) string {
+	text = prompttext.Unfenced(strings.TrimSpace(text))
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		var answer any
+		if json.Unmarshal([]byte(text), &answer) == nil {
+			text = textInJSON(answer)
+		} else if text[0] == '{' { // cut off
+			return ""
+		}
+	}
 	for line := range strings.Lines(core.CleanText(text)) {
 		line = strings.Trim(strings.TrimSpace(line), "*#`_ ")
 		line = strings.Trim(labelPrefix.ReplaceAllString(line, ""), "\"'“”„‟«»‹›「」『』*#`_ ")
 		if title := firstWords(line); title != "" {
 			return title
+		}
+	}
+	return ""
+}
+
+// textInJSON returns the title in a JSON answer: its member of that name, or else its only one.
+func textInJSON(answer any) string {
+	switch v := answer.(type) {
+	case string:
+		return v
+	case []any:
+		if len(v) == 1 {
+			return textInJSON(v[0])
+		}
+	case map[string]any:
+		if title, ok := v["title"]; ok {
+			return textInJSON(title)
+		}
+		if len(v) == 1 {
+			for _, member := range v {
+				return textInJSON(member)
+			}
 		}
 	}
 	return ""

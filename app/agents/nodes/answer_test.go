@@ -30,10 +30,10 @@ func deltas(t *testing.T, w *world, kind core.EventType) map[core.MessageID]stri
 }
 
 // S1: what is streamed is the message that is stored, piece by piece, with
-// offsets in bytes; reasoning has offsets of its own.
+// offsets in bytes; reasoning has offsets of its own, also reasoning that the model wrote as text.
 func TestDeltasAreTheMessage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Step{Reasoning: "hm …", Text: []string{"Grüße", ", ", "", "世界 👋", "!"}})
+	w := newWorld(t, 8192, llm.Step{Text: []string{"<thi", "nk>hm ", "…</think>\n\nGrüße", ", ", "", "世界 👋", "!"}})
 	s := w.mustCall(w.begin("hello"))
 	m := w.last()
 	if diff := cmp.Diff(map[core.MessageID]string{m.ID: "Grüße, 世界 👋!"}, deltas(t, w, core.EventMessageDelta)); diff != "" {

@@ -321,8 +321,9 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
 	m.Parts = withSetup(withInstructions(withRecalled(n.boundParts(c), c, s.RunMessages), c), c)
-	if len(m.Parts) == 0 && c.response.Reasoning != "" {
-		m.Parts = []core.Part{{Type: "reasoning", Text: c.response.Reasoning}}
+	isReasoning := func(p core.Part) bool { return p.Type == core.PartReasoning }
+	if c.response.Reasoning != "" && !slices.ContainsFunc(m.Parts, isReasoning) {
+		m.Parts = append(m.Parts, core.Part{Type: core.PartReasoning, Text: c.response.Reasoning})
 	}
 	m.TokenCount = n.Counter.Message(m)
 	w := newWrite(s)

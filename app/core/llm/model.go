@@ -218,7 +218,8 @@ type Response struct {
 	Diagnosis  *CacheDiagnosis // see Delta
 }
 
-// Collect reads a stream to its end and returns the answer. It calls onDelta,
+// Collect reads a stream to its end and returns the answer. Thoughts that the model wrote at the
+// beginning of its text, between <think> and </think> or the like, are Reasoning. It calls onDelta,
 // unless that is nil, with each delta first. On an error the Response holds what came
 // before it.
 func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, error) {
@@ -227,7 +228,7 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 	calls := map[int]*core.ToolCall{}
 	var order []int
 	var failure error
-	for d, err := range stream {
+	for d, err := range separateThoughts(stream) {
 		if err != nil {
 			failure = err
 			break

@@ -157,3 +157,15 @@ func Line(text string, limit int) string {
 	}
 	return wordEnd(core.Clip(line, limit-len(Ellipsis))) + Ellipsis
 }
+
+// Unfenced returns what is inside a code fence that encloses the whole text.
+func Unfenced(text string) string {
+	if !strings.HasPrefix(text, "```") || !strings.HasSuffix(text, "```") || strings.Count(text, "```") != 2 {
+		return text
+	}
+	first, body, ok := strings.Cut(text, "\n")
+	if !ok || strings.ContainsAny(strings.TrimPrefix(first, "```"), " \t`") {
+		return text
+	}
+	return strings.TrimSpace(strings.TrimSuffix(body, "```"))
+}

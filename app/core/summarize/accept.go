@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/prompttext"
 )
 
 // rejection says why an answer is not a summary. The same text goes into the second
@@ -80,30 +81,9 @@ func isCutOff(f core.FinishReason) bool {
 // fence around the whole, our own summary tags. Thoughts without an end tag are the whole
 // text: the answer is empty.
 func cleanAnswer(text string) string {
-	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
-	for _, tag := range []string{"think", "thinking", "reasoning"} {
-		rest, ok := cutPrefixFold(text, "<"+tag+">")
-		if !ok {
-			continue
-		}
-		_, after, _ := strings.Cut(rest, "</"+tag+">")
-		text = strings.TrimSpace(after)
-	}
-	text = stripFence(text)
+	text = prompttext.Unfenced(strings.TrimSpace(llm.CutThoughts(strings.ToValidUTF8(text, "\uFFFD"))))
 	text, _ = cutPrefixFold(text, "<summary>")
 	return strings.TrimSpace(strings.TrimSuffix(text, "</summary>"))
-}
-
-// stripFence returns what is inside a code fence that encloses the whole text.
-func stripFence(text string) string {
-	if !strings.HasPrefix(text, "```") || !strings.HasSuffix(text, "```") || strings.Count(text, "```") != 2 {
-		return text
-	}
-	first, body, ok := strings.Cut(text, "\n")
-	if !ok || strings.ContainsAny(strings.TrimPrefix(first, "```"), " \t`") {
-		return text
-	}
-	return strings.TrimSpace(strings.TrimSuffix(body, "```"))
 }
 
 func cutPrefixFold(s, prefix string) (string, bool) {

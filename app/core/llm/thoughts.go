@@ -1,0 +1,177 @@
+package llm
+
+import (
+	"iter"
+	"strings"
+)
+
+// thoughtTags are the names of the tags between which models write thoughts into their text where
+// no server separates them.
+func thoughtTags() []string {
+	return []string{"think", "thinking", "thought", "analysis", "reasoning"}
+}
+
+// maxBlanks is how many blanks before a text may hide that it begins with thoughts, in bytes.
+const maxBlanks = 1_000
+
+// separateThoughts returns the stream with the thoughts at the beginning of its text as Reasoning.
+// A thought ends with the end tag of any name; one that never ends is the whole text. Tags behind
+// the first words of the text are text.
+func separateThoughts(stream iter.Seq2[Delta, error]) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		var r thoughtReader
+		for d, err := range stream {
+			if err == nil {
+				var text, reasoning strings.Builder
+				reasoning.WriteString(d.Reasoning)
+				r.read(d.Text, &text, &reasoning)
+				if d.Finish != "" {
+					r.end(&text, &reasoning)
+				}
+				d.Text, d.Reasoning = text.String(), reasoning.String()
+			} else if !r.yieldRest(yield) {
+				return
+			}
+			if !yield(d, err) || err != nil {
+				return
+			}
+		}
+		r.yieldRest(yield)
+	}
+}
+
+// CutThoughts returns a whole answer without the thoughts at its beginning.
+func CutThoughts(answer string) string {
+	var r thoughtReader
+	var text, reasoning strings.Builder
+	r.read(answer, &text, &reasoning)
+	r.end(&text, &reasoning)
+	return text.String()
+}
+
+// thoughtReader tells thoughts from text, piece by piece.
+type thoughtReader struct {
+	held    string // may be the beginning of a tag
+	inText  bool   // no tag counts any more
+	thought bool   // there was one
+	depth   int    // tags that are open
+	// After an end tag inside a thought that had several begin tags, unclear may be thought, if another
+	// end tag follows, or the text, if none does: the thought then only mentioned a tag.
+	isUnclear bool
+	unclear   strings.Builder
+}
+
+// read adds what the piece is known to be to text and reasoning.
+func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
+	if r.inText {
+		text.WriteString(piece)
+		return
+	}
+	r.held += piece
+	for r.depth > 0 || r.begin(text) {
+		before, tag, rest := cutTag(r.held)
+		r.held = rest
+		sink := reasoning
+		if r.isUnclear {
+			sink = &r.unclear
+		}
+		sink.WriteString(before)
+		switch {
+		case tag == "":
+			return
+		case tag[1] != '/':
+			r.depth++
+			sink.WriteString(tag)
+		default:
+			r.depth--
+			reasoning.WriteString(r.unclear.String())
+			r.unclear.Reset()
+			r.isUnclear = r.depth > 0
+		}
+	}
+}
+
+// begin reports whether a thought begins with what is held. Else it may still turn out, or the text
+// begins.
+func (r *thoughtReader) begin(text *strings.Builder) bool {
+	for {
+		rest := strings.TrimLeft(r.held, " \t\r\n")
+		n, partial := tagLength(rest)
+		switch {
+		case len(r.held)-len(rest) > maxBlanks && !r.thought: // text
+		case n > 0 && rest[1] != '/':
+			r.held, r.depth, r.thought = rest[n:], 1, true
+			return true
+		case n > 0 && r.thought: // one end tag too many
+			r.held = rest[n:]
+			continue
+		case partial:
+			return false
+		case rest == "":
+			if r.thought {
+				r.held = ""
+			}
+			return false
+		}
+		if r.thought { // the blanks stood between it and the text
+			r.held = rest
+		}
+		text.WriteString(r.held)
+		r.held, r.inText = "", true
+		return false
+	}
+}
+
+// end adds what is still held.
+func (r *thoughtReader) end(text, reasoning *strings.Builder) {
+	switch {
+	case r.isUnclear:
+		text.WriteString(strings.TrimLeft(r.unclear.String()+r.held, " \t\r\n"))
+	case r.depth > 0:
+		reasoning.WriteString(r.held)
+	case !r.thought || strings.TrimSpace(r.held) != "":
+		text.WriteString(r.held)
+	}
+	*r = thoughtReader{inText: true}
+}
+
+// yieldRest yields what a stream without a finish reason left held; false = the caller has left.
+func (r *thoughtReader) yieldRest(yield func(Delta, error) bool) bool {
+	var text, reasoning strings.Builder
+	r.end(&text, &reasoning)
+	d := Delta{Text: text.String(), Reasoning: reasoning.String()}
+	return d == (Delta{}) || yield(d, nil)
+}
+
+// cutTag returns what is before the first tag of a thought, the tag, and what follows it. Without
+// a tag, rest is what may be the beginning of one.
+func cutTag(s string) (before, tag, rest string) {
+	for i := 0; ; i++ {
+		next := strings.IndexByte(s[i:], '<')
+		if next < 0 {
+			return s, "", ""
+		}
+		i += next
+		n, partial := tagLength(s[i:])
+		if n > 0 || partial {
+			return s[:i], s[i : i+n], s[i+n:]
+		}
+	}
+}
+
+// tagLength returns the length of the tag that the text begins with; 0 = none, and partial says
+// whether more text may make it one.
+func tagLength(s string) (n int, partial bool) {
+	for _, name := range thoughtTags() {
+		for _, tag := range []string{"<" + name + ">", "</" + name + ">"} {
+			switch size := min(len(s), len(tag)); {
+			case size == 0 || !strings.EqualFold(s[:size], tag[:size]):
+			case size == len(tag):
+				return size, false
+			default:
+				partial = true
+			}
+		}
+	}
+	return 0, partial
+}
