@@ -1,5 +1,7 @@
 package config
 
+import "time"
+
 // Model is an entry of models: it extends the built-in table or overrides it.
 type Model struct {
 	Name            string  // what agents call it
@@ -15,14 +17,16 @@ type Model struct {
 	Encoding        string  // one of Encodings; empty = by the model's name
 	InputPrice      float64 // US dollars per million tokens; 0 = not known
 	OutputPrice     float64
-	CacheReadPrice  float64 // of the part of a prompt that the provider had cached; 0 = InputPrice
-	CacheWritePrice float64 // of the part that it put into its cache; 0 = InputPrice
-	ThinkingBudget  int     // tokens, for models of Claude; 0 = no thinking
-	Images          *bool   // whether it sees images; nil = by the model's name
-	Documents       *bool   // whether it gets PDFs as files; nil = by the provider and the model's name
-	Slots           int     // requests that its server works on at once; 0 = found out
-	MaxTokensField  string  // one of MaxTokensFields; empty = by the server
-	PrefixContract  string  // one of PrefixContracts; empty = by the model's name
+	CacheReadPrice  float64       // of the part of a prompt that the provider had cached; 0 = InputPrice
+	CacheWritePrice float64       // of the part that it put into its cache; 0 = InputPrice
+	ThinkingBudget  int           // tokens, for models of Claude; 0 = no thinking
+	Images          *bool         // whether it sees images; nil = by the model's name
+	Documents       *bool         // whether it gets PDFs as files; nil = by the provider and the model's name
+	Slots           int           // requests that its server works on at once; 0 = found out
+	FirstByteTime   time.Duration // until its server begins to answer; 0 = by the address
+	IdleTime        time.Duration // between two pieces of the answer; 0 = by the address
+	MaxTokensField  string        // one of MaxTokensFields; empty = by the server
+	PrefixContract  string        // one of PrefixContracts; empty = by the model's name
 	// CacheDiagnostics has the provider compare prompts: anthropic, and openai with APIResponses.
 	CacheDiagnostics bool
 }
@@ -98,6 +102,8 @@ func modelFields() []modelField {
 		{"cache_diagnostics", "`anthropic`, and `openai` with `api: responses`: `true` has the provider compare each prompt with the session's previous one: requests name its last answer, and what differs is in `cache_misses` of a run's report, in the provider's words. The provider keeps hashes of the prompts for it; servers that do not know the parameter may reject requests (OpenAI: GPT-5.6 and later). Empty: `false`, nothing is sent", func(m *Model) any { return &m.CacheDiagnostics }},
 		{"images", "`true` or `false`: whether it accepts images; otherwise they are described; empty: by the model's name", func(m *Model) any { return &m.Images }},
 		{"documents", "`true` or `false`: whether it gets PDFs as files (see `files.native_pdf`), so that it sees their pages; otherwise it gets the text; empty: models of `openai` and `anthropic` that accept images do, without a `base_url`", func(m *Model) any { return &m.Documents }},
+		{"first_byte_time", "how long its server may take until it begins to answer, such as `5m`; then the call counts as failed and is repeated. Empty: only `limits.run_time` (of a summary, `limits.background_summary_time`) bounds it where the server may have to read a long prompt first: on this machine, at a private address or a name without a dot, with `ollama` and with `slots: 1`; elsewhere 60s", func(m *Model) any { return &m.FirstByteTime }},
+		{"idle_time", "the longest silence within an answer; empty: as `first_byte_time`, elsewhere 2m", func(m *Model) any { return &m.IdleTime }},
 		{"slots", "concurrent requests that its server can process, for all models at the same address together, counted in each process of Bobbin by itself; while runs need them, summaries in the background wait; empty: 1 on this machine and for `ollama` (or `OLLAMA_NUM_PARALLEL`) until several answers have overlapped, elsewhere many until the server rejects or delays concurrent requests", func(m *Model) any { return &m.Slots }},
 	}
 }

@@ -120,6 +120,9 @@ func (m Model) validate(at string, found *faults) {
 	found.checkKey(m.ContextWindow == 0 || m.ContextWindow >= 1024, at+"context_window", "%d tokens hold no conversation; use 1024 or more, or leave it out", m.ContextWindow)
 	found.checkKey(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",
 		"%d must be between 0 and context_window", m.MaxOutputTokens)
+	for key, limit := range map[string]time.Duration{"first_byte_time": m.FirstByteTime, "idle_time": m.IdleTime} {
+		found.checkKey(limit == 0 || limit >= time.Second, at+key, "%s is too short; use 1s or more, or leave it out", showDuration(limit))
+	}
 	found.checkKey(m.Slots >= 0, at+"slots", "%d must be 1 or more; or leave it out", m.Slots)
 	m.validatePlace(at, found)
 	m.validateThinking(at, found)

@@ -1,7 +1,10 @@
 package llm
 
 import (
+	"net/netip"
+	"net/url"
 	"strings"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -45,6 +48,8 @@ type Entry struct {
 	Images          *bool          // it sees images; nil = by the model's name
 	Documents       Documents      // the PDFs that it gets as files; empty = by the provider and the model's name
 	Slots           int            // requests that its server handles at once; 0 = see Servers
+	FirstByteTime   time.Duration  // until its server begins to answer; 0 = by the address, negative = no limit
+	IdleTime        time.Duration  // between two pieces of the answer; 0 = by the address, negative = no limit
 	Thinking        int            // budget for thinking in tokens, for anthropic; 0 = off
 	Prefix          PrefixContract // empty = by the model's name
 	// CacheDiagnostics has the provider diagnose its cache, for anthropic, and openai with Responses.
@@ -140,6 +145,23 @@ func providerOf(model string) string {
 // isOllama reports whether the provider is Ollama, through either of its APIs.
 func isOllama(provider string) bool {
 	return provider == providerOllama || provider == providerLangchainOllama
+}
+
+// mayBeSlow reports whether the server may take minutes to read a prompt before its first byte: it
+// is small, or somebody's own.
+func (e Entry) mayBeSlow() bool {
+	if e.Slots == 1 || isOllama(e.Provider) {
+		return true
+	}
+	u, err := url.Parse(e.BaseURL)
+	if err != nil || u.Hostname() == "" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".localhost")
 }
 
 // isOSeries reports whether the name is o1, o3-mini, o4-mini and so on.

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -196,6 +197,9 @@ func (r *Registry) withSizes(e Entry) Entry {
 	}
 	if e.MaxOutput == 0 {
 		e.MaxOutput = maxOutput
+	}
+	if e.mayBeSlow() { // what calls it has a limit
+		e.FirstByteTime, e.IdleTime = cmp.Or(e.FirstByteTime, -1), cmp.Or(e.IdleTime, -1)
 	}
 	if e.PriorFactor == 0 {
 		e.PriorFactor = factor

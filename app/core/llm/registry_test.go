@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,30 +63,35 @@ func TestRegistryResolves(t *testing.T) {
 		{Name: "wide", Provider: "ollama", Model: "llama3.2", Window: 32_768},
 	}
 	env := variables("MY_KEY=k", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "OPENROUTER_API_KEY=k", "MISTRAL_API_KEY=k",
-		"OPENAI_BASE_URL=http://proxy/v1", "OLLAMA_HOST=gpu", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://claude")
+		"OPENAI_BASE_URL=http://proxy.test/v1", "OLLAMA_HOST=gpu", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://claude.test")
 	r := newRegistry(t, entries, llm.Defaults{Env: env})
+	// Only what may be slow has no time limits of its own.
+	slow := []string{"box", "local", "wide", "ollama/llama3.2", "langchain/ollama/m"}
 	for name, want := range map[string]llm.Entry{
-		"fast":                  {Name: "fast", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy/v1", APIKeyEnv: "MY_KEY", Window: 10_000, WindowFrom: llm.WindowConfigured, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
+		"fast":                  {Name: "fast", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy.test/v1", APIKeyEnv: "MY_KEY", Window: 10_000, WindowFrom: llm.WindowConfigured, MaxOutput: 99, PriorFactor: 2, InputPrice: 1},
 		"box":                   {Name: "box", Provider: "vllm", Model: "llama3.2", BaseURL: "http://box:8000/v1", Window: 131_072, WindowFrom: llm.WindowKnown, PriorFactor: 1.1},
 		"local":                 {Name: "local", Provider: "openai", Model: "local", BaseURL: "http://127.0.0.1:1/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"gpt-4o":                {Name: "gpt-4o", Provider: "openrouter", Model: "openai/gpt-4o", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"bare":                  {Name: "bare", Provider: "openai", Model: "bare", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"bare":                  {Name: "bare", Provider: "openai", Model: "bare", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"wide":                  {Name: "wide", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 32_768, WindowFrom: llm.WindowConfigured, PriorFactor: 1.1},
 		"demo":                  {Name: "demo", Provider: "demo", Model: "demo"},
-		"openai/gpt-4o":         {Name: "openai/gpt-4o", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 128_000, WindowFrom: llm.WindowKnown, MaxOutput: 16_384, PriorFactor: 1},
-		"gpt-5-nano":            {Name: "gpt-5-nano", Provider: "openai", Model: "gpt-5-nano", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"o3-mini":               {Name: "o3-mini", Provider: "openai", Model: "o3-mini", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"openai/gpt-4o":         {Name: "openai/gpt-4o", Provider: "openai", Model: "gpt-4o", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 128_000, WindowFrom: llm.WindowKnown, MaxOutput: 16_384, PriorFactor: 1},
+		"gpt-5-nano":            {Name: "gpt-5-nano", Provider: "openai", Model: "gpt-5-nano", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"o3-mini":               {Name: "o3-mini", Provider: "openai", Model: "o3-mini", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"gemini-flash-latest":   {Name: "gemini-flash-latest", Provider: "gemini", Model: "gemini-flash-latest", APIKeyEnv: "GEMINI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"ollama/llama3.2":       {Name: "ollama/llama3.2", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 4_096, WindowFrom: llm.WindowKnown, PriorFactor: 1.1},
 		"openrouter/x-ai/grok":  {Name: "openrouter/x-ai/grok", Provider: "openrouter", Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"langchain/mistral/m":   {Name: "langchain/mistral/m", Provider: "langchain/mistral", Model: "m", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"langchain/ollama/m":    {Name: "langchain/ollama/m", Provider: "langchain/ollama", Model: "m", BaseURL: "http://gpu:11434", Window: 4_096, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"mistral/mistral-small": {Name: "mistral/mistral-small", Provider: "mistral", Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1, Thinking: 2_048},
-		"anthropic/claude-x":    {Name: "anthropic/claude-x", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"claude-opus-5":         {Name: "claude-opus-5", Provider: "anthropic", Model: "claude-opus-5", BaseURL: "http://claude", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"ft:gpt-4o:me::1":       {Name: "ft:gpt-4o:me::1", Provider: "openai", Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1, Thinking: 2_048},
+		"anthropic/claude-x":    {Name: "anthropic/claude-x", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"claude-opus-5":         {Name: "claude-opus-5", Provider: "anthropic", Model: "claude-opus-5", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
+		"ft:gpt-4o:me::1":       {Name: "ft:gpt-4o:me::1", Provider: "openai", Model: "ft:gpt-4o:me::1", BaseURL: "http://proxy.test/v1", APIKeyEnv: "OPENAI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 	} {
+		if slices.Contains(slow, name) {
+			want.FirstByteTime, want.IdleTime = -1, -1
+		}
 		got, err := r.Resolve(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

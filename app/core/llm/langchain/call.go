@@ -63,19 +63,22 @@ func (c *call) sendChunk(ctx context.Context, chunk []byte) error {
 // provider is silent for too long.
 func (c *call) receiveAnswer(ctx context.Context, yield func(llm.Delta, error) bool) {
 	m := c.model
-	silence := time.NewTimer(m.idle)
-	defer silence.Stop()
+	limit := m.limits.Headers
 	for {
-		silence.Reset(m.idle)
+		var silence <-chan time.Time
+		if limit >= 0 {
+			silence = time.After(limit)
+		}
 		select {
 		case <-ctx.Done():
 			yield(llm.Delta{}, llm.CanceledError(ctx, m.info.Provider))
 			return
-		case <-silence.C:
+		case <-silence:
 			yield(llm.Delta{}, &llm.Error{Kind: llm.KindTimeout, Provider: m.info.Provider,
-				Message: fmt.Sprintf("no answer within %v", m.idle), Err: context.DeadlineExceeded})
+				Message: fmt.Sprintf("no answer within %v", limit), Err: context.DeadlineExceeded})
 			return
 		case text := <-c.chunks:
+			limit = m.limits.Idle
 			c.streamed.WriteString(text)
 			if c.streamed.Len() > providerhttp.MaxAnswer {
 				yield(llm.Delta{}, m.peer.TooLarge())

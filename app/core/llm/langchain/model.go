@@ -1,6 +1,7 @@
 package langchain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -8,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tmc/langchaingo/llms"
 
@@ -29,8 +29,8 @@ type Options struct {
 	// Transport sends the requests of providers that accept an HTTP client; nil = one that
 	// honors the proxy variables of the environment.
 	Transport http.RoundTripper
-	// Idle is the longest silence of the provider; 0 = providerhttp.DefaultIdleTimeout.
-	Idle time.Duration
+	// Timeouts are our own limits. A whole answer may be one piece, so until the first the default is that of Idle.
+	Timeouts providerhttp.Timeouts
 }
 
 // Format keeps the key out of printed Options.
@@ -47,7 +47,7 @@ type Model struct {
 	info   llm.Info
 	traits traits
 	peer   *providerhttp.Peer
-	idle   time.Duration
+	limits providerhttp.Timeouts
 }
 
 // New opens a model of one of the Providers. It sends nothing. Options that cannot work
@@ -77,7 +77,7 @@ func New(o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newModel(chat, o.Info, t, peer, o.Idle), nil
+	return newModel(chat, o.Info, t, peer, o.Timeouts), nil
 }
 
 // FromModel adapts any model of langchaingo. Info says what it can do; what it does not
@@ -91,14 +91,13 @@ func FromModel(chat llms.Model, info llm.Info) *Model {
 			info.Lacks = append(slices.Clone(info.Lacks), p)
 		}
 	}
-	return newModel(chat, info, traits{}, &providerhttp.Peer{Provider: info.Provider}, 0)
+	return newModel(chat, info, traits{}, &providerhttp.Peer{Provider: info.Provider}, providerhttp.Timeouts{})
 }
 
-func newModel(chat llms.Model, info llm.Info, t traits, peer *providerhttp.Peer, idle time.Duration) *Model {
-	if idle == 0 {
-		idle = providerhttp.DefaultIdleTimeout
-	}
-	return &Model{chat: chat, info: info, traits: t, peer: peer, idle: idle}
+func newModel(chat llms.Model, info llm.Info, t traits, peer *providerhttp.Peer, limits providerhttp.Timeouts) *Model {
+	limits.Idle = cmp.Or(limits.Idle, providerhttp.DefaultIdleTimeout)
+	limits.Headers = cmp.Or(limits.Headers, limits.Idle)
+	return &Model{chat: chat, info: info, traits: t, peer: peer, limits: limits}
 }
 
 // describeModel returns the Info of a model of the provider.

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 func TestAnswer(t *testing.T) {
@@ -169,7 +170,7 @@ func TestSilence(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		m := server.open(t, langchain.Options{Provider: s.provider, APIKey: "key", Idle: time.Millisecond})
+		m := server.open(t, langchain.Options{Provider: s.provider, APIKey: "key", Timeouts: providerhttp.Timeouts{Idle: time.Millisecond}})
 		if _, _, err := collect(timeLimit(t), m, hello()); !llm.IsKind(err, llm.KindTimeout) {
 			t.Errorf("%s: got %v, want a timeout", s.provider, err)
 		}

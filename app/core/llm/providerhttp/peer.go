@@ -25,7 +25,7 @@ const (
 // Timeouts are our own limits; one that passes gives KindTimeout. 0 = the
 // default, negative = no limit.
 type Timeouts struct {
-	Headers time.Duration // from the request to the answer's headers
+	Headers time.Duration // from the request to the answer's headers, and from these to its first byte if that is more than Idle
 	Idle    time.Duration // between two pieces of the answer
 }
 
@@ -38,6 +38,15 @@ func (t Timeouts) WithDefaults() Timeouts {
 		t.Idle = DefaultIdleTimeout
 	}
 	return t
+}
+
+// First returns the limit until the first byte behind the headers, which some servers send before
+// they read the prompt.
+func (t Timeouts) First() time.Duration {
+	if t.Headers < 0 || t.Idle < 0 {
+		return -1
+	}
+	return max(t.Headers, t.Idle)
 }
 
 const (
@@ -121,7 +130,7 @@ func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*ht
 		return &unreachedError{err: unwrapURLError(err)}
 	}
 	defer response.Body.Close()
-	body := &watchedBody{body: response.Body, watch: watch, idle: p.Timeouts.Idle}
+	body := &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		// Of a body that breaks off, what came is used.
 		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))

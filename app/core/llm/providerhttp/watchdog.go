@@ -61,11 +61,13 @@ func (w *watchdog) stop() {
 type watchedBody struct {
 	body  io.Reader
 	watch *watchdog
-	idle  time.Duration
+	limit time.Duration // of the next read
+	idle  time.Duration // of those after the first
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
-	b.watch.arm(b.idle, "nothing more came")
+	b.watch.arm(b.limit, "nothing more came")
 	defer b.watch.disarm()
+	b.limit = b.idle
 	return b.body.Read(p)
 }
