@@ -13,6 +13,9 @@ import (
 type Excerpt struct {
 	Head int `json:"head"`
 	Tail int `json:"tail"`
+	// Described: both are of the text with descriptions in the places of data (base64, hex), which
+	// a model cannot read.
+	Described bool `json:"described,omitempty"`
 }
 
 // ToolReadResult is the name of the tool that reads the rest of such results.
@@ -28,52 +31,79 @@ const (
 )
 
 // WithExcerpt returns the message, which has no metadata yet, with an excerpt of
-// about that many bytes if its content is larger.
+// about that many bytes if its content is larger, and without the data in it.
 func WithExcerpt(m Message, limit int) Message {
-	if limit <= 0 || len(m.Content) <= limit {
+	runs := findEncoded(m.Content)
+	text := m.Content
+	if len(runs) > 0 {
+		text = describeEncoded(text, runs)
+	}
+	e := Excerpt{Head: len(text), Described: len(runs) > 0}
+	if limit > 0 && len(text) > limit {
+		tail := len(text) - limit*tailParts/(headParts+tailParts)
+		for tail < len(text) && !utf8.RuneStart(text[tail]) {
+			tail++
+		}
+		e.Head, e.Tail = len(Clip(text, limit*headParts/(headParts+tailParts))), len(text)-tail
+	} else if !e.Described {
 		return m
 	}
-	tail := len(m.Content) - limit*tailParts/(headParts+tailParts)
-	for tail < len(m.Content) && !utf8.RuneStart(m.Content[tail]) {
-		tail++
+	raw, err := json.Marshal(map[string]Excerpt{ExcerptKey: e})
+	if err != nil { // numbers can always be written
+		return m
 	}
-	e := Excerpt{Head: len(Clip(m.Content, limit*headParts/(headParts+tailParts))), Tail: len(m.Content) - tail}
-	m.Metadata = fmt.Appendf(nil, `{"%s":{"head":%d,"tail":%d}}`, ExcerptKey, e.Head, e.Tail)
+	m.Metadata = raw
 	return m
 }
 
 // Excerpt returns what prompts show of the message; false = all of it.
 func (m Message) Excerpt() (Excerpt, bool) {
+	e, _, _, ok := m.shownText()
+	return e, ok
+}
+
+// shownText returns what prompts show of the message, and the text that it is of: the content, or the
+// one that describes the data in it.
+func (m Message) shownText() (e Excerpt, text string, runs []encodedRun, ok bool) {
+	text = m.Content
 	if m.Role != RoleTool || len(m.Metadata) == 0 {
-		return Excerpt{}, false
+		return e, text, nil, false
 	}
 	var data struct {
 		Excerpt *Excerpt `json:"excerpt"`
 	}
 	if json.Unmarshal(m.Metadata, &data) != nil || data.Excerpt == nil {
-		return Excerpt{}, false
+		return e, text, nil, false
 	}
-	e, n := *data.Excerpt, len(m.Content)
-	whole := e.Head < 0 || e.Tail < 0 || e.Head > n || e.Tail > n-e.Head || e.Head+e.Tail == n ||
-		!utf8.RuneStart(m.Content[e.Head]) || e.Tail > 0 && !utf8.RuneStart(m.Content[n-e.Tail])
-	return e, !whole
+	if e = *data.Excerpt; e.Described {
+		runs = findEncoded(text)
+		text = describeEncoded(text, runs)
+	}
+	n := len(text)
+	isIn := e.Head >= 0 && e.Tail >= 0 && e.Head <= n && e.Tail <= n-e.Head &&
+		(e.Head == n || utf8.RuneStart(text[e.Head])) && (e.Tail == 0 || utf8.RuneStart(text[n-e.Tail]))
+	whole := e.Head+e.Tail == n && len(runs) == 0
+	return e, text, runs, isIn && !whole
 }
 
 // Shown returns the content as prompts show it: whole, or its excerpt with a line
-// that says what is left out and where it is. Readable says that the agent has the
-// tool that reads the rest.
+// that says what is left out and where it is. Data is described. Readable says that the agent
+// has the tool that reads the rest.
 func (m Message) Shown(readable bool) string {
-	e, ok := m.Excerpt()
+	e, text, runs, ok := m.shownText()
 	if !ok {
 		return m.Content
 	}
-	n := len(m.Content)
+	n := len(text)
+	if e.Head+e.Tail == n {
+		return text
+	}
 	how := ""
 	if readable {
-		how = fmt.Sprintf(`; %s {"message_id": "%s", "offset": %d} reads on`, ToolReadResult, m.ID, e.Head)
+		how = fmt.Sprintf(`; %s {"message_id": "%s", "offset": %d} reads on`, ToolReadResult, m.ID, offsetBefore(e.Head, runs))
 	}
 	return fmt.Sprintf("%s\n[… %d of %d bytes are left out here; the whole result is message %s%s …]\n%s",
-		m.Content[:e.Head], n-e.Head-e.Tail, n, m.ID, how, m.Content[n-e.Tail:])
+		text[:e.Head], n-e.Head-e.Tail, n, m.ID, how, text[n-e.Tail:])
 }
 
 // ReplacedKey is the key in the metadata of a message that counts the characters of its
