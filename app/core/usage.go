@@ -25,6 +25,27 @@ func (u Usage) Add(v Usage) Usage {
 	return u
 }
 
+// mostTokens is more than any prompt or answer has.
+const mostTokens = 100_000_000
+
+// Corrected returns the usage without what cannot be true. Numbers below zero and beyond all bounds
+// count as not reported. Some gateways report only the uncached part of a prompt as the prompt, or
+// the answer without its reasoning: a part that is larger than the whole is not in it.
+func (u Usage) Corrected() Usage {
+	for _, n := range []*int{&u.InputTokens, &u.OutputTokens, &u.ReasoningTokens, &u.CacheReadTokens, &u.CacheWriteTokens} {
+		if *n < 0 || *n > mostTokens {
+			*n = 0
+		}
+	}
+	if max(u.CacheReadTokens, u.CacheWriteTokens) > u.InputTokens {
+		u.InputTokens += u.CacheReadTokens + u.CacheWriteTokens
+	}
+	if u.ReasoningTokens > u.OutputTokens {
+		u.OutputTokens += u.ReasoningTokens
+	}
+	return u
+}
+
 // CacheShare returns what of the prompts the provider had in its cache, from 0 to 1, in
 // ten-thousandths.
 func (u Usage) CacheShare() float64 {

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/llm/demo"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/providerhttp"
 	"bobbin/app/core/llm/responses"
 	"bobbin/app/core/llm/vertex"
 	"bobbin/app/core/tokens"
@@ -56,6 +57,11 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 		return Models{}, err
 	}
 	m.Calibrator = tokens.NewCalibrator(m.priorFactor)
+	if log := o.Backoff.Logger; log != nil {
+		m.Calibrator.Warn = func(model string, ratio float64) {
+			log.Warn("the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
+		}
+	}
 	return m, nil
 }
 
@@ -68,7 +74,7 @@ func modelEntries(cfg config.Config) []llm.Entry {
 			Region: m.Region, Project: m.Project,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
 			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
-			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, MaxTokensField: m.MaxTokensField,
+			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
 			Prefix: llm.PrefixContract(m.PrefixContract), CacheDiagnostics: m.CacheDiagnostics,
 		})
 	}
@@ -118,7 +124,8 @@ func newOpener(o ModelOptions) func(llm.Entry) (llm.Model, error) {
 
 // openProvider opens a model behind HTTP.
 func openProvider(e llm.Entry, key string) (llm.Model, error) {
-	claude := anthropic.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Thinking: e.Thinking}
+	limits := providerhttp.Timeouts{Headers: e.FirstByteTime, Idle: e.IdleTime}
+	claude := anthropic.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits, Thinking: e.Thinking}
 	switch e.Provider {
 	case anthropic.Provider:
 		return anthropic.New(claude)
@@ -129,14 +136,14 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 	}
 	if strings.HasPrefix(e.Provider, langchain.Prefix) {
 		return langchain.New(langchain.Options{
-			Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+			Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits,
 		})
 	}
 	if e.Responses {
-		return responses.New(responses.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info()})
+		return responses.New(responses.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits})
 	}
 	return openai.New(openai.Options{
-		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits,
 		LegacyMaxTokens: e.TakesMaxTokens(),
 	})
 }

@@ -219,7 +219,8 @@ type Response struct {
 }
 
 // Collect reads a stream to its end and returns the answer. Thoughts that the model wrote at the
-// beginning of its text, between <think> and </think> or the like, are Reasoning. It calls onDelta,
+// beginning of its text, between <think> and </think> or the like, are Reasoning; Usage is Corrected.
+// It calls onDelta,
 // unless that is nil, with each delta first. On an error the Response holds what came
 // before it.
 func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, error) {
@@ -244,7 +245,7 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 			res.Parts = append(res.Parts, part)
 		}
 		if d.Usage != nil {
-			res.Usage = d.Usage
+			res.Usage = new(d.Usage.Corrected())
 		}
 		if d.Dropped != nil {
 			res.Dropped = d.Dropped

@@ -15,6 +15,9 @@ const (
 	calibrationRate = 0.2
 	minFactor       = 0.5
 	maxFactor       = 4
+	// leastRatio is the smallest ratio that an encoding can have: o200k_base has a quarter of the tokens
+	// of cl100k_base in some scripts of India. With maxFactor it bounds what is believed.
+	leastRatio = 0.2
 	// sessionRate is the rate of a conversation's own mean: its next prompt is almost the
 	// same as its last.
 	sessionRate = 0.5
@@ -55,11 +58,15 @@ func (e Estimate) Apply(tokens int) int {
 // other's counts. Factors of conversations are in memory only. Safe for concurrent use.
 type Calibrator struct {
 	prior func(model string) float64
+	// Warn is called once for each model whose provider reports a count that no encoding can have, with
+	// its ratio to ours; nil = it is not. Set it before the first Observe.
+	Warn func(model string, ratio float64)
 
 	mu          sync.Mutex
 	models      map[string]*calibration // guarded by mu
 	largestFits map[string]int          // by model: the largest prompt with its answer that was accepted; guarded by mu
 	sessions    sessionCalibrations     // guarded by mu
+	warned      map[string]bool         // models; guarded by mu
 }
 
 // calibration is the state of one model, or of one model in one conversation.
@@ -72,19 +79,24 @@ type calibration struct {
 // NewCalibrator returns a Calibrator without measurements. Prior returns a model's factor
 // until it is measured, such as Models.Factor; values of 0 and less count as 1.
 func NewCalibrator(prior func(model string) float64) *Calibrator {
-	return &Calibrator{prior: prior, models: map[string]*calibration{}, largestFits: map[string]int{}}
+	return &Calibrator{prior: prior, models: map[string]*calibration{}, largestFits: map[string]int{}, warned: map[string]bool{}}
 }
 
 // Observe learns from a call: from our count of its prompt in cl100k_base tokens, and
 // the provider's count (input, cache reads and writes together). The factor is the
 // exponential mean of the ratios with a rate of 0.2; the first five have equal weight, so
-// that it does not depend on a wrong prior. It ignores prompts under 200 tokens and
-// invalid numbers. Session is the conversation of the prompt; empty = none.
+// that it does not depend on a wrong prior. It ignores prompts under 200 tokens,
+// invalid numbers, and ratios below 0.2 or above 4, which no encoding can have. Session is the conversation of the prompt; empty = none.
 func (c *Calibrator) Observe(model string, session core.SessionID, estimated, provider int) {
 	if estimated < minObserved || provider <= 0 {
 		return
 	}
-	ratio := clampFactor(float64(provider) / float64(estimated))
+	ratio := float64(provider) / float64(estimated)
+	if ratio < leastRatio || ratio > maxFactor {
+		c.warnOnce(model, ratio)
+		return
+	}
+	ratio = clampFactor(ratio)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.entryOf(model)
@@ -92,6 +104,17 @@ func (c *Calibrator) Observe(model string, session core.SessionID, estimated, pr
 	m.markChanged()
 	if session != "" {
 		c.sessions.entryOf(sessionKey{model, session}).addRatio(ratio, sessionRate)
+	}
+}
+
+// warnOnce reports a ratio that is not believed, once for each model.
+func (c *Calibrator) warnOnce(model string, ratio float64) {
+	c.mu.Lock()
+	first := !c.warned[model]
+	c.warned[model] = true
+	c.mu.Unlock()
+	if first && c.Warn != nil {
+		c.Warn(model, ratio)
 	}
 }
 

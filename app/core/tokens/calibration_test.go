@@ -87,16 +87,22 @@ func TestCalibratorNoise(t *testing.T) {
 }
 
 // Small prompts teach nothing: a provider's fixed overhead of 80 tokens makes 2.6×
-// of a greeting.
+// of a greeting. Neither do counts that no encoding can have.
 func TestCalibratorIgnores(t *testing.T) {
 	t.Parallel()
-	c := tokens.NewCalibrator(prior(1))
+	c, warned := tokens.NewCalibrator(prior(1)), 0
+	c.Warn = func(string, float64) { warned++ }
 	for range 20 {
 		c.Observe("m", "", 50, 130)
 		c.Observe("m", "", 199, 800)
 		c.Observe("m", "", 5000, 0)
 		c.Observe("m", "", 5000, -1)
 		c.Observe("m", "", 0, 10)
+		c.Observe("m", "", 5000, 150) // only what was not cached
+		c.Observe("m", "", 5000, 50_000)
+	}
+	if warned != 1 {
+		t.Errorf("warned %d times, want once", warned)
 	}
 	if got := c.Estimate("m", ""); got.Samples != 0 || math.Abs(got.Factor-1.1) > 1e-9 {
 		t.Errorf("after calls that teach nothing: got %+v, want nothing learned", got)
