@@ -34,7 +34,7 @@ func agentKeys() []FileKey {
 		{Path: "fallback_models", Meaning: "answer in this order, one call each, while the model is overloaded, rate-limited, unreachable, or rejects its key", Bounds: "known models, each once, not the model itself; one without its API key is skipped"},
 		{Path: "system_prompt", Meaning: "the instructions before the conversation"},
 		{Path: "tools", Meaning: "the tools that the agent may call: `calculator`, `current_time`, `read_result`, `search_history`, `search_memories`, `fetch_url` if the settings enable it, the names of files in `tools/`, and definitions ([TOOLS.md](TOOLS.md))", Bounds: "available tools, each once"},
-		{Path: "max_iterations", Default: fmt.Sprint(core.DefaultMaxIterations), Meaning: "model calls of one run; the last one answers without tools", within: numberBounds(1, maxIterations), zero: true, Bounds: fmt.Sprintf("1 to %d, or 0 for the default (%d)", maxIterations, core.DefaultMaxIterations)},
+		{Path: "max_iterations", Default: fmt.Sprint(core.DefaultMaxIterations), Meaning: "model calls of one run; the last one answers without tools (a model that calls one all the same is asked once more, without tools; then the run fails with `step_limit`)", within: numberBounds(1, maxIterations), zero: true, Bounds: fmt.Sprintf("1 to %d, or 0 for the default (%d)", maxIterations, core.DefaultMaxIterations)},
 	}
 }
 

@@ -99,7 +99,7 @@ func modelError(kind llm.ErrorKind) core.RunError {
 	case llm.KindTruncated:
 		message = "The model's answer was cut off. Send the message again."
 	case llm.KindContentFilter:
-		message = "The provider's content filter stopped the answer. Rephrase the message."
+		message = "The provider's content filter stopped the answer. Rephrase the message; if it also stops answers to other messages, delete or edit the one that it objects to."
 	case llm.KindEmpty:
 		message = "The model ended its answer without saying anything. Send the message again, or choose another model."
 	case llm.KindCompactionRefused:

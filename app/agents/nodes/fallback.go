@@ -23,6 +23,7 @@ type attempts struct {
 	refusedSize         int            // tokens of its first refused prompt and the answer to it; 0 = not needed
 	supposed            bool           // turn.Window is a supposition
 	suspected           *suspicion     // was refused first, for an unclear reason; nil = none was
+	leavesOut           []leftOut      // what its provider refused, and the next tries leave out
 	refusedNative       bool           // the provider did not take back its compaction: the summary's words are sent instead
 	next                core.MessageID // takes the place of a message that was taken back; empty = none was
 }
@@ -71,6 +72,6 @@ func (n *LLM) fallBack(ctx context.Context, s *AgentState, t *attempts, e *llm.E
 	t.turn.Cap, t.turn.Window, t.turn.Trial = 0, 0, false // were the other model's
 	t.refusedSize, t.supposed, t.suspected = 0, false, nil
 	t.spare, t.books, t.failed = t.spare[1:], nil, e
-	t.overflows, t.restarts, t.refusedTools = 0, 0, false
+	t.overflows, t.restarts, t.refusedTools, t.leavesOut = 0, 0, false, nil
 	return nil
 }

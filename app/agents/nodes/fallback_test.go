@@ -1,7 +1,9 @@
 package nodes_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -251,4 +253,65 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 func (w *world) resumed(s nodes.AgentState) nodes.AgentState {
 	w.t.Helper()
 	return w.resume(s.Run)
+}
+
+// A text that the provider's filter refuses does not end the conversation: later prompts that are
+// refused, too, are sent once more without the turns that were never answered.
+func TestFlaggedTextIsLeftOut(t *testing.T) {
+	t.Parallel()
+	flagged := &llm.Error{Kind: llm.KindContentFilter, Provider: "p", Status: 400, Message: "The prompt was filtered."}
+	w := newWorld(t, 8192, "Hello.", flagged, flagged, "4", flagged, "Fine.")
+	w.mustCall(w.begin("hello"))
+	if _, err := w.call(t.Context(), w.begin("Tell me about FLAGGED")); kindOf(err) != llm.KindContentFilter {
+		t.Fatalf("got error %v, want the refusal", err)
+	}
+	for _, question := range []string{"Sorry. What is 2+2?", "And how are you?"} {
+		w.mustCall(w.begin(question))
+		reqs := w.model.Requests()
+		sent := fmt.Sprint(reqs[len(reqs)-1].Messages)
+		if strings.Contains(sent, "FLAGGED") || !strings.Contains(sent, "never answered") || !strings.Contains(sent, "Hello.") || !strings.Contains(sent, question) {
+			t.Errorf("got the prompt %s, want it without what was refused", sent)
+		}
+		warnings := w.feed.All(core.EventContextWarning)
+		if d := coretest.Data[core.ContextData](warnings[len(warnings)-1]); d.Trigger != "refused" || !strings.Contains(d.Reason, `"The prompt was filtered."`) {
+			t.Errorf("got the warning %+v", d)
+		}
+	}
+	if got := len(w.model.Requests()); got != 6 {
+		t.Errorf("got %d requests, want each refused prompt repeated once", got)
+	}
+}
+
+// pictures has the content of every image.
+type pictures struct{ core.BlobStore }
+
+func (pictures) Contents(_ context.Context, _ core.Tenant, ids []core.BlobID) (map[core.BlobID][]byte, error) {
+	out := map[core.BlobID][]byte{}
+	for _, id := range ids {
+		out[id] = []byte("pixels")
+	}
+	return out, nil
+}
+
+// An image that the provider cannot read is described, in this prompt and in later ones.
+func TestRefusedImageIsDescribed(t *testing.T) {
+	t.Parallel()
+	refused := &llm.Error{Kind: llm.KindInvalid, Provider: "p", Status: 400, Code: "invalid_image_format", Message: "You uploaded an unsupported image."}
+	w := newWorld(t, 8192, refused, "A cat.", refused, "4", refused, refused)
+	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 8192, MaxOutput: 1024, Images: true})
+	image := core.Part{Type: core.PartImage, Name: "cat.gif", MediaType: "image/gif", BlobID: "a", Size: 6, Width: 8, Height: 8}
+	run := w.accept(core.RunInput{Content: "What is this?", Parts: []core.Part{image}, Source: core.SourceAPI, TokenCount: 200})
+	for i, s := range []nodes.AgentState{w.resume(run), w.begin("What is 2+2?")} {
+		s = w.mustCall(s)
+		reqs := w.model.Requests()
+		if len(reqs) != 2*i+2 || len(reqs[2*i].Messages[0].Media) != 1 || len(reqs[2*i+1].Messages[0].Media) != 0 || !strings.Contains(llm.PlainText(reqs[2*i+1].Messages[0]), "cat.gif") {
+			t.Errorf("message %d: got the prompts %+v, want the second with a description", i+1, reqs[2*i:])
+		}
+		if s.Profile.Model != llm.Model(w.model) {
+			t.Errorf("message %d: got another model for the next call", i+1)
+		}
+	}
+	if _, err := w.call(t.Context(), w.begin("again")); kindOf(err) != llm.KindInvalid {
+		t.Errorf("got error %v, want the refusal after one repetition", err)
+	}
 }

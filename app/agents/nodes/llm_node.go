@@ -64,6 +64,9 @@ type call struct {
 	prefix   string // see llm.Request
 	marks    llm.PromptMarks
 	miss     *core.CacheMiss // nil = none
+	// calledAnyway: it called a tool, but was told not to.
+	calledAnyway bool
+	unanswered   bool // with a refusal by a filter: the prompt has turns that were never answered
 }
 
 // How often a call is tried again for reasons that llm.WithRetry cannot know.
@@ -113,7 +116,7 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 	if err := n.checkBudget(ctx, *s, t); err != nil {
 		return call{}, err
 	}
-	c, err := n.callModel(ctx, *s, t.turn, p.Decision, draftID(*s, t.next))
+	c, err := n.callModel(ctx, *s, t, p.Decision)
 	t.books = append(t.books, c.records...)
 	c.records, c.turn, c.decision = t.books, t.turn, p.Decision
 	t.last = c
@@ -138,6 +141,14 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		if err := n.handleRefusal(ctx, s, t, c, e); err != nil {
 			return err
 		}
+	case t.canLeaveOut(c, e) != "":
+		if err := n.leaveOut(ctx, s, t, c, e); err != nil {
+			return err
+		}
+	case c.calledAnyway && e.Kind == llm.KindEmpty:
+		c.records = t.books
+		n.recordCalls(ctx, *s, c)
+		return stepLimitError(*s)
 	case n.mayBeTooLong(t, c, e):
 		if err := n.retryShorter(ctx, *s, t, c, e); err != nil {
 			return err
@@ -187,9 +198,9 @@ func draftID(s AgentState, next core.MessageID) core.MessageID {
 	return s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 }
 
-// callModel sends the prompt and collects the answer, which becomes the message id.
-func (n *LLM) callModel(ctx context.Context, s AgentState, t compaction.Turn, d contextwindow.Decision, id core.MessageID) (call, error) {
-	req, sent, err := n.Compactor.Request(ctx, t, d)
+// callModel sends the prompt and collects the answer.
+func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contextwindow.Decision) (call, error) {
+	req, sent, err := n.Compactor.Request(ctx, t.turn, d)
 	if err != nil {
 		return call{}, fmt.Errorf("make prompt: %w", err)
 	}
@@ -197,19 +208,24 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t compaction.Turn, d 
 	if req.ToolChoice == core.ToolChoiceNone && s.Profile.Model.Info().NoToolChoice {
 		sent = sent.AsText()
 	}
-	c := call{id: id, sent: sent, prefix: req.Prefix}
+	mayCall := req.ToolChoice != core.ToolChoiceNone
+	req, sent = t.withoutRefused(req, sent, s.UserMessage)
+	c := call{id: draftID(s, t.next), sent: sent, prefix: req.Prefix}
 	start := time.Now()
 	stream := newStreamer(n.Journal, s, c.id)
 	c.response, err = llm.Collect(cleanStream(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.passDelta(ctx, delta) })
-	if req.ToolChoice == core.ToolChoiceNone {
-		c.response.ToolCalls = nil
+	if !mayCall {
+		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
+	}
+	if llm.IsKind(err, llm.KindContentFilter) {
+		_, c.unanswered = withoutUnanswered(req.Messages, s.UserMessage)
 	}
 	if err == nil {
 		err = silenceError(c.response, s.Profile.Model.Info().Provider)
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	if err == nil {
-		c.marks, c.miss = n.Compactor.ComparePrompt(ctx, t, d, req, c.response)
+		c.marks, c.miss = n.Compactor.ComparePrompt(ctx, t.turn, d, req, c.response)
 	}
 	return c, err
 }

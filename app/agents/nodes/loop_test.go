@@ -71,17 +71,26 @@ func TestLastIterationForcesText(t *testing.T) {
 	}
 }
 
-// W13: a model that will not even then say anything fails with a typed error.
+// W13: a model that calls a tool in its last round although it must not is asked once more, without
+// tools; if it calls one even then, the run fails for the limit.
 func TestLastIterationWithoutText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Step{ToolCalls: []core.ToolCall{call("c", "look")}, Repeat: true}).with(says("look", "nothing"))
-	w.profile.Agent.MaxIterations = 2
-	s := w.mustUse(w.mustCall(w.begin("go")))
-	if _, err := w.call(t.Context(), s); kindOf(err) != llm.KindEmpty {
-		t.Errorf("got error %v, want %s", err, llm.KindEmpty)
-	}
-	if got := len(w.model.Requests()); got != 3 {
-		t.Errorf("%d model calls, want the last one tried twice", got)
+	calls := llm.Step{ToolCalls: []core.ToolCall{call("c", "look")}}
+	for name, last := range map[string]llm.Step{"text": {Text: []string{"I stop"}}, "": calls} {
+		w := newWorld(t, 8192, calls, calls, last).with(says("look", "nothing"))
+		w.profile.Agent.MaxIterations = 2
+		_, err := w.call(t.Context(), w.mustUse(w.mustCall(w.begin("go"))))
+		var limit *core.Error
+		if failed := errors.As(err, &limit) && limit.Code == "step_limit" && strings.Contains(limit.Message, "max_iterations"); failed == (name == "text") {
+			t.Errorf("last answer %q: got error %v", name, err)
+		}
+		reqs := w.model.Requests()
+		if len(reqs) != 3 {
+			t.Fatalf("%d model calls, want the last one tried twice", len(reqs))
+		}
+		if req := reqs[2]; len(req.Tools) != 0 || req.ToolChoice != core.ToolChoiceAuto || !strings.Contains(fmt.Sprint(req.Messages), "[result of look]") {
+			t.Errorf("got %d tools, choice %q, messages %v, want tool turns as text", len(req.Tools), req.ToolChoice, req.Messages)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		Policy: policy, Model: w.model, SystemPrompt: "You are a tester.",
 	}
 	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: w.db.Sessions, Messages: w.db.Messages, Summaries: w.db.Summaries, Runs: w.db.Runs},
+		Stores: compaction.Stores{Sessions: w.db.Sessions, Messages: w.db.Messages, Summaries: w.db.Summaries, Runs: w.db.Runs, Blobs: pictures{}},
 		Models: w, LoadProfile: w.Profile, Counter: count, Calibrator: w.learned, Publisher: w.feed,
 		Logger: w.logger(), SummaryTime: 10 * time.Second,
 	}

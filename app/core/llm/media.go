@@ -51,6 +51,20 @@ func (i Info) Takes(p core.Part) bool {
 	}
 }
 
+// WithoutMedia returns the model as one that gets descriptions of images, and the text of PDFs.
+func WithoutMedia(m Model) Model { return &blind{m} }
+
+type blind struct{ Model }
+
+// Info describes the model.
+func (m *blind) Info() Info {
+	info := m.Model.Info()
+	info.Images, info.Documents = false, DocumentsNever
+	return info
+}
+
+func (m *blind) serverSlots() *slots { return slotsOf(m.Model) }
+
 // takesFile reports whether the file is a PDF that the model is sent. Only one whose text
 // was read can be sent as text when there is no room for its pages.
 func (i Info) takesFile(p core.Part) bool {
