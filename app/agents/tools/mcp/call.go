@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -30,14 +31,27 @@ func (s *Server) callTool(ctx context.Context, name, raw string, repeatable bool
 	if err != nil {
 		return "", s.explainCall(ctx, err, repeatable)
 	}
-	text := s.hide(resultText(result))
+	text := s.hide(contentText(result.Content))
+	switch {
+	case result.IsError && text == "":
+		text = "the tool failed and does not say why"
+	case text == "":
+		text = "[the answer has no content]"
+	}
 	if result.IsError {
-		if text == "" {
-			text = "the tool failed and does not say why"
-		}
 		return "", errors.New(core.Clip(text, maxErrorText))
 	}
 	return text, nil
+}
+
+// contentText returns the content of a result, which fitMessage made one text.
+func contentText(content []sdk.Content) string {
+	for _, c := range content {
+		if text, ok := c.(*sdk.TextContent); ok {
+			return text.Text
+		}
+	}
+	return ""
 }
 
 // parseObject returns the arguments as a JSON object, never nil.
@@ -65,10 +79,16 @@ func (s *Server) explainCall(ctx context.Context, err error, repeatable bool) er
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && !isLocal(answer) {
 		return fmt.Errorf("the server %s refused the call: %s", s.definition.Name, core.CleanText(core.Clip(s.hide(answer.Message), maxErrorText)))
 	}
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("the server %s executed the call, and the answer could not be read: it is no result of a call", s.definition.Name)
+	}
 	s.markStale()
+	dial, _ := errors.AsType[*net.OpError](err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, sdk.ErrConnectionClosed), dial != nil && dial.Op == "dial": // nothing was sent
+		return s.notConnectedError()
 	case repeatable:
 		return fmt.Errorf("the connection to the server %s was lost during the call", s.definition.Name)
 	default:
@@ -81,50 +101,4 @@ func (s *Server) explainCall(ctx context.Context, err error, repeatable bool) er
 func isLocal(e *jsonrpc.Error) bool {
 	const clientClosing, serverClosing, rejected = -32003, -32004, -32005
 	return e.Code == clientClosing || e.Code == serverClosing || e.Code == rejected
-}
-
-// resultText returns a result as text: its texts, and what there is of anything else.
-func resultText(r *sdk.CallToolResult) string {
-	var parts []string
-	for _, content := range r.Content {
-		parts = append(parts, contentText(content))
-	}
-	if len(parts) == 0 && r.StructuredContent != nil {
-		if text, err := json.Marshal(r.StructuredContent); err == nil {
-			return string(text)
-		}
-	}
-	return strings.Join(parts, "\n")
-}
-
-// contentText returns one part of a result as text.
-func contentText(content sdk.Content) string {
-	switch c := content.(type) {
-	case *sdk.TextContent:
-		return c.Text
-	case *sdk.ImageContent:
-		return placeholder("image", c.MIMEType, len(c.Data))
-	case *sdk.AudioContent:
-		return placeholder("audio", c.MIMEType, len(c.Data))
-	case *sdk.ResourceLink:
-		return fmt.Sprintf("[resource %s, %s]", core.Clip(c.URI, 1000), core.Clip(c.Name, 200))
-	case *sdk.EmbeddedResource:
-		if c.Resource != nil {
-			return resourceText(c.Resource)
-		}
-	}
-	return "[content that cannot be shown]"
-}
-
-// placeholder stands for what is not text.
-func placeholder(what, kind string, size int) string {
-	return fmt.Sprintf("[%s %s, %d bytes]", what, core.Clip(kind, 100), size)
-}
-
-// resourceText returns the content of a resource as text.
-func resourceText(r *sdk.ResourceContents) string {
-	if len(r.Blob) > 0 {
-		return placeholder("resource "+core.Clip(r.URI, 1000), r.MIMEType, len(r.Blob))
-	}
-	return r.Text
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -97,6 +98,9 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 	const maxToolName = 256
 	if t.Name == "" || len(t.Name) > maxToolName {
 		return nil, fmt.Errorf("its name must have 1 to %d bytes", maxToolName)
+	}
+	if t.InputSchema == unreadableTool {
+		return nil, errors.New(unreadableTool)
 	}
 	schema, err := tools.FitSchema(t.InputSchema)
 	if err != nil {

@@ -42,10 +42,17 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 					member, result = "error", `{"code":-32601,"message":"no such method; you sent `+r.Header.Get("Authorization")+`"}`
 				}
 			}
-			if result != "" {
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%q:%s}`, request.ID, member, result)
+			if result == "" {
+				return
 			}
+			message := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%q:%s}`, request.ID, member, result)
+			if r.URL.Query().Has("events") {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprintf(w, "event: message\ndata: %s\n\n", message)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, message)
 		})
 	})
 }
@@ -245,36 +252,59 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// What is no list and no result is an error in bounds.
+// What is no list and no result is an error in bounds. Of a result that is odd there is what can be
+// read, as the server wrote it.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
+	const png, structured = "iVBORw0KGgo", `{"id": 1234567890123456789, "price": 10.0, "html": "<b>a & b</b>"}`
+	deep := strings.Repeat(`{"properties":{"a":`, 3000) + "{}" + strings.Repeat("}}", 3000)
 	for name, c := range map[string]struct{ list, call, want string }{
-		"no list":         {`{"tools":5}`, "", "its tools cannot be listed"},
-		"no tools":        {`{}`, "", "no tool test__x"},
-		"no schema":       {`{"tools":[{"name":"x","inputSchema":"any"}]}`, "", "no tool test__x"},
-		"null":            {`{"tools":[null,{"name":""}]}`, "", "no tool test__x"},
-		"no result":       {oneTool, `null`, ""},
-		"no content":      {oneTool, `{}`, ""},
-		"unknown content": {oneTool, `{"content":[{"type":"hologram","text":"x"}]}`, "error: the connection to the server test was lost"},
-		"an error":        {oneTool, `{"isError":true,"content":[]}`, "error: the tool failed and does not say why"},
-		"a long error":    {oneTool, `{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 100_000) + `"}]}`, "error: eeee"},
+		"no list":          {`{"tools":5}`, "", "its tools cannot be listed"},
+		"no tools":         {`{}`, "", "no tool test__x"},
+		"no schema":        {`{"tools":[{"name":"x","inputSchema":"any"}]}`, "", "no tool test__x"},
+		"null":             {`{"tools":[null,{"name":""}]}`, "", "no tool test__x"},
+		"a deep schema":    {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":` + deep + `}]}`, `{"content":"fine"}`, `fine; tool "y" was left out: its schema has more than 32 levels`},
+		"an odd tool":      {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","annotations":"none"},5]}`, `{"content":"fine"}`, `fine; tool "" was left out: its name must have 1 to 256 bytes; tool "y" was left out: it cannot be read`},
+		"no result":        {oneTool, `null`, "[the answer has no content]"},
+		"no content":       {oneTool, `{}`, "[the answer has no content]"},
+		"a text":           {oneTool, `"fine"`, "error: the server test executed the call, and the answer could not be read: it is no result of a call"},
+		"unknown content":  {oneTool, `{"content":[{"type":"hologram","json":"x"}]}`, `error: the call was executed, and the answer could not be read: [content of the type "hologram", which cannot be shown]`},
+		"a part unknown":   {oneTool, `{"content":[{"type":"text","text":"fine"},{"type":"json","json":{}}]}`, "fine\n[content of the type \"json\", which cannot be shown]"},
+		"data URI":         {oneTool, `{"content":[{"type":"image","data":"data:image/png;base64,` + png + `="}]}`, "[image image/png, 8 bytes]"},
+		"no padding":       {oneTool, `{"content":[{"type":"audio","mimeType":"audio/wav","data":"` + png + `-_"}]}`, "[audio audio/wav, 9 bytes]"},
+		"no type":          {oneTool, `{"content":[{"text":"fine"},null]}`, "fine"},
+		"a number":         {oneTool, `{"content":[{"type":"text","text":7.0}],"isError":"false"}`, "7.0"},
+		"content is text":  {oneTool, `{"content":"fine","_meta":1}`, "fine"},
+		"one block":        {oneTool, `{"content":{"type":"resource","resource":{"uri":"a","text":"fine"}}}`, "fine"},
+		"many parts":       {oneTool, `{"content":[` + strings.Repeat(`"",`, 20_000) + `"x"]}`, strings.Repeat("\n", 2000)},
+		"structured":       {oneTool, `{"structuredContent":` + structured + `}`, structured},
+		"structured, note": {oneTool, `{"content":[{"type":"json"}],"structuredContent":` + structured + `}`, structured},
+		"deep structured":  {oneTool, `{"structuredContent":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, strings.Repeat("[", 497) + "null" + strings.Repeat("]", 497)},
+		"an error":         {oneTool, `{"isError":true,"content":[]}`, "error: the tool failed and does not say why"},
+		"a failure":        {oneTool, `{"isError":"true","content":"no such ticket"}`, "error: no such ticket"},
+		"a long error":     {oneTool, `{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 100_000) + `"}]}`, "error: eeee"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, _ := start(t, rawServer(t, func(_ http.ResponseWriter, method string) string {
-				if method == "tools/list" {
-					return c.list
+		for _, transport := range []string{"", "?events"} {
+			t.Run(name+transport, func(t *testing.T) {
+				t.Parallel()
+				d := rawServer(t, func(_ http.ResponseWriter, method string) string {
+					if method == "tools/list" {
+						return c.list
+					}
+					return c.call
+				})
+				d.URL += transport
+				s, _ := start(t, d)
+				got := call(t, s, "test__x", "{}")
+				if c.call == "" {
+					got += " " + s.Listing().Problem
 				}
-				return c.call
-			}))
-			got := call(t, s, "test__x", "{}")
-			if c.call == "" {
-				got += " " + s.Listing().Problem
-			}
-			if !strings.Contains(got, c.want) || len(got) > 5000 {
-				t.Errorf("got %.300q, want %q", got, c.want)
-			}
-		})
+				got = strings.Join(append([]string{got}, s.Listing().Notes...), "; ")
+				if !strings.Contains(got, c.want) || len(got) > 11_000 || strings.HasPrefix(got, "error") != strings.HasPrefix(c.want, "error") {
+					t.Errorf("got %.1000q, want %.1000q", got, c.want)
+				}
+			})
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *Server) readResource(ctx context.Context, session *sdk.ClientSession, r
 	var parts []string
 	for _, content := range result.Contents {
 		if content != nil {
-			parts = append(parts, resourceText(content))
+			parts = append(parts, content.Text)
 		}
 	}
 	result.Contents = nil // the SDK keeps the result of each uri
@@ -142,7 +142,7 @@ func (s *Server) readPrompt(ctx context.Context, session *sdk.ClientSession, r r
 	var parts []string
 	for _, message := range result.Messages {
 		if message != nil {
-			parts = append(parts, fmt.Sprintf("%s: %s", message.Role, contentText(message.Content)))
+			parts = append(parts, fmt.Sprintf("%s: %s", message.Role, contentText([]sdk.Content{message.Content})))
 		}
 	}
 	return strings.Join(parts, "\n\n"), nil

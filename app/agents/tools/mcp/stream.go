@@ -159,22 +159,27 @@ var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>
 // readLine returns the next line that is not empty, without its end.
 func (f *filter) readLine() ([]byte, error) {
 	for {
-		var line []byte
-		for {
-			part, err := f.in.ReadSlice('\n')
-			if len(line)+len(part) > maxMessage {
-				return nil, errTooLong
-			}
-			line = append(line, part...)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, bufio.ErrBufferFull) {
-				return nil, err
-			}
+		line, err := readLine(f.in)
+		if err != nil {
+			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
+			return fitMessage(line), nil
+		}
+	}
+}
+
+// readLine returns the next line with its end. An error may come with a line that has none.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > maxMessage {
+			return nil, errTooLong
+		}
+		line = append(line, part...)
+		if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +11,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -103,8 +107,29 @@ func (w *web) send(req *http.Request, token string) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		perSecond, burst = streamRate, streamBurst
 	}
-	response.Body = &slowBody{ReadCloser: response.Body, ctx: req.Context(), limit: rate.NewLimiter(perSecond, burst), left: left}
+	body := &slowBody{ReadCloser: response.Body, ctx: req.Context(), limit: rate.NewLimiter(perSecond, burst), left: left}
+	response.Body = newFittedBody(body, left < 0)
 	return response, nil
+}
+
+// newFittedBody returns a body whose messages fit: the lines of a stream of events that have one, or
+// the whole body.
+func newFittedBody(body io.ReadCloser, events bool) *fittedBody {
+	if !events {
+		return &fittedBody{ReadCloser: body, next: func() ([]byte, error) {
+			text, err := io.ReadAll(body)
+			return fitMessage(text), cmp.Or(err, io.EOF)
+		}}
+	}
+	in := bufio.NewReader(body)
+	return &fittedBody{ReadCloser: body, next: func() ([]byte, error) {
+		line, err := readLine(in)
+		message, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok || err != nil {
+			return line, err
+		}
+		return slices.Concat([]byte("data:"), fitMessage(bytes.TrimSpace(message)), []byte("\n")), nil
+	}}
 }
 
 // checkType returns an error for a successful answer whose content no MCP server sends.

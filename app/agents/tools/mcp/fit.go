@@ -1,0 +1,156 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxLevels is how deep the JSON of a message may be nested; the SDK refuses a message with more than
+// 1,000 levels as a whole.
+const maxLevels = 500
+
+// fitMessage returns a message of a server as the SDK can read it. Without it one odd part, such as a
+// content of an unknown type or one tool with a strange schema, would be the loss of the whole answer.
+// The contents of results become texts; a tool that cannot be read keeps its name only.
+func fitMessage(message []byte) []byte {
+	message = cutLevels(message)
+	var m struct {
+		Version json.RawMessage `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  json.RawMessage `json:"method"`
+		Result  json.RawMessage `json:"result"`
+	}
+	var result map[string]json.RawMessage
+	if json.Unmarshal(message, &m) != nil || m.Method != nil || json.Unmarshal(m.Result, &result) != nil || !fitResult(result) {
+		return message
+	}
+	fitted, err := json.Marshal(map[string]any{"jsonrpc": m.Version, "id": m.ID, "result": result})
+	if err != nil {
+		return message
+	}
+	return fitted
+}
+
+// fitResult changes a result of the kinds that it knows by their members, and reports whether it did.
+func fitResult(result map[string]json.RawMessage) bool {
+	switch {
+	case result["tools"] != nil:
+		fitList(result, "tools", fitTool)
+	case result["contents"] != nil:
+		fitList(result, "contents", func(raw json.RawMessage) any { return map[string]string{"text": resourceText(raw)} })
+	case result["messages"] != nil:
+		fitList(result, "messages", func(raw json.RawMessage) any {
+			var m struct {
+				Role    string          `json:"role"`
+				Content json.RawMessage `json:"content"`
+			}
+			_ = json.Unmarshal(raw, &m)
+			text, _ := blocksText(m.Content)
+			return map[string]any{"role": m.Role, "content": textBlock(text)}
+		})
+	case result["content"] != nil, result["structuredContent"] != nil, result["isError"] != nil:
+		fitCall(result)
+	default:
+		return false
+	}
+	return true
+}
+
+// fitCall makes the result of a call one text.
+func fitCall(result map[string]json.RawMessage) {
+	text, readable := resultText(result["content"], result["structuredContent"])
+	failed := strings.EqualFold(strings.Trim(string(result["isError"]), `"`), "true")
+	if !readable {
+		failed, text = true, "the call was executed, and the answer could not be read: "+text
+	}
+	delete(result, "structuredContent")
+	delete(result, "_meta") // nobody reads it
+	result["content"], _ = json.Marshal([]any{textBlock(text)})
+	result["isError"], _ = json.Marshal(failed)
+}
+
+func textBlock(text string) map[string]string { return map[string]string{"type": "text", "text": text} }
+
+// fitList changes each value of a member that is a list, but null.
+func fitList(result map[string]json.RawMessage, member string, fit func(json.RawMessage) any) {
+	if !bytes.HasPrefix(result[member], []byte("[")) {
+		return
+	}
+	list, _ := readArray(result[member])
+	fitted := make([]any, 0, len(list))
+	for _, raw := range list {
+		if !isNull(raw) {
+			fitted = append(fitted, fit(raw))
+		}
+	}
+	if text, err := json.Marshal(fitted); err == nil {
+		result[member] = text
+	}
+}
+
+// fitTool returns a tool as it is, or its name alone if it cannot be read: it is left out then.
+func fitTool(raw json.RawMessage) any {
+	if json.Unmarshal(raw, new(sdk.Tool)) == nil {
+		return raw
+	}
+	var t struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(raw, &t)
+	return map[string]any{"name": t.Name, "inputSchema": unreadableTool}
+}
+
+// unreadableTool is the schema of a tool that cannot be read.
+const unreadableTool = "it cannot be read"
+
+// cutLevels returns JSON with null in place of each value that is nested deeper than maxLevels.
+func cutLevels(data []byte) []byte {
+	var out []byte // nil = nothing is cut so far
+	depth, copied, quoted := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth == maxLevels+1 {
+				out, copied = append(append(out, data[copied:i]...), "null"...), len(data)
+			}
+		case c == '}' || c == ']':
+			if depth--; depth == maxLevels {
+				copied = i + 1
+			}
+		}
+	}
+	if out == nil {
+		return data
+	}
+	return append(out, data[copied:]...)
+}
+
+// fittedBody is the body of an answer whose messages fit.
+type fittedBody struct {
+	io.ReadCloser
+
+	next func() ([]byte, error) // the next part of the body
+	rest []byte                 // of the part that is being read
+	err  error                  // behind the rest
+}
+
+// Read reads of the next part.
+func (b *fittedBody) Read(p []byte) (int, error) {
+	for len(b.rest) == 0 && b.err == nil {
+		b.rest, b.err = b.next()
+	}
+	n := copy(p, b.rest)
+	if b.rest = b.rest[n:]; len(b.rest) > 0 {
+		return n, nil
+	}
+	return n, b.err
+}
