@@ -29,7 +29,7 @@ func NewCommand(d core.ToolDefinition, commands Command) (*Custom, error) {
 	if len(d.Parameters) == 0 {
 		d.Parameters = json.RawMessage(noArguments)
 	}
-	schema, err := CompileSchema(d.Parameters)
+	schema, err := compileClosed(d.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
 	}
@@ -48,7 +48,7 @@ func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonsch
 	if err != nil {
 		return "", err
 	}
-	input, err := json.Marshal(arguments)
+	input, err := encodeJSON(arguments)
 	if err != nil {
 		return "", fmt.Errorf("the arguments are not JSON: %w", err)
 	}

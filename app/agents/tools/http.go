@@ -49,7 +49,7 @@ func NewHTTP(d core.ToolDefinition, web Web) (*Custom, error) {
 	if len(d.Parameters) == 0 {
 		d.Parameters = json.RawMessage(noArguments)
 	}
-	schema, err := CompileSchema(d.Parameters)
+	schema, err := compileClosed(d.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
 	}
@@ -126,7 +126,7 @@ func (t requestTemplate) newRequest(arguments map[string]any) (webRequest, error
 	r := webRequest{method: t.method, headers: map[string]string{}}
 	var err error
 	if t.hasBody {
-		if r.body, err = json.Marshal(rest); err != nil {
+		if r.body, err = encodeJSON(rest); err != nil {
 			return r, fmt.Errorf("the arguments are not JSON: %w", err)
 		}
 		rest = nil
@@ -146,8 +146,11 @@ func (t requestTemplate) expand(arguments, rest map[string]any) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	var pairs []string
+	var pairs, set []string
 	for pair := range strings.SplitSeq(fixed, "&") { // it is encoded already
+		name, _, _ := strings.Cut(pair, "=")
+		name, _ = url.QueryUnescape(name)
+		set = append(set, name)
 		if expanded, ok := expandText(pair, arguments, url.QueryEscape); ok && expanded != "" {
 			pairs = append(pairs, expanded)
 		}
@@ -158,7 +161,11 @@ func (t requestTemplate) expand(arguments, rest map[string]any) (string, error) 
 			query.Set(name, text)
 		}
 	}
+	set = slices.AppendSeq(set, maps.Keys(t.query))
 	for name, value := range rest {
+		if containsFold(set, name) {
+			return "", fmt.Errorf("the tool sets %q itself; leave the argument out", core.Clip(name, 100))
+		}
 		list, several := value.([]any)
 		if !several {
 			list = []any{value}
@@ -208,33 +215,30 @@ func (a webAnswer) text(pointer string) (string, error) {
 	return resolvePointer(a.body, pointer)
 }
 
-// resolvePointer returns the value at a JSON Pointer (RFC 6901): a text as it is, anything else as
-// JSON.
+// resolvePointer returns the value at a JSON Pointer (RFC 6901): a text as it is, anything else as it
+// stands in the document.
 func resolvePointer(document []byte, pointer string) (string, error) {
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
+	value := json.RawMessage(bytes.TrimPrefix(document, []byte("\ufeff"))) // a byte order mark
+	if !json.Valid(value) {
 		return "", fmt.Errorf("the answer is not JSON, and the tool reads %s of it", pointer)
 	}
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		var members map[string]json.RawMessage
+		var items []json.RawMessage
 		var found bool
-		switch v := value.(type) {
-		case map[string]any:
-			value, found = v[token]
-		case []any:
-			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v) {
-				value, found = v[i], true
-			}
+		if json.Unmarshal(value, &members) == nil {
+			value, found = members[token]
+		} else if i, err := strconv.Atoi(token); err == nil && json.Unmarshal(value, &items) == nil && i >= 0 && i < len(items) {
+			value, found = items[i], true
 		}
 		if !found {
 			return "", fmt.Errorf("the answer has nothing at %s; it is: %s", pointer, core.Clip(string(document), maxErrorText))
 		}
 	}
-	if text, ok := value.(string); ok {
+	var text string
+	if string(value) != "null" && json.Unmarshal(value, &text) == nil {
 		return text, nil
 	}
-	text, err := json.Marshal(value)
-	return string(text), err
+	return string(bytes.TrimSpace(value)), nil
 }

@@ -68,7 +68,14 @@ func TestHTTPArguments(t *testing.T) {
 		"path": {core.ToolDefinition{URL: "/a/{id}/b-{n}"}, `{"id":"x/../y?z#é","n":3}`, "GET /a/x%2F..%2Fy%3Fz%23%C3%A9/b-3 "},
 		"query": {core.ToolDefinition{URL: "/a?q={q}&fixed=1&gone={gone}", Query: map[string]string{"both": "{q}-{n}"}}, `{"q":"a&b=c {n}","n":3,"more":[1,"x"]}`,
 			"GET /a?q=a%26b%3Dc+%7Bn%7D&fixed=1&both=a%26b%3Dc+%7Bn%7D-3&more=1&more=x "},
-		"body":      {core.ToolDefinition{Method: "POST", URL: "/a/{id}"}, `{"id":"7","title":"t","big":12345678901234567890}`, `POST /a/7  {"big":12345678901234567890,"title":"t"}`},
+		"body":    {core.ToolDefinition{Method: "POST", URL: "/a/{id}"}, `{"id":"7","title":"t","big":12345678901234567890}`, `POST /a/7  {"big":12345678901234567890,"title":"t"}`},
+		"no HTML": {core.ToolDefinition{Method: "POST", URL: "/a"}, `{"title":"<b>&"}`, `POST /a  {"title":"<b>&"}`},
+		"undeclared": {core.ToolDefinition{URL: "/a?tenant=acme"}, `{"x":1,"tenant":"other"}`,
+			"error: the arguments do not match the schema: at '/tenant': not allowed"},
+		"undeclared in a body": {core.ToolDefinition{Method: "POST", URL: "/a"}, `{"x":1,"is_admin":true}`,
+			"error: the arguments do not match the schema: at '/is_admin': not allowed"},
+		"fixed":     {core.ToolDefinition{URL: "/a?Id=acme"}, `{"id":"other"}`, `error: the tool sets "id" itself; leave the argument out`},
+		"fixed too": {core.ToolDefinition{URL: "/a", Query: map[string]string{"id": "viewer"}}, `{"id":"admin"}`, `error: the tool sets "id" itself; leave the argument out`},
 		"nothing":   {core.ToolDefinition{Method: "DELETE", URL: "/a"}, "", "DELETE /a "},
 		"a header":  {core.ToolDefinition{URL: "/a", Headers: map[string]string{"Authorization": "Key ${TOKEN}"}}, "{}", "GET /a Key *** "},
 		"a bearer":  {core.ToolDefinition{URL: "/a", Bearer: "TOKEN"}, "{}", "GET /a Bearer *** "},
@@ -101,6 +108,10 @@ func TestHTTPSchema(t *testing.T) {
 	t.Parallel()
 	tool := httpTool(t, core.ToolDefinition{URL: "http://127.0.0.1:1/", Parameters: json.RawMessage(
 		`{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"],"additionalProperties":false}`)})
+	open := httpTool(t, core.ToolDefinition{URL: "http://127.0.0.1:1/", Parameters: json.RawMessage(`{"type":"object","allOf":[{"properties":{"n":{}}}],"additionalProperties":true}`)})
+	if _, err := callTool(t, open, `{"n":1,"more":2}`); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("additional properties that the schema takes: got %v", err)
+	}
 	for _, arguments := range []string{`{}`, `{"n":"1"}`, `{"n":0}`, `{"n":1,"m":2}`} {
 		if _, err := callTool(t, tool, arguments); err == nil || !strings.HasPrefix(err.Error(), "the arguments do not match the schema: ") {
 			t.Errorf("%s: got %v", arguments, err)
@@ -126,6 +137,8 @@ func TestHTTPAnswers(t *testing.T) {
 		"whole":        {"application/json", "200", items, "", items},
 		"a text":       {"application/json", "200", items, "/items/0/name", "one"},
 		"an object":    {"application/json", "200", items, "/items/1/a~1b", `{"n":12345678901234567890}`},
+		"numbers":      {"application/json", "200", "\ufeff" + `{"a": {"n": 10.0, "t": "<b>"}}`, "/a", `{"n": 10.0, "t": "<b>"}`},
+		"null":         {"application/json", "200", `{"a":null}`, "/a", "null"},
 		"nothing":      {"application/json", "200", items, "/items/2", "error: the answer has nothing at /items/2; it is: " + items},
 		"not JSON":     {"text/plain", "200", "hello", "/a", "error: the answer is not JSON, and the tool reads /a of it"},
 		"an image":     {"image/png", "200", "\x89PNG12345", "", "[image/png, 9 bytes]"},

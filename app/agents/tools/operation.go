@@ -128,13 +128,13 @@ func (o operation) parameters(d core.ToolDefinition) ([]*openapi3.Parameter, err
 	}
 	fixed := fixedHeaders(d, o.method)
 	for _, p := range list {
-		if p.In == openapi3.ParameterInCookie && p.Required && !containsHeader(fixed, "Cookie") {
+		if p.In == openapi3.ParameterInCookie && p.Required && !containsFold(fixed, "Cookie") {
 			return nil, fmt.Errorf("parameter %s: it is a cookie that is required; set Cookie in headers", core.Clip(p.Name, 100))
 		}
 	}
 	return slices.DeleteFunc(list, func(p *openapi3.Parameter) bool {
 		isCookie := p.In == openapi3.ParameterInCookie || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, "Cookie")
-		return isCookie || p.In == openapi3.ParameterInHeader && containsHeader(fixed, p.Name)
+		return isCookie || p.In == openapi3.ParameterInHeader && containsFold(fixed, p.Name)
 	}), nil
 }
 
@@ -162,8 +162,8 @@ func fixedHeaders(d core.ToolDefinition, method string) []string {
 	return slices.AppendSeq(names, maps.Keys(d.Headers))
 }
 
-// containsHeader reports whether the name of a header, in any case, is in the list.
-func containsHeader(list []string, name string) bool {
+// containsFold reports whether a name, in any case, is in the list.
+func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(other, name) })
 }
 

@@ -2,11 +2,15 @@ package tools
 
 import (
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"bobbin/app/core"
 )
 
 // operationRequest is what the requests of an operation are made of.
@@ -30,6 +34,9 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 			}
 			inPath[p.name] = text
 		case openapi3.ParameterInQuery:
+			if key := r.repeatedName(p, value); key != "" {
+				return request, fmt.Errorf("the argument %q must not have the key %q, which is another parameter", p.argument, core.Clip(key, 100))
+			}
 			pairs = append(pairs, p.pairs(value)...)
 		case openapi3.ParameterInHeader:
 			text, ok := p.text(value, func(text string) string { return text })
@@ -58,6 +65,29 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 	}
 	request.url, err = withQuery(address, pairs)
 	return request, err
+}
+
+// repeatedName returns the key of an object that would be sent by the name of another parameter; empty
+// = there is none.
+func (r operationRequest) repeatedName(p parameter, value any) string {
+	object, _ := value.(map[string]any)
+	if !p.explode || p.style == openapi3.SerializationDeepObject || p.style == styleJSON {
+		return ""
+	}
+	_, fixed, _ := strings.Cut(r.address, "?")
+	set, _ := url.ParseQuery(fixed) // what can be read of it
+	names := slices.Collect(maps.Keys(set))
+	for _, other := range r.parameters {
+		if other.in == openapi3.ParameterInQuery && other.name != p.name {
+			names = append(names, other.name)
+		}
+	}
+	for key := range object {
+		if containsFold(names, key) {
+			return key
+		}
+	}
+	return ""
 }
 
 // hasPathParameter reports whether a parameter of the name is part of the path.

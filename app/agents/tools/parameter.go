@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -124,7 +123,7 @@ func (p parameter) texts(value any, escape func(string) string) (texts []string)
 	object, isObject := value.(map[string]any)
 	switch {
 	case p.style == styleJSON && value != nil:
-		text, _ := json.Marshal(value) // it was decoded from JSON
+		text, _ := encodeJSON(value) // it was decoded from JSON
 		return []string{escape(string(text))}
 	case isObject:
 		for _, key := range slices.Sorted(maps.Keys(object)) {

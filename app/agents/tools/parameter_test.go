@@ -56,6 +56,8 @@ func TestParameterStyles(t *testing.T) {
 		"form, one text":              {"/a", "in: query, explode: false", list, "/a?p=blue,b%2Cl%26a%7Cc%20k"},
 		"form, object":                {"/a", "in: query", object, "/a?G=x%3Dy&R=100"},
 		"form, object, one text":      {"/a", "in: query, explode: false", object, "/a?p=G,x%3Dy,R,100"},
+		"form, object, another":       {"/a?fixed=1", "in: query}, {name: q, in: query", `{"p":{"Q":"dup"},"q":"z"}`, `error: the argument "p" must not have the key "Q", which is another parameter`},
+		"form, object, fixed":         {"/a?fixed=1", "in: query", `{"p":{"fixed":"2"}}`, `error: the argument "p" must not have the key "fixed", which is another parameter`},
 		"form, text":                  {"/a", "in: query", `{"p":"a b"}`, "/a?p=a%20b"},
 		"form, empty text":            {"/a", "in: query", `{"p":""}`, "/a?p="},
 		"form, empty list":            {"/a", "in: query, explode: false", `{"p":[]}`, "/a"},

@@ -97,14 +97,45 @@ func (refusingLoader) Load(string) (any, error) {
 
 // CompileSchema checks a JSON Schema of arguments.
 func CompileSchema(schema json.RawMessage) (*jsonschema.Schema, error) {
+	object, err := argumentObject(schema)
+	if err != nil {
+		return nil, err
+	}
+	return compileDocument(object)
+}
+
+// compileClosed compiles a JSON Schema of arguments by which only those that it declares may be sent,
+// unless it says itself what it takes besides: else a model could set what a request is not meant to
+// have.
+func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
+	object, err := argumentObject(schema)
+	if err != nil {
+		return nil, err
+	}
+	_, additional := object["additionalProperties"]
+	_, unevaluated := object["unevaluatedProperties"]
+	draft, _ := object["$schema"].(string)
+	switch {
+	case additional, unevaluated:
+	case strings.Contains(draft, "/draft-"): // before 2019-09
+		object["additionalProperties"] = false
+	default:
+		object["unevaluatedProperties"] = false // it knows those of allOf and $ref
+	}
+	return compileDocument(object)
+}
+
+// argumentObject decodes a JSON Schema of arguments.
+func argumentObject(schema json.RawMessage) (map[string]any, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, errors.New("it is not JSON")
 	}
-	if object, ok := document.(map[string]any); !ok || object["type"] != "object" {
+	object, ok := document.(map[string]any)
+	if !ok || object["type"] != "object" {
 		return nil, errors.New(`it must have "type: object", as arguments are an object`)
 	}
-	return compileDocument(document)
+	return object, nil
 }
 
 // CheckSchema returns what is wrong with a JSON Schema of anything; nil = nothing.
@@ -169,7 +200,8 @@ func explainValidation(err error) string {
 		lines = lines[1:] // without the schema's address
 	}
 	for i, line := range lines {
-		lines[i] = strings.TrimPrefix(strings.TrimSpace(line), "- ")
+		line = strings.TrimPrefix(strings.TrimSpace(line), "- ")
+		lines[i] = strings.Replace(line, ": false schema", ": not allowed", 1)
 	}
 	return strings.Join(lines, "; ")
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"bobbin/app/core"
 )
@@ -138,14 +140,35 @@ func (e Environment) Secrets(d core.ToolDefinition) []string {
 	return secrets
 }
 
-// formsOf returns a secret as texts may repeat it: as it is, in JSON, whose writers escape some
+// formsOf returns a secret as texts may repeat it: as it is, in JSON, whose writers escape different
 // characters, and each of its lines.
 func formsOf(secret string) []string {
-	forms := []string{secret, strings.ReplaceAll(secret, "/", `\/`)}
-	if quoted, err := json.Marshal(secret); err == nil {
-		forms = append(forms, string(quoted[1:len(quoted)-1]))
+	forms := append([]string{secret}, strings.Split(secret, "\n")...)
+	plain, _ := encodeJSON(secret) // texts always are JSON
+	escaped, _ := json.Marshal(secret)
+	for _, quoted := range []string{string(plain), string(escaped), escapeASCII(string(plain), "%04x"), escapeASCII(string(plain), "%04X")} {
+		forms = append(forms, quoted[1:len(quoted)-1])
 	}
-	return slices.Compact(append(forms, strings.Split(secret, "\n")...))
+	for _, form := range forms {
+		forms = append(forms, strings.ReplaceAll(form, "/", `\/`))
+	}
+	slices.Sort(forms)
+	return slices.Compact(forms)
+}
+
+// escapeASCII escapes what is not ASCII in a text of JSON; digits is the format of a code unit.
+func escapeASCII(text, digits string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u`+digits, unit)
+		}
+	}
+	return b.String()
 }
 
 // HideSecrets returns the text without the secrets: a server or a program may repeat what it was
