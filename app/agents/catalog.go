@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -183,25 +184,23 @@ func (c *Catalog) File(name string) string {
 	return ""
 }
 
-// Definitions returns the tools that files describe, of agents and of their own, sorted by name.
+// Definitions returns the tools that files describe, of agents and of their own, sorted by name and file.
+// The files of two agents may each have one of the same name.
 func (c *Catalog) Definitions() []core.ToolDefinition {
 	set := c.now.Load()
-	all := map[string]core.ToolDefinition{}
-	for _, agent := range set.agents {
-		for _, definition := range agent.Definitions {
-			all[definition.Name] = definition
-		}
-	}
+	var all []core.ToolDefinition
 	for _, f := range set.tools {
-		if f.definition.Name != "" {
-			all[f.definition.Name] = f.definition
-		}
+		all = append(all, f.definition)
 	}
-	var out []core.ToolDefinition
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, all[name])
+	for _, name := range set.agentNames() {
+		all = append(all, set.agents[name].Definitions...)
 	}
-	return out
+	all = slices.DeleteFunc(all, func(d core.ToolDefinition) bool { return d.Name == "" })
+	order := func(a, b core.ToolDefinition) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.File, b.File))
+	}
+	slices.SortStableFunc(all, order)
+	return slices.CompactFunc(all, func(a, b core.ToolDefinition) bool { return order(a, b) == 0 })
 }
 
 func (s *agentSet) agentNames() []string { return slices.Sorted(maps.Keys(s.agents)) }

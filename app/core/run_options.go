@@ -5,10 +5,13 @@ import (
 	"strings"
 )
 
+// MaxTools is how many tools a request to a model has at most: OpenAI takes no more.
+const MaxTools = 128
+
 // Limits of the options of a run.
 const (
 	MaxRunOptions  = 256 << 10 // bytes as JSON
-	MaxClientTools = 128
+	MaxClientTools = MaxTools
 )
 
 // RunOptions are what one run does otherwise than its agent. They are kept with the run, so

@@ -312,22 +312,19 @@ func (d *doctor) checkAgents(ctx context.Context, m wire.Models) {
 // they can be loaded.
 func (d *doctor) checkTools(ctx context.Context, agents wire.Agents) {
 	definitions := agents.Catalog.Definitions()
-	problems := map[string]string{}
-	for _, definition := range definitions {
-		if err := tools.Environment(os.Getenv).Check(definition); err != nil {
-			problems[definition.Name] = err.Error()
-		}
-	}
+	listed := make([]ToolSource, len(definitions))
 	if d.Call {
-		for _, t := range listTools(ctx, agents.Tools, definitions) {
-			problems[t.Name] = cmp.Or(t.Problem, problems[t.Name])
-			for _, note := range t.Notes {
-				d.addWarning("tool "+t.Name, note, "")
-			}
-		}
+		listed = listTools(ctx, agents.Tools, definitions)
 	}
-	for _, definition := range definitions {
-		if problem := problems[definition.Name]; problem != "" {
+	for i, definition := range definitions {
+		for _, note := range listed[i].Notes {
+			d.addWarning("tool "+definition.Name, note, "")
+		}
+		problem := listed[i].Problem
+		if err := tools.Environment(os.Getenv).Check(definition); err != nil {
+			problem = cmp.Or(problem, err.Error())
+		}
+		if problem != "" {
 			d.addWarning("tool "+definition.Name, problem, "agents answer without it until this is corrected")
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/wire"
 )
 
 // ToolSource is the tools of a definition as they are now.
@@ -46,10 +47,10 @@ func (s ToolSource) describe() string {
 // tools.
 func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition) []ToolSource {
 	out := []ToolSource{}
-	withTools(ctx, set, definitions, func(listings map[string]tools.Listing) {
+	withTools(ctx, set, definitions, func(listingOf func(core.ToolDefinition) tools.Listing) {
 		for _, d := range definitions {
 			source := ToolSource{Name: d.Name, Kind: d.Kind, File: d.File, Address: addressOf(d), Tools: []ListedTool{}}
-			listing := listings[d.Name]
+			listing := listingOf(d)
 			source.Problem, source.Notes = listing.Problem, listing.Notes
 			for _, t := range listing.Tools {
 				mode := t.Approval
@@ -77,14 +78,16 @@ func addressOf(d core.ToolDefinition) string {
 }
 
 // withTools opens the definitions, waits until each was tried, and calls use.
-func withTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition, use func(map[string]tools.Listing)) {
+func withTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition, use func(listingOf func(core.ToolDefinition) tools.Listing)) {
 	agent := core.Agent{Definitions: definitions}
 	set.Use([]core.Agent{agent})
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = set.Run(ctx) }) // it never fails
 	set.Await(ctx, agent)
-	use(set.Listings(agent))
+	use(func(d core.ToolDefinition) tools.Listing {
+		return set.Listings(core.Agent{Definitions: []core.ToolDefinition{d}})[d.Name]
+	})
 	cancel()
 	wg.Wait()
 }
@@ -106,11 +109,9 @@ func CallMCP(ctx context.Context, cfg config.Config, server, tool, arguments str
 	if err != nil {
 		return "", err
 	}
-	withTools(ctx, set, definitions, func(listings map[string]tools.Listing) {
-		listing := listings[server]
-		i := slices.IndexFunc(listing.Tools, func(t *tools.Custom) bool {
-			return t.Definition.Name == tool || t.Definition.Name == tools.NewNamer(server).Name(tool)
-		})
+	withTools(ctx, set, definitions, func(listingOf func(core.ToolDefinition) tools.Listing) {
+		listing := listingOf(definitions[0])
+		i := slices.IndexFunc(listing.Tools, func(t *tools.Custom) bool { return t.Definition.Name == tool || t.Name == tool })
 		switch {
 		case listing.Problem != "":
 			err = core.Errorf(core.ErrUnavailable, "%s: %s", server, listing.Problem)
@@ -127,27 +128,36 @@ func CallMCP(ctx context.Context, cfg config.Config, server, tool, arguments str
 	return result, err
 }
 
-// openMCP returns the definitions of MCP servers in the files, or the one of the name.
+// openMCP returns the definitions of MCP servers in the files, or the one of the name, which may be that
+// of an agent's own server: agent/server.
 func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition, error) {
 	agents, err := loadAgents(cfg, false)
 	if err != nil {
 		return nil, nil, err
 	}
+	owners := map[string]string{} // of the agents' files
+	for _, agent := range agents.Catalog.List() {
+		owners[agents.Catalog.File(agent.Name)] = agent.Name + "/"
+	}
 	var servers []core.ToolDefinition
-	var names []string
+	var all, found []string
 	for _, d := range agents.Catalog.Definitions() {
-		if d.Kind == core.ToolMCP {
-			names = append(names, d.Name)
-			if name == "" || d.Name == name {
-				servers = append(servers, d)
-			}
+		if d.Kind != core.ToolMCP {
+			continue
+		}
+		full := owners[d.File] + d.Name
+		all = append(all, full)
+		if name == "" || name == d.Name || name == full {
+			servers, found = append(servers, d), append(found, fmt.Sprintf("%s of %s", full, d.File))
 		}
 	}
 	switch {
-	case name != "" && len(servers) == 0 && len(names) == 0:
+	case len(all) == 0 && (name != "" || !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP))):
 		return nil, nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", howToAllow(cfg))
 	case name != "" && len(servers) == 0:
-		return nil, nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(names, ", "))
+		return nil, nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(all, ", "))
+	case name != "" && len(servers) > 1:
+		return nil, nil, core.Errorf(core.ErrInvalid, "there are several MCP servers %q; name one: %s", core.Clip(name, 100), strings.Join(found, ", "))
 	}
 	return agents.Tools, servers, nil
 }
@@ -155,7 +165,7 @@ func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition,
 // howToAllow says what to do if there is no server.
 func howToAllow(cfg config.Config) string {
 	if !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP)) {
-		return fmt.Sprintf("tools of the kind %s are switched off; if the files are yours, add it to tools.allow, such as --tools-allow mcp", core.ToolMCP)
+		return fmt.Sprintf("tools of the kind mcp are switched off, and the folder %s is read only for kinds that are allowed; if the files are yours, add it to tools.allow, such as --tools-allow mcp", wire.ToolsDir(cfg))
 	}
 	return "write one to tools/<name>.yaml (docs/TOOLS.md)"
 }

@@ -50,8 +50,15 @@ func TestMCPServers(t *testing.T) {
 		t.Errorf("not allowed: got %v", err)
 	}
 	cfg.Tools.Allow = []string{"mcp"}
+	for name := range map[string]bool{"one": true, "two": true} {
+		program, args := mcptest.Command("")
+		text := fmt.Sprintf("name: %s\ntools: [{name: own, kind: mcp, command: %s, args: [%s, %q], env: [NAME=%s]}]\n", name, program, args[0], args[1], name)
+		if err := os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	list, err := ops.MCPServers(t.Context(), cfg, "")
-	if err != nil || len(list) != 2 {
+	if err != nil || len(list) != 4 || list[2].Name != "own" || list[3].Name != "own" || list[2].File == list[3].File {
 		t.Fatalf("got %+v, %v", list, err)
 	}
 	bad, good := list[0], list[1]
@@ -66,7 +73,9 @@ func TestMCPServers(t *testing.T) {
 		{"good", "good__echo", `{"text":"hi"}`}: "hi",
 		{"good", "gone", `{}`}:                  `error: good has no tool "gone"; bobbin mcp list good shows its tools`,
 		{"bad", "echo", `{}`}:                   "error: bad: the program no-such-program is not installed, or cannot be executed",
-		{"none", "echo", `{}`}:                  `error: there is no MCP server "none"; there are bad, good`,
+		{"none", "echo", `{}`}:                  `error: there is no MCP server "none"; there are bad, good, one/own, two/own`,
+		{"one/own", "echo", `{"text":"hi"}`}:    "hi",
+		{"own", "echo", `{}`}:                   `error: there are several MCP servers "own"; name one: one/own of ` + filepath.Join(cfg.AgentsDir, "one.yaml") + ", two/own of " + filepath.Join(cfg.AgentsDir, "two.yaml"),
 	} {
 		got, err := ops.CallMCP(t.Context(), cfg, call[0], call[1], call[2])
 		if err != nil {

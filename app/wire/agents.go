@@ -99,7 +99,7 @@ func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return set.WithSources(newToolOpener(cfg, log)), nil
+	return set.WithSources(newToolOpener(cfg, log), log), nil
 }
 
 // newFetcher returns what reads web pages: of the public internet only.

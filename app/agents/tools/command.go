@@ -34,7 +34,7 @@ func NewCommand(d core.ToolDefinition, commands Command) (*Custom, error) {
 		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
 	}
 	tool := &Custom{
-		Definition: llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters},
+		Definition: llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: fitParameters(d.Parameters)},
 		Approval:   core.ApprovalAlways, Repeatable: d.Idempotent != nil && *d.Idempotent,
 	}
 	tool.Execute = func(ctx context.Context, call Call) (string, error) { return commands.run(ctx, d, schema, call) }

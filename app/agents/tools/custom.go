@@ -10,6 +10,7 @@ import (
 // Custom is a tool that a file describes.
 type Custom struct {
 	Definition llm.ToolSpec
+	Name       string            // the server's own, of a tool of MCP
 	Approval   core.ApprovalMode // that holds unless a file says otherwise
 	Repeatable bool              // see Tool.Idempotent
 	Execute    func(ctx context.Context, call Call) (string, error)
@@ -41,6 +42,9 @@ type Source interface {
 	// Tried is closed when the first attempt to load the tools has ended.
 	Tried() <-chan struct{}
 }
+
+// Accepter is a Source whose tools loosen only when an operator has them read again.
+type Accepter interface{ Accept() }
 
 // fixed is a source whose tools never change.
 type fixed struct {

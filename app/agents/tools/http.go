@@ -58,7 +58,7 @@ func NewHTTP(d core.ToolDefinition, web Web) (*Custom, error) {
 		r.method = http.MethodGet
 	}
 	r.hasBody = r.method == http.MethodPost || r.method == http.MethodPut || r.method == http.MethodPatch
-	spec := llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
+	spec := llm.ToolSpec{Name: d.Name, Description: d.Description, Parameters: fitParameters(d.Parameters)}
 	return newRequestTool(d, spec, endpoint{r.method, r.newRequest}, schema, web), nil
 }
 

@@ -42,19 +42,22 @@ var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 // Namer gives the tools of one definition, or the arguments of one tool, the names that models use.
 type Namer struct {
 	prefix string
+	own    []string // the names of all: no other one gets a name that is somebody's own
 	taken  map[string]bool
 }
 
-// NewNamer returns the Namer of a definition.
-func NewNamer(definition string) *Namer {
-	return &Namer{prefix: definition + core.ToolSeparator, taken: map[string]bool{}}
+// NewNamer returns the Namer of a definition that has tools of these names.
+func NewNamer(definition string, own []string) *Namer {
+	return &Namer{prefix: definition + core.ToolSeparator, own: own, taken: map[string]bool{}}
 }
 
 // Name returns a name for the tool: the definition's name, __, and the tool's own in the letters that
-// providers take. The same tools in the same order have the same names; two never have one.
+// providers take. The same tools in the same order have the same names; two never have one, and one
+// whose own name fits has that.
 func (n *Namer) Name(tool string) string {
-	name := n.prefix + unfit.ReplaceAllString(tool, "_")
-	if len(name) > maxName || n.taken[name] {
+	fit := unfit.ReplaceAllString(tool, "_")
+	name := n.prefix + fit
+	if len(name) > maxName || n.taken[name] || fit != tool && slices.Contains(n.own, fit) {
 		sum := sha256.Sum256([]byte(tool))
 		tail := "_" + hex.EncodeToString(sum[:4])
 		name = core.Clip(name, maxName-len(tail)) + tail

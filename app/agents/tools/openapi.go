@@ -172,7 +172,7 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 			}
 		}
 	}
-	names := NewNamer(d.Name)
+	names := NewNamer(d.Name, d.Operations)
 	for i, id := range d.Operations {
 		key := fmt.Sprintf("operations[%d]", i)
 		switch len(found[id]) {

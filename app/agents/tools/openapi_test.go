@@ -321,14 +321,21 @@ func TestFitSchema(t *testing.T) {
 		schema any
 		want   string
 	}{
-		"nothing":     {nil, `{"type":"object","properties":{}}`},
-		"draft":       {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
-		"no type":     {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
-		"null":        {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
-		"a list":      {map[string]any{"type": "array"}, "error: its arguments are not an object"},
-		"no object":   {true, "error: its schema is not an object"},
-		"many levels": {deep, "error: its schema has more than 32 levels"},
-		"large":       {map[string]any{"description": strings.Repeat("a", 70_000)}, "error: its schema has more than 64 KiB"},
+		"nothing": {nil, `{"type":"object","properties":{}}`},
+		"draft":   {map[string]any{"$schema": "x", "$id": "y", "type": "object"}, `{"properties":{},"type":"object"}`},
+		"no type": {map[string]any{"properties": map[string]any{"a": map[string]any{}}}, `{"properties":{"a":{}},"type":"object"}`},
+		"null":    {map[string]any{"properties": nil}, `{"properties":{},"type":"object"}`},
+		"nulls":   {map[string]any{"required": nil, "properties": map[string]any{"a": map[string]any{"enum": []any{nil}, "items": nil, "default": nil}}}, `{"properties":{"a":{"default":null,"enum":[null]}},"type":"object"}`},
+		"or null": {map[string]any{"type": []any{"object", "null"}}, `{"properties":{},"type":"object"}`},
+		"items":   {map[string]any{"properties": map[string]any{"a": map[string]any{"type": "array"}, "b": map[string]any{"type": []any{"array", "null"}}}}, `{"properties":{"a":{"items":{},"type":"array"},"b":{"items":{},"type":["array","null"]}},"type":"object"}`},
+		"any of": {map[string]any{"description": "d", "properties": map[string]any{"a": true}, "anyOf": []any{map[string]any{"properties": map[string]any{"b": true}, "required": []any{"b"}}}},
+			`{"description":"d\nThe arguments must also match: {\"anyOf\":[{\"properties\":{\"b\":true},\"required\":[\"b\"]}]}","properties":{"a":true,"b":true},"type":"object"}`},
+		"all of":       {map[string]any{"required": []any{"a"}, "allOf": []any{map[string]any{"required": []any{"b", "a"}}}}, `{"description":"The arguments must also match: {\"allOf\":[{\"required\":[\"b\",\"a\"]}]}","properties":{},"required":["b","a"],"type":"object"}`},
+		"large any of": {map[string]any{"anyOf": []any{map[string]any{"const": strings.Repeat("a", 5000)}}}, "error: its schema has anyOf at the top, which providers do not take"},
+		"a list":       {map[string]any{"type": "array"}, "error: its arguments are not an object"},
+		"no object":    {true, "error: its schema is not an object"},
+		"many levels":  {deep, "error: its schema has more than 32 levels"},
+		"large":        {map[string]any{"description": strings.Repeat("a", 70_000)}, "error: its schema has more than 64 KiB"},
 	} {
 		got, err := tools.FitSchema(c.schema)
 		if err != nil {

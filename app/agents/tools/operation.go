@@ -97,6 +97,9 @@ func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *
 	}
 	names := &Namer{taken: map[string]bool{bodyArgument: o.RequestBody != nil}}
 	for _, p := range list {
+		names.own = append(names.own, p.Name)
+	}
+	for _, p := range list {
 		parameter, schemaRef, err := newParameter(p)
 		if err != nil {
 			return fmt.Errorf("parameter %s: %w", core.Clip(p.Name, 100), err)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +20,9 @@ import (
 // sources are the open sources of a Set.
 type sources struct {
 	open     func(core.ToolDefinition) Source // nil = definitions have no tools
-	changed  chan struct{}                    // has room for one
-	resolved sync.Map                         // resolution by the agent's name
+	log      *slog.Logger
+	changed  chan struct{} // has room for one
+	resolved sync.Map      // resolution by the agent's name
 
 	mu    sync.Mutex
 	byKey map[string]Source // guarded by mu; by sourceKey
@@ -35,8 +37,8 @@ type resolution struct {
 }
 
 // WithSources returns the set with what opens the sources of definitions. Open must not block.
-func (s *Set) WithSources(open func(core.ToolDefinition) Source) *Set {
-	s.sources.open, s.sources.changed = open, make(chan struct{}, 1)
+func (s *Set) WithSources(open func(core.ToolDefinition) Source, log *slog.Logger) *Set {
+	s.sources.open, s.sources.log, s.sources.changed = open, log, make(chan struct{}, 1)
 	return s
 }
 
@@ -47,7 +49,8 @@ func sourceKey(d core.ToolDefinition) string {
 	return string(sum[:])
 }
 
-// Use opens the sources of the agents' definitions and closes those of others.
+// Use opens the sources of the agents' definitions and closes those of others. What the others say
+// about their tools counts from now on.
 func (s *Set) Use(list []core.Agent) {
 	x := &s.sources
 	if x.open == nil {
@@ -63,6 +66,9 @@ func (s *Set) Use(list []core.Agent) {
 			case next[key] != nil:
 			case ok:
 				next[key] = source
+				if s, ok := source.(Accepter); ok {
+					s.Accept()
+				}
 			default:
 				next[key] = x.open(definition)
 			}
@@ -145,7 +151,8 @@ func (s *Set) Await(ctx context.Context, agent core.Agent) bool {
 
 // Resolve returns the agent with the tools that there are now: its list of tools has the name of
 // each, its settings hold for each, its version has their hash. The definitions of the tools are
-// sorted by name. With recall off the agent does not have search_history.
+// sorted by name. With recall off the agent does not have search_history. Of more than core.MaxTools
+// tools it has the first.
 func (s *Set) Resolve(agent core.Agent) (core.Agent, []llm.ToolSpec) {
 	if way := agent.Context.Recall; way != nil && *way == string(contextwindow.RecallOff) {
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(name string) bool { return name == core.ToolSearchHistory })
@@ -185,6 +192,12 @@ func (s *Set) resolveWith(agent core.Agent, listings map[string]Listing) (core.A
 		}
 	}
 	var found []*Custom
+	left, room := 0, core.MaxTools
+	for _, name := range agent.Tools {
+		if _, own := agent.Definition(name); !own {
+			room--
+		}
+	}
 	for _, name := range agent.Tools {
 		definition, own := agent.Definition(name)
 		if !own {
@@ -200,11 +213,18 @@ func (s *Set) resolveWith(agent core.Agent, listings map[string]Listing) (core.A
 			}
 		}
 		for _, tool := range list {
-			if full := tool.Definition.Name; !slices.Contains(out.Tools, full) {
+			switch full := tool.Definition.Name; {
+			case slices.Contains(out.Tools, full):
+			case len(found) >= room:
+				left++
+			default:
 				out.Tools, found = append(out.Tools, full), append(found, tool)
 				out.ToolSettings[full] = settingOf(agent, definition, tool)
 			}
 		}
+	}
+	if left > 0 {
+		s.sources.log.Warn("agent has more tools than a model takes, some are left out", "agent", agent.Name, "most", core.MaxTools, "left_out", left)
 	}
 	specs := s.Specs(out.Tools)
 	for _, tool := range found {

@@ -2,6 +2,9 @@ package tools_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +59,7 @@ func custom(name string, mode core.ApprovalMode) *tools.Custom {
 // withSource is a set with the built-in tools b and a, and one source for all definitions.
 func withSource(t *testing.T, source tools.Source) *tools.Set {
 	t.Helper()
-	return newSet(t, named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source })
+	return newSet(t, named("b"), named("a")).WithSources(func(core.ToolDefinition) tools.Source { return source }, slog.New(slog.DiscardHandler))
 }
 
 func filesAgent() core.Agent {
@@ -116,12 +119,31 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// An agent has no more tools than a model takes: its built-in ones and the first of its definitions.
+func TestTooManyTools(t *testing.T) {
+	t.Parallel()
+	source := newChanging()
+	var list []*tools.Custom
+	for i := range 200 {
+		list = append(list, custom(fmt.Sprintf("files__%03d", i), core.ApprovalNever))
+	}
+	source.set(list...)
+	set := withSource(t, source)
+	agent := filesAgent()
+	agent.Tools = []string{"files", "a"}
+	set.Use([]core.Agent{agent})
+	got, specs := set.Resolve(agent)
+	if len(got.Tools) != core.MaxTools || len(specs) != core.MaxTools || !slices.Contains(got.Tools, "a") || !slices.Contains(got.Tools, "files__126") {
+		t.Errorf("got %d tools, %d definitions, of which the last is %v", len(got.Tools), len(specs), got.Tools[len(got.Tools)-1])
+	}
+}
+
 // Agents with the same definition share a source. It runs while one of them is there.
 func TestSourcesInUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		source, opened := newChanging(), 0
-		set := newSet(t).WithSources(func(core.ToolDefinition) tools.Source { opened++; return source })
+		set := newSet(t).WithSources(func(core.ToolDefinition) tools.Source { opened++; return source }, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		done := make(chan error, 1)
@@ -162,7 +184,7 @@ func TestSourcesInUse(t *testing.T) {
 // Names have the letters and the length that providers take, and are never the same.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	names := tools.NewNamer("files")
+	names := tools.NewNamer("files", nil)
 	long := strings.Repeat("a", 80)
 	seen := map[string]bool{}
 	for _, tool := range []string{"read", "read file", "read.file", "read_file", long, long + "b", "日本", "中国", ""} {
@@ -172,7 +194,7 @@ func TestNames(t *testing.T) {
 		}
 		seen[got] = true
 	}
-	if got := tools.NewNamer("files").Name("read"); got != "files__read" {
+	if got := tools.NewNamer("files", nil).Name("read"); got != "files__read" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -23,7 +25,8 @@ const (
 const noArguments = `{"type":"object","properties":{}}`
 
 // FitSchema returns a schema of arguments as providers take it: an object with properties, without
-// $schema. The error says why it cannot be used.
+// $schema, null in place of a keyword, lists of nothing, and without combinations at its top, whose
+// properties become its own and which its description quotes. The error says why it cannot be used.
 func FitSchema(schema any) (json.RawMessage, error) {
 	if schema == nil {
 		return json.RawMessage(noArguments), nil
@@ -31,25 +34,27 @@ func FitSchema(schema any) (json.RawMessage, error) {
 	if depthOf(schema, maxSchemaDepth) > maxSchemaDepth {
 		return nil, fmt.Errorf("its schema has more than %d levels", maxSchemaDepth)
 	}
-	object, ok := schema.(map[string]any)
+	fitted, ok := fitKeywords(schema).(map[string]any)
 	if !ok {
 		return nil, errors.New("its schema is not an object")
 	}
-	fitted := make(map[string]any, len(object)+1)
-	for key, value := range object {
-		if key != "$schema" && key != "$id" {
-			fitted[key] = value
-		}
-	}
-	switch fitted["type"] {
+	delete(fitted, "$schema")
+	delete(fitted, "$id")
+	switch kind := fitted["type"].(type) {
 	case nil:
-		fitted["type"] = "object"
-	case "object":
+	case string:
+		ok = kind == typeObject
+	case []any:
+		ok = slices.Contains(kind, any(typeObject))
 	default:
+		ok = false
+	}
+	if !ok {
 		return nil, errors.New("its arguments are not an object")
 	}
-	if _, ok := fitted["properties"].(map[string]any); !ok {
-		fitted["properties"] = map[string]any{}
+	fitted["type"] = typeObject
+	if err := fitCombinations(fitted); err != nil {
+		return nil, err
 	}
 	text, err := json.Marshal(fitted)
 	switch {
@@ -59,6 +64,88 @@ func FitSchema(schema any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("its schema has more than %d KiB", maxSchemaBytes>>10)
 	}
 	return text, nil
+}
+
+// Keywords of schemas.
+const (
+	typeObject    = "object"
+	keyProperties = "properties"
+	keyRequired   = "required"
+)
+
+// fitKeywords returns a copy of a schema, or of what is in one, without the keywords that are null and
+// with items for lists.
+func fitKeywords(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		fitted := make(map[string]any, len(v)+1)
+		for key, item := range v {
+			switch key {
+			case "const", "default", "enum", "examples": // values, and no schemas
+				fitted[key] = item
+			default:
+				if item != nil {
+					fitted[key] = fitKeywords(item)
+				}
+			}
+		}
+		kinds, _ := v["type"].([]any)
+		if fitted["items"] == nil && (v["type"] == "array" || slices.Contains(kinds, any("array"))) {
+			fitted["items"] = map[string]any{}
+		}
+		return fitted
+	case []any:
+		fitted := make([]any, 0, len(v))
+		for _, item := range v {
+			fitted = append(fitted, fitKeywords(item))
+		}
+		return fitted
+	}
+	return value
+}
+
+// fitCombinations moves what providers do not take at the top of a schema of arguments: its properties
+// to the others, and the rest, which the server checks, to the description.
+func fitCombinations(schema map[string]any) error {
+	properties, ok := schema[keyProperties].(map[string]any)
+	if !ok {
+		properties = map[string]any{}
+	}
+	moved := map[string]any{}
+	for _, key := range []string{"allOf", "anyOf", "oneOf", "not", "enum"} {
+		value, has := schema[key]
+		if !has {
+			continue
+		}
+		moved[key] = value
+		delete(schema, key)
+		parts, _ := value.([]any)
+		for _, part := range parts {
+			object, _ := part.(map[string]any)
+			more, _ := object[keyProperties].(map[string]any)
+			for name, property := range more {
+				if _, has := properties[name]; !has {
+					properties[name] = property
+				}
+			}
+			if required, ok := object[keyRequired].([]any); ok && key == "allOf" {
+				own, _ := schema[keyRequired].([]any)
+				own = slices.DeleteFunc(slices.Clone(own), func(name any) bool { return slices.Contains(required, name) })
+				schema[keyRequired] = append(own, required...)
+			}
+		}
+	}
+	schema[keyProperties] = properties
+	if len(moved) == 0 {
+		return nil
+	}
+	text, err := encodeJSON(moved)
+	if err != nil || len(text) > maxDescription {
+		return fmt.Errorf("its schema has %s at the top, which providers do not take", strings.Join(slices.Sorted(maps.Keys(moved)), ", "))
+	}
+	description, _ := schema["description"].(string)
+	schema["description"] = strings.TrimSpace(description + "\nThe arguments must also match: " + string(text))
+	return nil
 }
 
 // depthOf returns how many levels a value of JSON has, or more than most.
@@ -123,6 +210,19 @@ func compileClosed(schema json.RawMessage) (*jsonschema.Schema, error) {
 		object["unevaluatedProperties"] = false // it knows those of allOf and $ref
 	}
 	return compileDocument(object)
+}
+
+// fitParameters returns the schema of a definition as providers take it, or as it is.
+func fitParameters(schema json.RawMessage) json.RawMessage {
+	object, err := argumentObject(schema)
+	if err != nil {
+		return schema
+	}
+	fitted, err := FitSchema(object)
+	if err != nil {
+		return schema
+	}
+	return fitted
 }
 
 // argumentObject decodes a JSON Schema of arguments.

@@ -34,6 +34,7 @@ func (p Profile) WithOptions(o *core.RunOptions) Profile {
 	p.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t llm.ToolSpec) bool { // the agent may have got it since
 		return slices.ContainsFunc(o.Tools, func(own core.ClientTool) bool { return own.Name == t.Name })
 	})
+	p.Tools = p.Tools[:min(len(p.Tools), max(core.MaxTools-len(o.Tools), 0))]
 	for _, t := range o.Tools {
 		p.Tools = append(p.Tools, llm.ToolSpec(t))
 	}

@@ -15,9 +15,9 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// Bounds of the tools of one server. OpenAI takes 128 tools in a request.
+// Bounds of the tools of one server.
 const (
-	maxTools     = 128
+	maxTools     = core.MaxTools
 	maxSpecBytes = 256 << 10 // of all definitions together
 	maxNotes     = 20
 )
@@ -29,7 +29,11 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 		return err
 	}
 	slices.SortStableFunc(found, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	names, size := tools.NewNamer(s.definition.Name), 0
+	var own []string
+	for _, t := range found {
+		own = append(own, s.hide(t.Name))
+	}
+	names, size := tools.NewNamer(s.definition.Name, own), 0
 	list := s.extraTools(names, session)
 	for _, t := range found {
 		custom, err := s.newTool(t)
@@ -43,16 +47,47 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 			notes = append(notes, fmt.Sprintf("tool %q was left out: %s", core.CleanText(core.Clip(t.Name, 100)), err))
 			continue
 		}
-		custom.Definition.Name = names.Name(t.Name)
+		custom.Definition.Name, custom.Name = names.Name(s.hide(t.Name)), t.Name
+		notes = append(notes, s.keepStrict(custom)...)
 		list = append(list, custom)
 	}
 	listing := tools.NewListing(list)
-	listing.Notes = notes[:min(len(notes), maxNotes)]
-	if before := s.Listing(); listing.Hash != before.Hash && len(listing.Notes) > 0 {
-		s.o.Logger.WarnContext(ctx, "mcp server has tools that cannot be used", "notes", listing.Notes)
+	for _, note := range notes[:min(len(notes), maxNotes)] {
+		listing.Notes = append(listing.Notes, s.hide(note))
+	}
+	if before := s.Listing(); len(listing.Notes) > 0 && !slices.Equal(listing.Notes, before.Notes) {
+		s.o.Logger.WarnContext(ctx, "mcp server has tools that are left out, or used otherwise than it says", "notes", listing.Notes)
 	}
 	s.listing.Store(&listing)
 	return nil
+}
+
+// keepStrict keeps a tool as strict as it was when it was listed first: a server that was honest when
+// an operator looked at its tools may say later that they only read. A note says what was not followed.
+func (s *Server) keepStrict(tool *tools.Custom) (notes []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.first[tool.Name]
+	switch {
+	case !known && len(s.first) < maxFirst:
+		s.first[tool.Name] = strictness{tool.Approval, tool.Repeatable}
+		return nil
+	case !known:
+		before.approval = core.ApprovalAlways
+	}
+	if before.approval == core.ApprovalAlways && tool.Approval == core.ApprovalNever || !before.repeatable && tool.Repeatable {
+		tool.Approval, tool.Repeatable = before.approval, before.repeatable
+		return []string{fmt.Sprintf("tool %q says now that it needs no approval, or may be repeated: that counts after bobbin agents reload", core.CleanText(core.Clip(tool.Name, 100)))}
+	}
+	return nil
+}
+
+// Accept has what the server says about its tools now count, and lists them again.
+func (s *Server) Accept() {
+	s.mu.Lock()
+	clear(s.first)
+	s.mu.Unlock()
+	s.markStale()
 }
 
 // listTools returns the server's tools that agents may get, and notes on those that are missing.
@@ -116,9 +151,8 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 			custom.Approval = core.ApprovalNever
 		}
 	}
-	name, repeatable := t.Name, custom.Repeatable
 	custom.Execute = func(ctx context.Context, call tools.Call) (string, error) {
-		return s.callTool(ctx, name, call.Arguments, repeatable)
+		return s.callTool(ctx, t.Name, call.Arguments, custom.Repeatable)
 	}
 	return custom, nil
 }

@@ -36,8 +36,18 @@ type Server struct {
 	tokens     atomic.Pointer[tokens] // of the latest connection; nil = it needs none
 
 	mu      sync.Mutex
-	session *sdk.ClientSession // guarded by mu; nil = not connected
+	session *sdk.ClientSession    // guarded by mu; nil = not connected
+	first   map[string]strictness // guarded by mu; of each tool when it was listed first, by the server's name
 }
+
+// strictness is what a server says that lets a tool run without asking, or a second time.
+type strictness struct {
+	approval   core.ApprovalMode
+	repeatable bool
+}
+
+// maxFirst bounds the tools that are remembered: a server that lists more must ask for the others.
+const maxFirst = 1000
 
 // NewServer returns the server of a definition of the kind mcp. It does nothing until Run.
 func NewServer(d core.ToolDefinition, o Options) *Server {
@@ -46,7 +56,7 @@ func NewServer(d core.ToolDefinition, o Options) *Server {
 	}
 	o.Logger = o.Logger.With("server", d.Name)
 	o.Pause = cmp.Or(o.Pause, time.Second)
-	s := &Server{definition: d, o: o, tried: make(chan struct{}), stale: make(chan struct{}, 1), secrets: o.Env.Secrets(d)}
+	s := &Server{definition: d, o: o, tried: make(chan struct{}), stale: make(chan struct{}, 1), secrets: o.Env.Secrets(d), first: map[string]strictness{}}
 	s.listing.Store(&tools.Listing{Problem: "it is not connected yet"})
 	return s
 }
