@@ -69,8 +69,9 @@ func optionBytes(o core.RunOptions) int {
 
 // checkForRun complains about options that do not go with the agent or with a model that may
 // answer. Fallback models need only take what an answer depends on: of the rest they leave
-// out what they do not take.
-func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Model) error {
+// out what they do not take. Of lenient options it returns the rest, and the keys of those that the
+// model does not take.
+func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Model) (_ core.RunOptions, ignored []string, _ error) {
 	var f faults
 	for i, t := range o.Tools {
 		if agent.HasTool(t.Name) {
@@ -85,10 +86,16 @@ func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Mod
 		f.Add("options.tool_choice", "%s needs a tool, and this run has none", o.ToolChoice)
 	}
 	if err := f.Err(); err != nil {
-		return err
+		return o, nil, err
 	}
 	for _, p := range model.Info().LackingForRun(agent, o) {
-		return lackingError(model, p)
+		rest, ok := p.LeaveOut(o)
+		if !ok || !o.Lenient {
+			return o, nil, lackingError(model, p)
+		}
+		if o = rest; !slices.Contains(ignored, p.Option()) {
+			ignored = append(ignored, p.Option())
+		}
 	}
 	for _, name := range agent.FallbackModels {
 		fallback, err := s.findModel(name)
@@ -96,16 +103,16 @@ func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Mod
 			continue // one that cannot be used is refused when the agents are loaded
 		}
 		for _, p := range fallback.Info().LackingForRun(agent, o) {
-			if p.Binding() {
-				return lackingError(fallback, p)
+			if _, ok := p.LeaveOut(o); p.Binding() && !(ok && o.Lenient) {
+				return o, nil, lackingError(fallback, p)
 			}
 		}
 	}
-	return nil
+	return o, ignored, nil
 }
 
 // lackingError says that a model does not take what the options of a run ask for.
 func lackingError(model llm.Model, p llm.Parameter) error {
-	return &core.Error{Kind: core.ErrInvalid, Fields: []core.FieldError{{Field: "options." + p.Key(), Detail: "is not taken by the model"}},
+	return &core.Error{Kind: core.ErrInvalid, Fields: []core.FieldError{{Field: "options." + p.Key(), Detail: fmt.Sprintf("is not taken: the model takes no %s", p)}},
 		Message: fmt.Sprintf("the model %q does not take %s: leave it out of the options, or choose another model", cmp.Or(model.Info().Name, "default"), p)}
 }

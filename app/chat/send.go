@@ -101,10 +101,13 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 	if err != nil {
 		return core.Accepted{}, err
 	}
+	var ignored []string
 	if in.Options != nil {
-		if err := s.checkForRun(*in.Options, agent, model); err != nil {
+		options, left, err := s.checkForRun(*in.Options, agent, model)
+		if err != nil {
 			return core.Accepted{}, err
 		}
+		in.Options, ignored = &options, left
 	}
 	in.Agent, in.AgentVersion = agent.Name, agent.Version
 	if s.budget != nil {
@@ -117,6 +120,7 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 	if err != nil {
 		return core.Accepted{}, err
 	}
+	accepted.Ignored = ignored
 	if in.Multitask == core.MultitaskInterrupt && !accepted.Repeated {
 		s.interruptActive(ctx, tenant, accepted.Run)
 	}

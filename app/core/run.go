@@ -142,11 +142,12 @@ type RunError struct {
 // Accepted is the answer to a message: the run is committed.
 type Accepted struct {
 	Run      Run
-	Session  Session // as it is after the commit; empty unless the run has started with it
-	Message  Message // the user's message; Seq is 0 while the run is queued
-	Repeated bool    // the client_message_id was known: this is the run of the first time
-	Instead  bool    // it closed what the session's run waited for: that run is to be claimed and ends
-	Events   []Event // written with it, to be published after the commit
+	Session  Session  // as it is after the commit; empty unless the run has started with it
+	Message  Message  // the user's message; Seq is 0 while the run is queued
+	Repeated bool     // the client_message_id was known: this is the run of the first time
+	Instead  bool     // it closed what the session's run waited for: that run is to be claimed and ends
+	Events   []Event  // written with it, to be published after the commit
+	Ignored  []string // keys of lenient options that were left out
 }
 
 // RunWrite is everything one step of a run stores, in one transaction. A write

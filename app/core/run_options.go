@@ -25,6 +25,9 @@ type RunOptions struct {
 	Tools        []ClientTool `json:"tools,omitempty"`
 	// Response is what a request of the Responses API says of its response; nil = nothing.
 	Response *ResponseDetails `json:"response,omitempty"`
+	// Lenient leaves out what the model does not take, as far as an answer is of use without it; else
+	// that is an error.
+	Lenient bool `json:"-"`
 }
 
 // ResponseDetails are what clients of the Responses API read again of their request. They change
@@ -33,6 +36,7 @@ type ResponseDetails struct {
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	PreviousID string            `json:"previous_response_id,omitempty"`
 	Background bool              `json:"background,omitempty"`
+	Stored     bool              `json:"store,omitempty"` // it can be read again, and continued: its session is kept from then on
 }
 
 // ClientTool is a tool that the client of a run executes itself: a call of it waits for the

@@ -205,6 +205,9 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		return call{}, fmt.Errorf("make prompt: %w", err)
 	}
 	req.ToolChoice = toolChoice(s)
+	if req.ToolChoice.Forced() && s.isLastCall() {
+		req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t llm.ToolSpec) bool { return !s.Run.HasClientTool(t.Name) })
+	}
 	if req.ToolChoice == core.ToolChoiceNone && s.Profile.Model.Info().NoToolChoice {
 		sent = sent.AsText()
 	}
@@ -236,16 +239,36 @@ func toolChoice(s AgentState) core.ToolChoice {
 	if o := s.Run.Options; o != nil && o.ToolChoice != core.ToolChoiceWordAuto {
 		choice = o.ToolChoice
 	}
+	if s.Profile.Model.Info().LacksParameter(llm.ForcedTools) && choice.Forced() { // a fallback
+		choice = core.ToolChoiceAuto
+	}
 	calls := s.Iteration()
 	switch {
 	case len(s.Profile.Tools) == 0:
 		return core.ToolChoiceAuto
-	case calls+1 >= s.Profile.MaxIterations(): // W13: the last word is text
+	case choice.Forced() && s.owesClientCall() && calls < s.Profile.MaxIterations(): // the last call has the client's tools alone
+		return choice
+	case s.isLastCall(): // W13: the last word is text
 		return core.ToolChoiceNone
 	case choice.Forced() && calls > 0: // else the run would not end
 		return core.ToolChoiceAuto
 	}
 	return choice
+}
+
+// isLastCall reports whether the run may call the model once more at most.
+func (s AgentState) isLastCall() bool { return s.Iteration()+1 >= s.Profile.MaxIterations() }
+
+// owesClientCall reports whether the client of the run requires a call of a tool and has got none of
+// its own: it does not see those of the agent's tools.
+func (s AgentState) owesClientCall() bool {
+	o := s.Run.Options
+	if o == nil || o.ToolChoice != core.ToolChoiceRequired || len(o.Tools) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(s.RunMessages, func(m core.Message) bool {
+		return slices.ContainsFunc(m.ToolCalls, func(c core.ToolCall) bool { return s.Run.HasClientTool(c.Name) })
+	})
 }
 
 // silenceError returns why an answer that ended in order is none: there is neither text

@@ -306,6 +306,41 @@ func TestStorageFails(t *testing.T) {
 	}
 }
 
+// A client that requires a call gets one of its own tools, whatever the model calls first: it does not
+// see the agent's. The last call has the client's tools alone.
+func TestRequiredCallIsTheClients(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		step llm.Step
+		want []string
+	}{
+		"after the agent's tool": {llm.Step{From: func(llm.Request) llm.Step { return llm.Call(call("f", "final")) }}, []string{"required 2", "required 2"}},
+		"in the last call": {llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+			return llm.Call(call("c", req.Tools[0].Name))
+		}}, []string{"required 2", "required 2", "required 1"}},
+	} {
+		w := newWorld(t, 128_000, llm.Call(call("c", "look")), tt.step).with(says("look", "nothing"))
+		w.profile.Agent.MaxIterations = 3
+		w.profile.Tools = append(w.profile.Tools, llm.ToolSpec{Name: "final"})
+		s := w.begin("go")
+		s.Run.Options = &core.RunOptions{ToolChoice: core.ToolChoiceRequired, Tools: []core.ClientTool{{Name: "final"}}}
+		var last core.ToolCall
+		for last.Name != "final" {
+			s = w.mustCall(s)
+			if last = s.OpenCalls()[0]; last.Name != "final" {
+				s = w.mustUse(s)
+			}
+		}
+		var got []string
+		for _, req := range w.model.Requests() {
+			got = append(got, fmt.Sprint(req.ToolChoice, " ", len(req.Tools)))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got the choices %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // A forced tool choice holds for the first model call of a run, "none" for all; the last
 // iteration is text in any case.
 func TestToolChoiceOfARun(t *testing.T) {

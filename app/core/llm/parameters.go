@@ -35,6 +35,14 @@ func (p Parameter) Key() string {
 	return key
 }
 
+// Option returns the name of the parameter among the options of a run.
+func (p Parameter) Option() string {
+	if p == StrictTools {
+		return "strict"
+	}
+	return p.Key()
+}
+
 // Lacking returns which of the parameters the model does not take, in the order of the
 // constants.
 func (i Info) Lacking(p core.ModelParameters) []Parameter { return i.lackingOf(setParameters(p)) }
@@ -103,16 +111,16 @@ func (i Info) LackingForRun(agent core.Agent, o core.RunOptions) []Parameter {
 		{ForcedTools, hasTools && o.ToolChoice.Forced()},
 		{ParallelTools, hasTools && o.ParallelToolCalls != nil && !*o.ParallelToolCalls},
 	} {
-		if wanted.set && i.lacks(wanted.parameter) {
+		if wanted.set && i.LacksParameter(wanted.parameter) {
 			out = append(out, wanted.parameter)
 		}
 	}
 	return out
 }
 
-// lacks reports whether the model does not take the parameter. A model without a tool choice
+// LacksParameter reports whether the model does not take the parameter. A model without a tool choice
 // cannot be forced to call a tool.
-func (i Info) lacks(p Parameter) bool {
+func (i Info) LacksParameter(p Parameter) bool {
 	return slices.Contains(i.Lacks, p) || p == ForcedTools && i.NoToolChoice
 }
 
@@ -122,28 +130,60 @@ func (p Parameter) Binding() bool {
 	return p.Key() == Stop.Key() || p == JSONObject || p == JSONSchema || p == Tools || p == ForcedTools
 }
 
+// jsonInstruction is for models that have no JSON mode.
+const jsonInstruction = "Answer with one JSON object and nothing else, without a code fence."
+
+// LeaveOut returns the options without the parameter, or with what comes closest to it; false = there
+// is nothing that an answer could be without it.
+func (p Parameter) LeaveOut(o core.RunOptions) (core.RunOptions, bool) {
+	switch p {
+	case StrictTools:
+		o.Tools = slices.Clone(o.Tools)
+		for i := range o.Tools {
+			o.Tools[i].Strict = nil
+		}
+	case ForcedTools:
+		o.ToolChoice = core.ToolChoiceAuto
+	case ParallelTools:
+		o.ParallelToolCalls = nil
+	case JSONObject:
+		o.Instructions = strings.TrimPrefix(o.Instructions+"\n\n"+jsonInstruction, "\n\n")
+		o.ResponseFormat = nil
+	default:
+		o.ModelParameters = p.without(o.ModelParameters)
+		return o, !p.Binding()
+	}
+	return o, true
+}
+
+// without returns the parameters without this one.
+func (p Parameter) without(m core.ModelParameters) core.ModelParameters {
+	switch p {
+	case Temperature, HighTemperature:
+		m.Temperature = nil
+	case TopP, TopPBeside:
+		m.TopP = nil
+	case Stop, BlankStop:
+		m.Stop = nil
+	case Seed:
+		m.Seed = nil
+	case ReasoningEffort:
+		m.ReasoningEffort = ""
+	case JSONObject, JSONSchema:
+		m.ResponseFormat = nil
+	}
+	return m
+}
+
 // WithParameters returns the request with the parameters, besides the output limit, which is
 // planned. Parameters that the model does not take are left out, those of tools as well: a
 // caller may choose another model than the agent's, and a fallback may take its place.
 func (r Request) WithParameters(p core.ModelParameters, model Info) Request {
+	for _, lacking := range model.Lacking(p) {
+		p = lacking.without(p)
+	}
 	r.Temperature, r.TopP, r.Stop, r.Seed = p.Temperature, p.TopP, p.Stop, p.Seed
 	r.ReasoningEffort, r.ResponseFormat = p.ReasoningEffort, p.ResponseFormat
-	for _, lacking := range model.Lacking(p) {
-		switch lacking {
-		case Temperature, HighTemperature:
-			r.Temperature = nil
-		case TopP, TopPBeside:
-			r.TopP = nil
-		case Stop, BlankStop:
-			r.Stop = nil
-		case Seed:
-			r.Seed = nil
-		case ReasoningEffort:
-			r.ReasoningEffort = ""
-		case JSONObject, JSONSchema:
-			r.ResponseFormat = nil
-		}
-	}
 	if slices.Contains(model.Lacks, ParallelTools) {
 		r.ParallelToolCalls = nil
 	}

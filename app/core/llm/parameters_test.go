@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,5 +52,37 @@ func TestWithParametersOfTools(t *testing.T) {
 	}
 	if same := req.WithParameters(core.ModelParameters{}, llm.Info{}); same.ParallelToolCalls == nil || same.Tools[0].Strict == nil {
 		t.Errorf("got %+v, want both", same)
+	}
+}
+
+// What a model does not take is left out of options that may lose it, in a way that it takes the rest;
+// what an answer is nothing without stays.
+func TestLeaveOut(t *testing.T) {
+	t.Parallel()
+	given := core.RunOptions{
+		ModelParameters: core.ModelParameters{
+			Temperature: new(1.5), TopP: new(1.0), Stop: []string{"x"}, Seed: new(1), ReasoningEffort: "low", ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONObject},
+		},
+		Tools: []core.ClientTool{{Name: "f", Strict: new(true)}}, ToolChoice: core.ToolChoiceRequired, ParallelToolCalls: new(false),
+	}
+	for _, p := range []llm.Parameter{
+		llm.Temperature, llm.HighTemperature, llm.TopP, llm.TopPBeside, llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.StrictTools, llm.ForcedTools, llm.ParallelTools,
+	} {
+		info := llm.Info{Lacks: []llm.Parameter{p}}
+		rest, ok := p.LeaveOut(given)
+		if still := info.LackingForRun(core.Agent{}, rest); !ok || len(still) > 0 {
+			t.Errorf("%s: got %v, and the model lacks %v", p, ok, still)
+		}
+		if before := info.LackingForRun(core.Agent{}, given); len(before) != 1 {
+			t.Errorf("%s: the options have changed, the model lacks %v", p, before)
+		}
+	}
+	if rest, _ := llm.JSONObject.LeaveOut(given); !strings.Contains(rest.Instructions, "JSON object") {
+		t.Errorf("got the instructions %q, want the word JSON in place of the format", rest.Instructions)
+	}
+	for _, p := range []llm.Parameter{llm.Stop, llm.BlankStop, llm.JSONSchema, llm.Tools} {
+		if _, ok := p.LeaveOut(given); ok {
+			t.Errorf("%s is left out", p)
+		}
 	}
 }

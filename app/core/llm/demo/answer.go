@@ -60,6 +60,9 @@ func (m *Model) answer(req llm.Request) (string, []core.ToolCall) {
 	_, summary, _ := strings.Cut(system, summaryTitle)
 	summary, _, _ = strings.Cut(summary, "</conversation_summary>")
 	text := reportResults(req.Messages)
+	if text != "" && req.ToolChoice == core.ToolChoiceRequired && len(req.Tools) > 0 { // one more, which is the client's
+		return "", []core.ToolCall{{ID: callID(req, 0), Name: req.Tools[len(req.Tools)-1].Name, Arguments: "{}"}}
+	}
 	if text == "" {
 		if calls := chosenCalls(req, callTools(req, question)); len(calls) > 0 {
 			return "", calls
