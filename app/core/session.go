@@ -107,6 +107,7 @@ type SessionPatch struct {
 	Tags         []string // nil = they stay
 	Webhook      *Webhook // without an address: none any more
 	Force        bool     // also a model into which the conversation cannot fit
+	Keep         bool     // it is not temporary any more
 }
 
 // NewTitle is a title that was made for a session.

@@ -60,7 +60,8 @@ type MessageStore interface {
 	// GetMessagesAfter returns the messages of the conversation after one of them, in order. It
 	// and Pinned may omit the texts of old messages (Message.Unloaded); GetMessages loads them.
 	GetMessagesAfter(ctx context.Context, tenant Tenant, id SessionID, after MessageID) ([]Message, error)
-	// GetMessages returns those of the messages that still exist, with their texts.
+	// GetMessages returns those of the messages that still exist, with their texts; without a
+	// session those of all sessions of the tenant that are not archived.
 	GetMessages(ctx context.Context, tenant Tenant, id SessionID, ids []MessageID) ([]Message, error)
 	Pinned(ctx context.Context, tenant Tenant, id SessionID) ([]Message, error)
 	CountOnPath(ctx context.Context, tenant Tenant, id SessionID) (int, error)

@@ -64,9 +64,12 @@ func (s *Store) withRuns(c *Conversation) core.Session {
 // Update changes a session. It knows the texts and the metadata of a patch.
 func (r Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (out core.Session, events []core.Event, err error) {
 	err = r.s.inSession(ctx, "Update", tenant, id, func(c *Conversation) error {
-		changed := len(p.Metadata) > 0
-		if changed {
+		changed := len(p.Metadata) > 0 || p.Keep && c.Session.Temporary
+		if len(p.Metadata) > 0 {
 			c.Session.Metadata = p.Metadata
+		}
+		if p.Keep {
+			c.Session.Temporary, c.Session.ExpiresAt = false, nil
 		}
 		for field, value := range map[*string]*string{
 			&c.Session.Title: p.Title, &c.Session.Agent: p.Agent, &c.Session.Model: p.Model,
@@ -132,6 +135,17 @@ func (r Messages) GetMessagesAfter(ctx context.Context, tenant core.Tenant, sess
 
 // GetMessages returns the messages that exist.
 func (r Messages) GetMessages(ctx context.Context, tenant core.Tenant, session core.SessionID, ids []core.MessageID) (out []core.Message, err error) {
+	if session == "" {
+		err = r.s.transact(ctx, "GetMessages", func() error {
+			for _, c := range r.s.conversations {
+				if c.Session.Owner == tenant.Owner && (tenant.User == "" || tenant.User == c.Session.UserID) && c.Session.ArchivedAt == nil {
+					out = append(out, slices.DeleteFunc(slices.Clone(c.Messages), func(m core.Message) bool { return !slices.Contains(ids, m.ID) })...)
+				}
+			}
+			return nil
+		})
+		return out, err
+	}
 	err = r.s.inSession(ctx, "GetMessages", tenant, session, func(c *Conversation) error {
 		c.Loaded = append(c.Loaded, ids...)
 		out = slices.DeleteFunc(slices.Clone(c.Messages), func(m core.Message) bool { return !slices.Contains(ids, m.ID) })

@@ -78,6 +78,12 @@ func testMessages(s *suite) {
 
 	some := must[[]core.Message](s, "get messages")(s.Messages.GetMessages(s.Context(), tenant(), s.session.ID, []core.MessageID{log[4].ID, core.NewID[core.MessageID](), log[1].ID}))
 	s.equal("messages by id, one unknown", contents(some), []string{want[1], want[4]})
+	anywhere := func(t core.Tenant) []core.Message {
+		return must[[]core.Message](s, "get messages of any session")(s.Messages.GetMessages(s.Context(), t, "", []core.MessageID{log[4].ID, core.NewID[core.MessageID](), log[1].ID}))
+	}
+	s.equal("messages of any session", contents(anywhere(tenant())), []string{want[1], want[4]})
+	s.equal("messages of another owner", len(anywhere(core.Tenant{Owner: "ben"})), 0)
+	s.equal("messages of another user", len(anywhere(core.Tenant{Owner: tenant().Owner, User: "nobody"})), 0)
 	s.equal("message by id", must[core.Message](s, "get message")(s.Messages.Get(s.Context(), tenant(), s.session.ID, log[2].ID)).Content, want[2])
 	_, err = s.Messages.Get(s.Context(), tenant(), s.session.ID, core.NewID[core.MessageID]())
 	s.fails("message that does not exist", err, core.ErrNotFound)

@@ -167,6 +167,9 @@ func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
 		stx.session.Metadata = models.JSON(p.Metadata)
 		stx.changes["metadata"] = stx.session.Metadata
 	}
+	if p.Keep && stx.session.Temporary {
+		stx.session.Temporary, stx.changes["temporary"] = false, false
+	}
 	if p.Pinned != nil {
 		stx.session.Pinned, stx.changes["pinned"] = *p.Pinned, *p.Pinned
 	}
