@@ -148,7 +148,11 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		if i == 0 {
 			fmt.Fprintln(p.Out)
 		}
-		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(messageText(m), room))
+		text := messageText(m)
+		if m.Source == core.SourceClient {
+			text = "(sent by the client) " + text
+		}
+		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(text, room))
 	}
 	fmt.Fprintln(p.Out)
 	term.DrawContext(p.Out, report, time.Now(), width)

@@ -37,6 +37,8 @@ const (
 	SourceSlack Source = "slack"
 	SourceAPI   Source = "api"
 	SourceCLI   Source = "cli"
+	// SourceClient is of a history that a client sent: nothing of it was said here.
+	SourceClient Source = "client"
 )
 
 // FinishReason says why a model stopped.

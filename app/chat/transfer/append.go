@@ -57,7 +57,11 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 	for len(messages) > 0 {
 		n := countHistoryStep(messages)
 		in.Messages, messages = messages[:n], messages[n:]
-		if _, err := s.storeMessages(ctx, tenant, in); err != nil {
+		step := ctx
+		if len(messages) > 0 { // the last step is the result of a request with a key
+			step = core.WithoutKeyedWork(ctx)
+		}
+		if _, err := s.storeMessages(step, tenant, in); err != nil {
 			return err
 		}
 		in.Branch = nil

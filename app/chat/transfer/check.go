@@ -164,9 +164,9 @@ func (c *checker) checkState() {
 		c.faults.Add("status", "%q must be complete, partial or failed", core.Clip(string(c.m.Status), 40))
 	}
 	switch c.m.Source {
-	case core.SourceAPI, core.SourceWeb, core.SourceCLI, core.SourceSlack:
+	case core.SourceAPI, core.SourceWeb, core.SourceCLI, core.SourceSlack, core.SourceClient:
 	default:
-		c.faults.Add("source", "%q must be api, web, cli or slack", core.Clip(string(c.m.Source), 40))
+		c.faults.Add("source", "%q must be api, web, cli, slack or client", core.Clip(string(c.m.Source), 40))
 	}
 	if c.m.Pinned && c.m.Role == core.RoleSystem {
 		c.faults.Add("pinned", "is not of system messages, which no prompt holds")

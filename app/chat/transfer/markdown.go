@@ -25,10 +25,10 @@ func (w *markdown) writeTitle(s core.Session) {
 // writeMessage writes one message under the name of its speaker.
 func (w *markdown) writeMessage(m core.Message) error {
 	if m.Role == core.RoleTool {
-		w.writeCode("Result of "+cmp.Or(m.ToolName, "a tool"), m.Content)
+		w.writeCode("Result of "+cmp.Or(m.ToolName, "a tool")+originOf(m), m.Content)
 		return w.err()
 	}
-	head := fmt.Sprintf("## %s · %s", speakerName(m), m.CreatedAt.UTC().Format("2006-01-02 15:04"))
+	head := fmt.Sprintf("## %s · %s", speakerName(m)+originOf(m), m.CreatedAt.UTC().Format("2006-01-02 15:04"))
 	if head != w.last || m.Role != core.RoleAssistant {
 		fmt.Fprintf(w.out, "\n%s\n", head)
 	}
@@ -73,6 +73,14 @@ func speakerName(m core.Message) string {
 		name += " (" + escapeInline(m.Author) + ")"
 	}
 	return name
+}
+
+// originOf says of a message that a client has sent as history that nobody said it here.
+func originOf(m core.Message) string {
+	if m.Source == core.SourceClient {
+		return " (sent by the client)"
+	}
+	return ""
 }
 
 // fenceFor returns a fence that the text does not hold.
