@@ -222,7 +222,7 @@ func (a *App) newServer(service *chat.Service, build Build, space handlers.Space
 			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Memories: a.memories,
 			Search: a.Search, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
 		},
-		OpenAI: openai.Options{Models: a.Models.Names, Embedder: a.embedder, CountTokens: a.Counter.Text},
+		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(), ReloadAgents: a.ReloadAgents,
 		Purge:   &handlers.Purge{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User},
 		Metrics: handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,

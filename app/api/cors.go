@@ -18,7 +18,7 @@ const (
 		", X-Stainless-Arch, X-Stainless-Helper-Method, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version, X-Stainless-Retry-Count, X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Timeout"
 	// mcpHeaders are what clients of MCP send, too.
 	mcpHeaders  = ", Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id"
-	corsExposed = "Content-Disposition, ETag, Idempotency-Replayed, Last-Event-ID, Location, Retry-After, WWW-Authenticate, X-Bobbin-History, X-Request-ID, X-Session-Id, X-Should-Retry"
+	corsExposed = "Content-Disposition, ETag, Idempotency-Replayed, Last-Event-ID, Location, Retry-After, WWW-Authenticate, X-Bobbin-History, X-Bobbin-Ignored, X-Request-ID, X-Session-Id, X-Should-Retry"
 	corsMaxAge  = "600" // seconds for which a browser caches the preflight response
 )
 

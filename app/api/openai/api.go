@@ -20,6 +20,8 @@ type Options struct {
 	Streams  *handlers.StreamLimiter
 	Models   func() []string // names of the configured models
 	Embedder llm.Embedder    // nil = no embeddings
+	// EmbeddingModel is the name of the embedding model in the settings, which clients may use as well.
+	EmbeddingModel string
 	// CountTokens counts the tokens of a text.
 	CountTokens func(text string) int
 }
@@ -40,13 +42,13 @@ const CodeUnknownModel = "model_not_found"
 // place of its own: "agent" or "agent/model".
 func (a *API) findAgent(name string) (agent core.Agent, model string, err error) {
 	if name == "" {
-		return agent, "", oneFault("model", "is missing; use one of %s", strings.Join(a.modelNames(), ", "))
+		return agent, "", oneFault("model", "is missing; use one of %s", a.someNames())
 	}
 	agentName, model, overrides := strings.Cut(name, "/")
 	agent, err = a.Agents.Get(agentName)
-	if err != nil || overrides && !slices.Contains(a.Models(), model) {
+	if err != nil || overrides && !slices.Contains(a.chatModels(), model) {
 		return agent, "", &core.Error{Kind: core.ErrNotFound, Code: CodeUnknownModel,
-			Message: "the model " + quoteShort(name) + " does not exist; use an agent, or agent/model: " + strings.Join(a.modelNames(), ", ")}
+			Message: "the model " + quoteShort(name) + " does not exist; use an agent, or agent/model: " + a.someNames()}
 	}
 	return agent, model, nil
 }
@@ -60,13 +62,31 @@ func (a *API) modelNames() []string {
 		names = append(names, agent.Name)
 	}
 	for _, agent := range list {
-		for _, model := range a.Models() {
+		for _, model := range a.chatModels() {
 			if model != agent.Model {
 				names = append(names, agent.Name+"/"+model)
 			}
 		}
 	}
 	return names
+}
+
+// chatModels returns the configured models that write answers.
+func (a *API) chatModels() []string {
+	return slices.DeleteFunc(slices.Clone(a.Models()), func(name string) bool { return name == a.EmbeddingModel })
+}
+
+// maxNamed bounds the models that an error names.
+const maxNamed = 10
+
+// someNames returns the first models of this API for an error.
+func (a *API) someNames() string {
+	names := a.modelNames()
+	list := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if len(names) > maxNamed {
+		list += " …; GET /v1/models lists all"
+	}
+	return list
 }
 
 // quoteShort returns a name of the caller for an error.
@@ -81,7 +101,6 @@ type request struct {
 	agent        core.Agent
 	model        string // in place of the agent's; empty = the agent's
 	key          string // Idempotency-Key; empty = none
-	stored       bool   // without a session the request begins one that is kept
 }
 
 // newRequest checks a chat completion.
@@ -90,6 +109,7 @@ func (a *API) newRequest(c *gin.Context, body completionRequest) (r request, err
 	if err = r.body.check(); err != nil {
 		return r, err
 	}
+	r.body.askInstructions()
 	if r.conversation, err = readConversation(r.body.Messages); err != nil {
 		return r, err
 	}
@@ -111,6 +131,7 @@ const (
 	headerSession = "X-Session-Id"     // the session of Bobbin
 	headerHistory = "X-Bobbin-History" // how the client's history was taken: append, branch or side
 	headerRetry   = "X-Should-Retry"   // false as soon as there is a run: clients would begin another one
+	headerIgnored = "X-Bobbin-Ignored" // what of the request was left out: the model does not take it
 )
 
 // Complete answers POST /v1/chat/completions.
@@ -129,6 +150,10 @@ func (a *API) Complete(c *gin.Context) error {
 		if err != nil {
 			return fields.rename(err)
 		}
+		if r.body.Logprobs {
+			run.ignored = append(run.ignored, "logprobs")
+		}
+		setIgnored(c, run)
 		// A stream may last for minutes: it does not keep the conversation in memory.
 		r.conversation, r.options, r.body.Messages, r.body.Tools = conversation{}, nil, nil, nil
 		handlers.ReleaseBody(c)
@@ -144,13 +169,27 @@ type activeRun struct {
 	from    core.Cursor // where the events of the answer begin
 	history historyHash // of the client's turns before the new message
 	user    *string     // the new message as turns have it; nil = there is none
+	ignored []string    // what of the request was left out
+}
+
+// setIgnored names what of the request was left out.
+func setIgnored(c *gin.Context, run activeRun) {
+	if len(run.ignored) > 0 {
+		c.Header(headerIgnored, strings.Join(run.ignored, ", "))
+	}
 }
 
 // startRun has the new message of the request answered.
 func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	ctx := c.Request.Context()
 	if r.conversation.next.Role == "" {
-		return a.resumeRun(ctx, r)
+		run, err := a.resumeRun(ctx, r)
+		if !errors.Is(err, errUnknownCall) || !r.conversation.continueCalls() {
+			return run, err
+		}
+	}
+	if r.session != "" && (r.conversation.continued || r.conversation.isTaskPrompt()) {
+		return a.startSide(c, r)
 	}
 	session, err := a.openSession(ctx, r)
 	if err != nil {
@@ -167,9 +206,7 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 		return activeRun{}, err
 	}
 	if at.kind == placeSide {
-		r.session, r.ours = "", false
-		defer c.Header(headerHistory, string(placeSide))
-		return a.startRun(c, r)
+		return a.startSide(c, r)
 	}
 	c.Header(headerHistory, string(at.kind))
 	b, err := a.sendMessage(ctx, r, session, at)
@@ -177,6 +214,13 @@ func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 		a.cancelReplaced(ctx, r)
 	}
 	return b, err
+}
+
+// startSide has a request answered that leaves the session which it names as it is.
+func (a *API) startSide(c *gin.Context, r request) (activeRun, error) {
+	r.session, r.ours = "", false
+	defer c.Header(headerHistory, string(placeSide))
+	return a.startRun(c, r)
 }
 
 // findFirstRun returns the run that the request's Idempotency-Key began. ErrNotFound if there is
@@ -197,7 +241,8 @@ func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionI
 	case !errors.Is(err, core.ErrNotFound):
 		return run, err
 	}
-	if question != core.CleanText(r.conversation.next.Content.text) || run.Agent != r.agent.Name {
+	isResponse := run.Options != nil && run.Options.Response != nil
+	if question != core.CleanText(r.conversation.next.Content.text) || run.Agent != r.agent.Name || run.Model != r.model || isResponse != (r.body.response != nil) {
 		return run, core.KeyReused("the run " + string(run.ID))
 	}
 	return run, nil
@@ -205,9 +250,6 @@ func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionI
 
 // locateHistory compares the history of the request with the session's log.
 func (a *API) locateHistory(c *gin.Context, r request, session core.Session) (placement, error) {
-	if r.session != "" && r.conversation.isTaskPrompt() {
-		return placement{kind: placeSide}, nil
-	}
 	if known, ok := a.leaves.findLeaf(session, r.conversation.hash); ok {
 		leaf, err := a.findLeaf(c.Request.Context(), r.caller, session.ID)
 		if err != nil || leaf == known { // else another branch was selected
@@ -242,7 +284,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 			SessionID: session.ID, MessageID: repeated, User: r.user, ClientMessageID: r.key, Model: r.model,
 			Multitask: multitaskOf(session, true), Source: core.SourceAPI, Options: r.options,
 		})
-		out.run = accepted.Run
+		out.run, out.ignored = accepted.Run, accepted.Ignored
 		return out, err
 	}
 	stored, err := a.storeMissing(ctx, r, session.ID, at)
@@ -260,7 +302,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 		Multitask: multitaskOf(session, at.after != ""), Source: core.SourceAPI, Author: r.conversation.next.Name, Parts: parts, Options: r.options,
 		After: at.after, Results: r.openResults(session, at),
 	})
-	out.run = accepted.Run
+	out.run, out.ignored = accepted.Run, accepted.Ignored
 	return out, err
 }
 

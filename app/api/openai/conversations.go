@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -60,8 +61,10 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.addItems(ctx, who, session.ID, messages); err != nil {
-		return err
+	if session.LastSeq == 0 { // else a repetition of a request whose answer was lost
+		if err := a.addItems(core.WithoutKeyedWork(ctx), who, session.ID, messages); err != nil {
+			return err
+		}
 	}
 	return writeJSON(c, newConversationObject(session))
 }
@@ -93,7 +96,10 @@ func (a *API) conversationOf(c *gin.Context) (core.Session, caller, error) {
 	if err != nil {
 		return core.Session{}, who, err
 	}
-	session, err := a.Sessions.Get(c.Request.Context(), who.tenant, id)
+	session, err := a.findSession(c.Request.Context(), who.tenant, id)
+	if err == nil && c.Request.Method == http.MethodPost {
+		session, err = a.keepSession(c.Request.Context(), who.tenant, session)
+	}
 	return session, who, err
 }
 

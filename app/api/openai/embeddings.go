@@ -42,7 +42,7 @@ func (l *inputTexts) UnmarshalJSON(data []byte) error {
 	}
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New("must be a text or a list of texts; lists of tokens are not supported")
+		return errors.New("must be a text or a list of texts; lists of tokens are not supported (LangChain: check_embedding_ctx_length=False)")
 	}
 	*l = inputTexts{text}
 	return nil
@@ -134,9 +134,9 @@ func encodeVector(v []float32) string {
 }
 
 func (a *API) checkEmbedding(body embeddingRequest) error {
-	if body.Model != a.Embedder.Model() {
+	if body.Model != a.Embedder.Model() && (body.Model != a.EmbeddingModel || body.Model == "") {
 		return &core.Error{Kind: core.ErrNotFound, Code: CodeUnknownModel,
-			Message: "the embedding model " + quoteShort(body.Model) + " does not exist; the server has " + a.Embedder.Model()}
+			Message: "the embedding model " + quoteShort(body.Model) + " does not exist; the server has " + cmp.Or(a.EmbeddingModel, a.Embedder.Model())}
 	}
 	var f core.Faults
 	size := 0

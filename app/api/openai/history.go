@@ -38,7 +38,15 @@ type conversation struct {
 	hash    historyHash
 	next    message   // the user's new message; without a role = the client sends results of its tools
 	results []message // of the client's tools, at the end of the history
+
+	continued bool // the user has said nothing new: next has the words of this server
 }
+
+// What a model is told that is to go on without a new message of the user.
+const (
+	goOnAnswering   = "Continue your last message exactly where it ends, without repeating it."
+	goOnWithResults = "Continue with these results."
+)
 
 // readConversation returns the turns of the client's messages.
 func readConversation(messages []message) (conversation, error) {
@@ -46,6 +54,9 @@ func readConversation(messages []message) (conversation, error) {
 	var faults core.Faults
 	for i, m := range messages {
 		field := fmt.Sprintf("messages[%d]", i)
+		if m.isEmpty() && (m.Role == "assistant" || i < len(messages)-1) {
+			continue // such as an answer that was stopped before its first word
+		}
 		switch m.Role {
 		case "system", "developer":
 		case "user":
@@ -81,7 +92,7 @@ func readConversation(messages []message) (conversation, error) {
 // splitNext takes what is new from the end of the history.
 func (c conversation) splitNext() (conversation, error) {
 	if len(c.history) == 0 {
-		return c, oneFault("messages", "has no message of the user")
+		return c, errNoQuestion()
 	}
 	last := &c.history[len(c.history)-1]
 	newest := last.messages[len(last.messages)-1]
@@ -97,8 +108,43 @@ func (c conversation) splitNext() (conversation, error) {
 		c.results = last.results()
 		return c, nil
 	default:
-		return c, oneFault("messages", "must end with a message of the user, or with results of tools")
+		c.continueWith(goOnAnswering)
+		return c, nil
 	}
+}
+
+// errNoQuestion returns the error for a request without anything to answer.
+func errNoQuestion() error {
+	return oneFault("messages", "must end with a message of the user, or with results of tools")
+}
+
+// isEmpty reports whether a message of the user or of the assistant says nothing.
+func (m message) isEmpty() bool {
+	return (m.Role == "user" || m.Role == "assistant") && strings.TrimSpace(m.Content.text) == "" && len(m.Content.files)+len(m.ToolCalls) == 0
+}
+
+// continueWith has the model go on where the history ends.
+func (c *conversation) continueWith(words string) {
+	c.next, c.results, c.continued = message{Role: "user", Content: content{text: words}}, nil, true
+	c.hash = hashHistory(c.history)
+}
+
+// continueCalls has the model go on with the results at the end, as those of another server, and
+// reports whether it can: the history has the calls.
+func (c *conversation) continueCalls() bool {
+	made := map[string]bool{}
+	for _, m := range c.history[len(c.history)-1].messages {
+		for _, call := range m.ToolCalls {
+			made[call.ID] = true
+		}
+	}
+	for _, m := range c.results {
+		if !made[m.ToolCallID] {
+			return false
+		}
+	}
+	c.continueWith(goOnWithResults)
+	return true
 }
 
 // normalize returns the texts as one, with one space between words: clients trim texts, and join the

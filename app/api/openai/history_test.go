@@ -244,14 +244,79 @@ func TestReadConversation(t *testing.T) {
 		t.Errorf("got %+v, %v, want one result", c, err)
 	}
 	for name, sent := range map[string][]message{
-		"no message of the user":      {{Role: "system"}},
-		"the answer is already there": talk("hi", "hello"),
-		"an unknown role":             {{Role: "robot"}},
-		"a result without its call":   {{Role: "user"}, {Role: "tool"}},
+		"no message of the user":    {{Role: "system"}},
+		"an unknown role":           {{Role: "robot"}},
+		"a result without its call": {{Role: "user"}, {Role: "tool"}},
 	} {
 		if _, err := readConversation(sent); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
+	}
+}
+
+// What other servers answer is answered: histories with messages that say nothing, and those in which
+// the user has said nothing new.
+func TestHistoriesOfClients(t *testing.T) {
+	t.Parallel()
+	system := message{Role: "system", Content: content{text: "Be brief."}}
+	call := message{Role: "assistant", ToolCalls: []toolCall{{ID: "c1"}}}
+	result := message{Role: "tool", ToolCallID: "c1", Content: content{text: "42"}}
+	for _, tt := range []struct {
+		name      string
+		sent      []message
+		history   []string
+		next      string
+		continued bool
+	}{
+		{"an answer stopped before its first word", talk("first", "ok", "second", "", "third"), []string{"first/ok", "second/"}, "third", false},
+		{"a question without words", talk("first", "ok", " ", "well?", "third"), []string{"first/ok well?"}, "third", false},
+		{"an empty answer at the end", talk("first", ""), nil, "first", false},
+		{"continue an answer", talk("first", "It is"), []string{"first/It is"}, goOnAnswering, true},
+		{"instructions alone", []message{system, system}, nil, "Be brief.", false},
+		{"results of another server's calls", append(talk("first"), call, result), []string{"first/"}, goOnWithResults, true},
+	} {
+		body := completionRequest{Messages: tt.sent}
+		body.askInstructions()
+		c, err := readConversation(body.Messages)
+		if err == nil && c.next.Role == "" {
+			c.continueCalls()
+		}
+		var history []string
+		for _, turn := range c.history {
+			history = append(history, turn.user+"/"+turn.answer)
+		}
+		if err != nil || !slices.Equal(history, tt.history) || c.next.Content.text != tt.next || c.continued != tt.continued || c.hash != hashHistory(c.history) {
+			t.Errorf("%s: got %q and %q, continued %v, %v", tt.name, history, c.next.Content.text, c.continued, err)
+		}
+		for _, turn := range c.history {
+			for _, m := range turn.messages {
+				if m.isEmpty() {
+					t.Errorf("%s: an empty message is in the history", tt.name)
+				}
+			}
+		}
+	}
+	c, err := readConversation(append(talk("first", "ok"), result))
+	if err != nil || c.continueCalls() {
+		t.Errorf("a result without its call: got %v, %v", c.next, err)
+	}
+}
+
+// End users have names of their own, and keys are no names.
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, user := range []string{"", "a", "a/6/name:b", "b", "ä"} {
+		for _, name := range []string{"name:x", "idempotency-key:x", "name:b/name:x", "name:user/1/a/name:x"} {
+			got := aliasOf(core.Tenant{Owner: "o", User: user}, name).Name
+			if other, taken := seen[got]; taken {
+				t.Errorf("%s of %q has the alias of %s", name, user, other)
+			}
+			seen[got] = name + " of " + user
+		}
+	}
+	if got := aliasOf(core.Tenant{User: "ä"}, "name:x").Name; got != "user/1/ä/name:x" { // as the migration counts
+		t.Errorf("got %q", got)
 	}
 }
 

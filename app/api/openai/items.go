@@ -21,6 +21,7 @@ const (
 
 // inputItem is an item of the input of a response.
 type inputItem struct {
+	ID        string          `json:"id"` // of a reference
 	Type      string          `json:"type"`
 	Role      string          `json:"role"`
 	Content   itemContent     `json:"content"`
@@ -107,7 +108,7 @@ func (in input) messages(field string) ([]message, error) {
 			list = append(list, message{Role: "tool", ToolCallID: item.CallID, Content: content{text: text}})
 		case "reasoning": // of another response; the log has it
 		default:
-			faults.Add(at+".type", "the type %s is not supported; use message, function_call or function_call_output", quoteShort(item.Type))
+			faults.Add(at+".type", "the type %s is not supported; use message, function_call, function_call_output or item_reference", quoteShort(item.Type))
 		}
 	}
 	if len(in) == 0 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"mime"
 	"reflect"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -42,6 +43,7 @@ type completionRequest struct {
 	User                string            `json:"user"`
 	SafetyIdentifier    string            `json:"safety_identifier"`
 	Functions           json.RawMessage   `json:"functions"`
+	Logprobs            bool              `json:"logprobs"`
 	Modalities          []string          `json:"modalities"`
 	Audio               json.RawMessage   `json:"audio"`
 
@@ -266,6 +268,13 @@ func (r *completionRequest) check() error {
 	return f.Err()
 }
 
+// askInstructions makes the last instruction the user's message if there are no other messages.
+func (r *completionRequest) askInstructions() {
+	if n := len(r.Messages); n > 0 && !slices.ContainsFunc(r.Messages, func(m message) bool { return !m.isInstruction() }) {
+		r.Messages[n-1].Role = "user"
+	}
+}
+
 // options returns what the run does otherwise than its agent.
 func (r *completionRequest) options() (*core.RunOptions, error) {
 	var f core.Faults
@@ -288,6 +297,7 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 	if reflect.ValueOf(o).IsZero() {
 		return nil, nil
 	}
+	o.Lenient = true
 	return &o, f.Err()
 }
 

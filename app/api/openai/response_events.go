@@ -182,9 +182,9 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 	case core.EventRunCanceled:
 		e.endResponse("response.incomplete", "cancelled", run) //nolint:misspell // as OpenAI writes it
 	case core.EventRunFailed:
-		e.shape.Error = &responseError{Code: "server_error", Message: "the run failed"}
+		e.shape.Error = &responseError{Type: "server_error", Code: "server_error", Message: "the run failed"}
 		if run.Error != nil {
-			e.shape.Error = &responseError{Code: run.Error.Code, Message: run.Error.Message}
+			e.shape.Error.Code, e.shape.Error.Message = run.Error.Code, run.Error.Message
 			if isTooLong(run.Error) {
 				e.shape.Error.Code = "context_length_exceeded" // which clients know
 			}

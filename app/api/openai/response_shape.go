@@ -37,8 +37,10 @@ type responseOwner struct {
 }
 
 type responseError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Type    string  `json:"type"` // some clients read no error without type and param
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Param   *string `json:"param"`
 }
 
 type incomplete struct {

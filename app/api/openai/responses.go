@@ -83,7 +83,7 @@ func (r *responseRequest) stored() bool { return r.Store == nil || *r.Store }
 
 // details returns what the request says of its response.
 func (r *responseRequest) details() core.ResponseDetails {
-	return core.ResponseDetails{Metadata: r.Metadata, PreviousID: r.PreviousResponseID, Background: r.Background}
+	return core.ResponseDetails{Metadata: r.Metadata, PreviousID: r.PreviousResponseID, Background: r.Background, Stored: r.stored()}
 }
 
 // toCompletion returns the request as a chat completion with its messages.
@@ -91,10 +91,7 @@ func (r *responseRequest) toCompletion(messages []message) completionRequest {
 	body := completionRequest{
 		Model: r.Model, Messages: messages, Stream: r.Stream, ToolChoice: r.ToolChoice, ParallelToolCalls: r.ParallelToolCalls,
 		MaxCompletionTokens: r.MaxOutputTokens, Temperature: r.Temperature, TopP: r.TopP, ReasoningEffort: r.Reasoning.Effort,
-		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier, instructions: r.Instructions,
-	}
-	if d := r.details(); len(d.Metadata) > 0 || d.PreviousID != "" || d.Background {
-		body.response = &d
+		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier, instructions: r.Instructions, response: new(r.details()),
 	}
 	for _, t := range r.Tools {
 		tool := toolDefinition{Type: t.Type}
@@ -114,17 +111,24 @@ func (a *API) Respond(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	referred, err := a.resolveReferences(c, body.Input)
+	if err != nil {
+		return err
+	}
 	messages, err := body.Input.messages("input")
 	if err != nil {
 		return err
 	}
-	if err := checkMetadata(body.Metadata); err != nil {
+	if err := body.check(); err != nil {
 		return err
 	}
 	fields := responseFields()
 	r, err := a.newRequest(c, body.toCompletion(messages))
 	if err != nil {
 		return fields.rename(err)
+	}
+	if r.session == "" && referred != "" && body.stored() {
+		r.session, r.ours = string(referred), true
 	}
 	return a.Streams.WithSlot(c, func(stream handlers.RunStream) error {
 		b, err := a.startResponse(c, r, &body)
@@ -135,6 +139,7 @@ func (a *API) Respond(c *gin.Context) error {
 		handlers.ReleaseBody(c)
 		c.Header(headerSession, string(b.run.SessionID))
 		c.Header(headerRetry, "false")
+		setIgnored(c, b)
 		shape := newResponseShape(b)
 		shape.addDetails(body.details())
 		shape.Store = body.stored() || body.Conversation != "" || body.PreviousResponseID != "" || r.session != ""
@@ -156,9 +161,16 @@ const (
 	maxMetadataValue = 512
 )
 
-// checkMetadata returns an error for metadata beyond the limits above.
-func checkMetadata(metadata map[string]string) error {
+// check returns what is wrong with the request as a whole: such as metadata beyond the limits above.
+func (r *responseRequest) check() error {
 	var f core.Faults
+	metadata := r.Metadata
+	if r.Background && !r.stored() {
+		f.Add("store", "must be true with background: a response that is not stored cannot be read later")
+	}
+	if r.Conversation != "" && r.PreviousResponseID != "" {
+		f.Add("previous_response_id", "cannot be given together with conversation")
+	}
 	if len(metadata) > maxMetadata {
 		f.Add("metadata", "has %d keys, at most %d are allowed", len(metadata), maxMetadata)
 	}
@@ -175,21 +187,24 @@ func checkMetadata(metadata map[string]string) error {
 func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (activeRun, error) {
 	ctx := c.Request.Context()
 	switch {
-	case body.Conversation != "" && body.PreviousResponseID != "":
-		return activeRun{}, oneFault("previous_response_id", "cannot be given together with conversation")
+	case body.Conversation == "" && body.PreviousResponseID == "":
+		return a.startRun(c, r)
 	case r.conversation.next.Role == "":
 		return a.resumeRun(ctx, r)
+	case r.conversation.continued:
+		return activeRun{}, errNoQuestion()
 	case body.Conversation != "":
 		id, err := parseID[core.SessionID](conversationPrefix, string(body.Conversation), "conversation")
 		if err != nil {
 			return activeRun{}, err
 		}
 		return a.sendNew(ctx, r, id, "")
-	case body.PreviousResponseID != "":
-		run, _, err := a.findResponse(ctx, r.tenant, body.PreviousResponseID)
+	default:
+		before, _, err := a.findResponse(ctx, r.tenant, body.PreviousResponseID)
 		if err != nil {
 			return activeRun{}, err
 		}
+		run := before.run
 		if r.hasResultsFor(run) {
 			return a.sendNew(ctx, r, run.SessionID, "")
 		}
@@ -197,15 +212,15 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 			return activeRun{}, core.Errorf(core.ErrConflict, "the response %s has not ended: wait for it, or give the results of its tools", quoteShort(body.PreviousResponseID))
 		}
 		return a.sendNew(ctx, r, run.SessionID, cmp.Or(run.AnswerID, run.UserMessageID))
-	default:
-		r.stored = r.session == "" && body.stored()
-		return a.startRun(c, r)
 	}
 }
 
 // sendNew adds the whole input to a session: at the end, or after the message that is given.
 func (a *API) sendNew(ctx context.Context, r request, id core.SessionID, after core.MessageID) (activeRun, error) {
-	session, err := a.Sessions.Get(ctx, r.tenant, id)
+	session, err := a.findSession(ctx, r.tenant, id)
+	if err == nil {
+		session, err = a.keepSession(ctx, r.tenant, session)
+	}
 	if err != nil {
 		return activeRun{}, err
 	}
@@ -238,45 +253,48 @@ func responseID(b activeRun) string {
 	return id
 }
 
-// findResponse returns the run of a response, and where its events begin.
-func (a *API) findResponse(ctx context.Context, tenant core.Tenant, id string) (core.Run, core.Cursor, error) {
+// findResponse returns the run of a response, and its session. ErrNotFound also for a response that
+// the request told not to store.
+func (a *API) findResponse(ctx context.Context, tenant core.Tenant, id string) (activeRun, core.Session, error) {
 	missing := core.Errorf(core.ErrNotFound, "the response %s does not exist", quoteShort(id))
 	rest, ok := strings.CutPrefix(id, responsePrefix)
 	hexed, number, continued := strings.Cut(rest, "_")
 	run, _, isRun := parseCallID(callPrefix + hexed + "_")
 	if !ok || !isRun {
-		return core.Run{}, core.Cursor{}, missing
+		return activeRun{}, core.Session{}, missing
 	}
-	var from core.Cursor
+	var found activeRun
+	var err error
 	if continued {
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || n <= 0 {
-			return core.Run{}, core.Cursor{}, missing
+		found.from.After, err = strconv.ParseInt(number, 10, 64)
+		if err != nil || found.from.After <= 0 {
+			return found, core.Session{}, missing
 		}
-		from.After = n
 	}
-	found, err := a.Runs.Get(ctx, tenant, run)
-	if errors.Is(err, core.ErrNotFound) {
+	var session core.Session
+	if found.run, err = a.Runs.Get(ctx, tenant, run); err == nil {
+		session, err = a.findSession(ctx, tenant, found.run.SessionID)
+	}
+	if errors.Is(err, core.ErrNotFound) || err == nil && session.Temporary && !isStored(found.run) {
 		err = missing
 	}
-	return found, from, err
+	return found, session, err
+}
+
+// isStored reports whether the run answers a response that is to be stored.
+func isStored(run core.Run) bool {
+	return run.Options != nil && run.Options.Response != nil && run.Options.Response.Stored
 }
 
 // GetResponse answers GET /v1/responses/{id}: the response as it is now, or with stream=true its
 // events after starting_after.
 func (a *API) GetResponse(c *gin.Context) error {
 	id, _ := core.IdentityFrom(c.Request.Context())
-	run, from, err := a.findResponse(c.Request.Context(), id.Tenant(), c.Param("id"))
-	if err != nil {
-		return err
-	}
-	b := activeRun{run: run, from: from}
-	session, err := a.Sessions.Get(c.Request.Context(), id.Tenant(), run.SessionID)
+	b, session, err := a.findResponse(c.Request.Context(), id.Tenant(), c.Param("id"))
 	if err != nil {
 		return err
 	}
 	shape := newResponseShape(b)
-	shape.Store = !session.Temporary
 	if c.Query("stream") == "true" {
 		after := int64(-1)
 		if text := c.Query("starting_after"); text != "" {
@@ -298,15 +316,22 @@ func (a *API) GetResponse(c *gin.Context) error {
 // CancelResponse answers POST /v1/responses/{id}/cancel.
 func (a *API) CancelResponse(c *gin.Context) error {
 	id, _ := core.IdentityFrom(c.Request.Context())
-	run, from, err := a.findResponse(c.Request.Context(), id.Tenant(), c.Param("id"))
+	ctx := c.Request.Context()
+	b, session, err := a.findResponse(ctx, id.Tenant(), c.Param("id"))
+	if err == nil {
+		b.run, err = a.Chat.Cancel(ctx, id.Tenant(), b.run.ID, true)
+	}
+	if err == nil {
+		session, err = a.Sessions.Get(ctx, id.Tenant(), session.ID) // with the events since
+	}
 	if err != nil {
 		return err
 	}
-	if run, err = a.Chat.Cancel(c.Request.Context(), id.Tenant(), run.ID, true); err != nil {
+	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b), session)
+	if err != nil {
 		return err
 	}
-	b := activeRun{run: run, from: from}
-	return a.writeResponse(c, id.Tenant(), b, newResponseShape(b))
+	return writeJSON(c, current)
 }
 
 // watchEvents returns the events of a response.
@@ -318,7 +343,8 @@ func (a *API) watchEvents(ctx context.Context, tenant core.Tenant, b activeRun) 
 }
 
 // writeResponse answers with the response when it has ended, or as it is when a request has
-// waited long enough.
+// waited long enough. A failed run is an error, as in chat completions: clients that wait for the text
+// look at nothing else.
 func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait())
 	defer cancel()
@@ -329,6 +355,9 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 				return writeJSON(c, shape.unfinished(b.run))
 			}
 			return err
+		}
+		if data, ok := e.Data.(core.RunData); ok && e.Type == core.EventRunFailed {
+			return failureOf(data.Run)
 		}
 		if _, err := enc.encode(nil, e); err != nil {
 			return err

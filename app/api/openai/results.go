@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"bobbin/app/core"
@@ -122,7 +123,11 @@ func (a *API) findAnswer(ctx context.Context, tenant core.Tenant, run core.Run, 
 	return activeRun{}, unknownCall(0, results[0].ToolCallID)
 }
 
+// errUnknownCall is in the errors of unknownCall.
+var errUnknownCall = errors.New("no call waits for the result")
+
 // unknownCall returns the error for a result of a call that nobody waits for.
 func unknownCall(i int, id string) error {
-	return oneFault("messages", "no call waits for the result of tool_call_id %s (result %d)", quoteShort(id), i+1)
+	detail := fmt.Sprintf("%s of tool_call_id %s (result %d)", errUnknownCall, quoteShort(id), i+1)
+	return &core.Error{Kind: core.ErrInvalid, Message: "messages: " + detail, Fields: []core.FieldError{{Field: "messages", Detail: detail}}, Err: errUnknownCall}
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -63,26 +65,57 @@ func isSessionID(name string) bool {
 	return core.ValidID(name) && name[14] == '7'
 }
 
+// findSession returns a session of the caller. An archived one is deleted for clients of this API.
+func (a *API) findSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
+	session, err := a.Sessions.Get(ctx, tenant, id)
+	if err == nil && session.ArchivedAt != nil {
+		err = core.Errorf(core.ErrNotFound, "session %s does not exist", id)
+	}
+	return session, err
+}
+
+// keepSession makes the session of a stored response one that is listed and kept: something refers to
+// it. Other temporary sessions stay what they are.
+func (a *API) keepSession(ctx context.Context, tenant core.Tenant, session core.Session) (core.Session, error) {
+	if !session.Temporary {
+		return session, nil
+	}
+	newest, err := a.Runs.List(ctx, tenant, session.ID, core.PageQuery{Limit: 1})
+	if err != nil || len(newest.Items) == 0 || !isStored(newest.Items[0]) {
+		return session, err
+	}
+	return a.Chat.UpdateSession(core.WithoutKeyedWork(ctx), tenant, session.ID, core.SessionPatch{Keep: true})
+}
+
 // openSession returns the session that the caller names, created if it does not exist. If it names
-// none, it is a new one, temporary unless it is to be stored.
+// none, it is a new temporary one.
 func (a *API) openSession(ctx context.Context, r request) (core.Session, error) {
 	fresh := core.Session{Agent: r.agent.Name, UserID: r.user, Source: core.SourceAPI}
-	alias := core.Alias{Surface: core.SourceAPI, Name: r.session}
 	switch {
 	case r.ours:
-		return a.Sessions.Get(ctx, r.tenant, core.SessionID(r.session))
+		session, err := a.findSession(ctx, r.tenant, core.SessionID(r.session))
+		if err != nil || r.body.response == nil {
+			return session, err
+		}
+		return a.keepSession(ctx, r.tenant, session)
 	case r.session != "":
-		return a.Chat.OpenSession(ctx, r.tenant, alias, fresh)
+		return a.Chat.OpenSession(ctx, r.tenant, aliasOf(r.tenant, "name:"+r.session), fresh)
 	}
-	fresh.Temporary = !r.stored
+	fresh.Temporary = true
 	if r.key == "" {
 		return a.Chat.CreateSession(ctx, r.tenant, fresh)
 	}
-	alias.Name = "idempotency-key:" + r.key // a repetition finds the run of the first time
-	if r.stored {
-		alias.Name = "response-" + alias.Name
+	// A repetition finds the run of the first time.
+	return a.Chat.OpenSession(ctx, r.tenant, aliasOf(r.tenant, "idempotency-key:"+r.key), fresh)
+}
+
+// aliasOf returns a name of this API as it is stored. End users have names of their own; the length
+// keeps those of one apart from those of others, whatever they are.
+func aliasOf(tenant core.Tenant, name string) core.Alias {
+	if tenant.User != "" {
+		name = fmt.Sprintf("user/%d/%s/%s", utf8.RuneCountInString(tenant.User), tenant.User, name)
 	}
-	return a.Chat.OpenSession(ctx, r.tenant, alias, fresh)
+	return core.Alias{Surface: core.SourceAPI, Name: name}
 }
 
 // maxCancelWait bounds the wait for a run whose client has closed its connection.

@@ -27,7 +27,7 @@ func (a *API) storeMissing(ctx context.Context, r request, session core.SessionI
 
 // toCore returns the message as the log has it.
 func (m message) toCore(user string) core.Message {
-	stored := core.Message{Role: core.Role(m.Role), Content: m.Content.text, Source: core.SourceAPI, ToolCallID: m.ToolCallID}
+	stored := core.Message{Role: core.Role(m.Role), Content: m.Content.text, Source: core.SourceClient, ToolCallID: m.ToolCallID}
 	if m.Role == "user" {
 		stored.Author, stored.AuthorID = m.Name, user
 	}
