@@ -126,6 +126,13 @@ func TestIdempotencyKeys(t *testing.T) {
 		if one.status != 200 || two.status != 200 || one.id == "" || one.id != two.id {
 			t.Errorf("got %+v and %+v, want the same run", one, two)
 		}
+		if p := post(ann, messages, "m", `{"content":"bye"}`); p.status != 422 || p.code != "idempotency_key_reused" {
+			t.Errorf("got %+v for another message, want 422", p)
+		}
+		post(ann, messages, "n", `{"content":"noted","run":false}`)
+		if p := post(ann, messages, "n", `{"content":"another","run":false}`); p.status != 422 || p.code != "idempotency_key_reused" {
+			t.Errorf("got %+v for another message that is only stored, want 422", p)
+		}
 		imported := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
 		again := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
 		if log := wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id)); imported.status != 200 || !again.replayed || len(log) != 4 {

@@ -85,9 +85,18 @@ func (h *Messages) appendOnly(c *gin.Context, id core.SessionID, m newMessage) e
 	}
 	status := http.StatusCreated
 	if repeated {
-		status = http.StatusOK
+		if status = http.StatusOK; isKeyReused(c, stored, m.ClientMessageID, m.Content) {
+			return core.KeyReused("the message " + string(stored.ID))
+		}
 	}
 	return writeJSON(c, status, messageAnswer{Message: stored})
+}
+
+// isKeyReused reports whether the request repeats, by its idempotency key, a message that said
+// something else. One that was changed since may have said the same.
+func isKeyReused(c *gin.Context, first core.Message, id, content string) bool {
+	changed := first.RevisedAt != nil || first.DeletedAt != nil
+	return id == c.GetHeader(keyHeader) && !changed && first.Content != core.CleanText(content)
 }
 
 // keyHeader is the header that makes retries safe.

@@ -161,6 +161,9 @@ func (h *Messages) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	if err != nil {
 		return err
 	}
+	if accepted.Repeated && isKeyReused(c, accepted.Message, m.ClientMessageID, m.Content) {
+		return core.KeyReused(runPath(accepted.Run.ID))
+	}
 	return h.answerRun(c, held, accepted.Run)
 }
 
