@@ -13,7 +13,7 @@ import (
 
 // Limits of the messages that references name.
 const (
-	referenceStep     = 50       // messages loaded at a time
+	referenceStep     = 20       // messages loaded at a time
 	maxReferenceBytes = 64 << 20 // of their texts
 )
 
@@ -21,6 +21,9 @@ const (
 // ids of items that they got from this server. It returns the session of the newest one; empty = there
 // are no references. ErrNotFound if one names no item of the caller.
 func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error) {
+	if len(in) > maxMessages {
+		return "", nil // which messages complains about
+	}
 	var ids []core.MessageID
 	places := map[string]int{} // of the references, by the item
 	for i, item := range in {
@@ -57,8 +60,11 @@ func (a *API) resolveReferences(c *gin.Context, in input) (core.SessionID, error
 					continue
 				}
 				in[place] = item.toInput(m)
-				read += int64(len(m.Content) + partBytes*len(m.Parts))
 				delete(places, item.ID)
+			}
+			read += int64(len(m.Content) + partBytes*len(m.Parts))
+			for _, call := range m.ToolCalls {
+				read += int64(len(call.Arguments))
 			}
 		}
 		if size += read; size > maxReferenceBytes {

@@ -1,0 +1,205 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/jwttest"
+	"bobbin/tests/provider"
+)
+
+// foreignAnswer is an answer of the dialect of OpenAI.
+type foreignAnswer struct {
+	status int
+	header http.Header
+	text   string // of the body
+
+	ID      string
+	Choices []struct{ Message struct{ Content string } }
+	Output  []struct{ ID string }
+	Error   struct{ Message, Code string }
+}
+
+// postForeign posts a body to the dialect of OpenAI. Headers are pairs.
+func postForeign(t *testing.T, h *apptest.Bobbin, path, body string, headers ...string) (a foreignAnswer) {
+	t.Helper()
+	method := http.MethodPost
+	if body == "" {
+		method = http.MethodGet
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, h.URL+"/v1/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var raw json.RawMessage
+	if err := json.NewDecoder(answer.Body).Decode(&raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	a.status, a.header, a.text = answer.StatusCode, answer.Header, string(raw)
+	return a
+}
+
+// Programs that nobody can change work with every model: what the model does not take is left out, and
+// named. The requests are recorded.
+func TestRecordedRequestsOfPrograms(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{})
+	add := func(name, kind, model string) apptest.Setting {
+		return func(c *config.Config) {
+			c.Models = append(c.Models, config.Model{Name: name, Provider: kind, Model: model, BaseURL: p.URL, ContextWindow: 16_000, MaxOutputTokens: 2_048})
+		}
+	}
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), withClaude("claude", "claude-sonnet-4-5", p),
+		add("gpt-5", "openai", "gpt-5"), add("o4", "openai", "o4-mini"), add("llama", "ollama", "llama3.2"), withAgentFile(t, "plain", "model: house\n"))
+	programs := map[string]string{
+		"shell-gpt":  `"temperature":0,"top_p":1,"stream":false`,
+		"opencommit": `"temperature":0,"top_p":0.1,"max_tokens":500`,
+		"instructor": `"response_format":{"type":"json_object"},"temperature":0,"seed":1`,
+		"Agents SDK": `"tool_choice":"required","tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{},"additionalProperties":false}}}]`,
+		"evaluation": `"logprobs":true,"top_logprobs":5,"seed":1,"temperature":1.5`,
+	}
+	ignored := map[string]map[string]string{
+		"shell-gpt":  {"claude": "top_p", "gpt-5": "temperature, top_p", "o4": "temperature, top_p"},
+		"opencommit": {"claude": "top_p", "gpt-5": "temperature, top_p", "o4": "temperature, top_p"},
+		"instructor": {"claude": "seed, response_format", "gpt-5": "temperature", "o4": "temperature"},
+		"Agents SDK": {"llama": "strict, tool_choice"},
+		"evaluation": {"house": "logprobs", "claude": "temperature, seed, logprobs", "gpt-5": "temperature, logprobs", "o4": "temperature, logprobs", "llama": "logprobs"},
+	}
+	for program, fields := range programs {
+		for _, model := range []string{"house", "claude", "gpt-5", "o4", "llama"} {
+			a := postForeign(t, h, "chat/completions", `{"model":"plain/`+model+`","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],`+fields+`}`)
+			if got := a.header.Get("X-Bobbin-Ignored"); a.status != http.StatusOK || got != ignored[program][model] {
+				t.Errorf("%s with %s: got %d, ignored %q, want %q: %s", program, model, a.status, got, ignored[program][model], a.text)
+			}
+		}
+	}
+	if a := postForeign(t, h, "chat/completions", `{"model":"plain/o4","messages":[{"role":"user","content":"hello"}],"stop":["x"]}`); a.status != http.StatusBadRequest {
+		t.Errorf("got %d for what an answer depends on, want 400", a.status)
+	}
+}
+
+// End users choose names of sessions and keys for themselves: nobody takes one away, and nobody sees that
+// it is in use. Keys and names are in spaces of their own.
+func TestNamesAndKeysOfEndUsers(t *testing.T) {
+	t.Parallel()
+	s := jwttest.NewSigner(t, "k", "EdDSA")
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withTokens(jwttest.Serve(t, s)))
+	body := `{"model":"assistant","messages":[{"role":"user","content":"hello"}]}`
+	sessions := map[string]string{}
+	for _, user := range []string{"ada", "bob"} {
+		token := "Bearer " + s.User(t, user)
+		for _, header := range []string{"X-Session-Id: default", "X-Session-Id: idempotency-key:1", "Idempotency-Key: 1"} {
+			name, value, _ := strings.Cut(header, ": ")
+			first := postForeign(t, h, "chat/completions", body, "Authorization", token, name, value)
+			id := first.header.Get("X-Session-Id")
+			if other, taken := sessions[id]; taken || first.status != http.StatusOK {
+				t.Errorf("%s, %s: got %d and the session of %q: %s", user, header, first.status, other, first.text)
+			}
+			sessions[id] = user + ", " + header
+			if again := postForeign(t, h, "chat/completions", body, "Authorization", token, name, value).header.Get("X-Session-Id"); again != id {
+				t.Errorf("%s, %s: got the session %s later, want %s", user, header, again, id)
+			}
+		}
+	}
+	token := "Bearer " + s.User(t, "ada")
+	for _, other := range []string{`{"model":"assistant","messages":[{"role":"user","content":"bye"}]}`, `{"model":"researcher","messages":[{"role":"user","content":"hello"}]}`} {
+		if a := postForeign(t, h, "chat/completions", other, "Authorization", token, "Idempotency-Key", "1"); a.Error.Code != core.CodeKeyReused {
+			t.Errorf("the same key with %s: got %s", other, a.text)
+		}
+	}
+	for range 2 {
+		made := postForeign(t, h, "conversations", `{"items":[{"role":"user","content":"hi"}]}`, "Authorization", token, "Idempotency-Key", "2")
+		if sessions["conversation"] == "" {
+			sessions["conversation"] = made.ID
+		}
+		if made.ID == "" || made.ID != sessions["conversation"] {
+			t.Errorf("got the conversation %s, want %s", made.text, sessions["conversation"])
+		}
+	}
+	if a := postForeign(t, h, "conversations", `{}`, "Authorization", token, "Idempotency-Key", "2"); a.Error.Code != core.CodeKeyReused {
+		t.Errorf("the same key with another conversation: got %s", a.text)
+	}
+}
+
+// A response that names no session is in no list and has no title until something refers to it.
+func TestResponsesOfWholeHistories(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
+	listed := func(want int) []core.Session {
+		t.Helper()
+		page, err := h.Sessions(t.Context(), core.SessionQuery{})
+		if err != nil || len(page.Items) != want {
+			t.Fatalf("got %d sessions in the list, %v, want %d", len(page.Items), err, want)
+		}
+		return page.Items
+	}
+	var input []string
+	var last foreignAnswer
+	for i := range 4 {
+		input = append(input, fmt.Sprintf(`{"role":"user","content":"turn %d"}`, i))
+		last = postForeign(t, h, "responses", `{"model":"assistant","input":[`+strings.Join(input, ",")+`]}`)
+		input = append(input, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"yes"}]}`)
+	}
+	listed(0)
+	for i := range 2 {
+		last = postForeign(t, h, "responses", fmt.Sprintf(`{"model":"assistant","input":"next %d","previous_response_id":"%s"}`, i, last.ID))
+	}
+	session := listed(1)[0]
+	if session.Temporary || session.MessageCount != 12 {
+		t.Errorf("got %+v, want a session with 12 messages that is kept", session)
+	}
+	page, err := h.Messages(t.Context(), session.ID, core.MessageQuery{})
+	if err != nil || page.Items[1].Source != core.SourceClient || page.Items[7].Source != core.SourceAPI {
+		t.Errorf("got the sources of %+v, %v, want client for what was sent as history", page.Items, err)
+	}
+	item := last.Output[0].ID
+	last = postForeign(t, h, "responses", `{"model":"assistant","input":[{"role":"user","content":"next 1"},{"type":"item_reference","id":"`+item+`"},{"role":"user","content":"next 2"}]}`)
+	if id := last.header.Get("X-Session-Id"); last.status != http.StatusOK || id != string(session.ID) {
+		t.Errorf("got %d in the session %s, want that of the item that it refers to: %s", last.status, id, last.text)
+	}
+	for _, refused := range []string{
+		`{"model":"assistant","input":[{"type":"item_reference","id":"msg_01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"},{"role":"user","content":"x"}]}`,
+		`{"model":"assistant","input":"x","previous_response_id":"` + postForeign(t, h, "responses", `{"model":"assistant","input":"private","store":false}`).ID + `"}`,
+	} {
+		if a := postForeign(t, h, "responses", refused); a.status != http.StatusNotFound {
+			t.Errorf("%s: got %d, want 404", refused, a.status)
+		}
+	}
+	task := `{"model":"assistant","messages":[{"role":"user","content":"### Task:\nGenerate a concise, 3-5 word title.\n### Chat History:\n<chat_history>\nUSER: q\nASSISTANT: a\n</chat_history>"}]}`
+	if a := postForeign(t, h, "chat/completions", task, "X-OpenWebUI-Chat-Id", "never-seen"); a.header.Get("X-Bobbin-History") != "side" {
+		t.Errorf("got %v, want a side call", a.header)
+	}
+	listed(1)
+}
+
+// A run that fails is an error for who waits for its text.
+func TestFailedResponse(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
+		c.Models = []config.Model{{Name: "down", Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:9/v1", ContextWindow: 8_000, MaxOutputTokens: 1_000}}
+		c.DefaultLLM = "down"
+	})
+	a := postForeign(t, h, "responses", `{"model":"assistant","input":"hi"}`)
+	if a.status != http.StatusBadGateway || a.Error.Message == "" {
+		t.Errorf("got %d %s, want 502 with the reason", a.status, a.text)
+	}
+}
