@@ -27,6 +27,12 @@ func conversations(t *testing.T, c *conversation) {
 	if gone := decode[conversationObject](t, c.do(t, c.newCall("conversations.delete", nil, made.ID)).result); !gone.Deleted {
 		t.Errorf("got %+v, want a deleted conversation", gone)
 	}
+	for name, later := range map[string]call{
+		"the conversation": c.newCall("conversations.retrieve", nil, made.ID), "its items": c.newCall("conversations.items.list", nil, made.ID),
+		"a response": c.newResponse("create", q, object{"conversation": made.ID}), "deleting it again": c.newCall("conversations.delete", nil, made.ID),
+	} {
+		wantEqual(t, name+" after its deletion", c.fail(t, later).Status, http.StatusNotFound)
+	}
 }
 
 func conversationItems(t *testing.T, c *conversation) {

@@ -134,7 +134,8 @@ func responses(t *testing.T, c *conversation) {
 	stateless := c.respond(t, c.question("stateless"), object{"store": false})
 	wantEqual(t, "status of a response that is not stored", stateless.Status, "completed")
 	wantEqual(t, "store", stateless.Store, false)
-	wantEqual(t, "store later", decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, stateless.ID)).result).Store, false)
+	wantEqual(t, "a response that is not stored, later", c.fail(t, c.newCall("responses.retrieve", nil, stateless.ID)).Status, http.StatusNotFound)
+	wantEqual(t, "what follows it", c.fail(t, c.newResponse("create", q, object{"previous_response_id": stateless.ID})).Status, http.StatusNotFound)
 }
 
 // responseSettings is about what a response says of its request, now and later.

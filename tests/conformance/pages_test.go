@@ -25,12 +25,14 @@ func TestClientsPage(t *testing.T) {
 		want     []string
 	}{
 		"Node":      {process.FindNodeClients, []string{"--input-type=module", "-"}, "js", "node-example", []string{"391"}},
+		"AI SDK":    {process.FindNodeClients, []string{"--input-type=module", "-"}, "js", "createOpenAI", []string{"391"}},
 		"Python":    {process.FindPythonClients, []string{"-"}, "python", "python-example", []string{"391", "My name is Ann."}},
 		"LangChain": {process.FindPythonClients, []string{"-"}, "python", "langchain-example", []string{"391"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code := strings.ReplaceAll(block(t, string(text), tt.language, tt.words), "localhost:8080", addr)
+			names := strings.NewReplacer("localhost:8080", addr, `"@ai-sdk/openai"`, `"ai6-openai"`, `from "ai"`, `from "ai6"`) // the lock file has two versions
+			code := names.Replace(block(t, string(text), tt.language, tt.words))
 			cmd := exec.CommandContext(t.Context(), tt.program(t), tt.args...)
 			cmd.Stdin, cmd.Stderr = strings.NewReader(code), t.Output()
 			out, err := cmd.Output()

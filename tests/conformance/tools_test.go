@@ -43,6 +43,8 @@ func callTools(r provider.Received) []provider.Call {
 	}
 	for _, tool := range r.Tools {
 		switch {
+		case tool.Name == "final_result" && results > 0: // pydantic-ai's, when it is required
+			calls = append(calls, provider.Call{ID: "call_final", Name: tool.Name, Arguments: say("as JSON")})
 		case results == 0 && tool.Name == "calculator" && strings.Contains(question, "tool"):
 			calls = append(calls, provider.Call{ID: "call_calculator", Name: tool.Name, Arguments: `{"expression": "6 * 7"}`})
 		case tool.Name == "get_weather" && strings.Contains(question, "weather") && (results == 0 || results == 1 && strings.Contains(question, "twice")):
@@ -203,19 +205,23 @@ func unknownResults(t *testing.T, c *conversation) {
 	c.execute(t, got, 1)
 	tools := object{"tools": []any{weatherTool()}}
 
-	stranger := c.newChat("create", c.history, tools)
+	stranger := c.newChat("create", []any{c.history[0], c.history[2]}, tools) // without the call
 	stranger.Key = bobKey
 	wantEqual(t, "status of another owner's call", c.fail(t, stranger).Status, http.StatusBadRequest)
 
 	made := got.Choices[0].Message.ToolCalls[0]
 	made.ID = "call_1234567890"
-	unknown := []any{user(q), object{"role": "assistant", "content": nil, "tool_calls": []any{made}}, object{"role": "tool", "tool_call_id": made.ID, "content": "?"}}
+	result := object{"role": "tool", "tool_call_id": made.ID, "content": "snow"}
 	c.front.count(c.mark)
-	fault := c.fail(t, c.newChat("create", unknown, tools))
+	fault := c.fail(t, c.newChat("create", []any{user(q), result}, tools))
 	if fault.Status != http.StatusBadRequest || !strings.Contains(fault.Message, "call_1234567890") {
 		t.Errorf("got %s, want 400 with the call's id", fault)
 	}
 	wantEqual(t, "requests", c.front.count(c.mark), 1)
+	// With its call it is that of another server: the conversation goes on here.
+	other := []any{user(q), object{"role": "assistant", "content": nil, "tool_calls": []any{made}}, result}
+	decode[completion](t, c.do(t, c.newChat("create", other, nil)).result)
+	c.wantSeen(t, "Continue with these results.", "snow")
 
 	wantEqual(t, "text", c.askWith(t, "create").text(), "answer to: "+q)
 	c.history = c.history[:len(c.history)-1] // the client has lost the answer, and sends the results again
