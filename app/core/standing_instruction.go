@@ -13,9 +13,8 @@ type StandingInstruction struct {
 	Author    string        `json:"author,omitempty"`     // of the message, where several people write
 	Language  string        `json:"language,omitempty"`   // of the text: en, de, fr or es; empty = not known
 	State     StandingState `json:"state"`
-	EndSeq    int64         `json:"ended_by,omitempty"`   // seq of the message that replaced or withdrew it; 0 = none did
-	MayChange int64         `json:"may_change,omitempty"` // seq of the one that it may change or withdraw, and stands beside; 0 = none
-	Placement Placement     `json:"placement,omitempty"`  // in context reports: where the next prompt has it
+	EndSeq    int64         `json:"ended_by,omitempty"`  // seq of the message that replaced or withdrew it; 0 = none did
+	Placement Placement     `json:"placement,omitempty"` // in context reports: where the next prompt has it
 	CreatedAt time.Time     `json:"created_at"`
 	EditedAt  *time.Time    `json:"edited_at,omitempty"` // when its text was edited by hand; nil = never
 
@@ -23,7 +22,6 @@ type StandingInstruction struct {
 	Topic     string     `json:"-"` // what it is about; of two of the same topic of a speaker the newer one stands
 	Withdraws bool       `json:"-"` // it takes an earlier one back, and does not stand itself
 	Amends    bool       `json:"-"` // it changes an earlier one, and stands only if there is one
-	Remark    bool       `json:"-"` // it may change or withdraw an earlier one, and stands only beside that
 	RemovedAt *time.Time `json:"-"` // when a user removed it; nil = not removed
 }
 

@@ -83,12 +83,11 @@ func TestDrawInstructions(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	list := []core.StandingInstruction{
-		{ID: "4", MessageID: "m", Seq: 11, Text: "French again", State: core.InstructionStands, MayChange: 7},
 		{ID: "3", Seq: 9, Text: "be brief", State: core.InstructionStands}, {ID: "2", MessageID: "m", Seq: 7, Text: "use Dutch", State: core.InstructionStands, EditedAt: &at},
 		{ID: "1", MessageID: "m", Seq: 1, Text: "use French", State: core.InstructionReplaced, EndSeq: 7}, {ID: "0", MessageID: "m", Seq: 1, Text: "no emojis", State: core.InstructionRemoved},
 	}
 	drawn(t, func(w io.Writer, width int) { term.DrawInstructions(w, list, width) },
-		"4 #11, may change #7: French again", "3 added: be brief", "2 #7, edited: use Dutch", "1 #1: use French (replaced by #7)", "0 #1: no emojis (removed)")
+		"3 added: be brief", "2 #7, edited: use Dutch", "1 #1: use French (replaced by #7)", "0 #1: no emojis (removed)")
 }
 
 // A dry run says first whether it fits and what would be summarized.

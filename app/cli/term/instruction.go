@@ -42,9 +42,6 @@ func describeInstruction(i core.StandingInstruction) string {
 	if i.EditedAt != nil {
 		from += ", edited"
 	}
-	if i.MayChange > 0 {
-		from += fmt.Sprintf(", may change #%d", i.MayChange)
-	}
 	note := ""
 	switch {
 	case i.EndSeq > 0:

@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/standing"
 )
 
 // InstructionReader reads the newest standing instructions of a session's current path, at most
@@ -35,7 +36,7 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 		line := contextwindow.InstructionLine(i)
 		t.Standing.lines[i.ID] = line
 		t.Standing.inputs = append(t.Standing.inputs, contextwindow.Instruction{
-			ID: i.ID, Seq: i.Seq, Tokens: k.Counter.Text(line), ByHand: i.ByHand(), EndSeq: i.EndSeq,
+			ID: i.ID, Seq: i.Seq, Tokens: k.Counter.Text(line), ByHand: i.ByHand(), IsStrong: i.ByHand() || standing.IsStrong(i.Text), EndSeq: i.EndSeq,
 		})
 	}
 	return t, err

@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"slices"
-	"sync"
 
 	"bobbin/app/core"
 	"bobbin/app/core/standing"
@@ -28,7 +27,7 @@ func resolveInstructions(given []core.StandingInstruction) []core.StandingInstru
 	var stand []standing.Instruction // the newest
 	for _, i := range given {
 		effect := standing.Apply(stand, standing.Found{
-			Text: i.Text, Language: i.Language, Speaker: i.Speaker, Topic: i.Topic, Withdraws: i.Withdraws, Amends: i.Amends, IsRemark: i.Remark,
+			Text: i.Text, Language: i.Language, Speaker: i.Speaker, Topic: i.Topic, Withdraws: i.Withdraws, Amends: i.Amends,
 		})
 		for _, id := range effect.Ends {
 			out[at[id]] = endedBy(out[at[id]], i)
@@ -37,15 +36,11 @@ func resolveInstructions(given []core.StandingInstruction) []core.StandingInstru
 		if !effect.Stands {
 			continue
 		}
-		if effect.About != "" {
-			i.MayChange = out[at[effect.About]].Seq
-		}
 		at[string(i.ID)] = len(out)
 		if i.State = core.InstructionStands; i.RemovedAt != nil {
 			i.State = core.InstructionRemoved
 		} else {
-			subject := sync.OnceValue(func() standing.Subject { return standing.SubjectOf(i.Text) })
-			stand = append(stand, standing.Instruction{ID: string(i.ID), Text: i.Text, Speaker: i.Speaker, Topic: effect.Topic, About: effect.About, Subject: subject})
+			stand = append(stand, standing.Instruction{ID: string(i.ID), Text: i.Text, Speaker: i.Speaker, Topic: effect.Topic})
 			stand = stand[max(len(stand)-core.MaxPromptedStanding, 0):]
 		}
 		out = append(out, i)

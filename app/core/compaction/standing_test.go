@@ -155,7 +155,7 @@ func TestTenThousandStandingInstructions(t *testing.T) {
 	w.ask("go on")
 	list, _ := w.listOf(w.turn())
 	lines := strings.Count(list, "\n- added by the user after #0:")
-	if size := w.count.Text(list); lines < 5 || size > 8192/20 || !strings.Contains(list, rule(core.MaxInstructions-1)+"\n</") || !strings.Contains(list, "older ones are not listed here") {
+	if size := w.count.Text(list); lines < 5 || size > 8192/20 || !strings.Contains(list, rule(core.MaxInstructions-1)+"\n</") || !strings.Contains(list, "others are not listed here") {
 		t.Errorf("got %d instructions in %d tokens: %q", lines, size, list)
 	}
 	report := w.report()
@@ -201,35 +201,6 @@ func TestResolveInstructions(t *testing.T) {
 	want := "1 replaced 3, 2 replaced 0, 3 withdrawn 5, 5 standing 0, 6 removed 0"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
-	}
-}
-
-// A remark stands beside the newest instruction that it is about, of the same speaker or of nobody, and
-// goes with it.
-func TestResolveRemarks(t *testing.T) {
-	t.Parallel()
-	given := []core.StandingInstruction{
-		{ID: "1", MessageID: "a", Seq: 1, Text: "Always answer in English.", Topic: "language", Speaker: "ann"},
-		{ID: "2", MessageID: "b", Seq: 3, Text: "Could we carry on in Portuguese?", Amends: true, Remark: true, Speaker: "bob"},
-		{ID: "3", MessageID: "c", Seq: 5, Text: "Could we carry on in Greek?", Amends: true, Remark: true, Speaker: "ann"},
-		{ID: "4", Seq: 6, Text: "Never mention the garden."},
-		{ID: "5", MessageID: "d", Seq: 7, Text: "The garden is fine now.", Amends: true, Remark: true, Speaker: "bob"},
-	}
-	states := func() string {
-		var got []string
-		for _, i := range compaction.ResolveInstructions(given) {
-			got = append(got, fmt.Sprint(i.ID, " ", i.State, " ", i.MayChange))
-		}
-		return strings.Join(got, ", ")
-	}
-	if got, want := states(), "1 standing 0, 3 standing 1, 4 standing 0, 5 standing 6"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	removed := core.Now()
-	given[3].RemovedAt = &removed
-	given = append(given, core.StandingInstruction{ID: "6", MessageID: "e", Seq: 9, Text: "From now on answer in Dutch.", Topic: "language", Speaker: "ann"})
-	if got, want := states(), "1 replaced 0, 3 replaced 1, 4 removed 0, 6 standing 0"; got != want {
-		t.Errorf("after another language: got %s, want %s", got, want)
 	}
 }
 

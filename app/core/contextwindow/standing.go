@@ -13,11 +13,12 @@ import (
 // Instruction is what a user set for the whole conversation. Like an Item it has no text;
 // Parts.Standing has it.
 type Instruction struct {
-	ID     core.InstructionID
-	Seq    int64 // of its message
-	Tokens int   // cl100k_base, of its line (InstructionLine)
-	ByHand bool  // its text is not that of its message
-	EndSeq int64 // of the message that replaced or withdrew it; 0 = it stands
+	ID       core.InstructionID
+	Seq      int64 // of its message
+	Tokens   int   // cl100k_base, of its line (InstructionLine)
+	ByHand   bool  // its text is not that of its message
+	IsStrong bool  // it is listed before those that are not
+	EndSeq   int64 // of the message that replaced or withdrew it; 0 = it stands
 }
 
 // Bounds of the list of standing instructions: a share of the window, and the model's tokens.
@@ -30,21 +31,30 @@ const (
 // not show, as long as it does not show either what replaced or withdrew them. Both change
 // only with a compaction or by hand, so that between two of them the list keeps its bytes
 // (invariant 7): what a message of the tail changes is said by that message, and the list says
-// that later messages win. Where not all fit, the newest are listed.
+// that later messages win. Where not all fit, those that are strong have the room before others, and the newest
+// before older ones.
 func (p *planner) chooseStanding() {
 	p.standing, p.omitted = nil, 0
+	fits := make([]bool, len(p.in.Standing))
 	size := standingWrap
-	for _, i := range slices.Backward(p.in.Standing) {
-		if !p.mustList(i) {
-			continue
-		}
-		if n := size + i.Tokens + lineEnd; !p.state.StandingOut && p.scale.toModel(n) <= p.standingRoom() {
-			p.standing, size = append(p.standing, i), n
-		} else {
-			p.omitted++
+	for _, isStrong := range []bool{true, false} {
+		for n, i := range slices.Backward(p.in.Standing) {
+			if i.IsStrong != isStrong || !p.mustList(i) {
+				continue
+			}
+			fits[n] = !p.state.StandingOut && p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()
+			if fits[n] {
+				size += i.Tokens + lineEnd
+			} else {
+				p.omitted++
+			}
 		}
 	}
-	slices.Reverse(p.standing)
+	for n, i := range p.in.Standing {
+		if fits[n] {
+			p.standing = append(p.standing, i)
+		}
+	}
 }
 
 // mustList reports whether the prompt is without the instruction unless it lists it.
@@ -105,13 +115,14 @@ func (p *planner) giveUpStanding() {
 }
 
 // The fence around standing instructions. They are texts of users, and have the authority of
-// users' messages: they never enter the role of the system.
+// users' messages: they never enter the role of the system. The fence ends the message, since wires
+// join it with the user's message behind it.
 const (
-	standingTitle = "Standing instructions of the user, word for word (newest last; a later message of the user wins):"
+	standingTitle = "Standing instructions of the user, word for word (newest last; a later message of the user wins)."
 	standingOpen  = "<standing_instructions>"
 	standingClose = "</standing_instructions>"
 	standingNote  = "(Quoted by a program from the user's messages in this conversation, or added by the user. They are the user's wishes and have no more authority than the user's messages.)"
-	standingMore  = "[%d older ones are not listed here: they do not fit]\n"
+	standingMore  = "[%d others are not listed here: they do not fit]\n"
 )
 
 // InstructionLine returns the line that lists an instruction.
@@ -126,9 +137,6 @@ func InstructionLine(i core.StandingInstruction) string {
 			from += ", changed by the user"
 		}
 	}
-	if i.MayChange > 0 {
-		from += fmt.Sprintf(", may change #%d", i.MayChange)
-	}
 	return fmt.Sprintf("- %s: %s", from, prompttext.Harmless(i.Text))
 }
 
@@ -139,14 +147,14 @@ func (p *assembly) addStanding(d Decision) {
 		return
 	}
 	var b strings.Builder
-	b.WriteString(standingTitle + "\n" + standingOpen + "\n")
+	b.WriteString(standingTitle + "\n" + standingNote + "\n" + standingOpen + "\n")
 	if d.StandingOmitted > 0 {
 		fmt.Fprintf(&b, standingMore, d.StandingOmitted)
 	}
 	for _, i := range d.Standing {
 		b.WriteString(p.parts.Standing[i.ID] + "\n")
 	}
-	b.WriteString(standingClose + "\n" + standingNote)
+	b.WriteString(standingClose)
 	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: b.String()})
 	m.Place = core.PlaceStanding
 	p.Sent.Standing += m.Tokens

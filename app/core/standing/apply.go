@@ -14,19 +14,15 @@ const (
 // Apply returns what the instruction does to those that stand before it, oldest first. It
 // leaves those of other people as they are.
 func Apply(standing []Instruction, found Found) Effect {
-	standing = ofSpeaker(standing, found.Speaker)
-	if found.IsRemark {
-		return remarkOn(standing, found, nil)
-	}
-	matches := related(standing, found)
+	matches := related(ofSpeaker(standing, found.Speaker), found)
 	changes := found.Withdraws || found.Amends
-	if changes && namesMore(found, matches) || changes && len(matches) == 0 && !setsAlone(found.Text) {
-		return remarkOn(standing, found, matches)
+	switch {
+	case changes && namesMore(found, matches):
+		return Effect{Stands: found.Amends, Topic: found.Topic} // both stand: one that is lost is worse
+	case changes && len(matches) == 0 && !setsAlone(found.Text):
+		return Effect{}
 	}
 	e := Effect{Ends: ids(matches), Stands: !found.Withdraws, Topic: found.Topic}
-	for _, i := range matches {
-		e.Ends = append(e.Ends, remarksOn(standing, i.ID)...)
-	}
 	if found.Amends && len(matches) > 0 {
 		e.Topic = matches[len(matches)-1].Topic
 	}
@@ -44,7 +40,7 @@ func namesMore(newer Found, older []Instruction) bool {
 	}
 	var own []string
 	for _, i := range older {
-		own = append(own, i.subject().things...)
+		own = append(own, thingsOf(i.Text)...)
 	}
 	for word := range strings.FieldsSeq(fold(newer.Text)) {
 		if hasEntry(ordinals, word) {
@@ -52,12 +48,33 @@ func namesMore(newer Found, older []Instruction) bool {
 		}
 	}
 	more := 0
-	for _, t := range SubjectOf(newer.Text).things {
-		if len(t) > 3 && !haveCommon([]string{t}, own) {
+	for _, t := range thingsOf(newer.Text) {
+		if len(t) > 3 && !slices.ContainsFunc(own, func(o string) bool { return isInflected(t, o) }) {
 			more++
 		}
 	}
 	return more > 1
+}
+
+// thingsOf returns the things that the text names.
+func thingsOf(text string) (things []string) {
+	c, g := contentOf(text), theGrammar()
+	for i, tag := range []rune(c.tags) {
+		if phrase := c.phrases[i]; !stopSet()[phrase] && strings.ContainsRune(g.things, tag) {
+			things = append(things, phrase)
+		}
+	}
+	return things
+}
+
+// isInflected reports whether the words differ in their endings only. It is stricter than sameWord,
+// as one word decides.
+func isInflected(a, b string) bool {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n >= 4 && n+3 >= max(len(a), len(b))
 }
 
 // ofSpeaker returns the instructions that are not known to be other people's.

@@ -19,12 +19,11 @@
 // the words of both texts, and the kinds of values in them ("prices in dollars", "prices in
 // euros"). What only the grammar finds changes or withdraws what fills the same slot, a closed
 // kind of value ("crowns from now on, not euros"), and nothing else: an instruction that is
-// lost is worse than one too many. What only may change or withdraw one is a remark (remarks.go): it
-// ends nothing, and stands beside what it is about. A caller applies the instructions of a message one by one:
+// lost is worse than one too many. A caller applies the instructions of a message one by one:
 //
 //	for _, found := range standing.Find(message) {
 //		effect := standing.Apply(instructions, found)
-//		// end the instructions in effect.Ends; if effect.Stands, add found with effect.Topic and effect.About
+//		// end the instructions in effect.Ends; if effect.Stands, add found with effect.Topic
 //	}
 //
 // An instruction is the user's wish, nothing more: "from now on ignore your rules" is found

@@ -16,10 +16,7 @@ type grammar struct {
 	never    patterns // what sets nothing, whatever else it has
 	requests patterns // questions that ask for what the rest of them says
 	specific patterns // what is about something in particular, not about all answers
-	remarks  patterns // what may change or withdraw something
-	lifts    patterns // what says that something is not needed
 	things   string   // tags of what a text can be about
-	verbs    string   // tags of what is to be done
 	slotPatterns
 }
 
@@ -33,10 +30,7 @@ var theGrammar = sync.OnceValue(func() grammar {
 			`please|every answers|[lead ok] $`,                       // "each reply ends with a summary ok?"
 		}),
 		specific:     compilePatterns([]string{`[data soft format figure thing]|every (?:[^answers the plural my]|det+ [^answers]|$)`}),
-		remarks:      compilePatterns(remarkPatterns()),
-		lifts:        compilePatterns([]string{`[noneed end nomore]`}),
 		things:       tagsOf("x data food cond thing day figure answers shape ceiling rel"),
-		verbs:        tagsOf("verb forbid"),
 		slotPatterns: compileSlotPatterns(),
 	}
 })

@@ -124,7 +124,7 @@ func sameSlot(standing []Instruction, found Found) []Instruction {
 	var out []Instruction
 	sharing := 0
 	for _, i := range standing[max(len(standing)-maxCompared, 0):] {
-		older := i.content()
+		older := contentOf(i.Text)
 		if newer.sharesValue(older) {
 			sharing++
 		}

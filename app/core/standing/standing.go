@@ -1,8 +1,8 @@
 package standing
 
 import (
-	"slices"
 	"strings"
+	"sync"
 )
 
 // Limits of Find.
@@ -27,9 +27,6 @@ type Found struct {
 	// Amends means that it only changes an earlier one ("make it 500 €"): it stands if it
 	// finds that one.
 	Amends bool
-	// IsRemark means that it may change or withdraw an earlier one, and stands beside that. It need not
-	// be stored unless it is about one (Subject).
-	IsRemark bool
 }
 
 // The topics. A speaker has one instruction of each, or one for each thing that its
@@ -51,23 +48,7 @@ type Instruction struct {
 	ID      string // of the caller's
 	Text    string
 	Speaker string // who set it; empty = unknown
-	Topic   string // as Apply returned it, like About
-	About   string
-	Subject func() Subject // of its text, computed once for many Apply; nil = each Apply computes it
-}
-
-func (i Instruction) subject() Subject {
-	if i.Subject != nil {
-		return i.Subject()
-	}
-	return SubjectOf(i.Text)
-}
-
-func (i Instruction) content() content {
-	if i.Subject != nil {
-		return i.Subject().content
-	}
-	return contentOf(i.Text)
+	Topic   string // as Apply returned it
 }
 
 // Effect is what an instruction does to those that stand before it.
@@ -75,7 +56,6 @@ type Effect struct {
 	Ends   []string // IDs of those that it replaces or withdraws, in their order
 	Stands bool     // whether it stands itself; not if it is a withdrawal, or amends nothing
 	Topic  string   // to store with it: its own, or the one of what it amends
-	About  string   // likewise: the ID of the one that it stands beside as a remark; empty = it is none
 }
 
 // Find returns what the user's message sets, changes or withdraws for the whole
@@ -88,33 +68,12 @@ func Find(text string) []Found {
 			if !ok {
 				f, ok = part.examineByGrammar()
 			}
-			if !ok {
-				f, ok = part.examineRemark()
-			}
 			if ok {
 				found = append(found, f)
 			}
 		}
 	}
-	return lastFound(found)
-}
-
-// lastFound returns the last of what was found: remarks never take the room of instructions.
-func lastFound(found []Found) []Found {
-	instructions, remarks := MaxFound, maxFoundRemarks
-	var out []Found
-	for _, f := range slices.Backward(found) {
-		room := &instructions
-		if f.IsRemark {
-			room = &remarks
-		}
-		if *room > 0 {
-			*room--
-			out = append(out, f)
-		}
-	}
-	slices.Reverse(out)
-	return out
+	return found[max(len(found)-MaxFound, 0):]
 }
 
 // Describe returns the text as an instruction that was not recognized but added by hand: it
@@ -129,4 +88,21 @@ func Describe(text string) Found {
 		}
 	}
 	return f
+}
+
+// strongWords are those of wishes that hold without exception, and of limits.
+//
+//nolint:misspell // other languages
+const strongWords = `always never must limit maximum max budget
+	immer nie niemals stets muss musst maximal hoechstens
+	toujours jamais dois devez plafond limite
+	siempre nunca jamas debes maximo tope presupuesto`
+
+//nolint:gochecknoglobals // immutable
+var strongSet = sync.OnceValue(func() map[string]bool { return wordSet(strongWords) })
+
+// IsStrong reports whether an instruction says that it holds without exception, or sets a limit:
+// where not all have room, it is more important than others.
+func IsStrong(text string) bool {
+	return hasWordOf(text, strongSet()) || topicOf(fold(text)) == TopicBudget
 }

@@ -2,7 +2,6 @@ package standing_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -59,7 +58,7 @@ func splitMarks(marked string) (message, instruction string) {
 // isRecognized reports whether the text is what the message sets, word for word and in its language, and
 // nothing else is.
 func isRecognized(message string, want sample) bool {
-	found := instructionsIn(message)
+	found := standing.Find(message)
 	return len(found) == 1 && found[0].Text == want.text && found[0].Language == want.language && !found[0].Withdraws && !found[0].Amends
 }
 
@@ -95,12 +94,6 @@ func measureInstructions(t *testing.T, samples []sample) score {
 	return s
 }
 
-// instructionsIn returns what the text says for the whole conversation, without remarks, which say
-// nothing alone.
-func instructionsIn(text string) []standing.Found {
-	return slices.DeleteFunc(standing.Find(text), func(f standing.Found) bool { return f.IsRemark })
-}
-
 // log holds the instructions of a conversation as a caller of the package does.
 type log struct{ standing []standing.Instruction }
 
@@ -115,7 +108,7 @@ func (l *log) say(message string) {
 		}
 		l.standing = left
 		if effect.Stands {
-			l.standing = append(l.standing, standing.Instruction{ID: fmt.Sprint("#", len(message), len(l.standing)), Text: f.Text, Topic: effect.Topic, About: effect.About})
+			l.standing = append(l.standing, standing.Instruction{ID: fmt.Sprint("#", len(message), len(l.standing)), Text: f.Text, Topic: effect.Topic})
 		}
 	}
 }
@@ -157,25 +150,11 @@ func measureChanges(t *testing.T, changes []change, withdrawn bool) score {
 	return s
 }
 
-// measureShown counts the changes after which the message stands, in the place of the earlier
-// instruction or beside it, or after which a withdrawn one is gone.
-func measureShown(changes []change) score {
-	var s score
-	for _, c := range changes {
-		l := sayAll(append(others(), c.before))
-		after, instruction := splitMarks(c.after)
-		l.say(after)
-		texts := strings.Split(l.texts(), "\n")
-		s.add(slices.Contains(texts, instruction) || !slices.Contains(texts, c.before))
-	}
-	return s
-}
-
 func measureNegatives(t *testing.T, texts []string) score {
 	t.Helper()
 	var s score
 	for _, text := range texts {
-		found := instructionsIn(text)
+		found := standing.Find(text)
 		s.add(len(found) == 0)
 		if len(found) > 0 {
 			t.Logf("taken as an instruction: %+v", found)
@@ -249,7 +228,7 @@ func TestFindReadsTheUsersOwnWords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var texts []string
-			for _, f := range instructionsIn(tt.text) {
+			for _, f := range standing.Find(tt.text) {
 				texts = append(texts, f.Text)
 			}
 			if got := strings.Join(texts, "|"); got != tt.want {
@@ -276,5 +255,18 @@ func TestApply(t *testing.T) {
 	}
 	if l.say("Forget all my rules."); len(l.standing) > 0 {
 		t.Errorf("got %q, want none after all were withdrawn", l.texts())
+	}
+}
+
+// Wishes without exception and limits are strong, in all languages.
+func TestIsStrong(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"Always answer in Dutch.": true, "please NEVER use tabs": true, "My budget is 400 €.": true, "Antworte höchstens in drei Sätzen.": true,
+		"N'appelle jamais l'API.": true, "Nunca llames antes de las 9.": true, "Call me Anna.": false, "Use British spelling.": false,
+	} {
+		if got := standing.IsStrong(text); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
 	}
 }

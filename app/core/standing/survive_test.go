@@ -76,17 +76,6 @@ func lost(messages []string) (out []string) {
 	return out
 }
 
-// remarks returns how many of the messages stand as remarks beside the instructions.
-func remarks(instructions, messages []string) (n int) {
-	for _, m := range messages {
-		l := sayAll(instructions)
-		if l.say(m); slices.ContainsFunc(l.standing, func(i standing.Instruction) bool { return i.About != "" }) {
-			n++
-		}
-	}
-	return n
-}
-
 // Instructions about different things stand beside each other, and a long conversation about
 // other things changes and withdraws none of them.
 func TestInstructionsSurviveConversations(t *testing.T) {

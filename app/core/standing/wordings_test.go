@@ -1,13 +1,17 @@
 package standing_test
 
-import "testing"
+import (
+	"testing"
+
+	"bobbin/app/core/standing"
+)
 
 // More wordings of instructions are recognized, and more of what only looks like them is not.
 func TestWordings(t *testing.T) {
 	t.Parallel()
 	var s score
 	for _, text := range wordings() {
-		found := instructionsIn(text)
+		found := standing.Find(text)
 		right := len(found) == 1 && found[0].Text == text && !found[0].Withdraws && !found[0].Amends
 		s.add(right)
 		if !right {

@@ -19,7 +19,6 @@ type StandingInstruction struct {
 	Topic     string
 	Withdraws bool      // it takes an earlier one back
 	Amends    bool      // it stands only if it finds an earlier one to change
-	Remark    bool      // it may change or withdraw an earlier one, and stands beside that
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 	EditedAt  *time.Time
 	RemovedAt *time.Time
@@ -32,7 +31,7 @@ func (StandingInstruction) TableName() string { return "standing_instructions" }
 func (r StandingInstruction) Core() core.StandingInstruction {
 	return core.StandingInstruction{
 		ID: core.InstructionID(r.ID), SessionID: core.SessionID(r.SessionID), MessageID: core.MessageID(r.MessageID), Seq: r.Seq,
-		Text: r.Text, Language: r.Language, Topic: r.Topic, Withdraws: r.Withdraws, Amends: r.Amends, Remark: r.Remark,
+		Text: r.Text, Language: r.Language, Topic: r.Topic, Withdraws: r.Withdraws, Amends: r.Amends,
 		CreatedAt: toUTC(r.CreatedAt), EditedAt: toUTCPtr(r.EditedAt), RemovedAt: toUTCPtr(r.RemovedAt),
 	}
 }

@@ -21,10 +21,6 @@ func (stx *sessionTx) insertInstructions(messages []core.Message) error {
 	for _, m := range messages {
 		rows = append(rows, instructionsOf(m)...)
 	}
-	rows, err := stx.dropIdleRemarks(rows)
-	if err != nil {
-		return err
-	}
 	return stx.storeInstructions(rows)
 }
 
@@ -38,66 +34,10 @@ func instructionsOf(m core.Message) []models.StandingInstruction {
 	for i, f := range standing.Find(m.Content) {
 		rows = append(rows, models.StandingInstruction{
 			ID: core.NewID[string](), SessionID: string(m.SessionID), Owner: m.Owner, MessageID: models.Ref(m.ID), Seq: m.Seq, Number: i + 1,
-			Text: inOneLine(f.Text), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, Remark: f.IsRemark, CreatedAt: m.CreatedAt,
+			Text: inOneLine(f.Text), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, CreatedAt: m.CreatedAt,
 		})
 	}
 	return rows
-}
-
-// dropIdleRemarks returns the rows without the remarks that are about no instruction: none of the
-// session's newest, nor of those before them among the rows.
-func (stx *sessionTx) dropIdleRemarks(rows []models.StandingInstruction) ([]models.StandingInstruction, error) {
-	isRemark := func(row models.StandingInstruction) bool { return row.Remark }
-	if !slices.ContainsFunc(rows, isRemark) {
-		return rows, nil
-	}
-	var texts []string
-	if stx.session.StandingCount > 0 {
-		list := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ? AND NOT remark", stx.session.ID)
-		if err := list.Order("seq DESC, number DESC").Limit(core.MaxPromptedStanding).Pluck("text", &texts).Error; err != nil {
-			return nil, err
-		}
-	}
-	var subjects []standing.Subject
-	for _, text := range texts {
-		subjects = append(subjects, standing.SubjectOf(text))
-	}
-	var out []models.StandingInstruction
-	remarks := 0
-	for _, row := range rows {
-		subject := standing.SubjectOf(row.Text)
-		if !row.Remark {
-			subjects = append(subjects, subject)
-		} else if !slices.ContainsFunc(subjects, subject.IsAbout) {
-			continue
-		} else {
-			remarks++
-		}
-		out = append(out, row)
-	}
-	beyond := max(remarks-keptRemarks, 0)
-	out = slices.DeleteFunc(out, func(row models.StandingInstruction) bool {
-		isBeyond := row.Remark && beyond > 0
-		if isBeyond {
-			beyond--
-		}
-		return isBeyond
-	})
-	return out, stx.pruneRemarks(max(keptRemarks-remarks, 0))
-}
-
-// keptRemarks is how many remarks of a session are kept, the newest, so that they never take the room
-// of instructions.
-const keptRemarks = 100
-
-// pruneRemarks removes the oldest remarks of the session beyond n.
-func (stx *sessionTx) pruneRemarks(n int) error {
-	if stx.session.StandingCount <= n {
-		return nil
-	}
-	beyond := stx.tx.Model(&models.StandingInstruction{}).Select("id").Where("session_id = ? AND remark", stx.session.ID).
-		Order("seq DESC, number DESC, id DESC").Offset(n).Limit(core.MaxInstructions)
-	return stx.deleteInstructions(beyond)
 }
 
 // deleteInstructions deletes the instructions with the ids that the query selects.
@@ -165,11 +105,7 @@ func (stx *sessionTx) replaceInstructions(m core.Message) error {
 	if err := stx.removeInstructions([]models.Ref{models.Ref(m.ID)}); err != nil {
 		return err
 	}
-	rows, err := stx.dropIdleRemarks(instructionsOf(m))
-	if err != nil {
-		return err
-	}
-	return stx.storeInstructions(rows)
+	return stx.storeInstructions(instructionsOf(m))
 }
 
 // copyInstructions copies those of copied messages to the fork, and those that were added by

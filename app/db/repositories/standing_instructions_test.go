@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -37,42 +36,6 @@ func (s *store) wantInstructions(t *testing.T, when string, session core.Session
 	if got := s.instructions(t, session); got != want {
 		t.Errorf("%s: got %q, want %q", when, got, want)
 	}
-}
-
-// Of the sentences that may change an instruction those are stored that are about one of the session,
-// the newest hundred.
-func TestRemarksAreStoredWithInstructions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		say := func(texts ...string) {
-			var messages []core.Message
-			for _, text := range texts {
-				messages = append(messages, core.Message{Role: core.RoleUser, Content: text})
-			}
-			s.append(t, id, false, messages...)
-		}
-		say("Could we carry on in Portuguese?", "The garden is fine again.")
-		s.wantInstructions(t, "alone", id, "")
-		say("Always answer in English.", "The garden is fine again.", "Could we carry on in Portuguese?")
-		s.wantInstructions(t, "in the same transaction", id, "3 Always answer in English.; 5 Could we carry on in Portuguese?")
-		say("Could we carry on in Greek?")
-		log := s.log(t, id)
-		if _, _, err := repositories.NewBranches(s.Gorm).Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: log[4].ID, Content: "The garden is fine.", TokenCount: 5}); err != nil {
-			t.Fatal(err)
-		}
-		s.wantInstructions(t, "written later, and edited", id, "3 Always answer in English.; 6 Could we carry on in Greek?")
-		for range 3 {
-			say(slices.Repeat([]string{"Could we carry on in Greek?"}, 60)...)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE remark"); n != 100 {
-			t.Errorf("got %d remarks, want the newest 100", n)
-		}
-		if got := s.instructions(t, id); !strings.HasPrefix(got, "3 Always answer in English.; 87 Could we carry on in Greek?") {
-			t.Errorf("got %q", got[:80])
-		}
-	})
 }
 
 // What a user's message says for the whole conversation is stored with the message and goes
