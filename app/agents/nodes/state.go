@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"maps"
+
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
@@ -24,6 +26,7 @@ type AgentState struct {
 	RunInstructions     map[core.RunID]string           // of earlier runs, as far as they were loaded
 	Setups              contextwindow.Setups            // the system prompts of earlier thoughts, as far as they were loaded
 	Recalled            *compaction.Recalled            // what the log has for the user message; nil = not searched
+	Shown               map[int64]bool                  // the messages that the last prompt showed word for word, by seq
 	Standing            *compaction.Standing            // what users set for the whole conversation; nil = not loaded
 	RunMessages         []core.Message                  // what the run has added to the log after the user message
 
@@ -93,12 +96,23 @@ func (s AgentState) Iteration() int {
 	return n
 }
 
+// shownSeqs returns the messages that the model has seen word for word, by seq: those of its last
+// prompt, and those of the run.
+func (s AgentState) shownSeqs() map[int64]bool {
+	shown := map[int64]bool{s.UserMessage.Seq: true}
+	maps.Copy(shown, s.Shown)
+	for _, m := range s.RunMessages {
+		shown[m.Seq] = true
+	}
+	return shown
+}
+
 // Turn returns what the context plan of the next model call depends on.
 func (s AgentState) Turn() compaction.Turn {
 	return compaction.Turn{
 		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
 		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
-		Window: s.Window, Notes: s.LoopNotes, Rendered: s.Rendered, Waited: s.Waited, Recalled: s.Recalled, Standing: s.Standing,
+		Window: s.Window, Notes: s.LoopNotes, Rendered: s.Rendered, Waited: s.Waited, Recalled: s.Recalled, Shown: s.Shown, Standing: s.Standing,
 		Quotes: s.Quotes, RunInstructions: s.RunInstructions, Setups: s.Setups,
 	}
 }
@@ -108,7 +122,7 @@ func (s AgentState) Turn() compaction.Turn {
 func (s AgentState) With(t compaction.Turn) AgentState {
 	s.Session, s.ContextMessages, s.Window, s.LoopNotes, s.Rendered, s.Waited = t.Session, t.History, t.Window, t.Notes, t.Rendered, t.Waited
 	s.Recalled, s.Standing, s.Quotes, s.RunInstructions, s.ConversationSummary = t.Recalled, t.Standing, t.Quotes, t.RunInstructions, ""
-	s.Setups = t.Setups
+	s.Setups, s.Shown = t.Setups, t.Shown
 	if t.Session.ConversationSummary != nil {
 		s.ConversationSummary = *t.Session.ConversationSummary
 	}

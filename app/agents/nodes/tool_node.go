@@ -228,7 +228,7 @@ func (n *Tools) callProtected(ctx context.Context, s AgentState, c core.ToolCall
 			err = errToolPanic
 		}
 	}()
-	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, AskedAt: s.UserMessage.CreatedAt, Shown: s.Turn().ShownSeqs(), Settings: s.Profile.Agent.ToolSettings[c.Name]})
+	return tool.Call(ctx, tools.Call{ID: c.ID, Arguments: c.Arguments, Session: s.Session, AskedAt: s.UserMessage.CreatedAt, Shown: s.shownSeqs(), Settings: s.Profile.Agent.ToolSettings[c.Name]})
 }
 
 // timeoutError returns what is wrong with a tool whose time is over, or nil.

@@ -116,9 +116,7 @@ func (k *Compactor) planWithoutSummary(t Turn, p plan) plan {
 	k.queueRest(t)
 	in := p.in
 	in.State, in.NoSummary, in.NoLoop = p.state, true, true
-	p = newPlan(in)
-	p.d.Reasons = append(p.d.Reasons, "the oldest messages are being summarized; this prompt does not wait for the summary")
-	return p
+	return newPlan(in).withNote("the oldest messages are being summarized; this prompt does not wait for the summary")
 }
 
 // queueRest queues the rest of the session's summaries in the background, whatever the

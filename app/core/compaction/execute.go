@@ -23,12 +23,34 @@ type plan struct {
 	in    contextwindow.Input
 	d     contextwindow.Decision
 	state contextwindow.PromptState
+	note  string // a reason of the decision that the input does not give; empty = none
 }
 
 // newPlan plans the input.
 func newPlan(in contextwindow.Input) plan {
 	d, state := contextwindow.Plan(in)
-	return plan{in, d, state}
+	return plan{in: in, d: d, state: state}
+}
+
+// withNote returns the plan with a reason that its input does not give.
+func (p plan) withNote(note string) plan {
+	p.note = note
+	p.d.Reasons = append(p.d.Reasons, note)
+	return p
+}
+
+// withRecalled returns the plan with the passages.
+func (p plan) withRecalled(r *Recalled) plan {
+	if len(r.passages)+len(p.in.Recalled) == 0 {
+		return p
+	}
+	in := p.in
+	in.Recalled = r.passages
+	next := newPlan(in)
+	if p.note != "" {
+		next = next.withNote(p.note)
+	}
+	return next
 }
 
 // isDone reports whether nothing is left to carry out.
@@ -55,16 +77,16 @@ type progress struct {
 	committed     core.Summary // the last summary; empty = none
 }
 
-// fitTurn is Fit without warnings, notes and observer.
-func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
+// fitTurn is Fit without recalled passages, warnings, notes and observer.
+func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 	in, err := k.planInput(ctx, t)
 	if err != nil {
-		return t, contextwindow.Decision{}, err
+		return t, plan{}, err
 	}
 	in.NoSummary, in.NoLoop = t.Trial, t.Trial
 	p := newPlan(in)
 	if p.isDone() && !contextwindow.MayUseOlder(in) || t.Trial {
-		return t, p.d, floorError(p.d)
+		return t, p, floorError(p.d)
 	}
 	e := &progress{deadline: time.Now().Add(k.SummaryTime)}
 	for {
@@ -72,18 +94,18 @@ func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, contextwindow.De
 		if err == nil && p.d.Summarize != nil {
 			if t.Waited && (e.asksModel(t) || time.Now().After(e.deadline)) {
 				p = k.planWithoutSummary(t, p)
-				return t, p.d, floorError(p.d)
+				return t, p, floorError(p.d)
 			}
 			t, err = k.awaitSummary(ctx, t, e)
 		} else if err == nil {
-			return t, p.d, nil
+			return t, p, nil
 		}
 		switch {
 		case err == nil:
 		case !errors.Is(err, core.ErrStale):
-			return t, p.d, err
+			return t, p, err
 		case e.conflicts >= maxReloads:
-			return t, p.d, errTooManyConflicts()
+			return t, p, errTooManyConflicts()
 		default:
 			e.conflicts++
 		}

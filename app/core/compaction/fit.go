@@ -21,11 +21,16 @@ const nearLimit = 0.9
 // when ctx ends; storage errors. A failed summarizer is not an error: a summary without a
 // model replaces it.
 func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
-	var d contextwindow.Decision
+	var p plan
 	t, err := k.withTexts(ctx, t)
 	if err == nil {
-		t, d, err = k.fitTurn(ctx, k.withRecalled(ctx, t))
+		t, p, err = k.fitTurn(ctx, t)
 	}
+	if err == nil {
+		t, p = k.withRecalled(ctx, t, p)
+		t.Shown = p.d.ShownSeqs()
+	}
+	d := p.d
 	if err == nil {
 		if !t.Trial {
 			t = k.recordWarning(ctx, t, d)

@@ -13,9 +13,9 @@ import (
 // quotedMessages is how many messages are in memory at a time while passages of them are quoted.
 const quotedMessages = 16
 
-// findPassages records which parts of their messages the turn's passages quote, so that later
-// prompts can quote the same. A passage whose part is not found is not quoted again.
-func (k *Compactor) findPassages(ctx context.Context, t Turn, found []core.Message) {
+// findPassages records which parts of their messages the passages quote, so that later prompts can
+// quote the same. A passage whose part is not found is not quoted again.
+func (k *Compactor) findPassages(ctx context.Context, t Turn, passages []contextwindow.Passage, found []core.Message) {
 	quotations := make(map[core.MessageID]string, len(found))
 	for _, m := range found {
 		quotations[m.ID] = m.Content
@@ -29,8 +29,8 @@ func (k *Compactor) findPassages(ctx context.Context, t Turn, found []core.Messa
 	if err != nil && ctx.Err() == nil {
 		k.Logger.WarnContext(ctx, "recalled passages not found again", "session_id", t.Session.ID, "run_id", t.RunID, "err", err)
 	}
-	for i := range t.Recalled.passages {
-		p := &t.Recalled.passages[i]
+	for i := range passages {
+		p := &passages[i]
 		p.Part = parts[p.ID]
 	}
 }

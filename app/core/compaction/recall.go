@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -20,75 +19,62 @@ type Recalled struct {
 	passages []contextwindow.Passage
 	lines    map[core.MessageID]string
 	failure  string // why nothing was found; empty = the search went well
+	of       recallKey
+}
+
+// recallKey says of which prompts a search is: what is added later in a run would change the prompt
+// before it, but another model or window has other prompts anyway.
+type recallKey struct {
+	model  string
+	window int
 }
 
 // recallTime bounds the search for a prompt: its user waits.
 const recallTime = 2 * time.Second
 
-// withRecalled returns the turn with the passages that its run's message asks for, if the
-// policy wants them and the prompt does not show the whole conversation. A search that fails
-// is no error: the prompt is as without it, and reports say why.
-func (k *Compactor) withRecalled(ctx context.Context, t Turn) Turn {
-	if t.Recalled != nil || k.Stores.Recall == nil || t.Profile.Policy.Recall != contextwindow.RecallAuto || len(t.Run) == 0 {
-		return t
+// withRecalled returns the turn with the passages that its run's message asks for among what the
+// planned prompt lacks, if the policy wants them, and the plan with these. They take room from
+// nothing, so all else of the plan stays as it is. A search that fails is no error: the prompt is as
+// without it, and reports say why.
+func (k *Compactor) withRecalled(ctx context.Context, t Turn, p plan) (Turn, plan) {
+	key := recallKey{t.Profile.Model.Info().Name, p.d.Budget.Window}
+	isDone := t.Recalled != nil && t.Recalled.of == key
+	if isDone || k.Stores.Recall == nil || t.Profile.Policy.Recall != contextwindow.RecallAuto || len(t.Run) == 0 || p.d.Floor != nil {
+		return t, p
 	}
+	t.Recalled = k.recall(ctx, t, p.d)
+	t.Recalled.of = key
+	return t, p.withRecalled(t.Recalled)
+}
+
+// recall searches what the prompt of the decision lacks for what the run's message asks.
+func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision) *Recalled {
 	if t.Session.Temporary {
-		t.Recalled = &Recalled{failure: "nothing is recalled: messages of temporary sessions are not indexed"}
-		return t
+		return &Recalled{failure: "nothing is recalled: messages of temporary sessions are not indexed"}
 	}
-	if !k.mayHide(t) {
-		t.Recalled = &Recalled{} // what is added later in a run would change the prompt before it
-		return t
+	if t.Session.SummaryVersion == 0 && !d.Hides() {
+		return &Recalled{}
 	}
 	searching, cancel := context.WithTimeout(ctx, recallTime)
 	defer cancel()
 	var found []core.Message
 	question, err := k.messageText(searching, t, t.Run[0])
 	if err == nil {
-		found, err = k.Stores.Recall.Recall(searching, t.Session, question, t.ShownSeqs())
+		shown := d.ShownSeqs()
+		shown[t.Run[0].Seq] = true // the question, whatever its size
+		found, err = k.Stores.Recall.Recall(searching, t.Session, question, shown)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
 			k.Logger.WarnContext(ctx, "recall failed", "session_id", t.Session.ID, "run_id", t.RunID, "err", err)
 		}
-		t.Recalled = &Recalled{failure: "nothing is recalled: the conversation could not be searched"}
-		return t
+		return &Recalled{failure: "nothing is recalled: the conversation could not be searched"}
 	}
-	t.Recalled = k.quotePassages(t, found)
+	recalled := k.quotePassages(t, found)
 	if k.modelOf(t).Prefix.Binds() {
-		k.findPassages(searching, t, found)
+		k.findPassages(searching, t, recalled.passages, found)
 	}
-	return t
-}
-
-// shownWhole is the size, in tokens, up to which prompts show a message of the tail word for
-// word unless its state says otherwise.
-const shownWhole = 500
-
-// ShownSeqs returns the messages that the prompts of the turn's run show word for word, by seq:
-// those after the summary that are neither left out, shortened nor replaced by notes, and
-// those of the run. Tool results count as not shown: prompts have excerpts of them.
-func (t Turn) ShownSeqs() map[int64]bool {
-	shown := map[int64]bool{}
-	for _, m := range t.Run {
-		shown[m.Seq] = true // the question, too, whatever its size
-	}
-	state, err := contextwindow.DecodeState(t.Session.PromptState)
-	if err != nil {
-		return shown
-	}
-	isHidden := func(m core.Message) bool {
-		_, isShortened := state.Shortened[m.ID]
-		return isShortened || m.Role == core.RoleTool || m.TokenCount > shownWhole ||
-			slices.ContainsFunc(state.LeftOut, func(r contextwindow.SeqRange) bool { return r.From <= m.Seq && m.Seq <= r.Through }) ||
-			slices.ContainsFunc(state.Loops, func(r contextwindow.LoopRange) bool { return r.From <= m.Seq && m.Seq <= r.Through })
-	}
-	for _, m := range t.History {
-		if !isHidden(m) {
-			shown[m.Seq] = true
-		}
-	}
-	return shown
+	return recalled
 }
 
 // messageText returns the text of a message of the turn, which may not be loaded.
@@ -101,21 +87,6 @@ func (k *Compactor) messageText(ctx context.Context, t Turn, m core.Message) (st
 		return "", err
 	}
 	return loaded[0].Content, nil
-}
-
-// mayHide reports whether a prompt of the turn may lack messages of the conversation.
-func (k *Compactor) mayHide(t Turn) bool {
-	state, err := contextwindow.DecodeState(t.Session.PromptState)
-	if err != nil || t.Session.SummaryVersion > 0 || len(state.LeftOut)+len(state.Loops) > 0 {
-		return true
-	}
-	size := 0
-	for _, m := range slices.Concat(t.History, t.Run) {
-		size += m.TokenCount
-	}
-	window, _ := k.turnWindow(t)
-	budget := t.Profile.Policy.Budget(contextwindow.Limits{Window: window, MaxOutput: t.Profile.maxOutput()}, 0)
-	return k.Calibrator.Estimate(t.Profile.Model.Info().Name, t.Session.ID).Apply(size) > budget.Landing
 }
 
 // quotePassages returns the messages as the prompt quotes them.

@@ -184,3 +184,52 @@ func TestRecallWarnsBeforeMessagesAreLeftOut(t *testing.T) {
 	}
 	t.Error("no prompt left out messages")
 }
+
+// The search knows what this prompt leaves out, also where the session has stored nothing of it: after
+// an import, on a new branch, while a summary is still being made, and with a smaller model.
+func TestRecallSearchesWhatThisPromptLeavesOut(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		policy string
+		window int // of the prompt before
+		slow   bool
+	}{
+		{"policy off, after an import", "off", 0, false},
+		{"policy off, a smaller model", "off", 128_000, false},
+		{"window, a smaller model", "window", 128_000, true},
+		{"window, a slow summarizer", "window", 0, true},
+		{"sliding, a slow summarizer", "sliding", 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, core.ContextSettings{Policy: tt.policy, Recall: new("auto"), Timing: new("inline")}, 8192)
+			r := &recaller{w: w}
+			w.options.Stores.Recall = r
+			w.keeper = compaction.New(w.options)
+			w.add(w.said(core.RoleUser, "My canoe is from Turku."), w.said(core.RoleAssistant, "Noted."))
+			w.turns(60, 110)
+			w.ask("which canoe")
+			turn := w.turn()
+			turn.Waited = tt.slow // for the summary, in vain
+			if tt.window > 0 {
+				turn.Profile.Model = llm.Scripted().WithInfo(llm.Info{Name: "large", Provider: "scripted", Window: tt.window, MaxOutput: 1024})
+				large, d, err := w.keeper.Fit(t.Context(), turn)
+				if err != nil || len(r.questions) > 0 || len(d.Recalled) > 0 {
+					t.Fatalf("got %v, %d searches for a prompt that has everything", err, len(r.questions))
+				}
+				turn, turn.Profile.Model = large, w.model
+			}
+			for range 2 { // the second prompt of the run has the same passages
+				fitted, d, err := w.keeper.Fit(t.Context(), turn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := recalledIn(w.request(fitted, d).Messages); len(got) != 1 || !strings.Contains(got[0].Content, "#1 user: My canoe is from Turku.\n") || len(r.questions) != 1 {
+					t.Fatalf("got %+v after %d searches, want the first message after one", got, len(r.questions))
+				}
+				turn = fitted
+			}
+		})
+	}
+}

@@ -172,11 +172,16 @@ func (k *Compactor) snapshotNext(ctx context.Context, t Turn) (snapshot, error) 
 
 // snapshotTurn is loadSnapshot for a turn as it is.
 func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
-	t = k.withRecalled(ctx, t)
 	e := &progress{}
 	p, err := k.planTurn(ctx, t, e)
 	if err != nil {
 		return snapshot{}, err
+	}
+	last, _, _ := simulateFit(p.in)
+	sent := p
+	sent.d = last
+	if t, _ = k.withRecalled(ctx, t, sent); t.Recalled != nil {
+		p = p.withRecalled(t.Recalled)
 	}
 	if t.Notes, err = k.loadNotes(ctx, t, p.d.Loops); err != nil {
 		return snapshot{}, err

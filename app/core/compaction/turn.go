@@ -75,8 +75,9 @@ type Turn struct {
 	// next tries have none, not even a new one.
 	RefusedNative bool
 
-	Recalled *Recalled // what the log has for the run's message; nil = not searched
-	Standing *Standing // what users set for the whole conversation; nil = not loaded
+	Recalled *Recalled      // what the log has for the run's message; nil = not searched
+	Shown    map[int64]bool // the messages that the turn's last prompt shows word for word, by seq; never changed in place
+	Standing *Standing      // what users set for the whole conversation; nil = not loaded
 
 	// Quotes are passages that earlier prompts quoted and this one quotes again, as far as
 	// loaded; never changed in place.
