@@ -4,7 +4,9 @@
 //
 // # Words
 //
-// A text is normalized (NFKC) and converted to lower case (ß is ss). Everything that is
+// A text is normalized (NFKC) and converted to lower case (ß is ss, ı is i, and Greek letters lose
+// their tonos, as capitals do). Vowel marks of Arabic and Hebrew and invisible characters, such as
+// soft hyphens, are left out. Everything that is
 // neither letter, digit nor mark separates words; a symbol such as an emoji is a word of
 // its own. Only the first 256 KiB count.
 //
@@ -20,7 +22,7 @@
 // # Queries
 //
 // A text must contain all words of a query, in any order. "Words in quotes" must be
-// consecutive, -word must be absent, and word* matches all words with this prefix.
+// consecutive, -word must be absent (but -f and -1 are words), and word* matches all words with this prefix.
 // Text without a space is a phrase: app/db, ERR_CONN_RESET.
 //
 // The package has no state; all functions are safe for concurrent use.

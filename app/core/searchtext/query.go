@@ -112,11 +112,12 @@ func (p *parser) parseNext() bool {
 func isQuote(r rune) bool { return strings.ContainsRune(quotes, r) }
 
 // isNegated reports whether the text begins with the minus of a -word, not with that of a
-// --flag or a minus alone.
+// --flag, of -f or -1 as commands and their output have them, or a minus alone.
 func isNegated(text string) bool {
 	rest, minus := strings.CutPrefix(text, "-")
-	first, _ := utf8.DecodeRuneInString(rest)
-	return minus && rest != "" && (isQuote(first) || kindOf(first) != separator)
+	first, size := utf8.DecodeRuneInString(rest)
+	isShort := size == 1 && (len(rest) == 1 || rest[1] == ' ') || unicode.IsDigit(first)
+	return minus && rest != "" && !isShort && (isQuote(first) || kindOf(first) != separator)
 }
 
 // readUntil reads the text up to the first rune for which stop is true, or all of it.

@@ -124,8 +124,27 @@ func kindOf(r rune) kind {
 	return spaced
 }
 
+// isIgnored reports whether r is left out of words, because ordinary writing leaves it out or nobody
+// sees it: the vowel marks of Arabic and Hebrew, the Arabic tatweel, and invisible characters, such as
+// soft hyphens and marks of direction. A zero-width non-joiner separates words, as a space would.
+func isIgnored(r rune) bool {
+	switch {
+	case r < 0xAD || r == 0x200C || 0x2E80 <= r && r < 0xFE00: // the last are those of East Asia
+		return false
+	case r == 0x0640 || unicode.Is(unicode.Cf, r):
+		return true
+	}
+	return (0x0591 <= r && r <= 0x06ED || 0x08CA <= r && r <= 0x08FF) && unicode.Is(unicode.Mn, r)
+}
+
 // addRune adds a rune that comes from text[start:end].
 func (s *scanner) addRune(r rune, start, end int) {
+	if isIgnored(r) {
+		if s.kind != separator {
+			s.end = end
+		}
+		return
+	}
 	k := kindOf(r)
 	if k == mark {
 		if s.kind == spaced {
@@ -177,8 +196,21 @@ func appendFolded(to []byte, r rune) []byte {
 		return append(to, "ss"...)
 	case r == 'ς':
 		r = 'σ' // at the end of a word
+	case r == 'ı':
+		r = 'i' // as I is in lower case
+	case 'Ά' <= r && r <= 'ώ':
+		r = withoutTonos(unicode.ToLower(r))
 	}
 	return utf8.AppendRune(to, unicode.ToLower(r))
+}
+
+// withoutTonos returns the Greek letter without the accent, which capitals have not.
+func withoutTonos(r rune) rune {
+	const accented, plain = "άέήίόύώΐΰ", "αεηιουωϊϋ" // each of two bytes
+	if i := strings.IndexRune(accented, r); i >= 0 {
+		r, _ = utf8.DecodeRuneInString(plain[i:])
+	}
+	return r
 }
 
 // addCharacter adds a character to an unspaced run: it forms a word with the previous one,
