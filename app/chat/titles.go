@@ -37,8 +37,7 @@ const (
 // it. A nil one creates none. Safe for concurrent use.
 //
 // The title is requested together with the question, so that it reaches watchers of the run
-// while the answer is being written. On a server with few slots the request yields to answers;
-// if it fails, it is repeated after the answer.
+// while the answer is being written. If the request fails, it is repeated after the answer.
 //
 // A small model writes the title within limits of time and length. If it fails, or the budget
 // does not allow it, the title is the first words of the question. A title is written once, and
@@ -72,7 +71,7 @@ func (t *Titler) Begin(session core.Session, run core.Run) {
 	}
 	t.startWork(run.SessionID, func() {
 		m := newMaterial(session, run)
-		title, calls, err := t.requestTitle(t.work, m, true)
+		title, calls, err := t.requestTitle(t.work, m)
 		if err == nil {
 			title = cmp.Or(title, firstWords(m.question)) // the model wrote none, and would write none after the answer
 		}

@@ -182,8 +182,8 @@ func TestTitleWithTheQuestion(t *testing.T) {
 		if w.session.Title != "Bees" || len(w.published) != 1 || w.published[0].RunID != "r1" {
 			t.Errorf("got title %q, events %v, want one of the run", w.session.Title, w.published)
 		}
-		if got := w.Requests()[0]; !got.Background || strings.Contains(got.Messages[0].Content, "answer") {
-			t.Errorf("got request %+v, want one in the background, without an answer", got)
+		if got := w.Requests()[0]; strings.Contains(got.Messages[0].Content, "answer") {
+			t.Errorf("got request %+v, want one without an answer", got)
 		}
 		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
 		w.titler.Begin(w.session, titleRun("And wasps?"))
@@ -200,7 +200,7 @@ func TestTitleAgainAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := llm.NewGate()
-		w := newTitleWorld(llm.Step{Gate: gate, Err: &llm.Error{Kind: llm.KindCanceled, Err: llm.ErrYielded}}, "Bees")
+		w := newTitleWorld(llm.Step{Gate: gate, Err: &llm.Error{Kind: llm.KindOverloaded}}, "Bees")
 		w.titler.Begin(w.session, titleRun("How do bees talk?"))
 		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestTitleAgainAfterTheAnswer(t *testing.T) {
 		gate.Open()
 		synctest.Wait()
 		w.stop(t)
-		if req := w.Requests(); w.session.Title != "Bees" || len(req) != 2 || req[1].Background || len(w.calls) != 2 {
+		if req := w.Requests(); w.session.Title != "Bees" || len(req) != 2 || len(w.calls) != 2 {
 			t.Errorf("got title %q, %d requests, %d calls recorded, want Bees of the second", w.session.Title, len(req), len(w.calls))
 		}
 	})

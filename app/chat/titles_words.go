@@ -33,7 +33,7 @@ const systemPrompt = `You write titles of conversations. Answer with one title o
 // makeTitle returns a title, and the model calls for it. It never fails: without a model the
 // title is the first words of the question.
 func (t *Titler) makeTitle(ctx context.Context, m material) (string, []core.ModelCall) {
-	title, calls, err := t.requestTitle(ctx, m, false)
+	title, calls, err := t.requestTitle(ctx, m)
 	if err != nil {
 		t.Logger.InfoContext(ctx, "title created without a model", "session_id", m.session.ID, "err", err)
 	}
@@ -46,14 +46,13 @@ func (t *Titler) makeTitle(ctx context.Context, m material) (string, []core.Mode
 	return title, calls
 }
 
-// requestTitle has a model write a title, empty if the answer contains none. In the background,
-// the request yields to answers.
-func (t *Titler) requestTitle(ctx context.Context, m material, background bool) (string, []core.ModelCall, error) {
+// requestTitle has a model write a title, empty if the answer contains none.
+func (t *Titler) requestTitle(ctx context.Context, m material) (string, []core.ModelCall, error) {
 	model, err := t.chooseModel(ctx, m)
 	if err != nil {
 		return "", nil, err
 	}
-	res, call, err := t.askModel(ctx, model, m, background)
+	res, call, err := t.askModel(ctx, model, m)
 	if err != nil {
 		return "", []core.ModelCall{call}, err
 	}
@@ -88,7 +87,7 @@ func (t *Titler) chooseModel(ctx context.Context, m material) (llm.Model, error)
 }
 
 // askModel has the model write a title, and returns the call for the usage records.
-func (t *Titler) askModel(ctx context.Context, model llm.Model, m material, background bool) (llm.Response, core.ModelCall, error) {
+func (t *Titler) askModel(ctx context.Context, model llm.Model, m material) (llm.Response, core.ModelCall, error) {
 	ctx, cancel := context.WithTimeout(ctx, modelTime)
 	defer cancel()
 	text := "<question>\n" + prompttext.Harmless(core.Clip(m.question, maxQuestion)) + "\n</question>\n"
@@ -100,7 +99,7 @@ func (t *Titler) askModel(ctx context.Context, model llm.Model, m material, back
 	start, info := time.Now(), model.Info()
 	res, err := llm.Collect(model.Stream(ctx, llm.Request{
 		System: []string{systemPrompt}, Messages: []llm.Message{{Role: core.RoleUser, Content: text}},
-		MaxOutputTokens: outputLimit(info), Temperature: &temperature, Background: background,
+		MaxOutputTokens: outputLimit(info), Temperature: &temperature, Background: true,
 	}), nil)
 	call := core.ModelCall{
 		ID: core.NewID[string](), Owner: m.session.Owner, User: m.session.UserID, SessionID: m.session.ID, RunID: m.run.ID,

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bobbin/app/core/llm"
+	"bobbin/app/core/contextwindow"
 )
 
 // How often a prompt polls for a summary that another run or process makes.
@@ -19,10 +19,6 @@ const (
 // model call, and no longer than e.deadline. It then marks the turn as having waited. What
 // is unfinished then is finished in the background.
 func (k *Compactor) awaitSummary(ctx context.Context, t Turn, e *progress) (Turn, error) {
-	if e.asksModel(t) && llm.Contend(t.Profile.Model, e.writer.model) {
-		t.Waited = true // the answer needs the only slot of the model's server
-		return t, nil
-	}
 	lease, err := k.acquireLease(ctx, scopeOf(t), t.Session.ID)
 	if err != nil {
 		return t, err
@@ -57,7 +53,7 @@ func (k *Compactor) awaitOwn(ctx context.Context, t Turn, e *progress, lease *su
 		defer func() {
 			lease.releaseLease(ctx)
 			if left.Load() {
-				k.queueRest(t)
+				k.Enqueue(scopeOf(t), t.Session.ID)
 			}
 		}()
 		next, err = k.makeOne(ctx, t, &own)
@@ -109,19 +105,14 @@ func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 	return true, nil
 }
 
-// planWithoutSummary returns the plan of a prompt that does not wait for the wanted summary:
-// sent as it is or, where it does not fit, without its oldest messages. That holds for this
-// prompt only and is not stored: the summary is made in the background.
-func (k *Compactor) planWithoutSummary(t Turn, p plan) plan {
-	k.queueRest(t)
+// withoutSummary returns the plan of a prompt that does not wait for the summary that the plan
+// orders: sent as it is or, where it does not fit, without its oldest messages. That holds for this
+// prompt only and is not stored.
+func (p plan) withoutSummary() plan {
 	in := p.in
 	in.State, in.NoSummary, in.NoLoop = p.state, true, true
 	return newPlan(in).withNote("the oldest messages are being summarized; this prompt does not wait for the summary")
 }
-
-// queueRest queues the rest of the session's summaries in the background, whatever the
-// policy's timing.
-func (k *Compactor) queueRest(t Turn) { k.jobs.addJob(job{scopeOf(t), t.Session.ID, true}) }
 
 // sleepContext waits for d and reports false if ctx ends first.
 func sleepContext(ctx context.Context, d time.Duration) bool {

@@ -10,21 +10,21 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 )
 
 // workers is how many sessions this process summarizes in the background concurrently.
 const workers = 4
 
-// Enqueue queues the session for background work: a summary due after a run, or one to prepare.
+// Enqueue queues the session for background work, whatever the policy's timing: a summary due after
+// a run or an import, or one to prepare.
 // It returns immediately. It does nothing while Run does not run, or when the queue is full:
 // the session's next plan asks again. A nil Compactor does nothing.
 func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
 	if k == nil {
 		return
 	}
-	k.jobs.addJob(job{scope: core.Tenant{Owner: tenant.Owner}, id: id})
+	k.jobs.addJob(job{core.Tenant{Owner: tenant.Owner}, id})
 }
 
 // IsDone reports whether a run that has ended with the turn leaves no background work, as most do.
@@ -105,15 +105,7 @@ func (k *Compactor) runWorker(ctx, work context.Context) {
 // jobs of other sessions.
 func (k *Compactor) runJob(ctx context.Context, n job) {
 	more, err := k.advanceSession(ctx, n)
-	var busy *busyError
 	switch {
-	case errors.As(err, &busy):
-		k.jobs.beginCall(ctx, func(ctx context.Context) error {
-			err := llm.AwaitFree(ctx, busy.model)
-			k.jobs.finishJob(n.id, err == nil)
-			return err
-		})
-		return
 	case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session was deleted; its next run reports the floor
 	case errors.Is(err, core.ErrStopping), errors.Is(err, core.ErrStale):
 		k.Logger.InfoContext(ctx, "background summary interrupted", "session_id", n.id, "err", err)
@@ -123,26 +115,16 @@ func (k *Compactor) runJob(ctx context.Context, n job) {
 	k.jobs.finishJob(n.id, more)
 }
 
-// busyError says that a summary must wait until its model's server is free.
-type busyError struct{ model llm.Model }
-
-// Error names the model.
-func (e *busyError) Error() string { return e.model.Info().Name + ": " + llm.ErrYielded.Error() }
-
-// Unwrap returns llm.ErrYielded.
-func (e *busyError) Unwrap() error { return llm.ErrYielded }
-
 // SummarizeDue makes the summaries that the session's policy wants outside of runs: after a run,
-// prepared ahead, or a prepared one activated. It does nothing where none is due, where
-// another process makes one, and where an optional one failed. Errors: those of the session
-// and of storage; the cause of ctx when it is done; llm.ErrYielded while runs need the
-// server of the summary model.
+// prepared ahead, or a prepared one activated. It does nothing where none is due, with the timing
+// inline, where another process makes one, and where an optional one failed. Errors: those of the session
+// and of storage; the cause of ctx when it is done.
 func (k *Compactor) SummarizeDue(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	for {
-		if more, err := k.advanceSession(ctx, job{scope: tenant, id: id}); err != nil || !more {
-			return err
-		}
+	t, err := k.loadProfile(ctx, tenant, id, "")
+	for more := t.Profile.Policy.Timing != contextwindow.TimingInline; more && err == nil; {
+		more, err = k.advanceSession(ctx, job{tenant, id})
 	}
+	return err
 }
 
 // advanceSession makes at most one summary, in one call, and reports whether there may be
@@ -153,9 +135,6 @@ func (k *Compactor) advanceSession(ctx context.Context, n job) (more bool, err e
 		return false, err
 	}
 	if t.Profile.Policy.Timing == contextwindow.TimingInline {
-		if !n.ignoreTiming {
-			return false, nil
-		}
 		t.Profile.Policy.Timing = contextwindow.TimingAfterRun
 	}
 	if t, err = k.loadTurnMessages(ctx, n.scope, t); err != nil {
@@ -193,10 +172,6 @@ func (k *Compactor) advanceTurn(ctx context.Context, t Turn, e *progress) (more 
 	if err != nil || p.nextOrder() == nil || e.failed || e.noGain {
 		return false, err
 	}
-	model := e.writer.model
-	if model != nil && !llm.Free(model) {
-		return false, &busyError{model}
-	}
 	lease, err := k.acquireLease(ctx, scopeOf(t), t.Session.ID)
 	if err != nil || lease == nil {
 		return false, err
@@ -215,9 +190,6 @@ func (k *Compactor) advanceTurn(ctx context.Context, t Turn, e *progress) (more 
 	default:
 		err = k.prepareSummary(ctx, t, p, e)
 	}
-	if errors.Is(err, llm.ErrYielded) {
-		err = &busyError{model}
-	}
 	return err == nil && !e.failed && !e.noGain, err
 }
 
@@ -233,9 +205,6 @@ func (k *Compactor) prepareSummary(ctx context.Context, t Turn, p plan, e *progr
 			return err
 		}
 		return k.prepareSummary(ctx, t, p, e)
-	case errors.Is(err, llm.ErrYielded):
-		k.recordLostCalls(ctx, t, m.calls)
-		return err
 	case errors.Is(err, summarize.ErrNoGain):
 		e.noGain = true
 		return nil

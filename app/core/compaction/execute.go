@@ -93,7 +93,8 @@ func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 		t, p, err = k.planAndExecute(ctx, t, e)
 		if err == nil && p.d.Summarize != nil {
 			if t.Waited && (e.asksModel(t) || time.Now().After(e.deadline)) {
-				p = k.planWithoutSummary(t, p)
+				k.Enqueue(scopeOf(t), t.Session.ID)
+				p = p.withoutSummary()
 				return t, p, floorError(p.d)
 			}
 			t, err = k.awaitSummary(ctx, t, e)
@@ -266,9 +267,6 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 			return t, p, err
 		}
 		return k.summarizeOnce(ctx, t, p, e)
-	case errors.Is(err, llm.ErrYielded):
-		k.recordLostCalls(ctx, t, m.calls)
-		return t, p, err
 	case errors.Is(err, summarize.ErrNoGain):
 		return k.recordSkipped(ctx, t, p, m, e)
 	case errors.Is(err, summarize.ErrFailed) && p.d.Summarize.Strict:

@@ -16,9 +16,6 @@ const maxJobs = 1024
 type job struct {
 	scope core.Tenant
 	id    core.SessionID
-	// ignoreTiming says that a prompt did not wait for the summary: it is made whatever the
-	// policy's timing.
-	ignoreTiming bool
 }
 
 // jobs is the work beside prompts. Each session is in the queue once.
@@ -57,7 +54,6 @@ func (j *jobs) addJob(n job) {
 		j.bySession[n.id] = &queuedJob{job: n}
 		j.pushSession(n.id)
 	default:
-		q.ignoreTiming = q.ignoreTiming || n.ignoreTiming
 		q.requeue = q.running
 	}
 }

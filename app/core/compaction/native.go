@@ -106,7 +106,7 @@ func (k *Compactor) startNative(ctx context.Context, t Turn, o contextwindow.Ord
 	go func() {
 		defer close(done)
 		var err error
-		if n, calls, err = k.writeNative(ctx, t, o, how, req); errors.Is(err, context.Canceled) {
+		if n, calls, err = k.writeNative(ctx, t, o, req); errors.Is(err, context.Canceled) {
 			return
 		}
 		outcome := NativeMade
@@ -134,7 +134,7 @@ var errNativeTooLarge = errors.New("the provider's compaction is too large")
 
 // writeNative asks the provider for a compaction of the messages that the order covers, behind
 // exactly the prompt that they were sent in.
-func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Order, how mode, material summarize.Request) (*core.NativeSummary, []core.ModelCall, error) {
+func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Order, material summarize.Request) (*core.NativeSummary, []core.ModelCall, error) {
 	whole, err := k.planInput(ctx, t)
 	if err != nil {
 		return nil, nil, err
@@ -150,7 +150,7 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err != nil {
 		return nil, nil, err
 	}
-	res, call, err := k.requestCompaction(ctx, t, d, prompt, how.background)
+	res, call, err := k.requestCompaction(ctx, t, d, prompt)
 	calls := []core.ModelCall{call}
 	if err != nil {
 		return nil, calls, err
@@ -210,13 +210,13 @@ func (k *Compactor) planFrozen(ctx context.Context, t Turn) (contextwindow.Decis
 }
 
 // requestCompaction makes the call, and its record.
-func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwindow.Decision, prompt contextwindow.Prompt, background bool) (llm.Response, core.ModelCall, error) {
+func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwindow.Decision, prompt contextwindow.Prompt) (llm.Response, core.ModelCall, error) {
 	info := t.Profile.Model.Info()
 	parameters := t.Profile.Agent.ModelParameters
 	parameters.ResponseFormat, parameters.Stop = nil, nil
 	req := llm.Request{
 		System: prompt.System, Messages: prompt.LLM(), Tools: t.Profile.Tools, MaxOutputTokens: d.MaxOutput,
-		ChecksPrefix: k.modelOf(t).Prefix.Binds(), Compact: true, Background: background,
+		ChecksPrefix: k.modelOf(t).Prefix.Binds(), Compact: true, Background: true,
 	}.WithParameters(parameters, info)
 	start := time.Now()
 	res, err := llm.Collect(t.Profile.Model.Stream(ctx, req), nil)

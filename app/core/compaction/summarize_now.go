@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/redact"
 )
 
@@ -59,13 +57,12 @@ func (k *Compactor) manualThrough(ctx context.Context, t Turn) (int64, error) {
 
 // manualOrder is a summary on request, made in as many calls as it takes.
 type manualOrder struct {
-	k          *Compactor
-	scope      core.Tenant
-	id         core.SessionID
-	focus      string
-	through    int64 // seq of the last message to cover
-	lease      *summaryLease
-	unattended atomic.Bool // the request no longer waits
+	k       *Compactor
+	scope   core.Tenant
+	id      core.SessionID
+	focus   string
+	through int64 // seq of the last message to cover
+	lease   *summaryLease
 
 	last         chan core.Summary // the last version; capacity 1
 	versionCount int               // made so far
@@ -84,7 +81,6 @@ func (o *manualOrder) committedResult(ctx context.Context, tenant core.Tenant, s
 	}
 	if s := found[0]; s.ThroughSeq < s.OrderedSeq && (s.State == core.SummaryActive || s.State == core.SummaryDropped) {
 		o.through, o.focus = s.OrderedSeq, s.Focus
-		o.unattended.Store(true)
 		if o.lease, err = o.k.acquireLease(ctx, o.scope, o.id); err == nil && o.lease != nil {
 			o.k.jobs.beginCall(core.WithoutKeyedWork(ctx), o.makeAll)
 		}
@@ -121,7 +117,6 @@ func (o *manualOrder) wait(ctx context.Context, c *call) (core.Summary, error) {
 				return last, c.wait(ctx) // which cancels it
 			}
 		}
-		o.unattended.Store(true)
 		return last, nil
 	}
 }
@@ -131,13 +126,11 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 	defer o.lease.releaseLease(ctx)
 	e := &progress{lease: o.lease, manual: true}
 	for {
-		e.background, e.committed, e.conflicts = o.unattended.Load(), core.Summary{}, 0
+		e.committed, e.conflicts = core.Summary{}, 0
 		err := o.makeNext(ctx, e)
 		switch {
 		case errors.Is(err, errTooLong):
 			err = nil
-		case errors.Is(err, llm.ErrYielded):
-			err = llm.AwaitFree(ctx, e.writer.model)
 		case err == nil && e.committed.ID == "":
 			return nil
 		case err == nil:

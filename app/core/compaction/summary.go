@@ -16,18 +16,17 @@ import (
 
 // mode is how a summary is made.
 type mode struct {
-	writer     writer
-	note       string           // why no model is called; empty = the writer's model is
-	ahead      bool             // prepare it, do not activate it
-	background bool             // no prompt waits for it
-	calls      []core.ModelCall // that were already made for it
-	failed     draftSummary     // the failed summary that this one replaces; empty = none
+	writer writer
+	note   string           // why no model is called; empty = the writer's model is
+	ahead  bool             // prepare it, do not activate it
+	calls  []core.ModelCall // that were already made for it
+	failed draftSummary     // the failed summary that this one replaces; empty = none
 }
 
 // summaryMode returns how the next summary is made, and hands the calls made so far over to
 // it.
 func (k *Compactor) summaryMode(t Turn, e *progress) mode {
-	how := mode{writer: e.writer, note: e.writer.note, background: e.background, calls: e.calls}
+	how := mode{writer: e.writer, note: e.writer.note, calls: e.calls}
 	if !e.background && t.Work.Breaker.Until != nil && how.note == "" {
 		how.note = breakerOpen
 	}
@@ -80,7 +79,7 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, o contextwindow.Or
 	}
 	req := k.summaryRequest(t, o.Limit, o.AskFor)
 	req.Messages, req.Load = t.nameSpeakers(messagesThrough(t.History, o.ThroughSeq)), k.textLoader(t)
-	req.Replaces, req.Focus, req.TimeLimit, req.Background = o.Tokens, o.Focus, k.BackgroundTime, how.background
+	req.Replaces, req.Focus, req.TimeLimit = o.Tokens, o.Focus, k.BackgroundTime
 	var strategy summarize.Strategy = summarize.NewExtractive(k.Counter)
 	if how.note == "" && how.writer.kind.New != nil {
 		strategy, req.Strict = k.newStrategy(t, how.writer), how.writer.model != nil

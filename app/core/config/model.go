@@ -104,6 +104,6 @@ func modelFields() []modelField {
 		{"documents", "`true` or `false`: whether it gets PDFs as files (see `files.native_pdf`), so that it sees their pages; otherwise it gets the text; empty: models of `openai` and `anthropic` that accept images do, without a `base_url`", func(m *Model) any { return &m.Documents }},
 		{"first_byte_time", "how long its server may take until it begins to answer, such as `5m`; then the call counts as failed and is repeated. Empty: only `limits.run_time` (of a summary, `limits.background_summary_time`) bounds it where the server may have to read a long prompt first: on this machine, at a private address or a name without a dot, with `ollama` and with `slots: 1`; elsewhere 60s", func(m *Model) any { return &m.FirstByteTime }},
 		{"idle_time", "the longest silence within an answer; empty: as `first_byte_time`, elsewhere 2m", func(m *Model) any { return &m.IdleTime }},
-		{"slots", "concurrent requests that its server can process, for all models at the same address together, counted in each process of Bobbin by itself; while runs need them, summaries in the background wait; empty: 1 on this machine and for `ollama` (or `OLLAMA_NUM_PARALLEL`) until several answers have overlapped, elsewhere many until the server rejects or delays concurrent requests", func(m *Model) any { return &m.Slots }},
+		{"slots", "max concurrent requests to its server, for all models at the same address together, counted in each process of Bobbin by itself; further ones wait; empty: no limit", func(m *Model) any { return &m.Slots }},
 	}
 }

@@ -50,6 +50,7 @@ type Entry struct {
 	Slots           int            // requests that its server handles at once; 0 = see Servers
 	FirstByteTime   time.Duration  // until its server begins to answer; 0 = by the address, negative = no limit
 	IdleTime        time.Duration  // between two pieces of the answer; 0 = by the address, negative = no limit
+	Slots           int            // max concurrent calls to its server; 0 = no limit
 	Thinking        int            // budget for thinking in tokens, for anthropic; 0 = off
 	Prefix          PrefixContract // empty = by the model's name
 	// CacheDiagnostics has the provider diagnose its cache, for anthropic, and openai with Responses.

@@ -114,8 +114,7 @@ type Request struct {
 	// Adapters without such diagnostics ignore it.
 	DiagnoseCache  bool
 	PreviousAnswer string
-	// Background marks a call whose answer no user waits for: on a server with few slots it
-	// yields to other calls and fails with ErrYielded.
+	// Background marks a call whose thoughts no user reads: a summary or a title.
 	Background bool
 }
 

@@ -183,9 +183,6 @@ func (r *Registry) withSizes(e Entry) Entry {
 	window, maxOutput, factor, known := r.defaults.Lookup(e.Model)
 	if isOllama(e.Provider) {
 		window = min(window, r.ollamaWindow())
-		if e.Slots == 0 {
-			e.Slots = r.ollamaSlots()
-		}
 	}
 	switch {
 	case e.Window > 0:
@@ -229,16 +226,6 @@ func (r *Registry) ollamaWindow() int {
 		return n
 	}
 	return DefaultOllamaWindow
-}
-
-// ollamaSlots returns how many requests Ollama is configured to handle at once; 0 = not
-// known.
-func (r *Registry) ollamaSlots() int {
-	n, err := strconv.Atoi(r.defaults.Env("OLLAMA_NUM_PARALLEL"))
-	if err != nil {
-		return 0
-	}
-	return max(n, 0)
 }
 
 func (r *Registry) unknownModelError(name string) error {

@@ -60,8 +60,6 @@ type retrying struct {
 // Info describes the model underneath.
 func (r *retrying) Info() Info { return r.model.Info() }
 
-func (r *retrying) serverSlots() *slots { return slotsOf(r.model) }
-
 // Stream is the model's Stream, retried until it yields a delta.
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {

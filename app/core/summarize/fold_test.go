@@ -172,22 +172,6 @@ func TestRow13TooLongForTheProvider(t *testing.T) {
 	}
 }
 
-// A call that gave way to a run is neither a failure nor made again here.
-//
-// Finding: context-F8
-func TestYieldedCall(t *testing.T) {
-	t.Parallel()
-	for _, strict := range []bool{false, true} {
-		model := llm.Scripted(llm.Step{Err: &llm.Error{Kind: llm.KindCanceled, Err: llm.ErrYielded}})
-		req := request()
-		req.Strict, req.Background = strict, true
-		res, err := over(model).Summarize(t.Context(), req)
-		if !errors.Is(err, llm.ErrYielded) || errors.Is(err, summarize.ErrFailed) || res.Content != "" || len(res.Calls) != 1 || !model.Requests()[0].Background {
-			t.Errorf("strict %t: got %+v, %v, want only the call", strict, res, err)
-		}
-	}
-}
-
 // A limit that the model cannot say in one answer is lowered to what it can.
 func TestOutputLimit(t *testing.T) {
 	t.Parallel()

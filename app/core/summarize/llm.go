@@ -155,7 +155,7 @@ func (j *job) callModel(ctx context.Context, text string) (llm.Response, error) 
 		Messages:        []llm.Message{{Role: core.RoleUser, Content: text}},
 		MaxOutputTokens: j.maxOutput,
 		Temperature:     &t,
-		Background:      j.req.Background,
+		Background:      true,
 	}), nil)
 	call := core.ModelCall{
 		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/prompttext"
 )
 
@@ -62,9 +61,6 @@ type Request struct {
 	// without a model. 0 = only ctx bounds them.
 	TimeLimit time.Duration
 	Strict    bool // a strategy that fails has no fallback
-	// Background means that no client waits for the summary: its calls give way to others
-	// (llm.Request.Background).
-	Background bool
 }
 
 // Result is a finished summary.
@@ -125,7 +121,7 @@ var errTimeLimit = errors.New("the summary took longer than its time limit")
 // Summarize returns a summary of at most req.Limit tokens that is strictly
 // smaller than what it replaces. If the strategy fails, is refused or takes too long, the
 // fallback without a model writes it, unless the request is strict; Note and Strategy say
-// so. Errors: the cause of ctx when it is done, llm.ErrYielded, ErrNoGain, ErrFailed,
+// so. Errors: the cause of ctx when it is done, ErrNoGain, ErrFailed,
 // ErrInvalid for a request without messages or limit, and errors of Load. With an error the
 // Result holds only the Calls and, with ErrFailed, Note and Cause.
 func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error) {
@@ -152,9 +148,6 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 			res.Unsupported = unsupportedIn(res.Content, req)
 		}
 		return res, nil
-	}
-	if errors.Is(err, llm.ErrYielded) {
-		return Result{Calls: res.Calls}, err
 	}
 	if req.Strict {
 		return Result{Calls: res.Calls, Note: publicReason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %w", ErrFailed, err)
