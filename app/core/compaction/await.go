@@ -110,8 +110,8 @@ func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 // prompt only and is not stored.
 func (p plan) withoutSummary() plan {
 	in := p.in
-	in.State, in.NoSummary, in.NoLoop = p.state, true, true
-	return newPlan(in).withNote("the oldest messages are being summarized; this prompt does not wait for the summary")
+	in.State, in.Once = p.state, "the oldest messages are being summarized; this prompt does not wait for the summary"
+	return newPlan(in)
 }
 
 // sleepContext waits for d and reports false if ctx ends first.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,8 @@ type backlog struct {
 	seen    strings.Builder // what the summarizer was shown; guarded by mu
 	waits   []time.Duration // of the prompts meanwhile
 	longest time.Duration
+
+	meanwhile int // reports of prompts that leave messages out
 }
 
 // callTime is how long the summarizer takes.
@@ -78,6 +81,7 @@ func numbersOf(transcript string) string {
 func (b *backlog) talk() {
 	b.bubble(func() {
 		for quiet := 0; quiet < 3; {
+			b.checkReport()
 			b.ask("and what is next?")
 			before, begun := len(b.writer.Requests()), time.Now()
 			b.fit()
@@ -93,6 +97,36 @@ func (b *backlog) talk() {
 			}
 		}
 	})
+}
+
+// checkReport wants the report, the prompt and the dry run to show the prompt that is sent while the
+// backlog is summarized call by call.
+func (b *backlog) checkReport() {
+	b.t.Helper()
+	r := b.report()
+	if slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.HasPrefix(s, "the next message first") }) {
+		return // one call is enough
+	}
+	view, err := b.keeper.Prompt(b.t.Context(), b.scope(), b.Session.ID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ask := core.PlanPreview{Content: "and what is next?", Tokens: 9}
+	plan, err := b.control().DryRun(b.t.Context(), b.scope(), b.Session.ID, ask)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for name, used := range map[string]int{"report": r.Used, "prompt": view.Tokens, "dry run": plan.Tokens, "its report": plan.Context.Used} {
+		if used > r.Usable {
+			b.t.Errorf("the %s has %d tokens, want at most %d", name, used, r.Usable)
+		}
+	}
+	if left := plan.Context.Coverage.LeftOut; left > 0 {
+		b.meanwhile++
+		if len(r.Reasons) != 1 || 4*plan.Tokens < 2*r.Trigger || plan.Summarize == nil || plan.Summarize.When != core.WhenBackground {
+			b.t.Errorf("%d left out: got reasons %q, %d tokens, a summary %+v, want one reason, the window filled, and the summary beside it", left, r.Reasons, plan.Tokens, plan.Summarize)
+		}
+	}
 }
 
 // shown returns which part of the words behind the cursor the summarizer was shown, and of
@@ -139,6 +173,9 @@ func TestShowBacklog(t *testing.T) {
 				lost := calls - len(versions)
 				table += fmt.Sprintf("%-8s %-10d %-8d %-9d %-10d %-8s %-9d %-12d %s\n", policy, tokens, window, len(b.Messages), words, fmt.Sprintf("%.2f %%", 100*part), calls, lost, b.longest)
 				r := b.report()
+				if window == 8_192 && b.meanwhile == 0 {
+					t.Errorf("%s, %d tokens: no report while messages are left out", policy, tokens)
+				}
 				if part < 0.99 || lost != 0 || b.longest > callTime+time.Second || r.Used > r.Trigger && r.Trigger > 0 {
 					t.Errorf("%s, %d tokens, window %d: seen %.4f, %d thrown away, waited %s, %d tokens used", policy, tokens, window, part, lost, b.longest, r.Used)
 				}
@@ -177,4 +214,22 @@ func TestRatioDoesNotEndWithTheExtract(t *testing.T) {
 			t.Errorf("got %+v after %s, want the model's summary in use", v, time.Since(begun))
 		}
 	})
+}
+
+// What was imported is summarized in the background whatever the timing, also that of ratio; the
+// policy off makes no summary.
+func TestImportIsSummarized(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]int{"sliding": 1, "ratio": 1, "off": 0} {
+		w := grown(t, core.ContextSettings{Policy: policy}, 6_000)
+		w.writer.Add(always(notes))
+		w.endRun()
+		w.bubble(func() {
+			w.keeper.Enqueue(w.scope(), w.Session.ID)
+			synctest.Wait()
+		})
+		if session, _, _ := w.now(); session.SummaryVersion != want {
+			t.Errorf("%s: got version %d, want %d", policy, session.SummaryVersion, want)
+		}
+	}
 }

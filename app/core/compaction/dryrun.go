@@ -40,6 +40,9 @@ func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.Sess
 		return core.ContextPlan{}, err
 	}
 	last, order, activated := simulateFit(v.in)
+	if order != nil && order.When == core.WhenNow && v.d.Summarize == nil && v.d.Activate == nil { // in several calls
+		last, order.When = v.d, core.WhenBackground
+	}
 	for _, rung := range last.Rungs {
 		if name := contextwindow.RungName(rung); !slices.Contains(report.Rungs, name) {
 			report.Rungs = append(report.Rungs, name)

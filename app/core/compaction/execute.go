@@ -23,20 +23,12 @@ type plan struct {
 	in    contextwindow.Input
 	d     contextwindow.Decision
 	state contextwindow.PromptState
-	note  string // a reason of the decision that the input does not give; empty = none
 }
 
 // newPlan plans the input.
 func newPlan(in contextwindow.Input) plan {
 	d, state := contextwindow.Plan(in)
 	return plan{in: in, d: d, state: state}
-}
-
-// withNote returns the plan with a reason that its input does not give.
-func (p plan) withNote(note string) plan {
-	p.note = note
-	p.d.Reasons = append(p.d.Reasons, note)
-	return p
 }
 
 // withRecalled returns the plan with the passages.
@@ -46,11 +38,7 @@ func (p plan) withRecalled(r *Recalled) plan {
 	}
 	in := p.in
 	in.Recalled = r.passages
-	next := newPlan(in)
-	if p.note != "" {
-		next = next.withNote(p.note)
-	}
-	return next
+	return newPlan(in)
 }
 
 // isDone reports whether nothing is left to carry out.

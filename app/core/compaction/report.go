@@ -177,6 +177,9 @@ func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 	if err != nil {
 		return snapshot{}, err
 	}
+	if o := p.d.Summarize; o != nil && o.ThroughSeq < o.OrderedSeq { // the prompt waits for one of several calls
+		p = p.withoutSummary()
+	}
 	last, _, _ := simulateFit(p.in)
 	sent := p
 	sent.d = last

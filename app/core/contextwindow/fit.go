@@ -16,8 +16,9 @@ const (
 )
 
 // fitHistory shortens (rung 6), then leaves out (rung 7) the oldest messages of the history
-// until the prompt is at the landing point or the history is gone.
+// until the prompt is at its target or the history is gone.
 func (p *planner) fitHistory() {
+	target := p.historyTarget()
 	limit := p.scale.toBase(max(p.budget.Landing/historyShare, 1))
 	var large []Slot
 	for _, s := range p.history {
@@ -27,36 +28,47 @@ func (p *planner) fitHistory() {
 	}
 	slices.SortStableFunc(large, func(a, b Slot) int { return cmp.Compare(b.Size, a.Size) })
 	size, n := p.total, 0
-	for n < len(large) && size > p.budget.Landing {
+	for n < len(large) && size > target {
 		size -= p.shorteningGain(large[n], limit)
 		n++
 	}
 	p.shortenSlots(large[:n], limit)
-	p.leaveOutHistory()
+	p.leaveOutHistory(target)
+}
+
+// historyTarget returns the size to which the history is cut: the landing point. A plan for one
+// prompt only fills the window up to the trigger, in steps of what a new compaction requires:
+// as the conversation grows, the cut stays where it is until the next step.
+func (p *planner) historyTarget() int {
+	if p.in.Once == "" {
+		return p.budget.Landing
+	}
+	over, step := p.total-min(p.budget.Trigger, p.limit), max(shareOf(resetShare, p.budget.Trigger), 1)
+	return p.total - (over+step-1)/step*step
 }
 
 // leaveOutHistory is rung 7 for the history: it leaves out the oldest turns. Between runs
 // the newest turn stays if it fits.
-func (p *planner) leaveOutHistory() {
-	if p.leaveOut(p.history, 0, p.cutPoints()) {
+func (p *planner) leaveOutHistory(target int) {
+	if p.leaveOut(p.history, 0, p.cutPoints(), target) && p.in.Once == "" {
 		p.addReason("the oldest messages are left out of the prompt: they do not fit")
 	}
 	if p.total > p.limit && len(p.run) == 0 {
-		p.leaveOut(p.history, 0, []int{len(p.history)})
+		p.leaveOut(p.history, 0, []int{len(p.history)}, target)
 	}
 }
 
 // leaveOut leaves out the slots from first up to the earliest of the ends that brings the
-// prompt to the landing point; if none does, up to the one that makes it smallest. It
+// prompt to target; if none does, up to the one that makes it smallest. It
 // reports whether it left anything out.
-func (p *planner) leaveOut(slots []Slot, first int, ends []int) bool {
+func (p *planner) leaveOut(slots []Slot, first int, ends []int, target int) bool {
 	size := p.total
 	if !p.anyLeftOut() {
 		size += p.scale.toModel(leftOutMarker)
 	}
 	best, smallest, next := first, p.total, first
 	for _, end := range ends {
-		if smallest <= p.budget.Landing {
+		if smallest <= target {
 			break
 		}
 		for ; next < end; next++ {
@@ -100,7 +112,7 @@ func (p *planner) fitRun() {
 		func() { p.levelRun(p.budget.Landing, minRunMessage) },
 		func() { p.levelRun(p.limit, minRunMessage) },
 		p.leaveOutRun,
-		p.leaveOutHistory, // the left-out marker is there now
+		func() { p.leaveOutHistory(p.historyTarget()) }, // the left-out marker is there now
 		func() { p.levelRun(p.limit, 0) },
 		func() { p.cutSummary(min(p.scale.toModel(minSummaryCut), p.budget.SummaryLimit)) },
 		p.giveUpStanding,
@@ -240,7 +252,7 @@ func (p *planner) leaveOutRun() {
 			ends = append(ends, i)
 		}
 	}
-	if p.leaveOut(p.run, 1, ends) {
+	if p.leaveOut(p.run, 1, ends, p.budget.Landing) {
 		p.addReason("the oldest tool rounds of this run are left out of the prompt: they do not fit")
 	}
 }

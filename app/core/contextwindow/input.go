@@ -179,6 +179,10 @@ type Input struct {
 	NoSummary  bool // summarizing was tried and gains nothing more
 	NoLoop     bool // the same for notes on the tool loop
 	Summarized bool // a summary was just made: record the landing
+
+	// Once is why the plan is for one prompt only and its state is not stored; empty = it is not.
+	// Nothing is summarized then, and where messages do not fit, the others fill the window.
+	Once string
 }
 
 // Order asks for a summary: of the history, which moves the cursor, or of kind run, which

@@ -97,7 +97,9 @@ func (p *planner) landIfChanged() {
 		p.recordLanding()
 		return
 	}
-	p.addReason("there is nothing to summarize yet")
+	if p.in.Once == "" {
+		p.addReason("there is nothing to summarize yet")
+	}
 }
 
 // maskHistory is rung 1: markers replace old tool results of the history, except those of

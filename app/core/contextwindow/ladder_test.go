@@ -390,3 +390,37 @@ func TestOrdersAreOneCallEach(t *testing.T) {
 		t.Errorf("got %d orders, want the whole call by call", orders)
 	}
 }
+
+// A plan for one prompt only fills the window up to the trigger and is cut at the same message for
+// several turns; its one reason is why it is for that prompt only.
+func TestPlanForOnePrompt(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]cw.Policy{"window": background(t), "inline": preset(t, "ratio"), "sliding": preset(t, "sliding")} {
+		c, cuts, last := new(talk).turns(30, 100), 0, 0
+		const turns = 100
+		for range turns {
+			c.turns(1, 100).user(100)
+			in := c.during(policy, 8_192, int64(len(c.log)))
+			in.Once = "the summary is not ready"
+			d, _ := cw.Plan(in)
+			left := 0
+			for _, s := range d.History {
+				if s.Place == core.PlaceLeftOut {
+					left++
+				}
+			}
+			if left < last || left > 0 && (d.Total > d.Budget.Trigger || 4*d.Total < 3*d.Budget.Trigger-4*400) {
+				t.Fatalf("%s: got %d tokens and %d messages left out after %d, want the window filled up to %d", name, d.Total, left, last, d.Budget.Trigger)
+			}
+			if d.Summarize != nil || d.Prepare != nil || left > 0 && !slices.Equal(d.Reasons, []string{in.Once}) {
+				t.Fatalf("%s: got the order %+v and the reasons %q, want none and one", name, d.Summarize, d.Reasons)
+			}
+			if left != last {
+				cuts, last = cuts+1, left
+			}
+		}
+		if tokens := 300 * turns; last == 0 || cuts > tokens/1_200 { // less than a quarter of each trigger
+			t.Errorf("%s: got %d cuts in %d turns, %d messages left out, want a cut every fourth turn or fewer", name, cuts, turns, last)
+		}
+	}
+}

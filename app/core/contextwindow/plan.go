@@ -67,9 +67,8 @@ func newPlanner(in Input) *planner {
 	if !(in.Factor > 0) { // NaN too
 		in.Factor = 1
 	}
-	if in.Phase == AfterRun {
-		in.NoLoop = true // the run in progress compacts its own loop
-	}
+	in.NoLoop = in.NoLoop || in.Once != "" || in.Phase == AfterRun // the run in progress compacts its own loop
+	in.NoSummary = in.NoSummary || in.Once != ""
 	p := &planner{in: in, scale: tokenScale{in.Factor}, state: in.initialState()}
 	p.budget = in.Policy.Budget(in.Model, p.scale.toModel(in.System+ListOverhead)+p.scale.toModel(in.Tools))
 	p.limit = p.budget.Usable
@@ -235,6 +234,9 @@ func (p *planner) opensWithAssistant() bool {
 
 // finishDecision completes the decision.
 func (p *planner) finishDecision() Decision {
+	if p.in.Once != "" {
+		p.addReason("%s", p.in.Once)
+	}
 	p.estimateTurnsLeft()
 	p.addRecalled()
 	d := p.decision

@@ -56,6 +56,8 @@ func (p *planner) needsSummaryNow(f firedTriggers) bool {
 		return true
 	case p.in.Resting:
 		return false
+	case f.unsummarized:
+		return timing == TimingInline || len(p.in.Run) <= 1
 	case timing == TimingAfterRun:
 		// The last run's summary failed, or messages were imported. The share trigger is
 		// crossed by this run's own message.

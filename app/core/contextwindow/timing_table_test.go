@@ -109,11 +109,14 @@ func TestAfterRunCatchesUp(t *testing.T) {
 		"16 messages":       {16, func(*cw.Input) {}, "summarizes"},
 		"somebody is at it": {16, func(in *cw.Input) { in.Busy = true }, "sends"},
 		// Finding: context-F13
-		"imported, somebody is at it": {400, func(in *cw.Input) { in.Busy = true }, "summarizes"},
-		"the model rests":             {16, func(in *cw.Input) { in.Resting = true }, "sends"},
-		"in a run":                    {16, func(in *cw.Input) { in.Run = append(in.Run, in.Run[0], in.Run[0]) }, "sends"},
-		"after the run":               {16, func(in *cw.Input) { in.Phase, in.Run = cw.AfterRun, nil }, "summarizes"},
-		"after the run, fewer":        {14, func(in *cw.Input) { in.Phase, in.Run = cw.AfterRun, nil }, "sends"},
+		"imported, somebody is at it":            {400, func(in *cw.Input) { in.Busy = true }, "summarizes"},
+		"over the hard limit, somebody is at it": {52, func(in *cw.Input) { in.Busy = true }, "summarizes"},
+		"over it, in a run":                      {52, func(in *cw.Input) { in.Busy, in.Run = true, append(in.Run, in.Run[0], in.Run[0]) }, "sends"},
+		"over it, the model rests":               {52, func(in *cw.Input) { in.Resting = true }, "sends"},
+		"the model rests":                        {16, func(in *cw.Input) { in.Resting = true }, "sends"},
+		"in a run":                               {16, func(in *cw.Input) { in.Run = append(in.Run, in.Run[0], in.Run[0]) }, "sends"},
+		"after the run":                          {16, func(in *cw.Input) { in.Phase, in.Run = cw.AfterRun, nil }, "summarizes"},
+		"after the run, fewer":                   {14, func(in *cw.Input) { in.Phase, in.Run = cw.AfterRun, nil }, "sends"},
 	} {
 		if d, _ := cw.Plan(input(tt.messages, tt.change)); does(d) != tt.want {
 			t.Errorf("%s: %s, want %s", name, does(d), tt.want)

@@ -41,8 +41,8 @@ func TestNothingIsSummarizedEarly(t *testing.T) {
 	})
 }
 
-// Nobody waits for a summary of a prompt that fits, but inline, and
-// before a run whose predecessor's summary failed (R4).
+// Nobody waits for a summary of a prompt that fits, but inline, before a run whose predecessor's
+// summary failed (R4), and over the hard limit of unsummarized messages.
 func TestNobodyWaitsForWhatFits(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		in, d := sh.before, sh.first
@@ -55,7 +55,8 @@ func TestNobodyWaitsForWhatFits(t *testing.T) {
 		far := slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool {
 			return s.Name != "share" && s.Threshold > 0 && s.Value >= 4*s.Threshold // an import
 		})
-		late := in.Policy.Timing == cw.TimingAfterRun && since && len(in.Run) == 1 && (!in.Busy || far)
+		hard := slices.ContainsFunc(d.Triggers, func(s core.TriggerStatus) bool { return s.Fires && s.Name == "unsummarized" }) && len(in.Run) <= 1
+		late := hard || in.Policy.Timing == cw.TimingAfterRun && since && len(in.Run) == 1 && (!in.Busy || far)
 		if in.Resting || in.Policy.Timing != cw.TimingInline && !late {
 			rt.Fatalf("%s, resting %v, busy %v: %d of %d tokens, and a summary is waited for", in.Policy.Timing, in.Resting, in.Busy, d.Total, d.Budget.Usable)
 		}

@@ -196,7 +196,7 @@ func (p *planner) recordLanding() {
 	p.cleanState()
 	p.dropThoughts()
 	p.state.Landed = p.landing()
-	if p.total > p.budget.Landing {
+	if p.total > p.budget.Landing && p.in.Once == "" {
 		p.addReason("landed at %d tokens, above the landing point of %d: what is left cannot be summarized", p.total, p.budget.Landing)
 	}
 }

@@ -47,7 +47,6 @@ type Entry struct {
 	CacheWritePrice float64
 	Images          *bool          // it sees images; nil = by the model's name
 	Documents       Documents      // the PDFs that it gets as files; empty = by the provider and the model's name
-	Slots           int            // requests that its server handles at once; 0 = see Servers
 	FirstByteTime   time.Duration  // until its server begins to answer; 0 = by the address, negative = no limit
 	IdleTime        time.Duration  // between two pieces of the answer; 0 = by the address, negative = no limit
 	Slots           int            // max concurrent calls to its server; 0 = no limit
