@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bobbin/app/core/contextwindow"
 )
 
 // How often a prompt polls for a summary that another run or process makes.

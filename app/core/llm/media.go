@@ -63,8 +63,6 @@ func (m *blind) Info() Info {
 	return info
 }
 
-func (m *blind) serverSlots() *slots { return slotsOf(m.Model) }
-
 // takesFile reports whether the file is a PDF that the model is sent. Only one whose text
 // was read can be sent as text when there is no room for its pages.
 func (i Info) takesFile(p core.Part) bool {
