@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-
 )
 
 // How often a prompt polls for a summary that another run or process makes.
