@@ -135,7 +135,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		}
 		imported := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
 		again := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
-		if log := wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id)); imported.status != 200 || !again.replayed || len(log) != 4 {
+		if log := wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id)); imported.status != 200 || !again.replayed || len(log) != 5 {
 			t.Errorf("got %+v, then %+v, and %d messages, want the history once", imported, again, len(log))
 		}
 	})
