@@ -43,7 +43,7 @@ type response struct {
 	Status       string
 	Output       []item
 	Conversation struct{ ID string }
-	Error        *struct{ Code, Message string }
+	Error        *struct{ Type, Code, Message string }
 	Previous     string `json:"previous_response_id"`
 	Background   bool
 	Store        bool
@@ -346,6 +346,7 @@ func responseErrors(t *testing.T, c *conversation) {
 		{"empty text", c.newResponse("create", "", nil), http.StatusBadRequest, "invalid", "input"},
 		{"wrong role", c.newResponse("create", []any{object{"role": "king", "content": "x"}}, object{"instructions": "Be brief."}), http.StatusBadRequest, "invalid", "input[0].role"},
 		{"empty", c.newResponse("create", []any{}, nil), http.StatusBadRequest, "invalid", "input"},
+		{"too long for the window", c.newResponse("create", c.question("hello"), object{"model": "reader", "instructions": differentWords(10_000)}), http.StatusBadRequest, "context_length_exceeded", ""},
 		{"tool of OpenAI", c.newResponse("create", "hello", object{"tools": []any{object{"type": "web_search"}}}), http.StatusBadRequest, "invalid", "tools[0].type"},
 	}
 	for _, tt := range tests {
@@ -354,12 +355,11 @@ func responseErrors(t *testing.T, c *conversation) {
 			t.Errorf("%s: got %s, want %d %s, param %q", tt.name, got, tt.status, tt.code, tt.param)
 		}
 	}
-	long := c.respond(t, c.question("hello"), object{"model": "reader", "instructions": differentWords(10_000)})
-	if long.Status != "failed" || long.Error == nil || long.Error.Code != "context_length_exceeded" {
-		t.Errorf("too long for the window: got %s, %+v, want a failed response with context_length_exceeded", long.Status, long.Error)
+	if failed := c.fail(t, c.newResponse("create", c.question(breakAlways), nil)); failed.Status < http.StatusInternalServerError || failed.Message == "" {
+		t.Errorf("a failed run: got %s, want an error of the server", failed)
 	}
 	out := c.do(t, c.newResponse("create", c.question(breakAlways), object{"stream": true}))
-	if _, last := readEvents(t, out.events, -1); last.Type != "response.failed" || last.Response.Error == nil || last.Response.Error.Message == "" {
+	if _, last := readEvents(t, out.events, -1); last.Type != "response.failed" || last.Response.Error == nil || last.Response.Error.Message == "" || last.Response.Error.Type != "server_error" {
 		t.Errorf("got the last event %+v, want response.failed with its error", last)
 	}
 }
