@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,4 +97,54 @@ func wantUpgraded(t *testing.T, d *db.DB, ids map[string]string) {
 			t.Errorf("%s: got %s, want %s", query, got, want)
 		}
 	}
+}
+
+// Old names of sessions are found by the owner's keys and by the tokens of the session's user; keys stay
+// apart from names.
+func TestUpgradeOfAliases(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		if err := d.MigrateTo(t.Context(), 70); err != nil {
+			t.Fatal(err)
+		}
+		g := d.Gorm.WithContext(t.Context())
+		add := func(user string, aliases ...string) {
+			id := core.NewID[string]()
+			err := g.Exec("INSERT INTO sessions (id, owner, user_id, created_at, updated_at) VALUES (?, 'ann', ?, ?, ?)", id, user, core.Now(), core.Now()).Error
+			for _, alias := range aliases {
+				surface, name, _ := strings.Cut(alias, " ")
+				if err == nil {
+					err = g.Exec("INSERT INTO session_aliases (owner, surface, alias, session_id, created_at) VALUES ('ann', ?, ?, ?, ?)", surface, name, id, core.Now()).Error
+				}
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := func() (list []string) {
+			if err := g.Raw("SELECT alias FROM session_aliases").Scan(&list).Error; err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(list)
+			return list
+		}
+		add("", "api chat", "slack T/C/1", "api idempotency-key:k")
+		add("zoë", "api chat-2", "api response-idempotency-key:k2", "api response-idempotency-key:k")
+		before := names()
+		migrate(t, d)
+		want := []string{
+			"T/C/1", "idempotency-key:k", "idempotency-key:k2", "name:chat", "name:chat-2", "name:response-idempotency-key:k",
+			"user/3/zoë/idempotency-key:k2", "user/3/zoë/name:chat-2", "user/3/zoë/name:response-idempotency-key:k",
+		}
+		if got := names(); !slices.Equal(got, want) {
+			t.Errorf("got the names %q, want %q", got, want)
+		}
+		if err := d.MigrateTo(t.Context(), 70); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(); len(got) != len(before) {
+			t.Errorf("got the names %q after going down, want %q", got, before)
+		}
+	})
 }
