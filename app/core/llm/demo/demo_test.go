@@ -269,6 +269,13 @@ func TestToolChoices(t *testing.T) {
 			t.Errorf("%s: calls (-want +got):\n%s", name, diff)
 		}
 	}
+	chat := newChat(t)
+	chat.req.ToolChoice = core.ToolChoiceRequired
+	call := chat.ask(both).ToolCalls[0]
+	chat.req.Messages = append(chat.req.Messages, llm.Message{Role: core.RoleTool, ToolCallID: call.ID, ToolName: call.Name, Content: "4"})
+	if calls := chat.next().ToolCalls; len(calls) != 1 || calls[0].Name != "current_time" {
+		t.Errorf("required after a result: got %+v, want a call of the last tool", calls)
+	}
 }
 
 func TestItIsDeterministic(t *testing.T) {
