@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-slot show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -187,8 +187,8 @@ show-standing: ## what users set for the whole conversation: recognized, changed
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits
 	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=30m -run '^TestShowBacklog$$'
 
-show-slot: ## a model server with one slot and summaries of 25 s: what a user waits, by policy
-	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=10m -run '^TestShowSlot$$'
+show-turns: ## people who write after 0, 1 and 3 s, models at a local and a remote address: turns over a hard limit, gaps, summary calls, by policy
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTurns$$' -timeout=30m
 
 show-refusals: ## each vendor's and 200 generated ways to refuse a long prompt, 100 other refusals, end to end
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowRefusals$$' -timeout=30m
