@@ -47,15 +47,11 @@ func NewProvider(t testing.TB, o provider.Options) *provider.Server {
 	return p
 }
 
-// ManySlots is how many requests the providers of the tests work on at once. They are on
-// this machine, and so would be taken to have one slot.
-const ManySlots = 1000
-
 // WithModel adds a model of the provider's; the first one is the default.
 func WithModel(name string, window, maxOutput int, p *provider.Server) Setting {
 	return func(c *config.Config) {
 		c.Models = append(c.Models, config.Model{
-			Name: name, Provider: "openai", BaseURL: p.URL, ContextWindow: window, MaxOutputTokens: maxOutput, Slots: ManySlots,
+			Name: name, Provider: "openai", BaseURL: p.URL, ContextWindow: window, MaxOutputTokens: maxOutput,
 		})
 		c.DefaultLLM = c.Models[0].Name
 	}

@@ -268,7 +268,7 @@ func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database st
 	dir := den.Temp(t)
 	config := filepath.Join(dir, "bobbin.yaml")
 	settings := fmt.Sprintf("default_llm: bench\ntitles: false\nlog:\n  level: warn\nmodels:\n  - name: bench\n    provider: openai\n    base_url: %s\n"+
-		"    context_window: 128000\n    max_output_tokens: 4096\n    slots: 1000\n    api_key_env: HOME\n%s\n", provider, strings.Join(lines, "\n"))
+		"    context_window: 128000\n    max_output_tokens: 4096\n    api_key_env: HOME\n%s\n", provider, strings.Join(lines, "\n"))
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}

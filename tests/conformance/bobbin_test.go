@@ -103,7 +103,7 @@ func newBobbinWith(t *testing.T, database, settings string) *bobbin {
 	for name, text := range agentFiles() {
 		must(t, os.WriteFile(filepath.Join(dir, "agents", name+".yaml"), []byte(text), 0o600))
 	}
-	model := "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d, slots: 1000, images: true}\n"
+	model := "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d, images: true}\n"
 	config := "default_agent: plain\ndefault_llm: large\ntitles: false\n" + settings +
 		"limits: {requests_per_second: 0}\nmodels:\n" +
 		fmt.Sprintf(model, "large", b.provider.URL, 100_000, 20_000) + fmt.Sprintf(model, "small", b.small.URL, smallWindow, 1024)

@@ -51,7 +51,7 @@ func newBobbin(t *testing.T, p place, url string) *bobbin {
 		door: process.NewDoor(),
 	}
 	config := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
-		"    api_key_env: PROVIDER_KEY\n    context_window: %d\n    max_output_tokens: %d\n    slots: 1000\n", url, modelWindow, modelOutput)
+		"    api_key_env: PROVIDER_KEY\n    context_window: %d\n    max_output_tokens: %d\n", url, modelWindow, modelOutput)
 	if err := os.WriteFile(b.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func killBetween(t *testing.T, p place, holdCompaction bool) {
 	t.Cleanup(house.Close)
 	b := newBobbin(t, p, writer.URL)
 	b.configure(t, fmt.Sprintf("  - name: house\n    provider: anthropic\n    model: claude-opus-5-5\n    base_url: %s\n    api_key_env: PROVIDER_KEY\n"+
-		"    thinking_budget: 1024\n    context_window: 8192\n    max_output_tokens: 2048\n    slots: 1000\n", house.URL))
+		"    thinking_budget: 1024\n    context_window: 8192\n    max_output_tokens: 2048\n", house.URL))
 	writeAgent(t, p, "thinker", "name: thinker\nsystem_prompt: You think.\nmodel: house\ntools: [search_history]\ncontext: {strategy: native, summary_model: small, timing: inline}\n")
 	b.start(t)
 	c := b.client(t)

@@ -33,7 +33,7 @@ func killBehindTools(t *testing.T, p place) {
 	t.Cleanup(house.Close)
 	b := newBobbin(t, p, house.URL)
 	b.configure(t, fmt.Sprintf("  - name: house\n    provider: anthropic\n    model: claude-opus-5-5\n    base_url: %s\n    api_key_env: PROVIDER_KEY\n"+
-		"    thinking_budget: 1024\n    context_window: 200000\n    max_output_tokens: 8192\n    slots: 1000\n", house.URL))
+		"    thinking_budget: 1024\n    context_window: 200000\n    max_output_tokens: 8192\n", house.URL))
 	restart := func(prompt, tools string) {
 		if b.now != nil {
 			b.stop(t)

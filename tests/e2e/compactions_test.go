@@ -64,7 +64,7 @@ func newCompactorServer(t *testing.T, c compactor) *apptest.Bobbin {
 	t.Helper()
 	writer := apptest.NewProvider(t, provider.Options{})
 	return apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("writer", 64_000, 4_096, writer), func(cfg *config.Config) {
-		c.model.ContextWindow, c.model.MaxOutputTokens, c.model.Slots = 8_192, 2_048, apptest.ManySlots
+		c.model.ContextWindow, c.model.MaxOutputTokens = 8_192, 2_048
 		for _, name := range []string{"house", "other_account", "other_model"} {
 			m := c.model
 			m.Name = name

@@ -18,7 +18,7 @@ import (
 func newDiagnosed(t *testing.T, m config.Model) (*apptest.Bobbin, core.SessionID) {
 	t.Helper()
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
-		m.Name, m.ContextWindow, m.MaxOutputTokens, m.Slots = "house", 128_000, 4_096, apptest.ManySlots
+		m.Name, m.ContextWindow, m.MaxOutputTokens = "house", 128_000, 4_096
 		c.Models, c.DefaultLLM = append(c.Models, m), m.Name
 	}, apptest.WithAgent("clerk", "name: clerk\nsystem_prompt: You are a clerk.\ntools: [calculator]\n"),
 		apptest.WithAgent("poet", "name: poet\nsystem_prompt: You are a poet.\ntools: [search_history]\n"),

@@ -95,7 +95,7 @@ func TestFallbackModel(t *testing.T) {
 		}})
 		other := newClaude(t)
 		h := apptest.New(t, url, apptest.WithModel("own", 32_768, 2048, own), func(c *config.Config) {
-			c.Models = append(c.Models, config.Model{Name: "spare", Provider: "anthropic", Model: "claude-sonnet-4-5", BaseURL: other.url, ThinkingBudget: 2048, Slots: apptest.ManySlots})
+			c.Models = append(c.Models, config.Model{Name: "spare", Provider: "anthropic", Model: "claude-sonnet-4-5", BaseURL: other.url, ThinkingBudget: 2048})
 		}, withFallback(t, "[spare]"))
 		id := apptest.NewSession(t, h.Client, core.Session{})
 		var warnings []string

@@ -56,7 +56,7 @@ func (s *feedServer) process(t *testing.T, url string, p *provider.Server) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	text := fmt.Sprintf("default_llm: house\ntitles: false\nlimits: {open_streams: 20000, open_streams_per_owner: 20000}\n"+
-		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048, slots: 1000}]\n", p.URL)
+		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

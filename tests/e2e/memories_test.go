@@ -116,7 +116,7 @@ func TestMemoriesStayOutOfPrompts(t *testing.T) {
 		p := apptest.NewProvider(t, provider.Options{})
 		wire := newWire(t, p.URL)
 		h := apptest.New(t, url, func(c *config.Config) {
-			c.Models = []config.Model{{Name: "m", Provider: "openai", BaseURL: wire.url, ContextWindow: 8192, MaxOutputTokens: 512, Slots: apptest.ManySlots}}
+			c.Models = []config.Model{{Name: "m", Provider: "openai", BaseURL: wire.url, ContextWindow: 8192, MaxOutputTokens: 512}}
 			c.DefaultLLM = "m"
 		})
 		const secret = "Xylophone-7731"

@@ -44,7 +44,7 @@ func newNativeSetups(t *testing.T, start func(*testing.T, *provider.Strict) comp
 	}
 	k.model = start(t, &strict)
 	m := k.model.model
-	m.Name, m.ContextWindow, m.MaxOutputTokens, m.Slots = "house", 64_000, 8_192, apptest.ManySlots
+	m.Name, m.ContextWindow, m.MaxOutputTokens = "house", 64_000, 8_192
 	writer := apptest.NewProvider(t, provider.Options{})
 	k.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("writer", 64_000, 4_096, writer), func(cfg *config.Config) {
 		cfg.Models = append(cfg.Models, m)

@@ -19,7 +19,7 @@ func readsPDF(name, dialect, url string) apptest.Setting {
 	return func(c *config.Config) {
 		yes := true
 		c.Models = append(c.Models, config.Model{
-			Name: name, Provider: dialect, BaseURL: url, ContextWindow: 64_000, MaxOutputTokens: 2048, Slots: apptest.ManySlots, Documents: &yes,
+			Name: name, Provider: dialect, BaseURL: url, ContextWindow: 64_000, MaxOutputTokens: 2048, Documents: &yes,
 		})
 		c.DefaultLLM = c.Models[0].Name
 	}

@@ -20,7 +20,7 @@ func withKnownModel(p *provider.Server, dialect string, window int) apptest.Sett
 	names := map[string]string{"openai": "gpt-4o", "anthropic": "claude-3-5-sonnet"}
 	return func(c *config.Config) {
 		c.Models = append(c.Models, config.Model{
-			Name: "house", Model: names[dialect], Provider: dialect, BaseURL: p.URL, MaxOutputTokens: 2048, ContextWindow: window, Slots: apptest.ManySlots,
+			Name: "house", Model: names[dialect], Provider: dialect, BaseURL: p.URL, MaxOutputTokens: 2048, ContextWindow: window,
 		})
 		c.DefaultLLM = "house"
 	}

@@ -226,7 +226,7 @@ func playPrefix(t *testing.T, window int, agent string, mismatch provider.Mismat
 			model := map[string]string{"house": "claude-opus-5-5", "second": "claude-sonnet-5-5"}[name]
 			c.Models = append(c.Models, config.Model{
 				Name: name, Provider: "anthropic", Model: model, BaseURL: p.URL, ThinkingBudget: 2_048,
-				ContextWindow: window, MaxOutputTokens: 2_048, Slots: apptest.ManySlots,
+				ContextWindow: window, MaxOutputTokens: 2_048,
 			})
 		}
 		c.DefaultLLM = "house"

@@ -58,7 +58,7 @@ func newRefusing(t *testing.T, list []refusal.Refusal, always bool) *refusing {
 	p := apptest.NewProvider(t, options)
 	r.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		for i := range list {
-			c.Models = append(c.Models, config.Model{Name: modelOf(i), Model: "gpt-4o", Provider: "openai", BaseURL: p.URL, MaxOutputTokens: 1024, Slots: apptest.ManySlots})
+			c.Models = append(c.Models, config.Model{Name: modelOf(i), Model: "gpt-4o", Provider: "openai", BaseURL: p.URL, MaxOutputTokens: 1024})
 		}
 		c.Models = append(c.Models, config.Model{Name: "writer", Model: "gpt-4o", Provider: "openai", BaseURL: apptest.NewProvider(t, provider.Options{}).URL})
 		c.DefaultLLM = "writer"

@@ -20,7 +20,7 @@ func TestThoughtsStayValidBehindInstructions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, &provider.Strict{Account: "account", Secret: "secret", AlwaysThinks: true})
-			c.model.Name, c.model.ContextWindow, c.model.MaxOutputTokens, c.model.Slots = "house", 200_000, 8_192, apptest.ManySlots
+			c.model.Name, c.model.ContextWindow, c.model.MaxOutputTokens = "house", 200_000, 8_192
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(cfg *config.Config) {
 				cfg.Models = append(cfg.Models, c.model)
 				cfg.DefaultLLM = "house"

@@ -19,7 +19,7 @@ func TestThoughtsStayValidBehindSystemPrompts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, &provider.Strict{Account: "account", Secret: "secret", AlwaysThinks: true})
-			c.model.Name, c.model.ContextWindow, c.model.MaxOutputTokens, c.model.Slots = "house", 200_000, 8_192, apptest.ManySlots
+			c.model.Name, c.model.ContextWindow, c.model.MaxOutputTokens = "house", 200_000, 8_192
 			url := dbtest.MigratedSQLiteURL(t)
 			writer := apptest.NewProvider(t, provider.Options{})
 			h := apptest.New(t, url, apptest.WithModel("writer", 64_000, 4_096, writer), func(cfg *config.Config) {

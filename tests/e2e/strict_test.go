@@ -18,7 +18,7 @@ func TestThoughtsStayValid(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Models = append(c.Models, config.Model{
 			Name: "house", Provider: "anthropic", Model: "claude-opus-5-5", BaseURL: p.URL, ThinkingBudget: 2_048,
-			ContextWindow: 200_000, MaxOutputTokens: 8_192, Slots: apptest.ManySlots,
+			ContextWindow: 200_000, MaxOutputTokens: 8_192,
 		})
 		c.DefaultLLM = "house"
 	})
@@ -40,7 +40,7 @@ func TestThoughtsAreRefusedOnce(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Models = append(c.Models, config.Model{
 			Name: "house", Provider: "anthropic", Model: "claude-latest", BaseURL: p.URL, ThinkingBudget: 2_048,
-			ContextWindow: 8_192, MaxOutputTokens: 4_096, Slots: apptest.ManySlots,
+			ContextWindow: 8_192, MaxOutputTokens: 4_096,
 		})
 		c.DefaultLLM = "house"
 	})

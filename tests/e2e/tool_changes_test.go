@@ -30,7 +30,7 @@ func newToolTalk(t *testing.T, start func(*testing.T, *provider.Strict) compacto
 	strict.Account, strict.Secret, strict.AlwaysThinks = "account", "secret", true
 	k := &toolTalk{t: t, model: start(t, &strict)}
 	m := k.model.model
-	m.Name, m.ContextWindow, m.MaxOutputTokens, m.Slots = "house", 200_000, 8_192, apptest.ManySlots
+	m.Name, m.ContextWindow, m.MaxOutputTokens = "house", 200_000, 8_192
 	k.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), mcpTool(t, "local", ""), func(cfg *config.Config) {
 		cfg.Models = append(cfg.Models, m)
 		cfg.DefaultLLM = "house"

@@ -17,7 +17,7 @@ func TestPriceOfCompactionOverHTTP(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Models = append(c.Models, config.Model{
 			Name: "house", Provider: "openai", Model: "house", BaseURL: p.URL, ContextWindow: 128_000, MaxOutputTokens: 4_096,
-			InputPrice: 3, OutputPrice: 15, CacheReadPrice: 0.3, Slots: apptest.ManySlots,
+			InputPrice: 3, OutputPrice: 15, CacheReadPrice: 0.3,
 		})
 		c.DefaultLLM = "house"
 	})

@@ -57,7 +57,7 @@ func TestRefusedInOtherWords(t *testing.T) {
 	}})
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 1024, p), func(c *config.Config) {
 		for name := range refusals() {
-			c.Models = append(c.Models, config.Model{Name: name, Model: "gpt-4o", Provider: "openai", BaseURL: p.URL, MaxOutputTokens: 1024, Slots: apptest.ManySlots})
+			c.Models = append(c.Models, config.Model{Name: name, Model: "gpt-4o", Provider: "openai", BaseURL: p.URL, MaxOutputTokens: 1024})
 		}
 	})
 	for name, want := range refusals() {
@@ -93,7 +93,7 @@ func TestUnknownWindow(t *testing.T) {
 			t.Parallel()
 			p := apptest.NewProvider(t, provider.Options{Window: window, Overcount: 1.15})
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
-				c.Models = []config.Model{{Name: "mine", Model: "acme-7b-instruct", Provider: kind, BaseURL: p.URL, Slots: apptest.ManySlots}}
+				c.Models = []config.Model{{Name: "mine", Model: "acme-7b-instruct", Provider: kind, BaseURL: p.URL}}
 				c.DefaultLLM = "mine"
 			})
 			id := apptest.NewSession(t, h.Client, core.Session{})

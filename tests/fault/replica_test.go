@@ -60,7 +60,7 @@ func newReplica(t *testing.T, name, model string, database *link, dbname, cluste
 	config := fmt.Sprintf(`
 default_llm: small
 models:
-  - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d, slots: 1000}
+  - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}
 database: {url: "postgres://postgres@%s/%s?sslmode=disable"}
 replica: {name: %s}
 nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush-hush-hush}

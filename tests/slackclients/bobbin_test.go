@@ -93,7 +93,7 @@ func (b *bobbin) configure(t *testing.T, apiURL string) {
 	must(t, os.WriteFile(filepath.Join(b.dir, "agents", "careful.yaml"),
 		[]byte("name: careful\nsystem_prompt: You answer.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
 	must(t, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), fmt.Appendf(nil, "default_llm: small\ntitles: false\nslack: {agent: careful, api_url: '%s'}\nmodels:\n  - name: small\n    provider: openai\n"+
-		"    base_url: %s\n    api_key_env: PROVIDER_KEY\n    context_window: 100000\n    max_output_tokens: 20000\n    slots: 1000\n", apiURL, model.URL), 0o600))
+		"    base_url: %s\n    api_key_env: PROVIDER_KEY\n    context_window: 100000\n    max_output_tokens: 20000\n", apiURL, model.URL), 0o600))
 	b.Client, err = client.New(client.Options{URL: "http://" + b.addr})
 	must(t, err)
 	t.Cleanup(func() {
