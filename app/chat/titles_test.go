@@ -375,7 +375,7 @@ func TestTitleCleaned(t *testing.T) {
 		`{"title": "How bees talk"}`:            "How bees talk",
 		"```json\n{\n \"title\": \"How bees talk\"\n}\n```": "How bees talk",
 		"```\nHow bees talk\n```":                           "How bees talk",
-		`{"name": ["How bees talk"]}`:                       "How bees talk",
+		`{"name": "How bees talk"}`:                         "How bees talk",
 		`{"title": ""}`:                                     "",
 		`{"title": "How be`:                                 "",
 		"[Draft] How bees talk":                             "[Draft] How bees talk",

@@ -96,10 +96,13 @@ func (t *Titler) askModel(ctx context.Context, model llm.Model, m material) (llm
 	}
 	text += "The title:"
 	temperature := 0.2
-	start, info := time.Now(), model.Info()
+	start, info, limit := time.Now(), model.Info(), maxOutput+maxThoughts
+	if info.Window > 0 {
+		limit = min(limit, max(info.Window/4, maxOutput))
+	}
 	res, err := llm.Collect(model.Stream(ctx, llm.Request{
 		System: []string{systemPrompt}, Messages: []llm.Message{{Role: core.RoleUser, Content: text}},
-		MaxOutputTokens: outputLimit(info), Temperature: &temperature, Background: true,
+		MaxOutputTokens: limit, Temperature: &temperature, Background: true,
 	}), nil)
 	call := core.ModelCall{
 		ID: core.NewID[string](), Owner: m.session.Owner, User: m.session.UserID, SessionID: m.session.ID, RunID: m.run.ID,
@@ -119,18 +122,6 @@ func (t *Titler) askModel(ctx context.Context, model llm.Model, m material) (llm
 	return res, call, err
 }
 
-// outputLimit returns how many tokens the model may write, thoughts included.
-func outputLimit(info llm.Info) int {
-	limit := maxOutput + maxThoughts
-	if info.Window > 0 {
-		limit = min(limit, max(info.Window/4, maxOutput))
-	}
-	if info.MaxOutput > 0 {
-		limit = min(limit, info.MaxOutput)
-	}
-	return limit
-}
-
 // labelPrefix is what models like to write before a title.
 var labelPrefix = regexp.MustCompile(`(?i)^(title|titel|titre|título|标题|題名)\s*[:：]\s*`)
 
@@ -138,12 +129,14 @@ var labelPrefix = regexp.MustCompile(`(?i)^(title|titel|titre|título|标题|題
 // title; empty if it contains none.
 func cleanTitle(text string) string {
 	text = prompttext.Unfenced(strings.TrimSpace(text))
-	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
-		var answer any
-		if json.Unmarshal([]byte(text), &answer) == nil {
-			text = textInJSON(answer)
-		} else if text[0] == '{' { // cut off
-			return ""
+	if strings.HasPrefix(text, "{") {
+		var answer map[string]any
+		_ = json.Unmarshal([]byte(text), &answer) // one that is cut off has no title
+		text = ""
+		for name, value := range answer {
+			if title, ok := value.(string); ok && (name == "title" || len(answer) == 1) {
+				text = title
+			}
 		}
 	}
 	for line := range strings.Lines(core.CleanText(text)) {
@@ -151,28 +144,6 @@ func cleanTitle(text string) string {
 		line = strings.Trim(labelPrefix.ReplaceAllString(line, ""), "\"'“”„‟«»‹›「」『』*#`_ ")
 		if title := firstWords(line); title != "" {
 			return title
-		}
-	}
-	return ""
-}
-
-// textInJSON returns the title in a JSON answer: its member of that name, or else its only one.
-func textInJSON(answer any) string {
-	switch v := answer.(type) {
-	case string:
-		return v
-	case []any:
-		if len(v) == 1 {
-			return textInJSON(v[0])
-		}
-	case map[string]any:
-		if title, ok := v["title"]; ok {
-			return textInJSON(title)
-		}
-		if len(v) == 1 {
-			for _, member := range v {
-				return textInJSON(member)
-			}
 		}
 	}
 	return ""

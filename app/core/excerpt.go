@@ -13,8 +13,7 @@ import (
 type Excerpt struct {
 	Head int `json:"head"`
 	Tail int `json:"tail"`
-	// Described: both are of the text with descriptions in the places of data (base64, hex), which
-	// a model cannot read.
+	// Described: both are of the text with descriptions of the data in it (base64, hex), which no model can read.
 	Described bool `json:"described,omitempty"`
 }
 
@@ -33,64 +32,57 @@ const (
 // WithExcerpt returns the message, which has no metadata yet, with an excerpt of
 // about that many bytes if its content is larger, and without the data in it.
 func WithExcerpt(m Message, limit int) Message {
-	runs := findEncoded(m.Content)
-	text := m.Content
-	if len(runs) > 0 {
-		text = describeEncoded(text, runs)
+	text := describeEncoded(m.Content)
+	head, tail, described := len(text), 0, ""
+	if len(text) != len(m.Content) {
+		described = `,"described":true`
 	}
-	e := Excerpt{Head: len(text), Described: len(runs) > 0}
-	if limit > 0 && len(text) > limit {
-		tail := len(text) - limit*tailParts/(headParts+tailParts)
-		for tail < len(text) && !utf8.RuneStart(text[tail]) {
-			tail++
+	switch {
+	case limit > 0 && len(text) > limit:
+		cut := len(text) - limit*tailParts/(headParts+tailParts)
+		for cut < len(text) && !utf8.RuneStart(text[cut]) {
+			cut++
 		}
-		e.Head, e.Tail = len(Clip(text, limit*headParts/(headParts+tailParts))), len(text)-tail
-	} else if !e.Described {
+		head, tail = len(Clip(text, limit*headParts/(headParts+tailParts))), len(text)-cut
+	case described == "":
 		return m
 	}
-	raw, err := json.Marshal(map[string]Excerpt{ExcerptKey: e})
-	if err != nil { // numbers can always be written
-		return m
-	}
-	m.Metadata = raw
+	m.Metadata = fmt.Appendf(nil, `{"%s":{"head":%d,"tail":%d%s}}`, ExcerptKey, head, tail, described)
 	return m
 }
 
 // Excerpt returns what prompts show of the message; false = all of it.
 func (m Message) Excerpt() (Excerpt, bool) {
-	e, _, _, ok := m.shownText()
+	e, _, ok := m.excerptText()
 	return e, ok
 }
 
-// shownText returns what prompts show of the message, and the text that it is of: the content, or the
-// one that describes the data in it.
-func (m Message) shownText() (e Excerpt, text string, runs []encodedRun, ok bool) {
-	text = m.Content
+// excerptText is Excerpt with the text that it is of: the content, or the one that describes data.
+func (m Message) excerptText() (_ Excerpt, text string, ok bool) {
 	if m.Role != RoleTool || len(m.Metadata) == 0 {
-		return e, text, nil, false
+		return Excerpt{}, "", false
 	}
 	var data struct {
 		Excerpt *Excerpt `json:"excerpt"`
 	}
 	if json.Unmarshal(m.Metadata, &data) != nil || data.Excerpt == nil {
-		return e, text, nil, false
+		return Excerpt{}, "", false
 	}
-	if e = *data.Excerpt; e.Described {
-		runs = findEncoded(text)
-		text = describeEncoded(text, runs)
+	e, text := *data.Excerpt, m.Content
+	if e.Described {
+		text = describeEncoded(text)
 	}
 	n := len(text)
-	isIn := e.Head >= 0 && e.Tail >= 0 && e.Head <= n && e.Tail <= n-e.Head &&
-		(e.Head == n || utf8.RuneStart(text[e.Head])) && (e.Tail == 0 || utf8.RuneStart(text[n-e.Tail]))
-	whole := e.Head+e.Tail == n && len(runs) == 0
-	return e, text, runs, isIn && !whole
+	whole := e.Head < 0 || e.Tail < 0 || e.Head > n || e.Tail > n-e.Head || e.Head+e.Tail == n && !e.Described ||
+		e.Head < n && !utf8.RuneStart(text[e.Head]) || e.Tail > 0 && !utf8.RuneStart(text[n-e.Tail])
+	return e, text, !whole
 }
 
 // Shown returns the content as prompts show it: whole, or its excerpt with a line
-// that says what is left out and where it is. Data is described. Readable says that the agent
-// has the tool that reads the rest.
+// that says what is left out and where it is, and with descriptions of data. Readable says
+// that the agent has the tool that reads the rest.
 func (m Message) Shown(readable bool) string {
-	e, text, runs, ok := m.shownText()
+	e, text, ok := m.excerptText()
 	if !ok {
 		return m.Content
 	}
@@ -98,9 +90,12 @@ func (m Message) Shown(readable bool) string {
 	if e.Head+e.Tail == n {
 		return text
 	}
-	how := ""
+	how, offset := "", e.Head
+	if e.Described {
+		offset = 0 // the data is in the result that is read
+	}
 	if readable {
-		how = fmt.Sprintf(`; %s {"message_id": "%s", "offset": %d} reads on`, ToolReadResult, m.ID, offsetBefore(e.Head, runs))
+		how = fmt.Sprintf(`; %s {"message_id": "%s", "offset": %d} reads on`, ToolReadResult, m.ID, offset)
 	}
 	return fmt.Sprintf("%s\n[… %d of %d bytes are left out here; the whole result is message %s%s …]\n%s",
 		text[:e.Head], n-e.Head-e.Tail, n, m.ID, how, text[n-e.Tail:])
