@@ -76,25 +76,38 @@ func ToolTurnsAsText(turns []Message) []Message {
 	return out
 }
 
-// UsersJoined joins consecutive messages of the user, such as a question and the notes on
-// the work so far, for a provider that requires user and assistant to alternate.
-func UsersJoined(turns []Message) []Message {
+// noAnswer stands for the answer of a run that ended after a tool's result.
+const noAnswer = "[no answer]"
+
+// Alternating returns the messages for a provider that requires user and assistant to alternate, the
+// user first. Consecutive messages of one role are joined, such as a question and the notes on the
+// work so far; a message of the user never follows a tool's result. System messages are left out.
+func Alternating(turns []Message) []Message {
 	out := make([]Message, 0, len(turns))
+	last := core.Role("")
 	for _, turn := range turns {
 		n := len(out)
-		if n == 0 || turn.Role != core.RoleUser || out[n-1].Role != core.RoleUser {
-			out = append(out, turn)
+		switch {
+		case turn.Role == core.RoleSystem:
 			continue
-		}
-		var texts []string
-		for _, one := range []Message{out[n-1], turn} {
-			if text := PlainText(one); text != EmptyText {
-				texts = append(texts, text)
+		case turn.Role == core.RoleAssistant && n == 0:
+			out = append(out, Message{Role: core.RoleUser, Content: EmptyText}, turn)
+		case turn.Role == core.RoleUser && last == core.RoleTool:
+			out = append(out, Message{Role: core.RoleAssistant, Content: noAnswer}, turn)
+		case turn.Role != last || last == core.RoleTool || len(out[n-1].ToolCalls) > 0:
+			out = append(out, turn)
+		default:
+			var texts []string
+			for _, one := range []Message{out[n-1], turn} {
+				if text := PlainText(one); text != EmptyText {
+					texts = append(texts, text)
+				}
+			}
+			out[n-1] = Message{
+				Role: turn.Role, Content: strings.Join(texts, "\n\n"), Media: slices.Concat(out[n-1].Media, turn.Media), ToolCalls: turn.ToolCalls,
 			}
 		}
-		out[n-1] = Message{
-			Role: core.RoleUser, Content: strings.Join(texts, "\n\n"), Media: slices.Concat(out[n-1].Media, turn.Media),
-		}
+		last = turn.Role
 	}
 	return out
 }

@@ -75,18 +75,19 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		defer response.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody)) // what came is used
+		text, _ := io.ReadAll(io.LimitReader(providerhttp.Decoded(response.Header, response.Body), maxErrorBody)) // what came is used
 		return nil, t.peer.Refusal(response.StatusCode, response.Header, text)
 	}
 	c, _ := request.Context().Value(callKey{}).(*call)
-	response.Body = &watchedBody{ReadCloser: response.Body, call: c, peer: t.peer}
+	response.Body = &watchedBody{Reader: providerhttp.Decoded(response.Header, response.Body), Closer: response.Body, call: c, peer: t.peer}
 	return response, nil
 }
 
 // watchedBody notes why an answer could not be read to its end, as not every client
 // reports it.
 type watchedBody struct {
-	io.ReadCloser
+	io.Reader
+	io.Closer
 
 	call *call
 	peer *providerhttp.Peer
@@ -95,7 +96,7 @@ type watchedBody struct {
 
 // Read reads the next piece.
 func (b *watchedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Reader.Read(p)
 	b.read += n
 	if b.read > providerhttp.MaxAnswer {
 		err = b.peer.TooLarge()

@@ -12,14 +12,14 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// toMessages returns the prompt in langchaingo's types. Consecutive messages of the user are
-// joined, which several providers require.
+// toMessages returns the prompt in langchaingo's types. User and assistant alternate,
+// which several providers require.
 func (m *Model) toMessages(req llm.Request) ([]llms.MessageContent, error) {
 	turns := req.Messages
 	if !m.keepsToolTurns(req) {
 		turns = llm.ToolTurnsAsText(turns)
 	}
-	turns = llm.UsersJoined(turns)
+	turns = llm.Alternating(turns)
 	system := req.SystemText()
 	if m.traits.onePrompt {
 		return []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, onePrompt(system, turns))}, nil

@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"net/http"
@@ -226,5 +228,44 @@ func TestO10AnswersAreBounded(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// An answer is read in the encoding that its header declares, wherever it is cut.
+func TestAnswersInOtherEncodings(t *testing.T) {
+	t.Parallel()
+	plain := "data: " + text("Grüße, 5 ") + "\r\n\r\n" + "data: " + text("°C") + "\r\n\r\ndata: " + done + "\r\n\r\n"
+	utf16, latin := []byte{0xff, 0xfe}, []byte(nil)
+	for _, r := range plain {
+		utf16, latin = append(utf16, byte(r), byte(r>>8)), append(latin, byte(r))
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(plain))
+	_ = z.Close()
+	for name, c := range map[string]struct {
+		contentType, encoding string
+		body                  []byte
+	}{
+		"plain":     {"text/event-stream; charset=utf-8", "", []byte(plain)},
+		"mark":      {"text/event-stream", "", []byte("\xEF\xBB\xBF" + plain)},
+		"latin 1":   {"text/event-stream; charset=iso-8859-1", "", latin},
+		"UTF-16":    {"text/event-stream;charset=UTF-16", "", utf16},
+		"gzip":      {"text/event-stream", "gzip", zipped.Bytes()},
+		"not known": {"text/event-stream; charset=x-none", "", []byte(plain)},
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.contentType)
+			if c.encoding != "" {
+				w.Header().Set("Content-Encoding", c.encoding)
+			}
+			for i := range c.body {
+				_, _ = w.Write(c.body[i : i+1])
+				_ = http.NewResponseController(w).Flush()
+			}
+		})
+		if got, err := collect(t, s.model(t, openai.Options{}), ask("hi")); err != nil || got.Text != "Grüße, 5 °C" {
+			t.Errorf("%s: got %q, %v", name, got.Text, err)
+		}
 	}
 }

@@ -68,7 +68,7 @@ type dialect struct {
 	shortCallIDs    bool // wants tool call ids of nine letters and digits
 	signatures      bool // wants the signatures of tool calls back
 	randomSeed      bool // calls the seed random_seed
-	alternates      bool // may refuse consecutive messages of the user
+	alternates      bool // may require user and assistant to alternate
 }
 
 func dialectOf(provider string) dialect {

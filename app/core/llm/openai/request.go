@@ -158,7 +158,7 @@ func (m *Model) toMessages(req llm.Request) ([]message, error) {
 		turns = llm.ToolTurnsAsText(turns)
 	}
 	if m.dialect.alternates {
-		turns = llm.UsersJoined(turns)
+		turns = llm.Alternating(turns)
 	}
 	for i, turn := range turns {
 		switch turn.Role {

@@ -130,7 +130,7 @@ func (p *Peer) sendRequest(request *http.Request, watch *watchdog, read func(*ht
 		return &unreachedError{err: unwrapURLError(err)}
 	}
 	defer response.Body.Close()
-	body := &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle}
+	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: p.Timeouts.First(), idle: p.Timeouts.Idle})
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		// Of a body that breaks off, what came is used.
 		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))

@@ -38,7 +38,7 @@ const (
 // however often it was quoted as a text, or a text. Of a web page nothing is read.
 func readReport(body []byte) report {
 	var r report
-	r.readText(string(bytes.TrimSpace(body[:min(len(body), maxErrorBody)])), maxNesting)
+	r.readText(string(bytes.TrimSpace(bytes.TrimPrefix(body[:min(len(body), maxErrorBody)], []byte("\uFEFF")))), maxNesting)
 	return r
 }
 
