@@ -53,6 +53,7 @@ type KnownParts struct {
 	dropTools   bool                           // an agent whose model takes no tools has none, instead of a fault
 	definitions map[string]core.ToolDefinition // of the files of ToolsDir, by name; nil = they were not read
 	broken      map[string]bool                // names of such files that cannot be used, which is reported there
+	off         map[string]string              // names of such files whose kind is not allowed, and why they are left out
 }
 
 // Catalog is the configured agents. Reload replaces them. Safe for concurrent use.
@@ -190,7 +191,9 @@ func (c *Catalog) Definitions() []core.ToolDefinition {
 	set := c.now.Load()
 	var all []core.ToolDefinition
 	for _, f := range set.tools {
-		all = append(all, f.definition)
+		if f.off == "" {
+			all = append(all, f.definition)
+		}
 	}
 	for _, name := range set.agentNames() {
 		all = append(all, set.agents[name].Definitions...)
@@ -334,9 +337,19 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	if agent.Tools == nil || known.dropTools && modelLacksTools(agent, known) {
 		agent.Tools = []string{}
 	}
+	doc.removeOff(&agent)
 	agent = agent.WithToolDefaults()
 	agent.Version, err = agentVersion(agent)
 	return agent, err
+}
+
+// removeOff takes the tools that are switched off from the agent, and has it say why.
+func (d *document) removeOff(agent *core.Agent) {
+	for _, name := range slices.Sorted(maps.Keys(d.off)) {
+		agent.Tools = slices.DeleteFunc(agent.Tools, func(tool string) bool { return tool == name })
+		agent.Definitions = slices.DeleteFunc(agent.Definitions, func(def core.ToolDefinition) bool { return def.Name == name })
+		agent.LeftOut = append(agent.LeftOut, fmt.Sprintf("the tool %s is left out: %s", name, d.off[name]))
+	}
 }
 
 // modelLacksTools reports whether the agent's model takes no tools.

@@ -79,8 +79,8 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 		case known.Off[tool] != "":
 			d.faultAt(at, "tool %q is switched off; %s", tool, known.Off[tool])
 		case known.Tools == nil || slices.Contains(known.Tools, tool):
-		case allowTool(tool, known) != "":
-			d.faultAt(at, "tool %q is switched off; %s", tool, allowTool(tool, known))
+		case known.leftOut(tool) != "":
+			d.leaveOut(tool, known.leftOut(tool))
 		default:
 			d.faultAt(at, "tool %q does not exist; %s", tool, suggestWord(tool, d.toolNames(known)))
 		}

@@ -43,7 +43,8 @@ type document struct {
 	broken map[string]bool       // paths of fields whose values could not be read
 	faults []*FileFault
 
-	inlineTools []inlineTool // definitions in the list of an agent's tools
+	inlineTools []inlineTool      // definitions in the list of an agent's tools
+	off         map[string]string // the tools that tools.allow does not have, by name, and why the agent is without them
 }
 
 // readDocument parses the file, which must hold one mapping.

@@ -13,6 +13,7 @@ type CheckedFile struct {
 	Path  string
 	Agent core.Agent
 	Tool  core.ToolDefinition // of a file of the folder of tools
+	Off   string              // why the tool is not used; empty = it is
 	Err   error               // joins a *FileFault each; nil = nothing is wrong
 }
 
@@ -44,7 +45,7 @@ func CheckFiles(paths []string, known KnownParts) ([]CheckedFile, error) {
 	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
 	var out []CheckedFile
 	for _, f := range tools {
-		out = append(out, CheckedFile{Path: f.path, Tool: f.definition, Err: f.err})
+		out = append(out, CheckedFile{Path: f.path, Tool: f.definition, Off: f.off, Err: f.err})
 	}
 	for _, f := range files {
 		if _, again := set.files[f.path]; again {

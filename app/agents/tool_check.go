@@ -60,11 +60,19 @@ func (d *document) checkKind(def core.ToolDefinition, prefix string, known Known
 	case !slices.Contains(core.ToolKinds(), def.Kind):
 		d.faultAt(at, "kind %q does not exist; %s", core.Clip(string(def.Kind), 100), suggestWord(string(def.Kind), words))
 	case !slices.Contains(known.Kinds, def.Kind):
-		d.faultAt(at, "tools of the kind %s are switched off; %s", def.Kind, switchedOff(string(def.Kind)))
+		d.leaveOut(def.Name, switchedOff(def))
 	default:
 		return true
 	}
 	return false
+}
+
+// leaveOut notes that a tool is switched off, which is no fault: the agent is without it.
+func (d *document) leaveOut(name, reason string) {
+	if d.off == nil {
+		d.off = map[string]string{}
+	}
+	d.off[name] = reason
 }
 
 // checkToolKeys checks that the definition has the keys of its kind, and no others, and their words

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -20,6 +19,7 @@ import (
 type toolFile struct {
 	path       string
 	definition core.ToolDefinition
+	off        string // why it is not used: its kind is not allowed; empty = it is
 	err        error
 }
 
@@ -40,26 +40,28 @@ func readToolFolder(known KnownParts) ([]toolFile, error) {
 	for _, text := range texts {
 		f := toolFile{path: text.path, err: text.err}
 		if f.err == nil {
-			f.definition, f.err = parseTool(text.path, text.data, known)
+			f.parse(text.data, known)
 		}
 		files = append(files, f)
 	}
 	return files, nil
 }
 
-// parseTool reads a definition from the text of a file.
-func parseTool(path string, data []byte, known KnownParts) (core.ToolDefinition, error) {
-	doc, err := readDocument(path, data)
+// parse reads the definition from the text of the file.
+func (f *toolFile) parse(data []byte, known KnownParts) {
+	doc, err := readDocument(f.path, data)
 	if err != nil {
-		return core.ToolDefinition{}, err
+		f.err = err
+		return
 	}
 	for i := 0; i+1 < len(doc.root.Content); i += 2 {
 		if key := doc.root.Content[i]; key.Value == "openapi" {
-			return core.ToolDefinition{}, &FileFault{File: path, Line: key.Line, Column: key.Column, Problem: "this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document"}
+			f.err = &FileFault{File: f.path, Line: key.Line, Column: key.Column, Problem: "this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document"}
+			return
 		}
 	}
-	definition := doc.readDefinition(doc.root, "", known)
-	return definition, doc.err()
+	f.definition = doc.readDefinition(doc.root, "", known)
+	f.off, f.err = doc.off[f.definition.Name], doc.err()
 }
 
 // readDefinition reads a definition and notes what is wrong with it. Prefix is of its fields in
@@ -123,7 +125,7 @@ func (k KnownParts) withDefinitions(before []toolFile) (KnownParts, []toolFile, 
 	if err != nil {
 		return k, nil, err
 	}
-	k.definitions, k.broken = map[string]core.ToolDefinition{}, map[string]bool{}
+	k.definitions, k.broken, k.off = map[string]core.ToolDefinition{}, map[string]bool{}, map[string]string{}
 	for i, f := range files {
 		if f.err != nil {
 			kept := slices.IndexFunc(before, func(b toolFile) bool { return b.path == f.path && b.definition.Name != "" })
@@ -136,6 +138,10 @@ func (k KnownParts) withDefinitions(before []toolFile) (KnownParts, []toolFile, 
 			f.definition = before[kept].definition
 		}
 		name := f.definition.Name
+		if f.off != "" {
+			k.off[name] = f.off
+			continue
+		}
 		if other, twice := k.definitions[name]; twice {
 			files[i].err = &FileFault{File: f.path, Problem: fmt.Sprintf("tool %s is in %s too; give one another name", name, other.File)}
 			files[i].definition = core.ToolDefinition{}
@@ -155,28 +161,41 @@ func toolFaults(files []toolFile) error {
 	return errors.Join(faults...)
 }
 
-// switchedOff says how tools of files are allowed, of a kind, or of a name that a file has.
-func switchedOff(kinds string) string {
-	return "such tools start programs and send what agents know; if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW=" + kinds
+// switchedOff says why a tool of a file is left out, and how it is allowed.
+func switchedOff(d core.ToolDefinition) string {
+	return fmt.Sprintf("%s describes the tool %s, and tools.allow does not have its kind %s; such tools start programs and send what agents know; if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW=%[3]s", d.File, d.Name, d.Kind)
 }
 
-// kindLine finds the kind in the text of a file that describes a tool.
-var kindLine = regexp.MustCompile(`(?m)^kind:\s*"?([a-z]+)`)
+// Lines of a file that describes a tool: of YAML in blocks, or in one line.
+var (
+	nameLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?name"?:\s*"?([\w-]+)`)
+	kindLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?kind"?:\s*"?([a-z]+)`)
+)
 
-// allowTool says what switches on the tool of a file with the name, while no kind is allowed; empty = there
-// is no such file.
-func allowTool(name string, known KnownParts) string {
-	name, _, _ = strings.Cut(name, core.ToolSeparator)
-	if known.ToolsDir == "" || len(known.Kinds) > 0 || !fs.ValidPath(name) || strings.Contains(name, "/") {
-		return ""
+// UnreadTools returns name, kind and file of the tools that the folder of tools seems to describe, while
+// no kind is allowed and it is not read: it may be anybody's.
+func UnreadTools(known KnownParts) []core.ToolDefinition {
+	if known.ToolsDir == "" || len(known.Kinds) > 0 {
+		return nil
 	}
-	data, err := readText(os.DirFS(known.ToolsDir), name+".yaml", name)
-	if err != nil {
-		return ""
+	texts, _ := readTexts(known.ToolsDir) // there may be no such folder
+	var list []core.ToolDefinition
+	for _, text := range texts {
+		name, kind := nameLine.FindSubmatch(text.data), kindLine.FindSubmatch(text.data)
+		if name != nil && kind != nil && slices.Contains(core.ToolKinds(), core.ToolKind(kind[1])) {
+			list = append(list, core.ToolDefinition{Name: string(name[1]), Kind: core.ToolKind(kind[1]), File: text.path})
+		}
 	}
-	found := kindLine.FindSubmatch(data)
-	if found == nil || !slices.Contains(core.ToolKinds(), core.ToolKind(found[1])) {
-		return "" // anybody's file
+	return list
+}
+
+// leftOut says why the tool of the name, or of its definition, is switched off; empty = it is not.
+func (k KnownParts) leftOut(name string) string {
+	group, _, _ := strings.Cut(name, core.ToolSeparator)
+	for _, d := range UnreadTools(k) {
+		if d.Name == group {
+			return switchedOff(d)
+		}
 	}
-	return switchedOff(string(found[1]))
+	return k.off[group]
 }

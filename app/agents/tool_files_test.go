@@ -3,6 +3,7 @@ package agents_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,29 +117,56 @@ tools:
 	}
 }
 
-// A folder of tools may be anybody's: while no kind is allowed, it is not read, and what names a file
-// of it is a fault that says how to allow it. A kind that is not allowed is a fault.
+// A folder of tools may be anybody's: while no kind is allowed, it is not used. An agent that names a tool
+// of it, or has one of a kind that is not allowed, works without it and says how to allow it.
 func TestToolsOfFilesAreOff(t *testing.T) {
 	t.Parallel()
-	f := newToolFolders(t)
-	f.write("tools/weather.yaml", weatherTool)
-	f.write("tools/other.yaml", "steps: [{run: make}]\n")
-	if _, err := agents.LoadCatalog(f.agents(), f.known()); err != nil {
-		t.Errorf("got %v for a folder that nobody uses", err)
+	for name, c := range map[string]struct {
+		agent   string
+		allowed []core.ToolKind
+		want    string // of what is left out, the beginning
+	}{
+		"nobody uses it":     {"tools: [calculator]", nil, ""},
+		"a file":             {"tools: [weather, calculator]\ntool_settings: {weather: {timeout: 5s}}", nil, "the tool weather is left out: tools/weather.yaml describes the tool weather, and tools.allow does not have its kind http; "},
+		"in one line":        {"tools: [files__read, calculator]", nil, "the tool files__read is left out: tools/x.yaml describes the tool files, and tools.allow does not have its kind mcp; "},
+		"another kind":       {"tools: [files, weather, calculator]", []core.ToolKind{core.ToolHTTP}, "the tool files is left out: tools/x.yaml describes the tool files, "},
+		"in an agent's file": {"tools: [calculator, {name: x, kind: command, description: d, command: sh}]", []core.ToolKind{core.ToolHTTP}, "the tool x is left out: agents/a.yaml describes the tool x, and tools.allow does not have its kind command; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newToolFolders(t)
+			f.write("tools/weather.yaml", weatherTool)
+			f.write("tools/x.yaml", `{"name": files, kind: mcp, command: npx}`)
+			f.write("agents/a.yaml", "name: a\n"+c.agent+"\n")
+			catalog, err := agents.LoadCatalog(f.agents(), f.known(c.allowed...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, _ := catalog.Get("a")
+			got := strings.ReplaceAll(strings.Join(a.LeftOut, "\n"), f.root+"/", "")
+			if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || !slices.Contains(a.Tools, "calculator") || slices.Contains(a.Tools, "files") || slices.Contains(a.Tools, "x") {
+				t.Errorf("got %q, tools %q", got, a.Tools)
+			}
+			if c.want != "" && !strings.HasSuffix(strings.Split(got, "\n")[0], "set tools.allow, such as BOBBIN_TOOLS_ALLOW="+strings.Split(strings.Split(got, "kind ")[1], ";")[0]) {
+				t.Errorf("got %q, want how it is allowed", got)
+			}
+		})
 	}
-	f.write("agents/a.yaml", "name: a\ntools: [weather]\n")
-	const how = "such tools start programs and send what agents know; if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW="
-	_, err := agents.LoadCatalog(f.agents(), f.known())
-	if want := `a.yaml:2:9: tool "weather" is switched off; ` + how + "http"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
-	f.write("agents/a.yaml", "name: a\ntools: [{name: x, kind: command, description: d, command: sh}]\n")
-	if err := os.Remove(filepath.Join(f.root, "tools/other.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	_, err = agents.LoadCatalog(f.agents(), f.known(core.ToolHTTP))
-	if want := "a.yaml:2:19: tools of the kind command are switched off; " + how + "command"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
+}
+
+// A definition that is right in itself may not work, or surprise.
+func TestToolWarnings(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[*core.ToolDefinition]int{
+		{URL: "http://127.0.0.1:8000/mcp"}:                                               1,
+		{URL: "http://localhost/", PrivateHosts: []string{"localhost"}}:                  0,
+		{URL: "https://example.com", OAuth: core.OAuthClient{TokenURL: "http://[::1]/"}}: 1,
+		{Command: "npx", Args: []string{"server", "."}}:                                  1,
+		{Command: "npx", Args: []string{"server", "."}, Dir: "/srv/docs"}:                0,
+	} {
+		if got := agents.ToolWarnings(*d); len(got) != want {
+			t.Errorf("%+v: got %q", d, got)
+		}
 	}
 }
 

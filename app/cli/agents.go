@@ -69,7 +69,7 @@ func (p *program) reportReload(page core.Page[core.AgentFile]) error {
 		return err
 	}
 	if broken > 0 {
-		return core.Errorf(core.ErrInvalid, "%d broken files; their agents stay as they were\n  %s", broken, strings.Join(problems, "\n  "))
+		return core.Errorf(core.ErrInvalid, "%s; what they describe stays as it was\n  %s", term.Pluralize(broken, "broken file"), strings.Join(problems, "\n  "))
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (p *program) printAgentFileTable(files []core.AgentFile) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tCHANGE\tAGENT\tVERSION")
+	fmt.Fprintln(w, "FILE\tCHANGE\tNAME\tVERSION")
 	for _, f := range files {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", term.Clean(f.File), f.Change, cmp.Or(f.Agent, f.Tool), f.Version)
 	}

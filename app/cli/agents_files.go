@@ -13,10 +13,10 @@ import (
 	"bobbin/app/ops"
 )
 
-// agentFiles opens the agent files with the settings and keys of this command, without a
-// server.
+// agentFiles opens the agent files with the settings of the server that runs on the data folder, else
+// those of this command, and with its keys.
 func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
-	cfg, origins, err := p.loadSettings(cmd)
+	cfg, origins, err := p.loadServerSettings(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (p *program) reportCheck(list []ops.AgentState) error {
 		return err
 	}
 	if broken > 0 {
-		return core.Errorf(core.ErrInvalid, "%d broken files\n  %s", broken, strings.Join(problems, "\n  "))
+		return core.Errorf(core.ErrInvalid, "%s\n  %s", term.Pluralize(broken, "broken file"), strings.Join(problems, "\n  "))
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (p *program) showCheck(list []ops.AgentState) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tAGENT\tRESULT")
+	fmt.Fprintln(w, "FILE\tNAME\tRESULT")
 	for _, f := range list {
 		result := "ok"
 		switch {

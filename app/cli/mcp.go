@@ -28,7 +28,7 @@ func (p *program) listMCPCommand() *cobra.Command {
 			"cannot be reached.",
 		Example: "  bobbin mcp list --tools-allow mcp\n  bobbin mcp list files", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := p.loadSettings(cmd)
+			cfg, _, err := p.loadServerSettings(cmd)
 			if err != nil {
 				return err
 			}
@@ -101,7 +101,7 @@ func (p *program) callMCPCommand() *cobra.Command {
 			"the result. Nobody is asked for approval. It needs no Bobbin server.",
 		Example: "  bobbin mcp call files read_file '{\"path\":\"notes.txt\"}'", Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := p.loadSettings(cmd)
+			cfg, _, err := p.loadServerSettings(cmd)
 			if err != nil {
 				return err
 			}

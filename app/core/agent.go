@@ -22,7 +22,9 @@ type Agent struct {
 	ModelParameters `yaml:",inline"`
 	// Definitions are those of its tools that files describe.
 	Definitions []ToolDefinition `json:"-" yaml:"-"`
-	Version     string           `json:"version" yaml:"-"` // hash of everything above
+	// LeftOut says of each tool of its file that tools.allow does not have why the agent is without it.
+	LeftOut []string `json:"-" yaml:"-"`
+	Version string   `json:"version" yaml:"-"` // hash of everything above
 }
 
 // DefaultMaxIterations bounds the model calls of a run when an agent does not.

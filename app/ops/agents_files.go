@@ -84,8 +84,12 @@ func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
 		switch {
 		case file.Err != nil:
 			state.Problems = strings.Split(file.Err.Error(), "\n")
+		case file.Off != "":
+			state.Warnings = []string{"it is left out: " + file.Off}
 		case file.Tool.Name == "":
 			state = agentState(f.models, file.Agent, file.Path)
+		default:
+			state.Warnings = agents.ToolWarnings(file.Tool)
 		}
 		list = append(list, state)
 	}

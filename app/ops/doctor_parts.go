@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"bobbin/app/agents"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
@@ -279,19 +280,19 @@ func (d *doctor) checkAgents(ctx context.Context, m wire.Models) {
 		d.addFailure("agents", shownError(err), "")
 		return
 	}
-	agents, err := wire.LoadAgents(d.Config, set, false, m)
+	loaded, err := wire.LoadAgents(d.Config, set, false, m)
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			d.addFailure("agents", line, "")
 		}
 		return
 	}
-	if _, err := agents.Catalog.Get(d.Config.DefaultAgent); err != nil {
+	if _, err := loaded.Catalog.Get(d.Config.DefaultAgent); err != nil {
 		d.addFailure("agents", "default_agent: "+shownError(err), "")
 		return
 	}
 	usable := 0
-	for _, agent := range agents.Catalog.List() {
+	for _, agent := range loaded.Catalog.List() {
 		if d.checkAgent(m, agent) {
 			usable++
 		}
@@ -299,25 +300,28 @@ func (d *doctor) checkAgents(ctx context.Context, m wire.Models) {
 			d.addWarning("agent "+agent.Name, wire.SendsAnywhere, wire.NarrowFetch)
 		}
 	}
-	if n := len(agents.Catalog.List()); usable == 0 {
+	if n := len(loaded.Catalog.List()); usable == 0 {
 		d.addFailure("agents", fmt.Sprintf("none of %d can be used", n), "make one of their models usable")
 	} else {
 		d.addOK("agents", "%d, of which %d can be used", n, usable)
 	}
-	d.agentModels(ctx, m, agents.Catalog.List())
-	d.checkTools(ctx, agents)
+	d.agentModels(ctx, m, loaded.Catalog.List())
+	d.checkTools(ctx, loaded)
 }
 
 // checkTools checks the tools that files describe: that their variables are set, and with Call that
 // they can be loaded.
-func (d *doctor) checkTools(ctx context.Context, agents wire.Agents) {
-	definitions := agents.Catalog.Definitions()
+func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
+	for _, t := range agents.UnreadTools(loaded.Known) {
+		d.addWarning("tool "+t.Name, t.File+" is not read, because tools.allow is empty", "if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW="+string(t.Kind))
+	}
+	definitions := loaded.Catalog.Definitions()
 	listed := make([]ToolSource, len(definitions))
 	if d.Call {
-		listed = listTools(ctx, agents.Tools, definitions)
+		listed = listTools(ctx, loaded.Tools, definitions)
 	}
 	for i, definition := range definitions {
-		for _, note := range listed[i].Notes {
+		for _, note := range append(agents.ToolWarnings(definition), listed[i].Notes...) {
 			d.addWarning("tool "+definition.Name, note, "")
 		}
 		problem := listed[i].Problem

@@ -46,7 +46,7 @@ func withServers(t *testing.T) config.Config {
 func TestMCPServers(t *testing.T) {
 	t.Parallel()
 	cfg := withServers(t)
-	if _, err := ops.MCPServers(t.Context(), cfg, ""); err == nil || !strings.Contains(err.Error(), "is switched off; such tools start programs") {
+	if _, err := ops.MCPServers(t.Context(), cfg, ""); err == nil || !strings.Contains(err.Error(), "tools of the kind mcp are switched off") {
 		t.Errorf("not allowed: got %v", err)
 	}
 	cfg.Tools.Allow = []string{"mcp"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -138,9 +139,10 @@ func CheckAgent(m Models, agent core.Agent) (model string, err error) {
 	return model, err
 }
 
-// AgentWarnings returns why the agent has to work without models that it names beside its own.
+// AgentWarnings returns why the agent has to work without tools, or models beside its own, that its file
+// names.
 func AgentWarnings(m Models, agent core.Agent) []string {
-	var warnings []string
+	warnings := slices.Clone(agent.LeftOut)
 	check := func(consequence, name string) {
 		if name == "" {
 			return
@@ -161,11 +163,11 @@ func AgentWarnings(m Models, agent core.Agent) []string {
 	return warnings
 }
 
-// WarnUnusable warns of each agent whose model, or another one that it names, cannot be used.
+// WarnUnusable warns of each agent whose model, or another model or a tool that it names, cannot be used.
 func WarnUnusable(ctx context.Context, m Models, list []core.Agent, log *slog.Logger) {
 	for _, agent := range list {
 		for _, warning := range AgentWarnings(m, agent) {
-			log.WarnContext(ctx, "agent works without one of its models", "agent", agent.Name, "reason", warning)
+			log.WarnContext(ctx, "agent works without a part of its file", "agent", agent.Name, "reason", warning)
 		}
 		if model, err := CheckAgent(m, agent); err != nil {
 			log.WarnContext(ctx, "agent cannot be used, messages to it are refused", "agent", agent.Name, "model", model, "reason", err.Error())

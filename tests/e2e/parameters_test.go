@@ -132,7 +132,7 @@ func TestUnusableAgentsAreReported(t *testing.T) {
 	if got := h.Log.String(); warnings() != 1 || !strings.Contains(got, "agent=lost") || !strings.Contains(got, `model \"nosuch\" is not known`) {
 		t.Errorf("start: got the log %s, want one warning of lost", got)
 	}
-	if got := h.Log.String(); !strings.Contains(got, "works without one of its models") || !strings.Contains(got, "agent=fine") || !strings.Contains(got, "MISTRAL_API_KEY") {
+	if got := h.Log.String(); !strings.Contains(got, "works without a part of its file") || !strings.Contains(got, "agent=fine") || !strings.Contains(got, "MISTRAL_API_KEY") {
 		t.Errorf("start: got the log %s, want a warning of the fallback of fine", got)
 	}
 	if _, err := h.Agents(t.Context()); err != nil { // it is up, and its folder says where
