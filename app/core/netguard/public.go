@@ -18,8 +18,8 @@ func Public(addr netip.Addr) error {
 		return ErrNotPublic
 	}
 	addr = addr.Unmap()
-	if v4, ok := nat64(addr); ok {
-		addr = v4
+	if wellKnownNAT64().Contains(addr) {
+		addr = embeddedV4(addr)
 	}
 	refused := containsAddress(refusedV4(), addr)
 	if addr.Is6() {
@@ -35,10 +35,7 @@ func Public(addr netip.Addr) error {
 // credentials, or link-local, where most of them are. Nobody connects to these for
 // somebody else.
 func isMetadataAddress(addr netip.Addr) bool {
-	addr = addr.WithZone("").Unmap()
-	if v4, ok := nat64(addr); ok {
-		addr = v4
-	}
+	addr = embeddedV4(addr.WithZone("").Unmap())
 	return containsAddress(parsePrefixes("169.254.0.0/16", "fe80::/10",
 		"168.63.129.16/32",                      // Azure
 		"fd00:ec2::254/128", "fd00:ec2::23/128", // AWS
@@ -53,14 +50,24 @@ func containsAddress(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// nat64 returns the IPv4 address that a gateway would connect to for an address of
-// the well-known prefix (RFC 6052). With DNS64 all of the web has such ones.
-func nat64(addr netip.Addr) (netip.Addr, bool) {
-	if !netip.MustParsePrefix("64:ff9b::/96").Contains(addr) {
-		return netip.Addr{}, false
+// wellKnownNAT64 is the prefix of RFC 6052. With DNS64 all of the web has such addresses.
+func wellKnownNAT64() netip.Prefix { return netip.MustParsePrefix("64:ff9b::/96") }
+
+// embeddedV4 returns the IPv4 address that a gateway or a tunnel would connect to for an IPv6 address:
+// NAT64, of the well-known prefix and, with a prefix of 96 bits, of the local one (RFC 8215), 6to4,
+// IPv4-compatible and IPv4-translated ones. Any other address is returned as it is.
+func embeddedV4(addr netip.Addr) netip.Addr {
+	if !addr.Is6() {
+		return addr
 	}
 	b := addr.As16()
-	return netip.AddrFrom4([4]byte(b[12:])), true
+	switch {
+	case netip.MustParsePrefix("2002::/16").Contains(addr):
+		return netip.AddrFrom4([4]byte(b[2:]))
+	case containsAddress(append(parsePrefixes("64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96"), wellKnownNAT64()), addr):
+		return netip.AddrFrom4([4]byte(b[12:]))
+	}
+	return addr
 }
 
 // refusedV4 is the IANA registry of special-purpose IPv4 addresses, but for those

@@ -60,7 +60,7 @@ func TestMetadataIsAlwaysRefused(t *testing.T) {
 		}
 	}
 	for _, address := range []string{
-		"169.254.169.254", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "168.63.129.16", "100.100.100.200", "192.0.0.192",
+		"169.254.169.254", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1", "64:ff9b:1::a9fe:a9fe", "::169.254.169.254", "::ffff:0:169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192",
 		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fe80::1", "fe80::1%lo",
 	} {
 		if _, err := dialer(address).Dial(t.Context(), "tcp", "name.example:80"); !errors.Is(err, netguard.ErrNotPublic) {
