@@ -207,6 +207,9 @@ func TestUser(t *testing.T) {
 
 		t.Errorf("removed %v, emptied %v, users %v, %d events told", f.removed, f.emptied, f.users, f.events)
 	}
+	if strings.Contains(strings.Join(got.Notes, " "), "nothing was found") {
+		t.Errorf("got the notes %q", got.Notes)
+	}
 	for _, in := range []core.PurgeUser{{Owner: "o"}, {User: "u"}} {
 		if _, err := service(f, false).User(t.Context(), in); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%+v: %v, want it refused: it would be everybody", in, err)

@@ -3,6 +3,7 @@ package purge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 
 	"bobbin/app/core"
@@ -67,7 +68,11 @@ func (s *Service) purgeUser(ctx context.Context, in core.PurgeUser, before *core
 	s.recordAudit(ctx, auditAction{in.Actor, core.AuditUserPurged, in.Owner, hashedUser(in.User)}, gone, nil)
 	// The log does not name the user: it would be the last trace.
 	s.Logger.InfoContext(ctx, "user purged", "sessions", len(ids))
-	return s.buildReport(ctx, reportInput{ids: ids, gone: gone, before: before, marks: marks, options: in.PurgeOptions, count: s.countUser(ids, in)})
+	report, err := s.buildReport(ctx, reportInput{ids: ids, gone: gone, before: before, marks: marks, options: in.PurgeOptions, count: s.countUser(ids, in)})
+	if err == nil && report.Rows() == 0 {
+		report.Notes = append(report.Notes, fmt.Sprintf("nothing was found: the owner %s has no data of this user", in.Owner))
+	}
+	return report, err
 }
 
 // traces is where a user's data is.

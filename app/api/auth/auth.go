@@ -80,9 +80,16 @@ func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
 		return who, err
 	case a.required:
 		return core.Identity{}, unauthorizedError("send an API key, as Authorization: Bearer … or X-API-Key")
+	case namesSecret(r) && isLoopback(r.RemoteAddr) && !a.takesAnySecret(r):
+		return core.Identity{}, unauthorizedError("the API key is empty; send one, or no such header to use this machine's own data")
 	default:
 		return localIdentity(), a.checkLocal(r)
 	}
+}
+
+// namesSecret reports whether the request has a header for a secret, which may be empty.
+func namesSecret(r *http.Request) bool {
+	return len(r.Header.Values("Authorization"))+len(r.Header.Values("X-API-Key")) > 0
 }
 
 // localIdentity returns who calls from this machine without a key.
@@ -107,8 +114,8 @@ func (a *Authenticator) Lapsed(ctx context.Context, ids []core.KeyID) (map[core.
 	return a.stored.lapsedKeys(ctx, ids)
 }
 
-// secretOf returns the secret of the request, "" without one; "Bearer" alone, as from an
-// unset shell variable, counts as none. Clients may send one secret in both headers. Different
+// secretOf returns the secret of the request, "" without one or for "Bearer" alone, as from an
+// unset shell variable. Clients may send one secret in both headers. Different
 // ones are refused, because a proxy might have checked a different one.
 func secretOf(r *http.Request) (string, error) {
 	bearers, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")

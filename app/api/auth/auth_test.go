@@ -80,7 +80,8 @@ func TestKeys(t *testing.T) {
 		{"wrong though keys are not required", false, ask{headers: header("X-API-Key", "nope")}, core.Identity{}, core.ErrUnauthorized},
 		{"other scheme", false, ask{headers: header("Authorization", "Basic YTpi")}, core.Identity{}, core.ErrUnauthorized},
 		{"empty bearer", true, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
-		{"empty bearer, not required, local", false, ask{headers: header("Authorization", "Bearer ")}, local, nil}, // Finding: users-A19
+		{"empty bearer, not required, local", false, ask{headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
+		{"empty header, not required, local", false, ask{headers: header("X-API-Key", "")}, core.Identity{}, core.ErrUnauthorized},
 		{"empty bearer, not required, from afar", false, ask{remote: far, headers: header("Authorization", "Bearer ")}, core.Identity{}, core.ErrUnauthorized},
 		{"none, required, local", true, ask{}, core.Identity{}, core.ErrUnauthorized},
 		{"none, not required, local", false, ask{}, local, nil},

@@ -53,8 +53,10 @@ func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.Us
 	if err := place.Resize(ctx, 1); err != nil {
 		return err
 	}
+	const enough = 64 << 10 // for an archive without data: nothing of one is sent
+	out := bufio.NewWriterSize(w, enough)
 	e := &userExport{
-		service: s, stores: s.users, in: in, scope: core.Tenant{Owner: in.Owner, User: in.User}, zip: zip.NewWriter(w), now: core.Now(),
+		service: s, stores: s.users, in: in, scope: core.Tenant{Owner: in.Owner, User: in.User}, zip: zip.NewWriter(out), now: core.Now(),
 	}
 	steps := []func(context.Context) error{e.writeInfo, e.writeSessions, e.writeElsewhere, e.writeMemories, e.writeFiles, e.writeUsage, e.writeKeys, e.writeCounts}
 	for _, step := range steps {
@@ -62,7 +64,10 @@ func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.Us
 			return err
 		}
 	}
-	return e.zip.Close()
+	if e.counts == (core.UserExportCounts{Keys: e.counts.Keys}) && in.OwnersView {
+		return core.Errorf(core.ErrNotFound, "the owner %q has no data of the user %q; check the names", in.Owner, in.User)
+	}
+	return errors.Join(e.zip.Close(), out.Flush())
 }
 
 // userExport is an export of a user that is being written.
