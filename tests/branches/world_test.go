@@ -187,7 +187,8 @@ func (fixed) Estimate(string, core.SessionID) tokens.Estimate {
 }
 func (fixed) Observe(string, core.SessionID, int, int) {}
 func (fixed) Window(string) int                        { return 0 }
-func (fixed) Told(string, int)                         {}
+func (fixed) Told(string, core.SessionID, int)         {}
+func (fixed) SessionWindow(string, core.SessionID) int { return 0 }
 func (fixed) PrefixContract(string) string             { return "" }
 func (fixed) RefusesToolChanges(string) bool           { return false }
 

@@ -154,7 +154,7 @@ func quoteProvider(e *llm.Error) string {
 func (n *LLM) learnFromRefusal(session core.SessionID, c call, e *llm.Error) {
 	d, raw := c.decision, c.sent.Total()
 	if e.Limit > 0 && e.Limit < d.Budget.Window {
-		n.Calibrator.Told(c.modelName(), e.Limit)
+		n.Calibrator.Told(c.modelName(), session, e.Limit)
 	}
 	ratio := 0.0
 	switch {

@@ -281,7 +281,7 @@ func (k *Compactor) tooLong(m draftSummary, err error, e *progress) bool {
 		return false
 	}
 	if limit := llm.AsError(err).Limit; limit > 0 {
-		k.Calibrator.Told(e.writer.model.Info().Name, limit)
+		k.Calibrator.Told(e.writer.model.Info().Name, "", limit)
 	}
 	e.refusals++
 	e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls

@@ -216,3 +216,20 @@ func TestNoGainIsSkipped(t *testing.T) {
 		t.Errorf("got %d more calls for the next message, want none before new material", got-made)
 	}
 }
+
+// A window that a refusal stated counts in its session although another one is configured: not every
+// message pays a refused prompt.
+func TestStatedWindowCountsInItsSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.profile.Model = llm.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 128_000, MaxOutput: 1024, WindowFrom: llm.WindowConfigured})
+	w.ruler.Told("answerer", w.Session.ID, 8192)
+	for _, want := range []int{8192, 128_000} {
+		w.turns(1, 10)
+		w.ask("go on")
+		if _, d := w.fit(); d.Budget.Window != want {
+			t.Errorf("got a window of %d, want %d", d.Budget.Window, want)
+		}
+		w.begin() // another session
+	}
+}

@@ -218,14 +218,14 @@ func scopeOf(t Turn) core.Tenant { return core.Tenant{Owner: t.Session.Owner} }
 
 // turnWindow returns the window that the turn is planned for, and its source. A window that
 // the provider reported when it refused a prompt applies to the model, unless the operator
-// configured another; in the refused run it always applies.
+// configured another; in the session that was refused it always applies.
 func (k *Compactor) turnWindow(t Turn) (int, llm.WindowSource) {
 	info := t.Profile.Model.Info()
 	window, from := info.Window, cmp.Or(info.WindowFrom, llm.WindowKnown)
 	if window <= 0 {
 		window, from = contextwindow.UnknownWindow, llm.WindowAssumed
 	}
-	told := t.Window
+	told := minKnown(t.Window, k.Calibrator.SessionWindow(info.Name, t.Session.ID))
 	if from != llm.WindowConfigured {
 		told = minKnown(told, k.Calibrator.Window(info.Name))
 	}

@@ -183,7 +183,7 @@ func (c *Calibrator) estimateLocked(model string, session core.SessionID) Estima
 		return Estimate{Factor: max(clampFactor(prior*unmeasuredMargin), m.Factor), Deviation: priorDeviation, Samples: m.Samples}
 	}
 	e := Estimate{Factor: m.Factor, Measured: true, Deviation: m.Deviation, Samples: m.Samples}
-	if own := c.sessions.get(sessionKey{model, session}); own != nil {
+	if own := c.sessions.get(sessionKey{model, session}); own != nil && own.Factor > 0 {
 		e.Factor = own.Factor
 		if own.Samples > 1 { // one call has no error yet
 			e.Deviation = own.Deviation

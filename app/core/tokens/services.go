@@ -12,9 +12,10 @@ type Calibration interface {
 	// how far we were off, 0 = not known.
 	Tighten(model string, session core.SessionID, ratio float64)
 	// Window returns the window that the model's provider reported when it refused a prompt;
-	// 0 = none. Told records such a window.
+	// 0 = none; SessionWindow, if it did so in the conversation. Told records such a window.
 	Window(model string) int
-	Told(model string, window int)
+	SessionWindow(model string, session core.SessionID) int
+	Told(model string, session core.SessionID, window int)
 	// Fitted records that a prompt and its answer of so many tokens fit. LargestFit returns the
 	// largest of these; 0 = none is known.
 	Fitted(model string, total int)

@@ -16,8 +16,9 @@ const (
 	minReportedWindow = 1024
 )
 
-// Told stores the window that a provider reported when it refused a prompt.
-func (c *Calibrator) Told(model string, window int) {
+// Told stores the window that a provider reported when it refused a prompt, for all conversations and,
+// if session is not empty, for that one.
+func (c *Calibrator) Told(model string, session core.SessionID, window int) {
 	if window < minReportedWindow {
 		return
 	}
@@ -26,6 +27,10 @@ func (c *Calibrator) Told(model string, window int) {
 	m := c.entryOf(model)
 	m.Window, m.WindowAt = window, new(core.Now())
 	m.markChanged()
+	if session != "" {
+		own := c.sessions.entryOf(sessionKey{model, session})
+		own.Window, own.WindowAt = m.Window, m.WindowAt
+	}
 }
 
 // Window returns the window that the provider reported, in the model's tokens; 0 = none,
@@ -33,7 +38,18 @@ func (c *Calibrator) Told(model string, window int) {
 func (c *Calibrator) Window(model string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m := c.models[model]
+	return c.models[model].reportedWindow()
+}
+
+// SessionWindow is Window for what this process has stored for the conversation alone.
+func (c *Calibrator) SessionWindow(model string, session core.SessionID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions.get(sessionKey{model, session}).reportedWindow()
+}
+
+// reportedWindow returns the window unless it has expired; 0 = none. The calibration may be nil.
+func (m *calibration) reportedWindow() int {
 	if m == nil || m.Window == 0 || m.WindowAt == nil || time.Since(*m.WindowAt) > reportedWindowTTL {
 		return 0
 	}
@@ -71,7 +87,7 @@ func (c *Calibrator) LearnWindow(model string, window, refused int) {
 	if fitted >= refused {
 		return
 	}
-	c.Told(model, max(window, fitted))
+	c.Told(model, "", max(window, fitted))
 }
 
 // PrefixContract returns what the answers of the model's provider have shown of its contract for

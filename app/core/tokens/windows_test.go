@@ -16,8 +16,8 @@ func TestToldWindow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := tokens.NewCalibrator(prior(1))
-		c.Told("m", 8192)
-		c.Told("tiny", 100) // no window of a model in use
+		c.Told("m", "", 8192)
+		c.Told("tiny", "", 100) // no window of a model in use
 		if m, tiny, other := c.Window("m"), c.Window("tiny"), c.Window("other"); m != 8192 || tiny != 0 || other != 0 {
 			t.Fatalf("got windows %d, %d and %d, want 8192, 0 and 0", m, tiny, other)
 		}
@@ -40,7 +40,7 @@ func TestToldWindow(t *testing.T) {
 		if got := restarted.Window("m"); got != 0 {
 			t.Errorf("after a day: got %d, want none: it is tried again", got)
 		}
-		c.Told("m", 4096)
+		c.Told("m", "", 4096)
 		c.Fitted("m", 4097)
 		if rows := c.Changed(); c.Window("m") != 0 || len(rows) != 1 || rows[0].Window != 0 {
 			t.Errorf("after a larger prompt: got window %d, to be saved %+v, want it forgotten", c.Window("m"), rows)

@@ -101,13 +101,13 @@ func (r *report) meaningOf(text string) meaning {
 		return otherwise
 	case sentence == "1261", noRoom.MatchString(sentence), anySentence(sentence, saysContextOver): // 1261 is Zhipu's code
 		return tooLong
-	case r.status >= 500:
-		return otherwise
 	case account.MatchString(sentence), checked.MatchString(sentence), answerSize.MatchString(sentence) && !notOfPrompts.MatchString(sentence), !r.ofMessages(sentence):
 		return otherwise
 	}
 	sized, caused, hinted := anySentence(sentence, saysTooLong), otherCause.MatchString(sentence), otherHint.MatchString(sentence)
-	switch {
+	switch found := readSizes(sentence); {
+	case r.status >= 500 && (found.limit == 0 || found.requested <= found.limit):
+		return otherwise // a busy server speaks of limits, too
 	case sized && !caused && !hinted:
 		return tooLong
 	case !sized && (caused || hinted && namesMember(text)):
