@@ -10,11 +10,11 @@ import (
 	"bobbin/app/core"
 )
 
-// The bounds of waiting for a session. Waiting writers hold no connection.
-const (
-	maxTurnWait = 10 * time.Second
-	maxWaiters  = 256
-)
+// MaxTurnWait is how long a writer waits for a session.
+const MaxTurnWait = 10 * time.Second
+
+// maxWaiters bounds the writers that wait for one session. They hold no connection.
+const maxWaiters = 256
 
 // SessionTurns lets one writer of a session in at a time, in the order of arrival, so that
 // the clients of one session never occupy more than one connection of the pool. It is a
@@ -59,7 +59,7 @@ func (t *SessionTurns) Take(ctx context.Context, id core.SessionID) (release fun
 	if q == nil {
 		return nil, core.SessionBusy(id, "too many requests are waiting to write to it")
 	}
-	limit := time.NewTimer(maxTurnWait)
+	limit := time.NewTimer(MaxTurnWait)
 	defer limit.Stop()
 	select {
 	case q.turn <- struct{}{}:

@@ -191,13 +191,13 @@ func (h *Messages) answerRun(c *gin.Context, held *slot, run core.Run) error {
 			return h.chat.WatchAccepted(ctx, tenant, run)
 		})
 	default:
-		return h.waitForRun(c, run.ID)
+		return h.waitForRun(c, held, run.ID)
 	}
 }
 
 // waitForRun answers when the run has ended or waits for an approval, or after the time
-// limit with the current run.
-func (h *Messages) waitForRun(c *gin.Context, id core.RunID) error {
+// limit with the current run. It releases the slot before.
+func (h *Messages) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 	limit := h.streams.limits.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
@@ -205,6 +205,7 @@ func (h *Messages) waitForRun(c *gin.Context, id core.RunID) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
 	defer cancel()
 	run, err := h.chat.Wait(ctx, scopeOf(c), id)
+	h.streams.releaseSlot(held)
 	if err != nil {
 		return h.writeUnfinished(c, id, err)
 	}

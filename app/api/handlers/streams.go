@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -87,13 +88,13 @@ func (p *slot) bucketNames() (owner, user string) {
 	return owner, user
 }
 
-// releaseSlot releases the slot, if it is not nil.
+// releaseSlot releases the slot, if it is not nil. It may be called more than once.
 func (s *StreamLimiter) releaseSlot(p *slot) {
-	if p == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, ok := s.held[p]; !ok {
+		return
+	}
 	delete(s.held, p)
 	owner, user := p.bucketNames()
 	for _, bucket := range []string{owner, user} {
@@ -192,12 +193,32 @@ func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions,
 		defer stop()
 		ctx = limited
 	}
-	err := ServeEvents(ctx, c.Writer, eventsFor(p.caller, source), opts)
+	err := ServeEvents(ctx, c.Writer, s.releaseAtEnd(p, eventsFor(p.caller, source)), opts)
 	var refused *core.Error
 	if cause := context.Cause(ctx); err == nil && c.Request.Context().Err() == nil && errors.As(cause, &refused) {
 		return cause // the reader gets it as an error event
 	}
 	return err
+}
+
+// releaseAtEnd releases the slot of a run's stream before the reader sees that the run has ended: the
+// reader's next request finds it free.
+func (s *StreamLimiter) releaseAtEnd(p *slot, source EventSource) EventSource {
+	if p.endless {
+		return source
+	}
+	return func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			for e, err := range source(ctx) {
+				if e.Type.EndsRun() {
+					s.releaseSlot(p)
+				}
+				if !yield(e, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // expiredError returns the error that ends the stream of an end user.

@@ -13,7 +13,8 @@ import (
 	"bobbin/app/db/models"
 )
 
-// lockTime is how long PostgreSQL waits for a row that another transaction has locked.
+// lockTime is how long PostgreSQL waits for a row that another transaction has locked, before the
+// transaction gives its connection back and begins again.
 const lockTime = 2 * time.Second
 
 // A condition narrows which session matches.
@@ -73,18 +74,24 @@ func checkNotBusy(ctx context.Context, g *gorm.DB, id core.SessionID, conds ...c
 	return (&sessionTx{session: row}).sessionBusyError()
 }
 
-// inSessionTurn runs fn in a transaction when it is the caller's turn to write to the
-// session.
+// inSessionTurn runs fn in a transaction when it is the caller's turn to write to the session.
+// Another transaction that is in the way is waited for as long as a turn; fn begins anew then. So
+// what is reported as busy has been busy for long.
 func inSessionTurn(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(tx *gorm.DB) error) error {
 	if err := requireID("session", id); err != nil {
 		return err
 	}
+	until := time.Now().Add(db.MaxTurnWait)
 	release, err := db.TurnsOf(g).Take(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return inTx(ctx, g, fn)
+	for {
+		if err = inTx(ctx, g, fn); !isLockTimeout(err) || !time.Now().Before(until) {
+			return err
+		}
+	}
 }
 
 // lockSession locks the session's row, busy or not, so that no other transaction adds to

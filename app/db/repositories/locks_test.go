@@ -56,18 +56,31 @@ func TestWritersOfALockedSessionLeaveThePool(t *testing.T) {
 	done.Wait()
 }
 
-// A transaction that waits too long for another one's lock is refused, and may be tried
-// again.
+// A writer waits longer than one transaction may wait for another one's lock, and gets in when it
+// is released. One that has waited as long as for a turn is refused, and may be tried again.
 // Finding: runs-3
-func TestWriterGivesUpALockedSession(t *testing.T) {
+func TestWriterWaitsForALockedSession(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))
-	id := s.session(t).ID
-	release := s.hog(t, id)
-	_, err := s.runs.Accept(t.Context(), ann(), ask(id, "hello"))
-	wantBusy(t, "a question to a locked session", err)
+	short, long := s.session(t).ID, s.session(t).ID
+	release := s.hog(t, short)
+	defer s.hog(t, long)()
+	var writers sync.WaitGroup
+	writers.Go(func() {
+		_, err := s.runs.Accept(t.Context(), ann(), ask(long, "hello"))
+		wantBusy(t, "a question to a session that stays locked", err)
+	})
+	writers.Go(func() { s.accept(t, ask(short, "hello")) })
+	const waiting = "SELECT CAST(COALESCE(MAX(EXTRACT(EPOCH FROM xact_start) * 1000), 0) AS bigint) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	first := 0
+	for first == 0 && t.Context().Err() == nil {
+		first = s.count(t, waiting)
+	}
+	for s.count(t, waiting) < first+1000 && t.Context().Err() == nil { // until a wait has ended and begun again
+	}
 	release()
-	s.accept(t, ask(id, "hello"))
+	writers.Wait()
+	s.accept(t, ask(s.session(t).ID, "hello"))
 	// The limit is the transaction's own.
 	var limit string
 	if err := s.Gorm.Session(&gorm.Session{}).Raw("SHOW lock_timeout").Scan(&limit).Error; err != nil || limit != "0" {

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
@@ -39,28 +40,22 @@ func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (
 		return 0, true, err
 	}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		n, done = 0, true
 		var sessions []models.Session
 		err := scope(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})).
 			Where(unindexedSQL).Order("updated_at DESC, id DESC").Limit(indexedSessions).Find(&sessions).Error
 		if err != nil {
 			return err
 		}
-		size := 0
-		for _, s := range sessions {
-			if n >= indexedMessages || size >= indexedBytes {
-				done = false
-				return nil
-			}
-			part, err := indexSession(tx, s, indexedMessages-n)
-			if err != nil {
-				return err
-			}
-			n, size = n+max(1, part.messages), size+part.bytes
-			done = done && part.through == s.LastSeq
+		parts, err := readUnindexed(tx, sessions)
+		if err != nil {
+			return err
 		}
-		done = done && len(sessions) < indexedSessions
-		return nil
+		n, done = 0, len(sessions) < indexedSessions && len(parts) == len(sessions)
+		for _, part := range parts {
+			n += max(1, len(part.messages))
+			done = done && part.through == part.session.LastSeq
+		}
+		return writeIndex(db.DeferWrites(tx), parts)
 	})
 	return n, done && err == nil, err
 }
@@ -72,55 +67,84 @@ func (r *Search) hasUnindexed(ctx context.Context, scope func(*gorm.DB) *gorm.DB
 	return len(some) > 0, err
 }
 
-// indexedPart is a part of a session that was indexed.
-type indexedPart struct {
-	messages, bytes int
-	through         int64
+// unindexedPart is what is to be indexed of a session.
+type unindexedPart struct {
+	session  models.Session
+	messages []core.Message
+	through  int64 // the seq up to which the session is indexed then
 }
 
-// indexSession indexes the next messages of a session whose row is locked, at most limit.
-func indexSession(tx *gorm.DB, s models.Session, limit int) (indexedPart, error) {
-	part := indexedPart{through: s.LastSeq}
-	messages, err := unindexedMessages(tx, s.ID, s.IndexedSeq, s.LastSeq, limit)
-	if err != nil {
-		return part, err
+// readUnindexed reads what is to be indexed next of the sessions, whose rows are locked: on PostgreSQL in
+// one round trip, as the writers of all these sessions wait meanwhile. The first ones come first, as far
+// as the bounds of a transaction allow.
+func readUnindexed(tx *gorm.DB, sessions []models.Session) ([]unindexedPart, error) {
+	dry := tx.Session(&gorm.Session{DryRun: true})
+	rows := make([][]models.Message, len(sessions))
+	var queries []*gorm.DB
+	for i, rest := 0, int64(indexedMessages); i < len(sessions) && rest > 0; i++ {
+		s := sessions[i]
+		queries = append(queries, findUnindexed(dry, s.ID, s.IndexedSeq, s.LastSeq, int(rest), &rows[i]))
+		rest -= max(1, min(s.LastSeq-s.IndexedSeq, rest))
 	}
-	entries := make([]entry, 0, len(messages)+1)
-	for i, m := range messages {
-		if part.bytes += len(m.Content); part.bytes > indexedBytes && i > 0 {
-			messages = messages[:i]
-			break
-		}
-		entries = append(entries, messageEntry(m, s.UserID))
-	}
-	if part.messages = len(messages); len(messages) > 0 {
-		part.through = messages[len(messages)-1].Seq
-	}
-	if s.IndexedSeq < 0 {
-		entries = append(entries, titleEntry(s))
-		if err := tx.Where("session_id = ? AND message_id IS NULL", s.ID).Delete(&models.SearchEntry{}).Error; err != nil {
-			return part, err
-		}
-	}
-	ids := idsOf(messages, func(m core.Message) core.MessageID { return m.ID })
-	if err := tx.Where("message_id IN ?", ids).Delete(&models.SearchEntry{}).Error; err != nil {
-		return part, err
-	}
-	if err := indexEntries(tx, entries); err != nil {
-		return part, err
-	}
-	return part, tx.Model(&models.Session{}).Where("id = ?", s.ID).UpdateColumn("indexed_seq", part.through).Error
-}
-
-// unindexedMessages returns messages of a session between two seqs, the first of them.
-func unindexedMessages(db *gorm.DB, session string, after, through int64, limit int) ([]core.Message, error) {
-	var rows []models.Message
-	err := db.Select("id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at").
-		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", session, after, through).Order("seq").Limit(limit).Find(&rows).Error
-	if err != nil {
+	if err := db.QueryBatch(tx, queries...); err != nil {
 		return nil, err
 	}
-	return mapRows(rows, models.Message.Core)
+	var parts []unindexedPart
+	for i, size := 0, 0; i < len(queries) && size < indexedBytes; i++ {
+		messages, err := mapRows(rows[i], models.Message.Core)
+		if err != nil {
+			return nil, err
+		}
+		part := unindexedPart{session: sessions[i], messages: messages, through: sessions[i].LastSeq}
+		for k, m := range messages {
+			if size += len(m.Content); size > indexedBytes && k > 0 {
+				part.messages = messages[:k]
+				break
+			}
+		}
+		if k := len(part.messages); k > 0 {
+			part.through = part.messages[k-1].Seq
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// writeIndex writes the entries of the parts, and how far their sessions are indexed.
+func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
+	var entries []entry
+	var replaced []models.Ref
+	for _, part := range parts {
+		s := part.session
+		for _, m := range part.messages {
+			entries = append(entries, messageEntry(m, s.UserID))
+			replaced = append(replaced, models.Ref(m.ID))
+		}
+		if s.IndexedSeq < 0 {
+			entries = append(entries, titleEntry(s))
+			if err := tx.Where("session_id = ? AND message_id IS NULL", s.ID).Delete(&models.SearchEntry{}).Error; err != nil {
+				return err
+			}
+		}
+	}
+	if err := tx.Where("message_id IN ?", replaced).Delete(&models.SearchEntry{}).Error; err != nil {
+		return err
+	}
+	if err := indexEntries(tx, entries); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := tx.Model(&models.Session{}).Where("id = ?", part.session.ID).UpdateColumn("indexed_seq", part.through).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findUnindexed puts messages of a session between two seqs, the first of them, into rows.
+func findUnindexed(db *gorm.DB, session string, after, through int64, limit int, rows *[]models.Message) *gorm.DB {
+	return db.Select("id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at").
+		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", session, after, through).Order("seq").Limit(limit).Find(rows)
 }
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
@@ -186,8 +210,12 @@ func (s *messageSearch) unindexed() (messages []core.Message, more bool, err err
 	parts, more, err := s.unindexedParts()
 	size := 0
 	for _, p := range parts {
-		var part []core.Message
-		if part, err = unindexedMessages(s.db, p.ID, p.IndexedSeq, p.LastSeq, directMessages); err != nil {
+		var rows []models.Message
+		if err := findUnindexed(s.db, p.ID, p.IndexedSeq, p.LastSeq, directMessages, &rows).Error; err != nil {
+			return nil, more, err
+		}
+		part, err := mapRows(rows, models.Message.Core)
+		if err != nil {
 			return nil, more, err
 		}
 		for _, m := range slices.Backward(part) {
