@@ -91,6 +91,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
+	cfg.Limits = fitRuns(cfg.Limits, log)
 	space, err := openSpace(cfg, r.folder)
 	if err != nil {
 		return nil, err

@@ -29,13 +29,16 @@ type feedServer struct {
 	pid    int
 }
 
-// newFeedServer starts one, with as many streams as are wanted.
-func newFeedServer(t *testing.T, url string, p *provider.Server) *feedServer {
+// manyFeeds are limits that let in as many streams as are wanted.
+const manyFeeds = "{open_streams: 20000, open_streams_per_owner: 20000}"
+
+// newFeedServer starts one; the limits count in a process of its own.
+func newFeedServer(t *testing.T, url string, p *provider.Server, limits string) *feedServer {
 	t.Helper()
 	s := &feedServer{pid: os.Getpid(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	if apptest.IsLong() {
-		s.process(t, url, p)
+		s.process(t, url, p, limits)
 	} else {
 		h := apptest.New(t, url, apptest.WithModel("house", 8_000_000, 2048, p), apptest.WithGrace(time.Millisecond)) // nothing is summarized beside it
 		s.url = h.URL
@@ -48,15 +51,15 @@ func newFeedServer(t *testing.T, url string, p *provider.Server) *feedServer {
 }
 
 // process builds Bobbin and starts it.
-func (s *feedServer) process(t *testing.T, url string, p *provider.Server) {
+func (s *feedServer) process(t *testing.T, url string, p *provider.Server, limits string) {
 	t.Helper()
 	dir := t.TempDir()
 	program, settings := filepath.Join(dir, "bobbin"), filepath.Join(dir, "bobbin.yaml")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "bobbin").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	text := fmt.Sprintf("default_llm: house\ntitles: false\nlimits: {open_streams: 20000, open_streams_per_owner: 20000}\n"+
-		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL)
+	text := fmt.Sprintf("default_llm: house\ntitles: false\nlimits: %s\n"+
+		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", limits, p.URL)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestShowFeeds(t *testing.T) {
 
 // showFeeds measures with one database.
 func showFeeds(t *testing.T, url string, c crowd) {
-	s := newFeedServer(t, url, newPacer(t, c))
+	s := newFeedServer(t, url, newPacer(t, c), manyFeeds)
 	report := apptest.NewTable("%d feeds on one process, %s", c.feeds, dialectOf(url))
 	report.AddRow("", "feeds", "events", "p50", "p99", "max", "RSS of the server", "a feed", "heap", "stacks")
 	base := s.memory(t)

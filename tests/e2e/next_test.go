@@ -44,6 +44,7 @@ func TestShowNext(t *testing.T) {
 		streams := func(c *config.Config) {
 			c.Limits.RequestsPerSecond = 0
 			c.Limits.OpenStreamsPerOwner = nextClients
+			c.Limits.RequestMemoryBytes = 1 << 30 // the import beside them takes its share
 		}
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), streams)
 		plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}
@@ -128,17 +129,23 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 // send sends a message and returns at the event that ends its run; the end of the response is not
 // waited for.
 func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) error {
+	return streamTurn(ctx, w.http, w.url, id, text, func(core.EventType) {})
+}
+
+// streamTurn sends a message, calls see with the type of each event of its run, and returns at the one
+// that ends it.
+func streamTurn(ctx context.Context, c *http.Client, url string, id core.SessionID, text string, see func(core.EventType)) error {
 	body, err := json.Marshal(map[string]string{"content": text})
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/api/v1/sessions/"+string(id)+"/messages", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/sessions/"+string(id)+"/messages", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream")
-	answer, err := w.http.Do(req)
+	answer, err := c.Do(req)
 	if err != nil {
 		return err
 	}
@@ -150,6 +157,9 @@ func (w *nextWorld) send(ctx context.Context, id core.SessionID, text string) er
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		name, is := strings.CutPrefix(lines.Text(), "event: ")
+		if is {
+			see(core.EventType(name))
+		}
 		if is && core.EventType(name).EndsRun() {
 			go func() { // the connection can be used again
 				_, _ = io.Copy(io.Discard, answer.Body)

@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"net/http/httptest"
 	"testing"
 
@@ -48,4 +50,38 @@ func TestHold(t *testing.T) {
 		t.Errorf("got %d held and %v counted when all are released, want none", len(s.held), s.callers)
 	}
 	hold(eve, true)
+}
+
+// The slot of a run's stream is free when its reader sees the end of the run; that of a stream without
+// an end is held until the reader leaves.
+func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
+	t.Parallel()
+	s := NewStreamLimiter(Limits{Streams: 1, StreamsPerOwner: 1})
+	c := asking(t, core.Identity{Owner: "shop"})
+	held := map[core.EventType]int{}
+	source := func(context.Context) iter.Seq2[core.Event, error] {
+		return func(yield func(core.Event, error) bool) {
+			_ = yield(core.Event{Type: core.EventRunStarted}, nil) && yield(core.Event{Type: core.EventRunFailed}, nil)
+		}
+	}
+	count := func(buf []byte, e core.Event) ([]byte, error) {
+		held[e.Type] = len(s.held)
+		return buf, nil
+	}
+	if err := s.WithSlot(c, func(stream RunStream) error { return stream(source, count) }); err != nil {
+		t.Fatal(err)
+	}
+	if held[core.EventRunStarted] != 1 || held[core.EventRunFailed] != 0 || len(s.held) != 0 || len(s.callers) != 0 {
+		t.Errorf("got %v slots at the events and %d afterwards, want 1, then none", held, len(s.held))
+	}
+	p, err := s.acquireSlot(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.endless = true
+	for range s.releaseAtEnd(p, source)(t.Context()) {
+		if len(s.held) != 1 {
+			t.Error("the slot of a session's stream is free at the end of a run")
+		}
+	}
 }

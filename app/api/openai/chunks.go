@@ -52,6 +52,10 @@ func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunk
 	return e
 }
 
+// queuedComment tells a client, in the only way that this protocol has, that its run waits for an earlier
+// run of the session or a free slot.
+const queuedComment = ": queued\n\n"
+
 // encode is a handlers.Encoder. An answer that is discarded after the client has got a part of it
 // is an error: this protocol cannot take it back.
 func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
@@ -61,6 +65,9 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	}
 	if err != nil {
 		return buf, err
+	}
+	if event.Type == core.EventRunQueued {
+		return append(buf, queuedComment...), nil
 	}
 	if !e.begun {
 		e.begun = true

@@ -11,7 +11,7 @@ import (
 // sent: a client that comes back with starting_after gets exactly the rest, although the live text
 // came in other pieces. Each item has itemSpan numbers, one for each byte of its text and these:
 const (
-	firstItem   = 2       // after response.created and response.in_progress
+	firstItem   = 3       // after response.created, response.queued if it was, and response.in_progress
 	itemSpan    = 1 << 32 // more than a text has bytes
 	itemAdded   = 0
 	partAdded   = 1
@@ -34,8 +34,9 @@ type responseEncoder struct {
 	item  *outputItem // the message on its way; nil = none
 	text  []byte      // of it
 	buf   []byte
-	begun bool
 	quote *quoter
+
+	created, begun bool // response.created is written, and response.in_progress
 }
 
 func newResponseEncoder(shape *responseShape, run core.RunID, after int64) *responseEncoder {
@@ -45,10 +46,20 @@ func newResponseEncoder(shape *responseShape, run core.RunID, after int64) *resp
 // encode is a handlers.Encoder.
 func (e *responseEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	e.buf = buf
+	if event.Type == core.EventRunQueued && !e.begun {
+		queued := *e.shape
+		queued.Status = "queued"
+		e.created = true
+		e.emitResponse("response.created", 0, queued)
+		e.emitResponse("response.queued", 1, queued)
+		return e.buf, nil
+	}
 	if !e.begun {
 		e.begun = true
-		e.emitResponse("response.created", 0, *e.shape)
-		e.emitResponse("response.in_progress", 1, *e.shape)
+		if !e.created {
+			e.emitResponse("response.created", 0, *e.shape)
+		}
+		e.emitResponse("response.in_progress", 2, *e.shape)
 	}
 	switch data := event.Data.(type) {
 	case core.DeltaData:

@@ -99,7 +99,7 @@ type Limits struct {
 	QueuedRuns          int   // of one session
 	RunsPerOwner        int   // queued or at work
 	RunsPerUser         int   // the same of one end user
-	ConcurrentRuns      int   // of this process; more wait
+	ConcurrentRuns      int   // of this process; more wait; 0 = as the machine has memory and open files
 	OpenStreams         int   // requests that are held open, of all callers
 	OpenStreamsPerOwner int
 	OpenStreamsPerUser  int           // of one end user
@@ -128,7 +128,7 @@ func Default() Config {
 		Files:    defaultFiles(), Webhooks: defaultWebhooks(), Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
-			QueuedRuns: 100, RunsPerOwner: 1000, RunsPerUser: 20, ConcurrentRuns: 256, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,
+			QueuedRuns: 100, RunsPerOwner: 4096, RunsPerUser: 20, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,
 		},

@@ -223,9 +223,9 @@ auth.jwt.owner: it is missing; name the owner whose users the tokens are for, su
 ./bobbin.yaml:1: limits.body_bytes: 1MiB is less than limits.message_bytes (2MiB): no message of that size could be sent
 ./bobbin.yaml:1: limits.queued_runs: 0 is too few; use 1 or more
 ./bobbin.yaml:1: limits.import_messages: 0 is too few; use 1 or more
-./bobbin.yaml:1: limits.concurrent_runs: -1 is too few; use 1 or more
 ./bobbin.yaml:1: limits.open_streams: 0 is too few; use 1 or more
 ./bobbin.yaml:1: limits.open_streams_per_owner: 0 is too few; use 1 or more
+./bobbin.yaml:1: limits.concurrent_runs: -1 is negative; use 1 or more, or 0 for what suits the machine
 ./bobbin.yaml:1: limits.wait_time: 1ms is too short; use 100ms or more
 ./bobbin.yaml:1: limits.run_time: -1s is too short; use 100ms or more
 ./bobbin.yaml:1: limits.tool_time: 0s is too short; use 100ms or more

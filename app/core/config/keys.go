@@ -115,7 +115,7 @@ func limitKeys() []setting {
 		{name: "limits.queued_runs", meaning: "waiting messages of one session", field: func(c *Config) any { return &c.Limits.QueuedRuns }},
 		{name: "limits.runs_per_owner", meaning: "active and queued runs of one owner, in all sessions", field: func(c *Config) any { return &c.Limits.RunsPerOwner }},
 		{name: "limits.runs_per_user", meaning: "the same for one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Limits.RunsPerUser }},
-		{name: "limits.concurrent_runs", meaning: "concurrent runs in this process; more are queued until a process has a free slot", field: func(c *Config) any { return &c.Limits.ConcurrentRuns }},
+		{name: "limits.concurrent_runs", shown: "one for each MiB of the memory that the process may have, 256 to 4096, and at most one for two open files", meaning: "concurrent runs in this process; more are queued until a process has a free slot", field: func(c *Config) any { return &c.Limits.ConcurrentRuns }},
 		{name: "limits.open_streams", meaning: "open requests, of all callers", field: func(c *Config) any { return &c.Limits.OpenStreams }},
 		{name: "limits.open_streams_per_owner", meaning: "the same for one owner", field: func(c *Config) any { return &c.Limits.OpenStreamsPerOwner }},
 		{name: "limits.open_streams_per_user", meaning: "the same for one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Limits.OpenStreamsPerUser }},

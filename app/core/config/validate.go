@@ -193,11 +193,12 @@ func (l Limits) validate(found *faults) {
 		key   string
 		value int
 	}{
-		{"queued_runs", l.QueuedRuns}, {"runs_per_owner", l.RunsPerOwner}, {"runs_per_user", l.RunsPerUser}, {"import_messages", l.ImportMessages}, {"concurrent_runs", l.ConcurrentRuns},
+		{"queued_runs", l.QueuedRuns}, {"runs_per_owner", l.RunsPerOwner}, {"runs_per_user", l.RunsPerUser}, {"import_messages", l.ImportMessages},
 		{"open_streams", l.OpenStreams}, {"open_streams_per_owner", l.OpenStreamsPerOwner}, {"open_streams_per_user", l.OpenStreamsPerUser},
 	} {
 		found.checkKey(count.value >= 1, "limits."+count.key, "%d is too few; use 1 or more", count.value)
 	}
+	found.checkKey(l.ConcurrentRuns >= 0, "limits.concurrent_runs", "%d is negative; use 1 or more, or 0 for what suits the machine", l.ConcurrentRuns)
 	found.checkKey(l.RequestsPerSecond >= 0, "limits.requests_per_second", "%d is negative; use 0 (no limit) or more", l.RequestsPerSecond)
 	found.checkKey(l.UserRequests >= 0, "limits.user_requests_per_second", "%d is negative; use 0 (no limit) or more", l.UserRequests)
 	found.checkKey(l.GuessesPerMinute >= 0, "limits.guesses_per_minute", "%d is negative; use 0 (no limit) or more", l.GuessesPerMinute)

@@ -44,7 +44,7 @@ type Events struct {
 
 // NewEvents returns a reader of the events of r.
 func NewEvents(r io.Reader) *Events {
-	return &Events{lines: bufio.NewReaderSize(r, 32<<10)}
+	return &Events{lines: bufio.NewReaderSize(r, 4<<10)}
 }
 
 // Next returns the next event that has data; io.EOF after the last.
