@@ -3,16 +3,20 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-next show-many show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Go notes the commit itself; a tag is what releases are called by.
-version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Every build, test and measurement leaves out gin's MessagePack, as the release does. `go run .` without
+# make compiles it as well; nothing uses it.
+export GOFLAGS := -trimpath -tags=nomsgpack $(GOFLAGS)
 
 build: ## build bin/bobbin, one static file without debug information
-	CGO_ENABLED=0 go build -tags nomsgpack -trimpath -ldflags '-s -w -X bobbin/app/cli.version=$(version)' -o bin/bobbin .
+	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/bobbin .
+
+release: ## archives for Linux, macOS and Windows in dist/, one for an image, and SHA256SUMS
+	scripts/release
 
 run: ## serve from the folder bobbin-data
 	go run . serve
@@ -112,6 +116,12 @@ show-rounds: ## 20 rounds with a bad summarizer: 60 planted facts in the ledger 
 
 show-concurrent: ## 16 requests at once on one session
 	$(measure) '^TestShowConcurrent$$'
+
+show-next: ## 50,000 turns of 64 clients that write as soon as an answer has ended, beside an import and searches: refusals: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowNext$$' -timeout=5h
+
+show-many: ## 2,000 slow streams of one owner at default limits: first words, memory, CPU: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowMany$$' -timeout=30m
 
 show-background: ## 300 turns beside a summarizer that takes 3 seconds: what a turn waits for: SQLite and PostgreSQL
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowBackground$$'
@@ -273,4 +283,4 @@ graph: ## draw the agent's graph in Mermaid
 	@go run . graph
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

@@ -84,7 +84,7 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 	tests := []struct{ args, says string }{
 		{"", "Available Commands:"},
 		{"sessions", "Available Commands:"},
-		{"version", "bobbin dev"},
+		{"version", "bobbin 0.9.0"},
 		{"graph", "llm_node -.-> tool_node"},
 		{"graph --json", `"nodes": [`},
 		{"config show", "default_llm                      demo"},

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -44,27 +43,30 @@ func (p *program) versionCommand() *cobra.Command {
 	return cmd
 }
 
-// version is set by `make build`; empty = another build.
-var version string
+// version is the release that this source is, or becomes. It stands here alone: the Makefile reads it.
+const version = "0.9.0"
 
 // readBuild returns the build information that the Go tool recorded.
 func readBuild() app.Build {
-	b := app.Build{Version: cmp.Or(version, "dev"), Go: runtime.Version()}
+	b := app.Build{Version: version, Go: runtime.Version()}
 	b.Program, _ = os.Executable() // without it documents cannot be read
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if v := info.Main.Version; version == "" && v != "" && v != "(devel)" {
-		b.Version = v
-	}
+	modified := false
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
 			b.Commit = s.Value[:min(len(s.Value), 12)]
 		case "vcs.time":
 			b.Date = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
 		}
+	}
+	if b.Commit != "" && modified {
+		b.Commit += "-dirty"
 	}
 	return b
 }
