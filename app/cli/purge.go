@@ -122,7 +122,7 @@ func purgeQuestion(r core.PurgeReport, user string) string {
 	}
 	text := fmt.Sprintf("%s with %s", draw.Pluralize(len(r.Sessions), "session"), draw.Pluralize(int(counts["messages"]), "message"))
 	if user != "" {
-		text = fmt.Sprintf("all data of the user %s (%s, %s, %s)", draw.Literal(user), draw.Pluralize(len(r.Sessions), "session"),
+		text = fmt.Sprintf("all data of the user %s (%s, %s, %s)", core.Literal(user), draw.Pluralize(len(r.Sessions), "session"),
 			draw.Pluralize(int(counts["messages"]), "message"), draw.Pluralize(int(counts["memories"]), "memory"))
 	}
 	if r.SlackPosts != nil {

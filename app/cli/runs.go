@@ -116,7 +116,7 @@ func (p *program) printRun(r core.Run) error {
 			what = ", whose result its client sends"
 		}
 		toDecide = toDecide || what == ""
-		line("waiting", "%s: %s %s%s", a.ID, term.Literal(a.Tool), term.Literal(a.Arguments), what)
+		line("waiting", "%s: %s %s%s", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments), what)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (p *program) decideApprovals(ctx context.Context, s connection, args []stri
 			continue
 		}
 		ids = append(ids, a.ID)
-		fmt.Fprintf(p.noticeWriter(), "%s: %s %s\n", a.ID, term.Literal(a.Tool), term.Literal(a.Arguments))
+		fmt.Fprintf(p.noticeWriter(), "%s: %s %s\n", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments))
 	}
 	if len(args) == 2 && len(ids) == 0 { // the server explains why not
 		ids = []core.ApprovalID{core.ApprovalID(args[1])}
@@ -197,7 +197,7 @@ func (p *program) decideApprovals(ctx context.Context, s connection, args []stri
 			return err
 		}
 		decided = append(decided, a)
-		fmt.Fprintf(p.noticeWriter(), "%s: %s\n", a.Status, term.Literal(a.Tool))
+		fmt.Fprintf(p.noticeWriter(), "%s: %s\n", a.Status, core.Literal(a.Tool))
 	}
 	if p.json {
 		return p.printJSON(core.Page[core.Approval]{Items: decided})

@@ -72,3 +72,31 @@ func VisibleText(s string) string {
 		return r
 	}, s)
 }
+
+// Literal returns the whole text on one line, with every invisible character escaped: people
+// approve exactly what they see.
+func Literal(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(escapeRune(r))
+	}
+	return b.String()
+}
+
+// escapeRune returns the character as a JSON escape.
+func escapeRune(r rune) string {
+	switch r {
+	case '\n':
+		return `\n`
+	case '\t':
+		return `\t`
+	}
+	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}

@@ -11,11 +11,20 @@ import (
 	"github.com/slack-go/slack"
 
 	"bobbin/app/core"
+	"bobbin/app/core/prompttext"
 	"bobbin/app/core/redact"
 )
 
-// maxArguments bounds what is shown of a tool's arguments, in bytes.
-const maxArguments = 1000
+// How much is shown of a tool's arguments, in UTF-16 units. Slack takes 3,000 characters in a section
+// and 13,200 in a post.
+const (
+	maxSection   = 2_900
+	maxArguments = 4 * maxSection
+	minArgument  = 80 // of an argument that is shortened, in characters
+)
+
+// partlyShown takes the place of the button to approve a call that is not shown whole.
+const partlyShown = "Not all of this call is shown here: it is too long, or a secret is hidden. See it whole and approve it on the page of the session, or with: bobbin runs approve %s"
 
 // showApproval shows the question whether a tool may start, or what became of it. Of one that
 // was decided before it could be shown, nothing is.
@@ -48,29 +57,69 @@ func approvalContent(a core.Approval) content {
 	button := func(action, text string, style slack.Style) slack.BlockElement {
 		return slack.NewButtonBlockElement(action, string(a.RunID)+"/"+string(a.ID), slack.NewTextBlockObject(slack.PlainTextType, text, false, false)).WithStyle(style)
 	}
+	args, whole := argumentsText(a.Arguments)
 	c := content{text: plainText(title)}
-	c.blocks = append(c.blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.PlainTextType, title, false, false), nil, nil))
-	if args := argumentsText(a.Arguments); args != "" {
-		c.blocks = append(c.blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.PlainTextType, args, false, false), nil, nil))
+	buttons := []slack.BlockElement{button(core.SlackActionApprove, "Approve", slack.StylePrimary), button(core.SlackActionDeny, "Deny", slack.StyleDanger)}
+	texts := []string{title}
+	for n := 0; args != ""; args = args[n:] {
+		n = cutUnits(args, maxSection)
+		texts = append(texts, args[:n])
 	}
-	return content{text: c.text, blocks: append(c.blocks, slack.NewActionBlock("",
-		button(core.SlackActionApprove, "Approve", slack.StylePrimary), button(core.SlackActionDeny, "Deny", slack.StyleDanger)))}
+	if !whole {
+		texts, buttons = append(texts, fmt.Sprintf(partlyShown, a.RunID)), buttons[1:]
+	}
+	for _, text := range texts {
+		c.blocks = append(c.blocks, slack.NewSectionBlock(slack.NewTextBlockObject(slack.PlainTextType, text, false, false), nil, nil))
+	}
+	c.blocks = append(c.blocks, slack.NewActionBlock("", buttons...))
+	return c
 }
 
-// argumentsText returns the arguments of a call for people, without secrets.
-func argumentsText(arguments string) string {
-	var fields map[string]any
-	if json.Unmarshal([]byte(arguments), &fields) != nil {
-		return core.Clip(redact.Text(arguments), maxArguments)
+// argumentsText returns the arguments of a call for people: each on a line of its own, in the
+// model's order, exactly as they are, with what is invisible escaped. Whole is false if that is
+// too long, so that values are shortened in their middle, or a secret is hidden.
+func argumentsText(arguments string) (text string, whole bool) {
+	lines := argumentLines(arguments)
+	whole = true
+	for i, line := range lines {
+		lines[i] = redact.Text(line)
+		whole = whole && lines[i] == line
 	}
-	if len(fields) == 0 {
-		return ""
+	if text = strings.Join(lines, "\n"); core.UTF16Len(text) <= maxArguments {
+		return text, whole
 	}
-	raw, err := json.MarshalIndent(fields, "", "  ")
-	if err != nil {
-		return ""
+	each := max(maxArguments/2/len(lines), minArgument) // characters: one may have two units
+	for i, line := range lines {
+		lines[i] = prompttext.Characters(line, each)
 	}
-	return core.Clip(redact.Text(string(raw)), maxArguments)
+	text = strings.Join(lines, "\n")
+	return text[:cutUnits(text, maxArguments)], false
+}
+
+// argumentLines returns each argument of a call with its name as JSON; what is no object is one line.
+func argumentLines(arguments string) []string {
+	d := json.NewDecoder(strings.NewReader(arguments))
+	if open, _ := d.Token(); open != json.Delim('{') || !json.Valid([]byte(arguments)) {
+		return []string{core.Literal(arguments)}
+	}
+	d.UseNumber() // float64 lacks the last digits of a long one
+	var lines []string
+	for d.More() {
+		name, _ := d.Token() // it is valid
+		var value any
+		_ = d.Decode(&value)
+		lines = append(lines, literalJSON(name)+": "+literalJSON(value))
+	}
+	return lines
+}
+
+// literalJSON returns a value as JSON on one line in which only what is invisible is escaped.
+func literalJSON(value any) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value) // it was JSON
+	return core.Literal(strings.TrimSpace(out.String()))
 }
 
 // slackUserID matches the id of a user of Slack.

@@ -56,7 +56,7 @@ func (v *runView) askApprovals(ctx context.Context) error {
 // askApproval shows the whole tool call, escaped, and reads yes, or no with an optional reason.
 func (v *runView) askApproval(ctx context.Context, a core.Approval) (core.ApprovalDecision, error) {
 	v.close()
-	v.c.printNotice("? ", fmt.Sprintf("Allow %s? %s", term.Literal(a.Tool), term.Literal(a.Arguments)))
+	v.c.printNotice("? ", fmt.Sprintf("Allow %s? %s", core.Literal(a.Tool), core.Literal(a.Arguments)))
 	for {
 		v.c.printNotice("  ", "y = yes, n = no, n <reason> = no, and tell the agent why")
 		text, err := v.c.Lines.Line(ctx)

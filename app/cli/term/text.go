@@ -1,10 +1,7 @@
 package term
 
 import (
-	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
@@ -23,40 +20,12 @@ func CleanJSON(document []byte) []byte {
 	var out []byte
 	for _, r := range string(document) {
 		if core.IsSteering(r) {
-			out = append(out, escapeRune(r)...)
+			out = append(out, core.Literal(string(r))...)
 			continue
 		}
 		out = utf8.AppendRune(out, r)
 	}
 	return out
-}
-
-// Literal returns the whole text on one line, with every invisible character escaped: people
-// approve exactly what they see.
-func Literal(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(escapeRune(r))
-	}
-	return b.String()
-}
-
-// escapeRune returns the character as a JSON escape.
-func escapeRune(r rune) string {
-	switch r {
-	case '\n':
-		return `\n`
-	case '\t':
-		return `\t`
-	}
-	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
-		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // Line returns text on one line of at most width columns, truncated with … if it is longer;

@@ -39,7 +39,7 @@ func (c *call) readContent() (m Message, warning string, err error) {
 		}
 	}
 	if m.Text, warning = truncateText(m.Text); len(m.Blocks) > 0 {
-		err = checkBlocks(m.Blocks)
+		err = CheckBlocks(m.Blocks)
 	}
 	if err == nil {
 		m.Metadata, err = checkMetadata(c.args.raw("metadata"))

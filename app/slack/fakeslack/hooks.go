@@ -74,7 +74,7 @@ func (h *hook) applyAnswer(a args) error {
 		return failure{code: "no_text"}
 	}
 	if len(m.Blocks) > 0 {
-		if err := checkBlocks(m.Blocks); err != nil {
+		if err := CheckBlocks(m.Blocks); err != nil {
 			return err
 		}
 	}

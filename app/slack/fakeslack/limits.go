@@ -40,8 +40,8 @@ type blockCheck struct {
 	chars    int
 }
 
-// checkBlocks returns Slack's error for blocks that it refuses.
-func checkBlocks(raw json.RawMessage) error {
+// CheckBlocks returns Slack's error for blocks that it refuses.
+func CheckBlocks(raw json.RawMessage) error {
 	var blocks []map[string]any
 	if json.Unmarshal(raw, &blocks) != nil {
 		return failure{code: "invalid_blocks_format"}

@@ -199,7 +199,7 @@ func (m *Message) appendBlocks(more []json.RawMessage) error {
 	_ = json.Unmarshal(m.Blocks, &blocks) // none yet
 	all, err := json.Marshal(append(blocks, more...))
 	if err == nil {
-		err = checkBlocks(all)
+		err = CheckBlocks(all)
 	}
 	if err != nil {
 		return err
