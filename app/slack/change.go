@@ -71,8 +71,7 @@ func (s *workspace) reviseMessage(ctx context.Context, id core.MessageID, m inco
 	}
 	edited := *m.Message
 	edited.Channel, edited.ChannelType = m.Channel, m.ChannelType
-	m.event = edited
-	content, err := s.readContent(ctx, m)
+	content, err := s.readContent(ctx, edited)
 	if err != nil {
 		return err
 	}

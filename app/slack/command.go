@@ -97,7 +97,7 @@ func (s *workspace) handleCommand(ctx context.Context, c command) error {
 		name, c.Text = first, rest
 	}
 	if _, _, ok := parseCommand("/" + name); !ok {
-		return s.respond(ctx, c.ResponseURL, "Write one of: context, summarize, stop.")
+		return s.respond(ctx, c.ResponseURL, "Write one of: /bobbin context, /bobbin summarize, /bobbin stop.")
 	}
 	who, err := s.findPerson(ctx, c.Team, c.User)
 	if err != nil {

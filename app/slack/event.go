@@ -53,6 +53,7 @@ type event struct {
 	Previous    *event          `json:"previous_message"`
 	Files       []file          `json:"files"`
 	Blocks      json.RawMessage `json:"blocks"`
+	Attachments json.RawMessage `json:"attachments"`
 	Metadata    json.RawMessage `json:"metadata"`
 }
 

@@ -70,7 +70,7 @@ func (s *Service) trustedURL(u *url.URL) bool {
 // fetchFiles stores the files of a message. Notes say which ones were not accepted, and why.
 func (s *workspace) fetchFiles(ctx context.Context, m incoming, session core.SessionID) (parts []core.Part, notes []string, err error) {
 	maxBytes, maxFiles := s.Files.MaxBytes()
-	for i, f := range m.Files {
+	for i, f := range m.allFiles() {
 		name := core.CleanText(core.Clip(f.Name, 200))
 		if i >= maxFiles {
 			return parts, append(notes, fmt.Sprintf("Only the first %d files were accepted.", maxFiles)), nil

@@ -114,7 +114,10 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 	item.Kind, item.Key, item.Position = core.SlackMessage, messageKey(ev.Channel, ev.TS), ev.TS
 	item.Lane = clientMessageID(install.Team, ev.Channel, ev.root())
 	item.User = userID(userTeam(ev, install.Team), ev.author())
-	if ev.ClientMsgID != "" {
+	switch {
+	case ev.Type == eventMention && ev.Edited != nil: // the reply without the mention is done
+		item.Key += "/" + ev.Edited.TS
+	case ev.ClientMsgID != "":
 		item.Gesture = core.SecretHash(ev.Channel + "/" + ev.User + "/" + ev.ClientMsgID)
 	}
 	return item, true

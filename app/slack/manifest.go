@@ -64,7 +64,7 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 			"bot_user":       map[string]any{"display_name": "bobbin", "always_online": true},
 			"agent_view":     map[string]any{"agent_description": "Answers in threads and direct messages"},
 			"app_home":       map[string]any{"messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
-			"slash_commands": slashCommands(address),
+			"slash_commands": []any{slashCommand(address)},
 			"shortcuts": []any{map[string]any{
 				"name": "Show context", "type": "message", "callback_id": core.SlackShortcutContext, "description": "How full this conversation's context window is",
 			}},
@@ -77,22 +77,12 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 	}, "", "  ")
 }
 
-// slashCommands returns the app's slash commands.
-func slashCommands(address string) []any {
-	var list []any
-	for _, c := range []struct{ name, description, hint string }{
-		{commandContext, "Show how full a conversation's context window is", ""},
-		{commandSummarize, "Summarize a conversation's older messages now", "[focus]"},
-		{commandStop, "Stop the answer that is being written", ""},
-	} {
-		entry := map[string]any{"command": "/" + c.name, "description": c.description, "should_escape": false}
-		if c.hint != "" {
-			entry["usage_hint"] = c.hint
-		}
-		if address != "" {
-			entry["url"] = address + CommandsPath
-		}
-		list = append(list, entry)
+// slashCommand returns the app's slash command. There is one: names are the whole workspace's, and of
+// two apps with the same one the later installed gets it.
+func slashCommand(address string) map[string]any {
+	command := map[string]any{"command": "/bobbin", "description": "About your conversation in this channel", "usage_hint": "context | summarize [focus] | stop", "should_escape": false}
+	if address != "" {
+		command["url"] = address + CommandsPath
 	}
-	return list
+	return command
 }

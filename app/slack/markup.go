@@ -3,6 +3,7 @@ package slack
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -105,6 +106,7 @@ type richElement struct {
 	Channel  string        `json:"channel_id"`
 	Name     string        `json:"name"`
 	Elements []richElement `json:"elements"`
+	Fields   []richElement `json:"fields"`
 }
 
 // richText is a text, or an object that has one.
@@ -130,9 +132,7 @@ const maxRichDepth = 8
 // blockText returns the text of a message's blocks in Slack's markup; empty if they have none.
 func blockText(blocks json.RawMessage) string {
 	var elements []richElement
-	if len(blocks) == 0 || json.Unmarshal(blocks, &elements) != nil {
-		return ""
-	}
+	_ = json.Unmarshal(blocks, &elements) // what has another shape is left out
 	var out strings.Builder
 	writeRich(&out, elements, 0)
 	return strings.TrimSpace(out.String())
@@ -144,6 +144,8 @@ func writeRich(out *strings.Builder, elements []richElement, depth int) {
 	}
 	for _, e := range elements {
 		switch e.Type {
+		case "actions", "context_actions", "input", "button": // what people may do, not what is said
+			continue
 		case "user":
 			out.WriteString("<@" + e.User + ">")
 		case "channel":
@@ -154,11 +156,17 @@ func writeRich(out *strings.Builder, elements []richElement, depth int) {
 			out.WriteString("@")
 		case "link":
 			out.WriteString("<" + e.URL + "|" + escapeText(string(e.Text)) + ">")
+		case "section", "header", "context", "mrkdwn", "plain_text":
+			out.WriteString(string(e.Text)) // Slack's markup already
 		default:
 			out.WriteString(escapeText(string(e.Text)))
 		}
 		writeRich(out, e.Elements, depth+1)
-		if strings.HasPrefix(e.Type, "rich_text") || e.Type == "section" {
+		if e.Text != "" && len(e.Fields) > 0 {
+			out.WriteString("\n")
+		}
+		writeRich(out, e.Fields, depth+1)
+		if strings.HasPrefix(e.Type, "rich_text") || slices.Contains([]string{"section", "header", "context", "mrkdwn", "plain_text", "markdown"}, e.Type) {
 			out.WriteString("\n")
 		}
 	}

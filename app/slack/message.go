@@ -1,11 +1,9 @@
 package slack
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -78,9 +76,21 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 		return item, err
 	}
 	item.User = m.person.ID
-	content, err := s.readContent(ctx, m)
+	if s.Settings.MembersOnly && m.person.Guest {
+		if m.direct() || m.mentions(m.me.UserID) {
+			s.tellPerson(ctx, m.event, "Only members of this workspace get an answer.")
+		}
+		return item, nil
+	}
+	content, err := s.readContent(ctx, m.event)
 	if err != nil {
 		return item, err
+	}
+	if content == "" && len(m.allFiles()) == 0 {
+		if m.direct() {
+			s.tellPerson(ctx, m.event, "Nothing of this message can be read here. Write a text, or attach a file.")
+		}
+		return item, nil
 	}
 	if name, argument, ok := parseCommand(content); ok {
 		return item, s.runThreadCommand(ctx, m, name, argument)
@@ -143,17 +153,23 @@ func (s *Service) findThread(ctx context.Context, team, channel, ts string) (cor
 	return thread, err
 }
 
-// readContent returns the message's text in Markdown, without the mention that begins it.
-func (s *workspace) readContent(ctx context.Context, m incoming) (string, error) {
-	text := m.Text
-	if strings.TrimSpace(text) == "" {
-		text = blockText(m.Blocks)
+// readContent returns what the message says in Markdown, with what is attached to it and without the
+// mention that begins it. Of nothing but a mention that remains: it means what was said before.
+func (s *workspace) readContent(ctx context.Context, ev event) (string, error) {
+	text := ev.ownText()
+	if s.isOwn(ev) {
+		text = ev.Text // its blocks have notes and buttons
 	}
-	stripped := stripMention(text, m.me.UserID)
-	if strings.TrimSpace(stripped) == "" && len(m.Files) == 0 {
-		stripped = text // nothing but a mention: of what was said before
+	content := joinLines(stripMention(text, s.api.me.UserID), ev.attachedText())
+	if content == "" && len(ev.allFiles()) == 0 {
+		content = text
 	}
-	return s.decode(ctx, stripped)
+	return s.decode(ctx, content)
+}
+
+// isOwn reports whether the app's bot in the workspace wrote the message.
+func (s *workspace) isOwn(ev event) bool {
+	return ev.User == s.api.me.UserID || ev.Bot != "" && ev.Bot == s.api.me.BotID
 }
 
 // converse sends the message to the session of its thread, which it returns.
@@ -166,9 +182,12 @@ func (s *workspace) converse(ctx context.Context, m incoming, content string) (c
 		return "", err
 	}
 	if m.bound.SessionID == "" {
-		if err := s.copyHistory(ctx, m, session.ID); err != nil {
-			return session.ID, err
-		}
+		err = s.copyHistory(ctx, m, session.ID)
+	} else {
+		err = s.copyMissed(ctx, m, session)
+	}
+	if err != nil {
+		return session.ID, err
 	}
 	if m.bound.SessionID != session.ID {
 		m.thread.SessionID = session.ID
@@ -205,128 +224,6 @@ func slackMetadata(team string, ev event) json.RawMessage {
 		panic("slack: " + err.Error()) // these are texts
 	}
 	return data
-}
-
-// How much of a thread's history is read, and copied: its first message and the newest ones.
-const (
-	historyPage  = 200
-	historyPages = 5
-	maxHistory   = 200
-)
-
-// copyHistory appends what was said in the thread before the message. It may be repeated.
-func (s *workspace) copyHistory(ctx context.Context, m incoming, session core.SessionID) error {
-	if m.Thread == "" || m.Thread == m.TS {
-		return nil
-	}
-	earlier, err := s.readThread(ctx, slackapi.GetConversationRepliesParameters{ChannelID: m.Channel, Timestamp: m.Thread, Latest: m.TS})
-	if err != nil {
-		return err
-	}
-	earlier = slices.DeleteFunc(earlier, func(old slackapi.Message) bool { return old.Timestamp >= m.TS })
-	if n := len(earlier); n > maxHistory {
-		earlier = append(earlier[:1:1], earlier[n-maxHistory+1:]...)
-	}
-	for _, old := range earlier {
-		known, err := s.isKnown(ctx, m, session, old.Timestamp)
-		if err == nil && !known {
-			err = s.copyMessage(ctx, m, session, old)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isKnown reports whether the session has the message with the ts, or its thread shows it there.
-func (s *Service) isKnown(ctx context.Context, m incoming, session core.SessionID, ts string) (bool, error) {
-	found, err := s.Inbox.FindMessage(ctx, core.SlackMessageQuery{SessionID: session, ClientMessageID: clientMessageID(m.thread.Team, m.Channel, ts)})
-	if err != nil || found.MessageID != "" {
-		return true, err
-	}
-	post, err := s.Posts.PostAt(ctx, m.thread.Team, m.Channel, ts)
-	if errors.Is(err, core.ErrNotFound) {
-		return false, nil
-	}
-	return post.SessionID == session, err
-}
-
-// copyMessage appends an earlier message of the thread to the session.
-func (s *workspace) copyMessage(ctx context.Context, m incoming, session core.SessionID, old slackapi.Message) error {
-	message, err := s.historyMessage(ctx, m, old)
-	if err != nil || message.Content == "" {
-		return err
-	}
-	_, _, err = s.Transfer.Append(ctx, s.tenant(), session, message)
-	switch {
-	case errors.Is(err, core.ErrTooLarge):
-		return nil
-	case errors.Is(err, core.ErrConflict): // a run of another surface is at work
-		return waitError{runWait}
-	case err != nil:
-		return fmt.Errorf("history of the thread: %w", err)
-	}
-	return nil
-}
-
-// readThread returns messages of a thread.
-func (s *workspace) readThread(ctx context.Context, q slackapi.GetConversationRepliesParameters) ([]slackapi.Message, error) {
-	var all []slackapi.Message
-	q.Limit = historyPage
-	for range historyPages {
-		page, more, next, err := s.api.GetConversationRepliesContext(ctx, &q)
-		var refused slackapi.SlackErrorResponse
-		if errors.As(err, &refused) && refused.Err == "missing_scope" {
-			s.Logger.WarnContext(ctx, "history of a thread not read: the app lacks a scope", "channel", q.ChannelID)
-			return nil, nil
-		}
-		if errors.As(err, &refused) && refused.Err == "thread_not_found" { // deleted meanwhile
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("conversations.replies: %w", err)
-		}
-		all = append(all, page...)
-		if q.Cursor = next; !more || next == "" {
-			break
-		}
-	}
-	return all, nil
-}
-
-// historyMessage returns a message of the history as it enters the session: the bot's own as
-// the assistant's.
-func (s *workspace) historyMessage(ctx context.Context, m incoming, old slackapi.Message) (core.Message, error) {
-	text, err := s.decode(ctx, stripMention(old.Text, m.me.UserID))
-	if err != nil {
-		return core.Message{}, err
-	}
-	for _, f := range old.Files {
-		text += "\n[file: " + core.CleanText(core.Clip(f.Name, 200)) + "]"
-	}
-	out := core.Message{
-		Role: core.RoleUser, Content: strings.TrimSpace(text), Source: core.SourceSlack,
-		ClientMessageID: clientMessageID(m.thread.Team, m.Channel, old.Timestamp),
-		Metadata:        slackMetadata(m.thread.Team, event{Channel: m.Channel, TS: old.Timestamp, User: old.User}),
-	}
-	switch {
-	case old.User == m.me.UserID, old.BotID != "" && old.BotID == m.me.BotID:
-		out.Role = core.RoleAssistant
-	case old.BotID != "":
-		bot := event{Bot: old.BotID, Username: old.Username}
-		if old.BotProfile != nil {
-			bot.BotProfile = &botProfile{Name: old.BotProfile.Name}
-		}
-		out.AuthorID, out.Author = userID(m.thread.Team, old.BotID), bot.botName()
-	case old.User != "":
-		author, err := s.findPerson(ctx, cmp.Or(old.Team, m.thread.Team), old.User)
-		if err != nil {
-			return core.Message{}, err
-		}
-		out.AuthorID, out.Author = author.ID, author.Name
-	}
-	return out, nil
 }
 
 // publicMessage returns what a person may read of an error.

@@ -26,6 +26,7 @@ type person struct {
 	ID       string // of the user in Bobbin
 	Name     string
 	Timezone string
+	Guest    bool // no full member of the workspace, or of its organization
 }
 
 // profile is what Slack says of a user.
@@ -34,6 +35,7 @@ type profile struct {
 	Timezone string
 	Email    string // only a confirmed one, of a full member of the workspace
 	Team     string
+	Guest    bool
 }
 
 // nameCache remembers the names of users and channels. Safe for concurrent use.
@@ -60,6 +62,8 @@ func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
 				p.Name = name
 			}
 		}
+		outside := u.TeamID != s.team && (s.api.me.EnterpriseID == "" || u.Enterprise.EnterpriseID != s.api.me.EnterpriseID)
+		p.Guest = outside || u.IsStranger || u.IsRestricted || u.IsUltraRestricted
 		if u.IsEmailConfirmed && !u.IsBot && !u.IsStranger && !u.IsRestricted && !u.IsUltraRestricted {
 			p.Email = strings.ToLower(u.Profile.Email)
 		}
@@ -156,7 +160,7 @@ func (s *workspace) findPerson(ctx context.Context, team, id string) (person, er
 	if err != nil {
 		return person{}, err
 	}
-	who := person{ID: userID(team, id), Name: p.Name, Timezone: p.Timezone}
+	who := person{ID: userID(team, id), Name: p.Name, Timezone: p.Timezone, Guest: p.Guest || p.Team == ""} // Slack may not say who it is
 	if _, err := time.LoadLocation(who.Timezone); err != nil {
 		who.Timezone = ""
 	}

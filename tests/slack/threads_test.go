@@ -3,6 +3,7 @@ package slack_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,17 +22,20 @@ type workspace struct {
 	channel    string
 	alice, bob *fakeslack.User
 	house      *apptest.Bobbin
+	ahead      atomic.Int64 // of Slack's clock, in nanoseconds
 }
 
 // newWorkspace starts both. Open builds the house with the settings.
 func newWorkspace(t *testing.T, open func(settings ...apptest.Setting) *apptest.Bobbin, settings ...apptest.Setting) *workspace {
 	t.Helper()
-	s, err := fakeslack.New(fakeslack.Options{RetryDelays: []time.Duration{0, time.Second, 5 * time.Second}, AckTimeout: 5 * time.Second})
+	w := &workspace{}
+	s, err := fakeslack.New(fakeslack.Options{RetryDelays: []time.Duration{0, time.Second, 5 * time.Second}, AckTimeout: 5 * time.Second,
+		Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	w := &workspace{Server: s, ws: s.AddWorkspace("acme")}
+	w.Server, w.ws = s, s.AddWorkspace("acme")
 	w.channel = w.ws.AddChannel("C1", "pumps").ID
 	w.alice, w.bob = w.ws.AddUser("Alice Lee", "alice@example.org"), w.ws.AddUser("Bob", "bob@example.org")
 	token := w.ws.Install()

@@ -22,6 +22,7 @@ type Slack struct {
 	Agent         string   // that answers; empty = DefaultAgent
 	APIURL        string   // of Slack's Web API
 	LinkByEmail   bool     // a Slack user is the user of the owner who is named by the confirmed e-mail
+	MembersOnly   bool     // guests, and people of other companies, get no answer
 	Approvers     []string
 	Bots          []string // ids of other apps' bots that may mention Bobbin
 	MaxBotTurns   int      // messages of bots in a row that are answered in a session
@@ -62,6 +63,7 @@ func slackKeys() []setting {
 		{name: "slack.agent", meaning: "agent that answers in Slack; empty: `default_agent`", field: func(c *Config) any { return &c.Slack.Agent }},
 		{name: "slack.api_url", meaning: "address of Slack's Web API; another one is for tests", field: func(c *Config) any { return &c.Slack.APIURL }},
 		{name: "slack.link_by_email", meaning: "a person of the workspace is the end user whose id is the confirmed e-mail address of the Slack account (`auth.jwt`), and not `slack:<team>/<user>`", field: func(c *Config) any { return &c.Slack.LinkByEmail }},
+		{name: "slack.members_only", meaning: "only full members of the workspace, or of its organization, get an answer: no guests, and no people of other companies in shared channels", field: func(c *Config) any { return &c.Slack.MembersOnly }},
 		{name: "slack.approvers", meaning: "ids of Slack users (`U…`) who may approve tool calls of others; the person who asked always may", field: func(c *Config) any { return &c.Slack.Approvers }},
 		{name: "slack.bots", meaning: "ids of bots of other apps (`B…`) that get an answer when they mention Bobbin; other bots are ignored", field: func(c *Config) any { return &c.Slack.Bots }},
 		{name: "slack.max_bot_turns", meaning: "messages of bots that are answered in a row, until a person writes: two bots that answer each other end there", field: func(c *Config) any { return &c.Slack.MaxBotTurns }},

@@ -72,7 +72,7 @@ func (c *call) listPage(list []*Message) (reply, error) {
 			return nil, failure{code: "invalid_cursor"}
 		}
 	}
-	end := min(len(list), start+min(c.args.number("limit", 100), 999))
+	end := min(len(list), start+min(c.args.number("limit", 100), c.s.opts.PageLimit))
 	next := ""
 	if end < len(list) {
 		next = strconv.Itoa(end)

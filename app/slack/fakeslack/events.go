@@ -25,13 +25,18 @@ func (s *Server) emitMessage(w *Workspace, c *Channel, m *Message) {
 	event := jsonFields(m)
 	event["channel"], event["channel_type"], event["event_ts"] = c.ID, c.Kind, m.TS
 	s.emitEvent(w, c.ID, event)
+	s.emitMention(w, c, m)
+}
+
+// emitMention sends app_mention if the message names the app in a channel: a new one, or one to
+// which an edit added the mention.
+func (s *Server) emitMention(w *Workspace, c *Channel, m *Message) {
 	if w.bot == nil || c.Kind == "im" || m.User == w.bot.ID || !containsMention(m.Text, w.bot.ID) {
 		return
 	}
-	mention := maps.Clone(event)
-	mention["type"] = "app_mention"
-	delete(mention, "channel_type")
-	s.emitEvent(w, c.ID, mention)
+	event := jsonFields(m)
+	event["type"], event["channel"], event["event_ts"] = "app_mention", c.ID, m.TS
+	s.emitEvent(w, c.ID, event)
 }
 
 func containsMention(text, user string) bool {

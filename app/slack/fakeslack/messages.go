@@ -18,6 +18,7 @@ type Message struct {
 	Text         string          `json:"text"`
 	Blocks       json.RawMessage `json:"blocks,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Attachments  json.RawMessage `json:"attachments,omitempty"`
 	Files        []*File         `json:"files,omitempty"`
 	Team         string          `json:"team,omitempty"`
 	TS           string          `json:"ts"`
@@ -178,6 +179,9 @@ func (w *Workspace) changeMessage(c *Channel, m *Message, editor string, change 
 	change(m)
 	if editor != "" {
 		m.Edited = &Edited{User: editor, TS: w.server.newTS()}
+	}
+	if editor != "" && w.bot != nil && !containsMention(before.Text, w.bot.ID) {
+		w.server.emitMention(w, c, m)
 	}
 	w.server.emitHidden(w, c, reply{"subtype": "message_changed", "message": m.clone(), "previous_message": before})
 	w.server.notifyWaiters()

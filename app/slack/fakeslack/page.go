@@ -118,6 +118,9 @@ func (s *Server) actAsUser(a args) error {
 		_, err = u.Send(channel, Message{Text: u.ws.escapeMarkup(a.text("text")), ThreadTS: a.text("thread")})
 	case "command":
 		command, text, _ := strings.Cut(a.text("text"), " ")
+		if command == "/invite" { // Slack's own; the app is in every channel
+			return nil
+		}
 		_, err = u.Command(channel, command, text)
 	case "edit":
 		err = u.Edit(channel, ts, u.ws.escapeMarkup(a.text("text")))

@@ -26,6 +26,7 @@ type Options struct {
 	AckTimeout    time.Duration    // for events, commands and interactions; default 3 seconds
 	RetryDelays   []time.Duration  // before each retry of an event; default 0, 1 minute, 5 minutes
 	StreamLife    time.Duration    // default 5 minutes
+	PageLimit     int              // messages of a thread that the app gets at once; default 999
 	PostInterval  time.Duration    // 429 for posts to a channel that come faster; default: no limit
 	Now           func() time.Time // default time.Now
 }
@@ -33,7 +34,7 @@ type Options struct {
 // AllScopes are the bot scopes of an app that uses every method of this server.
 func AllScopes() []string {
 	return strings.Fields("app_mentions:read assistant:write channels:history channels:read chat:write chat:write.customize " +
-		"commands files:read files:write groups:history im:history im:read im:write mpim:history reactions:write users:read users:read.email")
+		"commands files:read files:write groups:history groups:read im:history im:read im:write mpim:history mpim:read reactions:write users:read users:read.email")
 }
 
 func (o *Options) setDefaults() {
@@ -47,6 +48,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.TokenLife, 12*time.Hour)
 	setDefault(&o.AckTimeout, 3*time.Second)
 	setDefault(&o.StreamLife, 5*time.Minute)
+	setDefault(&o.PageLimit, 999)
 	if o.Scopes == nil {
 		o.Scopes = AllScopes()
 	}

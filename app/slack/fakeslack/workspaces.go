@@ -24,6 +24,7 @@ type Workspace struct {
 type User struct {
 	ID, Name, RealName, Email string
 	BotID, AppID              string // of bots
+	Restricted                bool   // a guest; set it before use
 
 	ws    *Workspace
 	token string
@@ -164,7 +165,7 @@ func (u *User) userProfile() reply {
 	if u.AppID != "" {
 		p["api_app_id"], p["bot_id"] = u.AppID, u.BotID
 	}
-	return reply{"id": u.ID, "team_id": u.ws.ID, "name": u.Name, "real_name": u.RealName, "is_bot": u.BotID != "",
+	return reply{"id": u.ID, "team_id": u.ws.ID, "name": u.Name, "real_name": u.RealName, "is_bot": u.BotID != "", "is_restricted": u.Restricted,
 		"deleted": false, "tz": "Europe/London", "is_email_confirmed": u.Email != "", "profile": p}
 }
 

@@ -1,0 +1,172 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	slackapi "github.com/slack-go/slack"
+
+	"bobbin/app/core"
+)
+
+// How much of a thread's history is read, and copied: its first message and the newest ones.
+const (
+	historyPage  = 999 // messages; more than some apps get
+	historyPages = 20
+	maxHistory   = 200
+	historyTries = 2 // while Slack allows no call; then the message goes without the history
+)
+
+// copyHistory appends what was said in the thread before the message. It may be repeated.
+func (s *workspace) copyHistory(ctx context.Context, m incoming, session core.SessionID) error {
+	if m.Thread == "" || m.Thread == m.TS {
+		return nil
+	}
+	earlier, err := s.readThread(ctx, m, slackapi.GetConversationRepliesParameters{Latest: m.TS})
+	if err != nil {
+		return err
+	}
+	return s.copyMessages(ctx, m, session, earlier)
+}
+
+// copyMessages appends those of the thread's messages that came before m and are not in the session.
+func (s *workspace) copyMessages(ctx context.Context, m incoming, session core.SessionID, earlier []event) error {
+	for _, old := range earlier {
+		if old.TS >= m.TS {
+			continue
+		}
+		known, err := s.isKnown(ctx, m, session, old.TS)
+		if err == nil && !known {
+			err = s.copyMessage(ctx, m, session, old)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isKnown reports whether the session has the message with the ts, or its thread shows it there.
+func (s *Service) isKnown(ctx context.Context, m incoming, session core.SessionID, ts string) (bool, error) {
+	found, err := s.Inbox.FindMessage(ctx, core.SlackMessageQuery{SessionID: session, ClientMessageID: clientMessageID(m.thread.Team, m.Channel, ts)})
+	if err != nil || found.MessageID != "" {
+		return true, err
+	}
+	post, err := s.Posts.PostAt(ctx, m.thread.Team, m.Channel, ts)
+	if errors.Is(err, core.ErrNotFound) {
+		return false, nil
+	}
+	return post.SessionID == session, err
+}
+
+// copyMessage appends an earlier message of the thread to the session.
+func (s *workspace) copyMessage(ctx context.Context, m incoming, session core.SessionID, old event) error {
+	message, err := s.historyMessage(ctx, m, old)
+	if err != nil || message.Content == "" {
+		return err
+	}
+	_, _, err = s.Transfer.Append(ctx, s.tenant(), session, message)
+	switch {
+	case errors.Is(err, core.ErrTooLarge):
+		return nil
+	case errors.Is(err, core.ErrConflict): // a run of another surface is at work
+		return waitError{runWait}
+	case err != nil:
+		return fmt.Errorf("history of the thread: %w", err)
+	}
+	return nil
+}
+
+// readThread returns messages of the thread that m is in, the oldest first: of more than maxHistory
+// the first and the newest ones. A message of nobody says where others are missing.
+func (s *workspace) readThread(ctx context.Context, m incoming, q slackapi.GetConversationRepliesParameters) ([]event, error) {
+	var all []event
+	q.ChannelID, q.Timestamp, q.Limit = m.Channel, m.root(), historyPage
+	for range historyPages {
+		page, more, next, err := s.api.GetConversationRepliesContext(ctx, &q)
+		var refused slackapi.SlackErrorResponse
+		var limited *slackapi.RateLimitedError
+		switch {
+		case errors.As(err, &refused) && refused.Err == "missing_scope":
+			s.Logger.WarnContext(ctx, "history of a thread not read: the app lacks a scope", "channel", q.ChannelID)
+			return nil, nil
+		case errors.As(err, &refused) && refused.Err == "thread_not_found": // deleted meanwhile
+			return nil, nil
+		case errors.As(err, &limited) && (len(all) > 0 || m.attempt > historyTries):
+			s.Logger.WarnContext(ctx, "history of a thread not read to its end: Slack allows no more calls", "channel", q.ChannelID, "messages", len(all))
+			return append(all, gapAfter(all, m)), nil
+		case err != nil:
+			return nil, fmt.Errorf("conversations.replies: %w", err)
+		}
+		for _, r := range page {
+			ev, err := m.reply(r)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, ev)
+		}
+		if n := len(all); n > maxHistory {
+			all = slices.Concat(all[:1:1], []event{gapAfter(all[:1], m)}, all[n-maxHistory+1:])
+		}
+		if q.Cursor = next; !more || next == "" {
+			return all, nil
+		}
+	}
+	return append(all, gapAfter(all, m)), nil
+}
+
+// gapAfter returns what takes the place of the messages of m's thread that are missing after others.
+func gapAfter(messages []event, m incoming) event {
+	last := m.root()
+	if n := len(messages); n > 0 {
+		last = messages[n-1].TS
+	}
+	return event{Text: "[Messages of this thread are missing here: there are too many, or Slack did not give them.]", TS: last + "+"}
+}
+
+// reply returns another message of m's thread as Slack would deliver it.
+func (m incoming) reply(r slackapi.Message) (event, error) {
+	var ev event
+	data, err := json.Marshal(r.Msg)
+	if err == nil {
+		err = json.Unmarshal(data, &ev)
+	}
+	if err != nil {
+		return ev, fmt.Errorf("message %s of a thread: %w", r.Timestamp, err)
+	}
+	ev.Type, ev.Channel, ev.ChannelType = eventMessage, m.Channel, m.ChannelType
+	return ev, nil
+}
+
+// historyMessage returns a message of the history as it enters the session: the bot's own as
+// the assistant's.
+func (s *workspace) historyMessage(ctx context.Context, m incoming, old event) (core.Message, error) {
+	text, err := s.readContent(ctx, old)
+	if err != nil {
+		return core.Message{}, err
+	}
+	for _, f := range old.allFiles() {
+		text += "\n[file: " + core.CleanText(core.Clip(f.Name, 200)) + "]"
+	}
+	out := core.Message{
+		Role: core.RoleUser, Content: strings.TrimSpace(text), Source: core.SourceSlack, Author: "Slack",
+		ClientMessageID: clientMessageID(m.thread.Team, m.Channel, old.TS),
+		Metadata:        slackMetadata(m.thread.Team, event{Channel: m.Channel, TS: old.TS, User: old.User}),
+	}
+	if s.isOwn(old) {
+		out.Role, out.Author = core.RoleAssistant, ""
+		return out, nil
+	}
+	if old.author() != "" { // else it says what is missing
+		author, err := s.findAuthor(ctx, incoming{event: old, thread: m.thread})
+		if err != nil {
+			return core.Message{}, err
+		}
+		out.AuthorID, out.Author = author.ID, author.Name
+	}
+	return out, nil
+}
