@@ -21,12 +21,7 @@ var (
 // SlackThread returns the thread of Slack that the session is attached to, and what is wrong with
 // its posts; ErrNotFound if there is none.
 func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
-	thread, err := s.slack.OfSession(ctx, tenant, session)
-	if err != nil {
-		return core.SlackThreadStatus{}, err
-	}
-	faults, err := s.slack.Faults(ctx, session)
-	return core.SlackThreadStatus{SlackThread: thread, Faults: faults}, err
+	return s.slack.Status(ctx, tenant, session)
 }
 
 // AttachSlack attaches a session to a thread of Slack, or changes the mode of its thread. The

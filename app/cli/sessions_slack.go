@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,6 +88,9 @@ func (p *program) printSlackStatus(t *core.SlackThreadStatus) {
 		return
 	}
 	fmt.Fprintf(p.Out, "Slack: thread %s in channel %s, %s\n", t.Thread, t.Channel, t.Mode)
+	if t.BehindSince != nil {
+		fmt.Fprintf(p.Out, "  posts are missing since %s: %s\n", t.BehindSince.Local().Format(time.DateTime), cmp.Or(term.Line(t.Reason, maxReason), "they are being sent"))
+	}
 	for _, f := range t.Faults {
 		fmt.Fprintf(p.Out, "  part %d of %s is %s in Slack: %s\n", f.Part+1, f.ItemID, f.State, term.Line(f.Reason, maxReason))
 	}

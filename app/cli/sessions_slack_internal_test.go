@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -41,11 +42,13 @@ func TestPrintSlackStatus(t *testing.T) {
 	var out strings.Builder
 	p := &program{Streams: Streams{Out: &out}}
 	p.printSlackStatus(nil)
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	p.printSlackStatus(&core.SlackThreadStatus{
 		SlackThread: core.SlackThread{Channel: "C1", Thread: "1700000000.000100", Mode: core.SlackTwoWay},
-		Faults:      []core.SlackFault{{ItemID: "m1", Part: 1, State: core.SlackPostUnknown, Reason: "Slack's answer\nwas lost"}},
+		BehindSince: &since, Reason: "auth.test: invalid_auth",
+		Faults: []core.SlackFault{{ItemID: "m1", Part: 1, State: core.SlackPostUnknown, Reason: "Slack's answer\nwas lost"}},
 	})
-	want := "Slack: thread 1700000000.000100 in channel C1, two_way\n  part 2 of m1 is unknown in Slack: Slack's answer was lost\n"
+	want := "Slack: thread 1700000000.000100 in channel C1, two_way\n  posts are missing since 2026-01-02 03:04:05: auth.test: invalid_auth\n  part 2 of m1 is unknown in Slack: Slack's answer was lost\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -70,17 +70,21 @@ func (c *SlackChange) UnmarshalJSON(data []byte) error {
 type SlackThreadStatus struct {
 	SlackThread
 
+	BehindSince *time.Time `json:"behind_since,omitempty"` // when the first thing happened that is not posted; nil = nothing is missing
+	Reason      string     `json:"reason,omitempty"`       // why the last attempt to post it failed
+
 	Faults []SlackFault `json:"faults,omitempty"` // the newest ones first
 }
 
 // MaxSlackFaults is how many faults of a thread are listed.
 const MaxSlackFaults = 100
 
-// SlackFault is a post that Slack refused, or of which it is unknown whether it is in Slack.
+// SlackFault is a post that Slack refused, or whose change it refused, or of which it is unknown
+// whether it is in Slack.
 type SlackFault struct {
 	ItemID    string         `json:"item_id"` // of a message or an approval
 	Part      int            `json:"part"`    // 0, 1, 2 … of a long text
-	State     SlackPostState `json:"state"`   // failed or unknown
+	State     SlackPostState `json:"state"`   // failed, unknown, or sent: it shows something else than the item
 	Reason    string         `json:"reason"`
 	CreatedAt time.Time      `json:"created_at"`
 }
@@ -167,8 +171,8 @@ type SlackThreadStore interface {
 	Find(ctx context.Context, team, channel, thread string) (SlackThread, error)
 	// OfSession returns ErrNotFound if the session has no thread.
 	OfSession(ctx context.Context, tenant Tenant, session SessionID) (SlackThread, error)
-	// Faults returns what is wrong with the posts of the session, the newest first.
-	Faults(ctx context.Context, session SessionID) ([]SlackFault, error)
+	// Status returns the session's thread with what is wrong there; ErrNotFound if it has none.
+	Status(ctx context.Context, tenant Tenant, session SessionID) (SlackThreadStatus, error)
 	// SetMode changes the mode. A thread that shows nothing until then begins with what happens
 	// afterwards. The same mode is no change, and no event.
 	SetMode(ctx context.Context, tenant Tenant, session SessionID, mode SlackMode) (SlackThread, []Event, error)
@@ -180,8 +184,9 @@ type SlackThreadStore interface {
 	// Advance stores that all events up to the number are posted, and extends the lease. It MUST
 	// return ErrStale when the worker no longer has it.
 	Advance(ctx context.Context, worker string, session SessionID, seq int64, lease time.Duration) error
-	// Release ends the worker's lease of a thread, which becomes due after the time.
-	Release(ctx context.Context, worker string, session SessionID, after time.Duration) error
+	// Release ends the worker's lease of a thread, which becomes due after the time, for the reason
+	// why it must wait; empty = it need not.
+	Release(ctx context.Context, worker string, session SessionID, after time.Duration, reason string) error
 	// ReleaseAll ends the leases of all earlier processes of the worker's replica.
 	ReleaseAll(ctx context.Context, worker string) error
 	// Stop ends posting to the session's thread, whose mode becomes "off", and returns it;

@@ -287,12 +287,8 @@ func (f *follower) endStray(ctx context.Context, p core.SlackPost) error {
 		_, _, err := api.StopStreamContext(ctx, p.Channel, p.TS, stamp(p))
 		return err
 	})
-	var later *laterError
-	if errors.As(err, &later) {
-		return err
-	}
-	if means, wait := classify(err); err != nil && means != refused { // a stream that is open cannot be edited
-		return &laterError{after: wait, reason: err.Error()}
+	if means, _ := classify(err); err != nil && means != refused { // a stream that is open cannot be edited
+		return newLaterError(err)
 	}
 	p.Streaming, p.Hash = false, ""
 	return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, p)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -54,23 +55,28 @@ func (f *follower) run(ctx context.Context) {
 	err := f.follow(ctx)
 	rest := context.WithoutCancel(ctx)
 	var later *laterError
-	after := time.Duration(0)
+	after, reason := time.Duration(0), ""
 	switch {
 	case errors.Is(err, core.ErrStale), errors.Is(err, core.ErrNotFound):
 		return // it belongs to another process, or is gone
 	case errors.Is(err, errIdle), ctx.Err() != nil, errors.Is(err, core.ErrUnavailable):
 	case errors.As(err, &later):
 		after = min(later.after.Truncate(time.Second)+time.Second, time.Hour)
-		f.Logger.InfoContext(ctx, "thread of Slack waits", "session_id", f.SessionID, "err", err)
+		reason = core.Clip(later.cause.Error(), maxError)
+		level := slog.LevelInfo
+		if isTokenRefused(later.cause) {
+			level = slog.LevelError
+		}
+		f.Logger.Log(ctx, level, "thread of Slack waits", "session_id", f.SessionID, "err", err)
 	default:
-		after = retryTime
+		after, reason = retryTime, "an error that is in the log"
 		f.Logger.WarnContext(ctx, "thread of Slack not continued", "session_id", f.SessionID, "err", err)
 	}
 	f.storeCall(rest, "release a thread", func(ctx context.Context) error {
 		if err := f.Threads.Advance(ctx, f.Worker, f.SessionID, f.seq, leaseTime); err != nil && !errors.Is(err, core.ErrStale) {
 			return err
 		}
-		return f.Threads.Release(ctx, f.Worker, f.SessionID, after)
+		return f.Threads.Release(ctx, f.Worker, f.SessionID, after, reason)
 	})
 }
 

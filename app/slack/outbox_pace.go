@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,12 +15,23 @@ const maxHold = 5 * time.Second
 
 // laterError says that a thread is to be continued after some time.
 type laterError struct {
-	after  time.Duration
-	reason string
+	after time.Duration
+	cause error
 }
 
 // Error says why.
-func (e *laterError) Error() string { return fmt.Sprintf("%s; continues in %s", e.reason, e.after) }
+func (e *laterError) Error() string { return fmt.Sprintf("%s; continues in %s", e.cause, e.after) }
+
+// newLaterError returns the error of a call as one after which the thread is continued later; a
+// laterError as it is.
+func newLaterError(err error) error {
+	var later *laterError
+	if errors.As(err, &later) {
+		return later
+	}
+	_, wait := classify(err)
+	return &laterError{after: wait, cause: err}
+}
 
 // channelKey names the channel of a thread: "<team>/<channel>".
 func channelKey(t core.SlackThread) string { return t.Team + "/" + t.Channel }
@@ -46,7 +58,7 @@ func (p *pace) await(ctx context.Context, channel string) error {
 	}
 	p.mu.Unlock()
 	if wait > maxHold {
-		return &laterError{after: wait, reason: "the channel has more posts than Slack takes"}
+		return &laterError{after: wait, cause: errors.New("the channel has more posts than Slack takes")}
 	}
 	return sleep(ctx, wait)
 }

@@ -73,7 +73,7 @@ func classify(err error) (outcome, time.Duration) {
 	switch {
 	case errors.As(err, &later):
 		return tryLater, later.after
-	case errors.Is(err, errNotInstalled), errors.Is(err, errSealed):
+	case errors.Is(err, errNotInstalled), errors.Is(err, errSealed), isTokenRefused(err):
 		return tryLater, noTokenTime
 	case errors.As(err, &limited):
 		return tryLater, max(limited.RetryAfter, time.Second)
@@ -81,8 +81,6 @@ func classify(err error) (outcome, time.Duration) {
 		switch answer.Err {
 		case "ratelimited", "rate_limited":
 			return tryLater, 10 * time.Second
-		case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "invalid_refresh_token", "accesslimited", "org_login_required", "ekm_access_denied":
-			return tryLater, noTokenTime
 		case "internal_error", "fatal_error", "service_unavailable", "request_timeout":
 			return unclear, unclearTime
 		}
@@ -98,6 +96,14 @@ func classify(err error) (outcome, time.Duration) {
 		return tryLater, retryTime
 	}
 	return unclear, unclearTime
+}
+
+// isTokenRefused reports whether Slack says that the app's token does not work.
+func isTokenRefused(err error) bool {
+	var answer slack.SlackErrorResponse
+	return errors.As(err, &answer) && slices.Contains([]string{
+		"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "invalid_refresh_token", "accesslimited", "org_login_required", "ekm_access_denied",
+	}, answer.Err)
 }
 
 // call calls Slack when it is the channel's turn. Calls that the rate limit refused are
@@ -126,8 +132,7 @@ func (f *follower) callOnce(ctx context.Context, do apiCall) error {
 	defer cancel()
 	api, err := f.Clients.of(limited, f.Enterprise, f.Team)
 	if err != nil {
-		_, wait := classify(err)
-		return &laterError{after: wait, reason: err.Error()}
+		return newLaterError(err)
 	}
 	return do(limited, api)
 }
@@ -195,11 +200,11 @@ func (f *follower) settle(ctx context.Context, p core.SlackPost, cause error) (c
 		if err := f.Posts.Update(ctx, f.Worker, p); err != nil {
 			return p, err
 		}
-		return p, &laterError{after: wait, reason: cause.Error()}
+		return p, newLaterError(cause)
 	}
 	p, err := f.reconcile(ctx, p)
 	if err == nil && p.State == core.SlackPostPending {
-		err = &laterError{after: wait, reason: cause.Error()}
+		err = newLaterError(cause)
 	}
 	return p, err
 }
@@ -220,18 +225,14 @@ func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackP
 		return confirmed, err
 	}
 	ts, err := f.findPost(ctx, p)
-	means, wait := classify(err)
+	means, _ := classify(err)
 	switch {
 	case err == nil && ts != "":
 		p.State, p.TS = core.SlackPostSent, ts
 	case err == nil && time.Since(p.CreatedAt) < maxUnclear:
 		p.State = core.SlackPostPending
 	case err != nil && means != refused && time.Since(p.CreatedAt) < maxUnclear:
-		var later *laterError
-		if errors.As(err, &later) {
-			return p, err
-		}
-		return p, &laterError{after: wait, reason: err.Error()}
+		return p, newLaterError(err)
 	default:
 		p.State, p.Error = core.SlackPostUnknown, "Slack's answer was lost, and the thread could not be read"
 		f.Logger.WarnContext(ctx, "unknown whether a post is in Slack", "session_id", f.SessionID, "item", p.ItemID, "part", p.Part, "err", err)
@@ -315,7 +316,9 @@ func (f *follower) edit(ctx context.Context, p core.SlackPost, c content) error 
 		if err := f.changeError(ctx, p, err); err != nil {
 			return err
 		}
-		p.Hash = hash
+		if p.Hash, p.Error = hash, ""; err != nil { // it still shows something else
+			p.Hash, p.Error = "", core.Clip(err.Error(), maxError)
+		}
 	}
 	return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, p)
 }
@@ -338,13 +341,11 @@ func (f *follower) remove(ctx context.Context, p core.SlackPost) error {
 // changeError returns what a failed change of a post means for the thread. Changes may be
 // repeated, so an unclear one is; one that Slack refuses is logged.
 func (f *follower) changeError(ctx context.Context, p core.SlackPost, err error) error {
-	var later *laterError
-	if err == nil || errors.As(err, &later) {
-		return err
+	if err == nil {
+		return nil
 	}
-	means, wait := classify(err)
-	if means != refused {
-		return &laterError{after: wait, reason: err.Error()}
+	if means, _ := classify(err); means != refused {
+		return newLaterError(err)
 	}
 	f.Logger.WarnContext(ctx, "change of a post refused by Slack", "session_id", f.SessionID, "item", p.ItemID, "part", p.Part, "err", err)
 	return nil

@@ -137,7 +137,8 @@ func TestUnknownPost(t *testing.T) {
 		if err != nil || len(posts) != 1 || posts[0].State != core.SlackPostUnknown || posts[0].Error == "" {
 			t.Errorf("got the posts %+v (%v), want one that is unknown", posts, err)
 		}
-		faults, err := w.threads.Faults(t.Context(), w.session.ID)
+		status, err := w.threads.Status(t.Context(), ann(), w.session.ID)
+		faults := status.Faults
 		if err != nil || len(faults) != 1 || faults[0].ItemID != string(question[0].ID) || faults[0].State != core.SlackPostUnknown || faults[0].Reason == "" {
 			t.Errorf("got the faults %+v (%v), want the unknown post", faults, err)
 		}

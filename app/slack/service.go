@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -95,6 +96,10 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error {
+		s.checkToken(ctx)
+		return nil
+	})
+	group.Go(func() error {
 		s.sweepLoop(ctx)
 		return nil
 	})
@@ -109,6 +114,20 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+// checkToken says in the log if slack.bot_token does not work: before the first message, who else would?
+func (s *Service) checkToken(ctx context.Context) {
+	if s.Settings.OAuth() {
+		return
+	}
+	_, err := s.Clients.of(ctx, "", "")
+	switch {
+	case isTokenRefused(err):
+		s.Logger.ErrorContext(ctx, "Slack refuses slack.bot_token: no message is answered, and nothing is posted; see bobbin slack check", "err", err)
+	case err != nil && !errors.Is(err, errNotInstalled) && ctx.Err() == nil: // it names no workspace
+		s.Logger.WarnContext(ctx, "Slack cannot be reached", "err", err)
+	}
 }
 
 // tenant is the scope in which Slack acts.

@@ -166,7 +166,11 @@ func (s *Service) settle(ctx context.Context, item core.SlackItem, err error) er
 	item.Error = core.Clip(err.Error(), 300)
 	wait, giveUp := retryAfter(err, item)
 	if !giveUp {
-		s.Logger.DebugContext(ctx, "item of Slack waits", "item", item.ID, "attempt", item.Attempts, "wait", wait, "err", err)
+		level := slog.LevelDebug
+		if isTokenRefused(err) && item.Attempts == 1 { // nobody gets an answer
+			level = slog.LevelError
+		}
+		s.Logger.Log(ctx, level, "item of Slack waits", "item", item.ID, "attempt", item.Attempts, "wait", wait, "err", err)
 		return s.Inbox.Retry(ctx, item, wait)
 	}
 	s.Logger.LogAttrs(ctx, slog.LevelError, "item of Slack given up",

@@ -49,3 +49,21 @@ func (w *waitingDeliveries) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(w.oldest, prometheus.GaugeValue, s.Oldest.Seconds())
 	}
 }
+
+// slackBehind queries the database at each scrape; it exposes nothing if that fails.
+type slackBehind struct {
+	count  func(ctx context.Context) (int64, error)
+	behind *prometheus.Desc
+}
+
+// Describe sends the description of the metric.
+func (s *slackBehind) Describe(ch chan<- *prometheus.Desc) { ch <- s.behind }
+
+// Collect sends the current number.
+func (s *slackBehind) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), queueTime)
+	defer cancel()
+	if n, err := s.count(ctx); err == nil {
+		ch <- prometheus.MustNewConstMetric(s.behind, prometheus.GaugeValue, float64(n))
+	}
+}

@@ -34,6 +34,8 @@ type Options struct {
 	Queued func(ctx context.Context) (core.QueueStats, error)
 	// Undelivered counts the deliveries that are still being tried.
 	Undelivered func(ctx context.Context) (core.DeliveryStats, error)
+	// SlackBehind counts the threads of Slack that lack posts because the last attempt to post failed.
+	SlackBehind func(ctx context.Context) (int64, error)
 	// Calibrations returns the token estimates by model name.
 	Calibrations func() map[string]tokens.Estimate
 	// NATS returns the state of the connection between replicas; nil = there is none.
@@ -83,6 +85,9 @@ func New(o Options) *Telemetry {
 	}
 	if o.Undelivered != nil {
 		t.registry.MustRegister(newDeliveryCollector(o.Undelivered))
+	}
+	if o.SlackBehind != nil {
+		t.registry.MustRegister(&slackBehind{o.SlackBehind, prometheus.NewDesc(namespace+"_slack_threads_behind", "Threads of Slack that lack posts because the last attempt to post failed, in the whole database.", nil, nil)})
 	}
 	if o.Calibrations != nil {
 		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))

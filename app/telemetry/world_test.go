@@ -47,6 +47,7 @@ func options() telemetry.Options {
 		Undelivered: func(context.Context) (core.DeliveryStats, error) {
 			return core.DeliveryStats{Waiting: 2, Oldest: time.Minute}, nil
 		},
+		SlackBehind: func(context.Context) (int64, error) { return 4, nil },
 		NATS: func() telemetry.NATS {
 			return telemetry.NATS{Connected: true, Routes: 2, Reconnects: 1, Slow: 3, In: 40, Out: 50}
 		},

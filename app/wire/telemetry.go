@@ -22,7 +22,7 @@ import (
 func NewTelemetry(ctx context.Context, d Deps, build telemetry.Build, estimates func() map[string]tokens.Estimate) (*telemetry.Telemetry, error) {
 	o := telemetry.Options{
 		Build: build, Database: d.Database.Pool(), Labels: telemetry.Labels{Model: d.Labels.modelLabel, Agent: d.Labels.agentLabel, Tool: d.Labels.toolLabel},
-		Queued: d.Stores.Runs.Queue, Undelivered: d.Stores.Deliveries.Stats, Calibrations: estimates,
+		Queued: d.Stores.Runs.Queue, Undelivered: d.Stores.Deliveries.Stats, SlackBehind: d.Stores.SlackThreads.CountBehind, Calibrations: estimates,
 	}
 	if joined, ok := d.Bus.(*events.NATS); ok {
 		o.NATS = func() telemetry.NATS { return telemetry.NATS(joined.Stats()) }

@@ -14,7 +14,8 @@ func slackThread() core.SlackThread {
 // SlackThread answers a thread with a post of which it is unknown whether it is in Slack.
 func (c Chat) SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
 	faults := []core.SlackFault{{ItemID: string(AnswerID), Part: 1, State: core.SlackPostUnknown, Reason: "Slack's answer was lost", CreatedAt: Time()}}
-	return core.SlackThreadStatus{SlackThread: slackThread(), Faults: faults}, c.recordCall(ctx, "SlackThread", tenant, session)
+	since := Time()
+	return core.SlackThreadStatus{SlackThread: slackThread(), BehindSince: &since, Reason: "auth.test: invalid_auth", Faults: faults}, c.recordCall(ctx, "SlackThread", tenant, session)
 }
 
 // AttachSlack answers the thread.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -151,6 +152,15 @@ func TestSlackUninstalled(t *testing.T) {
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
 		if err := w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }); err != nil {
 			t.Fatal(err)
+		}
+		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
+			status := apptest.Must(w.house.SlackThread(t.Context(), session.ID))(t)
+			if strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("got %+v, want to read since when posts are missing, and why", status)
+			}
 		}
 		if _, all := w.conversation(t, 4); !slices.Equal(contents(all, core.RoleUser), []string{"hello", "on the web"}) {
 			t.Errorf("got the messages %q", contents(all, core.RoleUser))

@@ -21,6 +21,7 @@ type SlackThread struct {
 	LeaseOwner string
 	LeaseUntil *time.Time
 	DueAt      time.Time
+	Reason     string
 	CreatedAt  time.Time `gorm:"autoCreateTime:false"`
 }
 

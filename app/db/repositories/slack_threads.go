@@ -110,25 +110,51 @@ func (r *SlackThreads) Find(ctx context.Context, team, channel, thread string) (
 
 // OfSession returns the session's thread; ErrNotFound if it has none.
 func (r *SlackThreads) OfSession(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThread, error) {
-	if _, err := NewSessions(r.db).Get(ctx, tenant, session); err != nil {
-		return core.SlackThread{}, err
-	}
-	var row models.SlackThread
-	err := r.db.WithContext(ctx).Where("session_id = ?", session).Take(&row).Error
-	return row.Core(), wrapError(err, "Slack thread of session", session)
+	row, err := r.ofSession(ctx, tenant, session)
+	return row.Core(), err
 }
 
-// Faults returns the posts of the session that Slack refused, or of which it is unknown whether
-// they are in Slack, the newest first.
-func (r *SlackThreads) Faults(ctx context.Context, session core.SessionID) ([]core.SlackFault, error) {
-	posts, err := NewSlackPosts(r.db).find(ctx, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("state IN ('failed', 'unknown')").Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults)
-	})
-	var faults []core.SlackFault
-	for _, p := range posts {
-		faults = append(faults, core.SlackFault{ItemID: p.ItemID, Part: p.Part, State: p.State, Reason: p.Error, CreatedAt: p.CreatedAt})
+func (r *SlackThreads) ofSession(ctx context.Context, tenant core.Tenant, session core.SessionID) (row models.SlackThread, err error) {
+	if _, err := NewSessions(r.db).Get(ctx, tenant, session); err != nil {
+		return row, err
 	}
-	return faults, err
+	err = r.db.WithContext(ctx).Where("session_id = ?", session).Take(&row).Error
+	return row, wrapError(err, "Slack thread of session", session)
+}
+
+// Status returns the session's thread with what is wrong there: since when it lacks posts, the posts that
+// Slack refused or refused to change, and those of which it is unknown whether they are in Slack, the
+// newest first.
+func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
+	row, err := r.ofSession(ctx, tenant, session)
+	status := core.SlackThreadStatus{SlackThread: row.Core()}
+	if err != nil {
+		return status, err
+	}
+	if row.SentSeq < row.LastSeq && status.Mode.Posts() {
+		var missing []models.Event // none if it is no longer kept
+		err = r.db.WithContext(ctx).Select("at").Where("session_id = ? AND event_seq > ?", session, row.SentSeq).Order("event_seq").Limit(1).Find(&missing).Error
+		status.Reason = row.Reason
+		for _, e := range missing {
+			status.BehindSince = &e.At
+		}
+	}
+	if err != nil {
+		return status, wrapError(err, "Slack thread of session", session)
+	}
+	posts, err := NewSlackPosts(r.db).find(ctx, session, func(db *gorm.DB) *gorm.DB {
+		return db.Where("(state IN ('failed', 'unknown') OR state = 'sent' AND error <> '')").Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults)
+	})
+	for _, p := range posts {
+		status.Faults = append(status.Faults, core.SlackFault{ItemID: p.ItemID, Part: p.Part, State: p.State, Reason: p.Error, CreatedAt: p.CreatedAt})
+	}
+	return status, err
+}
+
+// CountBehind returns how many threads lack posts because the last attempt to post failed.
+func (r *SlackThreads) CountBehind(ctx context.Context) (n int64, err error) {
+	err = r.db.WithContext(ctx).Model(&models.SlackThread{}).Where(behindSQL).Where("reason <> ''").Count(&n).Error
+	return n, wrapError(err, "Slack threads", "")
 }
 
 // SetMode changes the mode of the session's thread. A thread that showed nothing until then
@@ -265,10 +291,12 @@ func errThreadLost(session core.SessionID) error {
 	return core.Errorf(core.ErrStale, "the Slack thread of session %s belongs to another process, or is detached", session)
 }
 
-// Release ends the worker's lease of a thread, which becomes due after the time. It does
-// nothing without the lease.
-func (r *SlackThreads) Release(ctx context.Context, worker string, session core.SessionID, after time.Duration) error {
-	err := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(unleased(r.db, after)).Error
+// Release ends the worker's lease of a thread, which becomes due after the time, for the reason. It
+// does nothing without the lease.
+func (r *SlackThreads) Release(ctx context.Context, worker string, session core.SessionID, after time.Duration, reason string) error {
+	changes := unleased(r.db, after)
+	changes["reason"] = core.CleanText(reason)
+	err := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(changes).Error
 	return wrapError(err, "Slack thread of session", session)
 }
 

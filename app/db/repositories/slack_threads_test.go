@@ -183,7 +183,7 @@ func TestSlackClaim(t *testing.T) {
 		if err := threads.Advance(t.Context(), holder, thread.SessionID, last-1, time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if err := threads.Release(t.Context(), holder, thread.SessionID, 0); err != nil {
+		if err := threads.Release(t.Context(), holder, thread.SessionID, 0, ""); err != nil {
 			t.Fatal(err)
 		}
 		wantError(t, "after the release", threads.Advance(t.Context(), holder, thread.SessionID, last, time.Minute), core.ErrStale)
@@ -207,8 +207,13 @@ func TestSlackClaim(t *testing.T) {
 		if list, err := threads.Claim(t.Context(), claimOf("z/1")); err != nil || len(list) != 1 {
 			t.Fatalf("got %+v (%v), want the thread", list, err)
 		}
-		if err := threads.Release(t.Context(), "z/1", thread.SessionID, time.Hour); err != nil {
+		if err := threads.Release(t.Context(), "z/1", thread.SessionID, time.Hour, "invalid_auth"); err != nil {
 			t.Fatal(err)
+		}
+		status, err := threads.Status(t.Context(), core.Tenant{Owner: thread.Owner}, thread.SessionID)
+		behind, countErr := threads.CountBehind(t.Context())
+		if err != nil || countErr != nil || behind != 1 || status.SlackThread != thread || status.Reason != "invalid_auth" || status.BehindSince == nil {
+			t.Errorf("got %+v, %d behind (%v, %v), want the reason and since when", status, behind, err, countErr)
 		}
 		if list, err := threads.Claim(t.Context(), claimOf("z/2")); err != nil || len(list) != 0 {
 			t.Errorf("due in an hour: got %+v (%v), want nothing", list, err)

@@ -1,0 +1,33 @@
+package slack
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"bobbin/app/core/config"
+	"bobbin/app/slack/fakeslack"
+)
+
+// A bot token that does not work is an error in the log from the start.
+func TestCheckToken(t *testing.T) {
+	t.Parallel()
+	fake, err := fakeslack.New(fakeslack.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fake.Close() })
+	for token, want := range map[string]string{fake.AddWorkspace("acme").Install(): "", "xoxb-wrong": "level=ERROR"} {
+		var logged strings.Builder
+		log := slog.New(slog.NewTextHandler(&logged, nil))
+		settings := config.Slack{BotToken: config.NewSecret(token), APIURL: fake.APIURL()}
+		clients, err := NewClients(settings, nil, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		New(Options{Settings: settings, Clients: clients, Logger: log}).checkToken(t.Context())
+		if got := logged.String(); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", token, got, want)
+		}
+	}
+}
