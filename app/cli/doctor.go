@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,6 +34,10 @@ func (p *program) runDoctor(cmd *cobra.Command, call bool) error {
 	logger, logErr := logging.New(p.Err, logging.Options{Level: "error", Format: "text"})
 	if logErr != nil {
 		return logErr
+	}
+	var unseen *unseenError
+	if errors.As(err, &unseen) {
+		return p.reportDiagnosis(ops.Diagnosis{Status: ops.VerdictWarn, Findings: []ops.Finding{{Check: "configuration", Status: ops.VerdictWarn, Detail: err.Error()}}})
 	}
 	found := ops.Doctor(cmd.Context(), ops.DoctorOptions{Config: cfg, Origins: origins, Err: err, Call: call, Logger: logger})
 	return p.reportDiagnosis(found)

@@ -207,8 +207,31 @@ func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.
 		}
 	}
 	fmt.Fprintf(p.Err, "using the settings of the server at %s, process %d\n", server.URL, server.PID)
-	none := func(string) string { return "" }
-	return config.Load(config.Options{File: server.Start.File, Env: none, Flags: settings})
+	var unseen []string
+	for _, name := range server.Start.Secrets {
+		if os.Getenv(name) == "" {
+			unseen = append(unseen, name)
+		}
+	}
+	secret := func(name string) string {
+		if !slices.Contains(server.Start.Secrets, name) {
+			return ""
+		}
+		return os.Getenv(name)
+	}
+	cfg, origins, err = config.Load(config.Options{File: server.Start.File, Env: secret, Flags: settings})
+	if err != nil && len(unseen) > 0 {
+		err = &unseenError{unseen}
+	}
+	return cfg, origins, err
+}
+
+// unseenError says that a server has secrets in its environment that this command has not, so that its settings
+// cannot be read.
+type unseenError struct{ names []string }
+
+func (e *unseenError) Error() string {
+	return fmt.Sprintf("the server has %s in its environment, and this command has not: run it with the server's environment", strings.Join(e.names, ", "))
 }
 
 // trustHint explains how to trust a configuration file of the working directory.

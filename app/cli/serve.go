@@ -70,7 +70,9 @@ func (p *program) startOptions(origins config.Origins) datadir.StartOptions {
 	}
 	for _, k := range config.Keys() {
 		switch from := origins.Of(k.Name).From; {
-		case k.Flag() == "": // a secret
+		case k.Flag() == "" && from == k.Env():
+			g.Secrets = append(g.Secrets, from)
+		case k.Flag() == "": // of the file
 		case from == "--"+k.Flag():
 			g.Settings[k.Name] = *p.flags[k.Name]
 		case from == k.Env():

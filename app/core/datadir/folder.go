@@ -40,6 +40,7 @@ type Server struct {
 type StartOptions struct {
 	File     string            `json:"file,omitempty"`     // absolute; empty = none
 	Settings map[string]string `json:"settings,omitempty"` // raw values by key
+	Secrets  []string          `json:"secrets,omitempty"`  // names of variables whose values are secrets
 }
 
 // Is reports whether both are the same process.
