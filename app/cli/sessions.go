@@ -150,7 +150,7 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		}
 		text := messageText(m)
 		if m.Source == core.SourceClient {
-			text = "(sent by the client) " + text
+			text = "(client) " + text // of a history that a client sent
 		}
 		fmt.Fprintf(p.Out, "#%-5d %-9s %s\n", m.Seq, m.Role, term.Line(text, room))
 	}
