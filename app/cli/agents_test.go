@@ -102,7 +102,7 @@ func TestAgentsCheck(t *testing.T) {
 	}
 	dir := agentsOf(t, flags, map[string]string{"good.yaml": "name: good\n", "lost.yaml": "name: lost\nmodel: nosuch\n"})
 	code, out, errs := check()
-	if code != 0 || errs != "" || !strings.Contains(out, "good.yaml  good   ok\n") || !strings.Contains(out, "lost.yaml  lost   ok, but it cannot be used: model \"nosuch\" is not known") {
+	if code != 0 || errs != "" || !strings.Contains(out, "good.yaml  good  ok\n") || !strings.Contains(out, "lost.yaml  lost  ok, but it cannot be used: model \"nosuch\" is not known") {
 		t.Errorf("sound files: got %d, %q, %q", code, out, errs)
 	}
 	agentsOf(t, flags, map[string]string{

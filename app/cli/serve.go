@@ -44,6 +44,9 @@ func (p *program) runServe(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := hideEnvironment(); err != nil {
+		logger.WarnContext(ctx, "programs of this user can read the environment of this process", "err", err)
+	}
 	a, err := app.New(ctx, cfg, readBuild(), logger)
 	if err != nil {
 		return err
