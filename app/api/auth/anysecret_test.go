@@ -25,6 +25,8 @@ func TestAnySecretWithoutKeys(t *testing.T) {
 	}{
 		{"no keys", auth.Options{}, ask{headers: sdk}, local, nil},
 		{"no keys, by X-API-Key", auth.Options{}, ask{headers: header("X-API-Key", "none")}, local, nil},
+		{"no keys, an empty bearer", auth.Options{}, ask{headers: header("Authorization", "Bearer ")}, local, nil}, // Finding: users-A19
+		{"an empty store, an empty bearer", auth.Options{Stored: storedIn(empty)}, ask{headers: header("Authorization", "Bearer ")}, local, nil},
 		{"an empty store", auth.Options{Stored: storedIn(empty)}, ask{headers: sdk}, local, nil},
 		{"a revoked key", auth.Options{Stored: storedIn(newShelf(core.NewSecret()))}, ask{headers: sdk}, none, core.ErrUnauthorized},
 		{"a configured key", auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}}, ask{headers: sdk}, none, core.ErrUnauthorized},
