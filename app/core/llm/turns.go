@@ -76,12 +76,9 @@ func ToolTurnsAsText(turns []Message) []Message {
 	return out
 }
 
-// noAnswer stands for the answer of a run that ended after a tool's result.
-const noAnswer = "[no answer]"
-
 // Alternating returns the messages for a provider that requires user and assistant to alternate, the
 // user first. Consecutive messages of one role are joined, such as a question and the notes on the
-// work so far; a message of the user never follows a tool's result. System messages are left out.
+// work so far. System messages are left out.
 func Alternating(turns []Message) []Message {
 	out := make([]Message, 0, len(turns))
 	last := core.Role("")
@@ -92,8 +89,6 @@ func Alternating(turns []Message) []Message {
 			continue
 		case turn.Role == core.RoleAssistant && n == 0:
 			out = append(out, Message{Role: core.RoleUser, Content: EmptyText}, turn)
-		case turn.Role == core.RoleUser && last == core.RoleTool:
-			out = append(out, Message{Role: core.RoleAssistant, Content: noAnswer}, turn)
 		case turn.Role != last || last == core.RoleTool || len(out[n-1].ToolCalls) > 0:
 			out = append(out, turn)
 		default:
