@@ -65,6 +65,7 @@ func madeOf(f, other fixture) []answer {
 		{"transcript", transcript.String()},
 		{"half of the transcript", "## Goal\n" + transcript.String()[:strings.Index(transcript.String(), "[9] ")]},
 		{"transcript in its fence", "<transcript>\n" + transcript.String()[:strings.Index(transcript.String(), "[5] ")] + "</transcript>"},
+		{"words in any order", shuffled(transcript.String())},
 		{"summary of another session", other.good[0].text},
 		{"template: harmony", "<|channel|>analysis<|message|>We need to produce a summary. " + f.good[2].text + "<|end|>"},
 		{"template: chatml", f.good[2].text + "\n<|im_end|>\n<|im_start|>user\n" + last},
@@ -108,4 +109,14 @@ func (a answer) step() llm.Step {
 			return llm.Say(system)
 		}
 	}}
+}
+
+// shuffled returns up to 150 words of the text far from their neighbors: the same at each run.
+func shuffled(text string) string {
+	words := strings.Fields(text)
+	var out []string
+	for i := range min(len(words), 150) {
+		out = append(out, words[(i*61+i*i*7)%len(words)])
+	}
+	return strings.Join(out, " ")
 }

@@ -32,6 +32,7 @@ const (
 	errLanguage      = rejection("the answer was not in the language of the conversation")
 	errUngrounded    = rejection("the answer said too little about the messages")
 	errForgotten     = rejection("the answer left out the earlier summary")
+	errLoose         = rejection("the words of the answer follow each other as in no message")
 	errInvented      = rejection("most names and numbers of the answer are in no message")
 )
 

@@ -22,20 +22,22 @@ type evidence struct {
 
 // What a summary has to be.
 const (
-	minTokens        = 40  // and at least one fiftieth of what it replaces
-	sizeShare        = 50  // it keeps at least one in so many tokens of what it replaces
-	maxParts         = 16  // into which the transcript is divided
-	partBytes        = 128 // min size of such a part
-	minParts         = 12  // from this number on an answer to the last message is recognized by the last part
-	minGroundedUnits = 8   // units of the transcript in it
-	minTrigrams      = 10  // a shorter text may repeat itself
-	grounding        = 15  // percent: the share of its units that are in the material, times the share of the material that they cover
-	maxVocabulary    = 256 // a text shares units by chance with a transcript of so many different ones
-	minVocabulary    = 16  // different words of a transcript that are enough to recognize its subject
-	keptShare        = 14  // it keeps at least one in so many units of the previous summary
-	minKeptWords     = 16  // a shorter previous summary need not be kept
-	minNewUnits      = 3   // units of the transcript in a summary that extends the previous one, which has none of them
-	newShare         = 16  // fewer are enough if it has not one in so many of the transcript's new ones
+	minTokens          = 40  // and at least one fiftieth of what it replaces
+	sizeShare          = 50  // it keeps at least one in so many tokens of what it replaces
+	maxParts           = 16  // into which the transcript is divided
+	partBytes          = 128 // min size of such a part
+	minParts           = 12  // from this number on an answer to the last message is recognized by the last part
+	minGroundedUnits   = 8   // units of the transcript in it
+	minTrigrams        = 10  // a shorter text may repeat itself
+	grounding          = 15  // percent: the share of its units that are in the material, times the share of the material that they cover
+	maxVocabulary      = 256 // a text shares units by chance with a transcript of so many different ones
+	minVocabulary      = 16  // different words of a transcript that are enough to recognize its subject
+	keptShare          = 14  // it keeps at least one in so many units of the previous summary
+	minKeptWords       = 16  // a shorter previous summary need not be kept
+	minNewUnits        = 3   // units of the transcript in a summary that extends the previous one, which has none of them
+	minPairs           = 24  // a text of fewer different pairs of words may have its own
+	minLooseVocabulary = 64  // different words of a transcript whose pairs a summary has some of
+	newShare           = 16  // fewer are enough if it has not one in so many of the transcript's new ones
 )
 
 // minSummaryTokens returns how many tokens a summary must have: few for a short
@@ -65,10 +67,57 @@ func (e evidence) checkText(text string, tokens int) error {
 	if err := e.checkGrounding(text); err != nil {
 		return err
 	}
+	if e.isLoose(text) {
+		return errLoose
+	}
 	if facts, unsupported := unsupportedFacts(text, e.transcript, e.previous); len(facts) >= minFacts && 3*len(unsupported) > 2*len(facts) {
 		return errInvented
 	}
 	return nil
+}
+
+// isLoose reports whether no two words that follow each other in the text do so in its material, or no
+// more often than in the reverse order, which is chance: it is a list of names, or the words of the
+// conversation in any order.
+func (e evidence) isLoose(text string) bool {
+	if _, all := e.locateUnits(nil, 1); all < minLooseVocabulary {
+		return false
+	}
+	const forth, back = 1, 2
+	pairs := map[[2]string]int{}
+	eachPair(text, func(first, second string) { pairs[[2]string{first, second}] = 0 })
+	for _, material := range []string{e.transcript, e.previous} {
+		eachPair(material, func(first, second string) {
+			for order, p := range map[int][2]string{forth: {first, second}, back: {second, first}} {
+				if found, ok := pairs[p]; ok {
+					pairs[p] = found | order
+				}
+			}
+		})
+	}
+	forward, backward := 0, 0
+	for _, found := range pairs {
+		forward += found & forth
+		backward += found & back / back
+	}
+	return len(pairs) >= minPairs && (forward == 0 || backward > 1 && forward <= backward)
+}
+
+// eachPair calls yield for the words that follow each other in the text. Scripts without blanks have
+// none.
+func eachPair(text string, yield func(first, second string)) {
+	last := ""
+	eachWord(text, func(w textWord) {
+		if w.dense {
+			last = ""
+			return
+		}
+		word := stemOf(w.text)
+		if last != "" && last != word {
+			yield(last, word)
+		}
+		last = word
+	})
 }
 
 // isForeign reports whether the text is certainly in a language that the conversation
