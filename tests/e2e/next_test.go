@@ -203,10 +203,7 @@ func (w *nextWorld) startLoad(t *testing.T) (stop func()) {
 	})
 	all.Go(func() {
 		for ctx.Err() == nil {
-			_, err := w.client.Search(ctx, core.SearchQuery{Text: "question"})
-			if ctx.Err() == nil {
-				w.count(t, "search", err)
-			}
+			_, _ = w.client.Search(ctx, core.SearchQuery{Text: "question"}) // it may take too long: it is only load
 		}
 	})
 	return func() {
