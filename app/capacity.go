@@ -20,26 +20,20 @@ const (
 	mostRuns     = 4096
 )
 
-// fitRuns returns the limits with the number of concurrent runs that half of the memory of the process has
-// room for, and its open files, unless it is configured. It warns about a limit on open files that is too low.
+// fitRuns returns the limits with the number of concurrent runs that half of the memory of the container or
+// the machine has room for, and the open files, unless it is configured. It warns about too few open files.
 func fitRuns(l config.Limits, logger *slog.Logger) config.Limits {
-	files := maxOpenFiles()
+	files, memory := maxOpenFiles(), limitMemory()
+	if total, err := memlimit.FromSystem(); err == nil {
+		memory = min(memory, int64(min(total, math.MaxInt64)))
+	}
 	fit := max((files-reserveFiles)/runFiles, 1)
 	if l.ConcurrentRuns == 0 {
-		l.ConcurrentRuns = min(max(int(min(machineMemory()/2/runMemory, mostRuns)), fewestRuns), fit)
+		l.ConcurrentRuns = min(max(int(min(memory/2/runMemory, mostRuns)), fewestRuns), fit)
 	}
 	if l.ConcurrentRuns > fit || fit < fewestRuns {
-		logger.Warn("few open files are allowed: requests will fail while many runs execute; raise the limit (ulimit -n, LimitNOFILE, --ulimit nofile)",
+		logger.Warn("few open files are allowed: raise the limit (ulimit -n, LimitNOFILE, --ulimit nofile), or requests fail while many runs execute",
 			"open_files", files, "concurrent_runs", l.ConcurrentRuns, "needed", max(l.ConcurrentRuns, fewestRuns)*runFiles+reserveFiles)
 	}
 	return l
-}
-
-// machineMemory returns the bytes of memory that the process may have: that of its container, if there is one.
-func machineMemory() int64 {
-	limit := limitMemory()
-	if total, err := memlimit.FromSystem(); err == nil && total < math.MaxInt64 {
-		limit = min(limit, int64(total))
-	}
-	return limit
 }
