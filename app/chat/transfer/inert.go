@@ -42,9 +42,12 @@ func escapeMarkdown(text string) string {
 	return strings.Join(out, "\n")
 }
 
+// lineEnds replaces the ends of lines.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // plainLines returns text without control characters, whose lines end in one way.
 func plainLines(text string) string {
-	return core.StripControls(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+	return core.StripControls(lineEnds.Replace(text))
 }
 
 // fence is what begins and ends a block of code; the zero value is none.
@@ -92,10 +95,13 @@ func dedentLine(line string, n int) string {
 // of one, a fence, or an attribute, for some renderer.
 var active = regexp.MustCompile("<[^ \t=<0-9-]|\\][ \t]*([(\\[:]|$)|`{3,}|~{3,}|\\{[^}]*[:=]")
 
+// inert replaces what makes a line active.
+var inert = strings.NewReplacer("\\", "&#92;", "<", "&#60;", "]", "&#93;", "{", "&#123;", "~~~", "&#126;&#126;&#126;", "`", "&#96;")
+
 // inertLine returns a line of text in which nothing is active.
 func inertLine(line string) string {
-	if !active.MatchString(line) {
+	if !strings.ContainsAny(line, "<]`~{") || !active.MatchString(line) { // most lines have none of these
 		return line
 	}
-	return strings.NewReplacer("\\", "&#92;", "<", "&#60;", "]", "&#93;", "{", "&#123;", "~~~", "&#126;&#126;&#126;", "`", "&#96;").Replace(line)
+	return inert.Replace(line)
 }
