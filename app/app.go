@@ -112,7 +112,9 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if d.Search, meanings, err = wire.NewMeaning(d, embedder, uncharged); err != nil {
 		return nil, err
 	}
-	d.AgentSearch = core.NewAgentSearch(d.Search)
+	d.AgentSearch, d.Searches = core.NewAgentSearch(d.Search), handlers.NewSearchPlaces()
+	d.AgentSearch.Place = d.Searches.Place
+	d.Stored = newStored(d)
 	facts := wire.NewMemories(d, embedder)
 	set, err := wire.NewTools(cfg, wire.ToolParts{Messages: d.Stores.Messages, Search: d.AgentSearch, Memories: facts, Logger: log})
 	if err != nil {
@@ -221,7 +223,7 @@ func (a *App) newServer(service *chat.Service, build Build, space handlers.Space
 		Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
 			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Memories: a.memories,
-			Search: a.Search, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
+			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(), ReloadAgents: a.ReloadAgents,

@@ -45,7 +45,7 @@ func (a *App) checkDatabase(ctx context.Context) error {
 		return err
 	}
 	if path, embedded := wire.SQLiteFile(a.Config); embedded {
-		if free, known := datadir.Free(filepath.Dir(path)); known && free < minRoom {
+		if free, _, known := datadir.Free(filepath.Dir(path)); known && free < minRoom {
 			return core.Errorf(core.ErrUnavailable, "the disk of the database is full: make room")
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/api"
+	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
 )
@@ -100,13 +102,13 @@ func TestBodiesInHand(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	opts := userOptions(backend)
-	memory := quota.New(quota.Limits{Total: 5000, Owner: 4000, User: 2000, What: "memory"})
+	memory := quota.New(quota.Limits{Total: 160_000, Owner: 128_000, User: 64_000, What: "memory", Wait: time.Millisecond})
 	opts.Space.Memory = memory
 	server := api.New(opts)
 	const path = "/api/v1/sessions"
 	title := `{"title":"` + strings.Repeat("a", 100) + `"}`
 	first := beginRequest(t, server, path, asEve)
-	first.write(strings.Repeat(" ", 1950))
+	first.write(strings.Repeat(" ", 63_900))
 	first.write(" ")
 
 	w := do(server, request("POST", path, title, asEve))
@@ -118,9 +120,10 @@ func TestBodiesInHand(t *testing.T) {
 		t.Errorf("got %d %s for another user, want 201", w.Code, w.Body)
 	}
 	second := beginRequest(t, server, path, asKim)
-	second.write(strings.Repeat(" ", 1000))
+	second.write(strings.Repeat(" ", 7000))
 	second.write(" ")
-	wantProblem(t, do(server, request("POST", path, title, asKim)), 429, quota.CodeExceeded) // that of all end users is taken
+	large := `{"title":"` + strings.Repeat("a", 1200) + `"}`
+	wantProblem(t, do(server, request("POST", path, large, asKim)), 429, quota.CodeExceeded) // that of all end users is taken
 	if w := do(server, request("POST", path, title)); w.Code != 201 {
 		t.Errorf("got %d %s for the owner's key, want 201", w.Code, w.Body)
 	}
@@ -132,8 +135,8 @@ func TestBodiesInHand(t *testing.T) {
 	if w := do(server, request("POST", path, title, asEve)); w.Code != 201 {
 		t.Errorf("got %d %s after it ended, want 201", w.Code, w.Body)
 	}
-	second.write(strings.Repeat(" ", 990)) // 1,991
-	second.write(strings.Repeat(" ", 40))  // beyond its share
+	second.write(strings.Repeat(" ", 56_900)) // 63,901
+	second.write(strings.Repeat(" ", 200))    // beyond its share
 	wantProblem(t, second.end(), 429, quota.CodeExceeded)
 	if got := memory.Used(); got != 0 {
 		t.Errorf("got %d bytes held in the end, want 0", got)
@@ -148,7 +151,7 @@ func TestSlowLargeBodies(t *testing.T) {
 	t.Parallel()
 	opts := userOptions(apitest.New())
 	memory := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 2 << 20, What: "memory"})
-	disk := quota.New(quota.Limits{Total: 8 << 20, Owner: 8 << 20, User: 4 << 20, What: "disk space"})
+	disk := quota.New(quota.Limits{Total: 16 << 20, Owner: 16 << 20, User: 8 << 20, What: "disk space"})
 	opts.Space.Memory, opts.Space.Disk, opts.Space.Folder = memory, disk, t.TempDir()
 	server := api.New(opts)
 	const path, asOwner = "/api/v1/sessions", "Accept: */*" // no token
@@ -178,7 +181,7 @@ func TestSlowLargeBodies(t *testing.T) {
 	}
 }
 
-// What a request holds is given back when its body is read, and not at the end of a stream.
+// What a request holds is given back when its message is stored, and not at the end of a stream.
 func TestBodiesOfStreams(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
@@ -186,7 +189,7 @@ func TestBodiesOfStreams(t *testing.T) {
 	memory := quota.New(quota.Limits{Total: 5000, Owner: 4000, User: 2000})
 	opts.Space.Memory = memory
 	held := int64(-1)
-	backend.Hooks["Send"] = func(context.Context) error { held = memory.Used(); return nil }
+	backend.Hooks["WatchRun"] = func(context.Context) error { held = memory.Used(); return nil }
 	for _, r := range []*http.Request{
 		request("POST", sessionPath+"/messages", `{"content":"Hello"}`, "Accept: text/event-stream"),
 		request("POST", sessionPath+"/messages", part("message", "", `{"content":"x"}`)+part("file", "a.txt", "a")+"--x--\r\n", asForm, "Accept: text/event-stream"),
@@ -291,4 +294,31 @@ type reader struct {
 func (r *reader) Write(p []byte) (int, error) {
 	r.memory, r.disk = r.look()
 	return r.ResponseRecorder.Write(p)
+}
+
+// Decoded, many small values take far more memory than their text: that is reserved before they are
+// decoded, for every kind of body, until what was decoded is stored.
+func TestBodiesOfManyValues(t *testing.T) {
+	t.Parallel()
+	const values = 3000
+	for name, r := range map[string]struct{ method, path, body, hook string }{
+		"chat completion": {"POST", "/v1/chat/completions", `{"model":"assistant","messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "CreateSession"},
+		"response":        {"POST", "/v1/responses", `{"model":"assistant","input":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "CreateSession"},
+		"items":           {"POST", "/v1/conversations", `{"items":[` + strings.Repeat(`{"role":"user","content":"x"},`, values/3) + `{"role":"user","content":"y"}]}`, "AppendHistory"},
+		"message":         {"POST", sessionPath + "/messages", `{"content":"x","metadata":{"a":[0` + strings.Repeat(",0", values) + `]}}`, "Send"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			backend := apitest.New()
+			opts, _ := options(backend)
+			memory := quota.New(quota.Limits{Total: 4 << 20, Owner: 4 << 20, User: 2 << 20, What: "memory"})
+			opts.Space.Memory, opts.Space.Folder = memory, t.TempDir()
+			held := int64(-1)
+			backend.Hooks[r.hook] = func(context.Context) error { held = memory.Used(); return nil }
+			w := do(api.New(opts), request(r.method, r.path, r.body))
+			if want := int64(values * core.JSONValueBytes); held < want || memory.Used() != 0 {
+				t.Errorf("got %d %s, %d bytes held while it is stored and %d in the end, want %d and 0", w.Code, w.Body, held, memory.Used(), want)
+			}
+		})
+	}
 }

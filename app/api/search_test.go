@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"bobbin/app/api"
+	"bobbin/app/api/handlers"
+	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
 )
 
@@ -23,7 +25,9 @@ func TestSearchesAreBounded(t *testing.T) {
 				backend := apitest.New()
 				untilEnd := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 				backend.Hooks["Search.Messages"], backend.Hooks["Sessions.List"] = untilEnd, untilEnd
-				server := api.New(userOptions(backend))
+				opts := userOptions(backend)
+				opts.Services.Searches = handlers.NewSearchPlaces()
+				server := api.New(opts)
 				answers := make(chan *httptest.ResponseRecorder, 20)
 				ask := func(headers ...string) { go func() { answers <- do(server, request("GET", path, "", headers...)) }() }
 				got := func() *httptest.ResponseRecorder { synctest.Wait(); return <-answers }
@@ -31,14 +35,14 @@ func TestSearchesAreBounded(t *testing.T) {
 				ask(asEve)
 				synctest.Wait()
 				ask(asEve)
-				wantProblem(t, got(), 429, "too_many_streams")
+				wantProblem(t, got(), 429, quota.CodeExceeded)
 				for range 6 { // of kim and of the owner
 					ask(asKim)
 					ask()
 					synctest.Wait()
 				}
 				for range 6 {
-					wantProblem(t, got(), 429, "too_many_streams")
+					wantProblem(t, got(), 429, quota.CodeExceeded)
 				}
 				for range 8 {
 					w := <-answers

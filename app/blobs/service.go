@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/attach"
+	"bobbin/app/core/quota"
 )
 
 // Limits bound what callers may upload.
@@ -27,7 +28,7 @@ type Limits struct {
 	Types      []string // media types such as image/png or text/*
 }
 
-// Options configure a Service. All are required.
+// Options configure a Service. All but Stored are required.
 type Options struct {
 	Store    core.BlobStore
 	Sessions core.SessionStore
@@ -35,6 +36,7 @@ type Options struct {
 	// ReadText returns the text of a document; ok = false if it has none to extract here.
 	ReadText func(ctx context.Context, kind string, data []byte) (text core.DocumentText, ok bool, err error)
 	Limits   Limits
+	Stored   *quota.Stored // knows whether the disk has room; nil = it has
 	Logger   *slog.Logger
 }
 
@@ -49,10 +51,13 @@ func New(o Options) *Service { return &Service{o} }
 //
 // Errors: ErrTooLarge for a file, or an owner, with too many bytes; ErrInvalid for a type that
 // is not allowed or a file that is not what its first bytes say; ErrNotFound for the session;
-// ErrForbidden.
+// ErrForbidden; ErrUnavailable while the disk has little room.
 func (s *Service) Upload(ctx context.Context, tenant core.Tenant, u core.Upload) (core.Blob, error) {
 	if size := int64(len(u.Data)); size > s.Limits.Bytes {
 		return core.Blob{}, tooLargeError(s.Limits.Bytes)
+	}
+	if err := s.Stored.CheckDisk(); err != nil {
+		return core.Blob{}, err
 	}
 	user, err := s.userOf(ctx, tenant, u)
 	if err != nil {

@@ -16,6 +16,9 @@ const forkPoll = 50 * time.Millisecond
 // archived session takes no messages: the alias moves to a fork of it.
 func (s *Service) OpenSession(ctx context.Context, tenant core.Tenant, a core.Alias, in core.Session) (core.Session, error) {
 	in, err := s.newSession(tenant, in)
+	if err == nil {
+		err = s.stored.Admit(ctx, tenant, 0)
+	}
 	if err != nil {
 		return core.Session{}, err
 	}

@@ -56,6 +56,14 @@ func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSess
 	if err != nil {
 		return core.Session{}, err
 	}
+	if err := s.stored.AdmitCopy(ctx, tenant, source.StoredBytes); err != nil {
+		return core.Session{}, err
+	}
+	release, err := s.forks.Place(ctx, tenant)
+	defer release()
+	if err != nil {
+		return core.Session{}, err
+	}
 	const mark = " (fork)"
 	if in.Title = source.Title; in.Title != "" {
 		in.Title = core.Clip(in.Title, s.limits.Title-len(mark)) + mark
@@ -91,6 +99,9 @@ func (s *Service) Revise(ctx context.Context, tenant core.Tenant, session core.S
 	}
 	if strings.TrimSpace(clean) == "" && len(m.Parts) == 0 {
 		return core.Message{}, core.Faults{{Field: "content", Detail: "is empty"}}.Err()
+	}
+	if err := s.stored.Admit(ctx, tenant, int64(len(clean))); err != nil {
+		return core.Message{}, err
 	}
 	tokens := s.counter.Message(core.Message{Role: core.RoleUser, Content: clean, Parts: m.Parts})
 	m, events, err := s.branches.Revise(ctx, tenant, core.ReviseMessage{SessionID: session, MessageID: id, Content: clean, TokenCount: tokens})

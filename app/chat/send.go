@@ -61,6 +61,9 @@ func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessa
 			return core.Accepted{}, err
 		}
 	}
+	if err := s.stored.Admit(ctx, tenant, int64(len(in.Input.Content)+len(in.Input.Metadata))); err != nil {
+		return core.Accepted{}, err
+	}
 	in.Input.TokenCount = s.counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
 	return s.startRun(ctx, tenant, in)
 }

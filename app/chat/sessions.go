@@ -13,6 +13,9 @@ import (
 // that exist; ErrForbidden is for another user than the caller's own.
 func (s *Service) CreateSession(ctx context.Context, tenant core.Tenant, in core.Session) (core.Session, error) {
 	session, err := s.newSession(tenant, in)
+	if err == nil {
+		err = s.stored.Admit(ctx, tenant, int64(len(session.Instructions)+len(session.Metadata)))
+	}
 	if err != nil {
 		return core.Session{}, err
 	}

@@ -67,6 +67,8 @@ const maxAgentSearches = 4
 // AgentSearch is the search of agents: for prompts, and of the tool. It bounds how many run at
 // once, and each to SearchTime. Safe for concurrent use.
 type AgentSearch struct {
+	// Place waits for one of the places that the searches of a caller share; nil = there are enough.
+	Place func(ctx context.Context, tenant Tenant) (release func(), err error)
 	store SearchStore
 	slots chan struct{} // one for each running search
 }
@@ -78,6 +80,13 @@ func NewAgentSearch(store SearchStore) *AgentSearch {
 
 // Messages waits for a slot, and searches.
 func (s *AgentSearch) Messages(ctx context.Context, tenant Tenant, q SearchQuery) (SearchPage, error) {
+	if s.Place != nil {
+		release, err := s.Place(ctx, tenant)
+		if err != nil {
+			return SearchPage{}, err
+		}
+		defer release()
+	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()

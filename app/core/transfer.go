@@ -35,6 +35,7 @@ type ImportMessages struct {
 	SessionID SessionID
 	Body      io.Reader
 	Size      int64 // bytes of Body; 0 = not known
+	Values    int   // JSON values of Body
 	Format    ImportFormat
 	Source    Source // of messages that name none
 }

@@ -199,7 +199,7 @@ func tryWriting(dir string) error {
 
 // checkRoom says how much room there is where dir is.
 func (d *doctor) checkRoom(check, dir string) {
-	free, ok := datadir.Free(dir)
+	free, _, ok := datadir.Free(dir)
 	text := fmt.Sprintf("%.1f GiB free", float64(free)/(1<<30))
 	switch {
 	case !ok:

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/quota"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
@@ -26,11 +27,13 @@ type Deps struct {
 	Messages    core.MessageStore // Stores.Messages, or a cache over it
 	Search      core.SearchStore  // Stores.Search, or meaning beside it
 	AgentSearch *core.AgentSearch // Search, as agents use it
+	Searches    *quota.Quota      // places for searches at once
 	Feed        *events.Feed
 	Bus         events.Bus
 	Counter     llm.TokenCounter
 	Models      Models
 	Budget      *runs.Budget
+	Stored      *quota.Stored // nil = no limits
 	Telemetry   *telemetry.Telemetry
 	Labels      *Labels        // of metrics; nil where nobody reads them
 	Slack       *slack.Clients // nil = Slack is off

@@ -81,7 +81,7 @@ func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
 		Agents: agents.NewResolved(a.Catalog, a.Tools), FindModel: d.Models.Offer(func() []string { return AgentModels(a.Catalog.List()) }).Get, Counter: d.Counter,
 		Files: files, Context: e.Compactor, Control: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
-		Budget: d.Budget.Check, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
+		Budget: d.Budget.Check, Stored: d.Stored, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(l.MessageBytes), Result: int(l.ToolOutputBytes), Queued: l.QueuedRuns, Owned: l.RunsPerOwner, OfUser: l.RunsPerUser},
 	})
 }

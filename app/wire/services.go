@@ -24,7 +24,7 @@ import (
 func NewFiles(d Deps, program string) *blobs.Service {
 	f := d.Config.Files
 	return blobs.New(blobs.Options{
-		Store: d.Stores.Blobs, Sessions: d.Stores.Sessions, Counter: d.Counter, ReadText: extract.NewReader(program).Read, Logger: d.Logger,
+		Store: d.Stores.Blobs, Sessions: d.Stores.Sessions, Counter: d.Counter, ReadText: extract.NewReader(program).Read, Stored: d.Stored, Logger: d.Logger,
 		Limits: blobs.Limits{Bytes: int64(f.Bytes), PerMessage: f.PerMessage, Total: int64(f.TotalBytes), User: int64(f.UserBytes), Types: f.Types},
 	})
 }
@@ -117,7 +117,7 @@ func NewTransfer(d Deps, e Engine) *transfer.Service {
 		Users: transfer.UserStores{
 			Sessions: s.Sessions, Runs: s.Runs, Memories: s.Memories, Blobs: s.Blobs, Usage: s.ModelCalls, More: repositories.NewUserExports(d.Database.Gorm),
 		},
-		Limits: TransferLimits(d.Config),
+		Limits: TransferLimits(d.Config), Stored: d.Stored,
 	})
 }
 

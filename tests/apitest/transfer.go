@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"iter"
+	"slices"
 
 	"bobbin/app/core"
 )
@@ -23,7 +25,8 @@ func (x Transfer) Append(ctx context.Context, tenant core.Tenant, id core.Sessio
 }
 
 // AppendHistory takes the messages.
-func (x Transfer) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages) error {
+func (x Transfer) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) error {
+	in.Messages = slices.Collect(history)
 	return x.recordCall(ctx, "AppendHistory", tenant, in)
 }
 

@@ -137,5 +137,5 @@ func (s *SearchHistory) Call(ctx context.Context, call Call) (string, error) {
 // result of Call. core.ErrInvalid is an invalid query.
 func (s *SearchHistory) Find(ctx context.Context, session core.Session, q core.SearchQuery) (core.SearchPage, error) {
 	q.SessionID, q.Excerpt = session.ID, quoteSize
-	return s.search.Messages(ctx, core.Tenant{Owner: session.Owner}, q)
+	return s.search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, q)
 }

@@ -31,10 +31,10 @@ const (
 // readBody reads the request's body into a T, a struct whose fields all have a
 // json tag. An empty body equals {}; null equals leaving a field out. It refuses
 // anything but a JSON object, fields that T does not have, and values of a wrong type;
-// the error names all such fields.
+// the error names all such fields. The memory is reserved until the request waits for its run,
+// or ends.
 func readBody[T any](c *gin.Context) (T, error) {
 	var into T
-	defer holdOf(c).Release() // the raw text is no longer needed
 	data, err := rawBody(c)
 	if err != nil || len(data) == 0 {
 		return into, err
@@ -73,7 +73,7 @@ func ReleaseBody(c *gin.Context) { holdOf(c).Release() }
 func rawBody(c *gin.Context) ([]byte, error) {
 	r := c.Request
 	// Content-Length is only a claim: allocate little before data arrives.
-	const initialBytes, maxArriving = 64 << 10, 256 << 10
+	const initialBytes, maxArriving = 32 << 10, 64 << 10
 	arriving := &chargedReader{r: io.LimitReader(r.Body, maxArriving), grow: holdOf(c).Grow}
 	data, err := readAll(arriving, min(max(r.ContentLength, 0), initialBytes))
 	if err != nil {
@@ -81,6 +81,9 @@ func rawBody(c *gin.Context) ([]byte, error) {
 	}
 	if len(data) == maxArriving {
 		data, err = chargeOf(c).space.readRest(c, data)
+	} else {
+		values, _ := core.JSONSize(data)
+		err = reserveJSON(c, int64(len(data)), values)
 	}
 	if err != nil || len(data) == 0 {
 		return nil, err
@@ -90,6 +93,13 @@ func rawBody(c *gin.Context) ([]byte, error) {
 		return nil, &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be JSON, with Content-Type: application/json"}
 	}
 	return data, nil
+}
+
+// reserveJSON reserves the memory for a body of so many bytes and values, before it is decoded:
+// decoded, many small values take far more than their text. A body with more values than any may
+// have is refused before.
+func reserveJSON(c *gin.Context, bytes int64, values int) error {
+	return ReserveMemory(c, core.JSONMemory(bytes, min(values, core.MaxLineValues)))
 }
 
 // BodyError returns the core.Error for an error of reading a body.

@@ -198,6 +198,7 @@ func (h *Messages) answerRun(c *gin.Context, held *slot, run core.Run) error {
 // waitForRun answers when the run has ended or waits for an approval, or after the time
 // limit with the current run. It releases the slot before.
 func (h *Messages) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
+	ReleaseBody(c)
 	limit := h.streams.limits.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)

@@ -7,40 +7,35 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
-// Limits of concurrent searches: each reads up to a thousand messages.
-const (
-	maxSearches         = 16
-	maxSearchesPerOwner = 8
-	maxSearchesPerUser  = 2
-)
-
-// NewSearchSlots returns the limiter of searches.
-func NewSearchSlots() *StreamLimiter {
-	return NewStreamLimiter(Limits{Streams: maxSearches, StreamsPerOwner: maxSearchesPerOwner, StreamsPerUser: maxSearchesPerUser})
+// NewSearchPlaces returns the limits of concurrent searches, those of agents included: each reads up
+// to a thousand messages.
+func NewSearchPlaces() *quota.Quota {
+	return quota.New(quota.Limits{Total: 16, Owner: 8, User: 2, What: "search"})
 }
 
-// SearchInSlot runs a search of the caller in one of the slots, for at most core.SearchTime.
-func SearchInSlot[T any](ctx context.Context, slots *StreamLimiter, search func(context.Context) (T, error)) (T, error) {
+// SearchInPlace runs a search of the caller in one of the places, for at most core.SearchTime.
+func SearchInPlace[T any](ctx context.Context, places *quota.Quota, search func(context.Context) (T, error)) (T, error) {
 	caller, _ := core.IdentityFrom(ctx)
-	held, err := slots.acquireSlotFor(caller)
-	if err != nil {
+	place := places.Hold(caller.Tenant())
+	defer place.Release()
+	if err := place.Grow(1); err != nil {
 		var none T
 		return none, err
 	}
-	defer slots.releaseSlot(held)
 	return core.WithinSearchTime(ctx, search)
 }
 
 // Search answers /api/v1/search.
 type Search struct {
 	search core.SearchStore
-	slots  *StreamLimiter
+	places *quota.Quota
 }
 
 // NewSearch returns the handler of searches.
-func NewSearch(s Services) *Search { return &Search{search: s.Search, slots: NewSearchSlots()} }
+func NewSearch(s Services) *Search { return &Search{search: s.Search, places: s.Searches} }
 
 // Messages answers a page of the messages that q finds.
 func (h *Search) Messages(c *gin.Context) error {
@@ -60,7 +55,7 @@ func (h *Search) Messages(c *gin.Context) error {
 		return err
 	}
 	tenant := scopeOf(c)
-	page, err := SearchInSlot(c.Request.Context(), h.slots, func(ctx context.Context) (core.SearchPage, error) {
+	page, err := SearchInPlace(c.Request.Context(), h.places, func(ctx context.Context) (core.SearchPage, error) {
 		return h.search.Messages(ctx, tenant, query)
 	})
 	if err != nil {

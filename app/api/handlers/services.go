@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
 // Services are the other parts that the handlers use. All fields are required, and all
@@ -20,6 +21,7 @@ type Services struct {
 	Agents     agentCatalog
 	Memories   memoryService
 	Search     core.SearchStore
+	Searches   *quota.Quota // places for searches at once; nil = no limit
 	Transfer   transferService
 	Usage      core.UsageStore
 	Files      fileService
@@ -107,7 +109,7 @@ type chatService interface {
 // transferService adds messages without running an agent, and exports data.
 type transferService interface {
 	Append(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) (stored core.Message, repeated bool, err error)
-	AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages) error
+	AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) error
 	Import(ctx context.Context, tenant core.Tenant, in core.ImportMessages) (core.Imported, error)
 	Export(ctx context.Context, tenant core.Tenant, session core.Session, format core.ExportFormat, w io.Writer) error
 	ExportUser(ctx context.Context, caller core.Tenant, in core.UserExport, w io.Writer) error

@@ -8,19 +8,20 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
 // Sessions answers /api/v1/sessions.
 type Sessions struct {
-	chat  chatService
-	store core.SessionStore
-	usage core.UsageStore
-	slots *StreamLimiter // of searches
+	chat   chatService
+	store  core.SessionStore
+	usage  core.UsageStore
+	places *quota.Quota // for searches
 }
 
 // NewSessions returns the handlers of sessions.
 func NewSessions(s Services) *Sessions {
-	return &Sessions{chat: s.Chat, store: s.Sessions, usage: s.Usage, slots: NewSearchSlots()}
+	return &Sessions{chat: s.Chat, store: s.Sessions, usage: s.Usage, places: s.Searches}
 }
 
 // newSession is the body of Create.
@@ -99,7 +100,7 @@ func (h *Sessions) List(c *gin.Context) error {
 	if query.Text == "" && query.Tag == "" && query.Metadata == nil {
 		page, err = list(c.Request.Context())
 	} else {
-		page, err = SearchInSlot(c.Request.Context(), h.slots, list)
+		page, err = SearchInPlace(c.Request.Context(), h.places, list)
 	}
 	if err != nil {
 		return err

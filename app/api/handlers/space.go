@@ -39,6 +39,7 @@ type charge struct {
 func Charge(c *gin.Context, space Space, hold *quota.Hold) { c.Set(chargeKey, charge{space, hold}) }
 
 // ReserveMemory replaces what is reserved for the request by n bytes, as soon as there is room.
+// Until then what is reserved stays.
 func ReserveMemory(c *gin.Context, n int64) error {
 	return holdOf(c).Resize(c.Request.Context(), n)
 }
@@ -94,21 +95,29 @@ func (s Space) spoolBody(c *gin.Context) (*spoolFile, error) {
 	return file, nil
 }
 
-// readRest returns the whole of a body of which begin was read. What is still to come waits in
-// a temporary file until the body is complete, so that a slow one holds no more memory.
+// spoolJSON is spoolBody for JSON of which begin was read; it returns how many values there are.
+func (s Space) spoolJSON(c *gin.Context, begin []byte) (*spoolFile, int, error) {
+	var counter core.JSONCounter
+	c.Request.Body = io.NopCloser(io.TeeReader(io.MultiReader(bytes.NewReader(begin), c.Request.Body), &counter))
+	file, err := s.spoolBody(c)
+	return file, counter.Values(), err
+}
+
+// readRest returns the whole of a body of which begin was read. It is in a temporary file until it
+// is complete and there is memory to decode it, so that one that waits holds none.
 func (s Space) readRest(c *gin.Context, begin []byte) ([]byte, error) {
-	rest, err := s.spoolBody(c)
+	file, values, err := s.spoolJSON(c, begin)
 	if err != nil {
 		return nil, err
 	}
-	defer rest.Close()
-	size := int64(len(begin)) + rest.size
-	if err := ReserveMemory(c, size); err != nil {
+	defer file.Close()
+	ReleaseBody(c)
+	if err := reserveJSON(c, file.size, values); err != nil {
 		return nil, err
 	}
-	data := append(make([]byte, 0, size), begin...)
-	_, err = io.ReadFull(rest, data[len(begin):size])
-	return data[:size], err
+	data := make([]byte, file.size)
+	_, err = io.ReadFull(file, data)
+	return data, err
 }
 
 // spoolFile is a temporary file that is removed on Close.

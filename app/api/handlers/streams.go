@@ -185,6 +185,7 @@ func (s *StreamLimiter) serveRun(c *gin.Context, p *slot, source EventSource) er
 }
 
 func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions, source EventSource) error {
+	ReleaseBody(c) // a stream may last for minutes
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
 	s.startStream(p, cancel)

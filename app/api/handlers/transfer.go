@@ -44,13 +44,13 @@ func (h *Transfer) Import(c *gin.Context) error {
 		return err
 	}
 	c.Request.Body = faultReader{c.Request.Body}
-	history, err := h.space.spoolBody(c)
+	history, values, err := h.space.spoolJSON(c, nil)
 	if err != nil {
 		return err
 	}
 	defer history.Close()
 	done, err := h.transfer.Import(c.Request.Context(), scopeOf(c), core.ImportMessages{
-		SessionID: session.ID, Body: history, Size: history.size, Format: format, Source: source,
+		SessionID: session.ID, Body: history, Size: history.size, Values: values, Format: format, Source: source,
 	})
 	if err != nil {
 		return err

@@ -28,9 +28,8 @@ type Options struct {
 // Server answers the requests of MCP clients. Safe for concurrent use.
 type Server struct {
 	Options
-	handler  http.Handler
-	searches *handlers.StreamLimiter
-	scopes   map[string]core.Scopes // of the tools, by name
+	handler http.Handler
+	scopes  map[string]core.Scopes // of the tools, by name
 }
 
 // How long a client may use what it has read.
@@ -50,7 +49,7 @@ const instructions = "Bobbin runs agents that keep long conversations (sessions)
 
 // New returns the server.
 func New(o Options) *Server {
-	s := &Server{Options: o, searches: handlers.NewSearchSlots(), scopes: map[string]core.Scopes{}}
+	s := &Server{Options: o, scopes: map[string]core.Scopes{}}
 	server := sdk.NewServer(&sdk.Implementation{Name: "bobbin", Title: "Bobbin", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}, // no notifications of changes
@@ -124,7 +123,8 @@ func (s *Server) Serve(c *gin.Context) error {
 		return &core.Error{Kind: core.ErrInvalid, Code: handlers.CodeMalformed, Message: "the body must be one JSON-RPC message, a JSON object; send the messages of a batch one by one"}
 	}
 	return s.Streams.WithSlot(c, func(handlers.RunStream) error {
-		size := bodyCopies * int64(len(body))
+		values, _ := core.JSONSize(body)
+		size := core.JSONMemory(bodyCopies*int64(len(body)), values)
 		reserve := func(answer int64) error { return handlers.ReserveMemory(c, size+answer) }
 		if err := reserve(0); err != nil {
 			return err

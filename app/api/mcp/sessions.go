@@ -101,7 +101,7 @@ func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessio
 	if in.Query == "" {
 		return list(ctx)
 	}
-	return handlers.SearchInSlot(ctx, s.searches, list)
+	return handlers.SearchInPlace(ctx, s.Searches, list)
 }
 
 // pageQuery returns the query for a page.
@@ -273,7 +273,7 @@ func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (
 			return hitPage{}, err
 		}
 	}
-	page, err := handlers.SearchInSlot(ctx, s.searches, func(ctx context.Context) (core.SearchPage, error) {
+	page, err := handlers.SearchInPlace(ctx, s.Searches, func(ctx context.Context) (core.SearchPage, error) {
 		return s.Search.Messages(ctx, c.tenant, query)
 	})
 	if err != nil {

@@ -311,8 +311,8 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 func (p placement) findRepeated(parts []core.Part) core.MessageID {
 	sameBlob := func(a, b core.Part) bool { return a.BlobID == b.BlobID }
 	for _, m := range slices.Backward(p.repeats) {
-		if slices.EqualFunc(m.Parts, parts, sameBlob) {
-			return m.ID
+		if slices.EqualFunc(m.parts, parts, sameBlob) {
+			return m.id
 		}
 	}
 	return ""

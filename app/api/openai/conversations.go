@@ -79,11 +79,13 @@ func encodeMetadata(m map[string]string) (json.RawMessage, error) {
 
 // addItems adds items to the end of a conversation without an answer.
 func (a *API) addItems(ctx context.Context, who caller, id core.SessionID, messages []message) error {
-	in := core.AppendMessages{SessionID: id}
-	for _, m := range messages {
-		in.Messages = append(in.Messages, m.toCore(who.user))
-	}
-	return itemFields().rename(a.Transfer.AppendHistory(ctx, who.tenant, in))
+	return itemFields().rename(a.Transfer.AppendHistory(ctx, who.tenant, core.AppendMessages{SessionID: id}, func(yield func(core.Message) bool) {
+		for _, m := range messages {
+			if !yield(m.toCore(who.user)) {
+				return
+			}
+		}
+	}))
 }
 
 // conversationOf returns the session of the path's conversation.

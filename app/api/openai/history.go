@@ -164,32 +164,52 @@ func oneFault(field, format string, args ...any) error {
 	return f.Err()
 }
 
-// logTree is the log of a session with all its branches.
+// logMessage is what a history is compared with of a message of the log.
+type logMessage struct {
+	id, parent core.MessageID
+	role       core.Role
+	status     core.MessageStatus
+	content    string
+	parts      []core.Part // of the user
+	onPath     bool
+}
+
+func newLogMessage(m core.Message) logMessage {
+	kept := logMessage{id: m.ID, parent: m.ParentID, role: m.Role, status: m.Status, content: m.Content, onPath: m.OnPath}
+	if m.Role == core.RoleUser {
+		kept.parts = m.Parts
+	}
+	return kept
+}
+
+// logTree is the log of a session with all its branches. It has each message once.
 type logTree struct {
-	children  map[core.MessageID][]core.Message // in the order in which they were written
-	ends      map[core.MessageID]core.Message   // the last messages of the newest answers that follow messages
-	path      []core.Message                    // the current one
-	truncated bool                              // older messages are not in it
+	children  map[core.MessageID][]*logMessage // in the order in which they were written
+	ends      map[core.MessageID]*logMessage   // the last messages of the newest answers that follow messages
+	path      []*logMessage                    // the current one
+	truncated bool                             // older messages are not in it
 }
 
 // newLogTree returns the tree of a session's messages, in the order of their seq.
-func newLogTree(messages []core.Message) logTree {
-	t := logTree{children: map[core.MessageID][]core.Message{}, ends: map[core.MessageID]core.Message{}}
-	for _, m := range messages {
-		t.children[m.ParentID] = append(t.children[m.ParentID], m)
-		if m.OnPath {
+func newLogTree(messages []logMessage) logTree {
+	t := logTree{children: map[core.MessageID][]*logMessage{}, ends: map[core.MessageID]*logMessage{}}
+	for i := range messages {
+		m := &messages[i]
+		t.children[m.parent] = append(t.children[m.parent], m)
+		if m.onPath {
 			t.path = append(t.path, m)
 		}
 	}
-	for _, m := range slices.Backward(messages) { // what follows a message comes before it
-		if _, newer := t.ends[m.ParentID]; newer || m.Role == core.RoleUser {
+	for i := range slices.Backward(messages) { // what follows a message comes before it
+		m := &messages[i]
+		if _, newer := t.ends[m.parent]; newer || m.role == core.RoleUser {
 			continue
 		}
-		end, continued := t.ends[m.ID]
+		end, continued := t.ends[m.id]
 		if !continued {
 			end = m
 		}
-		t.ends[m.ParentID] = end
+		t.ends[m.parent] = end
 	}
 	return t
 }
@@ -199,7 +219,7 @@ func (t logTree) leaf() core.MessageID {
 	if len(t.path) == 0 {
 		return ""
 	}
-	return t.path[len(t.path)-1].ID
+	return t.path[len(t.path)-1].id
 }
 
 // findTurn returns the last message of the newest turn after parent that is the client's.
@@ -208,10 +228,10 @@ func (t logTree) findTurn(parent core.MessageID, want turn) (core.MessageID, boo
 		var last core.MessageID
 		var found bool
 		switch {
-		case m.Role != core.RoleUser && want.user == "": // a greeting
+		case m.role != core.RoleUser && want.user == "": // a greeting
 			last, found = t.matchAnswer(m, want.answer)
-		case m.Role == core.RoleUser && normalize(m.Content) == want.user:
-			last, found = t.findAnswer(m.ID, want.answer)
+		case m.role == core.RoleUser && normalize(m.content) == want.user:
+			last, found = t.findAnswer(m.id, want.answer)
 		}
 		if found {
 			return last, true
@@ -225,7 +245,7 @@ func (t logTree) findTurn(parent core.MessageID, want turn) (core.MessageID, boo
 func (t logTree) findAnswer(at core.MessageID, text string) (core.MessageID, bool) {
 	ended := true
 	for _, m := range slices.Backward(t.children[at]) {
-		if m.Role == core.RoleUser {
+		if m.role == core.RoleUser {
 			continue
 		}
 		ended = false
@@ -237,24 +257,24 @@ func (t logTree) findAnswer(at core.MessageID, text string) (core.MessageID, boo
 }
 
 // matchAnswer returns the last message of an answer that has the text and begins with m.
-func (t logTree) matchAnswer(m core.Message, text string) (core.MessageID, bool) {
-	if m.Role != core.RoleAssistant {
-		return t.findAnswer(m.ID, text)
+func (t logTree) matchAnswer(m *logMessage, text string) (core.MessageID, bool) {
+	if m.role != core.RoleAssistant {
+		return t.findAnswer(m.id, text)
 	}
-	stored := normalize(m.Content)
+	stored := normalize(m.content)
 	if rest, ok := cutWords(text, stored); ok {
-		if last, found := t.findAnswer(m.ID, rest); found {
+		if last, found := t.findAnswer(m.id, rest); found {
 			return last, true
 		}
 	}
 	if !strings.HasPrefix(stored, text) {
 		return "", false
 	}
-	end, continued := t.ends[m.ID]
+	end, continued := t.ends[m.id]
 	if !continued {
 		end = m
 	}
-	return end.ID, end.Status == core.MessagePartial
+	return end.id, end.status == core.MessagePartial
 }
 
 // cutWords removes the words from the beginning of a text; both have one space between words.
@@ -271,7 +291,7 @@ type placement struct {
 	kind    placementKind
 	after   core.MessageID // the last message that both sides have; empty = none
 	missing []turn         // turns of the client that the log does not have, to be stored after it
-	repeats []core.Message // stored messages with the text of the new one, the newest last: with the same files, too, it is one of them
+	repeats []logMessage   // stored messages with the text of the new one, the newest last: with the same files, too, it is one of them
 }
 
 // placementKind is a kind of placement; clients see it in a header.
@@ -311,8 +331,8 @@ func (t logTree) placeConversation(c conversation) placement {
 	}
 	next := normalize(c.next.Content.text)
 	for _, m := range t.children[at] {
-		if m.Role == core.RoleUser && normalize(m.Content) == next {
-			p.repeats, p.kind = append(p.repeats, m), placeBranch
+		if m.role == core.RoleUser && normalize(m.content) == next {
+			p.repeats, p.kind = append(p.repeats, *m), placeBranch
 		}
 	}
 	return p
@@ -330,10 +350,10 @@ func (t logTree) placeAtEnd(c conversation) placement {
 }
 
 // pathTurns returns the turns of a path.
-func pathTurns(path []core.Message) []turn {
+func pathTurns(path []*logMessage) []turn {
 	var turns []turn
 	for len(path) > 0 {
-		end := 1 + slices.IndexFunc(path[1:], func(m core.Message) bool { return m.Role == core.RoleUser })
+		end := 1 + slices.IndexFunc(path[1:], func(m *logMessage) bool { return m.role == core.RoleUser })
 		if end == 0 {
 			end = len(path)
 		}
@@ -344,15 +364,15 @@ func pathTurns(path []core.Message) []turn {
 }
 
 // storedTurn returns the turn of stored messages; only the first one may be the user's.
-func storedTurn(messages []core.Message) turn {
+func storedTurn(messages []*logMessage) turn {
 	var t turn
 	var texts []string
 	for _, m := range messages {
-		switch m.Role {
+		switch m.role {
 		case core.RoleUser:
-			t.user = normalize(m.Content)
+			t.user = normalize(m.content)
 		case core.RoleAssistant:
-			texts, t.partial = append(texts, m.Content), m.Status == core.MessagePartial
+			texts, t.partial = append(texts, m.content), m.status == core.MessagePartial
 		}
 	}
 	t.answer = normalize(texts...)

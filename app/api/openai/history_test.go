@@ -98,8 +98,8 @@ func TestPlace(t *testing.T) {
 		{"given history", nil, talk("hello", "hi", "and?"), placement{kind: placeAppend, missing: make([]turn, 1)}},
 		{"next message", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look.\n\nA machine to weave. ", "Thanks"), placement{kind: placeAppend, after: "a2"}},
 		{"edited message", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a shuttle?"), placement{kind: placeBranch, after: "a1"}},
-		{"regenerated answer", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?"), placement{kind: placeBranch, after: "a1", repeats: longLog()[2:3]}},
-		{"regenerated first answer", longLog(), talk("What is a bobbin?"), placement{kind: placeBranch, repeats: longLog()[:1]}},
+		{"regenerated answer", longLog(), talk("What is a bobbin?", "A spool for thread.", "And what is a loom?"), placement{kind: placeBranch, after: "a1", repeats: logOf(longLog()[2:3])}},
+		{"regenerated first answer", longLog(), talk("What is a bobbin?"), placement{kind: placeBranch, repeats: logOf(longLog()[:1])}},
 		{"edited first message", longLog(), talk("What is a steel bobbin?"), placement{kind: placeBranch}},
 		{"edited answer", longLog(), talk("What is a bobbin?", "A reel.", "And what is a loom?"), placement{kind: placeBranch, missing: make([]turn, 1)}},
 		{"another branch than the current one", branched, talk("What is a bobbin?", "A spool for thread.", "And what is a loom?", "Let me look. A machine to weave.", "Thanks"), placement{kind: placeBranch, after: "a2"}},
@@ -122,12 +122,12 @@ func TestPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := newLogTree(tt.log).placeConversation(c)
+			got := newLogTree(logOf(tt.log)).placeConversation(c)
 			if len(got.missing) != len(tt.want.missing) {
 				t.Errorf("got %d missing turns, want %d", len(got.missing), len(tt.want.missing))
 			}
 			got.missing, tt.want.missing = nil, nil
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(placement{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(placement{}, logMessage{})); diff != "" {
 				t.Errorf("placement (-want +got):\n%s", diff)
 			}
 		})
@@ -167,7 +167,7 @@ func TestTaskPrompt(t *testing.T) {
 // Of a log that is too long to be read whole, only its end is compared.
 func TestPlaceInTruncatedLog(t *testing.T) {
 	t.Parallel()
-	log := newLogTree(longLog()[2:])
+	log := newLogTree(logOf(longLog()[2:]))
 	log.truncated = true
 	answer := "Let me look. A machine to weave."
 	for _, tt := range []struct {
@@ -184,7 +184,7 @@ func TestPlaceInTruncatedLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{})); diff != "" {
+		if diff := cmp.Diff(tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{}, logMessage{})); diff != "" {
 			t.Errorf("%s: placement (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -221,7 +221,7 @@ func TestLongestHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := newLogTree(log).placeConversation(c)
+		got := newLogTree(logOf(log)).placeConversation(c)
 		runtime.ReadMemStats(&after)
 		if got.kind != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got.kind, tt.want)
@@ -335,4 +335,12 @@ func TestCallID(t *testing.T) {
 			t.Errorf("%q is taken for the id of a call", id)
 		}
 	}
+}
+
+// logOf returns what a history is compared with of the messages.
+func logOf(messages []core.Message) (log []logMessage) {
+	for _, m := range messages {
+		log = append(log, newLogMessage(m))
+	}
+	return log
 }

@@ -42,7 +42,7 @@ func (t logTree) resembles(c conversation) bool {
 		return false
 	}
 	for _, m := range roots {
-		if m.Role == core.RoleUser && commonShare(m.Content, first) >= minResemblance {
+		if m.role == core.RoleUser && commonShare(m.content, first) >= minResemblance {
 			return true
 		}
 	}
@@ -51,14 +51,14 @@ func (t logTree) resembles(c conversation) bool {
 
 // quotesConversation reports whether the text quotes one of the first messages, or the first answer,
 // as a request for a title or tags does. Words on one side of a message alone are an edit.
-func quotesConversation(text string, roots []core.Message, answer string) bool {
+func quotesConversation(text string, roots []*logMessage, answer string) bool {
 	if len(strings.Fields(answer)) >= minQuotedAnswer && strings.Contains(text, answer) {
 		return true
 	}
 	for _, m := range roots {
-		message := normalize(m.Content)
+		message := normalize(m.content)
 		before, after, found := strings.Cut(text, message)
-		if m.Role != core.RoleUser || message == "" || !found || before == "" || after == "" {
+		if m.role != core.RoleUser || message == "" || !found || before == "" || after == "" {
 			continue
 		}
 		if len(strings.Fields(before))+len(strings.Fields(after)) >= minAroundQuote {

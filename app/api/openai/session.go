@@ -142,13 +142,14 @@ const (
 	maxLogMessages = 20_000
 	maxLogBytes    = 64 << 20
 	partBytes      = 256 // memory of a file's description
+	entryBytes     = 256 // memory of a message besides its text, and of its places in the tree
 )
 
 // loadLog returns the session's log, of a longer one the newest messages. What it has in memory
 // is reserved for the request.
 func (a *API) loadLog(c *gin.Context, who caller, id core.SessionID) (logTree, error) {
-	var log []core.Message
-	bytes := 0
+	var log []logMessage
+	size := 0
 	q := core.MessageQuery{AllBranches: true, Descending: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
 		page, err := a.Messages.List(c.Request.Context(), who.tenant, id, q)
@@ -157,18 +158,15 @@ func (a *API) loadLog(c *gin.Context, who caller, id core.SessionID) (logTree, e
 		}
 		read := 0
 		for _, m := range page.Items {
-			kept := core.Message{ID: m.ID, ParentID: m.ParentID, Role: m.Role, Content: m.Content, Status: m.Status, OnPath: m.OnPath}
-			if m.Role == core.RoleUser {
-				kept.Parts = m.Parts
-			}
-			read += len(m.Content) + partBytes*len(kept.Parts)
+			kept := newLogMessage(m)
+			read += len(m.Content) + entryBytes + partBytes*len(kept.parts)
 			log = append(log, kept)
 		}
 		if err := handlers.ReserveMore(c, int64(read)); err != nil {
 			return logTree{}, err
 		}
-		bytes += read
-		truncated := page.NextCursor != nil && (len(log) >= maxLogMessages || bytes >= maxLogBytes)
+		size += read
+		truncated := page.NextCursor != nil && (len(log) >= maxLogMessages || size >= maxLogBytes)
 		if page.NextCursor == nil || truncated {
 			slices.Reverse(log)
 			tree := newLogTree(log)

@@ -14,15 +14,18 @@ func (a *API) storeMissing(ctx context.Context, r request, session core.SessionI
 	if at.kind == placeBranch {
 		in.Branch = &at.after
 	}
-	for _, t := range at.missing {
-		for _, m := range t.messages {
-			in.Messages = append(in.Messages, m.toCore(r.user))
-		}
-	}
-	if len(in.Messages) == 0 {
+	if len(at.missing) == 0 {
 		return false, nil
 	}
-	return true, a.Transfer.AppendHistory(ctx, r.tenant, in)
+	return true, a.Transfer.AppendHistory(ctx, r.tenant, in, func(yield func(core.Message) bool) {
+		for _, t := range at.missing {
+			for _, m := range t.messages {
+				if !yield(m.toCore(r.user)) {
+					return
+				}
+			}
+		}
+	})
 }
 
 // toCore returns the message as the log has it.

@@ -3,6 +3,7 @@ package transfer
 import (
 	"cmp"
 	"context"
+	"iter"
 
 	"bobbin/app/core"
 )
@@ -24,6 +25,9 @@ func (s *Service) Append(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := faults.Err(); err != nil {
 		return core.Message{}, false, err
 	}
+	if err := s.stored.Admit(ctx, tenant, storedBytes(m)); err != nil {
+		return core.Message{}, false, err
+	}
 	m.TokenCount = s.counter.Message(m)
 	out, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: id, Messages: []core.Message{m}})
 	if err != nil {
@@ -38,45 +42,65 @@ const (
 	historyBytes = 1 << 20
 )
 
-// AppendHistory stores the history that a client has and the log has not: at the end of the
-// session, or on a branch as in.Branch says. If it fails, the messages before are stored, and
-// they are the end of the current path. Errors as of Append.
-func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages) error {
-	messages := in.Messages
-	for i := range messages {
-		m, faults := s.limits.checkMessage(messages[i])
-		if err := faults.Err(); err != nil {
+// AppendHistory stores the messages of a history that a client has and the log has not: at the end
+// of the session, or on a branch as in.Branch says. It goes through them twice, and no more than one
+// transaction stores are in memory. If it fails, the messages before are stored, and they are the
+// end of the current path. Errors as of Append.
+func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core.AppendMessages, history iter.Seq[core.Message]) error {
+	more, size := int64(0), 0
+	for m := range history {
+		m, err := s.checkHistory(m)
+		if err != nil {
 			return err
 		}
-		if len(m.Content) > s.limits.maxContent(m.Role) {
-			return core.Errorf(core.ErrTooLarge, "a message of the history has %d bytes, at most %d are allowed", len(m.Content), s.limits.maxContent(m.Role))
+		more += storedBytes(m)
+	}
+	if err := s.stored.Admit(ctx, tenant, more); err != nil {
+		return err
+	}
+	store := func(ctx context.Context) error {
+		if len(in.Messages) == 0 {
+			return nil
+		}
+		_, err := s.storeMessages(ctx, tenant, in)
+		in.Messages, in.Branch, size = nil, nil, 0
+		return err
+	}
+	for m := range history {
+		m, err := s.checkHistory(m)
+		if err != nil {
+			return err
+		}
+		if size += len(m.Content); len(in.Messages) == historyRows || size > historyBytes {
+			if err := store(core.WithoutKeyedWork(ctx)); err != nil {
+				return err
+			}
+			size = len(m.Content)
 		}
 		m.TokenCount = s.counter.Message(m)
-		messages[i] = m
+		in.Messages = append(in.Messages, m)
 	}
-	for len(messages) > 0 {
-		n := countHistoryStep(messages)
-		in.Messages, messages = messages[:n], messages[n:]
-		step := ctx
-		if len(messages) > 0 { // the last step is the result of a request with a key
-			step = core.WithoutKeyedWork(ctx)
-		}
-		if _, err := s.storeMessages(step, tenant, in); err != nil {
-			return err
-		}
-		in.Branch = nil
-	}
-	return nil
+	return store(ctx) // the last step is the result of a request with a key
 }
 
-// countHistoryStep returns how many of the messages one transaction stores: at least one.
-func countHistoryStep(messages []core.Message) int {
-	n, size := 0, 0
-	for n < min(len(messages), historyRows) {
-		if size += len(messages[n].Content); n > 0 && size > historyBytes {
-			break
-		}
-		n++
+// storedBytes returns about what is stored of a message.
+func storedBytes(m core.Message) int64 {
+	const row = 512
+	n := row + len(m.Content) + len(m.Metadata)
+	for _, call := range m.ToolCalls {
+		n += len(call.Arguments)
 	}
-	return n
+	return int64(n)
+}
+
+// checkHistory returns a message of a history as it is stored.
+func (s *Service) checkHistory(m core.Message) (core.Message, error) {
+	m, faults := s.limits.checkMessage(m)
+	if err := faults.Err(); err != nil {
+		return m, err
+	}
+	if size := len(m.Content); size > s.limits.maxContent(m.Role) {
+		return m, core.Errorf(core.ErrTooLarge, "a message of the history has %d bytes, at most %d are allowed", size, s.limits.maxContent(m.Role))
+	}
+	return m, nil
 }

@@ -15,10 +15,15 @@ import (
 // Export writes the session out as it is now, page by page: with JSON and JSON
 // lines the whole log, other branches too, but what was deleted; as Markdown the
 // conversation as it is read. A branch that is selected meanwhile counts from the
-// next page on. The errors are those of storage and of w.
+// next page on. Some exports at once are made in this process, as of ExportUser. Further errors are
+// those of storage and of w.
 func (s *Service) Export(ctx context.Context, tenant core.Tenant, session core.Session, format core.ExportFormat, w io.Writer) error {
+	release, err := s.exports.Place(ctx, tenant)
+	defer release()
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriterSize(w, 64<<10)
-	var err error
 	switch format {
 	case core.ExportJSON:
 		_, err = s.exportJSON(ctx, tenant, session, out)
@@ -50,6 +55,9 @@ func (s *Service) eachMessage(ctx context.Context, tenant core.Tenant, session c
 		for _, m := range page.Items {
 			if m.Seq > session.LastSeq {
 				return nil
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
 			if err := do(m); err != nil {
 				return err

@@ -42,7 +42,12 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 	if err := place.Resize(ctx, 1); err != nil {
 		return core.Imported{}, err
 	}
-	if err := memory.Resize(ctx, cmp.Or(in.Size, s.limits.Import)); err != nil {
+	if err := s.stored.AdmitCopy(ctx, tenant, in.Size); err != nil {
+		return core.Imported{}, err
+	}
+	const kept = 3 // values of a message that stay in memory; others are dropped line by line
+	values := min(in.Values, kept*s.limits.Messages)
+	if err := memory.Resize(ctx, core.JSONMemory(cmp.Or(in.Size, s.limits.Import), values)); err != nil {
 		return core.Imported{}, err
 	}
 	h, err := s.readHistory(ctx, in)

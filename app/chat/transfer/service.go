@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -21,7 +20,7 @@ type Limits struct {
 	Metadata int   // default 16 KiB
 	Name     int   // names and ids that callers choose; default 200
 	Imports  int   // at once in this process, one of each owner; default 4
-	Exports  int   // of users, likewise; default 4
+	Exports  int   // of users and sessions, half of them of one owner, one of an end user; default 4
 }
 
 func (l Limits) withDefaults() Limits {
@@ -54,6 +53,7 @@ type Options struct {
 	Added  func(tenant core.Tenant, session core.SessionID)
 	Worker string // names this process (core.NewWorker)
 	Limits Limits
+	Stored *quota.Stored // nil = no limits
 }
 
 // Service is the use cases. Safe for concurrent use.
@@ -70,7 +70,8 @@ type Service struct {
 	places       *quota.Quota // for imports at once
 	memory       *quota.Quota // for their histories, in bytes
 	users        UserStores
-	exports      *quota.Quota // places for exports of users at once
+	exports      *quota.Quota // places for exports at once
+	stored       *quota.Stored
 }
 
 // New returns a Service.
@@ -79,9 +80,9 @@ func New(o Options) *Service {
 	return &Service{
 		sessions: o.Sessions, messages: o.Messages, summaries: o.Summaries, instructions: o.Instructions, feed: o.Feed, counter: o.Counter,
 		added: o.Added, worker: o.Worker, limits: limits,
-		places:  quota.New(quota.Limits{Total: int64(limits.Imports), Owner: 1, User: 1, What: "places for imports"}),
-		memory:  quota.New(quota.Limits{Total: 2 * limits.Import, Owner: limits.Import, User: limits.Import, What: "memory for imports"}),
-		users:   o.Users,
+		places: quota.New(quota.Limits{Total: int64(limits.Imports), Owner: 1, User: 1, What: "places for imports"}),
+		memory: quota.New(quota.Limits{Total: 2 * limits.Import, Owner: limits.Import, User: limits.Import, What: "memory for imports"}),
+		users:  o.Users, stored: o.Stored,
 		exports: quota.New(quota.Limits{Total: int64(limits.Exports), Owner: int64(max(limits.Exports/2, 1)), User: 1, What: "places for exports"}),
 	}
 }
@@ -89,7 +90,7 @@ func New(o Options) *Service {
 // storeMessages commits the messages and notifies those who watch.
 func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
 	if tenant.User != "" {
-		in.Messages = withOwnAuthor(in.Messages, tenant.User)
+		setOwnAuthor(in.Messages, tenant.User)
 	}
 	out, err := s.messages.Append(ctx, tenant, in)
 	if err != nil {
@@ -102,15 +103,13 @@ func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core
 	return out, nil
 }
 
-// withOwnAuthor returns the messages that a user appends: those of users are the user's own, or
-// nobody's if they name another.
-func withOwnAuthor(messages []core.Message, user string) []core.Message {
-	messages = slices.Clone(messages)
+// setOwnAuthor sets the authors of messages that a user appends: those of users are the user's own,
+// or nobody's if they name another.
+func setOwnAuthor(messages []core.Message, user string) {
 	for i, m := range messages {
 		messages[i].AuthorID = ""
 		if m.Role == core.RoleUser && (m.AuthorID == "" || m.AuthorID == user) {
 			messages[i].AuthorID = user
 		}
 	}
-	return messages
 }

@@ -48,9 +48,9 @@ const (
 // some seconds they are refused: ErrRateLimited or ErrUnavailable. Further errors are those
 // of storage and of w.
 func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.UserExport, w io.Writer) error {
-	place := s.exports.Hold(caller)
-	defer place.Release()
-	if err := place.Resize(ctx, 1); err != nil {
+	release, err := s.exports.Place(ctx, caller)
+	defer release()
+	if err != nil {
 		return err
 	}
 	const enough = 64 << 10 // for an archive without data: nothing of one is sent

@@ -91,6 +91,8 @@ type Limits struct {
 	BodyBytes           Bytes // of one HTTP request's body
 	ImportBytes         Bytes // of one history that is imported
 	ImportMessages      int   // of one history
+	UserBytes           Bytes // of the stored messages of one end user; 0 = no limit
+	OwnerBytes          Bytes // the same of one owner
 	RequestMemoryBytes  Bytes // of the requests in hand, of all callers; 0 = as the machine has it
 	RequestDiskBytes    Bytes // the same, in the data folder
 	ToolOutputBytes     Bytes // of one tool's result
@@ -127,7 +129,7 @@ func Default() Config {
 		Auth:     Auth{JWT: defaultJWT()},
 		Files:    defaultFiles(), Webhooks: defaultWebhooks(), Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
-			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, UserBytes: 512 << 20, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
 			QueuedRuns: 100, RunsPerOwner: 4096, RunsPerUser: 20, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,

@@ -215,8 +215,9 @@ auth.jwt.owner: it is missing; name the owner whose users the tokens are for, su
 			`./bobbin.yaml:1: tools.fetch_url.ports: "http" is not a port; use 1 to 65535, such as 443
 ./bobbin.yaml:1: tools.fetch_url.time: 1ms is out of range; use 100ms to 10m
 ./bobbin.yaml:1: tools.fetch_url.bytes: 1GiB is out of range; use 1KiB to 8MiB`},
-		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, request_memory_bytes: 1KiB, request_disk_bytes: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, background_summary_time: 0s, approval_time: 1ms, shutdown_grace: -1s}"},
+		{"limits", source{file: "limits: {message_bytes: 2MiB, body_bytes: 1MiB, import_bytes: 1, import_messages: 0, user_bytes: 1KiB, request_memory_bytes: 1KiB, request_disk_bytes: 0, tool_output_bytes: 1, queued_runs: 0, concurrent_runs: -1, open_streams: 0, open_streams_per_owner: 0, wait_time: 1ms, run_time: -1s, tool_time: 0s, summary_time: 1ns, background_summary_time: 0s, approval_time: 1ms, shutdown_grace: -1s}"},
 			`./bobbin.yaml:1: limits.import_bytes: 1 is out of range; use 1KiB to 1GiB
+./bobbin.yaml:1: limits.user_bytes: 1KiB is out of range; use 1MiB or more, or 0 for no limit
 ./bobbin.yaml:1: limits.request_memory_bytes: 1KiB is less than limits.body_bytes (1MiB); use more, or 0 for what suits the machine
 ./bobbin.yaml:1: limits.request_disk_bytes: 0 is less than limits.import_bytes (1): no history of that size could come in
 ./bobbin.yaml:1: limits.tool_output_bytes: 1 is out of range; use 1KiB to 8MiB

@@ -107,6 +107,8 @@ func limitKeys() []setting {
 		{name: "limits.body_bytes", meaning: "largest body of a request", field: func(c *Config) any { return &c.Limits.BodyBytes }},
 		{name: "limits.import_bytes", meaning: "largest history of one import", field: func(c *Config) any { return &c.Limits.ImportBytes }},
 		{name: "limits.import_messages", meaning: "messages of one import", field: func(c *Config) any { return &c.Limits.ImportMessages }},
+		{name: "limits.user_bytes", meaning: "stored messages of one end user (`auth.jwt`), in all sessions; 0: no limit", field: func(c *Config) any { return &c.Limits.UserBytes }},
+		{name: "limits.owner_bytes", meaning: "the same for one owner", field: func(c *Config) any { return &c.Limits.OwnerBytes }},
 		{name: "limits.request_memory_bytes", shown: "a quarter of the memory that the process may have, at most 256MiB", meaning: "memory for the bodies and responses of current requests, of all callers; one owner may have a quarter of it, one end user (`auth.jwt`) a sixteenth, but each at least what the largest request needs", field: func(c *Config) any { return &c.Limits.RequestMemoryBytes }},
 		{name: "limits.request_disk_bytes", meaning: "disk space for their uploads, histories and downloads, in `data_dir`, with the same shares", field: func(c *Config) any { return &c.Limits.RequestDiskBytes }},
 		{name: "limits.tool_output_bytes", meaning: "largest result of a tool, at most 8MiB; a larger one is an error", field: func(c *Config) any { return &c.Limits.ToolOutputBytes }},

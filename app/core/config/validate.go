@@ -185,6 +185,8 @@ func (l Limits) validate(found *faults) {
 	} {
 		found.checkKey(size.value >= 1024 && size.value <= 1<<30, "limits."+size.key, "%s is out of range; use 1KiB to 1GiB", size.value)
 	}
+	found.checkKey(l.UserBytes == 0 || l.UserBytes >= 1<<20, "limits.user_bytes", "%s is out of range; use 1MiB or more, or 0 for no limit", l.UserBytes)
+	found.checkKey(l.OwnerBytes == 0 || l.OwnerBytes >= 1<<20, "limits.owner_bytes", "%s is out of range; use 1MiB or more, or 0 for no limit", l.OwnerBytes)
 	found.checkKey(l.RequestMemoryBytes == 0 || l.RequestMemoryBytes >= l.BodyBytes, "limits.request_memory_bytes", "%s is less than limits.body_bytes (%s); use more, or 0 for what suits the machine", l.RequestMemoryBytes, l.BodyBytes)
 	found.checkKey(l.RequestDiskBytes >= l.ImportBytes, "limits.request_disk_bytes", "%s is less than limits.import_bytes (%s): no history of that size could come in", l.RequestDiskBytes, l.ImportBytes)
 	l.validateTools(found)

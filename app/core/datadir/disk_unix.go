@@ -4,11 +4,13 @@ package datadir
 
 import "syscall"
 
-// Free returns how many bytes this user can still write at path; false if that is unknown.
-func Free(path string) (uint64, bool) {
+// Free returns how many bytes this user can still write at path, of the size of the disk; false if
+// that is unknown.
+func Free(path string) (free, size uint64, ok bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return uint64(s.Bavail) * uint64(s.Bsize), true //nolint:gosec,unconvert // both are positive, and of other types elsewhere
+	block := uint64(s.Bsize)                                //nolint:gosec,unconvert // positive, and of another type elsewhere
+	return uint64(s.Bavail) * block, s.Blocks * block, true //nolint:gosec,unconvert // likewise
 }

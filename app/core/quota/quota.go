@@ -3,8 +3,8 @@
 //
 // One owner has a quarter of the total and one end user a sixteenth. All end users of an owner
 // leave a quarter of the owner's share to its keys, and owners leave the last quarter of the total
-// to those who hold little, so that no caller locks out the others. What is held at the caller's
-// pace, such as a body being received, is granted immediately or refused. What the server does at
+// to those who hold little, as do the end users of an owner, so that no caller locks out the others.
+// What is held at the caller's pace, such as a body being received, is granted immediately or refused. What the server does at
 // its own pace waits in a queue.
 //
 // Buckets limit how often callers do something.
@@ -102,6 +102,13 @@ func (q *Quota) Hold(tenant core.Tenant) *Hold {
 	return &Hold{quota: q, owner: owner, levels: levels}
 }
 
+// Place waits for one unit of the quota, such as a place for something expensive; release gives it
+// back.
+func (q *Quota) Place(ctx context.Context, tenant core.Tenant) (release func(), err error) {
+	hold := q.Hold(tenant)
+	return hold.Release, hold.Resize(ctx, 1)
+}
+
 // Grow takes more, immediately. ErrRateLimited says that the caller has reached its share,
 // ErrUnavailable that all callers together have reached the total.
 func (h *Hold) Grow(more int64) error {
@@ -128,16 +135,16 @@ func (h *Hold) Add(more int64) {
 	h.addHeld(more)
 }
 
-// Resize replaces what is held by n, as soon as there is room. The errors are those of Grow,
-// and the cause of ctx's end; after an error nothing is held.
+// Resize replaces what is held by n, as soon as there is room; until then what is held stays. The
+// errors are those of Grow, and the cause of ctx's end; after an error nothing is held.
 func (h *Hold) Resize(ctx context.Context, n int64) error {
 	if h == nil {
 		return nil
 	}
+	h.Keep(n)
 	q := h.quota
 	w := &waiter{hold: h, n: n, ready: make(chan struct{})}
 	q.mu.Lock()
-	h.addHeld(-h.n)
 	q.queue = append(q.queue, w)
 	q.grantWaiting()
 	q.mu.Unlock()
@@ -178,6 +185,8 @@ func (q *Quota) removeWaiter(ctx context.Context, w *waiter) error {
 		return nil
 	}
 	q.queue = slices.Delete(q.queue, i, i+1)
+	w.hold.addHeld(-w.hold.n)
+	defer q.grantWaiting()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -192,12 +201,16 @@ func (q *Quota) removeWaiter(ctx context.Context, w *waiter) error {
 // mu.
 func (q *Quota) grantWaiting() {
 	q.queue = slices.DeleteFunc(q.queue, func(w *waiter) bool {
-		if w.hold.fullLevel(w.n) != nil {
-			return false
+		had := w.hold.n
+		w.hold.addHeld(-had)
+		granted := w.hold.fullLevel(w.n) == nil
+		if granted {
+			w.hold.addHeld(w.n)
+			close(w.ready)
+		} else {
+			w.hold.addHeld(had)
 		}
-		w.hold.addHeld(w.n)
-		close(w.ready)
-		return true
+		return granted
 	})
 }
 
@@ -212,6 +225,9 @@ func (h *Hold) fullLevel(more int64) *level {
 	if h.isCrowded(more) {
 		return &level{name: h.owner}
 	}
+	if h.isCrowdedForUsers(more) {
+		return &level{name: h.owner + allUsers}
+	}
 	return nil
 }
 
@@ -221,6 +237,16 @@ func (h *Hold) fullLevel(more int64) *level {
 func (h *Hold) isCrowded(more int64) bool {
 	l, used := h.quota.limits, h.quota.used
 	return used[h.owner] > l.Owner/4 && used[""]+more > max(l.Total/4*3, l.Owner)
+}
+
+// isCrowdedForUsers reports whether the rest of what all end users of the owner may hold is reserved
+// for those who hold next to nothing, such as a message. One alone may always hold all of its share.
+// The caller holds quota.mu.
+func (h *Hold) isCrowdedForUsers(more int64) bool {
+	l, used := h.quota.limits, h.quota.used
+	const small = 64 // of which part of the share
+	isUsers := len(h.levels) > 2
+	return isUsers && l.User >= small && used[h.levels[0].name]+more > l.User/small && used[h.owner+allUsers]+more > max(l.allUsers()/4*3, l.User)
 }
 
 // addHeld adds to what is held; more may be negative. The caller holds quota.mu.

@@ -88,6 +88,47 @@ func TestLastQuarter(t *testing.T) {
 	}
 }
 
+// The last quarter of what an owner's end users may hold is for those who hold next to nothing.
+func TestLastQuarterOfUsers(t *testing.T) {
+	t.Parallel()
+	q := quota.New(quota.Limits{Total: 4000, Owner: 1200, User: 640}) // all end users: 900
+	if err := q.Hold(eve).Grow(640); err != nil {
+		t.Errorf("got %v for all of the share, want none", err)
+	}
+	k := q.Hold(kim)
+	if err := k.Grow(35); err != nil {
+		t.Errorf("got %v within three quarters, want none", err)
+	}
+	if err := k.Grow(10); !errors.Is(err, core.ErrRateLimited) {
+		t.Errorf("got %v for more of the last quarter, want %v", err, core.ErrRateLimited)
+	}
+	if err := q.Hold(core.Tenant{Owner: "ann", User: "max"}).Grow(10); err != nil {
+		t.Errorf("got %v for a message of somebody else, want none", err)
+	}
+}
+
+// Who waits for more keeps what it holds: it is in memory.
+func TestResizeKeepsWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := small()
+		first, second := q.Hold(ann), q.Hold(ann)
+		if err := errors.Join(first.Grow(40), second.Grow(10)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- second.Resize(t.Context(), 30) }()
+		synctest.Wait()
+		if q.Used() != 50 {
+			t.Errorf("got %d held while one waits, want 50", q.Used())
+		}
+		first.Keep(30)
+		if err := <-done; err != nil || q.Used() != 60 {
+			t.Errorf("got %v with %d held, want none with 60", err, q.Used())
+		}
+	})
+}
+
 // What no share has room for gets in alone; otherwise it never would.
 func TestLargerThanTheShare(t *testing.T) {
 	t.Parallel()

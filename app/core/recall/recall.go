@@ -39,7 +39,7 @@ func (f *Finder) Recall(ctx context.Context, session core.Session, question stri
 	if text == "" {
 		return nil, nil
 	}
-	page, err := f.search.Messages(ctx, core.Tenant{Owner: session.Owner}, core.SearchQuery{
+	page, err := f.search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, core.SearchQuery{
 		PageQuery: core.PageQuery{Limit: maxHits}, SessionID: session.ID, Text: text, Excerpt: hitSize, Around: beside, Except: shown,
 	})
 	if errors.Is(err, core.ErrInvalid) { // no word to search for

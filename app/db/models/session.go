@@ -51,7 +51,8 @@ type Session struct {
 	PromptState         JSON
 	PromptRevision      int
 	PromptMarks         JSON
-	StandingCount       int // rows of standing_instructions
+	StandingCount       int   // rows of standing_instructions
+	StoredBytes         int64 // of its messages
 
 	Usage   UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
 	Webhook Webhook    `gorm:"embedded;embeddedPrefix:webhook_"`
@@ -82,7 +83,7 @@ func SessionFrom(s core.Session) Session {
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
 		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens, SummaryCovered: s.SummaryCovered, SummaryMadeFor: s.SummaryMadeFor,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
-		LastSummarizedAt: s.LastSummarizedAt, NativeSummary: NativeFrom(s.NativeSummary), PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, PromptMarks: jsonFrom(s.PromptMarks), StandingCount: s.StandingCount,
+		LastSummarizedAt: s.LastSummarizedAt, NativeSummary: NativeFrom(s.NativeSummary), PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, PromptMarks: jsonFrom(s.PromptMarks), StandingCount: s.StandingCount, StoredBytes: s.StoredBytes,
 		Webhook: WebhookFrom(s.Webhook),
 	}
 	if s.SummaryThroughID != nil {
@@ -102,7 +103,7 @@ func (r Session) Core() core.Session {
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens, SummaryCovered: r.SummaryCovered, SummaryMadeFor: r.SummaryMadeFor,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
-		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), NativeSummary: nativeOf(r.NativeSummary), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, PromptMarks: r.PromptMarks.rawMessage(), StandingCount: r.StandingCount,
+		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), NativeSummary: nativeOf(r.NativeSummary), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, PromptMarks: r.PromptMarks.rawMessage(), StandingCount: r.StandingCount, StoredBytes: r.StoredBytes,
 		Webhook: r.Webhook.Core(), Importing: r.Busy != "", Status: core.SessionIdle,
 	}
 	if r.SummaryThroughID != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"slices"
 
@@ -179,7 +180,7 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 			return nil, err
 		}
 	}
-	if err := stx.removeInstructions(ids); err != nil {
+	if err := errors.Join(stx.removeInstructions(ids), stx.recountStored()); err != nil {
 		return nil, err
 	}
 	rows, err := findIn[models.Message](stx.tx, "id", ids)

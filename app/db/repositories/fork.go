@@ -106,6 +106,9 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 	err = f.runStepWith(ctx, f.source, func(source, fork *sessionTx) error {
 		fork.extendLog(f.copied)
 		fork.clearBusy()
+		if err := fork.recountStored(); err != nil {
+			return err
+		}
 		if err := fork.copySummary(source, copies); err != nil {
 			return err
 		}

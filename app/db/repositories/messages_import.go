@@ -35,6 +35,7 @@ type importJob struct {
 	first  int64          // the seq of the first message
 
 	speakers string // of the session and the messages so far
+	bytes    int64  // stored of them
 }
 
 // beginImport checks that the messages may enter the log, and makes the session busy.
@@ -44,7 +45,7 @@ func (r *Messages) beginImport(ctx context.Context, tenant core.Tenant, in core.
 		if i.parent, err = stx.admitAppend(in); err != nil {
 			return err
 		}
-		i.last, i.first, i.speakers = stx.session.LastSeq, stx.session.LastSeq+1, stx.session.Speakers
+		i.last, i.first, i.speakers, i.bytes = stx.session.LastSeq, stx.session.LastSeq+1, stx.session.Speakers, stx.session.StoredBytes
 		i.sessionLease, err = stx.acquireLease(r.db, busyImport, in.Worker)
 		return err
 	}, visibleTo(tenant))
@@ -76,6 +77,7 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		stx.clearBusy()
 		stx.extendLog(len(in.Messages))
 		stx.setSpeakers(i.speakers)
+		stx.setStoredBytes(i.bytes)
 		if err := stx.recountInstructions(); err != nil {
 			return err
 		}
@@ -89,12 +91,12 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 
 // storePart stores a part of the messages.
 func (i *importJob) storePart(stx *sessionTx, part []core.Message) error {
-	stx.session.LastSeq, stx.session.Speakers = i.last, i.speakers
+	stx.session.LastSeq, stx.session.Speakers, stx.session.StoredBytes = i.last, i.speakers, i.bytes
 	stored, err := stx.insertMessages(part, i.parent, "")
 	if err != nil {
 		return err
 	}
-	i.parent, i.last, i.speakers = stored[len(stored)-1].ID, stx.session.LastSeq, stx.session.Speakers
+	i.parent, i.last, i.speakers, i.bytes = stored[len(stored)-1].ID, stx.session.LastSeq, stx.session.Speakers, stx.session.StoredBytes
 	return nil
 }
 

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 
@@ -95,7 +96,7 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})
 	}
 	if err == nil {
-		err = stx.replaceInstructions(m)
+		err = errors.Join(stx.replaceInstructions(m), stx.recountStored())
 	}
 	if err == nil {
 		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")

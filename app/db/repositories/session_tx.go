@@ -71,6 +71,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	if err := stx.insertInstructions(stored); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
+	stx.setStoredBytes(stx.session.StoredBytes + storedBytes(rows, stored))
 	for i := range stored {
 		stored[i].Revisions = nil // events have none
 	}

@@ -1,0 +1,69 @@
+package repositories
+
+import (
+	"context"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// storedRow is what a row of a message or a session counts besides its texts.
+const storedRow = 512
+
+// storedBytes returns what the rows of messages count.
+func storedBytes(rows []models.Message, messages []core.Message) int64 {
+	n := 0
+	for i, row := range rows {
+		n += storedRow + len(row.Content) + len(row.Parts) + len(row.ToolCalls) + len(row.Metadata)
+		for _, r := range messages[i].Revisions {
+			n += len(r.Content)
+		}
+	}
+	return int64(n)
+}
+
+func (stx *sessionTx) setStoredBytes(n int64) {
+	stx.session.StoredBytes, stx.changes["stored_bytes"] = n, n
+}
+
+// recountStored counts all messages of the session, after a change of stored ones.
+func (stx *sessionTx) recountStored() error {
+	cast := ""
+	if isPostgres(stx.tx) {
+		cast = "::text"
+	}
+	var n int64
+	err := stx.tx.Raw(`SELECT COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
+	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0) FROM messages WHERE session_id = ?`, storedRow, stx.session.ID).Scan(&n).Error
+	if err == nil {
+		stx.setStoredBytes(n)
+	}
+	return err
+}
+
+// StoredBytes returns the bytes of all sessions in the scope: of their messages, instructions and
+// metadata.
+func (r *Sessions) StoredBytes(ctx context.Context, tenant core.Tenant) (int64, error) {
+	metadata := "metadata"
+	if isPostgres(r.db) {
+		metadata += "::text"
+	}
+	const perSession = 2 * storedRow
+	sum := func(where string) (n int64, err error) {
+		list := r.db.WithContext(ctx).Model(&models.Session{}).Where("owner = ? AND "+where, tenant.Owner)
+		if tenant.User != "" {
+			list = list.Where("user_id = ?", tenant.User)
+		}
+		err = list.Select("COALESCE(SUM(? + stored_bytes + octet_length(instructions) + COALESCE(octet_length("+metadata+"), 0)), 0)", perSession).Scan(&n).Error
+		return n, err
+	}
+	var total int64
+	for _, where := range []string{"archived_at IS NULL AND NOT temporary", "archived_at IS NOT NULL AND NOT temporary", "temporary"} { // as the indexes have it
+		n, err := sum(where)
+		if err != nil {
+			return 0, wrapError(err, "sessions of", tenant.Owner)
+		}
+		total += n
+	}
+	return total, nil
+}

@@ -1,0 +1,82 @@
+package repositories_test
+
+import (
+	"strings"
+	"testing"
+
+	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+)
+
+// What is stored of a session is counted, whatever adds to it and removes from it.
+func TestStoredBytes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, branches := open(d), repositories.NewBranches(d.Gorm)
+		eve := core.Tenant{Owner: "ann", User: "eve"}
+		total := func() int64 {
+			t.Helper()
+			n, err := s.sessions.StoredBytes(t.Context(), eve)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		create := func() core.SessionID {
+			t.Helper()
+			session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "eve", Agent: "assistant", Source: core.SourceAPI, Instructions: strings.Repeat("i", 100)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return session.ID
+		}
+		want := func(what string, id core.SessionID, texts, rows int) {
+			t.Helper()
+			if got, want := s.sessionOf(t, id).StoredBytes, int64(texts+512*rows); got < want || got > want+want/20 {
+				t.Errorf("%s: got %d bytes, want %d", what, got, want)
+			}
+		}
+		text := func(n int) core.Message {
+			return core.Message{Role: core.RoleUser, Content: strings.Repeat("ä", n/2), Source: core.SourceAPI}
+		}
+		if got := total(); got != 0 {
+			t.Errorf("got %d bytes without sessions, want 0", got)
+		}
+		id := create()
+		if got := total(); got != 1024+100 {
+			t.Errorf("got %d bytes of an empty session, want 1124", got)
+		}
+		first := s.append(t, id, false, text(1000), text(2000)).Messages[0]
+		want("append", id, 3000, 2)
+		var many []core.Message
+		for range 300 {
+			many = append(many, text(100))
+		}
+		s.append(t, id, true, many...)
+		want("import in steps", id, 33_000, 302)
+		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: first.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want("fork", fork.ID, 1000, 1)
+		if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}); err != nil {
+			t.Fatal(err)
+		}
+		want("revise", id, 33_500, 302)
+		if got, most := total(), int64(2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
+			t.Errorf("got %d bytes of two sessions, want %d", got, most)
+		}
+		if _, err := branches.Delete(t.Context(), ann(), id, first.ID); err != nil {
+			t.Fatal(err)
+		}
+		want("delete", id, 32_000, 302)
+		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := total(); got > 1124+1000+512+100 {
+			t.Errorf("got %d bytes after the purge, want those of the fork", got)
+		}
+	})
+}
