@@ -220,7 +220,7 @@ show-reviews: ## every finding of the reviews and the tests that hold it
 	go test ./tests/arch -v -count=1 -run '^TestShowReviews$$'
 
 show-attacks: ## the attacks of the security review on a server of 1 GiB: what each gets, memory, CPU
-	go test ./tests/commandline -v -count=1 -timeout=10m -run '^TestShowAttacks$$'
+	BOBBIN_TEST_LONG=1 go test ./tests/commandline -v -count=1 -timeout=20m -run '^(TestShowAttacks|TestExhaustion|TestExportsTakePlaces)$$'
 
 show-tools: ## tools of one's own: MCP over both transports, HTTP, OpenAPI, a command, a client's tool with approvals; kill -9 of a server and of Bobbin in mid-call, 100 calls at once, servers that lie
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTools$$'

@@ -32,7 +32,7 @@ type target struct {
 	url     string
 	pid     int
 	model   *stranger         // that the server's only model is at
-	users   []string          // tokens of three end users of alice
+	users   []string          // tokens of end users of alice
 	session map[string]string // by key
 	table   *apptest.Table
 	held    []net.Conn
@@ -40,17 +40,22 @@ type target struct {
 
 func newTarget(t *testing.T) *target {
 	t.Helper()
+	return newTargetOf(t, `default_llm: cheap
+models: [{name: cheap, provider: openai, model: gpt-4o-mini, input_price: 1, output_price: 1}]
+`, []string{"eve", "kim", "max"}, "BOBBIN_AUTH_LIMITS=[{key: alice, usd_per_day: 1}]")
+}
+
+// newTargetOf returns a target with the settings, and with a session of each of the end users.
+func newTargetOf(t *testing.T, settings string, users []string, variables ...string) *target {
+	t.Helper()
 	signer, model := jwttest.NewSigner(t, "k", "ES256"), newStranger(t)
 	v := &target{model: model, session: map[string]string{}, table: apptest.NewTable("attacks of ../shared/reviews/security.md on a server of 1 GiB")}
-	v.shell = newShell(t, "BOBBIN_CONFIG=bobbin.yaml", "GOMEMLIMIT=921MiB", "OPENAI_API_KEY=sk-x", "OPENAI_BASE_URL="+model.URL+"/v1")
-	v.write(t, "bobbin.yaml", fmt.Sprintf(`default_llm: cheap
-titles: false
-models: [{name: cheap, provider: openai, model: gpt-4o-mini, input_price: 1, output_price: 1}]
+	v.shell = newShell(t, append(variables, "BOBBIN_CONFIG=bobbin.yaml", "GOMEMLIMIT=921MiB", "OPENAI_API_KEY=sk-x", "OPENAI_BASE_URL="+model.URL+"/v1")...)
+	v.write(t, "bobbin.yaml", settings+fmt.Sprintf(`titles: false
 server: {trusted_proxies: [127.0.0.1/32]}
 auth:
   required: true
   keys: ["alice:%s", "bob:%s", "carl:%s"]
-  limits: [{key: alice, usd_per_day: 1}]
   jwt: {jwks_url: %q, issuer: %q, audience: %q, owner: alice}
 `, aliceKey, bobKey, carlKey, jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience))
 	said := v.serve(t, "--addr", "127.0.0.1:0")
@@ -58,7 +63,7 @@ auth:
 	if err := unix.Prlimit(v.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: 1 << 30, Max: 1 << 30}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range []string{"eve", "kim", "max"} {
+	for _, user := range users {
 		v.users = append(v.users, signer.User(t, user))
 	}
 	for _, key := range append([]string{aliceKey, bobKey}, v.users...) {
