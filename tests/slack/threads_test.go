@@ -22,13 +22,13 @@ type workspace struct {
 	channel    string
 	alice, bob *fakeslack.User
 	house      *apptest.Bobbin
-	ahead      atomic.Int64 // of Slack's clock, in nanoseconds
+	ahead      *atomic.Int64 // of Slack's clock, in nanoseconds
 }
 
 // newWorkspace starts both. Open builds the house with the settings.
 func newWorkspace(t *testing.T, open func(settings ...apptest.Setting) *apptest.Bobbin, settings ...apptest.Setting) *workspace {
 	t.Helper()
-	w := &workspace{}
+	w := &workspace{ahead: new(atomic.Int64)}
 	s, err := fakeslack.New(fakeslack.Options{RetryDelays: []time.Duration{0, time.Second, 5 * time.Second}, AckTimeout: 5 * time.Second,
 		Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }})
 	if err != nil {
