@@ -180,9 +180,10 @@ func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 	if o := p.d.Summarize; o != nil && o.ThroughSeq < o.OrderedSeq { // the prompt waits for one of several calls
 		p = p.withoutSummary()
 	}
-	last, _, _ := simulateFit(p.in)
 	sent := p
-	sent.d = last
+	if p.in.Once == "" {
+		sent.d, _, _ = simulateFit(p.in)
+	}
 	if t, _ = k.withRecalled(ctx, t, sent); t.Recalled != nil {
 		p = p.withRecalled(t.Recalled)
 	}
