@@ -10,7 +10,7 @@ const (
 )
 
 // JSONValueBytes is the memory that a value of a JSON text takes while it is decoded and stored,
-// besides its text: measured with histories of messages of one character, which have three values
+// besides its text: estimated for histories of messages of one character, which have three values
 // each, and with imported lines, which have two.
 const JSONValueBytes = 320
 
