@@ -103,9 +103,6 @@ func (p *program) printRun(r core.Run) error {
 	line("created", "%s", r.CreatedAt.Local().Format(time.DateTime))
 	line("duration", "%s", runDuration(r))
 	line("tokens", "%s in, %s out", core.Number(r.Usage.InputTokens), core.Number(r.Usage.OutputTokens))
-	for _, text := range term.DescribeMisses(r.Context) {
-		line("cache miss", "%s", text)
-	}
 	if r.Error != nil {
 		line("error", "%s: %s", r.Error.Code, term.Clean(r.Error.Message))
 	}

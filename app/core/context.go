@@ -60,7 +60,6 @@ type ContextReport struct {
 	Summaries   []Summary       `json:"summaries"`
 
 	Compaction           *CompactionPrice      `json:"compaction,omitempty"`            // of one now; nil = a run's report
-	CacheMisses          []CacheMiss           `json:"cache_misses,omitempty"`          // of a run: its model calls for which a cache could not have all of the previous prompt
 	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty"`              // nil = the prompt's messages have none
 	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty"` // that stand, oldest first; of many the newest
 

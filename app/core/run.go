@@ -155,21 +155,20 @@ type Accepted struct {
 // is refused with ErrStale and stores nothing. One that is tried again, as its answer
 // got lost, counts once: it is known by its ID as long as it is the run's last.
 type RunWrite struct {
-	ID          string // a UUID, the same for each try; empty = it is tried once
-	RunID       RunID
-	SessionID   SessionID
-	Attempt     int
-	Messages    []Message       // appended in this order; one whose ID is in the log already is left as it is
-	Events      []Event         // besides the message.created of each new message
-	ModelCalls  []ModelCall     // for the books
-	Usage       Usage           // added to the run's
-	State       json.RawMessage // replaces Run.State; nil = leave
-	Context     json.RawMessage // replaces Run.Context; nil = leave
-	PromptMarks json.RawMessage // replaces Session.PromptMarks; nil = leave
-	Setup       *PromptSetup    // to which thoughts of Messages are bound; stored with the session, unless it is there already; nil = leave
-	Next        MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
-	Wait        *RunWait        // lets the run wait with this write, not together with End
-	End         *RunEnd         // ends the run with this write
+	ID         string // a UUID, the same for each try; empty = it is tried once
+	RunID      RunID
+	SessionID  SessionID
+	Attempt    int
+	Messages   []Message       // appended in this order; one whose ID is in the log already is left as it is
+	Events     []Event         // besides the message.created of each new message
+	ModelCalls []ModelCall     // for the books
+	Usage      Usage           // added to the run's
+	State      json.RawMessage // replaces Run.State; nil = leave
+	Context    json.RawMessage // replaces Run.Context; nil = leave
+	Setup      *PromptSetup    // to which thoughts of Messages are bound; stored with the session, unless it is there already; nil = leave
+	Next       MessageID       // that the attempt writes next, where Run.DraftID does not tell; replaces Run.Partial
+	Wait       *RunWait        // lets the run wait with this write, not together with End
+	End        *RunEnd         // ends the run with this write
 
 	// LastEvent and LastMessage say that the path ended with the message when the session's last event
 	// had the number, and that it has none of Messages. The store need not look while that is the last

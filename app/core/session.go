@@ -49,7 +49,6 @@ type Session struct {
 	NativeSummary     *NativeSummary  `json:"-"` // Native of the active summary
 	PromptState       json.RawMessage `json:"-"` // contextwindow.PromptState; nil = nothing was decided yet
 	PromptRevision    int             `json:"-"` // compare-and-set: raised by every compaction
-	PromptMarks       json.RawMessage `json:"-"` // llm.PromptMarks of the last prompt that was answered; nil = none was
 	LastSeq           int64           `json:"-"` // seq of the newest message
 	LastEventSeq      int64           `json:"-"` // number of the newest durable event
 	Speakers          string          `json:"-"` // AfterSpeaker; empty = no user of a message is known

@@ -26,13 +26,11 @@ type contextMetrics struct {
 	lost     prometheus.Counter
 	thoughts *prometheus.CounterVec
 	dropped  *prometheus.CounterVec
-	misses   *prometheus.CounterVec
 	natives  *prometheus.CounterVec
 }
 
 func newContextMetrics() contextMetrics {
 	return contextMetrics{
-		misses:   newCounter("context_cache_misses_total", "Prompts for which a provider's cache could not have all of the session's previous one, by the first part that differs and the reason.", "model", "part", "reason"),
 		prompt:   newHistogram("context_prompt_tokens", "Estimated size of sent prompts, in the model's tokens.", tokenBuckets(), "model"),
 		share:    newHistogram("context_usage_ratio", "Fraction of the usable window that prompts take.", shareBuckets(), "model"),
 		summary:  newHistogram("context_summary_tokens", "Size of the summary in prompts that have one, in the model's tokens.", tokenBuckets(), "model"),
@@ -50,7 +48,7 @@ func newContextMetrics() contextMetrics {
 }
 
 func (m contextMetrics) allCollectors() []prometheus.Collector {
-	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost, m.thoughts, m.dropped, m.misses, m.natives}
+	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost, m.thoughts, m.dropped, m.natives}
 }
 
 // Rungs of the ladder that have a label of their own here.
@@ -107,11 +105,6 @@ func (t *Telemetry) ThoughtsDropped(_ context.Context, turn compaction.Turn, dro
 	for reason, n := range dropped.Reasons {
 		t.context.dropped.WithLabelValues(model, string(reason)).Add(float64(n))
 	}
-}
-
-// CacheMissed counts a prompt that did not begin with the session's previous one.
-func (t *Telemetry) CacheMissed(_ context.Context, turn compaction.Turn, miss core.CacheMiss) {
-	t.context.misses.WithLabelValues(t.labels.modelLabel(turn.Profile.Model.Info().Name), string(miss.Part), string(miss.Reason)).Inc()
 }
 
 // NativeSummary counts a provider's own summary.

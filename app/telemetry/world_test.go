@@ -115,7 +115,6 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	tel.Stream()("ended")
 	tel.Fitted(ctx, turn("m"), prompt(3000, 1), nil)
 	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.PromptSize{System: 2300, Summary: 700, Thoughts: contextwindow.ThoughtCount{Kept: 1}})
-	tel.CacheMissed(ctx, turn("m"), core.CacheMiss{Part: core.PromptTools, Reason: core.CacheConfiguration})
 	tel.ThoughtsDropped(ctx, turn("m"), llm.DroppedThoughts{Reasons: map[llm.DropReason]int{llm.DropPrefix: 1}})
 	tel.NativeSummary(ctx, turn("m"), compaction.NativeRefused)
 	tel.Warned(ctx, turn("m"), prompt(6000))

@@ -75,7 +75,7 @@ func modelEntries(cfg config.Config) []llm.Entry {
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
 			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
 			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
-			Prefix: llm.PrefixContract(m.PrefixContract), CacheDiagnostics: m.CacheDiagnostics,
+			Prefix: llm.PrefixContract(m.PrefixContract),
 		})
 	}
 	return entries

@@ -234,9 +234,6 @@ func (s *Store) storeWrite(c *Conversation, run *core.Run, w core.RunWrite) core
 	if w.Context != nil {
 		run.Context = w.Context
 	}
-	if w.PromptMarks != nil {
-		c.Session.PromptMarks = w.PromptMarks
-	}
 	if len(w.Messages) > 0 || w.Wait != nil || w.End != nil {
 		run.Partial = ""
 	}

@@ -132,7 +132,7 @@ func testWrite(s *suite) {
 	w.Messages = append(w.Messages, core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleTool, Content: "seen", ToolCallID: "1"})
 	w.Events = []core.Event{core.NewEvent(run.SessionID, "", core.EventToolFinished, core.ToolFinishedData{ToolCallID: "1"})}
 	w.Usage, w.State, w.Context = core.Usage{InputTokens: 5, OutputTokens: 2}, json.RawMessage(`{}`), json.RawMessage(`{}`)
-	w.Next, w.PromptMarks = core.NewID[core.MessageID](), json.RawMessage(`{"every": 1}`)
+	w.Next = core.NewID[core.MessageID]()
 	out := s.write(w)
 	s.equal("messages", contents(out.Messages), []string{"let me see", "seen"})
 	s.equal("seqs", []int64{out.Messages[0].Seq, out.Messages[1].Seq}, []int64{2, 3})
@@ -143,7 +143,6 @@ func testWrite(s *suite) {
 	got := s.run(run.ID)
 	s.equal("usage, state, context", []any{got.Usage, string(got.State), string(got.Context)}, []any{w.Usage, "{}", "{}"})
 	s.equal("draft", core.DecodeDraft(got.Partial), core.Draft{Attempt: 1, MessageID: w.Next})
-	s.equal("prompt marks", string(s.get().PromptMarks), `{"every": 1}`)
 
 	s.succeeds("partial", s.Runs.SavePartial(s.Context(), run.ID, run.Attempt, "half"))
 	s.equal("partial", s.run(run.ID).Partial, "half")

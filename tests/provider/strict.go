@@ -75,8 +75,6 @@ type verifier struct {
 	mu       sync.Mutex
 	thoughts Thoughts // guarded by mu
 	blobs    int      // compactions that were sent back; guarded by mu
-
-	fingerprints map[string]fingerprint // by the ids of the answers; guarded by mu
 }
 
 // add adds to the counts.

@@ -202,7 +202,7 @@ func (a *strictAnswer) message() map[string]any {
 	c := a.conversation
 	id := "msg_" + digest(c.prefix...)[:12]
 	m := map[string]any{
-		"id": id, "diagnostics": c.diagnostics(id), "type": "message", "role": "assistant", "model": c.req.Model, "content": a.content,
+		"id": id, "type": "message", "role": "assistant", "model": c.req.Model, "content": a.content,
 		"stop_reason": a.stop, "stop_sequence": nil, "usage": a.usage(),
 	}
 	if c.has(betaBinding) { // only then the changes are reported, also if there are none

@@ -44,15 +44,14 @@ type conversation struct {
 }
 
 type messagesRequest struct {
-	Model             string            `json:"model"`
-	System            json.RawMessage   `json:"system"`
-	Tools             []deferred        `json:"tools"`
-	Messages          []messageRequest  `json:"messages"`
-	Stream            bool              `json:"stream"`
-	Compaction        *compactionParam  `json:"compaction"`
-	ContextManagement json.RawMessage   `json:"context_management"`
-	StopSequences     []string          `json:"stop_sequences"`
-	Diagnostics       *diagnosticsParam `json:"diagnostics"`
+	Model             string           `json:"model"`
+	System            json.RawMessage  `json:"system"`
+	Tools             []deferred       `json:"tools"`
+	Messages          []messageRequest `json:"messages"`
+	Stream            bool             `json:"stream"`
+	Compaction        *compactionParam `json:"compaction"`
+	ContextManagement json.RawMessage  `json:"context_management"`
+	StopSequences     []string         `json:"stop_sequences"`
 	ToolChoice        struct {
 		Type string `json:"type"`
 	} `json:"tool_choice"`

@@ -129,7 +129,6 @@ func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
 		"metadata": map[string]any{}, "temperature": 1, "top_p": 1, "usage": responsesUsage(len(checked.Items)),
 		"input_transformations": append([]RemovedReasoning{}, checked.Removed...),
 	}
-	h.v.addDiagnostics(response, checked, body)
 	if !req.Stream {
 		writeJSON(w, http.StatusOK, response)
 		return

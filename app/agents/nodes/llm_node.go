@@ -62,8 +62,6 @@ type call struct {
 	decision contextwindow.Decision
 	sent     contextwindow.PromptSize
 	prefix   string // see llm.Request
-	marks    llm.PromptMarks
-	miss     *core.CacheMiss // nil = none
 	// calledAnyway: it called a tool, but was told not to.
 	calledAnyway bool
 	unanswered   bool // with a refusal by a filter: the prompt has turns that were never answered
@@ -227,9 +225,6 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		err = silenceError(c.response, s.Profile.Model.Info().Provider)
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
-	if err == nil {
-		c.marks, c.miss = n.Compactor.ComparePrompt(ctx, t.turn, d, req, c.response)
-	}
 	return c, err
 }
 
@@ -378,7 +373,6 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 			w.Events = append(w.Events, toolStarted(s, tc))
 		}
 	}
-	s.Measures, w.PromptMarks = s.Measures.withMiss(c.miss, s.Iteration()+1), c.marks.Encode()
 	if w.Context, err = n.contextReport(s, c); err != nil {
 		return s, err
 	}
@@ -387,7 +381,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		return s, fmt.Errorf("store answer: %w", err)
 	}
 	s = s.WithRunMessages(written.Messages)
-	s.Usage, s.Session.PromptMarks = s.Usage.Add(w.Usage), w.PromptMarks
+	s.Usage = s.Usage.Add(w.Usage)
 	if w.End != nil && written.OnlyWriter {
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}

@@ -17,7 +17,6 @@ type Measures struct {
 	Overflows int      // prompts that the provider refused as too long
 	Rungs     []string // of the ladder, in the order in which they were climbed
 	Reasons   []string
-	Misses    []core.CacheMiss
 }
 
 // maxReasons bounds what a run says of itself.
@@ -29,7 +28,7 @@ func Measured(run core.Run) Measures {
 	if len(run.Context) == 0 || json.Unmarshal(run.Context, &r) != nil {
 		return Measures{}
 	}
-	return Measures{Overflows: r.Overflows, Rungs: r.Rungs, Reasons: r.Reasons, Misses: r.CacheMisses}
+	return Measures{Overflows: r.Overflows, Rungs: r.Rungs, Reasons: r.Reasons}
 }
 
 // withMeasure returns the measures with those of one more.
@@ -57,7 +56,7 @@ func (m Measures) In(r core.ContextReport) core.ContextReport {
 	for _, reason := range r.Reasons {
 		m = m.withMeasure("", reason)
 	}
-	r.Overflows, r.CacheMisses = m.Overflows, m.Misses
+	r.Overflows = m.Overflows
 	r.Rungs, r.Reasons = append([]string{}, m.Rungs...), append([]string{}, m.Reasons...)
 	return r
 }

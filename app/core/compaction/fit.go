@@ -160,8 +160,7 @@ func (k *Compactor) Request(ctx context.Context, t Turn, d contextwindow.Decisio
 		System: prompt.System, Messages: prompt.LLM(), Tools: prompt.Tools, MaxOutputTokens: d.MaxOutput,
 		ParallelToolCalls: t.Profile.ParallelToolCalls, Prefix: prompt.Prefix, ChecksPrefix: k.modelOf(t).Prefix.Binds(),
 	}
-	info := t.Profile.Model.Info()
-	return req.WithParameters(t.Profile.Agent.ModelParameters, info).WithDiagnosis(info, llm.DecodeMarks(t.Session.PromptMarks)), prompt.Sent, nil
+	return req.WithParameters(t.Profile.Agent.ModelParameters, t.Profile.Model.Info()), prompt.Sent, nil
 }
 
 // CheckPin returns ErrContextFloor if the session's prompts would have no room left with the

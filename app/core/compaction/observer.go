@@ -20,9 +20,6 @@ type Observer interface {
 	Sending(ctx context.Context, t Turn, d contextwindow.Decision, sent contextwindow.PromptSize)
 	// ThoughtsDropped receives the thoughts of a prompt that its provider left out.
 	ThoughtsDropped(ctx context.Context, t Turn, dropped llm.DroppedThoughts)
-	// CacheMissed receives a prompt for which a provider's cache could not have all of the
-	// session's previous one.
-	CacheMissed(ctx context.Context, t Turn, miss core.CacheMiss)
 	// NativeSummary receives what became of a provider's own summary.
 	NativeSummary(ctx context.Context, t Turn, outcome NativeOutcome)
 	// Warned receives a prompt near its limit, once per compaction cycle.
@@ -84,7 +81,6 @@ func (noopObserver) Fitted(context.Context, Turn, contextwindow.Decision, error)
 func (noopObserver) Sending(context.Context, Turn, contextwindow.Decision, contextwindow.PromptSize) {
 }
 func (noopObserver) ThoughtsDropped(context.Context, Turn, llm.DroppedThoughts) {}
-func (noopObserver) CacheMissed(context.Context, Turn, core.CacheMiss)          {}
 func (noopObserver) NativeSummary(context.Context, Turn, NativeOutcome)         {}
 func (noopObserver) Warned(context.Context, Turn, contextwindow.Decision)       {}
 func (noopObserver) Committed(context.Context, Commit)                          {}

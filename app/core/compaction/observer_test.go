@@ -44,10 +44,6 @@ func (w *watcher) ThoughtsDropped(_ context.Context, _ compaction.Turn, dropped 
 	w.note("thoughts dropped: %v", dropped.Reasons)
 }
 
-func (w *watcher) CacheMissed(_ context.Context, _ compaction.Turn, miss core.CacheMiss) {
-	w.note("cache missed: %s, %s", miss.Part, miss.Reason)
-}
-
 func (w *watcher) NativeSummary(_ context.Context, _ compaction.Turn, outcome compaction.NativeOutcome) {
 	w.note("native summary: %s", outcome)
 }

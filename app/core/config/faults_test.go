@@ -150,10 +150,9 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
 		{"clouds", source{file: `models:
   - {name: a, provider: bedrock, region: eu-central-1, thinking_budget: 1024}
   - {name: b, provider: vertex, region: eu, project: house, thinking_budget: 1024}
-  - {name: c, provider: bedrock, project: house, cache_diagnostics: true}
+  - {name: c, provider: bedrock, project: house}
   - {name: d, provider: anthropic, region: eu}
-`}, `./bobbin.yaml:4: models[2].cache_diagnostics: only models of provider anthropic, and of openai with api responses, have them; remove it
-./bobbin.yaml:4: models[2].project: only models of provider vertex have one; remove it
+`}, `./bobbin.yaml:4: models[2].project: only models of provider vertex have one; remove it
 ./bobbin.yaml:5: models[3].region: only models of providers bedrock and vertex have one; remove it`},
 		{"apis of models", source{file: `models:
   - {name: a, provider: openai, api: responses}
@@ -163,16 +162,6 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
 `}, `./bobbin.yaml:3: models[1].api: "completions" does not exist; use one of chat, responses
 ./bobbin.yaml:4: models[2].api: only models of provider openai have one; remove it
 ./bobbin.yaml:5: models[3].max_tokens_field: only models of provider openai with api chat have one; remove it`},
-		{"cache diagnostics", source{file: `models:
-  - {name: a, provider: anthropic, cache_diagnostics: true}
-  - {name: b, provider: openai, api: responses, cache_diagnostics: true}
-  - {name: c, provider: openai, cache_diagnostics: true}
-  - {name: d, provider: gemini, cache_diagnostics: true}
-  - {name: e, provider: gemini, cache_diagnostics: false}
-  - {name: f, provider: anthropic, cache_diagnostics: maybe}
-`}, `./bobbin.yaml:7: models[5].cache_diagnostics: "maybe" is not true or false
-./bobbin.yaml:4: models[2].cache_diagnostics: only models of provider anthropic, and of openai with api responses, have them; remove it
-./bobbin.yaml:5: models[3].cache_diagnostics: only models of provider anthropic, and of openai with api responses, have them; remove it`},
 		{"langchaingo", source{file: `models:
   - {name: a, provider: langchain/cohere}
   - {name: b, provider: langchain/mistral, images: true}

@@ -147,7 +147,7 @@ Claude on the clouds, without an entry: ` + "`bedrock/anthropic.claude-opus-5`, 
 | ` + "`vertex`" + ` | ` + "`CLOUD_ML_REGION`, `GOOGLE_CLOUD_LOCATION`; `ANTHROPIC_VERTEX_PROJECT_ID`, `GOOGLE_CLOUD_PROJECT`" + ` | Google's application default credentials (` + "`GOOGLE_APPLICATION_CREDENTIALS`" + `, gcloud, the machine's); or a token in the variable of ` + "`api_key_env`" + ` |
 
 Bedrock is the endpoint ` + "`bedrock-mantle`" + `, whose names of models have no region (` + "`anthropic.claude-opus-5`, not `us.anthropic.…`" + `). On both clouds
-` + "`strategy: native`" + ` writes plain summaries only, and ` + "`cache_diagnostics`" + ` does not exist. Thoughts belong to the cloud that made them: a session that
+` + "`strategy: native`" + ` writes plain summaries only. Thoughts belong to the cloud that made them: a session that
 moves to another one goes on without those so far.
 `)
 	return b.String()

@@ -27,8 +27,6 @@ type Model struct {
 	IdleTime        time.Duration // between two pieces of the answer; 0 = by the address
 	MaxTokensField  string        // one of MaxTokensFields; empty = by the server
 	PrefixContract  string        // one of PrefixContracts; empty = by the model's name
-	// CacheDiagnostics has the provider compare prompts: anthropic, and openai with APIResponses.
-	CacheDiagnostics bool
 }
 
 // PriorFactor returns how many of the model's tokens one cl100k_base token is
@@ -99,7 +97,6 @@ func modelFields() []modelField {
 		{"thinking_budget", "`anthropic`, `bedrock` and `vertex` only: tokens that the model may think before it answers, 1024 or more, included in those of the answer; from Claude 4.6 on the model decides how many, and any number turns thinking on; empty: no thinking", func(m *Model) any { return &m.ThinkingBudget }},
 		{"max_tokens_field", "`openai` only: `max_tokens` or `max_completion_tokens`, the server's name of the output limit; a server that does not know the name ignores the limit. Empty: `max_completion_tokens` for models of OpenAI, `max_tokens` for others with a `base_url`", func(m *Model) any { return &m.MaxTokensField }},
 		{"prefix_contract", "what it does with an earlier thought of its own (reasoning with a signature) when the prompt before it has changed: `free`, it takes the thought; `drops`, it leaves it out; `refuses`, it rejects the prompt. With the last two, thoughts stay in the prompt with every message, and only as long as it does not change before them. Empty: by the model's name, corrected by what the provider answers", func(m *Model) any { return &m.PrefixContract }},
-		{"cache_diagnostics", "`anthropic`, and `openai` with `api: responses`: `true` has the provider compare each prompt with the session's previous one: requests name its last answer, and what differs is in `cache_misses` of a run's report, in the provider's words. The provider keeps hashes of the prompts for it; servers that do not know the parameter may reject requests (OpenAI: GPT-5.6 and later). Empty: `false`, nothing is sent", func(m *Model) any { return &m.CacheDiagnostics }},
 		{"images", "`true` or `false`: whether it accepts images; otherwise they are described; empty: by the model's name", func(m *Model) any { return &m.Images }},
 		{"documents", "`true` or `false`: whether it gets PDFs as files (see `files.native_pdf`), so that it sees their pages; otherwise it gets the text; empty: models of `openai` and `anthropic` that accept images do, without a `base_url`", func(m *Model) any { return &m.Documents }},
 		{"first_byte_time", "how long its server may take until it begins to answer, such as `5m`; then the call counts as failed and is repeated. Empty: only `limits.run_time` (of a summary, `limits.background_summary_time`) bounds it where the server may have to read a long prompt first: on this machine, at a private address or a name without a dot, with `ollama` and with `slots: 1`; elsewhere 60s", func(m *Model) any { return &m.FirstByteTime }},

@@ -111,8 +111,6 @@ func (m Model) validate(at string, found *faults) {
 		oneOf(found, at+"api", m.API, ModelAPIs())
 		found.checkKey(isOpenAI, at+"api", "only models of provider openai have one; remove it")
 	}
-	found.checkKey(!m.CacheDiagnostics || m.Provider == "anthropic" || isOpenAI && m.API == APIResponses, at+"cache_diagnostics",
-		"only models of provider anthropic, and of openai with api responses, have them; remove it")
 	if m.MaxTokensField != "" {
 		oneOf(found, at+"max_tokens_field", m.MaxTokensField, MaxTokensFields())
 		found.checkKey(isOpenAI && m.API != APIResponses, at+"max_tokens_field", "only models of provider openai with api chat have one; remove it")

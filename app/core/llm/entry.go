@@ -52,8 +52,6 @@ type Entry struct {
 	Slots           int            // max concurrent calls to its server; 0 = no limit
 	Thinking        int            // budget for thinking in tokens, for anthropic; 0 = off
 	Prefix          PrefixContract // empty = by the model's name
-	// CacheDiagnostics has the provider diagnose its cache, for anthropic, and openai with Responses.
-	CacheDiagnostics bool
 	// MaxTokensField is the member of a request that holds the output limit, for openai;
 	// empty = by the server.
 	MaxTokensField string
@@ -78,7 +76,6 @@ func (e Entry) Info() Info {
 		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
 		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
 		Images: e.Images != nil && *e.Images, Documents: e.Documents, Prefix: e.Prefix,
-		CacheDiagnostics: e.CacheDiagnostics,
 	}
 }
 

@@ -62,8 +62,6 @@ type Info struct {
 	// CompactionKeepsThoughts: thoughts of the messages directly behind a compaction stay valid.
 	Compacts                bool
 	CompactionKeepsThoughts bool
-	// CacheDiagnostics: requests have the provider compare each prompt with the previous one.
-	CacheDiagnostics bool
 }
 
 // WindowSource is where a window comes from.
@@ -109,11 +107,6 @@ type Request struct {
 	Compact bool
 	// CompactInstructions replace those of the provider where it takes any; empty = the provider's own.
 	CompactInstructions string
-	// DiagnoseCache asks the provider what differs from the prompt of its PreviousAnswer
-	// (Response.ID; empty = there is none yet), and keeps this prompt for the next comparison.
-	// Adapters without such diagnostics ignore it.
-	DiagnoseCache  bool
-	PreviousAnswer string
 	// Background marks a call whose thoughts no user reads: a summary or a title.
 	Background bool
 }
@@ -170,9 +163,6 @@ type Delta struct {
 	Usage      *core.Usage
 	Finish     core.FinishReason
 	Model      string // with Finish: the model that answered; empty = the provider does not report it
-	// With Finish, if the request has DiagnoseCache:
-	ID        string          // the provider's id of the answer
-	Diagnosis *CacheDiagnosis // nil = the provider says nothing
 }
 
 // DroppedThoughts are thoughts of a prompt that the model did not see.
@@ -213,8 +203,6 @@ type Response struct {
 	ToolCalls  []core.ToolCall
 	Usage      *core.Usage // nil = the provider did not report it
 	Finish     core.FinishReason
-	ID         string          // see Delta
-	Diagnosis  *CacheDiagnosis // see Delta
 }
 
 // Collect reads a stream to its end and returns the answer. Thoughts that the model wrote at the
@@ -253,7 +241,7 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 			res.Compaction = d.Compaction
 		}
 		if d.Finish != "" {
-			res.Finish, res.ID, res.Diagnosis = d.Finish, d.ID, d.Diagnosis
+			res.Finish = d.Finish
 		}
 		order = addToolCall(calls, order, d.ToolCall)
 	}

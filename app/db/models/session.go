@@ -50,7 +50,6 @@ type Session struct {
 	LastSummarizedAt    *time.Time
 	PromptState         JSON
 	PromptRevision      int
-	PromptMarks         JSON
 	StandingCount       int   // rows of standing_instructions
 	StoredBytes         int64 // of its messages
 
@@ -83,7 +82,7 @@ func SessionFrom(s core.Session) Session {
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
 		SummaryVersion: s.SummaryVersion, SummaryTokens: s.SummaryTokens, SummaryCovered: s.SummaryCovered, SummaryMadeFor: s.SummaryMadeFor,
 		SummarizedCount: s.SummarizedCount, SummaryCount: s.SummaryCount,
-		LastSummarizedAt: s.LastSummarizedAt, NativeSummary: NativeFrom(s.NativeSummary), PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, PromptMarks: jsonFrom(s.PromptMarks), StandingCount: s.StandingCount, StoredBytes: s.StoredBytes,
+		LastSummarizedAt: s.LastSummarizedAt, NativeSummary: NativeFrom(s.NativeSummary), PromptState: jsonFrom(s.PromptState), PromptRevision: s.PromptRevision, StandingCount: s.StandingCount, StoredBytes: s.StoredBytes,
 		Webhook: WebhookFrom(s.Webhook),
 	}
 	if s.SummaryThroughID != nil {
@@ -103,7 +102,7 @@ func (r Session) Core() core.Session {
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens, SummaryCovered: r.SummaryCovered, SummaryMadeFor: r.SummaryMadeFor,
 		SummarizedCount: r.SummarizedCount, SummaryCount: r.SummaryCount,
-		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), NativeSummary: nativeOf(r.NativeSummary), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, PromptMarks: r.PromptMarks.rawMessage(), StandingCount: r.StandingCount, StoredBytes: r.StoredBytes,
+		LastSummarizedAt: toUTCPtr(r.LastSummarizedAt), NativeSummary: nativeOf(r.NativeSummary), PromptState: r.PromptState.rawMessage(), PromptRevision: r.PromptRevision, StandingCount: r.StandingCount, StoredBytes: r.StoredBytes,
 		Webhook: r.Webhook.Core(), Importing: r.Busy != "", Status: core.SessionIdle,
 	}
 	if r.SummaryThroughID != "" {

@@ -103,10 +103,6 @@ func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written
 		}
 		stx.emitEvents(e)
 	}
-	if w.PromptMarks != nil {
-		stx.session.PromptMarks = models.JSON(w.PromptMarks)
-		stx.changes["prompt_marks"] = stx.session.PromptMarks
-	}
 	if w.Setup != nil {
 		if err := stx.storeSetup(*w.Setup); err != nil {
 			return core.Written{}, err

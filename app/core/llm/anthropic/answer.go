@@ -22,7 +22,6 @@ type answer struct {
 	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
 	// compaction reads the answer if it is to be one; nil = it is not.
 	compaction *providerhttp.Compaction
-	diagnoses  bool // the request asks for diagnostics of the cache
 
 	blocks map[int64]*block
 	calls  int // so far
@@ -31,8 +30,6 @@ type answer struct {
 	model  string // that answered, as reported
 	stop   sdk.StopReason
 	ended  bool // message_stop came
-
-	report cacheReport
 }
 
 // block is a content block on its way.
@@ -56,7 +53,6 @@ func (a *answer) read(body io.Reader) error {
 		return a.compaction.TooLarge(err)
 	}
 	last := llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}
-	last.ID, last.Diagnosis = a.report.id, a.report.diagnosis
 	if a.compaction != nil {
 		return a.endCompaction(last)
 	}
@@ -105,7 +101,6 @@ func (a *answer) handleEvent(data []byte) error {
 			return err
 		}
 		a.model = string(e.Message.Model)
-		a.readCacheReport([]byte(e.Message.RawJSON()))
 		a.usage.addUsage(sdk.MessageDeltaUsage{
 			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
 			CacheReadInputTokens: e.Message.Usage.CacheReadInputTokens, CacheCreationInputTokens: e.Message.Usage.CacheCreationInputTokens,
@@ -258,7 +253,6 @@ func (a *answer) readWhole(text []byte) error {
 		return err
 	}
 	a.stop, a.model = message.Stop, message.Model
-	a.readCacheReport(text)
 	if len(message.Usage) > 0 {
 		if err := a.handleEvent([]byte(`{"type":"message_delta","delta":{},"usage":` + string(message.Usage) + `}`)); err != nil {
 			return err

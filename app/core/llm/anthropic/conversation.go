@@ -19,7 +19,6 @@ type conversation struct {
 	raw        rawArguments
 	yield      func(llm.Delta, error) bool
 	compaction *providerhttp.Compaction // reads the answer; nil = it is to be no compaction
-	diagnoses  bool                     // see answer
 	sent       bool                     // Do was called
 	left       bool                     // the caller left its loop
 	err        *llm.Error               // how it failed
@@ -63,8 +62,8 @@ func (x *conversation) read(response *http.Response, body io.Reader) error {
 			x.left = !x.yield(d, nil)
 			return !x.left
 		},
-		compaction: x.compaction, diagnoses: x.diagnoses,
-		refusal: func(text []byte) *llm.Error { return x.model.peer.Refusal(0, response.Header, text) },
+		compaction: x.compaction,
+		refusal:    func(text []byte) *llm.Error { return x.model.peer.Refusal(0, response.Header, text) },
 	}
 	return a.read(body)
 }

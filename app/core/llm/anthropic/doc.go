@@ -60,12 +60,6 @@
 // mid-conversation-tool-changes-2026-07-01 and inline-tools-2026-09-15; the tools of the request stay as
 // they are. A refusal that names a block or a beta is KindToolChangesRefused; the request is not repeated.
 //
-// # Cache diagnostics
-//
-// A request with DiagnoseCache has diagnostics.previous_message_id, null where there is no previous
-// answer: the API keeps a fingerprint only of requests that have the member. Its answer comes with
-// message_start; a comparison that is not finished then is left out.
-//
 // # Parameters
 //
 // Info.Lacks has those that the model does not take: a seed, a reasoning effort (its levels

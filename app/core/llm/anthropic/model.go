@@ -75,7 +75,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 
 // newConversation returns a call with the request.
 func (m *Model) newConversation(req llm.Request, yield func(llm.Delta, error) bool) *conversation {
-	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(m.options.provider(), req), diagnoses: req.DiagnoseCache}
+	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(m.options.provider(), req)}
 }
 
 // run lets the SDK build the request; the conversation, as its HTTP client, does

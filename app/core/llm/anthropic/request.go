@@ -40,7 +40,6 @@ func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, rawArguments, e
 	}
 	p.Thinking = m.thinkingConfig(req, turns, int(p.MaxTokens))
 	m.setParameters(&p, req)
-	setDiagnostics(&p, req)
 	if len(p.Tools) > 0 {
 		p.ToolChoice = toToolChoice(req)
 	}

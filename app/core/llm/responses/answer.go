@@ -22,7 +22,6 @@ type answer struct {
 	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
 	// compaction reads the answer if it is to be one; nil = it is not.
 	compaction *providerhttp.Compaction
-	diagnoses  bool // the request asks for diagnostics of the cache
 
 	items map[int64]*item // by their places in the output
 	calls int             // so far
@@ -291,9 +290,6 @@ func (a *answer) end(r sdk.Response) error {
 		return nil
 	}
 	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: readDropped([]byte(r.RawJSON()))}
-	if a.diagnoses {
-		a.last.ID, a.last.Diagnosis = r.ID, readDiagnosis(r.PromptCacheDiagnostics)
-	}
 	return nil
 }
 

@@ -49,11 +49,6 @@
 // developer message. No item removes tools. A refusal that names the item is KindToolChangesRefused;
 // the request is not repeated.
 //
-// # Cache diagnostics
-//
-// A request with DiagnoseCache and a previous answer has prompt_cache_options.comparison_response_id.
-// The result comes with the end of the answer (prompt_cache_diagnostics).
-//
 // # Known limits
 //
 // The ids of messages and calls are not kept.

@@ -81,7 +81,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	failure := m.peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
 		return m.newRequest(ctx, body)
 	}, func(response *http.Response, body io.Reader) error {
-		a := &answer{origin: m.reasoningOrigin(), emit: emit, compaction: providerhttp.NewCompaction(openai.ProviderOpenAI, req), diagnoses: req.DiagnoseCache, refusal: func(text []byte) *llm.Error {
+		a := &answer{origin: m.reasoningOrigin(), emit: emit, compaction: providerhttp.NewCompaction(openai.ProviderOpenAI, req), refusal: func(text []byte) *llm.Error {
 			return m.peer.Refusal(0, response.Header, text)
 		}}
 		return a.read(body)

@@ -40,9 +40,6 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		p.ParallelToolCalls = optional(req.ParallelToolCalls)
 	}
 	m.setParameters(&p, req)
-	if req.DiagnoseCache && req.PreviousAnswer != "" {
-		p.PromptCacheOptions.ComparisonResponseID = param.NewOpt(req.PreviousAnswer)
-	}
 	p.SetExtraFields(map[string]any{"stream": true})
 	return json.Marshal(p)
 }
