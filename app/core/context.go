@@ -59,7 +59,6 @@ type ContextReport struct {
 	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 
-	Compaction           *CompactionPrice      `json:"compaction,omitempty"`            // of one now; nil = a run's report
 	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty"`              // nil = the prompt's messages have none
 	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty"` // that stand, oldest first; of many the newest
 
@@ -74,30 +73,7 @@ type ThoughtsReport struct {
 	Contract string          `json:"contract"` // free, drops or refuses: what the model does with a thought behind a changed prompt
 	Kept     int             `json:"kept"`
 	Dropped  []ThoughtsGroup `json:"dropped"` // not sent, by reason
-
-	// Next says how many of the kept are left after what may happen next; empty on a model that
-	// does not bind them, and in reports of runs.
-	Next []ThoughtsAfter `json:"next,omitempty"`
 }
-
-// ThoughtsAfter is how many thoughts of a prompt are left after something.
-type ThoughtsAfter struct {
-	Action ThoughtsAction `json:"action"`
-	Kept   int            `json:"kept"`
-}
-
-// ThoughtsAction is what may happen to a conversation.
-type ThoughtsAction string
-
-// The actions.
-const (
-	AfterAnswer  ThoughtsAction = "answer"       // the next answer, with the compaction that is due before it
-	AfterMasking ThoughtsAction = "mask"         // old tool results are masked
-	AfterSummary ThoughtsAction = "summarize"    // the conversation is summarized
-	AfterSwitch  ThoughtsAction = "switch_model" // another model answers: not lost, for the same model gets them again
-	AfterEdit    ThoughtsAction = "edit_last"    // the user's last message is edited
-	AfterSystem  ThoughtsAction = "change_agent" // the agent's system prompt changes, or its tools as far as the model takes that in messages
-)
 
 // ThoughtsGroup is how many thoughts a prompt leaves out for one reason.
 type ThoughtsGroup struct {

@@ -45,14 +45,8 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		d.writeLine("  ! %s", reason)
 	}
 	d.writeLine("  %s", describeCoverage(r.Coverage))
-	if r.Compaction != nil {
-		d.writeLine("  %s", describePrice(*r.Compaction))
-	}
 	if r.Thoughts != nil {
 		d.writeLine("  %s", describeThoughts(*r.Thoughts))
-		if after := describeThoughtsAfter(r.Thoughts.Next); after != "" {
-			d.writeLine("  %s", after)
-		}
 	}
 	d.drawInstructions(r.StandingInstructions)
 	d.drawBreaker(r, now)
@@ -80,25 +74,6 @@ func describeThoughts(t core.ThoughtsReport) string {
 		text += fmt.Sprintf("; %d not: %s", group.Count, group.Detail)
 	}
 	return text
-}
-
-// describeThoughtsAfter says how many of them are left after what may happen next; empty = not
-// known.
-func describeThoughtsAfter(next []core.ThoughtsAfter) string {
-	names := map[core.ThoughtsAction]string{
-		core.AfterAnswer: "the next answer", core.AfterMasking: "masked tool results", core.AfterSummary: "a summary",
-		core.AfterSwitch: "a switch of the model", core.AfterEdit: "an edit of the last message", core.AfterSystem: "a change of the agent",
-	}
-	var parts []string
-	for _, a := range next {
-		if name := names[a.Action]; name != "" { // else of a newer server
-			parts = append(parts, fmt.Sprintf("%s: %d", name, a.Kept))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "left of it after " + strings.Join(parts, ", ")
 }
 
 // drawing writes a report.

@@ -23,7 +23,6 @@ func TestDrawContext(t *testing.T) {
 		Coverage: core.Coverage{Messages: 53, Summarized: 25, Verbatim: 28},
 		Thoughts: &core.ThoughtsReport{
 			Contract: "refuses", Kept: 12, Dropped: []core.ThoughtsGroup{{Reason: "changed", Count: 3, Detail: "the prompt before them has changed"}},
-			Next: []core.ThoughtsAfter{{Action: core.AfterAnswer, Kept: 12}, {Action: core.AfterEdit, Kept: 11}, {Action: "of a newer server", Kept: 1}},
 		},
 		Summaries: []core.Summary{{Version: 1, MessagesCovered: 25, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-5 * time.Minute)}},
 	}, now, 0)
@@ -31,7 +30,6 @@ func TestDrawContext(t *testing.T) {
 		"20,000 of 123,904 tokens used (16%)", "28 of 30 (93%)", "19,500 of 128,000 (15%)", "[##################--]",
 		"summarization will trigger on the next message", "25 messages → 850 tokens", "5m ago",
 		"53 messages: 25 summarized, 28 verbatim, 0 lost", "12 earlier blocks of the model's reasoning sent; 3 not: the prompt before them has changed",
-		"left of it after the next answer: 12, an edit of the last message: 11\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())

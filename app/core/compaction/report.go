@@ -82,10 +82,7 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 // since the turn was loaded.
 func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapshot, more int) (r core.ContextReport, whole bool, err error) {
 	r = k.Describe(v.turn, v.d, v.prompt.Sent)
-	r.TurnsLeft, r.WillTrigger, r.Compaction = v.d.TurnsLeft, v.d.WillTrigger, k.priceCompaction(v)
-	if r.Thoughts != nil {
-		r.Thoughts.Next = contextwindow.ThoughtsAfter(v.in, v.d, v.prompt)
-	}
+	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
 	if v.older != "" {
 		r.SummaryReason = strings.TrimSpace(v.older + ". " + r.SummaryReason)
 	}
@@ -140,7 +137,6 @@ type snapshot struct {
 	in     contextwindow.Input
 	d      contextwindow.Decision
 	prompt contextwindow.Prompt
-	writer writer // of the next summary
 }
 
 // loadSnapshot plans the session's next prompt without carrying anything out.
@@ -191,7 +187,7 @@ func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) 
 		return snapshot{}, err
 	}
 	prompt, err := k.assemble(ctx, t, p.d)
-	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt, writer: e.writer}, err
+	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt}, err
 }
 
 // loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.

@@ -216,13 +216,6 @@ func (p *planner) giveUpNative() {
 	p.placeMessages()
 }
 
-// staysValid reports whether the thoughts of the slots stay valid when the current setup changes.
-func (in Input) staysValid(slots []Slot) bool {
-	first := firstSetup(slots)
-	_, known := in.Setups[first]
-	return first != "" && (known || first == in.Setup)
-}
-
 // withFrozen returns the parts with the setup with which the prompt of the decision begins.
 func (p Parts) withFrozen(d Decision) Parts {
 	first, known := p.Setups[d.Frozen]

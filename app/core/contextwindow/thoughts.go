@@ -99,6 +99,17 @@ func (p *planner) maskingCostsThoughts() bool {
 	return ok && p.thoughtsFrom(seq) > 0
 }
 
+// firstMaskable returns the seq of the first tool result that can be masked; false if there is none.
+func (p *planner) firstMaskable() (seq int64, ok bool) {
+	through := p.maskableThrough()
+	for _, s := range p.slots {
+		if s.Seq <= through && s.Role == core.RoleTool && p.maskGain(s) > 0 {
+			return s.Seq, true
+		}
+	}
+	return 0, false
+}
+
 // bindThoughts leaves only the thoughts in the prompt that its model takes, counts them, and
 // takes the prompt's own prefix. It is the last step: the prefix is that of what is sent.
 func (p *assembly) bindThoughts() {
