@@ -90,7 +90,7 @@ func (a *agentTalk) setup(agent string) string {
 }
 
 // ask adds a question, and returns the prompt that the agent answers.
-func (a *agentTalk) ask(agent string) (cw.Input, cw.Decision, cw.Prompt) {
+func (a *agentTalk) ask(agent string) (cw.Decision, cw.Prompt) {
 	a.t.Helper()
 	hash := a.setup(agent)
 	setup := a.setups[hash]
@@ -127,20 +127,20 @@ func (a *agentTalk) ask(agent string) (cw.Input, cw.Decision, cw.Prompt) {
 	if used := p.Sent.Used(d); used > d.Total {
 		a.t.Errorf("%s: sent are %d tokens, planned %d", agent, used, d.Total)
 	}
-	return in, d, p
+	return d, p
 }
 
 // talk asks each of the agents and answers, and returns the last prompt.
-func (a *agentTalk) talk(agents ...string) (in cw.Input, d cw.Decision, p cw.Prompt) {
+func (a *agentTalk) talk(agents ...string) (d cw.Decision, p cw.Prompt) {
 	a.t.Helper()
 	for i, agent := range agents {
-		if in, d, p = a.ask(agent); i < len(agents)-1 {
+		if d, p = a.ask(agent); i < len(agents)-1 {
 			a.log = append(a.log, core.Message{ID: core.MessageID(fmt.Sprint(len(a.log) + 1)), Seq: int64(len(a.log) + 1), Role: core.RoleAssistant, Content: "so", TokenCount: 5, Parts: []core.Part{{
 				Type: core.PartReasoning, Signature: "s", Tokens: 10, Origin: a.model.ThoughtOrigin, Prefix: p.Prefix, Setup: d.Setup, Frozen: d.Frozen,
 			}}})
 		}
 	}
-	return in, d, p
+	return d, p
 }
 
 // outline returns the system prompt with the tools, and the messages in order.
@@ -207,7 +207,7 @@ func TestSetupsAreFrozen(t *testing.T) {
 			if c.change != nil {
 				c.change(a)
 			}
-			_, _, p := a.talk(c.agents...)
+			_, p := a.talk(c.agents...)
 			if got := outline(p); got != c.want || p.Sent.Thoughts != (cw.ThoughtCount{Kept: c.kept, Changed: c.changed}) {
 				t.Errorf("got %q with %+v, want %q with %d thoughts", got, p.Sent.Thoughts, c.want, c.kept)
 			}
@@ -247,7 +247,7 @@ func TestToolsChangeInMessages(t *testing.T) {
 				if changes == llm.ToolsChangeable && c.whole != "" {
 					want, lost = c.whole, 0
 				}
-				_, _, p := a.talk(c.agents...)
+				_, p := a.talk(c.agents...)
 				if got := outline(p); got != want || p.Sent.Thoughts.Changed != lost {
 					t.Errorf("got %q with %+v, want %q with %d thoughts lost", got, p.Sent.Thoughts, want, lost)
 				}
@@ -264,14 +264,14 @@ func TestSetupsThaw(t *testing.T) {
 	a.talk("A a", "B a", "B a")
 	a.log = a.log[:len(a.log)-1]
 	a.state = a.state.WithoutThoughts(4)
-	if _, _, p := a.talk("B a", "B a"); outline(p) != "B a: ? ! ? ! ? ! ?" || p.Sent.Thoughts != (cw.ThoughtCount{Kept: 1, Compacted: 2}) {
+	if _, p := a.talk("B a", "B a"); outline(p) != "B a: ? ! ? ! ? ! ?" || p.Sent.Thoughts != (cw.ThoughtCount{Kept: 1, Compacted: 2}) {
 		t.Errorf("after a compaction: got %q with %+v", outline(p), p.Sent.Thoughts)
 	}
 
 	large := newAgentTalk(t)
 	large.window = 4096
 	long := strings.Repeat("long", 2000)
-	_, d, p := large.talk("A"+long+" a", "B"+long+" a")
+	d, p := large.talk("A"+long+" a", "B"+long+" a")
 	if len(p.System) != 1 || p.System[0] != "B"+long || d.Floor != nil || len(d.Reasons) == 0 || !strings.Contains(d.Reasons[0], "the room of an earlier system prompt") {
 		t.Errorf("got a prompt of %d tokens, reasons %q, %+v", d.Total, d.Reasons, d.Floor)
 	}
@@ -291,7 +291,7 @@ func TestThoughtsThatAreLeftNeedRoom(t *testing.T) {
 	}
 	large(&a.log[2])
 	large(&a.log[4])
-	_, d, p := a.ask("C b")
+	d, p := a.ask("C b")
 	if n := places(d.History)[core.PlaceShortened]; n != 2 || d.Floor != nil || d.Total > d.Budget.Usable {
 		t.Errorf("got %d shortened messages, %d tokens, %+v, want 2, at most %d tokens", n, d.Total, d.Floor, d.Budget.Usable)
 	}
@@ -327,7 +327,7 @@ func TestNativeSummaryFreezesTheSetup(t *testing.T) {
 			if c.window > 0 {
 				a.window = c.window
 			}
-			_, d, p := a.talk(append(c.answers, c.agent)...)
+			d, p := a.talk(append(c.answers, c.agent)...)
 			if got := outline(p); !strings.HasPrefix(got, c.want) || p.Sent.Thoughts.Kept != c.kept || p.Sent.Thoughts.Changed > 0 || d.Floor != nil {
 				t.Errorf("got %q with %+v, %+v, want %q with %d thoughts", got, p.Sent.Thoughts, d.Floor, c.want, c.kept)
 			}
