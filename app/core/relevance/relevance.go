@@ -3,8 +3,7 @@
 //
 // The score of a message is BM25 over its own words and those of its neighbors, two on each
 // side, which count less: what belongs to a question often stands beside the words of the
-// question. Its length is that of the message alone, or a short question would be as long as the
-// long answer beside it. A message without a word of the question is a result if two or more of them
+// question. A message without a word of the question is a result if two or more of them
 // stand beside it. Very short messages count less, as they rarely answer
 // anything, unless they have all words of the question.
 //
@@ -30,7 +29,7 @@ const (
 	leastBeside    = 2 // words of the question beside a message without any
 	// shortLength is the length, in words without stop words, at which a message counts about
 	// half of a long one with the same words: "Sounds good!" beside an answer is seldom the answer.
-	shortLength = 5
+	shortLength = 3
 )
 
 // Document is a message to be ordered.
@@ -164,6 +163,7 @@ type Ranking struct {
 	Weights []float64 // of the groups
 	Mean    float64   // length of a document
 	// Whole says that the documents are all of their sessions: a place without one has none.
+	// Otherwise a missing neighbor has the mean length, and nothing of the question.
 	Whole bool
 }
 
@@ -215,13 +215,13 @@ func (r Ranking) counts(documents []Document) []counted {
 
 // score returns the score of the document at i.
 func (r Ranking) score(places []counted, i int) float64 {
-	beside, hasAny := r.neighbors(places, i)
+	beside, length, hasAny := r.neighbors(places, i)
 	own := places[i]
 	if !own.any && !hasAny {
 		return 0
 	}
 	found, has, score := 0, 0, 0.0
-	norm := saturation * (1 - lengthShare + lengthShare*float64(own.Length)/r.Mean)
+	norm := saturation * (1 - lengthShare + lengthShare*(float64(own.Length)+length)/(r.Mean*(1+2*Neighbors)))
 	for g, weight := range r.Weights {
 		near := 0
 		for _, b := range beside {
@@ -243,25 +243,30 @@ func (r Ranking) score(places []counted, i int) float64 {
 	if has == len(r.Groups) || r.Groups[0].Stop {
 		return score
 	}
-	length := float64(own.Length) + 1 // a message may have stop words only
+	length = float64(own.Length) + 1 // a message may have stop words only
 	return score * length / (length + shortLength)
 }
 
-// neighbors returns the neighbors of the document at i, and whether one has anything of the question.
-func (r Ranking) neighbors(places []counted, i int) (list []*counted, hasAny bool) {
+// neighbors returns the neighbors of the document at i, their length, and whether one has
+// anything of the question.
+func (r Ranking) neighbors(places []counted, i int) (list []*counted, length float64, hasAny bool) {
 	var buffer [2 * Neighbors]*counted
 	list = buffer[:0]
 	for _, step := range []int{-1, 1} {
 		for n := 1; n <= Neighbors; n++ {
 			j := i + n*step
 			if j < 0 || j >= len(places) || places[j].Session != places[i].Session || !r.Whole && abs(places[j].Seq-places[i].Seq) > Neighbors {
+				if !r.Whole {
+					length += r.Mean
+				}
 				continue
 			}
 			list = append(list, &places[j])
+			length += float64(places[j].Length)
 			hasAny = hasAny || places[j].any
 		}
 	}
-	return list, hasAny
+	return list, length, hasAny
 }
 
 func abs(n int64) int64 { return max(n, -n) }
