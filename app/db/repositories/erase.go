@@ -159,6 +159,13 @@ func (stx *sessionTx) callsOf(ids []models.Ref) (map[string]bool, error) {
 // eraseMessages marks the messages as deleted, clears their content, and returns them as
 // they are then, in the order of their seq.
 func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	before, err := stx.countStored(ids)
+	if err != nil {
+		return nil, err
+	}
 	for part := range slices.Chunk(ids, maxIDs) {
 		err := stx.tx.Model(&models.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "", "author_id": "",
@@ -180,7 +187,7 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 			return nil, err
 		}
 	}
-	if err := errors.Join(stx.removeInstructions(ids), stx.recountStored()); err != nil {
+	if err := errors.Join(stx.removeInstructions(ids), stx.addStored(ids, before)); err != nil {
 		return nil, err
 	}
 	rows, err := findIn[models.Message](stx.tx, "id", ids)

@@ -76,7 +76,11 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 
 // replaceText stores the new text and returns the message.
 func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.Message, error) {
-	now := core.Now()
+	now, ids := core.Now(), []models.Ref{models.Ref(m.ID)}
+	before, err := stx.countStored(ids)
+	if err != nil {
+		return m, err
+	}
 	if err := stx.keepRevision(m, core.Revision{Content: m.Content, TokenCount: m.TokenCount, ReplacedAt: now}); err != nil {
 		return m, err
 	}
@@ -96,7 +100,7 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})
 	}
 	if err == nil {
-		err = errors.Join(stx.replaceInstructions(m), stx.recountStored())
+		err = errors.Join(stx.replaceInstructions(m), stx.addStored(ids, before))
 	}
 	if err == nil {
 		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")

@@ -2,6 +2,9 @@ package repositories
 
 import (
 	"context"
+	"slices"
+
+	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -26,17 +29,43 @@ func (stx *sessionTx) setStoredBytes(n int64) {
 	stx.session.StoredBytes, stx.changes["stored_bytes"] = n, n
 }
 
-// recountStored counts all messages of the session, after a change of stored ones.
-func (stx *sessionTx) recountStored() error {
+// countStored returns what messages of the session count; of all of them without ids.
+func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 	cast := ""
 	if isPostgres(stx.tx) {
 		cast = "::text"
 	}
-	var n int64
-	err := stx.tx.Raw(`SELECT COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
-	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0) FROM messages WHERE session_id = ?`, storedRow, stx.session.ID).Scan(&n).Error
+	sum := stx.tx.Model(&models.Message{}).Where("session_id = ?", stx.session.ID).
+		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
+	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, storedRow)
+	var total, n int64
+	if len(ids) == 0 {
+		err := sum.Scan(&total).Error
+		return total, err
+	}
+	for part := range slices.Chunk(ids, maxIDs) {
+		if err := sum.Session(&gorm.Session{}).Where("id IN ?", part).Scan(&n).Error; err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// recountStored counts all messages of the session.
+func (stx *sessionTx) recountStored() error {
+	n, err := stx.countStored(nil)
 	if err == nil {
 		stx.setStoredBytes(n)
+	}
+	return err
+}
+
+// addStored changes what the messages of the session count by what these do now and did before.
+func (stx *sessionTx) addStored(ids []models.Ref, before int64) error {
+	n, err := stx.countStored(ids)
+	if err == nil {
+		stx.setStoredBytes(stx.session.StoredBytes + n - before)
 	}
 	return err
 }
