@@ -26,10 +26,11 @@ type Command struct {
 
 // NewCommand returns the tool of a definition of the kind command.
 func NewCommand(d core.ToolDefinition, commands Command) (*Custom, error) {
-	if len(d.Parameters) == 0 {
-		d.Parameters = json.RawMessage(noArguments)
+	compile := compileClosed
+	if len(d.Parameters) == 0 { // it declares nothing, and takes what it is given
+		d.Parameters, compile = json.RawMessage(noArguments), CompileSchema
 	}
-	schema, err := compileClosed(d.Parameters)
+	schema, err := compile(d.Parameters)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", d.Name, err)
 	}
