@@ -43,6 +43,9 @@ type row struct {
 	cell func(Result) string
 }
 
+// unaskedRow is the line that only facts without questions need.
+const unaskedRow = "  search not asked"
+
 // tableRows are the lines of the table.
 func (r Report) tableRows() []row {
 	return []row{
@@ -68,7 +71,7 @@ func (r Report) tableRows() []row {
 		{"  by search, first 5", func(p Result) string { return formatNumber(p.Facts.First5) }},
 		{"  by search, 6 to 20", func(p Result) string { return formatNumber(p.Facts.First20) }},
 		{"  not at all", func(p Result) string { return formatNumber(len(p.Facts.Unreachable) - p.Facts.unasked()) }},
-		{"  search not asked", func(p Result) string { return formatNumber(p.Facts.unasked()) }},
+		{unaskedRow, func(p Result) string { return formatNumber(p.Facts.unasked()) }},
 		{"search alone, first 5", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First5, p.Facts.Asked) }},
 		{"search alone, first 20", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First20, p.Facts.Asked) }},
 	}
@@ -86,7 +89,11 @@ func (r Report) writeColumns(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	line("", func(p Result) string { return strings.ToUpper(p.Policy) })
+	allAsked := !slices.ContainsFunc(r.Policies, func(p Result) bool { return p.Facts.unasked() > 0 })
 	for _, row := range r.tableRows() {
+		if row.name == unaskedRow && allAsked {
+			continue
+		}
 		line(row.name, row.cell)
 	}
 	return t.Flush()
