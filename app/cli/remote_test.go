@@ -431,18 +431,3 @@ func TestSettingsOfTheRunningServer(t *testing.T) {
 		}
 	}
 }
-
-// A command without the secrets of the running server's environment says so, and does not call them wrong.
-func TestSecretsOfTheRunningServer(t *testing.T) { //nolint:paralleltest // sets variables
-	flags := folder(t)
-	t.Setenv("BOBBIN_NATS_SECRET", strings.Repeat("0123456789abcdef", 4))
-	defer serve(t, append(flags, "--nats-cluster-addr", "127.0.0.1:0"))()
-	if code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...); code != 0 || strings.Contains(out, "fail") {
-		t.Errorf("with the secret: got %d, %q, %q", code, out, errs)
-	}
-	t.Setenv("BOBBIN_NATS_SECRET", "")
-	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
-	if want := "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not"; code != 0 || !strings.Contains(out, want) {
-		t.Errorf("without the secret: got %d, %q, %q; want %q", code, out, errs, want)
-	}
-}

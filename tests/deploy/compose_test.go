@@ -137,7 +137,7 @@ func TestImages(t *testing.T) {
 	t.Parallel()
 	exact := regexp.MustCompile(`^[a-z]+:\d+\.\d+(\.\d+)?$`)
 	for name, s := range documents[compose](t, "docker-compose.yaml")[0].Services {
-		if s.Build.Dockerfile == "" && !exact.MatchString(s.Image) {
+		if s.Image != "bobbin" && !exact.MatchString(s.Image) { // bobbin-1 builds that one
 			t.Errorf("%s: the image %s has no exact version", name, s.Image)
 		}
 	}

@@ -91,9 +91,9 @@ func TestShowStandingInstructions(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newSummarizer(t, provider.Options{Window: 32_768, Record: true}, func(string) string { return forgetful() })
-		agent := "system_prompt: Be brief.\ncontext:\n  timing: inline\n  strategy: llm\n  policy: "
+		agent := "system_prompt: Be brief.\ncontext:\n  auto_summarize: false\n  timing: inline\n  strategy: llm\n  policy: "
 		h := apptest.New(t, url, apptest.WithModel("house", 32_768, 1024, p.Server),
-			apptest.WithAgent("window", "name: window\n"+agent+"window\n"), apptest.WithAgent("sliding", "name: sliding\n"+agent+"sliding\n"),
+			apptest.WithAgent("window", "name: window\n"+agent+"window\n"), apptest.WithAgent("sliding", "name: sliding\n"+agent+"sliding\n  max_unsummarized_messages: 1000\n"),
 			apptest.WithAgent("as-user", "name: as-user\n"+agent+"window\n  summary_role: user\n"))
 		more := apptest.ChooseSize(6, 60)
 		tb := apptest.NewTable("Instructions that stand in the prompt that the provider received, of %d", len(newStandingTalk(more).standing()))

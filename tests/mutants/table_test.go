@@ -83,7 +83,7 @@ func invariants() []mutant {
 		},
 		{
 			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "standing.go",
-			"p.scale.toModel(n) <= p.standingRoom()", "p.scale.toModel(n) <= p.limit",
+			"p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()", "p.scale.toModel(size+i.Tokens+lineEnd) <= p.limit",
 		},
 	}
 }
@@ -102,8 +102,8 @@ func rungs() []mutant {
 		{"rung 4: a summary may fill the prompt", "TestRung4CutsASummaryOverItsShare", "ladder.go", "p.cutSummary(p.budget.SummaryLimit)", "p.cutSummary(p.limit)"},
 		{"rung 4: a cut outlives its summary", "TestRung4CutsASummaryOverItsShare", "plan.go", "s.SummaryCut = 0 // it was for the previous summary", ""},
 		{"rung 6: the head of a message only", "TestRung6ShortensTheUsersMessage", "shorten.go", "const headShare = 2.0 / 3", "const headShare = 1.0"},
-		{"rung 7: the newest of the tail go too", "TestRung7LeavesOutTheOldest", "fit.go", "if smallest <= p.budget.Landing {", "if smallest <= 0 {"},
-		{"rung 7: a run's rounds go one by one", "TestRung7LeavesOutOldRounds", "fit.go", "if smallest <= p.budget.Landing {", "if smallest <= p.limit {"},
+		{"rung 7: the newest of the tail go too", "TestRung7LeavesOutTheOldest", "fit.go", "if smallest <= target {", "if smallest <= 0 {"},
+		{"rung 7: a run's rounds go one by one", "TestRung7LeavesOutOldRounds", "fit.go", "if smallest <= target {", "if smallest <= p.limit {"},
 		{"rung 8: a refused prompt changes the state", "TestRung8NamesTheCulprit", "ladder.go", "		p.refusePrompt()\n		return\n", "		p.refusePrompt()\n"},
 		{"B1: N + 1 messages", "TestBudgetTriggersOnMessagesOrTokens", "trigger.go", "trigger{messages: true, missing: missing}", "trigger{messages: true, missing: missing, above: true}"},
 		{"B5: below min_recent_messages + 4", "TestBudgetNeverBelow", "trigger.go", "missing := max(policy.NeverBelow-count, 0)", "missing := 0"},

@@ -51,7 +51,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			[]core.Event{clientCall(core.ApprovalOpen), waits, clientCall(core.ApprovalAnswered), done}, nil, nil,
 			"· pay {}: waiting for the result, which the program that brought this tool sends\n· pay: answered\ndone\n",
 		},
-		"nobody there": {[]core.Event{question("a", core.ApprovalOpen), waits, done}, nil, nil, asked + choice + "! no answer to the approval request; the run is still waiting for it\n"},
+		"nobody there": {[]core.Event{question("a", core.ApprovalOpen), waits, done}, nil, nil, asked + choice + "! the run waits for an approval: decide with bobbin runs approve r, or deny\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
