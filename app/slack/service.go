@@ -124,9 +124,9 @@ func (s *Service) checkToken(ctx context.Context) {
 	_, err := s.Clients.of(ctx, "", "")
 	switch {
 	case isTokenRefused(err):
-		s.Logger.ErrorContext(ctx, "Slack refuses slack.bot_token: no message is answered, and nothing is posted; see bobbin slack check", "err", err)
+		s.Logger.ErrorContext(ctx, "slack.bot_token is refused: no message is answered, and nothing is posted; see bobbin slack check", "err", err)
 	case err != nil && !errors.Is(err, errNotInstalled) && ctx.Err() == nil: // it names no workspace
-		s.Logger.WarnContext(ctx, "Slack cannot be reached", "err", err)
+		s.Logger.WarnContext(ctx, "no connection to Slack", "err", err)
 	}
 }
 

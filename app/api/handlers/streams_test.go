@@ -79,9 +79,9 @@ func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.endless = true
-	for range s.releaseAtEnd(p, source)(t.Context()) {
-		if len(s.held) != 1 {
-			t.Error("the slot of a session's stream is free at the end of a run")
+	for _, err := range s.releaseAtEnd(p, source)(t.Context()) {
+		if err != nil || len(s.held) != 1 {
+			t.Error(err, "the slot of a session's stream is free at the end of a run")
 		}
 	}
 }

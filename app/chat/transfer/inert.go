@@ -43,6 +43,8 @@ func escapeMarkdown(text string) string {
 }
 
 // lineEnds replaces the ends of lines.
+//
+//nolint:gochecknoglobals // immutable
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // plainLines returns text without control characters, whose lines end in one way.
@@ -96,6 +98,8 @@ func dedentLine(line string, n int) string {
 var active = regexp.MustCompile("<[^ \t=<0-9-]|\\][ \t]*([(\\[:]|$)|`{3,}|~{3,}|\\{[^}]*[:=]")
 
 // inert replaces what makes a line active.
+//
+//nolint:gochecknoglobals // immutable
 var inert = strings.NewReplacer("\\", "&#92;", "<", "&#60;", "]", "&#93;", "{", "&#123;", "~~~", "&#126;&#126;&#126;", "`", "&#96;")
 
 // inertLine returns a line of text in which nothing is active.

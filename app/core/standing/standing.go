@@ -91,8 +91,6 @@ func Describe(text string) Found {
 }
 
 // strongWords are those of wishes that hold without exception, and of limits.
-//
-//nolint:misspell // other languages
 const strongWords = `always never must limit maximum max budget
 	immer nie niemals stets muss musst maximal hoechstens
 	toujours jamais dois devez plafond limite

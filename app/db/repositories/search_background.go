@@ -83,7 +83,7 @@ func readUnindexed(tx *gorm.DB, sessions []models.Session) ([]unindexedPart, err
 	var queries []*gorm.DB
 	for i, rest := 0, int64(indexedMessages); i < len(sessions) && rest > 0; i++ {
 		s := sessions[i]
-		queries = append(queries, findUnindexed(dry, s.ID, s.IndexedSeq, s.LastSeq, int(rest), &rows[i]))
+		queries = append(queries, unindexed(dry, s.ID, s.IndexedSeq, s.LastSeq).Limit(int(rest)).Find(&rows[i]))
 		rest -= max(1, min(s.LastSeq-s.IndexedSeq, rest))
 	}
 	if err := db.QueryBatch(tx, queries...); err != nil {
@@ -141,10 +141,10 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	return nil
 }
 
-// findUnindexed puts messages of a session between two seqs, the first of them, into rows.
-func findUnindexed(db *gorm.DB, session string, after, through int64, limit int, rows *[]models.Message) *gorm.DB {
+// unindexed selects the messages of a session behind a seq and up to another, in their order.
+func unindexed(db *gorm.DB, session string, after, through int64) *gorm.DB {
 	return db.Select("id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at").
-		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", session, after, through).Order("seq").Limit(limit).Find(rows)
+		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", session, after, through).Order("seq")
 }
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
@@ -211,7 +211,7 @@ func (s *messageSearch) unindexed() (messages []core.Message, more bool, err err
 	size := 0
 	for _, p := range parts {
 		var rows []models.Message
-		if err := findUnindexed(s.db, p.ID, p.IndexedSeq, p.LastSeq, directMessages, &rows).Error; err != nil {
+		if err := unindexed(s.db, p.ID, p.IndexedSeq, p.LastSeq).Limit(directMessages).Find(&rows).Error; err != nil {
 			return nil, more, err
 		}
 		part, err := mapRows(rows, models.Message.Core)
