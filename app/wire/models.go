@@ -58,7 +58,7 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	}
 	m.Calibrator = tokens.NewCalibrator(m.priorFactor)
 	if log := o.Backoff.Logger; log != nil {
-		m.Calibrator.Warn = func(model string, ratio float64) {
+		m.Calibrator.Warn = func(model string, ratio float64) { //nolint:contextcheck // it is of all calls, not of the start
 			log.WarnContext(context.Background(), "the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
 		}
 	}
