@@ -1,11 +1,11 @@
 // Package relevance orders the messages that a search may have found: the best first. It is
 // the same for both databases, which only choose the messages to be ordered.
 //
-// The score of a message is BM25 over its own words and those of its neighbors, two on each
-// side, which count less: what belongs to a question often stands beside the words of the
-// question. A message without a word of the question is a result if two or more of them
-// stand beside it. Very short messages count less, as they rarely answer
-// anything, unless they have all words of the question.
+// The score of a message is BM25F over two fields: its own words, and those of its neighbors, two
+// on each side, which count less. What belongs to a question often stands beside the words of the
+// question; long neighbors, which have some word of most questions, count for nothing. A message
+// without a word of the question is a result if two or more of them stand beside it. Very short
+// messages count less, as they rarely answer anything, unless they have all words of the question.
 //
 // All functions are pure and safe for concurrent use.
 package relevance
@@ -27,9 +27,12 @@ const (
 	neighborWeight = 0.4
 	Neighbors      = 2 // on each side
 	leastBeside    = 2 // words of the question beside a message without any
+	// longNeighbor is the length above which a message does not count for its neighbors: a text of
+	// that length has some word of most questions.
+	longNeighbor = 60
 	// shortLength is the length, in words without stop words, at which a message counts about
 	// half of a long one with the same words: "Sounds good!" beside an answer is seldom the answer.
-	shortLength = 3
+	shortLength = 4
 )
 
 // Document is a message to be ordered.
@@ -221,7 +224,8 @@ func (r Ranking) score(places []counted, i int) float64 {
 		return 0
 	}
 	found, has, score := 0, 0, 0.0
-	norm := saturation * (1 - lengthShare + lengthShare*(float64(own.Length)+length)/(r.Mean*(1+2*Neighbors)))
+	ownNorm := r.norm(float64(own.Length))
+	besideNorm := r.norm(length / (2 * Neighbors))
 	for g, weight := range r.Weights {
 		near := 0
 		for _, b := range beside {
@@ -234,8 +238,8 @@ func (r Ranking) score(places []counted, i int) float64 {
 		if own.counts[g] > 0 {
 			has++
 		}
-		f := float64(own.counts[g]) + neighborWeight*float64(near)
-		score += weight * f * (saturation + 1) / (f + norm)
+		f := float64(own.counts[g])/ownNorm + neighborWeight*float64(near)/besideNorm
+		score += weight * f * (saturation + 1) / (f + saturation)
 	}
 	if !own.any && found < leastBeside {
 		return 0
@@ -247,23 +251,28 @@ func (r Ranking) score(places []counted, i int) float64 {
 	return score * length / (length + shortLength)
 }
 
-// neighbors returns the neighbors of the document at i, their length, and whether one has
-// anything of the question.
+// norm returns by what the count of a word is divided in a text of the length.
+func (r Ranking) norm(length float64) float64 {
+	return 1 - lengthShare + lengthShare*length/r.Mean
+}
+
+// neighbors returns the neighbors of the document at i that are not long, the length of all four
+// places, and whether one has anything of the question. A place without one of them has the mean
+// length, or none beyond the ends of a session.
 func (r Ranking) neighbors(places []counted, i int) (list []*counted, length float64, hasAny bool) {
 	var buffer [2 * Neighbors]*counted
 	list = buffer[:0]
 	for _, step := range []int{-1, 1} {
 		for n := 1; n <= Neighbors; n++ {
 			j := i + n*step
-			if j < 0 || j >= len(places) || places[j].Session != places[i].Session || !r.Whole && abs(places[j].Seq-places[i].Seq) > Neighbors {
-				if !r.Whole {
-					length += r.Mean
-				}
-				continue
+			switch isPlace := j >= 0 && j < len(places) && places[j].Session == places[i].Session && (r.Whole || abs(places[j].Seq-places[i].Seq) <= Neighbors); {
+			case isPlace && places[j].Length <= longNeighbor:
+				list = append(list, &places[j])
+				length += float64(places[j].Length)
+				hasAny = hasAny || places[j].any
+			case isPlace || !r.Whole:
+				length += r.Mean
 			}
-			list = append(list, &places[j])
-			length += float64(places[j].Length)
-			hasAny = hasAny || places[j].any
 		}
 	}
 	return list, length, hasAny

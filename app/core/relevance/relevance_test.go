@@ -88,3 +88,21 @@ func TestShortMessagesCountLess(t *testing.T) {
 		}
 	}
 }
+
+// What was said in short beside long answers comes before a long answer that has the words of the
+// question more often: a message's length is its own.
+func TestShortMessagesBesideLongAnswers(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("Nothing of this has to do with the matter, however long it may be, and nobody needs to read it twice. ", 30)
+	advice := "Compare each fence with others in the garden. " + filler + "A fence in a garden costs money. "
+	var documents []relevance.Document
+	for i, text := range []string{"Hello there.", filler, "The fence for the garden is number seven, said Tim.", filler, "What else?", filler, "And then?", filler, "Tell me more.", advice, "Thanks!", filler} {
+		d := searchtext.Text(text)
+		documents = append(documents, relevance.Document{ID: int64(i), Session: "a", Seq: int64(i + 1), Length: d.Length, Terms: d.Terms})
+	}
+	r := relevance.Ranking{Question: parse(t, "Which fence for the garden?"), Mean: relevance.MeanLength(documents), Whole: true}
+	r.Weights = relevance.Weights(r.Frequencies(documents), int64(len(documents)))
+	if got := r.Order(documents); len(got) == 0 || got[0].ID != 2 {
+		t.Errorf("got %v, want the short message first", got)
+	}
+}

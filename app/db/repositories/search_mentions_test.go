@@ -28,7 +28,7 @@ func TestRankedSearchByMentions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for question, want := range map[string]int64{
-			"the canoe":                           1, // little stands beside it
+			"the canoe":                           19, // the newest of equals
 			"What did Ann say about the canoe?":   7,
 			"Ben's canoe":                         13,
 			"the canoe on 19 January 2026":        19,
