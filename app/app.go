@@ -284,7 +284,9 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 	for _, run := range a.backgroundLoops() {
 		group.Go(func() error { return run(ctx) })
 	}
-	return errors.Join(group.Wait(), a.Close())
+	err := group.Wait()
+	a.saveCalibration(ctx) // runs that ended while the server stopped have measured, too
+	return errors.Join(err, a.Close())
 }
 
 // backgroundLoops are the background loops; each ends soon after its context.

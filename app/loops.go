@@ -8,11 +8,10 @@ import (
 	"bobbin/app/wire"
 )
 
-// How often what was learned about the models' counting is saved, and how long
-// the last save may take when the process stops.
+// How often what was learned about the models' counting is saved, and how long a save may take.
 const (
 	calibrationInterval = 10 * time.Second
-	lastSaveTime        = 5 * time.Second
+	calibrationSaveTime = 5 * time.Second
 )
 
 // restoreCalibrations loads what was learned about the models' counting.
@@ -25,8 +24,8 @@ func restoreCalibrations(ctx context.Context, d wire.Deps) error {
 	return nil
 }
 
-// saveCalibrations keeps what was learned about the models' counting. What is lost
-// in a crash is learned again in a few calls.
+// saveCalibrations keeps what was learned about the models' counting, until ctx ends; Run saves the
+// rest. What is lost in a crash is learned again in a few calls.
 func (a *App) saveCalibrations(ctx context.Context) error {
 	ticker := time.NewTicker(calibrationInterval)
 	defer ticker.Stop()
@@ -35,15 +34,16 @@ func (a *App) saveCalibrations(ctx context.Context) error {
 		case <-ticker.C:
 			a.saveCalibration(ctx)
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSaveTime)
-			defer cancel()
-			a.saveCalibration(last)
 			return nil
 		}
 	}
 }
 
+// saveCalibration saves what changed since the last save. The end of ctx does not interrupt it: what
+// was handed out by Changed would be lost.
 func (a *App) saveCalibration(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), calibrationSaveTime)
+	defer cancel()
 	rows := a.Models.Calibrator.Changed()
 	if len(rows) == 0 {
 		return
