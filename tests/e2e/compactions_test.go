@@ -157,7 +157,7 @@ func TestShowNative(t *testing.T) {
 		r := &blobRefusals{everyNth: 31}
 		c := start(t, &provider.Strict{Account: "account", Secret: "secret", OnMismatch: provider.Drop, RefusesBlob: r.refuses})
 		h := newCompactorServer(t, c)
-		sessions, turns, versions, natives, most := apptest.ChooseSize(2, 100), 0, 0, 0, 0
+		sessions, turns, versions, natives, most := apptest.ChooseSize(1, 100), 0, 0, 0, 0
 		for n := range sessions {
 			k := &nativeTalk{t: t, h: h, writer: apptest.NewWriter(uint64(n)), id: apptest.NewSession(t, h.Client, core.Session{Agent: "thinker", Timezone: "Europe/Vienna"})}
 			for _, phase := range []func(){

@@ -15,13 +15,13 @@ import (
 )
 
 // slidingTurns is how long the conversation is; with BOBBIN_TEST_LONG=1 1,000 turns.
-func slidingTurns() int { return apptest.ChooseSize(60, 1_000) }
+func slidingTurns() int { return apptest.ChooseSize(40, 1_000) }
 
-// R1: under the policy sliding prompts do not grow from turn 40 on, in the long form from
+// R1: under the policy sliding prompts do not grow from turn 25 on, in the long form from
 // turn 100 on, and the summary stays short, whatever its writer does.
 func TestShowSliding(t *testing.T) {
 	if testing.Short() {
-		t.Skip("60 turns take a while")
+		t.Skip("40 turns take a while")
 	}
 	t.Parallel()
 	said, noted := apptest.NewWriter(3), apptest.NewWriter(4)
@@ -55,7 +55,7 @@ func TestShowSliding(t *testing.T) {
 			summaries = append(summaries, made.TokenCount)
 		}
 	}
-	from := apptest.ChooseSize(40, 100)
+	from := apptest.ChooseSize(25, 100)
 	late := slices.Sorted(slices.Values(prompts[from:]))
 	middle, largest := late[len(late)/2], late[len(late)-1]
 	flat := float64(largest) / float64(middle)

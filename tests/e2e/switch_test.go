@@ -48,8 +48,8 @@ func TestShowSwitch(t *testing.T) {
 				fig.AddRow(what, r.Window, r.Usable, r.Used, run.Usage.InputTokens, p.Rejected()-refused, r.Coverage.Summarized, r.Coverage.Verbatim)
 				return r
 			}
-			for n := range 70 {
-				apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. ", n) + w.Sentences(8)})
+			for n := range 30 {
+				apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. ", n) + w.Sentences(20)})
 			}
 			before := step("on the large model", "", large)
 			if before.Used < 12_000 {
@@ -69,8 +69,8 @@ func TestShowSwitch(t *testing.T) {
 			if got := small.Rejected() > 0; got != c.refused {
 				t.Errorf("got %d prompts refused, want some: %v", small.Rejected(), c.refused)
 			}
-			if got := len(apptest.ListMessages(t, h.Client, id)); got != 2*74 {
-				t.Errorf("got %d messages in the log, want %d", got, 2*74)
+			if got := len(apptest.ListMessages(t, h.Client, id)); got != 2*34 {
+				t.Errorf("got %d messages in the log, want %d", got, 2*34)
 			}
 			contextOf(t, h.Client, id)
 		})

@@ -85,7 +85,7 @@ func (w *switching) say(t *testing.T, how, question string, facts []string) int 
 // Finding: context-F5
 func TestShowFallback(t *testing.T) {
 	t.Parallel()
-	fig := apptest.NewTable("Facts word for word in prompts of the model of 128K, of 24, after a model of 8K answered in between")
+	fig := apptest.NewTable("Facts word for word in prompts of the model of 128K, of %d, after a model of 8K answered in between", toldFacts())
 	fig.AddRow("policy", "8K answers by", "on 8K", "after each", "without any switch", "prompt", "summaries asked for", "without any switch")
 	presets := contextwindow.PresetNames()
 	for _, policy := range presets[:apptest.ChooseSize(1, len(presets))] {
@@ -115,13 +115,16 @@ type remembered struct {
 	summaries    int64 // that models were asked for
 }
 
-// talk tells 24 facts, then has the next questions answered by the small model and by the
+// toldFacts is how many facts are told, about 600 tokens each: more than the small model has room for.
+func toldFacts() int { return apptest.ChooseSize(14, 24) }
+
+// talk tells the facts, then has the next questions answered by the small model and by the
 // large one in turns.
 func (w *switching) talk(t *testing.T, order []string) (r remembered) {
 	t.Helper()
 	words := apptest.NewWriter(7)
 	var facts []string
-	for i := range 24 { // about 14,000 tokens
+	for i := range toldFacts() {
 		facts = append(facts, fmt.Sprintf("The code of locker %d is %d.", i, 1000+i*i))
 		w.say(t, "", facts[i]+" "+words.Sentences(40), nil)
 	}
