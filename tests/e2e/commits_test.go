@@ -102,10 +102,12 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	t.Helper()
 	const history = `[{"role":"user","content":"One?"},{"role":"assistant","content":"1."},{"role":"user","content":"Two?"},{"role":"assistant","content":"2."}]`
 	talk := func() (core.SessionID, []core.Message) {
-		id := apptest.NewSession(t, h.Client, core.Session{Title: "keyed"})
+		id, lines := apptest.NewSession(t, h.Client, core.Session{Title: "keyed"}), ""
 		for i := range 4 {
-			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Note %d. %s", i, apptest.NewWriter(uint64(5+i)).Sentences(30))})
+			note := apptest.NewWriter(uint64(5 + i)).Sentences(30)
+			lines += fmt.Sprintf("{\"role\":\"user\",\"content\":\"Note %d. %s\"}\n{\"role\":\"assistant\",\"content\":\"Noted: %s\"}\n", i, note, note)
 		}
+		bringIn(t, h.Client, id, core.ImportLines, lines)
 		return id, apptest.ListMessages(t, h.Client, id)
 	}
 	path := func(id core.SessionID, rest string) string { return "/sessions/" + string(id) + rest }
@@ -153,8 +155,8 @@ func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedPostgresURL(t)
 	proxy := pgproxy.New(t, url)
-	p := apptest.NewProvider(t, provider.Options{Window: 8192})
-	h := apptest.New(t, proxy.URL, apptest.WithModel("house", 8192, 2048, p))
+	p := apptest.NewProvider(t, provider.Options{Window: 32_768})
+	h := apptest.New(t, proxy.URL, apptest.WithModel("house", 32_768, 2048, p))
 	direct := dbtest.Open(t, url).Gorm
 	for i, r := range keyedRequests(t, h) {
 		t.Run(r.name, func(t *testing.T) {

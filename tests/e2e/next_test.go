@@ -35,7 +35,7 @@ const nextClients = 64
 // that the last run held, is busy. Each client has all the open streams that it may have.
 func TestShowNext(t *testing.T) {
 	t.Parallel()
-	turns := apptest.ChooseSize(640, 50_000)
+	turns := apptest.ChooseSize(4*nextClients, 50_000)
 	if n, err := strconv.Atoi(os.Getenv("BOBBIN_TEST_NEXT")); err == nil {
 		turns = n
 	}

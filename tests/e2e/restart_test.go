@@ -28,7 +28,7 @@ func TestShowRestart(t *testing.T) {
 		before, log := contextOf(t, h.Client, id), apptest.ListMessages(t, h.Client, id)
 		summary := session(t, h.Client, id)
 		if summary.SummaryVersion == 0 {
-			t.Error("got no summary of 40 messages, want one: the test shows nothing")
+			t.Error("got no summary, want one: the test shows nothing")
 		}
 		fig.AddRow("messages in the log", len(log), fmt.Sprint(kinds(log)))
 		fig.AddRow("/context", fmt.Sprintf("%d of %d tokens used", before.Used, before.Usable),
@@ -63,11 +63,11 @@ func TestShowRestart(t *testing.T) {
 	})
 }
 
-// talk has a conversation of 40 messages. Each stream is checked by say.
+// talk has a conversation of 16 messages, 40 in the long form. Each stream is checked by say.
 func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table) {
 	t.Helper()
-	deltas, durable, worst := 0, 0, 0.0
-	for i := range 40 {
+	messages, deltas, durable, worst := apptest.ChooseSize(16, 40), 0, 0, 0.0
+	for i := range messages {
 		got := apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: remark(i), Source: core.SourceWeb})
 		deltas += got.Deltas
 		if got.Streamed == 0 {
@@ -85,7 +85,7 @@ func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table)
 			worst = max(worst, miscount(t, c, got.Run.ID))
 		}
 	}
-	fig.AddRow("messages streamed", 40, fmt.Sprintf("%d deltas, %d durable events; every stream whole", deltas, durable))
+	fig.AddRow("messages streamed", messages, fmt.Sprintf("%d deltas, %d durable events; every stream whole", deltas, durable))
 	fig.AddRow("prompt as planned and as the model counted it", fmt.Sprintf("at most %.1f %% apart", 100*worst))
 }
 
@@ -114,7 +114,7 @@ func remark(i int) string {
 		return fmt.Sprintf("What is %d * 41?", i)
 	default:
 		return fmt.Sprintf("Report %d from the workshop. ", i) + strings.Repeat(fmt.Sprintf(
-			"The gear of column %d turned %d times before the carriage jammed, so the mechanic oiled it and wrote the reading down. ", i, 100+7*i), 6)
+			"The gear of column %d turned %d times before the carriage jammed, so the mechanic oiled it and wrote the reading down. ", i, 100+7*i), apptest.ChooseSize(14, 6))
 	}
 }
 
