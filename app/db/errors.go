@@ -50,6 +50,9 @@ func Translate(err error) error {
 		shown.Message, shown.RetryAfter = "the database's disk is full, so nothing can be stored; try again later", outageRetry
 	default:
 		shown.Message = "the database cannot be reached; try again in a moment"
+		if errors.Is(err, context.DeadlineExceeded) { // a busy machine, or a writer that takes long
+			shown.Message = "the database did not answer in time; try again in a moment"
+		}
 	}
 	return shown
 }

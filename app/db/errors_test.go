@@ -1,8 +1,10 @@
 package db_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,9 @@ func TestOutages(t *testing.T) {
 		"23505": "", "42P01": "",
 	} {
 		wantOutage(t, db.Translate(fmt.Errorf("write: %w", &pgconn.PgError{Code: state, Message: "of table hush"})), code)
+	}
+	if err := db.Translate(fmt.Errorf("write: %w", context.DeadlineExceeded)); !strings.Contains(err.Error(), "did not answer in time") {
+		t.Errorf("got %v, want a database that is slow, not away", err)
 	}
 	d := dbtest.SQLite(t)
 	d.Pool().SetMaxOpenConns(1) // the limit is the connection's

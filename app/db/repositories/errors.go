@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,9 +96,20 @@ const (
 	lockNotAvailable = "55P03"
 )
 
-// inTx runs fn in a transaction that is committed when fn returns nil.
-func inTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
-	return db.WithContext(ctx).Transaction(fn)
+// inTx runs fn in a transaction that is committed when fn returns nil. If ctx ends before, the error is
+// that of ctx, as for a statement.
+func inTx(ctx context.Context, g *gorm.DB, fn func(tx *gorm.DB) error) error {
+	err := g.WithContext(ctx).Transaction(fn)
+	if end := ctx.Err(); end != nil && isCutOff(err) {
+		err = db.Translate(fmt.Errorf("%w: %s", end, err))
+	}
+	return err
+}
+
+// isCutOff reports whether a transaction was rolled back before its COMMIT, or SQLite interrupted.
+func isCutOff(err error) bool {
+	var lite *sqlite.Error
+	return errors.Is(err, sql.ErrTxDone) || errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_INTERRUPT
 }
 
 // txTries bounds the attempts at a transaction that collides with others.

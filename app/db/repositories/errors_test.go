@@ -8,16 +8,41 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 )
 
 var errInjected = errors.New("injected")
+
+// A transaction that database/sql rolls back before its COMMIT, because its context has ended, reports a
+// database that did not answer in time, or the cancellation: never an unknown error. PostgreSQL's transactions
+// do not use database/sql.
+func TestContextEndsBeforeCommit(t *testing.T) {
+	t.Parallel()
+	for want, end := range map[error]error{core.ErrNoDatabase: context.DeadlineExceeded, context.Canceled: context.Canceled} {
+		d := dbtest.SQLite(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		err := repositories.InTx(ctx, d.Gorm, func(tx *gorm.DB) error {
+			if errors.Is(end, context.Canceled) {
+				cancel()
+			}
+			<-ctx.Done()
+			for tx.WithContext(t.Context()).Exec("SELECT 1").Error == nil { //nolint:revive // until it is rolled back
+			}
+			return nil
+		})
+		if cancel(); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
 
 // faults makes the statement with that number fail, counted from the last set.
 type faults struct{ left int }
