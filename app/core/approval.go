@@ -27,7 +27,7 @@ const (
 // ApprovalStatus is what became of a question.
 type ApprovalStatus string
 
-// What becomes of a question. Only an open one can change.
+// What becomes of a question. Only an open one can change, and an approved one of a tool that has changed.
 const (
 	ApprovalOpen     ApprovalStatus = "open"
 	ApprovalApproved ApprovalStatus = "approved"
@@ -42,6 +42,7 @@ const (
 const (
 	ApprovalInstead  = "the user wrote instead"
 	ApprovalCanceled = "the run was canceled"
+	ApprovalChanged  = "the tool has changed since; there is a new question"
 	ApprovalTooLate  = "nobody answered in time"
 )
 
@@ -55,6 +56,7 @@ type Approval struct {
 	Tool        string         `json:"tool"`
 	Arguments   string         `json:"arguments"`                  // the raw text that the model wrote
 	Edited      string         `json:"edited_arguments,omitempty"` // with which the tool starts in place of Arguments
+	Definition  string         `json:"-"`                          // hash of the tool's definition, that alone was asked for; empty for clients' tools
 	Mode        ApprovalMode   `json:"mode"`
 	Status      ApprovalStatus `json:"status"`
 	Comment     string         `json:"comment,omitempty"`
@@ -110,12 +112,12 @@ const maxShownTool = 64
 // tool is asked for once. A question that was answered in place of its tool decides about
 // its own call alone.
 func ApprovalOf(asked []Approval, open []ToolCall, call ToolCall) (Approval, bool) {
-	for _, a := range asked {
+	for _, a := range slices.Backward(asked) { // the newest counts: a tool that has changed is asked for again
 		if a.ToolCallID == call.ID {
 			return a, true
 		}
 	}
-	for _, a := range asked {
+	for _, a := range slices.Backward(asked) {
 		with := func(c ToolCall) bool { return c.ID == a.ToolCallID }
 		if a.Mode == ApprovalFirst && a.Status != ApprovalAnswered && a.Tool == call.Name && slices.ContainsFunc(open, with) {
 			return a, true

@@ -29,7 +29,7 @@ type RunStore interface {
 	// Approvals returns the run's approvals, decided or not, in the order of the requests: those
 	// of the calls, or all if none is named.
 	Approvals(ctx context.Context, run RunID, calls ...string) ([]Approval, error)
-	// Allowed returns those of the tools, asked for once, that were approved in the session.
+	// Allowed returns the definitions of the tools, asked for once, that were approved in the session.
 	Allowed(ctx context.Context, session SessionID, tools []string) (map[string]bool, error)
 
 	// What attempts of runs produce. StartTools, Write and SavePartial MUST return ErrStale for

@@ -17,14 +17,14 @@ func (r Runs) Approvals(ctx context.Context, id core.RunID, calls ...string) (ou
 	return out, err
 }
 
-// Allowed returns which of the tools were approved for the rest of the session.
+// Allowed returns the definitions of the tools that were approved for the rest of the session.
 func (r Runs) Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error) {
 	allowed := map[string]bool{}
 	err := r.s.transact(ctx, "Allowed", func() error {
 		for _, all := range r.s.approvals {
 			for _, a := range all {
 				if a.SessionID == session && slices.Contains(tools, a.Tool) && a.Mode == core.ApprovalFirst && a.Status == core.ApprovalApproved {
-					allowed[a.Tool] = true
+					allowed[a.Definition] = true
 				}
 			}
 		}
@@ -148,8 +148,12 @@ func (r Runs) ExpireApprovals(ctx context.Context, limit int) (out []core.Event,
 func (s *Store) setWaiting(c *Conversation, run *core.Run, w core.RunWait) {
 	run.Status, run.LeaseOwner, run.LeaseUntil, run.Deaths = core.RunWaiting, "", nil, 0
 	for _, a := range w.Approvals {
-		if slices.ContainsFunc(s.approvals[run.ID], func(old core.Approval) bool { return old.ToolCallID == a.ToolCallID }) {
-			continue
+		if before, found := core.ApprovalOf(s.approvals[run.ID], nil, core.ToolCall{ID: a.ToolCallID}); found {
+			if before.Definition == a.Definition {
+				continue
+			}
+			i := slices.IndexFunc(s.approvals[run.ID], func(old core.Approval) bool { return old.ID == before.ID })
+			c.settle(&s.approvals[run.ID][i], core.ApprovalClosed, core.ApprovalChanged, before.DecidedBy)
 		}
 		a.ID, a.RunID, a.SessionID = core.NewID[core.ApprovalID](), run.ID, run.SessionID
 		a.Status, a.RequestedAt = core.ApprovalOpen, core.Now()

@@ -106,7 +106,7 @@ func testWaiting(s *suite) {
 func waitFor(run core.Run, expiry time.Duration, calls ...string) core.RunWrite {
 	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, Wait: &core.RunWait{Expiry: expiry}}
 	for _, id := range calls {
-		w.Wait.Approvals = append(w.Wait.Approvals, core.Approval{ToolCallID: id, Tool: "pay", Mode: core.ApprovalFirst})
+		w.Wait.Approvals = append(w.Wait.Approvals, core.Approval{ToolCallID: id, Tool: "pay", Definition: "pay-1", Mode: core.ApprovalFirst})
 	}
 	return w
 }
@@ -195,7 +195,7 @@ func testApprovals(s *suite) {
 	s.fails("another decision", err, core.ErrConflict)
 	got = must[core.Decided](s, "decide")(decide(asked[1].ID, false))
 	s.equal("all decided", []any{got.Run.Status, got.Run.Suspended()}, []any{core.RunQueued, true})
-	s.equal("allowed", must[map[string]bool](s, "allowed")(s.Runs.Allowed(s.Context(), s.session.ID, []string{"pay", "look"})), map[string]bool{"pay": true})
+	s.equal("allowed", must[map[string]bool](s, "allowed")(s.Runs.Allowed(s.Context(), s.session.ID, []string{"pay", "look"})), map[string]bool{"pay-1": true})
 
 	claimed := s.claim(other)
 	s.equal("first start", claimed.Run.StartedAt.Equal(*run.StartedAt), true)
@@ -204,6 +204,15 @@ func testApprovals(s *suite) {
 	s.write(waitFor(claimed.Run, 0, "a"))
 	s.equal("asked again", len(s.approvals(run.ID)), 2)
 	s.equal("run without an open question", s.run(run.ID).Status, core.RunQueued)
+
+	w := waitFor(s.claim(other).Run, 0, "a")
+	w.Wait.Approvals[0].Definition = "pay-2"
+	out = s.write(w)
+	s.equal("events of a tool that has changed", Types(out.Events), []core.EventType{core.EventApprovalDecided, core.EventApprovalRequested, core.EventRunWaiting})
+	asked = s.approvals(run.ID)
+	s.equal("old question", []any{asked[0].Status, asked[0].Comment, asked[0].DecidedBy}, []any{core.ApprovalClosed, core.ApprovalChanged, "carol"})
+	s.equal("new question", []any{asked[2].Status, asked[2].ToolCallID, asked[2].Definition}, []any{core.ApprovalOpen, "a", "pay-2"})
+	s.equal("allowed before", len(must[map[string]bool](s, "allowed")(s.Runs.Allowed(s.Context(), s.session.ID, []string{"pay"}))), 0)
 }
 
 // Results of a client's calls that come with a message are recorded, and the run that waits for

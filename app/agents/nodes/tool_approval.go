@@ -2,8 +2,12 @@ package nodes
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
 
@@ -42,20 +46,26 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 		if s.Run.HasClientTool(c.Name) {
 			kind = core.KindClientTool
 		}
-		if _, known := n.lookupTool(s, c.Name); mode == "" || !known && kind == core.KindApproval {
-			g.through = append(g.through, c)
-			continue
+		tool, known := n.lookupTool(s, c.Name)
+		definition := ""
+		if known {
+			definition = hashDefinition(s, tool)
 		}
 		a, found := core.ApprovalOf(asked, calls, c)
+		if a.Definition != definition && (a.Status == core.ApprovalApproved || a.Status == core.ApprovalOpen) {
+			a, found = core.Approval{}, false
+		}
 		switch {
-		case mode == core.ApprovalFirst && allowed[c.Name], a.Status == core.ApprovalApproved:
+		case mode == "" && !found, !known && kind == core.KindApproval:
+			g.through = append(g.through, c)
+		case mode == core.ApprovalFirst && allowed[definition], a.Status == core.ApprovalApproved:
 			if a.ToolCallID == c.ID && a.Edited != "" {
 				g.edited[c.ID], c.Arguments = a.Edited, a.Edited
 			}
 			g.through = append(g.through, c)
 			g.started = append(g.started, toolStarted(s, c))
 		case !found:
-			a = core.Approval{Kind: kind, ToolCallID: c.ID, Tool: c.Name, Arguments: c.Arguments, Mode: mode, Status: core.ApprovalOpen}
+			a = core.Approval{Kind: kind, ToolCallID: c.ID, Tool: c.Name, Arguments: c.Arguments, Definition: definition, Mode: mode, Status: core.ApprovalOpen}
 			asked, g.asked = append(asked, a), append(g.asked, a)
 		case a.Status == core.ApprovalOpen:
 			if a.ToolCallID == c.ID {
@@ -68,10 +78,21 @@ func (n *Tools) sortCalls(ctx context.Context, s AgentState, calls []core.ToolCa
 	return g, nil
 }
 
-// loadDecisions returns what was asked and decided before, if any of the calls needs it.
+// hashDefinition returns a hash of what a person approves: the tool's name, description and schema,
+// and the server or program that its file names.
+func hashDefinition(s AgentState, tool tools.Tool) string {
+	spec := tool.Spec()
+	source, _ := s.Profile.Agent.Definition(spec.Name)
+	text, _ := json.Marshal([]any{spec, source}) // texts, numbers, and JSON that was checked
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// loadDecisions returns what was asked and decided before, if any of the calls needs it, or needed it
+// before the run waited.
 func (n *Tools) loadDecisions(ctx context.Context, s AgentState, calls []core.ToolCall) ([]core.Approval, map[string]bool, error) {
 	var first, ids []string
-	needed := false
+	needed := s.Run.Attempt > 1
 	for _, c := range calls {
 		mode := approvalMode(s, c.Name)
 		needed, ids = needed || mode != "", append(ids, c.ID)

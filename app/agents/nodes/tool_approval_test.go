@@ -47,19 +47,27 @@ func (w *world) careful(modes map[string]core.ApprovalMode) *world {
 // held runs tool_node and returns the calls that it asks for.
 func (w *world) held(s nodes.AgentState) []string {
 	w.t.Helper()
+	var ids []string
+	for _, a := range w.questions(s) {
+		ids = append(ids, a.ToolCallID)
+	}
+	return ids
+}
+
+// questions runs tool_node and returns what it asks.
+func (w *world) questions(s nodes.AgentState) []core.Approval {
+	w.t.Helper()
 	_, err := w.use(w.t.Context(), s)
 	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
 	if !ok {
 		w.t.Fatalf("got error %v, want an interrupt", err)
 	}
-	var ids []string
 	for _, a := range interrupt.Value {
-		ids = append(ids, a.ToolCallID)
-		if a.Status != core.ApprovalOpen || a.Tool == "" || a.Arguments != "{}" || a.Mode == "" {
+		if a.Status != core.ApprovalOpen || a.Tool == "" || a.Arguments != "{}" || a.Mode == "" || a.Definition == "" {
 			w.t.Errorf("got the question %+v", a)
 		}
 	}
-	return ids
+	return interrupt.Value
 }
 
 // started returns the calls of which it was told that they start.
@@ -104,9 +112,14 @@ func TestDecidedCalls(t *testing.T) {
 	)
 	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst, "read": core.ApprovalFirst, "unknown": core.ApprovalAlways})
 	s := w.asking(call("a", "pay"), call("b", "pay"), call("c", "look"), call("d", "look"), call("e", "read"), call("f", "pay"), call("g", "unknown"))
-	w.said.allowed = map[string]bool{"read": true}
+	before := newWorld(t, 8192).with(says("look", ""), says("pay", ""), says("read", "")).careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalAlways, "read": core.ApprovalAlways})
+	definitions := map[string]string{}
+	for _, a := range before.questions(before.asking(call("a", "pay"), call("b", "look"), call("c", "read"))) {
+		definitions[a.Tool] = a.Definition
+	}
+	w.said.allowed = map[string]bool{definitions["read"]: true}
 	decided := func(id, tool string, mode core.ApprovalMode, status core.ApprovalStatus, comment string) core.Approval {
-		return core.Approval{ToolCallID: id, Tool: tool, Arguments: "{}", Mode: mode, Status: status, Comment: comment}
+		return core.Approval{ToolCallID: id, Tool: tool, Arguments: "{}", Definition: definitions[tool], Mode: mode, Status: status, Comment: comment}
 	}
 	w.said.asked = []core.Approval{
 		decided("a", "pay", core.ApprovalAlways, core.ApprovalApproved, "fine"),
@@ -131,6 +144,31 @@ func TestDecidedCalls(t *testing.T) {
 	}
 	if ran != 1 || len(w.Starts) != 1 || w.Starts[0].CallID != "a" {
 		t.Errorf("paid %d times, noted %+v, want the approved call once", ran, w.Starts)
+	}
+}
+
+// An approval is for the tool that was asked for: a call whose tool has changed since is asked for
+// again, whether its approval was for one call or for the session. A denial stays one, also when the
+// tool needs no approval any more.
+func TestChangedToolIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192).with(says("pay", "paid"), says("look", "seen"), says("free", "done"))
+	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst, "free": core.ApprovalAlways})
+	s := w.asking(call("a", "pay"), call("b", "look"), call("c", "free"))
+	w.said.asked = w.questions(s)
+	for i := range w.said.asked {
+		w.said.asked[i].Status = core.ApprovalApproved
+	}
+	w.said.asked[2].Status = core.ApprovalDenied
+	w.said.allowed = map[string]bool{w.said.asked[1].Definition: true}
+	w.with(tool{name: "pay", says: "pays twice"}, tool{name: "look", says: "looks elsewhere"}, says("free", "done"))
+	delete(w.profile.Agent.ToolSettings, "free")
+	s.Profile, s.Run.Attempt, w.run.Attempt = w.profile, 2, 2
+	if diff := cmp.Diff([]string{"a", "b"}, w.held(s)); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"c failed not approved"}, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 

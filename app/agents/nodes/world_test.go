@@ -1,6 +1,7 @@
 package nodes_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -276,12 +277,13 @@ func kindOf(err error) llm.ErrorKind {
 // tool is a tool of a test.
 type tool struct {
 	name string
-	once bool // it must not be called twice
+	says string // what its definition says that it does
+	once bool   // it must not be called twice
 	do   func(ctx context.Context, c tools.Call) (string, error)
 }
 
 func (f tool) Spec() llm.ToolSpec {
-	return llm.ToolSpec{Name: f.name, Description: "does " + f.name, Parameters: []byte(`{"type":"object","properties":{}}`)}
+	return llm.ToolSpec{Name: f.name, Description: cmp.Or(f.says, "does "+f.name), Parameters: []byte(`{"type":"object","properties":{}}`)}
 }
 func (f tool) Idempotent() bool { return !f.once }
 func (f tool) Call(ctx context.Context, c tools.Call) (string, error) {

@@ -20,6 +20,7 @@ type Approval struct {
 	Kind        string
 	Result      string
 	Failed      bool
+	Definition  string
 	Mode        string
 	Status      string
 	Comment     string
@@ -37,7 +38,7 @@ func ApprovalFrom(owner string, a core.Approval) Approval {
 	return Approval{
 		ID: string(a.ID), RunID: string(a.RunID), SessionID: string(a.SessionID), Owner: owner, CallID: a.ToolCallID,
 		Tool: a.Tool, Arguments: a.Arguments, Edited: a.Edited, Kind: string(cmp.Or(a.Kind, core.KindApproval)), Result: a.Result, Failed: a.Failed,
-		Mode: string(a.Mode), Status: string(a.Status), Comment: a.Comment,
+		Definition: a.Definition, Mode: string(a.Mode), Status: string(a.Status), Comment: a.Comment,
 		DecidedBy: a.DecidedBy, RequestedAt: a.RequestedAt, ExpiresAt: a.ExpiresAt, DecidedAt: a.DecidedAt,
 	}
 }
@@ -47,7 +48,7 @@ func (r Approval) Core() core.Approval {
 	return core.Approval{
 		ID: core.ApprovalID(r.ID), RunID: core.RunID(r.RunID), SessionID: core.SessionID(r.SessionID), ToolCallID: r.CallID,
 		Tool: r.Tool, Arguments: r.Arguments, Edited: r.Edited, Kind: core.ApprovalKind(r.Kind), Result: r.Result, Failed: r.Failed,
-		Mode: core.ApprovalMode(r.Mode), Status: core.ApprovalStatus(r.Status),
+		Definition: r.Definition, Mode: core.ApprovalMode(r.Mode), Status: core.ApprovalStatus(r.Status),
 		Comment: r.Comment, DecidedBy: r.DecidedBy,
 		RequestedAt: toUTC(r.RequestedAt), ExpiresAt: toUTCPtr(r.ExpiresAt), DecidedAt: toUTCPtr(r.DecidedAt),
 	}

@@ -35,18 +35,18 @@ func approvals(db *gorm.DB) ([]core.Approval, error) {
 	return mapRows(rows, infallible(models.Approval.Core))
 }
 
-// Allowed returns which of the tools need no further approval in the session: those with
-// mode "first" of which a call was approved.
+// Allowed returns the definitions of the tools that need no further approval in the session:
+// those with mode "first" of which a call was approved.
 func (r *Runs) Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error) {
 	if err := requireID("session", session); err != nil {
 		return nil, err
 	}
-	var names []string
-	err := r.db.WithContext(ctx).Model(&models.Approval{}).Distinct("tool").
-		Where("session_id = ? AND tool IN ? AND mode = 'first' AND status = 'approved'", session, tools).Scan(&names).Error
+	var definitions []string
+	err := r.db.WithContext(ctx).Model(&models.Approval{}).Distinct("definition").
+		Where("session_id = ? AND tool IN ? AND mode = 'first' AND status = 'approved'", session, tools).Scan(&definitions).Error
 	allowed := map[string]bool{}
-	for _, name := range names {
-		allowed[name] = true
+	for _, definition := range definitions {
+		allowed[definition] = true
 	}
 	return allowed, wrapError(err, "session", session)
 }
@@ -249,10 +249,11 @@ func (stx *sessionTx) loadRun(id core.RunID) (core.Run, error) {
 	return runs[0], nil
 }
 
-// requestApprovals stores the approvals that the run requests, and emits them.
+// requestApprovals stores the approvals that the run requests, and emits them. A call is requested
+// once, and again if its tool has changed; the question before ends then.
 func (stx *sessionTx) requestApprovals(run core.Run, w core.RunWait) error {
-	var requested []string
-	if err := stx.tx.Model(&models.Approval{}).Where("run_id = ?", run.ID).Pluck("call_id", &requested).Error; err != nil {
+	requested, err := approvals(stx.tx.Where("run_id = ?", run.ID))
+	if err != nil {
 		return err
 	}
 	f, err := stx.loadFacts()
@@ -261,8 +262,14 @@ func (stx *sessionTx) requestApprovals(run core.Run, w core.RunWait) error {
 	}
 	var rows []models.Approval
 	for _, a := range w.Approvals {
-		if slices.Contains(requested, a.ToolCallID) {
-			continue
+		if before, found := core.ApprovalOf(requested, nil, core.ToolCall{ID: a.ToolCallID}); found {
+			if before.Definition == a.Definition {
+				continue
+			}
+			before.Status, before.Comment = core.ApprovalClosed, core.ApprovalChanged
+			if _, err := stx.settleApproval(before); err != nil {
+				return err
+			}
 		}
 		a.ID, a.RunID, a.SessionID = core.NewID[core.ApprovalID](), run.ID, run.SessionID
 		a.Status, a.RequestedAt = core.ApprovalOpen, core.Now()

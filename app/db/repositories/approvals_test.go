@@ -28,7 +28,7 @@ func (s *store) waits(t *testing.T, session core.SessionID, expiry time.Duration
 		name, mode, _ := strings.Cut(tool, ":")
 		call := core.ToolCall{ID: fmt.Sprint("call-", i), Name: name, Arguments: `{"n": "Rosebud"}`}
 		m.ToolCalls = append(m.ToolCalls, call)
-		wait.Approvals = append(wait.Approvals, core.Approval{ToolCallID: call.ID, Tool: name, Arguments: call.Arguments, Mode: core.ApprovalMode(mode)})
+		wait.Approvals = append(wait.Approvals, core.Approval{ToolCallID: call.ID, Tool: name, Arguments: call.Arguments, Definition: name + "-1", Mode: core.ApprovalMode(mode)})
 	}
 	w := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: run.Attempt, Messages: []core.Message{m}}
 	s.write(t, w)
@@ -159,7 +159,7 @@ func TestAllowed(t *testing.T) {
 		}
 		tools := []string{"pay", "look", "read"}
 		got, err := s.runs.Allowed(t.Context(), session, tools)
-		if diff := cmp.Diff(map[string]bool{"look": true}, got); err != nil || diff != "" {
+		if diff := cmp.Diff(map[string]bool{"look-1": true}, got); err != nil || diff != "" {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}
 		if got, err = s.runs.Allowed(t.Context(), s.session(t).ID, tools); err != nil || len(got) != 0 {
