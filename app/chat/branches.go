@@ -29,7 +29,7 @@ func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Reg
 		return core.Accepted{}, err
 	}
 	return s.startRun(ctx, tenant, core.AcceptRun{
-		SessionID: r.SessionID, User: user, Model: r.Model, ClientMessageID: r.ClientMessageID, Answers: r.MessageID,
+		SessionID: r.SessionID, User: user, Model: r.Model, ClientMessageID: r.ClientMessageID, RequestHash: r.RequestHash, Answers: r.MessageID,
 		Multitask: multitask, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(tenant), Options: options,
 		Input: core.RunInput{Source: cmp.Or(r.Source, core.SourceAPI)},
 	})

@@ -137,8 +137,11 @@ func (s *Service) refuseNew(ctx context.Context, tenant core.Tenant, in core.Acc
 		return core.Accepted{}, refusal
 	}
 	run, err := s.runs.Repeated(ctx, tenant, in.SessionID, in.ClientMessageID)
-	if errors.Is(err, core.ErrNotFound) {
+	switch {
+	case errors.Is(err, core.ErrNotFound):
 		err = refusal
+	case err == nil:
+		err = run.CheckRepeated(in.RequestHash)
 	}
 	return core.Accepted{Run: run, Repeated: true}, err
 }
@@ -151,7 +154,11 @@ func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core
 	accepted, err := s.work.Begin(ctx, func(worker string) (core.Accepted, error) {
 		in.Worker = worker
 		accepted, err := s.runs.Accept(ctx, tenant, in)
-		if err == nil && !accepted.Repeated {
+		switch {
+		case err != nil:
+		case accepted.Repeated:
+			err = accepted.Run.CheckRepeated(in.RequestHash)
+		default:
 			s.publishAccepted(ctx, accepted)
 		}
 		return accepted, err
@@ -220,7 +227,7 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 		return core.AcceptRun{}, err
 	}
 	return core.AcceptRun{
-		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID, After: m.After,
+		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID, RequestHash: m.RequestHash, After: m.After,
 		Multitask: multitask, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(tenant), Webhook: m.Webhook, Options: options,
 		Input: core.RunInput{
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,

@@ -29,6 +29,7 @@ type Regenerate struct {
 	MessageID       MessageID // the answer that is not wanted, or its question
 	User            string
 	ClientMessageID string
+	RequestHash     string // as Run.RequestHash
 	Model           string // empty = the session's
 	Multitask       Multitask
 	Source          Source

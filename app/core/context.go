@@ -164,6 +164,7 @@ type SendMessage struct {
 	After           MessageID // behind which the message stands; AfterStart, or empty = the end of the path
 	Content         string
 	ClientMessageID string
+	RequestHash     string // as Run.RequestHash
 	Model           string // empty = the session's
 	Multitask       Multitask
 	Source          Source

@@ -49,6 +49,7 @@ type Run struct {
 	Options         *RunOptions     `json:"-"`               // nil = none
 	UserMessageID   MessageID       `json:"user_message_id"` // assigned when the run is accepted
 	ClientMessageID string          `json:"client_message_id,omitempty"`
+	RequestHash     string          `json:"-"` // of the request with the idempotency key that ClientMessageID is; else empty
 	Multitask       Multitask       `json:"multitask"`
 	Attempt         int             `json:"attempt"` // fences writes: 1 for the first execution
 	LeaseOwner      string          `json:"-"`
@@ -115,6 +116,14 @@ func (in RunInput) Emptied() RunInput {
 
 // Empty reports whether there is no content: the log has the message, or it was deleted.
 func (in RunInput) Empty() bool { return in.Content == "" && len(in.Parts) == 0 }
+
+// CheckRepeated returns KeyReused unless the request of the hash may be the one that began the run.
+func (r Run) CheckRepeated(hash string) error {
+	if hash != "" && r.RequestHash != "" && hash != r.RequestHash {
+		return KeyReused("the run " + string(r.ID))
+	}
+	return nil
+}
 
 // SetInput takes the input from the message that the log has.
 func (r *Run) SetInput(m Message) {
@@ -229,6 +238,7 @@ type AcceptRun struct {
 	After           MessageID // as RunInput.After, also in the middle of a tool call and its results: the run begins behind them
 	Answers         MessageID // with Input.Regenerate: the question, or any message of its turn
 	ClientMessageID string
+	RequestHash     string // as Run.RequestHash
 	Multitask       Multitask
 	Options         *RunOptions // nil = none
 	Webhook         *Webhook    // nil = the session's

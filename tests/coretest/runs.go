@@ -165,7 +165,7 @@ func (s *Store) newRun(c *Conversation, in core.AcceptRun) *core.Run {
 	run := &core.Run{
 		ID: core.NewID[core.RunID](), SessionID: c.Session.ID, Owner: c.Session.Owner, User: in.User, QueueSeq: c.queueSeq,
 		Status: core.RunQueued, Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
-		UserMessageID: core.NewID[core.MessageID](), ClientMessageID: in.ClientMessageID,
+		UserMessageID: core.NewID[core.MessageID](), ClientMessageID: in.ClientMessageID, RequestHash: in.RequestHash,
 		Multitask: cmp.Or(in.Multitask, core.MultitaskEnqueue), Options: in.Options, Webhook: in.Webhook, CreatedAt: core.Now(),
 		FirstEvent: c.Session.LastEventSeq + 1,
 	}

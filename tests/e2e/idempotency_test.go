@@ -129,9 +129,30 @@ func TestIdempotencyKeys(t *testing.T) {
 		if p := post(ann, messages, "m", `{"content":"bye"}`); p.status != 422 || p.code != "idempotency_key_reused" {
 			t.Errorf("got %+v for another message, want 422", p)
 		}
-		post(ann, messages, "n", `{"content":"noted","run":false}`)
-		if p := post(ann, messages, "n", `{"content":"another","run":false}`); p.status != 422 || p.code != "idempotency_key_reused" {
-			t.Errorf("got %+v for another message that is only stored, want 422", p)
+		for _, other := range []string{`"metadata":{"a":1}`, `"author":"Ann"`, `"options":{"temperature":0.5}`, `"multitask":"reject"`} {
+			if p := post(ann, messages, "m", `{"content":"hello",`+other+`}`); p.status != 422 || p.code != "idempotency_key_reused" {
+				t.Errorf("got %+v for the same text with %s, want 422", p, other)
+			}
+		}
+		regenerate := messages + "/" + string(wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id))[1].ID) + "/regenerate"
+		if p := post(ann, regenerate, "m", `{"content":"hello"}`); p.status != 422 {
+			t.Errorf("got %+v for another path, want 422", p)
+		}
+		three, four := post(ann, regenerate, "r", `{}`), post(ann, regenerate, "r", `{}`)
+		if three.status != 200 || three.id == one.id || three.id != four.id {
+			t.Errorf("got %+v and %+v, want the same new run", three, four)
+		}
+		if p := post(ann, regenerate, "r", `{"options":{"temperature":0.5}}`); p.status != 422 || p.code != "idempotency_key_reused" {
+			t.Errorf("got %+v for another body of an answer anew, want 422", p)
+		}
+		post(ann, messages, "n", `{"content":"noted","run":false,"metadata":{"a":1,"b":2}}`)
+		if p := post(ann, messages, "n", `{"run":false,"content":"noted","metadata":{"a":1,"b":2}}`); p.status != 200 {
+			t.Errorf("got %+v for the same message that is only stored, want it", p)
+		}
+		for _, other := range []string{`"content":"another"`, `"content":"noted"`, `"content":"noted","role":"assistant","metadata":{"a":1,"b":2}`, `"content":"noted","metadata":{"a":1,"b":3}`, `"content":"noted","author":"Bob","metadata":{"a":1,"b":2}`} {
+			if p := post(ann, messages, "n", `{"run":false,`+other+`}`); p.status != 422 || p.code != "idempotency_key_reused" {
+				t.Errorf("got %+v for %s that is only stored, want 422", p, other)
+			}
 		}
 		imported := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
 		again := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)

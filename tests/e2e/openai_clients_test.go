@@ -121,7 +121,7 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 		}
 	}
 	token := "Bearer " + s.User(t, "ada")
-	for _, other := range []string{`{"model":"assistant","messages":[{"role":"user","content":"bye"}]}`, `{"model":"researcher","messages":[{"role":"user","content":"hello"}]}`} {
+	for _, other := range []string{`{"model":"assistant","messages":[{"role":"user","content":"bye"}]}`, `{"model":"assistant","temperature":0.5,"messages":[{"role":"user","content":"hello"}]}`, `{"model":"researcher","messages":[{"role":"user","content":"hello"}]}`} {
 		if a := postForeign(t, h, "chat/completions", other, "Authorization", token, "Idempotency-Key", "1"); a.Error.Code != core.CodeKeyReused {
 			t.Errorf("the same key with %s: got %s", other, a.text)
 		}

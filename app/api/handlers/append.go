@@ -2,9 +2,14 @@ package handlers
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -85,18 +90,46 @@ func (h *Messages) appendOnly(c *gin.Context, id core.SessionID, m newMessage) e
 	}
 	status := http.StatusCreated
 	if repeated {
-		if status = http.StatusOK; isKeyReused(c, stored, m.ClientMessageID, m.Content) {
+		if status = http.StatusOK; m.ClientMessageID == c.GetHeader(keyHeader) && !mayRepeat(stored, message) {
 			return core.KeyReused("the message " + string(stored.ID))
 		}
 	}
 	return writeJSON(c, status, messageAnswer{Message: stored})
 }
 
-// isKeyReused reports whether the request repeats, by its idempotency key, a message that said
-// something else. One that was changed since may have said the same.
-func isKeyReused(c *gin.Context, first core.Message, id, content string) bool {
-	changed := first.RevisedAt != nil || first.DeletedAt != nil
-	return id == c.GetHeader(keyHeader) && !changed && first.Content != core.CleanText(content)
+// mayRepeat reports whether the message may be the one that was stored first. One that was changed
+// since may have been.
+func mayRepeat(first, m core.Message) bool {
+	if first.RevisedAt != nil || first.DeletedAt != nil {
+		return true
+	}
+	texts := func(m core.Message) [6]string {
+		return [6]string{string(cmp.Or(m.Role, core.RoleUser)), core.CleanText(m.Content), m.ToolCallID, m.ToolName, core.CleanText(m.Author), m.AuthorID}
+	}
+	var before, now any // a database may write JSON in another way
+	_, _ = json.Unmarshal(first.Metadata, &before), json.Unmarshal(m.Metadata, &now)
+	return texts(first) == texts(m) && first.Source == m.Source && slices.Equal(first.ToolCalls, m.ToolCalls) && reflect.DeepEqual(before, now) &&
+		(m.CreatedAt.IsZero() || first.CreatedAt.Equal(m.CreatedAt.Truncate(time.Microsecond)))
+}
+
+// requestHash is the name of the value that HashOf returns.
+const requestHash = "request hash"
+
+// hashRequest keeps the hash of a request with an idempotency key, of whose body data is all that
+// counts.
+func hashRequest(c *gin.Context, data []byte) {
+	if key := c.GetHeader(keyHeader); key != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %s\n%x", key, c.Request.Method, c.Request.URL.RequestURI(), sha256.Sum256(data)))
+		c.Set(requestHash, hex.EncodeToString(sum[:]))
+	}
+}
+
+// HashOf returns the hash of a request whose idempotency key is the client_message_id; else it is empty.
+func HashOf(c *gin.Context, clientMessageID string) string {
+	if clientMessageID != c.GetHeader(keyHeader) {
+		return ""
+	}
+	return c.GetString(requestHash)
 }
 
 // keyHeader is the header that makes retries safe.

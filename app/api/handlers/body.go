@@ -85,8 +85,12 @@ func rawBody(c *gin.Context) ([]byte, error) {
 		values, _ := core.JSONSize(data)
 		err = reserveJSON(c, int64(len(data)), values)
 	}
-	if err != nil || len(data) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	hashRequest(c, data)
+	if len(data) == 0 {
+		return nil, nil
 	}
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" {

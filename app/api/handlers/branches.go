@@ -56,7 +56,7 @@ type regenerate struct {
 
 // Regenerate creates another answer to a message, on a new branch. It answers like Send.
 func (h *Messages) Regenerate(c *gin.Context) error {
-	session, id, err := messageOf(c)
+	session, answer, err := messageOf(c)
 	if err != nil {
 		return err
 	}
@@ -68,6 +68,7 @@ func (h *Messages) Regenerate(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	id := cmp.Or(body.ClientMessageID, key)
 	source, err := sourceOf(body.Source)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (h *Messages) Regenerate(c *gin.Context) error {
 	}
 	defer h.streams.releaseSlot(held)
 	accepted, err := h.chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
-		SessionID: session, MessageID: id, User: body.UserID, ClientMessageID: cmp.Or(body.ClientMessageID, key),
+		SessionID: session, MessageID: answer, User: body.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
 		Model: body.Model, Multitask: body.Multitask, Source: source, Options: (*core.RunOptions)(body.Options),
 	})
 	if err != nil {

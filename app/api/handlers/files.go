@@ -3,7 +3,9 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -178,6 +180,8 @@ func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMess
 	defer form.Close()
 	defer holdOf(c).Release() // the run may take long
 	given := false
+	content := sha256.New() // its borders are of this request alone
+	defer func() { hashRequest(c, content.Sum(nil)) }()
 	each, maxFiles := h.files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) error {
 		switch p.FormName() {
@@ -190,6 +194,7 @@ func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMess
 			if err != nil {
 				return err
 			}
+			fmt.Fprintf(content, "message %x\n", sha256.Sum256(data))
 			return Decode(data, &body)
 		case "file":
 			if len(parts) >= maxFiles {
@@ -199,6 +204,7 @@ func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMess
 			if err != nil {
 				return err
 			}
+			fmt.Fprintf(content, "file %q %x\n", p.FileName(), sha256.Sum256(data))
 			blob, err := h.files.Upload(c.Request.Context(), scopeOf(c), core.Upload{SessionID: session, Name: p.FileName(), Data: data})
 			parts = append(parts, filePart{BlobID: blob.ID})
 			return err

@@ -157,12 +157,10 @@ func (h *Messages) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 		return err
 	}
 	defer h.streams.releaseSlot(held)
+	m.RequestHash = HashOf(c, m.ClientMessageID)
 	accepted, err := h.chat.Send(c.Request.Context(), scopeOf(c), m)
 	if err != nil {
 		return err
-	}
-	if accepted.Repeated && isKeyReused(c, accepted.Message, m.ClientMessageID, m.Content) {
-		return core.KeyReused(runPath(accepted.Run.ID))
 	}
 	return h.answerRun(c, held, accepted.Run)
 }

@@ -101,6 +101,7 @@ type request struct {
 	agent        core.Agent
 	model        string // in place of the agent's; empty = the agent's
 	key          string // Idempotency-Key; empty = none
+	hash         string // of the request, if there is a key
 }
 
 // newRequest checks a chat completion.
@@ -122,6 +123,7 @@ func (a *API) newRequest(c *gin.Context, body completionRequest) (r request, err
 	if r.key, err = handlers.IdempotencyKey(c.Request); err != nil {
 		return r, err
 	}
+	r.hash = handlers.HashOf(c, r.key)
 	r.caller, err = readCaller(c, r.body.Metadata, cmp.Or(r.body.SafetyIdentifier, r.body.User))
 	return r, err
 }
@@ -224,7 +226,7 @@ func (a *API) startSide(c *gin.Context, r request) (activeRun, error) {
 }
 
 // findFirstRun returns the run that the request's Idempotency-Key began. ErrNotFound if there is
-// none, core.KeyReused if it answers another message.
+// none, core.KeyReused if that was another request.
 func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionID) (core.Run, error) {
 	if r.key == "" {
 		return core.Run{}, core.ErrNotFound
@@ -233,19 +235,7 @@ func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionI
 	if err != nil {
 		return run, err
 	}
-	question := run.Input.Content // of a run that has not begun
-	m, err := a.Messages.Get(ctx, r.tenant, session, run.UserMessageID)
-	switch {
-	case err == nil:
-		question = m.Content
-	case !errors.Is(err, core.ErrNotFound):
-		return run, err
-	}
-	isResponse := run.Options != nil && run.Options.Response != nil
-	if question != core.CleanText(r.conversation.next.Content.text) || run.Agent != r.agent.Name || run.Model != r.model || isResponse != (r.body.response != nil) {
-		return run, core.KeyReused("the run " + string(run.ID))
-	}
-	return run, nil
+	return run, run.CheckRepeated(r.hash)
 }
 
 // locateHistory compares the history of the request with the session's log.
@@ -281,7 +271,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 	}
 	if repeated := at.findRepeated(parts); repeated != "" {
 		accepted, err := a.Chat.Regenerate(ctx, r.tenant, core.Regenerate{
-			SessionID: session.ID, MessageID: repeated, User: r.user, ClientMessageID: r.key, Model: r.model,
+			SessionID: session.ID, MessageID: repeated, User: r.user, ClientMessageID: r.key, RequestHash: r.hash, Model: r.model,
 			Multitask: multitaskOf(session, true), Source: core.SourceAPI, Options: r.options,
 		})
 		out.run, out.ignored = accepted.Run, accepted.Ignored
@@ -298,7 +288,7 @@ func (a *API) sendMessage(ctx context.Context, r request, session core.Session, 
 		at.after = core.AfterStart
 	}
 	accepted, err := a.Chat.Send(ctx, r.tenant, core.SendMessage{
-		SessionID: session.ID, User: r.user, Content: r.conversation.next.Content.text, ClientMessageID: r.key, Model: r.model,
+		SessionID: session.ID, User: r.user, Content: r.conversation.next.Content.text, ClientMessageID: r.key, RequestHash: r.hash, Model: r.model,
 		Multitask: multitaskOf(session, at.after != ""), Source: core.SourceAPI, Author: r.conversation.next.Name, Parts: parts, Options: r.options,
 		After: at.after, Results: r.openResults(session, at),
 	})

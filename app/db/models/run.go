@@ -22,6 +22,7 @@ type Run struct {
 	Options         JSON // NULL = none
 	UserMessageID   string
 	ClientMessageID Ref
+	RequestHash     string
 	Multitask       string
 	Attempt         int
 	LeaseOwner      string
@@ -51,7 +52,7 @@ func RunFrom(r core.Run) Run {
 	row := Run{
 		ID: string(r.ID), SessionID: string(r.SessionID), Owner: r.Owner, UserID: r.User, QueueSeq: r.QueueSeq,
 		Status: string(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion, Model: r.Model,
-		Input: InputFrom(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID),
+		Input: InputFrom(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
 		Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
 		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
@@ -80,7 +81,7 @@ func (r Run) Core() (core.Run, error) {
 	run := core.Run{
 		ID: core.RunID(r.ID), SessionID: core.SessionID(r.SessionID), Owner: r.Owner, User: r.UserID,
 		QueueSeq: r.QueueSeq, Status: core.RunStatus(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion,
-		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID),
+		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: core.Multitask(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner,
 		LeaseUntil: toUTCPtr(r.LeaseUntil), Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial,
 		State: r.State.rawMessage(), Context: r.Context.rawMessage(), Usage: r.Usage.toCore(), AnswerID: core.MessageID(r.AnswerID), FirstEvent: r.FirstEventSeq, Webhook: r.Webhook.Core(),

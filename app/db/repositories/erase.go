@@ -206,7 +206,7 @@ func (stx *sessionTx) eraseInputs(ids []models.Ref) error {
 	}
 	for _, row := range rows {
 		run, err := row.Core()
-		if err == nil && (!run.Input.Empty() || run.Options != nil) { // the input was stored by an earlier version
+		if err == nil && (!run.Input.Empty() || run.Options != nil || run.RequestHash != "") { // the input was stored by an earlier version
 			err = stx.eraseInput(run)
 		}
 		if err != nil {
@@ -219,7 +219,7 @@ func (stx *sessionTx) eraseInputs(ids []models.Ref) error {
 // eraseInput clears the input and the options of a run.
 func (stx *sessionTx) eraseInput(run core.Run) error {
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).
-		UpdateColumns(map[string]any{"input": models.InputFrom(run.Input.Emptied()), "options": nil}).Error
+		UpdateColumns(map[string]any{"input": models.InputFrom(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
 }
 
 // eraseUnsent deletes a message that only its run has: it was canceled while it was queued.

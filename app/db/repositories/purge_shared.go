@@ -176,7 +176,7 @@ func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, err
 
 // anonymizeRun returns the run without its author's data.
 func anonymizeRun(r core.Run) core.Run {
-	r.User, r.ClientMessageID, r.Partial, r.State, r.Context, r.Webhook = "", "", "", nil, nil, nil
+	r.User, r.ClientMessageID, r.RequestHash, r.Partial, r.State, r.Context, r.Webhook = "", "", "", "", nil, nil, nil
 	if r.Input.DeletedAt == nil && !r.Input.Regenerate {
 		now := core.Now()
 		r.Input.DeletedAt = &now

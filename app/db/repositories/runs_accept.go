@@ -253,7 +253,7 @@ func (stx *sessionTx) newRun(in core.AcceptRun) core.Run {
 		ID: core.NewID[core.RunID](), SessionID: in.SessionID, Owner: stx.session.Owner, User: in.User,
 		QueueSeq: stx.session.LastQueueSeq, Status: core.RunQueued,
 		Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
-		UserMessageID: cmp.Or(in.Answers, core.NewID[core.MessageID]()), ClientMessageID: in.ClientMessageID,
+		UserMessageID: cmp.Or(in.Answers, core.NewID[core.MessageID]()), ClientMessageID: in.ClientMessageID, RequestHash: in.RequestHash,
 		Multitask: in.Multitask, Options: in.Options, Webhook: in.Webhook, CreatedAt: core.Now(),
 	}
 }
