@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"bobbin/app/core/datadir"
 )
 
 // fields are the names of a JSON object's fields.
@@ -17,6 +19,29 @@ func fields(t *testing.T, text string) map[string]any {
 		t.Fatalf("%q is no JSON object: %v", text, err)
 	}
 	return v
+}
+
+// Beside a server whose secrets this command has not, doctor says which ones it needs, and fails
+// nothing: a healthy server has them.
+func TestDoctorWithoutTheServersSecrets(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	held, err := datadir.Hold(t.Context(), flags[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := datadir.StartOptions{Settings: map[string]string{"nats.cluster_addr": "127.0.0.1:0"}, Secrets: []string{"BOBBIN_NATS_SECRET"}}
+	if err := held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Release() })
+	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
+	if code != 0 || !strings.Contains(out, "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not") || strings.Contains(out, "fail") {
+		t.Errorf("doctor: got %d, %q, %q, want a warning that names the secret", code, out, errs)
+	}
+	if code, out, errs := run(t, "", append([]string{"agents", "list"}, flags...)...); code != 1 || !strings.Contains(errs, "run it with the server's environment") {
+		t.Errorf("agents list: got %d, %q, %q, want the same reason", code, out, errs)
+	}
 }
 
 // Every check says what to do, and a failed one ends with 1.
@@ -158,7 +183,7 @@ func TestPurgeAsks(t *testing.T) {
 		{1, "sessions purge " + id, "use --yes, or --dry-run"},
 		{0, "sessions purge --dry-run " + id, "TO REMOVE"},
 		{1, "users purge", "which user?"},
-		{0, "users purge nobody", "nothing to remove"},
+		{1, "users purge nobody", `there is no data of the user "nobody": check the name and --owner`},
 		{0, "sessions purge --no-compact -y " + id, "a purge with compaction removes them"},
 		{1, "sessions show " + id, "does not exist"},
 	} {

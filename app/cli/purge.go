@@ -75,6 +75,9 @@ func (p *program) runPurge(ctx context.Context, f purgeFlags, user string, do fu
 	if err != nil {
 		return err
 	}
+	if user != "" && preview.Rows() == 0 {
+		return core.Errorf(core.ErrNotFound, "there is no data of the user %q: check the name and --owner, unless it was removed before", user)
+	}
 	if f.dryRun {
 		return p.reportPurge(preview)
 	}

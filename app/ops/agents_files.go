@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -149,12 +150,37 @@ func explainAgent(global contextwindow.Global, agent core.Agent) ([]contextwindo
 	return append(fields, loop...), err
 }
 
+// countTools returns how many tools the agent has: of a definition those that are listed, else those
+// that it names, or one.
+func countTools(agent core.Agent, listed []ToolSource) (n int) {
+	for _, name := range agent.Tools {
+		d, own := agent.Definition(name)
+		i := slices.IndexFunc(listed, func(s ToolSource) bool { return s.Name == d.Name && s.File == d.File })
+		switch {
+		case !own || d.Name != name:
+			n++
+		case i >= 0:
+			n += len(listed[i].Tools)
+		default:
+			n += max(1, len(d.Only), len(d.Operations))
+		}
+	}
+	return n
+}
+
+func tooManyTools(n int) string {
+	return fmt.Sprintf("it has %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
+}
+
 // agentState returns the agent with its model, and whether that can be used.
 func agentState(m wire.Models, agent core.Agent, file string) AgentState {
 	model, err := wire.CheckAgent(m, agent)
 	state := AgentState{File: file, Agent: agent.Name, Model: model, Usable: err == nil, Warnings: wire.AgentWarnings(m, agent)}
 	if err != nil {
 		state.Reason = err.Error()
+	}
+	if n := countTools(agent, nil); n > core.MaxTools {
+		state.Warnings = append(state.Warnings, tooManyTools(n))
 	}
 	return state
 }

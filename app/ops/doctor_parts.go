@@ -319,6 +319,11 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 	listed := make([]ToolSource, len(definitions))
 	if d.Call {
 		listed = listTools(ctx, loaded.Tools, definitions)
+		for _, agent := range loaded.Catalog.List() {
+			if n := countTools(agent, listed); n > core.MaxTools && countTools(agent, nil) <= core.MaxTools {
+				d.addWarning("agent "+agent.Name, tooManyTools(n), "")
+			}
+		}
 	}
 	for i, definition := range definitions {
 		for _, note := range append(agents.ToolWarnings(definition), listed[i].Notes...) {

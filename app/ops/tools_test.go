@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,5 +111,47 @@ func TestAgentShowsTools(t *testing.T) {
 	list, err := files.Check(nil)
 	if err != nil || len(list) != 3 || list[0].Tool != "bad" || !list[0].Usable || list[2].Agent != "mine" {
 		t.Errorf("got %+v, %v", list, err)
+	}
+}
+
+// An operator hears of tools that models do not get: of those that files name without a connection,
+// and of those that servers list from doctor with calls.
+func TestTooManyTools(t *testing.T) {
+	t.Parallel()
+	cfg := withServers(t)
+	cfg.Tools.Allow, cfg.Addr = []string{"mcp"}, "127.0.0.1:0"
+	program, args := mcptest.Command("many")
+	names := make([]string, 100)
+	for i := range names {
+		names[i] = fmt.Sprintf("t%d", i)
+	}
+	server := fmt.Sprintf("kind: mcp, command: %s, args: [%s, %q]", program, args[0], args[1])
+	for name, only := range map[string]string{"listed": "", "named": ", only: [" + strings.Join(names, ", ") + "]"} {
+		text := fmt.Sprintf("name: %s\ntools:\n  - {name: a, %s%s}\n  - {name: b, %s%s}\n", name, server, only, server, only)
+		if err := os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := ops.OpenAgentFiles(t.Context(), cfg, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := files.Check(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		if got := strings.Join(f.Warnings, "; "); strings.Contains(got, "it has 200 tools, and models get 128") != (f.Agent == "named") {
+			t.Errorf("check: %s: got %q", f.File, got)
+		}
+	}
+	warned := map[string]string{}
+	for _, f := range ops.Doctor(t.Context(), ops.DoctorOptions{Config: cfg, Call: true, Logger: slog.New(slog.DiscardHandler)}).Findings {
+		if strings.Contains(f.Detail, "and models get 128") {
+			warned[f.Check] += f.Detail
+		}
+	}
+	if len(warned) != 2 || !strings.HasPrefix(warned["agent listed"], "it has ") || strings.Count(warned["agent named"], "it has") != 1 {
+		t.Errorf("doctor: got %q, want one warning for each agent", warned)
 	}
 }
