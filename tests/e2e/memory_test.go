@@ -71,7 +71,7 @@ func needLittleMemory(t *testing.T, url string) {
 	if _, err := h.Summarize(t.Context(), sessions["off"], ""); err != nil {
 		t.Errorf("summarize: %v", err)
 	}
-	const limit = 80 << 20 // a summary in the background loads its part beside the requests; all messages have 128 MiB
+	const limit = 48 << 20 // all messages have 128 MiB
 	if got := peak(); got > limit {
 		t.Errorf("the heap grew by %d MiB, want at most %d", got>>20, limit>>20)
 	} else {

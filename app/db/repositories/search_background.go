@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
@@ -83,7 +84,8 @@ func readUnindexed(tx *gorm.DB, sessions []models.Session) ([]unindexedPart, err
 	var queries []*gorm.DB
 	for i, rest := 0, int64(indexedMessages); i < len(sessions) && rest > 0; i++ {
 		s := sessions[i]
-		queries = append(queries, unindexed(dry, s.ID, s.IndexedSeq, s.LastSeq).Limit(int(rest)).Find(&rows[i]))
+		part := directPart{ID: s.ID, IndexedSeq: s.IndexedSeq, LastSeq: s.LastSeq}
+		queries = append(queries, unindexed(dry, part).Where("seq <= COALESCE("+fmt.Sprintf(boundSQL, "ASC")+", @through)", part.bounds(int(rest), indexedBytes)).Limit(int(rest)).Find(&rows[i]))
 		rest -= max(1, min(s.LastSeq-s.IndexedSeq, rest))
 	}
 	if err := db.QueryBatch(tx, queries...); err != nil {
@@ -141,11 +143,18 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	return nil
 }
 
-// unindexed selects the messages of a session behind a seq and up to another, in their order.
-func unindexed(db *gorm.DB, session string, after, through int64) *gorm.DB {
+// unindexed selects the messages of the part, in their order.
+func unindexed(db *gorm.DB, p directPart) *gorm.DB {
 	return db.Select("id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at").
-		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", session, after, through).Order("seq")
+		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", p.ID, p.IndexedSeq, p.LastSeq).Order("seq")
 }
+
+// boundSQL is the seq of the message with which the first (ASC) or last (DESC) messages of a part exceed
+// @bytes, NULL if @most of them do not. Neither database reads a text for its length. A text counts no more
+// than is read of it, so what is read exceeds @bytes then, too.
+const boundSQL = "(SELECT seq FROM (SELECT seq, SUM(size) OVER (ORDER BY seq %[1]s) AS total FROM (SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages" +
+	" WHERE session_id = @session AND seq > @after AND seq <= @through AND deleted_at IS NULL ORDER BY seq %[1]s LIMIT @most) AS sizes) AS totals" +
+	" WHERE total > @bytes ORDER BY seq %[1]s LIMIT 1)"
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
 // sessions. Searches find everything meanwhile.
@@ -167,13 +176,18 @@ const (
 	directBytes    = 4 << 20
 )
 
-// directPart is a part of a session that is not indexed yet.
+// directPart is a part of a session that is not indexed yet: behind IndexedSeq, up to LastSeq.
 type directPart struct {
 	ID         string
 	Owner      string
 	UserID     string
 	IndexedSeq int64
 	LastSeq    int64
+}
+
+// bounds are the values of boundSQL.
+func (p directPart) bounds(most, bytes int) map[string]any {
+	return map[string]any{"session": p.ID, "after": p.IndexedSeq, "through": p.LastSeq, "most": most, "bytes": bytes}
 }
 
 // unindexedParts returns the newest parts of sessions in the scope that are not indexed yet,
@@ -211,7 +225,8 @@ func (s *messageSearch) unindexed() (messages []core.Message, more bool, err err
 	size := 0
 	for _, p := range parts {
 		var rows []models.Message
-		if err := unindexed(s.db, p.ID, p.IndexedSeq, p.LastSeq).Limit(directMessages).Find(&rows).Error; err != nil {
+		newest := unindexed(s.db, p).Where("seq >= COALESCE("+fmt.Sprintf(boundSQL, "DESC")+", 0)", p.bounds(directMessages, directBytes-size))
+		if err := newest.Limit(directMessages).Find(&rows).Error; err != nil {
 			return nil, more, err
 		}
 		part, err := mapRows(rows, models.Message.Core)
