@@ -34,6 +34,7 @@ func TestStatementsOfATurn(t *testing.T) {
 	t.Parallel()
 	for name, agent := range map[string]string{"built-in tools": "assistant", "tools of an MCP server and of HTTP": "own"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 				w := newStatementCounter(t, url, agent)
 				least, waits := w.repeat(maxStatements, maxRoundTrips, w.h.App.Statements)

@@ -68,7 +68,10 @@ func TestImportIsFoldedBeforeTheNextAnswer(t *testing.T) {
 	t.Parallel()
 	n := apptest.ChooseSize(1200, 5000)
 	lines := history(n)
-	policies := map[string]string{"window": "", "sliding": "\n  window_messages: 20", "budget": "", "ratio": ""}
+	policies := map[string]string{"window": "", "sliding": "\n  window_messages: 20"}
+	if apptest.IsLong() {
+		policies["budget"], policies["ratio"] = "", ""
+	}
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 8192})
 		settings := []apptest.Setting{apptest.WithModel("small", 8192, 1024, p)}
