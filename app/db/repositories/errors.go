@@ -101,7 +101,7 @@ const (
 func inTx(ctx context.Context, g *gorm.DB, fn func(tx *gorm.DB) error) error {
 	err := g.WithContext(ctx).Transaction(fn)
 	if end := ctx.Err(); end != nil && isCutOff(err) {
-		err = db.Translate(fmt.Errorf("%w: %s", end, err))
+		err = db.Translate(fmt.Errorf("%w: %s", end, err)) //nolint:errorlint // the code of SQLite would hide it
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 				cancel()
 			}
 			<-ctx.Done()
-			for tx.WithContext(t.Context()).Exec("SELECT 1").Error == nil { //nolint:revive // until it is rolled back
+			for tx.WithContext(t.Context()).Exec("SELECT 1").Error == nil { // until it is rolled back
 			}
 			return nil
 		})

@@ -9,7 +9,9 @@ import (
 )
 
 // InTx runs fn in a transaction.
-func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error { return inTx(ctx, db, fn) }
+func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
+	return inTx(ctx, db, fn)
+}
 
 // Fillup adds messages to a session's log without events, for tests that need very many.
 func Fillup(ctx context.Context, db *gorm.DB, id core.SessionID, messages []core.Message) error {
