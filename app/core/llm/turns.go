@@ -11,8 +11,12 @@ import (
 	"bobbin/app/core"
 )
 
-// EmptyText stands for an empty message, which several providers refuse.
-const EmptyText = "[empty]"
+// EmptyText stands for an empty message, which several providers refuse, and NoAnswer for an answer
+// that a run with results of tools did not come to.
+const (
+	EmptyText = "[empty]"
+	NoAnswer  = "[no answer]"
+)
 
 // Arguments returns a call's arguments as they are sent: as the model wrote them,
 // if that is a JSON object. Some providers refuse every later prompt otherwise:
@@ -78,8 +82,10 @@ func ToolTurnsAsText(turns []Message) []Message {
 
 // Alternating returns the messages for a provider that requires user and assistant to alternate, the
 // user first. Consecutive messages of one role are joined, such as a question and the notes on the
-// work so far. System messages are left out.
+// work so far; between the results of a run that failed and the next question comes NoAnswer. System
+// messages are left out.
 func Alternating(turns []Message) []Message {
+	turns = UserFirst(turns)
 	out := make([]Message, 0, len(turns))
 	last := core.Role("")
 	for _, turn := range turns {
@@ -87,8 +93,8 @@ func Alternating(turns []Message) []Message {
 		switch {
 		case turn.Role == core.RoleSystem:
 			continue
-		case turn.Role == core.RoleAssistant && n == 0:
-			out = append(out, Message{Role: core.RoleUser, Content: EmptyText}, turn)
+		case turn.Role == core.RoleUser && last == core.RoleTool:
+			out = append(out, Message{Role: core.RoleAssistant, Content: NoAnswer}, turn)
 		case turn.Role != last || last == core.RoleTool || len(out[n-1].ToolCalls) > 0:
 			out = append(out, turn)
 		default:
@@ -105,6 +111,16 @@ func Alternating(turns []Message) []Message {
 		last = turn.Role
 	}
 	return out
+}
+
+// UserFirst returns the messages with an empty one of the user before an assistant's that would be
+// the first: a conversation may begin with a greeting.
+func UserFirst(turns []Message) []Message {
+	first := slices.IndexFunc(turns, func(m Message) bool { return m.Role != core.RoleSystem })
+	if first < 0 || turns[first].Role != core.RoleAssistant {
+		return turns
+	}
+	return slices.Insert(slices.Clone(turns), first, Message{Role: core.RoleUser, Content: EmptyText})
 }
 
 func withCallsAsText(turn Message) Message {

@@ -25,9 +25,9 @@ func TestAlternating(t *testing.T) {
 		"usu":   "user:u+u",
 		"auaau": "user:[empty] assistant:a user:u assistant:a+a user:u",
 		"uctau": "user:u assistant:(1) tool:t assistant:a user:u",
-		"uctu":  "user:u assistant:(1) tool:t user:u",
+		"uctu":  "user:u assistant:(1) tool:t assistant:[no answer] user:u",
 		"uacct": "user:u assistant:a(1) assistant:(1) tool:t",
-		"ucttu": "user:u assistant:(1) tool:t tool:t user:u",
+		"ucttu": "user:u assistant:(1) tool:t tool:t assistant:[no answer] user:u",
 		"":      "",
 	} {
 		var turns []llm.Message

@@ -25,6 +25,9 @@ func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, rawArguments, e
 	if len(req.Tools) == 0 {
 		turns = llm.ToolTurnsAsText(turns)
 	}
+	if given == nil {
+		turns = llm.UserFirst(turns)
+	}
 	b := &builder{model: m}
 	if err := b.addAll(turns); err != nil {
 		return sdk.MessageNewParams{}, nil, err

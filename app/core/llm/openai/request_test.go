@@ -60,6 +60,7 @@ func TestMessagesAreConverted(t *testing.T) {
 			map[string]any{"role": "tool", "tool_call_id": "b", "content": ""},
 			map[string]any{"role": "assistant", "content": "", "tool_calls": []any{toolCall("c", "clock", `{"unreadable_arguments":"not JSON \u003c\u0026\u003e"}`)}},
 			map[string]any{"role": "tool", "tool_call_id": "c", "content": "noon"},
+			map[string]any{"role": "assistant", "content": llm.NoAnswer},
 			map[string]any{"role": "user", "content": "Well?"},
 			map[string]any{"role": "assistant", "content": "It is 2."},
 		},
@@ -257,13 +258,13 @@ func TestUsersInARow(t *testing.T) {
 		options openai.Options
 		want    string
 	}{
-		"a server of one's own":          {openai.Options{BaseURL: baseURL}, "user assistant tool user"},
+		"a server of one's own":          {openai.Options{BaseURL: baseURL}, "user assistant tool assistant user"},
 		"OpenAI":                         {openai.Options{}, "user user user assistant tool user"},
 		"Gemini":                         {openai.Options{Provider: openai.ProviderGemini}, "user user user assistant tool user"},
 		"Ollama, which joins them":       {openai.Options{Provider: openai.ProviderOllama}, "user user user assistant tool user"},
-		"Mistral":                        {openai.Options{Provider: openai.ProviderMistral}, "user assistant tool user"},
-		"OpenRouter":                     {openai.Options{Provider: openai.ProviderOpenRouter}, "user assistant tool user"},
-		"a provider that nobody has met": {openai.Options{Provider: "house", BaseURL: baseURL}, "user assistant tool user"},
+		"Mistral":                        {openai.Options{Provider: openai.ProviderMistral}, "user assistant tool assistant user"},
+		"OpenRouter":                     {openai.Options{Provider: openai.ProviderOpenRouter}, "user assistant tool assistant user"},
+		"a provider that nobody has met": {openai.Options{Provider: "house", BaseURL: baseURL}, "user assistant tool assistant user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
