@@ -54,20 +54,11 @@ type Summary struct {
 	Trigger       string `json:"trigger"`
 	Focus         string `json:"focus,omitempty"` // what the user asked to keep
 	Note          string `json:"note,omitempty"`  // why it is not what was asked for, such as "fallback: …"
-	// Unsupported are the facts of Content that occur nowhere in what it covers; nil = none,
-	// or no model wrote it. The examples are words of the Content: they go where it goes.
-	Unsupported *Unsupported `json:"unsupported,omitempty"`
 	// Native is the provider's own summary of the same messages; nil = there is none.
 	Native      *NativeSummary `json:"native,omitempty"`
 	Duration    time.Duration  `json:"duration_ns"`
 	CreatedAt   time.Time      `json:"created_at"`
 	ActivatedAt *time.Time     `json:"activated_at,omitempty"` // when it came into use; nil = it never was
-}
-
-// Unsupported counts names, numbers and paths that a model wrote and nobody said.
-type Unsupported struct {
-	Count    int      `json:"count"`
-	Examples []string `json:"examples"` // the first of them, at most five
 }
 
 // NativeSummary is a summary that the provider of the conversation's model wrote with its own

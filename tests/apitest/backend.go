@@ -91,7 +91,6 @@ func New() *Backend {
 			ID: SummaryID, SessionID: SessionID, Version: 1, Kind: core.SummaryRolling, State: core.SummaryActive, Content: summary,
 			FromID: UserID, ThroughID: UserID, FromSeq: 1, ThroughSeq: 1, MessagesCovered: 1, MessagesAdded: 1,
 			TokensBefore: 5, TokensAfter: 4, TokenCount: 4, Model: "demo", Strategy: "llm", Trigger: "manual", Duration: 1500000, CreatedAt: now, ActivatedAt: &now,
-			Unsupported: &core.Unsupported{Count: 1, Examples: []string{"Falcon"}},
 		},
 		Report: sampleReport(), Prompt: samplePrompt(), Agent: sampleAgent(), Graph: sampleGraph(), Memory: sampleMemory(),
 		Events: sampleEvents(run), Hooks: map[string]Hook{},

@@ -28,7 +28,7 @@ func (c Chat) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID,
 func (c Chat) EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
 	s := c.Summary
 	s.Version, s.Content, s.Strategy, s.Trigger, s.Model = s.Version+1, edit.Content, core.StrategyEdited, core.TriggerManualEdit, ""
-	s.Note, s.MessagesAdded, s.Duration, s.Unsupported = "edited from version 1", 0, 0, nil
+	s.Note, s.MessagesAdded, s.Duration = "edited from version 1", 0, 0
 	return s, c.recordCall(ctx, "EditSummary", tenant, id, edit)
 }
 

@@ -385,7 +385,7 @@ func (w *world) checkErased(k *talk) {
 	for table, query := range map[string]string{
 		"messages":          "SELECT content || COALESCE(CAST(tool_calls AS text), '') FROM messages WHERE session_id = ?",
 		"session_events":    "SELECT CAST(data AS text) FROM session_events WHERE session_id = ?",
-		"session_summaries": "SELECT content || focus || COALESCE(CAST(unsupported AS text), '') FROM session_summaries WHERE session_id = ?",
+		"session_summaries": "SELECT content || focus FROM session_summaries WHERE session_id = ?",
 		"sessions":          "SELECT COALESCE(conversation_summary, '') FROM sessions WHERE id = ?",
 		"runs":              "SELECT CAST(input AS text) || partial FROM runs WHERE session_id = ?",
 	} {

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -139,15 +137,9 @@ func TestRow23SecretsStayInTheLog(t *testing.T) {
 // Finding: context-F4
 func TestRefusalOfASummaryIsShown(t *testing.T) {
 	t.Parallel()
-	const invented = "## Facts\n- The inventory was asked about, item by item: 14 in hall 2, 28 in hall 4, 42 in hall 6, 56 in hall 8 and 70 in hall 10. " +
-		"Each was checked on its day; nothing else is known. It was reported that Falcon will count all of them again."
-	for answer, want := range map[string]struct {
-		note        string
-		unsupported *core.Unsupported
-	}{
-		"I cannot assist with that request.":        {"fallback: the answer was too short for what it replaces", nil},
-		"<html><body>502 Bad Gateway</body></html>": {"fallback: the answer contained markup or data that is in no message", nil},
-		invented: {"", &core.Unsupported{Count: 1, Examples: []string{"Falcon"}}},
+	for answer, want := range map[string]string{
+		"I cannot assist with that request.":        "fallback: the answer was too short for what it replaces",
+		"<html><body>502 Bad Gateway</body></html>": "fallback: the answer contained markup or data that is in no message",
 	} {
 		p := newSummarizer(t, provider.Options{Window: 8192}, func(string) string { return answer })
 		h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 1024, p.Server))
@@ -166,8 +158,8 @@ func TestRefusalOfASummaryIsShown(t *testing.T) {
 			t.Fatalf("got %d versions in /context, %v, want 1", len(report.Summaries), err)
 		}
 		for where, v := range map[string]core.Summary{"the answer": made, "the version": stored, "/context": report.Summaries[0]} {
-			if diff := cmp.Diff(want.unsupported, v.Unsupported); v.Note != want.note || diff != "" {
-				t.Errorf("%.20q: %s has the note %q, want %q; unsupported (-want +got):\n%s", answer, where, v.Note, want.note, diff)
+			if v.Note != want {
+				t.Errorf("%.20q: %s has the note %q, want %q", answer, where, v.Note, want)
 			}
 		}
 	}

@@ -216,18 +216,7 @@ func describeVersion(s core.Summary, now time.Time) string {
 	if s.Note != "" {
 		text += " (" + s.Note + ")"
 	}
-	if u := s.Unsupported; u != nil {
-		text += fmt.Sprintf(" (%s not found in any message: %s%s)", Pluralize(u.Count, "fact"), strings.Join(u.Examples, ", "), ellipsisIf(u.Count > len(u.Examples)))
-	}
 	return text
-}
-
-// ellipsisIf returns the end of a list that has more items than it shows.
-func ellipsisIf(hasMore bool) string {
-	if hasMore {
-		return ", …"
-	}
-	return ""
 }
 
 // windowBar draws the window in size characters: every section gets its share, but at least

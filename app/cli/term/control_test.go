@@ -53,8 +53,7 @@ func TestDrawContextWhole(t *testing.T) {
 	r.Prepared = &core.Summary{Version: 5, State: core.SummaryPrepared, MessagesCovered: 40, TokenCount: 900, Trigger: "tokens", Strategy: "llm"}
 	r.Summaries = []core.Summary{
 		{Version: 4, State: core.SummaryActive, MessagesCovered: 25, TokensBefore: 6200, TokenCount: 850, Trigger: "messages", Strategy: "llm", CreatedAt: now.Add(-3 * time.Hour)},
-		{Version: 3, State: core.SummaryUndone, MessagesCovered: 30, TokenCount: 800, Note: "repeats version 1",
-			Unsupported: &core.Unsupported{Count: 7, Examples: []string{"Falcon", "14:35"}}},
+		{Version: 3, State: core.SummaryUndone, MessagesCovered: 30, TokenCount: 800, Note: "repeats version 1"},
 		{Version: 2, Kind: core.SummaryRun, State: core.SummaryDropped, MessagesAdded: 12, TokenCount: 300},
 		{Version: 1, State: core.SummaryErased},
 	}
@@ -67,7 +66,7 @@ func TestDrawContextWhole(t *testing.T) {
 		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the current rate", "! summaries: failing repeatedly",
 		"paused for another 1m30s (breaker open)", "the model failed (auth)", "summarizing ",
 		"ready v5: 40 messages → 900 tokens, tokens, llm", "summary v4: 25 messages → 850 tokens (6,200 before), messages, llm, 3h ago",
-		"undone v3: 30 messages → 800 tokens (repeats version 1) (7 facts not found in any message: Falcon, 14:35, …)", "earlier (tool calls) v2: 12 messages → 300 tokens", "erased v1",
+		"undone v3: 30 messages → 800 tokens (repeats version 1)", "earlier (tool calls) v2: 12 messages → 300 tokens", "erased v1",
 	}
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, says...)
 	r.Triggers, r.Breaker = nil, "closed"

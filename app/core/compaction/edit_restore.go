@@ -71,7 +71,6 @@ func cleanEdit(content string) string { return strings.TrimSpace(redact.Text(cor
 func editedVersion(s core.Summary, content string, tokens int) core.Summary {
 	s.Note = fmt.Sprintf("edited from version %d", s.Version)
 	s.ID, s.Version, s.State, s.CreatedAt = core.NewID[core.SummaryID](), 0, core.SummaryActive, core.Now()
-	s.Unsupported = nil
 	s.Content, s.TokensBefore, s.TokensAfter, s.TokenCount = content, s.TokenCount, tokens, tokens
 	s.Model, s.Strategy, s.Trigger, s.Focus, s.MessagesAdded, s.MadeFor, s.Duration = "", core.StrategyEdited, core.TriggerManualEdit, "", 0, 0, 0
 	return s

@@ -115,7 +115,7 @@ func newSummary(t Turn, o contextwindow.Order, res summarize.Result, start time.
 		ID: o.SummaryID, SessionID: t.Session.ID, Owner: t.Session.Owner, Kind: o.Kind, State: core.SummaryActive,
 		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq, OrderedSeq: o.OrderedSeq,
 		Content: res.Content, TokensBefore: o.Tokens, TokensAfter: res.Tokens, TokenCount: res.Tokens,
-		Model: res.Model, Strategy: res.Strategy, Note: res.Note, Unsupported: res.Unsupported,
+		Model: res.Model, Strategy: res.Strategy, Note: res.Note,
 		Trigger: o.Trigger, Focus: o.Focus, MadeFor: o.MadeFor,
 		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
 	}

@@ -33,7 +33,6 @@ const (
 	errUngrounded    = rejection("the answer said too little about the messages")
 	errForgotten     = rejection("the answer left out the earlier summary")
 	errLoose         = rejection("the words of the answer follow each other as in no message")
-	errInvented      = rejection("most names and numbers of the answer are in no message")
 )
 
 // acceptAnswer returns the text of an answer that ended normally and is not empty, or why

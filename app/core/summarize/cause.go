@@ -50,8 +50,6 @@ func causeOfRejection(r rejection) string {
 		return "ungrounded"
 	case errForgotten:
 		return "forgotten"
-	case errInvented:
-		return "invented"
 	default:
 		return "refused"
 	}

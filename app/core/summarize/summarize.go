@@ -73,15 +73,12 @@ type Result struct {
 	// Cause is the reason for Note in one of a few words: time_limit, strategy, model_
 	// and an llm.ErrorKind, or why the answer was refused (empty, reasoning_only,
 	// cut_off, tool_call, not_smaller, markup, dialog, echo, repetition, too_short,
-	// language, ungrounded, forgotten, invented, refused). Empty without a Note.
+	// language, ungrounded, forgotten, refused). Empty without a Note.
 	Cause string
 	// Shortened is how many messages the strategy saw only in part, because they were
 	// too long for its call. Tool results, which are always shown in part, count only if
 	// they were cut further.
 	Shortened int
-	// Unsupported are the facts of Content that are in none of the messages and not in the
-	// previous summary; nil = none, or Content was written without a model.
-	Unsupported *core.Unsupported
 	// Calls are the model calls, refused and failed ones too. Purpose, Model,
 	// Provider, Estimated, Usage, FinishReason, Error, Duration and CreatedAt are
 	// set; the caller sets ids and owner.
@@ -144,9 +141,6 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 	}
 	if err == nil {
 		res.Shortened = max(res.Shortened, reduced)
-		if res.Model != "" {
-			res.Unsupported = unsupportedIn(res.Content, req)
-		}
 		return res, nil
 	}
 	if req.Strict {

@@ -33,7 +33,6 @@ type Summary struct {
 	Trigger           string
 	Focus             string
 	Note              string
-	Unsupported       JSON // core.Unsupported
 	Native            JSON // nativeSummary
 	DurationNs        int64
 	CreatedAt         time.Time `gorm:"autoCreateTime:false"`
@@ -45,34 +44,26 @@ func (Summary) TableName() string { return "session_summaries" }
 
 // SummaryFrom returns the row of a summary.
 func SummaryFrom(s core.Summary) Summary {
-	var unsupported JSON
-	if s.Unsupported != nil {
-		unsupported = encodeJSON(s.Unsupported)
-	}
 	return Summary{
 		ID: string(s.ID), SessionID: string(s.SessionID), Owner: s.Owner, Version: s.Version,
 		Kind: string(s.Kind), State: string(s.State), Content: s.Content,
 		FromID: Ref(s.FromID), ThroughID: Ref(s.ThroughID), FromSeq: s.FromSeq, ThroughSeq: s.ThroughSeq,
 		MessagesCovered: s.MessagesCovered, MessagesAdded: s.MessagesAdded, MessagesShortened: s.MessagesShortened, OrderedSeq: s.OrderedSeq,
 		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, TokenCount: s.TokenCount, TokensCovered: s.TokensCovered, MadeFor: s.MadeFor,
-		Model: s.Model, Strategy: s.Strategy, Trigger: s.Trigger, Focus: s.Focus, Note: s.Note, Unsupported: unsupported,
+		Model: s.Model, Strategy: s.Strategy, Trigger: s.Trigger, Focus: s.Focus, Note: s.Note,
 		Native: NativeFrom(s.Native), DurationNs: int64(s.Duration), CreatedAt: s.CreatedAt, ActivatedAt: s.ActivatedAt,
 	}
 }
 
 // Core returns the summary of the row.
 func (r Summary) Core() core.Summary {
-	var unsupported *core.Unsupported
-	if r.Unsupported.decodeInto(&unsupported) != nil {
-		unsupported = nil
-	}
 	return core.Summary{
 		ID: core.SummaryID(r.ID), SessionID: core.SessionID(r.SessionID), Owner: r.Owner, Version: r.Version,
 		Kind: core.SummaryKind(r.Kind), State: core.SummaryState(r.State), Content: r.Content,
 		FromID: core.MessageID(r.FromID), ThroughID: core.MessageID(r.ThroughID), FromSeq: r.FromSeq, ThroughSeq: r.ThroughSeq,
 		MessagesCovered: r.MessagesCovered, MessagesAdded: r.MessagesAdded, MessagesShortened: r.MessagesShortened, OrderedSeq: r.OrderedSeq,
 		TokensBefore: r.TokensBefore, TokensAfter: r.TokensAfter, TokenCount: r.TokenCount, TokensCovered: r.TokensCovered, MadeFor: r.MadeFor,
-		Model: r.Model, Strategy: r.Strategy, Trigger: r.Trigger, Focus: r.Focus, Note: r.Note, Unsupported: unsupported,
+		Model: r.Model, Strategy: r.Strategy, Trigger: r.Trigger, Focus: r.Focus, Note: r.Note,
 		Native: nativeOf(r.Native), Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt), ActivatedAt: toUTCPtr(r.ActivatedAt),
 	}
 }

@@ -23,7 +23,6 @@ func pathChange(session core.Session, content string, from, through core.Message
 			Content: content, FromID: from.ID, ThroughID: through.ID, FromSeq: from.Seq, ThroughSeq: through.Seq,
 			MessagesCovered: int(through.Seq), MessagesAdded: int(through.Seq - from.Seq + 1), TokensBefore: 100, TokensAfter: 10,
 			TokenCount: 9, Model: "gpt-4o", Strategy: "llm", Trigger: "share", Focus: "f", Note: "n", Duration: time.Second,
-			Unsupported: &core.Unsupported{Count: 7, Examples: []string{"Falcon", "14:35"}},
 		},
 		Events: []core.Event{
 			core.NewEvent(session.ID, "", core.EventContextStarted, core.ContextData{Trigger: "share"}),

@@ -32,7 +32,7 @@ func (stx *sessionTx) eraseSummaries(messages []core.Message) (map[int]bool, err
 	}
 	for part := range slices.Chunk(idsOf(rows, func(s models.Summary) string { return s.ID }), maxIDs) {
 		err := stx.tx.Model(&models.Summary{}).Where("id IN ?", part).UpdateColumns(map[string]any{
-			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "unsupported": nil, "native": nil, "note": "a message that it covered was deleted or edited",
+			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "native": nil, "note": "a message that it covered was deleted or edited",
 		}).Error
 		if err != nil {
 			return versions, err

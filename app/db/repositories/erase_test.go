@@ -47,7 +47,7 @@ func (s *store) remains(t *testing.T) map[string]int {
 		"messages":          "content || author || COALESCE(CAST(tool_calls AS text), '') || COALESCE(CAST(metadata AS text), '')",
 		"runs":              "CAST(input AS text) || COALESCE(CAST(options AS text), '')",
 		"session_events":    "CAST(data AS text)",
-		"session_summaries": "content || focus || COALESCE(CAST(unsupported AS text), '')",
+		"session_summaries": "content || focus",
 		"sessions":          "COALESCE(conversation_summary, '')",
 	} {
 		if n := s.count(t, "SELECT COUNT(*) FROM "+table+" WHERE "+text+" LIKE ?", "%"+secret+"%"); n > 0 {
@@ -73,8 +73,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		s.index(t)
 		s.turns(t, id, 1)
 		covered := s.summarize(t, id, log[5])
-		s.exec(t, "UPDATE session_summaries SET content = ?, focus = ?, unsupported = ? WHERE session_id = ? AND version = 2", "told "+secret, secret,
-			`{"count":1,"examples":["`+secret+`"]}`, id)
+		s.exec(t, "UPDATE session_summaries SET content = ?, focus = ? WHERE session_id = ? AND version = 2", "told "+secret, secret, id)
 		s.exec(t, "UPDATE sessions SET conversation_summary = ? WHERE id = ?", "told "+secret, id)
 		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("told")}); err != nil {
 			t.Fatal(err)
