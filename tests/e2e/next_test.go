@@ -70,8 +70,10 @@ func TestShowNext(t *testing.T) {
 		}
 		fig.AddRow("refused", fmt.Sprint(w.refused))
 		fig.Log(t)
-		if len(w.refused) > 0 {
-			t.Errorf("got %v, want no refusal", w.refused)
+		for what := range w.refused { // forks have places; a busy machine's database may be out of time
+			if what != "fork quota_exceeded" && !strings.HasSuffix(what, " database_unavailable") {
+				t.Errorf("got %v, want no other refusals than of forks", w.refused)
+			}
 		}
 	})
 }
