@@ -70,9 +70,9 @@ func TestRoundTrips(t *testing.T) {
 		}, func(*apitest.Backend) any { return "Hi <there>" }, "Search.Messages", []any{core.SearchQuery{PageQuery: page, Text: "a b",
 			SessionID: apitest.SessionID, UserID: "u", Role: core.RoleUser, After: apitest.Time(), Before: apitest.Time(), AllBranches: true}}},
 		{"update session", func(ctx context.Context, c *client.Client) (any, error) {
-			s, err := c.UpdateSession(ctx, apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`)})
+			s, err := c.UpdateSession(ctx, apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`), Archived: new(false)})
 			return s.Title, err
-		}, func(*apitest.Backend) any { return "T" }, "UpdateSession", []any{apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`)}}},
+		}, func(*apitest.Backend) any { return "T" }, "UpdateSession", []any{apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`), Archived: new(false)}}},
 		{"archive session", func(ctx context.Context, c *client.Client) (any, error) {
 			return nil, c.ArchiveSession(ctx, apitest.SessionID)
 		}, func(*apitest.Backend) any { return nil }, "ArchiveSession", []any{apitest.SessionID}},
