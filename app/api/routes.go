@@ -137,6 +137,7 @@ func (s *Server) registerConversations(read, write *gin.RouterGroup, services ha
 	write.PATCH("/sessions/:id", s.withoutQuery(sessions.Update))
 	write.DELETE("/sessions/:id", s.withoutQuery(sessions.Archive))
 	write.POST("/sessions/:id/fork", s.withoutQuery(sessions.Fork))
+	read.GET("/events", s.withoutQuery(runs.Heads))
 	read.GET("/sessions/:id/events", s.withErrors(runs.SessionEvents))
 	read.GET("/sessions/:id/export", s.withErrors(transfer.Export))
 
