@@ -181,6 +181,7 @@ func (s *Server) registerContext(read, write *gin.RouterGroup, services handlers
 	owners := s.withErrors(handlers.OwnersOnly)
 
 	read.GET("/sessions/:id/context", s.withoutQuery(context.Report))
+	read.GET("/sessions/:id/context/turns", s.withoutQuery(context.Turns))
 	read.GET("/sessions/:id/context/prompt", owners, s.withoutQuery(context.Prompt))
 	read.GET("/sessions/:id/context/messages/:mid", s.withoutQuery(context.Where))
 	read.POST("/sessions/:id/context/plan", s.withoutQuery(context.Plan))

@@ -82,6 +82,7 @@ type chatService interface {
 	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error)
 	Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error)
 	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
+	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
 	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
 	EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
 	RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)

@@ -79,7 +79,7 @@ func userView(body any) (any, error) {
 	case core.PromptView, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile:
 		return nil, nil
 	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
-		core.ContextReport, core.ContextPlan, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
+		core.ContextReport, core.ContextPlan, core.ContextTurns, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
 		core.StandingInstruction, core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
 		Build, liveness, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
 		return b, nil // all of it
