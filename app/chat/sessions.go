@@ -19,7 +19,10 @@ func (s *Service) CreateSession(ctx context.Context, tenant core.Tenant, in core
 	if err != nil {
 		return core.Session{}, err
 	}
-	return s.sessions.Create(ctx, session)
+	if session, err = s.sessions.Create(ctx, session); err == nil {
+		s.feed.PublishHead(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, session.ID)
+	}
+	return session, err
 }
 
 // newSession returns the session that CreateSession stores.
@@ -144,5 +147,6 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 // ArchiveSession puts a session away: it takes no new messages and is not listed.
 // All that is in it stays, and a run that has begun goes on. It may be repeated.
 func (s *Service) ArchiveSession(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	return s.sessions.Archive(ctx, tenant, id)
+	_, err := s.UpdateSession(ctx, tenant, id, core.SessionPatch{Archived: new(true)})
+	return err
 }

@@ -87,6 +87,28 @@ func (c Chat) Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, 
 	}
 }
 
+// WatchHeads yields a resync, a head and a removed one.
+func (c Chat) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
+	err := c.recordCall(ctx, "WatchHeads", tenant)
+	return func(yield func(core.Event, error) bool) {
+		head := core.SessionHead{
+			ID: SessionID, Title: "Greetings", Agent: "assistant", Source: core.SourceWeb, Status: core.SessionWaiting, MessageCount: 2, LastEvent: 4, UpdatedAt: Time(),
+			Waiting: &core.WaitingFor{RunID: c.Run.ID, ApprovalID: "01a1f000-0000-7000-8000-00000000000a", Tool: "fetch_url"},
+		}
+		for _, e := range []core.Event{
+			{Type: core.EventResync, At: Time()}, {SessionID: SessionID, Type: core.EventSessionHead, At: Time(), Data: head},
+			{SessionID: SessionID, Type: core.EventSessionHead, At: Time(), Data: core.RemovedHead{Deleted: true}},
+		} {
+			if err != nil || !yield(e, nil) {
+				yield(core.Event{}, err)
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(core.Event{}, context.Cause(ctx))
+	}
+}
+
 // WatchRun yields the events after from.
 func (c Chat) WatchRun(ctx context.Context, tenant core.Tenant, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
 	return c.streamEvents(ctx, from, c.recordCall(ctx, "WatchRun", tenant, id, from))
@@ -227,6 +249,11 @@ func (s Summaries) List(ctx context.Context, tenant core.Tenant, session core.Se
 	return core.Page[core.Summary]{Items: []core.Summary{s.Summary}}, s.recordCall(ctx, "Summaries.List", tenant, session, q)
 }
 
+// Models answers the one model.
+func (b *Backend) Models(string) []core.ModelChoice {
+	return []core.ModelChoice{{Name: "demo", Provider: "demo", Window: 8192, Default: true}}
+}
+
 // Agents is the backend as the catalog.
 type Agents struct{ *Backend }
 
@@ -256,7 +283,7 @@ func (a Agents) Mermaid(name string) (string, error) {
 // Services returns the backend as all services of the handlers.
 func (b *Backend) Services() handlers.Services {
 	return handlers.Services{
-		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b},
+		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b}, Models: b.Models,
 		Transfer: Transfer{b}, Memories: Memories{b}, Usage: Usage{Backend: b}, Search: Search{b}, Files: Files{Backend: b}, Blobs: Files{Backend: b},
 		Deliveries: Deliveries{b}, Deletions: Deletions{b},
 	}

@@ -3,7 +3,9 @@ package coretest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -68,6 +70,12 @@ func (r Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessio
 		if len(p.Metadata) > 0 {
 			c.Session.Metadata = p.Metadata
 		}
+		if p.Archived != nil && *p.Archived != (c.Session.ArchivedAt != nil) {
+			changed, c.Session.ArchivedAt = true, nil
+			if now := core.Now(); *p.Archived {
+				c.Session.ArchivedAt = &now
+			}
+		}
 		if p.Keep {
 			c.Session.Temporary, c.Session.ExpiresAt = false, nil
 		}
@@ -87,17 +95,6 @@ func (r Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return nil
 	})
 	return out, events, err
-}
-
-// Archive archives a session.
-func (r Sessions) Archive(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	return r.s.inSession(ctx, "Archive", tenant, id, func(c *Conversation) error {
-		if c.Session.ArchivedAt == nil {
-			now := core.Now()
-			c.Session.ArchivedAt = &now
-		}
-		return nil
-	})
 }
 
 // Messages are the messages of a Store.
@@ -266,6 +263,26 @@ func (r Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core
 		return nil
 	})
 	return out, err
+}
+
+// Heads returns the heads of the sessions in the scope; Waiting is not known.
+func (r Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) (out []core.SessionHead, err error) {
+	for _, id := range sessions {
+		err = r.s.inSession(ctx, "Heads", tenant, id, func(c *Conversation) error {
+			s := r.s.withRuns(c)
+			out = append(out, core.SessionHead{ID: s.ID, Title: s.Title, Agent: s.Agent, Status: s.Status, Archived: s.ArchivedAt != nil, MessageCount: s.MessageCount, LastEvent: s.LastEventSeq, UpdatedAt: s.UpdatedAt})
+			return nil
+		})
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ChangedSince returns nothing: this store is that of one process.
+func (r Events) ChangedSince(context.Context, string, time.Time, int) ([]core.SessionID, error) {
+	return nil, nil
 }
 
 // Forget removes the session's events up to a number, as the retention does.

@@ -67,7 +67,7 @@ func TestRunWaits(t *testing.T) {
 			t.Fatalf("got %+v, want it waiting for two answers without a lease", run)
 		}
 		a := run.Approvals[0]
-		want := core.Approval{ID: a.ID, Kind: core.KindApproval, RunID: run.ID, SessionID: session, ToolCallID: "call-0", Tool: "pay", Arguments: `{"n": "Rosebud"}`, Mode: core.ApprovalAlways, Status: core.ApprovalOpen}
+		want := core.Approval{ID: a.ID, Kind: core.KindApproval, RunID: run.ID, SessionID: session, ToolCallID: "call-0", Tool: "pay", Arguments: `{"n": "Rosebud"}`, Definition: "pay-1", Mode: core.ApprovalAlways, Status: core.ApprovalOpen}
 		if diff := cmp.Diff(want, a, cmpopts.IgnoreFields(core.Approval{}, "RequestedAt", "ExpiresAt")); diff != "" || a.ExpiresAt == nil || !core.ValidID(a.ID) {
 			t.Errorf("question (-want +got):\n%s", diff)
 		}
