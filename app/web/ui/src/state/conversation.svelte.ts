@@ -376,6 +376,11 @@ export class Conversation {
     const known = this.runs.get(run.id);
     this.keepRun({ ...known, ...run });
     this.pending = this.pending.filter((m) => m.run_id !== run.id);
+    if (this.session) {
+      const status = name === "run.started" ? "running" : name === "run.waiting" ? "waiting" : "idle";
+      const at = run.finished_at ?? this.session.updated_at;
+      this.session = { ...this.session, status, updated_at: at > this.session.updated_at ? at : this.session.updated_at };
+    }
     if (name === "run.started" || name === "run.waiting") {
       this.activeRun = run;
       if (name === "run.started") {
