@@ -166,10 +166,6 @@ func (s *Server) recoverPanics(c *gin.Context) {
 // noRoute answers an unknown path.
 func (s *Server) noRoute(c *gin.Context) error {
 	path := c.Request.URL.EscapedPath()
-	if path == "/" && strings.Contains(c.GetHeader("Accept"), "text/html") {
-		c.Redirect(http.StatusFound, "/docs")
-		return nil
-	}
 	hint := "see the documentation at /docs; paths begin with " + strings.Join(s.roots, ", ")
 	if trimmed := strings.TrimRight(path, "/"); trimmed != path && trimmed != "" {
 		hint = "paths do not end in a slash"

@@ -179,7 +179,7 @@ func TestNotFound(t *testing.T) {
 		{"GET", "/api/v1/agents/nobody", "not_found", ""},
 		{"GET", "/api/v1/agents/nobody/graph", "not_found", ""},
 		{"GET", "/api/v1/agents/nobody/graph?format=mermaid", "not_found", ""},
-		{"GET", "/", "no_such_route", "no endpoint /; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
+		{"GET", "/nothing", "no_such_route", "no endpoint /nothing; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
 		{"GET", "/api/v1/agents/", "no_such_route", "no endpoint /api/v1/agents/; paths do not end in a slash"},
 		{"POST", "/api/v2/sessions", "no_such_route", ""},
 	}
@@ -282,7 +282,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A browser that opens the printed address finds the documentation, and HEAD what GET has.
+// A browser that opens the printed address finds the page, and HEAD what GET has.
 //
 // Finding: users-A8
 // Finding: users-A33
@@ -292,24 +292,19 @@ func TestFirstLook(t *testing.T) {
 	opts, _ := options(apitest.New())
 	server := api.New(opts)
 	for _, tt := range []struct {
-		method, path, accept string
-		status               int
+		method, path string
+		status       int
 	}{
-		{"GET", "/", "text/html,application/xhtml+xml", http.StatusFound}, {"GET", "/", "application/json", http.StatusNotFound},
-		{"HEAD", "/", "text/html", http.StatusFound}, {"HEAD", "/docs", "", http.StatusOK}, {"HEAD", "/openapi.json", "", http.StatusOK},
-		{"GET", "/docs/docs.svg", "", http.StatusOK}, {"HEAD", "/version", "", http.StatusOK}, {"HEAD", "/api/v1/agents", "", http.StatusOK},
-		{"HEAD", "/api/v1/sessions/x/events", "", http.StatusMethodNotAllowed}, {"POST", "/docs", "", http.StatusMethodNotAllowed},
+		{"GET", "/", http.StatusOK}, {"HEAD", "/", http.StatusOK}, {"HEAD", "/docs", http.StatusOK}, {"HEAD", "/openapi.json", http.StatusOK},
+		{"GET", "/docs/docs.svg", http.StatusOK}, {"HEAD", "/version", http.StatusOK}, {"HEAD", "/api/v1/agents", http.StatusOK},
+		{"HEAD", "/api/v1/sessions/x/events", http.StatusMethodNotAllowed}, {"POST", "/docs", http.StatusMethodNotAllowed}, {"POST", "/", http.StatusMethodNotAllowed},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "http://localhost"+tt.path, nil)
-		r.Header.Set("Accept", tt.accept)
 		r.RemoteAddr = "127.0.0.1:4711"
 		w := httptest.NewRecorder()
 		server.ServeHTTP(w, r)
 		if w.Code != tt.status || strings.Contains(w.Body.String(), "/internal/") {
-			t.Errorf("%s %s for %q: got %d, %.200q, want %d and nothing of the operator's", tt.method, tt.path, tt.accept, w.Code, w.Body, tt.status)
-		}
-		if to := w.Header().Get("Location"); tt.status == http.StatusFound && to != "/docs" {
-			t.Errorf("%s %s: leads to %q, want /docs", tt.method, tt.path, to)
+			t.Errorf("%s %s: got %d, %.200q, want %d and nothing of the operator's", tt.method, tt.path, w.Code, w.Body, tt.status)
 		}
 	}
 }

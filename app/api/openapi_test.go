@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"flag"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,14 +19,16 @@ import (
 	"bobbin/tests/apitest"
 )
 
+var update = flag.Bool("update", false, "write the copy of the document for the web page")
+
 // TestDocumentHasAllRoutes: the routes and the document say the same.
 func TestDocumentHasAllRoutes(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())
 	var routes []string
 	for _, route := range api.New(opts).Routes() {
-		if strings.Contains(route, " /internal/") || strings.Contains(route, " /v1/") || route == "POST /mcp" {
-			continue // for the command line alone; protocols that are documented elsewhere
+		if strings.Contains(route, " /internal/") || strings.Contains(route, " /v1/") || slices.Contains([]string{"POST /mcp", "GET /", "GET /assets/:file"}, route) {
+			continue // for the command line alone; protocols that are documented elsewhere; the web page
 		}
 		segments := strings.Split(route, "/")
 		for i, s := range segments {
@@ -63,6 +67,29 @@ func documented(t *testing.T) []string {
 	}
 	slices.Sort(operations)
 	return operations
+}
+
+// What the web page's types are generated from is the document.
+func TestDocumentOfWebPage(t *testing.T) {
+	t.Parallel()
+	document, err := openapi.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if err := json.Indent(&want, document.JSON(), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	const file = "../web/ui/openapi.json"
+	if *update {
+		if err := os.WriteFile(file, want.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not the document (%v): write it with go test ./app/api -run TestDocumentOfWebPage -update, then npm run types in app/web/ui", file, err)
+	}
 }
 
 // TestOpenAPI: everybody gets the document, and who has it is told so.

@@ -53,6 +53,8 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 		}
 	}
 
+	r.GET(pageRoute, s.withErrors(servePage))
+	r.GET(assetsRoute, s.withErrors(serveAsset))
 	document := docs{}
 	r.GET("/openapi.json", s.withErrors(document.serveDocument))
 	r.GET("/docs", s.withErrors(document.servePage))

@@ -104,11 +104,11 @@ func orClosed(c <-chan struct{}) <-chan struct{} {
 	return closed
 }
 
-// rootsOf returns the distinct first segments of the routes, without the operator's.
+// rootsOf returns the distinct first segments of the API's routes, without the operator's.
 func rootsOf(routes gin.RoutesInfo) []string {
 	var roots []string
 	for _, route := range routes {
-		if strings.HasPrefix(route.Path, "/internal/") {
+		if route.Path == pageRoute || route.Path == assetsRoute || strings.HasPrefix(route.Path, "/internal/") {
 			continue
 		}
 		if strings.HasPrefix(route.Path, openAIPrefix) {

@@ -107,7 +107,7 @@ func slackSource(s config.Slack, url string) string {
 // printWelcome prints where the server listens and how to use it.
 func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
 	fmt.Fprintf(p.Out, "bobbin %s is ready after %d ms\n", readBuild().Version, w.took.Milliseconds())
-	fmt.Fprintf(p.Out, "  api       %s   (documentation: %s/docs)\n", w.url, w.url)
+	fmt.Fprintf(p.Out, "  page      Open %s/\n  api       %s   (documentation: %s/docs)\n", w.url, w.url, w.url)
 	if w.settings != "" {
 		fmt.Fprintf(p.Out, "  settings  %s\n", w.settings)
 	}

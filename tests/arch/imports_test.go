@@ -35,7 +35,7 @@ func TestCheckImports(t *testing.T) {
 			"app/agents/tools/mcp imports app/agents: inside agents, agents/tools/mcp may import only agents/tools; the arrow may not turn round"},
 		{"db to migrations", "app/db/open.go", "migrations", ""},
 		{"api to db", "app/api/routes.go", "app/db",
-			"app/api imports app/db: api may import only agents, blobs, chat, core, events and runs; give it an interface and let wire join them"},
+			"app/api imports app/db: api may import only agents, blobs, chat, core, events, runs and web; give it an interface and let wire join them"},
 		{"slack to db", "app/slack/in.go", "app/db",
 			"app/slack imports app/db: slack may import only agents, blobs, chat, core, events and runs; give it an interface and let wire join them"},
 		{"cli to app", "app/cli/serve.go", "app", ""},

@@ -75,6 +75,8 @@ export class Conversation {
   /** The latest context.warning of the present run. */
   warning = $state.raw<{ trigger: string; reason: string }>();
   resynced = $state(false);
+  /** Why the last action on a message failed. */
+  actionFailure = $state.raw<ApiError>();
   readonly outbox: Outbox;
 
   private feed: Feed | undefined;

@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"compress/gzip"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"bobbin/app/api"
+	"bobbin/tests/apitest"
+)
+
+const webPage = "../web/dist"
+
+// The page and its files need no key, load nothing from elsewhere, and are kept by browsers as
+// long as they are right. Everything else keeps its policy.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	w := do(server, request("GET", "/", "", "X-API-Key: wrong"))
+	index, err := os.ReadFile(webPage + "/index.html")
+	if err != nil || w.Code != http.StatusOK || w.Body.String() != string(index) {
+		t.Fatalf("got %d %.60s, want the page (%v)", w.Code, w.Body, err)
+	}
+	h := w.Header()
+	for name, want := range map[string]string{"Content-Type": "text/html; charset=utf-8", "Cache-Control": "public, no-cache", "X-Content-Type-Options": "nosniff"} {
+		if h.Get(name) != want {
+			t.Errorf("got %s %q, want %q", name, h.Get(name), want)
+		}
+	}
+	policy := h.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; ", "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"} {
+		if !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
+			t.Errorf("got policy %q, want %q in it and nothing unsafe", policy, want)
+		}
+	}
+	if w := do(server, request("GET", "/", "", "If-None-Match: W/"+h.Get("ETag"))); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
+		t.Errorf("got %d and %d bytes for who has it, want 304 and none", w.Code, w.Body.Len())
+	}
+	for _, path := range []string{"/assets/nothing.js", "/assets/..%2findex.html", "/assets/index.html", "/index.html", "/assets/"} {
+		w := do(server, request("GET", path, ""))
+		if policy := w.Header().Get("Content-Security-Policy"); w.Code != http.StatusNotFound || policy != "default-src 'none'; frame-ancestors 'none'" || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: got %d with policy %q, want a problem 404 with that of the API", path, w.Code, policy)
+		}
+	}
+}
+
+// Every file of the build is served, compressed for those who accept it.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	server := api.New(opts)
+	assets, err := fs.Glob(os.DirFS(webPage), "assets/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(assets, "") {
+		if strings.HasSuffix(name, ".gz") {
+			continue
+		}
+		plain := do(server, request("GET", "/"+name, ""))
+		w := do(server, request("GET", "/"+name, "", "Accept-Encoding: gzip, br"))
+		if caching := plain.Header().Get("Cache-Control"); plain.Code != http.StatusOK || name != "" && caching != "public, max-age=31536000, immutable" {
+			t.Errorf("/%s: got %d, kept by %q, want 200 and for good", name, plain.Code, caching)
+		}
+		body := w.Body.Bytes()
+		if plain.Header().Get("Content-Encoding") != "" {
+			t.Errorf("/%s: compressed for who did not ask", name)
+		}
+		if w.Header().Get("Content-Encoding") == "gzip" {
+			r, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Fatalf("/%s: %v", name, err)
+			}
+			if body, err = io.ReadAll(r); err != nil {
+				t.Fatalf("/%s: %v", name, err)
+			}
+		} else if len(body) >= 2048 && strings.HasPrefix(plain.Header().Get("Content-Type"), "text/") {
+			t.Errorf("/%s: got %d bytes uncompressed", name, len(body))
+		}
+		if string(body) != plain.Body.String() {
+			t.Errorf("/%s: the compressed file has another content", name)
+		}
+	}
+}
