@@ -70,15 +70,15 @@ export class Context {
   }
 
   /** The version that was taken back or erased last, until another one comes into use. */
-  get ghost(): Summary | undefined {
+  get undone(): Summary | undefined {
     const rolling = this.summaries.filter((s) => s.kind === "rolling" && s.state !== "prepared");
     const newest = rolling.find((s) => s.trigger !== "restore");
     return newest && ["undone", "erased"].includes(newest.state) ? newest : undefined;
   }
 
-  /** The last message that the card's summary covers; 0 = there is no card. */
+  /** The last message that the card's summary covers; 0 = there is none. */
   get cursor(): number {
-    return (this.active ?? this.ghost)?.through_seq ?? 0;
+    return this.active?.through_seq ?? 0;
   }
 
   /** What an undo of this version returns to: the text before an edit, else a version that covered less. */
@@ -226,16 +226,12 @@ export class Context {
     return summary;
   }
 
-  /** Returns to a version, 0 = none; the toast offers the way back to the one that is in use now. */
-  async restore(version: number, said: string): Promise<void> {
+  /** Returns to a version, 0 = none. With a text, a toast says so and offers the way back. */
+  async restore(version: number, said = ""): Promise<void> {
     const left = this.active;
-    await this.postRestore(version);
-    ui.toast(said, left && (() => void this.postRestore(left.version).catch((e) => ui.toast(asError(e).message))));
-  }
-
-  async postRestore(version: number): Promise<void> {
     await ask(`sessions/${this.conversation.id}/summaries/${version}/restore`, { method: "POST", json: {} });
     await this.load();
+    if (said) ui.toast(said, left && (() => void this.restore(left.version).catch((e) => ui.announce(asError(e).message))));
   }
 
   async edit(content: string, version: number): Promise<void> {

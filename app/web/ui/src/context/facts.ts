@@ -1,5 +1,6 @@
 // What a version of the summary did, in numbers and words.
 import type { Context, Summary } from "./context.svelte";
+import { count } from "../words";
 import { words } from "./words";
 
 const fixedSections = ["system", "tools", "pinned", "standing"];
@@ -18,9 +19,11 @@ export interface Effect {
   afterParts: Part[];
 }
 
-export function effectOf(context: Context, summary: Summary): Effect {
+/** Undefined for what people made, before a prompt has it. */
+export function effectOf(context: Context, summary: Summary): Effect | undefined {
   const number = context.turnOf(summary);
   const turn = context.turn(number);
+  if (!turn && byHand(summary)) return undefined;
   if (!turn) {
     const { tokens_before: before, token_count: after } = summary;
     return {
@@ -47,13 +50,24 @@ export function effectOf(context: Context, summary: Summary): Effect {
   };
 }
 
+function byHand(summary: Summary): boolean {
+  return ["manual_edit", "restore"].includes(summary.trigger);
+}
+
+/** Before → after, as far as it is known. */
+export function sizesOf(context: Context, summary: Summary): string {
+  const effect = effectOf(context, summary);
+  if (!effect) return words.tokens(summary.token_count);
+  return `${effect.ofPrompt ? "" : words.messagesOnly}${count(effect.before)} → ${count(effect.after)}`;
+}
+
 /** Prepared before it was needed: it waited for a trigger. */
 export function madeAhead(summary: Summary): boolean {
   return Boolean(summary.activated_at) && Date.parse(summary.activated_at!) - Date.parse(summary.created_at) > 1000;
 }
 
 export function withoutModel(summary: Summary): boolean {
-  return !summary.model && Boolean(summary.note) && !["manual_edit", "restore"].includes(summary.trigger);
+  return !summary.model && Boolean(summary.note) && !byHand(summary);
 }
 
 /** Turns that had begun when something happened; 0 before the first. */

@@ -21,6 +21,11 @@ class Places {
     return contextOf(page.conversation)?.cursor ?? 0;
   }
 
+  /** The same for the line of a summary that was taken back; the thread draws Undone behind it. 0 = none. */
+  get undone(): number {
+    return contextOf(page.conversation)?.undone?.through_seq ?? 0;
+  }
+
   of(seq: number): Place {
     return placeOf(this.range(seq));
   }

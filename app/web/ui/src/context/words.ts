@@ -128,6 +128,7 @@ export const words = {
   changes: (v: number) => `What v${v} changed`,
   restore: (v: number) => `Go back to v${v}`,
   more: "Older versions",
+  messagesOnly: "messages ",
   facts: {
     turn: (n: number) => `turn ${n}`,
     added: (n: number) => `+${plural(n, "message")}`,
