@@ -1,0 +1,257 @@
+// What the server says about the next prompt of a conversation, and what the parts of the page derive from it.
+import { untrack } from "svelte";
+import { ApiError, asError, ask, type Schema } from "../api/http";
+import type { Conversation } from "../state/conversation.svelte";
+import { ui } from "../state/ui.svelte";
+import { count } from "../words";
+import { words } from "./words";
+
+export type Report = Schema["ContextReport"];
+export type Plan = Schema["ContextPlan"];
+export type Summary = Schema["Summary"];
+
+/** A stretch of the log that stands in one place of the next prompt. */
+export interface Range {
+  from_seq: number;
+  through_seq: number;
+  place: string;
+  summary_version?: number;
+}
+
+/** The prompt of one run, as it was sent last. */
+export interface Turn {
+  run_id: string;
+  seq: number;
+  at: string;
+  used: number;
+  usable: number;
+  trigger: number;
+  sections: Record<string, number>;
+  summary_version: number;
+  summarized: boolean;
+  masked: boolean;
+  /** Its tokens if the summary had not come into use. */
+  without: number;
+}
+
+interface Turns {
+  ranges: Range[];
+  turns: Turn[];
+  turns_omitted: number;
+}
+
+export type Mood = "unknown" | "floor" | "work" | "tight" | "due" | "rest";
+
+const quiet = 150; // ms without another change before the context is loaded anew
+const pause = 400; // ms without a key before the draft is planned
+const summaryPage = 30;
+
+export class Context {
+  report = $state.raw<Report>();
+  ranges = $state.raw<Range[]>([]);
+  turns = $state.raw<Turn[]>([]);
+  turnsOmitted = $state(0);
+  /** The newest versions, newest first. */
+  summaries = $state.raw<Summary[]>([]);
+  olderSummaries = $state.raw<string | null>(null);
+  failure = $state.raw<ApiError>();
+  /** What the draft would bring about; absent without one. */
+  plan = $state.raw<Plan>();
+  private timer = 0;
+  private loading = false;
+  private again = false;
+
+  constructor(readonly conversation: Conversation) {}
+
+  /** The version in use, if its text is loaded. */
+  get active(): Summary | undefined {
+    const version = this.report?.summary_version;
+    return this.summaries.find((s) => s.version === version);
+  }
+
+  /** The version that was taken back or erased last, until another one comes into use. */
+  get undone(): Summary | undefined {
+    const rolling = this.summaries.filter((s) => s.kind === "rolling" && s.state !== "prepared");
+    const newest = rolling.find((s) => s.trigger !== "restore");
+    return newest && ["undone", "erased"].includes(newest.state) ? newest : undefined;
+  }
+
+  /** The last message that the card's summary covers; 0 = there is none. */
+  get cursor(): number {
+    return this.active?.through_seq ?? 0;
+  }
+
+  /** What an undo of this version returns to: the text before an edit, else a version that covered less. */
+  before(summary: Summary): Summary | undefined {
+    const edited = summary.trigger === "manual_edit";
+    const usable = (s: Summary) => s.kind === "rolling" && s.version < summary.version && s.activated_at && s.state !== "erased";
+    return this.summaries.find((s) => usable(s) && (edited ? s.through_seq === summary.through_seq : s.through_seq < summary.through_seq));
+  }
+
+  /** The turn in which a version came into use, counted from 1; 0 = none yet. */
+  turnOf(summary: Summary): number {
+    const at = this.turns.findIndex((t) => t.summarized && t.summary_version === summary.version);
+    return at < 0 ? 0 : this.turnsOmitted + at + 1;
+  }
+
+  turn(number: number): Turn | undefined {
+    return this.turns[number - this.turnsOmitted - 1];
+  }
+
+  get floor(): string {
+    const floor = this.plan && !this.plan.fits ? this.plan.floor : undefined;
+    return floor ? words.floor(floor.culprit, floor.tokens, floor.usable) : "";
+  }
+
+  get mood(): Mood {
+    const { report, plan, conversation } = this;
+    if (!report) return "unknown";
+    if (this.floor) return "floor";
+    if (conversation.summarizing && !conversation.summarizing.ahead) return "work";
+    const open = report.breaker === "open" && report.planned > report.trigger;
+    if (conversation.warning?.trigger === "near_limit" || open) return "tight";
+    return report.will_trigger || plan?.summarize?.when === "now" ? "due" : "rest";
+  }
+
+  get percent(): number {
+    return this.report ? Math.round((100 * this.report.used) / this.report.usable) : 0;
+  }
+
+  /** Tokens that the draft adds; 0 = none, or not known yet. */
+  get draftTokens(): number {
+    return this.plan && this.report ? Math.max(0, this.plan.context.used - this.report.used) : 0;
+  }
+
+  /** The meter in words, one sentence without a period. */
+  get hint(): string {
+    const { report, plan } = this;
+    if (!report) return this.failure?.status === 403 ? words.noContext : "";
+    switch (this.mood) {
+      case "floor":
+        return this.floor;
+      case "work":
+        return words.summarizing;
+      case "tight":
+        return this.conversation.warning?.reason || words.tight;
+      case "due":
+        return plan?.summarize?.when === "now" ? words.dueDraft(plan.summarize.messages) : words.due;
+      default: {
+        const left = (plan?.context ?? report).turns_left;
+        if (left === undefined) return "";
+        return report.triggers.length ? words.turnsLeft(left) : words.fullIn(left);
+      }
+    }
+  }
+
+  get sentence(): string {
+    const { report } = this;
+    if (!report) return words.meterUnknown;
+    const used = (report.calibration.measured ? "" : "≈ ") + count(report.used);
+    return words.meter(used, report.usable, this.percent, this.hint).trim();
+  }
+
+  /** Loads all of it, after the changes that come now have come. */
+  refresh(): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => void this.load(), quiet);
+  }
+
+  async load(): Promise<void> {
+    if (this.loading) {
+      this.again = true;
+      return;
+    }
+    this.loading = true;
+    const session = `sessions/${this.conversation.id}`;
+    try {
+      const [report, turns, page] = await Promise.all([
+        ask<Report>(`${session}/context`),
+        ask<Turns>(`${session}/context/turns`),
+        ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
+      ]);
+      this.report = report;
+      this.ranges = turns.ranges;
+      this.turns = turns.turns;
+      this.turnsOmitted = turns.turns_omitted;
+      this.summaries = page.items;
+      this.olderSummaries = page.next_cursor;
+      this.failure = undefined;
+    } catch (e) {
+      this.failure = asError(e);
+    } finally {
+      this.loading = false;
+    }
+    if (this.again) {
+      this.again = false;
+      this.refresh();
+    }
+  }
+
+  async loadOlderSummaries(): Promise<void> {
+    const query = { limit: summaryPage, cursor: this.olderSummaries ?? undefined };
+    const page = await ask<Schema["SummaryPage"]>(`sessions/${this.conversation.id}/summaries`, { query });
+    this.summaries = [...this.summaries, ...page.items];
+    this.olderSummaries = page.next_cursor;
+  }
+
+  /** Plans the draft after a pause; the answer says what was to be cleaned up. */
+  planDraft(content: string): () => void {
+    if (!content.trim()) {
+      this.plan = undefined;
+      return () => {};
+    }
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const plan = await this.dryRun({ content }, stop.signal);
+        if (!stop.signal.aborted) this.plan = plan;
+      } catch {
+        if (!stop.signal.aborted) this.plan = undefined; // the meter shows what is known without it
+      }
+    }, pause);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }
+
+  dryRun(json: { content?: string; model?: string }, signal?: AbortSignal): Promise<Plan> {
+    return ask<Plan>(`sessions/${this.conversation.id}/context/plan`, { method: "POST", json, signal });
+  }
+
+  async summarize(focus: string): Promise<Summary> {
+    const json = focus.trim() ? { focus: focus.trim() } : {};
+    const summary = await ask<Summary>(`sessions/${this.conversation.id}/summarize`, { method: "POST", json });
+    await this.load();
+    return summary;
+  }
+
+  /** Returns to a version, 0 = none. With a text, a toast says so and offers the way back. */
+  async restore(version: number, said = ""): Promise<void> {
+    const left = this.active;
+    await ask(`sessions/${this.conversation.id}/summaries/${version}/restore`, { method: "POST", json: {} });
+    await this.load();
+    if (said) ui.toast(said, left && (() => void this.restore(left.version).catch((e) => ui.announce(asError(e).message))));
+  }
+
+  async edit(content: string, version: number): Promise<void> {
+    await ask(`sessions/${this.conversation.id}/summary`, { method: "PUT", json: { content, version } });
+    await this.load();
+  }
+}
+
+const contexts = new WeakMap<Conversation, Context>();
+
+/** The context of a conversation: one for all parts of the page. */
+export function contextOf(conversation: Conversation): Context;
+export function contextOf(conversation: Conversation | undefined): Context | undefined;
+export function contextOf(conversation: Conversation | undefined): Context | undefined {
+  if (!conversation) return undefined;
+  let context = contexts.get(conversation);
+  if (!context) {
+    // Its state belongs to no effect, so that all of them see its changes.
+    context = untrack(() => new Context(conversation));
+    contexts.set(conversation, context);
+  }
+  return context;
+}
