@@ -50,7 +50,7 @@ interface EventData {
 }
 
 const pageSize = 50;
-const mostEntries = 300; // in the DOM; pages beyond it are loaded again when they come near
+const mostEntries = 200; // in the DOM; pages beyond it are loaded again when they come near
 
 export class Conversation {
   session = $state.raw<Session>();
@@ -85,6 +85,8 @@ export class Conversation {
   private growing = new Set<Entry>();
   private closed = false;
   private paging = false;
+  /** Where the path changed last: the events after it do not say which messages have siblings. */
+  private forkedAfter: number | undefined;
 
   constructor(readonly id: string) {
     this.outbox = new Outbox(this);
@@ -359,6 +361,7 @@ export class Conversation {
     const after = path.after_id ? (path.after_seq ?? 0) : 0;
     this.entries = this.entries.filter((e) => e.seq <= after);
     this.hasAfter = false;
+    this.forkedAfter = after;
     void this.reloadAfter(after);
     this.contextVersion++;
   }
@@ -398,6 +401,8 @@ export class Conversation {
     }
     if (this.activeRun?.id === run.id || !this.activeRun) this.activeRun = undefined;
     this.summarizing = undefined;
+    if (this.forkedAfter !== undefined) void this.reloadAfter(this.forkedAfter);
+    this.forkedAfter = undefined;
     this.entries = this.entries.filter((e) => e.message || e.runId !== run.id);
     this.contextVersion++;
     ui.announce(name === "run.succeeded" ? words.answerComplete : name === "run.failed" ? words.brokeOff : words.stopped);
