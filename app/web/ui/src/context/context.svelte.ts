@@ -69,11 +69,12 @@ export class Context {
     return this.summaries.find((s) => s.version === version);
   }
 
-  /** The version that was taken back or erased last, until another one comes into use. */
+  /** The version that was taken back or erased last, until another one covers as much. */
   get undone(): Summary | undefined {
-    const rolling = this.summaries.filter((s) => s.kind === "rolling" && s.state !== "prepared");
-    const newest = rolling.find((s) => s.trigger !== "restore");
-    return newest && ["undone", "erased"].includes(newest.state) ? newest : undefined;
+    const { active } = this;
+    const last = this.summaries.find((s) => s.kind === "rolling" && s.state !== "prepared" && s !== active);
+    if (!last || !["undone", "erased"].includes(last.state)) return undefined;
+    return (active?.through_seq ?? 0) < last.through_seq ? last : undefined;
   }
 
   /** The last message that the card's summary covers; 0 = there is none. */

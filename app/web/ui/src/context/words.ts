@@ -157,7 +157,7 @@ export const words = {
   madeNow: "Made on request. ",
   focus: (text: string) => `Told to keep: ${text}. `,
   editedBy: "Edited by hand. ",
-  restoredAs: "Restored from an earlier version. ",
+  restoredAs: (note: string) => (note ? `Restored: ${note}. ` : "Restored. "),
   why: (trigger: string, at: number) =>
     trigger === "share" && at ? `, when the prompt passed ${count(at)}` : causes[trigger] ? `, ${causes[trigger]}` : "",
   addedTo: (n: number, v: number) => (v ? `${plural(n, "message was", "messages were")} added to v${v}. ` : ""),
@@ -191,7 +191,8 @@ export const words = {
   summarize: "Summarize",
   toastSummary: (v: number) => `Summary v${v} is in use`,
   seconds: (n: number) => `${n} s`,
-  waits: (n: number | undefined) => (n ? `Summarizing ${plural(n, "message")}, your message waits` : "Summarizing, your message waits"),
+  atWork: (n: number | undefined, waits: boolean) =>
+    `Summarizing${n ? ` ${plural(n, "message")}` : ""}${waits ? ", your message waits" : ""}`,
 
   label: {
     summary: (v: number) => (v ? `in summary v${v}` : "in a summary"),
