@@ -222,7 +222,7 @@ func (a *App) newServer(service *chat.Service, build Build, space handlers.Space
 		Slack: fromSlack, InstallSlack: installSlack,
 		Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
-			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Memories: a.memories,
+			Summaries: s.Summaries, Agents: wire.NewDirectory(a.agents, a.engine), Models: wire.NewOffer(a.Deps, a.agents).List, Memories: a.memories,
 			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},

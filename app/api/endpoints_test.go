@@ -44,6 +44,8 @@ func TestEndpoints(t *testing.T) {
 		{"get", "GET", sessionPath, "", nil, 200, `"summary_version":1`, nil},
 		{"update", "PATCH", sessionPath, `{"title":"New"}`, nil, 200, `"title":"New"`,
 			[]apitest.Call{{Method: "UpdateSession", Scope: local, Args: []any{apitest.SessionID, core.SessionPatch{Title: &title}}}}},
+		{"bring back", "PATCH", sessionPath, `{"archived":false}`, nil, 200, `"id"`,
+			[]apitest.Call{{Method: "UpdateSession", Scope: local, Args: []any{apitest.SessionID, core.SessionPatch{Archived: new(false)}}}}},
 		{"archive", "DELETE", sessionPath, "", nil, 204, "",
 			[]apitest.Call{{Method: "ArchiveSession", Scope: local, Args: []any{apitest.SessionID}}}},
 		{"messages", "GET", sessionPath + "/messages?before=9&after=1&limit=2&all_branches=true", "", nil, 200, `"pending":[{"id":"` + string(apitest.QueuedID),

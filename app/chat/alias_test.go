@@ -29,7 +29,7 @@ func TestOpenArchivedSession(t *testing.T) {
 		if _, err := messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.ArchiveSession(t.Context(), tenant, first.ID); err != nil {
+		if _, _, err := sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}); err != nil {
 			t.Fatal(err)
 		}
 		var wait sync.WaitGroup

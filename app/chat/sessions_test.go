@@ -134,6 +134,12 @@ func TestArchiveSession(t *testing.T) {
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"})
 		wantKind(t, err, core.ErrConflict)
 		wantKind(t, h.ArchiveSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID), core.ErrNotFound)
+		if back, err := h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{Archived: new(false)}); err != nil || back.ArchivedAt != nil {
+			t.Errorf("got %v and error %v, want the session back", back.ArchivedAt, err)
+		}
+		if _, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"}); err != nil {
+			t.Errorf("got error %v, want a message accepted", err)
+		}
 	})
 }
 

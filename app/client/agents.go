@@ -8,8 +8,8 @@ import (
 )
 
 // Agents returns the configured agents.
-func (c *Client) Agents(ctx context.Context) ([]core.Agent, error) {
-	page, err := callJSON[core.Page[core.Agent]](ctx, c, getRequest("/api/v1/agents", nil))
+func (c *Client) Agents(ctx context.Context) ([]core.AgentDetail, error) {
+	page, err := callJSON[core.Page[core.AgentDetail]](ctx, c, getRequest("/api/v1/agents", nil))
 	return page.Items, err
 }
 
@@ -20,8 +20,8 @@ func (c *Client) ReloadAgents(ctx context.Context) (core.Page[core.AgentFile], e
 }
 
 // Agent returns one agent.
-func (c *Client) Agent(ctx context.Context, name string) (core.Agent, error) {
-	return callJSON[core.Agent](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name), nil))
+func (c *Client) Agent(ctx context.Context, name string) (core.AgentDetail, error) {
+	return callJSON[core.AgentDetail](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name), nil))
 }
 
 // Graph returns an agent's graph.

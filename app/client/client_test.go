@@ -70,9 +70,9 @@ func TestRoundTrips(t *testing.T) {
 		}, func(*apitest.Backend) any { return "Hi <there>" }, "Search.Messages", []any{core.SearchQuery{PageQuery: page, Text: "a b",
 			SessionID: apitest.SessionID, UserID: "u", Role: core.RoleUser, After: apitest.Time(), Before: apitest.Time(), AllBranches: true}}},
 		{"update session", func(ctx context.Context, c *client.Client) (any, error) {
-			s, err := c.UpdateSession(ctx, apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`)})
+			s, err := c.UpdateSession(ctx, apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`), Archived: new(false)})
 			return s.Title, err
-		}, func(*apitest.Backend) any { return "T" }, "UpdateSession", []any{apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`)}}},
+		}, func(*apitest.Backend) any { return "T" }, "UpdateSession", []any{apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`), Archived: new(false)}}},
 		{"archive session", func(ctx context.Context, c *client.Client) (any, error) {
 			return nil, c.ArchiveSession(ctx, apitest.SessionID)
 		}, func(*apitest.Backend) any { return nil }, "ArchiveSession", []any{apitest.SessionID}},
@@ -107,9 +107,9 @@ func TestRoundTrips(t *testing.T) {
 		{"summary", func(ctx context.Context, c *client.Client) (any, error) { return c.Summary(ctx, apitest.SessionID, 1) },
 			func(b *apitest.Backend) any { return b.Summary }, "Summaries.Get", []any{apitest.SessionID, 1}},
 		{"agents", func(ctx context.Context, c *client.Client) (any, error) { return c.Agents(ctx) },
-			func(b *apitest.Backend) any { return []core.Agent{b.Agent} }, "", nil},
+			func(b *apitest.Backend) any { return []core.AgentDetail{{Agent: b.Agent, Models: b.Models("")}} }, "", nil},
 		{"agent", func(ctx context.Context, c *client.Client) (any, error) { return c.Agent(ctx, "assistant") },
-			func(b *apitest.Backend) any { return b.Agent }, "", nil},
+			func(b *apitest.Backend) any { return core.AgentDetail{Agent: b.Agent, Models: b.Models("")} }, "", nil},
 		{"graph", func(ctx context.Context, c *client.Client) (any, error) { return c.Graph(ctx, "assistant") },
 			func(b *apitest.Backend) any { return b.Graph }, "", nil},
 		{"mermaid", func(ctx context.Context, c *client.Client) (any, error) { return c.Mermaid(ctx, "assistant") },

@@ -102,8 +102,9 @@ func (c *Client) UpdateSession(ctx context.Context, id core.SessionID, p core.Se
 		Pinned       *bool           `json:"pinned,omitempty"`
 		Tags         *[]string       `json:"tags,omitempty"`
 		Webhook      *webhook        `json:"webhook,omitempty"`
+		Archived     *bool           `json:"archived,omitempty"`
 		Force        bool            `json:"force,omitempty"`
-	}{p.Title, p.Agent, p.Model, p.Timezone, p.Instructions, p.Metadata, p.Pinned, tags, webhookOf(p.Webhook), p.Force})
+	}{p.Title, p.Agent, p.Model, p.Timezone, p.Instructions, p.Metadata, p.Pinned, tags, webhookOf(p.Webhook), p.Archived, p.Force})
 	r.method = http.MethodPatch
 	return callJSON[core.Session](ctx, c, r)
 }

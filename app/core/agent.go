@@ -27,6 +27,21 @@ type Agent struct {
 	Version string   `json:"version" yaml:"-"` // hash of everything above
 }
 
+// AgentDetail is an agent with the models that a message to it may choose.
+type AgentDetail struct {
+	Agent
+	Models []ModelChoice `json:"models"`
+}
+
+// ModelChoice is a model that a message may choose.
+type ModelChoice struct {
+	Name     string `json:"name"`
+	Provider string `json:"provider"`
+	Window   int    `json:"window"`            // context window in tokens
+	Images   bool   `json:"images"`            // it sees images; other models get descriptions
+	Default  bool   `json:"default,omitempty"` // the agent's own model
+}
+
 // DefaultMaxIterations bounds the model calls of a run when an agent does not.
 const DefaultMaxIterations = 10
 

@@ -108,6 +108,7 @@ type SessionPatch struct {
 	Webhook      *Webhook // without an address: none any more
 	Force        bool     // also a model into which the conversation cannot fit
 	Keep         bool     // it is not temporary any more
+	Archived     *bool    // true puts it away: it takes no new messages and is not listed
 }
 
 // NewTitle is a title that was made for a session.

@@ -21,8 +21,6 @@ type SessionStore interface {
 	List(ctx context.Context, tenant Tenant, q SessionQuery) (Page[Session], error)
 	// Update MUST change and emit nothing for a patch without fields.
 	Update(ctx context.Context, tenant Tenant, id SessionID, p SessionPatch) (Session, []Event, error)
-	// Archive hides the session from lists and refuses new runs. It may be repeated.
-	Archive(ctx context.Context, tenant Tenant, id SessionID) error
 	// GiveTitle MUST keep a title that a user has set, even an empty one.
 	GiveTitle(ctx context.Context, tenant Tenant, t NewTitle) ([]Event, error)
 

@@ -75,9 +75,11 @@ func (d *Deletions) Session(ctx context.Context, tenant core.Tenant, id core.Ses
 		return accepted, err
 	}
 	// The session may be in use, or gone already: the deletion does not depend on it.
-	if err := d.sessions.Archive(ctx, tenant, id); err != nil {
+	_, events, err := d.sessions.Update(ctx, tenant, id, core.SessionPatch{Archived: new(true)})
+	if err != nil {
 		d.service.Logger.DebugContext(ctx, "session not archived before its deletion", "session_id", id, "err", err)
 	}
+	d.service.Publisher.Publish(context.WithoutCancel(ctx), events)
 	return accepted, nil
 }
 

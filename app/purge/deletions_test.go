@@ -127,9 +127,11 @@ func (l *lists) Get(_ context.Context, _ core.Tenant, id core.SessionID) (core.S
 	return core.Session{ID: id, UserID: "kim"}, nil
 }
 
-func (l *lists) Archive(_ context.Context, _ core.Tenant, id core.SessionID) error {
-	l.archived = append(l.archived, id)
-	return core.Errorf(core.ErrConflict, "it is busy") // which does not matter
+func (l *lists) Update(_ context.Context, _ core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
+	if *p.Archived {
+		l.archived = append(l.archived, id)
+	}
+	return core.Session{}, nil, core.Errorf(core.ErrConflict, "it is busy") // which does not matter
 }
 
 // deleting runs deletions in a bubble of time until do returns.

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/blobs"
 	"bobbin/app/chat"
 	"bobbin/app/core/compaction"
+	"bobbin/app/core/llm"
 	"bobbin/app/core/recall"
 	"bobbin/app/events"
 	"bobbin/app/runs"
@@ -61,6 +62,11 @@ func NewDirectory(a Agents, e Engine) *agents.Directory {
 	return agents.NewDirectory(agents.NewResolved(a.Catalog, a.Tools), e.Engine)
 }
 
+// NewOffer returns the models that callers may choose.
+func NewOffer(d Deps, a Agents) *llm.Offer {
+	return d.Models.Offer(func() []string { return AgentModels(a.Catalog.List()) })
+}
+
 // NewRuns builds what brings runs to their ends.
 func NewRuns(d Deps, e Engine) *runs.Runner {
 	return runs.New(runs.Options{
@@ -79,7 +85,7 @@ func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service
 	return chat.New(chat.Options{
 		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, FindOrganization: findOrganization(d.Slack), Webhooks: d.Stores.Webhooks,
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
-		Agents: agents.NewResolved(a.Catalog, a.Tools), FindModel: d.Models.Offer(func() []string { return AgentModels(a.Catalog.List()) }).Get, Counter: d.Counter,
+		Agents: agents.NewResolved(a.Catalog, a.Tools), FindModel: NewOffer(d, a).Get, Counter: d.Counter,
 		Files: files, Context: e.Compactor, Control: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
 		Budget: d.Budget.Check, Stored: d.Stored, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(l.MessageBytes), Result: int(l.ToolOutputBytes), Queued: l.QueuedRuns, Owned: l.RunsPerOwner, OfUser: l.RunsPerUser},

@@ -227,6 +227,11 @@ func (s Summaries) List(ctx context.Context, tenant core.Tenant, session core.Se
 	return core.Page[core.Summary]{Items: []core.Summary{s.Summary}}, s.recordCall(ctx, "Summaries.List", tenant, session, q)
 }
 
+// Models answers the one model.
+func (b *Backend) Models(string) []core.ModelChoice {
+	return []core.ModelChoice{{Name: "demo", Provider: "demo", Window: 8192, Default: true}}
+}
+
 // Agents is the backend as the catalog.
 type Agents struct{ *Backend }
 
@@ -256,7 +261,7 @@ func (a Agents) Mermaid(name string) (string, error) {
 // Services returns the backend as all services of the handlers.
 func (b *Backend) Services() handlers.Services {
 	return handlers.Services{
-		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b},
+		Chat: Chat{b}, Sessions: Sessions{Backend: b}, Messages: Messages{Backend: b}, Runs: Runs{Backend: b}, Summaries: Summaries{Backend: b}, Agents: Agents{b}, Models: b.Models,
 		Transfer: Transfer{b}, Memories: Memories{b}, Usage: Usage{Backend: b}, Search: Search{b}, Files: Files{Backend: b}, Blobs: Files{Backend: b},
 		Deliveries: Deliveries{b}, Deletions: Deletions{b},
 	}

@@ -68,6 +68,12 @@ func (r Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessio
 		if len(p.Metadata) > 0 {
 			c.Session.Metadata = p.Metadata
 		}
+		if p.Archived != nil && *p.Archived != (c.Session.ArchivedAt != nil) {
+			changed, c.Session.ArchivedAt = true, nil
+			if now := core.Now(); *p.Archived {
+				c.Session.ArchivedAt = &now
+			}
+		}
 		if p.Keep {
 			c.Session.Temporary, c.Session.ExpiresAt = false, nil
 		}
@@ -87,17 +93,6 @@ func (r Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return nil
 	})
 	return out, events, err
-}
-
-// Archive archives a session.
-func (r Sessions) Archive(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	return r.s.inSession(ctx, "Archive", tenant, id, func(c *Conversation) error {
-		if c.Session.ArchivedAt == nil {
-			now := core.Now()
-			c.Session.ArchivedAt = &now
-		}
-		return nil
-	})
 }
 
 // Messages are the messages of a Store.

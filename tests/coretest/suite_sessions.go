@@ -27,9 +27,15 @@ func testSessions(s *suite) {
 	s.equal("title in the event", Data[core.SessionData](events[0]).Session.Title, title)
 	s.equal("number of the event", events[0].Seq, 1)
 
-	s.succeeds("archive", s.Sessions.Archive(s.Context(), tenant(), s.session.ID))
+	archive := func(archived bool) []core.Event {
+		_, events, err := s.Sessions.Update(s.Context(), tenant(), s.session.ID, core.SessionPatch{Archived: &archived})
+		s.succeeds("archive", err)
+		return events
+	}
+	s.equal("events of archiving", Types(archive(true)), []core.EventType{core.EventSessionUpdated})
+	s.equal("events of archiving and bringing back", len(archive(false))+len(archive(false))+len(archive(true)), 2)
 	first := s.get().ArchivedAt
-	s.succeeds("archive again", s.Sessions.Archive(s.Context(), tenant(), s.session.ID))
+	s.equal("events of archiving again", len(archive(true)), 0)
 	if again := s.get().ArchivedAt; first == nil || !again.Equal(*first) {
 		s.Errorf("archived at %v, then at %v, want the first time", first, again)
 	}
@@ -168,7 +174,6 @@ func testTenants(s *suite) {
 				_, _, err := s.Sessions.Update(s.Context(), eve, s.session.ID, core.SessionPatch{Title: &title})
 				return err
 			},
-			"Archive": func() error { return s.Sessions.Archive(s.Context(), eve, s.session.ID) },
 			"ApplyContext": func() error {
 				_, _, err := s.Sessions.ApplyContext(s.Context(), eve, core.ContextChange{SessionID: s.session.ID})
 				return err

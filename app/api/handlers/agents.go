@@ -12,14 +12,19 @@ import (
 // Agents answers /api/v1/agents.
 type Agents struct {
 	catalog agentCatalog
+	models  func(preferred string) []core.ModelChoice
 }
 
 // NewAgents returns the handlers of agents.
-func NewAgents(s Services) *Agents { return &Agents{catalog: s.Agents} }
+func NewAgents(s Services) *Agents { return &Agents{catalog: s.Agents, models: s.Models} }
 
 // List answers all agents.
 func (h *Agents) List(c *gin.Context) error {
-	return writePage(c, core.Page[core.Agent]{Items: h.catalog.List()})
+	var page core.Page[core.AgentDetail]
+	for _, agent := range h.catalog.List() {
+		page.Items = append(page.Items, core.AgentDetail{Agent: agent, Models: h.models(agent.Model)})
+	}
+	return writePage(c, page)
 }
 
 // Get answers one agent.
@@ -28,7 +33,7 @@ func (h *Agents) Get(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, agent)
+	return writeJSON(c, http.StatusOK, core.AgentDetail{Agent: agent, Models: h.models(agent.Model)})
 }
 
 // Graph answers an agent's graph: as JSON, or with ?format=mermaid as the text of

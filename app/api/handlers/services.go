@@ -19,6 +19,7 @@ type Services struct {
 	Runs       core.RunStore
 	Summaries  core.SummaryStore
 	Agents     agentCatalog
+	Models     func(preferred string) []core.ModelChoice // that a message may choose; empty = the default model is preferred
 	Memories   memoryService
 	Search     core.SearchStore
 	Searches   *quota.Quota // places for searches at once; nil = no limit

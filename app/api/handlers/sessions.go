@@ -132,6 +132,7 @@ type sessionPatch struct {
 	Pinned       *bool    `json:"pinned"`
 	Tags         []string `json:"tags"`
 	Webhook      *webhook `json:"webhook"`
+	Archived     *bool    `json:"archived"`
 	Force        bool     `json:"force"`
 }
 
@@ -151,7 +152,7 @@ func (h *Sessions) Update(c *gin.Context) error {
 	session, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{
 		Title: body.Title, Agent: body.Agent, Model: body.Model, Timezone: body.Timezone,
 		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
-		Pinned: body.Pinned, Tags: body.Tags, Force: body.Force,
+		Pinned: body.Pinned, Tags: body.Tags, Archived: body.Archived, Force: body.Force,
 	})
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func userView(body any) (any, error) {
 	case acceptedAnswer:
 		b.Run = userRun(b.Run)
 		return b, nil
-	case core.Agent:
+	case core.AgentDetail:
 		b.SystemPrompt, b.ToolSettings = "", nil
 		return b, nil
 	case core.PromptView, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile:

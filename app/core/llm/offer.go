@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,6 +38,20 @@ func (o *Offer) Get(name string) (Model, error) {
 		return nil, HideCause(name, err)
 	}
 	return m, nil
+}
+
+// List returns the models that are offered and can be used, sorted by name. The default is the
+// one of that name; empty = the default model.
+func (o *Offer) List(preferred string) []core.ModelChoice {
+	preferred = cmp.Or(preferred, o.registry.defaults.Model)
+	choices := []core.ModelChoice{}
+	for _, name := range o.offeredNames() {
+		if m, err := o.registry.Get(name); err == nil {
+			info := m.Info()
+			choices = append(choices, core.ModelChoice{Name: name, Provider: info.Provider, Window: info.Window, Images: info.Images, Default: name == preferred})
+		}
+	}
+	return choices
 }
 
 // offeredNames returns the names that are offered, sorted.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
@@ -23,6 +25,16 @@ func TestOffer(t *testing.T) {
 		if m, err := offer.Get(name); err != nil || m == nil {
 			t.Errorf("%q: got %v, %v, want the model", name, m, err)
 		}
+	}
+	listed := map[string]bool{}
+	for _, m := range offer.List("") {
+		listed[m.Name] = m.Default
+	}
+	if diff := cmp.Diff(map[string]bool{"house": false, "ollama/llama3.2": true, "ollama/agents": false}, listed); diff != "" {
+		t.Errorf("models that can be used, and whether they are the default (-want +got):\n%s", diff)
+	}
+	if own := offer.List("house"); !own[0].Default || own[0].Provider != "vllm" || own[0].Window == 0 {
+		t.Errorf("got %+v first, want the model of that name as the default", own)
 	}
 	for name, kind := range map[string]error{
 		"demo": core.ErrNotFound, "ollama/other": core.ErrNotFound, "gpt-4o": core.ErrNotFound, "openai/o1-pro": core.ErrNotFound,

@@ -171,7 +171,7 @@ func TestAClosedDatabaseIsAnInternalError(t *testing.T) {
 			"sessions.Create":  func() error { _, err := s.sessions.Create(ctx, core.Session{Owner: "ann"}); return err },
 			"sessions.Get":     func() error { _, err := s.sessions.Get(ctx, ann(), sid); return err },
 			"sessions.List":    func() error { _, err := s.sessions.List(ctx, ann(), core.SessionQuery{}); return err },
-			"sessions.Archive": func() error { return s.sessions.Archive(ctx, ann(), sid) },
+			"sessions.Archive": func() error { return s.archive(ctx, ann(), sid) },
 			"messages.Get":     func() error { _, err := s.messages.Get(ctx, ann(), sid, mid); return err },
 			"messages.After":   func() error { _, err := s.messages.GetMessagesAfter(ctx, ann(), sid, mid); return err },
 			"messages.Texts":   func() error { _, err := s.messages.GetMessages(ctx, ann(), sid, []core.MessageID{mid}); return err },

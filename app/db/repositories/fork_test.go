@@ -94,7 +94,7 @@ func (s *store) checkHidden(t *testing.T, id core.SessionID) {
 	wantNotFound(t, "a question", err)
 	_, _, err = s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("x")})
 	wantNotFound(t, "a change", err)
-	wantNotFound(t, "archiving", s.sessions.Archive(t.Context(), ann(), id))
+	wantNotFound(t, "archiving", s.archive(t.Context(), ann(), id))
 	_, err = s.events.Last(t.Context(), ann(), id)
 	wantNotFound(t, "its feed", err)
 	for _, hit := range s.search(t, ann(), core.SearchQuery{Text: "rope"}).Items {

@@ -62,6 +62,12 @@ func (s *store) session(t *testing.T) core.Session {
 	return session
 }
 
+// archive puts a session away.
+func (s *store) archive(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
+	_, _, err := s.sessions.Update(ctx, tenant, id, core.SessionPatch{Archived: new(true)})
+	return err
+}
+
 func ask(session core.SessionID, content string) core.AcceptRun {
 	return core.AcceptRun{
 		SessionID: session, Agent: "assistant", Worker: worker,

@@ -130,7 +130,7 @@ func TestAppendIsRefused(t *testing.T) {
 		if n := len(s.log(t, session.ID)); n != 2 {
 			t.Errorf("got %d messages in the log, want only the turn", n)
 		}
-		if err := s.sessions.Archive(t.Context(), ann(), session.ID); err != nil {
+		if err := s.archive(t.Context(), ann(), session.ID); err != nil {
 			t.Fatal(err)
 		}
 		wantError(t, "archived", try(ann(), session.ID, false, hello), core.ErrConflict)

@@ -88,7 +88,7 @@ func TestPurgeFindsSessions(t *testing.T) {
 		s, purges := open(d), repositories.NewPurges(d.Gorm)
 		old, fresh := s.session(t), s.session(t)
 		for _, id := range []core.SessionID{old.ID, fresh.ID} {
-			if err := s.sessions.Archive(t.Context(), ann(), id); err != nil {
+			if err := s.archive(t.Context(), ann(), id); err != nil {
 				t.Fatal(err)
 			}
 		}

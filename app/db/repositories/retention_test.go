@@ -146,7 +146,7 @@ func TestArchivedSessions(t *testing.T) {
 		s.session(t) // not archived
 		s.accept(t, ask(working.ID, "work"))
 		for _, session := range []core.Session{older, old, fresh, working} {
-			if err := s.sessions.Archive(t.Context(), ann(), session.ID); err != nil {
+			if err := s.archive(t.Context(), ann(), session.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

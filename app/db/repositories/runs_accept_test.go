@@ -104,7 +104,7 @@ func TestAcceptRefuses(t *testing.T) {
 		second.User = "eve"
 		s.accept(t, second)
 		idle, archived := s.session(t).ID, s.session(t).ID
-		if err := s.sessions.Archive(t.Context(), ann(), archived); err != nil {
+		if err := s.archive(t.Context(), ann(), archived); err != nil {
 			t.Fatal(err)
 		}
 		taken := s.session(t).ID

@@ -28,9 +28,6 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 			_, _, err := s.sessions.Update(ctx, sc, at.session, core.SessionPatch{Title: &title})
 			return err
 		},
-		"sessions.Archive": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
-			return s.sessions.Archive(ctx, sc, at.session)
-		},
 		"sessions.ApplyContext": func(ctx context.Context, s *store, sc core.Tenant, at target) error {
 			_, _, err := s.sessions.ApplyContext(ctx, sc, core.ContextChange{SessionID: at.session, Expect: 1, PromptState: []byte(`{}`)})
 			return err

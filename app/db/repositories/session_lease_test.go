@@ -250,7 +250,7 @@ func TestImportIntoASessionThatIsArchived(t *testing.T) {
 		s := open(d)
 		id := s.session(t).ID
 		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
-		if err := s.sessions.Archive(t.Context(), ann(), id); err != nil {
+		if err := s.archive(t.Context(), ann(), id); err != nil {
 			t.Fatal(err)
 		}
 		wantError(t, "the last step", finish(t.Context()), core.ErrConflict)

@@ -181,17 +181,13 @@ func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
 		stx.session.Webhook = models.WebhookFrom(p.Webhook)
 		stx.changes["webhook_url"], stx.changes["webhook_secret"] = stx.session.Webhook.URL, stx.session.Webhook.Secret
 	}
-	return len(stx.changes) > 0
-}
-
-// Archive hides the session from lists and refuses new runs; its content stays. Archiving
-// it again changes nothing.
-func (r *Sessions) Archive(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	err := changeSession(ctx, r.db, id, func(stx *sessionTx) error {
-		if stx.session.ArchivedAt == nil {
-			stx.changes["archived_at"] = core.Now()
+	if p.Archived != nil && *p.Archived != (stx.session.ArchivedAt != nil) {
+		stx.session.ArchivedAt = nil
+		if *p.Archived {
+			now := core.Now()
+			stx.session.ArchivedAt = &now
 		}
-		return stx.saveChanges()
-	}, visibleTo(tenant))
-	return wrapError(err, "session", id)
+		stx.changes["archived_at"] = stx.session.ArchivedAt
+	}
+	return len(stx.changes) > 0
 }

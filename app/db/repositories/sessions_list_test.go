@@ -46,7 +46,7 @@ func TestListByCreationIsStable(t *testing.T) {
 			all = append(all, s.session(t).ID)
 		}
 		slices.Reverse(all)
-		if err := s.sessions.Archive(t.Context(), ann(), all[4]); err != nil {
+		if err := s.archive(t.Context(), ann(), all[4]); err != nil {
 			t.Fatal(err)
 		}
 		used := func() {
@@ -56,7 +56,7 @@ func TestListByCreationIsStable(t *testing.T) {
 				}
 			}
 			s.session(t)
-			if err := s.sessions.Archive(t.Context(), ann(), all[7]); err != nil {
+			if err := s.archive(t.Context(), ann(), all[7]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -88,7 +88,7 @@ func TestListWithArchivedSessions(t *testing.T) {
 		for i := range 10 {
 			id := s.session(t).ID
 			if i%3 != 0 {
-				if err := s.sessions.Archive(t.Context(), ann(), id); err != nil {
+				if err := s.archive(t.Context(), ann(), id); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -130,7 +130,7 @@ func TestRankedSessions(t *testing.T) {
 		create("other pump", "ann", "A pump stands in the garden.")
 		archived := create("archived", "ann", "The pump of hall seven leaks again, and the pump of hall seven is old.")
 		create("bob's", "bob", "The pump of hall seven leaks.")
-		if err := s.sessions.Archive(t.Context(), ann(), archived.ID); err != nil {
+		if err := s.archive(t.Context(), ann(), archived.ID); err != nil {
 			t.Fatal(err)
 		}
 		const question = "Which pump was leaking in hall seven?"

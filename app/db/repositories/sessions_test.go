@@ -101,7 +101,7 @@ func TestArchiveSession(t *testing.T) {
 		s.turns(t, id, 1)
 		var at time.Time
 		for i := range 2 {
-			if err := s.sessions.Archive(t.Context(), ann(), id); err != nil {
+			if err := s.archive(t.Context(), ann(), id); err != nil {
 				t.Fatal(err)
 			}
 			got := s.sessionOf(t, id)
@@ -119,6 +119,10 @@ func TestArchiveSession(t *testing.T) {
 		}
 		if list := s.listSessions(t, core.SessionQuery{Archived: true}); len(list) != 1 {
 			t.Errorf("list with the archived: got %d sessions, want 1", len(list))
+		}
+		back, events, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Archived: new(false)})
+		if err != nil || back.ArchivedAt != nil || len(events) != 1 || len(s.listSessions(t, core.SessionQuery{})) != 1 {
+			t.Errorf("brought back: got %v, archived at %v, %d events, want it in the list", err, back.ArchivedAt, len(events))
 		}
 	})
 }

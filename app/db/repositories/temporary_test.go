@@ -38,7 +38,7 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if err != nil || !fork.Temporary {
 			t.Errorf("got the fork %+v, %v, want it temporary", fork, err)
 		}
-		if err := s.sessions.Archive(t.Context(), ann(), fork.ID); err != nil {
+		if err := s.archive(t.Context(), ann(), fork.ID); err != nil {
 			t.Fatal(err)
 		}
 		for _, q := range []core.SessionQuery{{}, {Archived: true}, {Order: core.OrderByCreation}, {UserID: "carol"}, {Text: "bees", Archived: true}, {Text: "bees", TitlesOnly: true}, {Agent: "a"}} {

@@ -141,6 +141,7 @@ export const words = {
   tool: "Tool",
   asksAlways: "asks before every call",
   asksFirst: "asks before its first call",
+  justAsked: "waits",
   waits: (time: string) => `waits ${time}`,
   ends: (time: string) => `ends ${time}`,
   rawArguments: "Arguments as the model wrote them",

@@ -21,7 +21,7 @@ class Agents {
 
   async load(): Promise<void> {
     try {
-      const page = await ask<Schema["AgentPage"]>("agents", { query: { limit: 200 } });
+      const page = await ask<Schema["AgentPage"]>("agents");
       this.items = page.items;
       if (!this.items.some((a) => a.name === this.chosen)) this.chosen = "";
       this.failure = undefined;

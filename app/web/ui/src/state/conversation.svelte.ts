@@ -192,6 +192,13 @@ export class Conversation {
     return run;
   }
 
+  /** A message of one's own was accepted: its run may begin before the feed is open. */
+  noteRun(run: Run): void {
+    if (this.runs.has(run.id)) return;
+    this.keepRun(run);
+    if (run.status === "running") this.activeRun = run;
+  }
+
   private async loadRuns(session: Session): Promise<void> {
     const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
     for (const run of page.items) if (!this.runs.has(run.id)) this.keepRun(run);
@@ -362,11 +369,14 @@ export class Conversation {
       const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
       const items = page.items.reverse();
       const oldest = items[0]?.seq ?? 0;
+      // What a run added since the request began is newer than the answer.
+      const newest = items.at(-1)?.seq ?? 0;
+      const added = this.entries.filter((e) => e.message && e.seq > newest && e.seq > after);
       // A fork far above the newest page leaves a gap: then the newest page stands alone.
       const kept = oldest > after + 1 && page.next_cursor ? [] : this.entries.filter((e) => e.seq < oldest);
       const live = this.entries.filter((e) => !e.message && !items.some((m) => m.id === e.id));
       this.hasBefore = kept.length ? this.hasBefore : page.next_cursor !== null;
-      this.entries = [...kept, ...items.map((m) => this.entryOf(m)), ...live];
+      this.entries = inOrder([...kept, ...items.map((m) => this.entryOf(m)), ...added, ...live]);
     } catch (e) {
       this.failure = asError(e);
     }
@@ -376,12 +386,14 @@ export class Conversation {
     const known = this.runs.get(run.id);
     this.keepRun({ ...known, ...run });
     this.pending = this.pending.filter((m) => m.run_id !== run.id);
+    if (this.session) {
+      const status = name === "run.started" ? "running" : name === "run.waiting" ? "waiting" : "idle";
+      const at = run.finished_at ?? this.session.updated_at;
+      this.session = { ...this.session, status, updated_at: at > this.session.updated_at ? at : this.session.updated_at };
+    }
     if (name === "run.started" || name === "run.waiting") {
       this.activeRun = run;
-      if (name === "run.started") {
-        this.warning = undefined;
-        ui.announce(words.generating);
-      }
+      if (name === "run.started") this.warning = undefined;
       return;
     }
     if (this.activeRun?.id === run.id || !this.activeRun) this.activeRun = undefined;
@@ -392,9 +404,11 @@ export class Conversation {
   }
 
   private changeContext(name: string, data: EventData): void {
-    if (name === "context.started") {
+    if (name === "context.started" && (data.kind ?? "rolling") === "rolling") {
       this.summarizing = { since: Date.now(), ahead: data.ahead ?? false, messages: data.messages_covered };
       if (!data.ahead) ui.announce(words.summarizing);
+    } else if (name === "context.started") {
+      return; // notes on a tool loop: nothing of the conversation changes
     } else if (name === "context.warning") {
       this.warning = { trigger: data.trigger ?? "", reason: data.reason ?? "" };
     } else this.summarizing = undefined;

@@ -79,12 +79,13 @@ export class Outbox {
       ...(multitask ? { multitask } : {}),
     };
     try {
-      await ask(`sessions/${this.conversation.id}/messages`, {
+      const accepted = await ask<Schema["RunAccepted"]>(`sessions/${this.conversation.id}/messages`, {
         method: "POST",
         json,
         headers: { Prefer: "respond-async" },
       });
       this.posted.add(item.id);
+      this.conversation.noteRun(accepted.run);
       return true;
     } catch (e) {
       const error = asError(e);

@@ -52,6 +52,8 @@ const allowed = {
     "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
   ],
   ALLOWED_ATTR: ["href", "rel", "target", "class", "align", "type", "checked", "disabled", "start", "tabindex", "role", "aria-label"],
+  // Only addresses are compared with the expression below.
+  ADD_URI_SAFE_ATTR: ["align", "rel", "target", "type", "checked", "disabled", "start", "tabindex", "aria-label"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
