@@ -224,23 +224,6 @@ export const words = {
   messages: (n: number) => plural(n, "message"),
   titles: "Titles",
 
-  // switching the model
-  switchTo: (model: string) => `Switch to ${model}?`,
-  switchWhy: "Nothing is changed yet; this is what your next message would bring about.",
-  now: "Now",
-  then: "Then",
-  scale: "Both bars are drawn to the same scale.",
-  goIntoSummary: (n: number, from: number, to: number) => `${plural(n, "more message goes", "more messages go")} into the summary, #${from} to #${to}`,
-  waitsForSummary: "Your next message waits for it",
-  inBackground: "In the background; no message waits for it",
-  atMost: (n: number) => `at most ${number.format(n)}`,
-  stayVerbatim: (n: number) => `${plural(n, "message stays", "messages stay")} word for word`,
-  leftOut: (n: number) => `${plural(n, "message is", "messages are")} left out`,
-  fitsAll: "Everything fits; nothing is summarized",
-  fitsNot: "Does not fit",
-  keep: (model: string) => `Keep ${model}`,
-  switchIt: "Switch",
-
   // the list of keys
   keys: [
     ["Enter", "Send"],

@@ -1,1 +1,0 @@
-import{A as e,K as t,L as n,O as r,p as i,q as a,v as o}from"./index-CSeEUVFq.js";var s=e(`<aside></aside>`);function c(e,c){a(c,!0);var l=s();n(()=>{o(l,`aria-label`,i.contextPanel),o(l,`data-session`,c.conversation.id)}),r(e,l),t()}export{c as default};
