@@ -164,13 +164,14 @@ export class Context {
     }
     this.loading = true;
     const session = `sessions/${this.conversation.id}`;
+    const rest = Promise.all([
+      ask<Turns>(`${session}/context/turns`),
+      ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
+    ]);
+    rest.catch(() => {}); // read below, unless the report fails first
     try {
-      const [report, turns, page] = await Promise.all([
-        ask<Report>(`${session}/context`),
-        ask<Turns>(`${session}/context/turns`),
-        ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
-      ]);
-      this.report = report;
+      this.report = await ask<Report>(`${session}/context`);
+      const [turns, page] = await rest;
       this.ranges = turns.ranges;
       this.turns = turns.turns;
       this.turnsOmitted = turns.turns_omitted;

@@ -51,7 +51,6 @@ export const words = {
     `Context: ${used} of ${count(usable)} tokens, ${percent} percent. ${hint}`,
   meterUnknown: "Context: not known yet",
   prompt: "Prompt",
-  noModel: (usable: number) => `usable ${count(usable)}`,
 
   withDraft: (n: number) => `+ ${count(n)} with this draft.`,
   turnsLeft: (n: number) => (n === 0 ? "Next summary with the next turn" : `Next summary in about ${plural(n, "turn")}`),
@@ -61,7 +60,7 @@ export const words = {
   summarizing: "Summarizing",
   tight: "It gets full, and no summary will be ready in time",
   floor: (culprit: string, tokens: number, usable: number) =>
-    `Does not fit: the ${culprit} alone takes ${count(tokens)} of ${count(usable)} tokens.`,
+    `Does not fit: the largest part, the ${culprit}, has ${count(tokens)} of ${count(usable)} tokens.`,
   noContext: "This key may not see the context",
 
   nextSummary: "Next summary",
@@ -132,7 +131,6 @@ export const words = {
   facts: {
     turn: (n: number) => `turn ${n}`,
     added: (n: number) => `+${plural(n, "message")}`,
-    covers: (n: number) => plural(n, "message"),
     ahead: "made ahead",
     waited: (seconds: string) => `made in ${seconds} s`,
     edited: "edited",
@@ -175,7 +173,6 @@ export const words = {
   editTitle: (v: number) => `Edit summary v${v}`,
   saveAs: (v: number) => `Save as v${v}`,
   stays: (v: number) => `v${v} stays`,
-  editTokens: (n: string, most: number) => `${n} of ${count(most)} tokens`,
   expand: "Show the summary",
   fold: "Fold the summary",
   onlyNewest: (v: number) => `Now v${v} is in use. Your text is still here: save it over that version, or cancel.`,
@@ -216,7 +213,6 @@ export const words = {
   tokensThere: (n: number) => `The next prompt has it whole: ${plural(n, "token")}.`,
   tokensNone: (whole: number) => `The next prompt does not have its ${plural(whole, "token")}.`,
   showAll: "Show all of it",
-  showSummary: (v: number) => `Open summary v${v}`,
   pin: "Pin",
   unpin: "Unpin",
 
