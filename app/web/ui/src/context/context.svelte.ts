@@ -135,7 +135,8 @@ export class Context {
       case "tight":
         return this.conversation.warning?.reason || words.tight;
       case "due":
-        return plan?.summarize?.when === "now" ? words.dueDraft(plan.summarize.messages) : words.due;
+        if (plan?.summarize) return words.dueDraft(plan.summarize.messages, plan.summarize.when === "now");
+        return !plan && report.triggers.some((t) => t.fires) ? words.due : words.turnsLeft(0);
       default: {
         const left = (plan?.context ?? report).turns_left;
         if (left === undefined) return "";

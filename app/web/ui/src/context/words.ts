@@ -56,7 +56,8 @@ export const words = {
   turnsLeft: (n: number) => (n === 0 ? "Next summary with the next turn" : `Next summary in about ${plural(n, "turn")}`),
   fullIn: (n: number) => (n === 0 ? "Full with the next turn" : `Full in about ${plural(n, "turn")}, no summaries`),
   due: "The next message brings a summary",
-  dueDraft: (messages: number) => `This message brings a summary of ${plural(messages, "message")}, and waits for it`,
+  dueDraft: (messages: number, waits: boolean) =>
+    `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
   summarizing: "Summarizing",
   tight: "It gets full, and no summary will be ready in time",
   floor: (culprit: string, tokens: number, usable: number) =>
