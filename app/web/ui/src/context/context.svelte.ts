@@ -69,11 +69,12 @@ export class Context {
     return this.summaries.find((s) => s.version === version);
   }
 
-  /** The version that was taken back or erased last, until another one comes into use. */
+  /** The version that was taken back or erased last, until another one covers as much. */
   get undone(): Summary | undefined {
-    const rolling = this.summaries.filter((s) => s.kind === "rolling" && s.state !== "prepared");
-    const newest = rolling.find((s) => s.trigger !== "restore");
-    return newest && ["undone", "erased"].includes(newest.state) ? newest : undefined;
+    const { active } = this;
+    const last = this.summaries.find((s) => s.kind === "rolling" && s.state !== "prepared" && s !== active);
+    if (!last || !["undone", "erased"].includes(last.state)) return undefined;
+    return (active?.through_seq ?? 0) < last.through_seq ? last : undefined;
   }
 
   /** The last message that the card's summary covers; 0 = there is none. */
@@ -134,7 +135,8 @@ export class Context {
       case "tight":
         return this.conversation.warning?.reason || words.tight;
       case "due":
-        return plan?.summarize?.when === "now" ? words.dueDraft(plan.summarize.messages) : words.due;
+        if (plan?.summarize) return words.dueDraft(plan.summarize.messages, plan.summarize.when === "now");
+        return !plan && report.triggers.some((t) => t.fires) ? words.due : words.turnsLeft(0);
       default: {
         const left = (plan?.context ?? report).turns_left;
         if (left === undefined) return "";
@@ -163,13 +165,14 @@ export class Context {
     }
     this.loading = true;
     const session = `sessions/${this.conversation.id}`;
+    const rest = Promise.all([
+      ask<Turns>(`${session}/context/turns`),
+      ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
+    ]);
+    rest.catch(() => {}); // read below, unless the report fails first
     try {
-      const [report, turns, page] = await Promise.all([
-        ask<Report>(`${session}/context`),
-        ask<Turns>(`${session}/context/turns`),
-        ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
-      ]);
-      this.report = report;
+      this.report = await ask<Report>(`${session}/context`);
+      const [turns, page] = await rest;
       this.ranges = turns.ranges;
       this.turns = turns.turns;
       this.turnsOmitted = turns.turns_omitted;

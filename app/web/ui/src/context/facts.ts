@@ -50,7 +50,7 @@ export function effectOf(context: Context, summary: Summary): Effect | undefined
   };
 }
 
-function byHand(summary: Summary): boolean {
+export function byHand(summary: Summary): boolean {
   return ["manual_edit", "restore"].includes(summary.trigger);
 }
 
@@ -95,7 +95,7 @@ export function shortFacts(context: Context, s: Summary): string {
 /** Why and when it came into use, in sentences. */
 export function story(context: Context, s: Summary): string {
   if (s.trigger === "manual_edit") return words.editedBy;
-  if (s.trigger === "restore") return words.restoredAs;
+  if (s.trigger === "restore") return words.restoredAs(s.note ?? "");
   const used = context.turnOf(s) || turnAt(context, s.activated_at ?? s.created_at);
   const why = words.why(s.trigger, context.turn(used)?.trigger ?? 0);
   const made = turnAt(context, s.created_at);

@@ -51,17 +51,17 @@ export const words = {
     `Context: ${used} of ${count(usable)} tokens, ${percent} percent. ${hint}`,
   meterUnknown: "Context: not known yet",
   prompt: "Prompt",
-  noModel: (usable: number) => `usable ${count(usable)}`,
 
   withDraft: (n: number) => `+ ${count(n)} with this draft.`,
   turnsLeft: (n: number) => (n === 0 ? "Next summary with the next turn" : `Next summary in about ${plural(n, "turn")}`),
   fullIn: (n: number) => (n === 0 ? "Full with the next turn" : `Full in about ${plural(n, "turn")}, no summaries`),
   due: "The next message brings a summary",
-  dueDraft: (messages: number) => `This message brings a summary of ${plural(messages, "message")}, and waits for it`,
+  dueDraft: (messages: number, waits: boolean) =>
+    `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
   summarizing: "Summarizing",
   tight: "It gets full, and no summary will be ready in time",
   floor: (culprit: string, tokens: number, usable: number) =>
-    `Does not fit: the ${culprit} alone takes ${count(tokens)} of ${count(usable)} tokens.`,
+    `Does not fit: the largest part, the ${culprit}, has ${count(tokens)} of ${count(usable)} tokens.`,
   noContext: "This key may not see the context",
 
   nextSummary: "Next summary",
@@ -132,7 +132,6 @@ export const words = {
   facts: {
     turn: (n: number) => `turn ${n}`,
     added: (n: number) => `+${plural(n, "message")}`,
-    covers: (n: number) => plural(n, "message"),
     ahead: "made ahead",
     waited: (seconds: string) => `made in ${seconds} s`,
     edited: "edited",
@@ -157,7 +156,7 @@ export const words = {
   madeNow: "Made on request. ",
   focus: (text: string) => `Told to keep: ${text}. `,
   editedBy: "Edited by hand. ",
-  restoredAs: "Restored from an earlier version. ",
+  restoredAs: (note: string) => (note ? `Restored: ${note}. ` : "Restored. "),
   why: (trigger: string, at: number) =>
     trigger === "share" && at ? `, when the prompt passed ${count(at)}` : causes[trigger] ? `, ${causes[trigger]}` : "",
   addedTo: (n: number, v: number) => (v ? `${plural(n, "message was", "messages were")} added to v${v}. ` : ""),
@@ -175,7 +174,6 @@ export const words = {
   editTitle: (v: number) => `Edit summary v${v}`,
   saveAs: (v: number) => `Save as v${v}`,
   stays: (v: number) => `v${v} stays`,
-  editTokens: (n: string, most: number) => `${n} of ${count(most)} tokens`,
   expand: "Show the summary",
   fold: "Fold the summary",
   onlyNewest: (v: number) => `Now v${v} is in use. Your text is still here: save it over that version, or cancel.`,
@@ -191,7 +189,8 @@ export const words = {
   summarize: "Summarize",
   toastSummary: (v: number) => `Summary v${v} is in use`,
   seconds: (n: number) => `${n} s`,
-  waits: (n: number | undefined) => (n ? `Summarizing ${plural(n, "message")}, your message waits` : "Summarizing, your message waits"),
+  atWork: (n: number | undefined, waits: boolean) =>
+    `Summarizing${n ? ` ${plural(n, "message")}` : ""}${waits ? ", your message waits" : ""}`,
 
   label: {
     summary: (v: number) => (v ? `in summary v${v}` : "in a summary"),
@@ -215,7 +214,6 @@ export const words = {
   tokensThere: (n: number) => `The next prompt has it whole: ${plural(n, "token")}.`,
   tokensNone: (whole: number) => `The next prompt does not have its ${plural(whole, "token")}.`,
   showAll: "Show all of it",
-  showSummary: (v: number) => `Open summary v${v}`,
   pin: "Pin",
   unpin: "Unpin",
 
