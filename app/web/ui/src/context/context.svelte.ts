@@ -57,6 +57,8 @@ export class Context {
   failure = $state.raw<ApiError>();
   /** What the draft would bring about; absent without one. */
   plan = $state.raw<Plan>();
+  /** The summary's text while it is edited, and the version that the text replaces. */
+  draft = $state<{ text: string; version: number }>();
   private timer = 0;
   private loading = false;
   private again = false;
@@ -170,9 +172,12 @@ export class Context {
       ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
     ]);
     rest.catch(() => {}); // read below, unless the report fails first
+    let report: Report | undefined;
     try {
-      this.report = await ask<Report>(`${session}/context`);
+      report = await ask<Report>(`${session}/context`);
+      this.report ??= report;
       const [turns, page] = await rest;
+      this.report = report; // with its summaries, so that the card does not go and come
       this.ranges = turns.ranges;
       this.turns = turns.turns;
       this.turnsOmitted = turns.turns_omitted;
@@ -180,6 +185,7 @@ export class Context {
       this.olderSummaries = page.next_cursor;
       this.failure = undefined;
     } catch (e) {
+      if (report) this.report = report;
       this.failure = asError(e);
     } finally {
       this.loading = false;
@@ -237,9 +243,14 @@ export class Context {
     if (said) ui.toast(said, left && (() => void this.restore(left.version).catch((e) => ui.announce(asError(e).message))));
   }
 
-  async edit(content: string, version: number): Promise<void> {
-    await ask(`sessions/${this.conversation.id}/summary`, { method: "PUT", json: { content, version } });
-    await this.load();
+  async saveDraft(): Promise<void> {
+    const { text: content, version } = this.draft!;
+    try {
+      await ask(`sessions/${this.conversation.id}/summary`, { method: "PUT", json: { content, version } });
+      this.draft = undefined;
+    } finally {
+      await this.load();
+    }
   }
 }
 
