@@ -60,7 +60,7 @@ export class Context {
   /** The summary's text while it is edited, and the version that the text replaces. */
   draft = $state<{ text: string; version: number }>();
   private timer = 0;
-  private loading = false;
+  private loading: Promise<void> | undefined;
   private again = false;
 
   constructor(readonly conversation: Conversation) {}
@@ -160,12 +160,21 @@ export class Context {
     this.timer = window.setTimeout(() => void this.load(), quiet);
   }
 
-  async load(): Promise<void> {
-    if (this.loading) {
-      this.again = true;
-      return;
+  /** Loads all of it; done when nothing that was asked for meanwhile is missing. */
+  load(): Promise<void> {
+    this.again = true;
+    this.loading ??= this.loadAll().finally(() => (this.loading = undefined));
+    return this.loading;
+  }
+
+  private async loadAll(): Promise<void> {
+    while (this.again) {
+      this.again = false;
+      await this.loadOnce();
     }
-    this.loading = true;
+  }
+
+  private async loadOnce(): Promise<void> {
     const session = `sessions/${this.conversation.id}`;
     const rest = Promise.all([
       ask<Turns>(`${session}/context/turns`),
@@ -187,12 +196,6 @@ export class Context {
     } catch (e) {
       if (report) this.report = report;
       this.failure = asError(e);
-    } finally {
-      this.loading = false;
-    }
-    if (this.again) {
-      this.again = false;
-      this.refresh();
     }
   }
 
@@ -243,8 +246,8 @@ export class Context {
     if (said) ui.toast(said, left && (() => void this.restore(left.version).catch((e) => ui.announce(asError(e).message))));
   }
 
-  async saveDraft(): Promise<void> {
-    const { text: content, version } = this.draft!;
+  async saveDraft(version: number): Promise<void> {
+    const content = this.draft!.text;
     try {
       await ask(`sessions/${this.conversation.id}/summary`, { method: "PUT", json: { content, version } });
       this.draft = undefined;
