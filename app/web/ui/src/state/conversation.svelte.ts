@@ -2,6 +2,7 @@
 import { SvelteMap } from "svelte/reactivity";
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import { Feed, type FeedState, type ServerEvent } from "../api/sse";
+import { loadMarkdown } from "../text/lazy";
 import { words } from "../words";
 import { auth } from "./auth.svelte";
 import { Entry, type Message } from "./entry.svelte";
@@ -50,7 +51,7 @@ interface EventData {
 }
 
 const pageSize = 50;
-const mostEntries = 300; // in the DOM; pages beyond it are loaded again when they come near
+const mostEntries = 200; // in the DOM; pages beyond it are loaded again when they come near
 
 export class Conversation {
   session = $state.raw<Session>();
@@ -85,6 +86,8 @@ export class Conversation {
   private growing = new Set<Entry>();
   private closed = false;
   private paging = false;
+  /** Where the path changed last: the events after it do not say which messages have siblings. */
+  private forkedAfter: number | undefined;
 
   constructor(readonly id: string) {
     this.outbox = new Outbox(this);
@@ -131,7 +134,7 @@ export class Conversation {
     const query = seq
       ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
       : { order: "desc", limit: pageSize };
-    const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+    const [page] = await Promise.all([ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query }), loadMarkdown()]);
     const items = seq ? page.items : page.items.slice().reverse();
     const live = this.entries.filter((e) => !e.message);
     this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);
@@ -359,6 +362,7 @@ export class Conversation {
     const after = path.after_id ? (path.after_seq ?? 0) : 0;
     this.entries = this.entries.filter((e) => e.seq <= after);
     this.hasAfter = false;
+    this.forkedAfter = after;
     void this.reloadAfter(after);
     this.contextVersion++;
   }
@@ -398,6 +402,8 @@ export class Conversation {
     }
     if (this.activeRun?.id === run.id || !this.activeRun) this.activeRun = undefined;
     this.summarizing = undefined;
+    if (this.forkedAfter !== undefined) void this.reloadAfter(this.forkedAfter);
+    this.forkedAfter = undefined;
     this.entries = this.entries.filter((e) => e.message || e.runId !== run.id);
     this.contextVersion++;
     ui.announce(name === "run.succeeded" ? words.answerComplete : name === "run.failed" ? words.brokeOff : words.stopped);

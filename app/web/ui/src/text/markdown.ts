@@ -1,10 +1,14 @@
 // Markdown to markup that cannot run, fetch or style anything: HTML becomes text, images become links,
 // and DOMPurify removes whatever is not in the list below.
 import DOMPurify from "dompurify";
+import { words } from "../words";
 import { Marked, type Token, type Tokens, type TokensList } from "marked";
 
 /** A top-level block. Equal blocks have equal strings, so that a settled one is not drawn again. */
-export type Block = { kind: "html"; html: string } | { kind: "code"; text: string; lang: string; open: boolean };
+export type Block =
+  | { kind: "html"; html: string }
+  | { kind: "plain"; text: string }
+  | { kind: "code"; text: string; lang: string; open: boolean };
 
 const longestLine = 20_000; // beyond it the parser's expressions are slow, and nobody reads it as prose
 const longestText = 400_000;
@@ -27,21 +31,19 @@ marked.use({
       return linkTo(href, text) ?? text;
     },
     image({ href, text }) {
-      const label = escapeHtml(text || "image");
+      const label = escapeHtml(text || words.image);
       return linkTo(href, `${label} ↗`, "image") ?? `<span class="image">${label}</span>`;
     },
     checkbox({ checked }) {
-      return `<input type="checkbox" disabled${checked ? " checked" : ""}> `;
+      return `<input type="checkbox" disabled aria-label="${checked ? words.taskDone : words.taskOpen}"${checked ? " checked" : ""}> `;
     },
     table(token) {
-      if (token.header.length > mostColumns || token.header.length * token.rows.length > mostCells) {
-        return plain(token.raw);
-      }
+      if (tooWide(token)) return plain(token.raw); // inside a list or a quote
       const row = (cells: Tokens.TableCell[], tag: "th" | "td") =>
         `<tr>${cells.map((c) => `<${tag}${c.align ? ` align="${c.align}"` : ""}>${this.parser.parseInline(c.tokens)}</${tag}>`).join("")}</tr>`;
       const body = token.rows.map((cells) => row(cells, "td")).join("");
       const head = row(token.header, "th");
-      return `<div class="table" tabindex="0" role="group" aria-label="Table"><table><thead>${head}</thead><tbody>${body}</tbody></table></div>`;
+      return `<div class="table" tabindex="0" role="group" aria-label="${words.table}"><table><thead>${head}</thead><tbody>${body}</tbody></table></div>`;
     },
   },
 });
@@ -75,6 +77,10 @@ function linkTo(href: string, html: string, cls = ""): string | undefined {
   return `<a${name} href="${escapeHtml(url.href)}" target="_blank" rel="noopener noreferrer">${html}</a>`;
 }
 
+function tooWide(table: Tokens.Table): boolean {
+  return table.header.length > mostColumns || table.header.length * table.rows.length > mostCells;
+}
+
 function plain(text: string): string {
   return `<div class="plain">${escapeHtml(text)}</div>`;
 }
@@ -85,6 +91,7 @@ function renderBlock(token: Token, links: TokensList["links"], last: boolean): B
     const open = last && !/\n[ >]*(?:```+|~~~+)\s*$/.test(code.raw);
     return { kind: "code", text: code.text, lang: (code.lang ?? "").split(/\s/)[0]!.slice(0, 40), open };
   }
+  if (token.type === "table" && tooWide(token as Tokens.Table)) return { kind: "plain", text: token.raw };
   const list = [token] as unknown as TokensList;
   list.links = links;
   let html: string;
@@ -96,7 +103,7 @@ function renderBlock(token: Token, links: TokensList["links"], last: boolean): B
   return { kind: "html", html: DOMPurify.sanitize(html, allowed) };
 }
 
-function tooLong(text: string): boolean {
+export function tooLong(text: string): boolean {
   if (text.length > longestText) return true;
   let from = 0;
   for (;;) {
@@ -117,16 +124,19 @@ export class Markdown {
   render(text: string, growing: boolean): Block[] {
     if (!text.startsWith(this.previous)) this.reset();
     this.previous = text;
-    if (tooLong(text)) return [{ kind: "html", html: plain(text) }];
-    // At the end all of it is read once more: a link may be defined behind its use.
-    if (!growing) this.reset();
+    if (tooLong(text)) return [{ kind: "plain", text }];
     let tokens: TokensList;
     try {
       tokens = marked.lexer(text.slice(this.offset));
     } catch {
-      return [...this.settled, { kind: "html", html: plain(text.slice(this.offset)) }];
+      return [...this.settled, { kind: "plain", text: text.slice(this.offset) }];
     }
     Object.assign(this.links, tokens.links);
+    // At the end all of it is read once more if a link may be defined behind its use.
+    if (!growing && this.offset > 0 && Object.keys(this.links).length > 0) {
+      this.reset();
+      return this.render(text, false);
+    }
     const blocks = tokens.filter((t) => t.type !== "space" && t.type !== "def");
     const last = blocks.at(-1);
     const rendered = blocks.map((t) => renderBlock(t, this.links, t === last && growing));
