@@ -57,8 +57,10 @@ export class Context {
   failure = $state.raw<ApiError>();
   /** What the draft would bring about; absent without one. */
   plan = $state.raw<Plan>();
+  /** The summary's text while it is edited, and the version that the text replaces. */
+  draft = $state<{ text: string; version: number }>();
   private timer = 0;
-  private loading = false;
+  private loading: Promise<void> | undefined;
   private again = false;
 
   constructor(readonly conversation: Conversation) {}
@@ -158,21 +160,33 @@ export class Context {
     this.timer = window.setTimeout(() => void this.load(), quiet);
   }
 
-  async load(): Promise<void> {
-    if (this.loading) {
-      this.again = true;
-      return;
+  /** Loads all of it; done when nothing that was asked for meanwhile is missing. */
+  load(): Promise<void> {
+    this.again = true;
+    this.loading ??= this.loadAll().finally(() => (this.loading = undefined));
+    return this.loading;
+  }
+
+  private async loadAll(): Promise<void> {
+    while (this.again) {
+      this.again = false;
+      await this.loadOnce();
     }
-    this.loading = true;
+  }
+
+  private async loadOnce(): Promise<void> {
     const session = `sessions/${this.conversation.id}`;
     const rest = Promise.all([
       ask<Turns>(`${session}/context/turns`),
       ask<Schema["SummaryPage"]>(`${session}/summaries`, { query: { limit: summaryPage } }),
     ]);
     rest.catch(() => {}); // read below, unless the report fails first
+    let report: Report | undefined;
     try {
-      this.report = await ask<Report>(`${session}/context`);
+      report = await ask<Report>(`${session}/context`);
+      this.report ??= report;
       const [turns, page] = await rest;
+      this.report = report; // with its summaries, so that the card does not go and come
       this.ranges = turns.ranges;
       this.turns = turns.turns;
       this.turnsOmitted = turns.turns_omitted;
@@ -180,13 +194,8 @@ export class Context {
       this.olderSummaries = page.next_cursor;
       this.failure = undefined;
     } catch (e) {
+      if (report) this.report = report;
       this.failure = asError(e);
-    } finally {
-      this.loading = false;
-    }
-    if (this.again) {
-      this.again = false;
-      this.refresh();
     }
   }
 
@@ -237,9 +246,14 @@ export class Context {
     if (said) ui.toast(said, left && (() => void this.restore(left.version).catch((e) => ui.announce(asError(e).message))));
   }
 
-  async edit(content: string, version: number): Promise<void> {
-    await ask(`sessions/${this.conversation.id}/summary`, { method: "PUT", json: { content, version } });
-    await this.load();
+  async saveDraft(version: number): Promise<void> {
+    const content = this.draft!.text;
+    try {
+      await ask(`sessions/${this.conversation.id}/summary`, { method: "PUT", json: { content, version } });
+      this.draft = undefined;
+    } finally {
+      await this.load();
+    }
   }
 }
 
