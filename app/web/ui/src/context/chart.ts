@@ -20,9 +20,9 @@ export interface Column {
   masked: boolean;
 }
 
-/** One column per turn; beyond 120, neighbors become one with the values of the largest. */
-export function columnsOf(turns: Turn[], omitted: number): Column[] {
-  const size = Math.max(1, Math.ceil(turns.length / mostColumns));
+/** One column per turn; beyond the most, neighbors become one with the values of the largest. */
+export function columnsOf(turns: Turn[], omitted: number, most = mostColumns): Column[] {
+  const size = Math.max(1, Math.ceil(turns.length / most));
   const columns: Column[] = [];
   for (let i = 0; i < turns.length; i += size) {
     const group = turns.slice(i, i + size);
