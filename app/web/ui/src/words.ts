@@ -46,6 +46,7 @@ export const words = {
 
   // who, theme, keys
   thisMachine: "this machine, no key",
+  notSignedIn: "not signed in",
   withKey: "signed in with a key",
   withToken: "signed in with a token",
   signOut: "Sign out",
