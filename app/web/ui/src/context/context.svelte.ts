@@ -30,7 +30,7 @@ export interface Turn {
   summary_version: number;
   summarized: boolean;
   masked: boolean;
-  /** Its tokens if the summary had not come into use. */
+  /** Its tokens with the covered messages in place of the summary. */
   without: number;
 }
 
