@@ -137,6 +137,7 @@ func (s *Server) registerConversations(read, write *gin.RouterGroup, services ha
 	write.PATCH("/sessions/:id", s.withoutQuery(sessions.Update))
 	write.DELETE("/sessions/:id", s.withoutQuery(sessions.Archive))
 	write.POST("/sessions/:id/fork", s.withoutQuery(sessions.Fork))
+	read.GET("/events", s.withoutQuery(runs.Heads))
 	read.GET("/sessions/:id/events", s.withErrors(runs.SessionEvents))
 	read.GET("/sessions/:id/export", s.withErrors(transfer.Export))
 
@@ -180,6 +181,7 @@ func (s *Server) registerContext(read, write *gin.RouterGroup, services handlers
 	owners := s.withErrors(handlers.OwnersOnly)
 
 	read.GET("/sessions/:id/context", s.withoutQuery(context.Report))
+	read.GET("/sessions/:id/context/turns", s.withoutQuery(context.Turns))
 	read.GET("/sessions/:id/context/prompt", owners, s.withoutQuery(context.Prompt))
 	read.GET("/sessions/:id/context/messages/:mid", s.withoutQuery(context.Where))
 	read.POST("/sessions/:id/context/plan", s.withoutQuery(context.Plan))

@@ -68,7 +68,11 @@ func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSess
 	if in.Title = source.Title; in.Title != "" {
 		in.Title = core.Clip(in.Title, s.limits.Title-len(mark)) + mark
 	}
-	return s.branches.Fork(ctx, tenant, in)
+	fork, err := s.branches.Fork(ctx, tenant, in)
+	if err == nil {
+		s.feed.PublishHead(ctx, core.Tenant{Owner: fork.Owner, User: fork.UserID}, fork.ID)
+	}
+	return fork, err
 }
 
 // DeleteMessage is a user's own deletion: nothing of the message's content is left

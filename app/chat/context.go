@@ -39,6 +39,12 @@ func (s *Service) Where(ctx context.Context, tenant core.Tenant, id core.Session
 	return s.control.Where(ctx, tenant, id, message)
 }
 
+// Turns says where the session's messages are in its next prompt, and how large the prompts of
+// its newest turns were.
+func (s *Service) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
+	return s.control.Turns(ctx, tenant, id)
+}
+
 // DryRun plans the session's next prompt under other conditions. It changes nothing.
 // Errors: ErrInvalid for a model or a policy that does not exist, ErrTooLarge for a
 // text that is longer than a message may be, ErrNotFound.

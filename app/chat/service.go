@@ -43,6 +43,7 @@ type instructionStore interface {
 // summary as they wish.
 type contextControl interface {
 	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
+	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
 	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
 	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
 	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)

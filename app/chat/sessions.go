@@ -19,7 +19,10 @@ func (s *Service) CreateSession(ctx context.Context, tenant core.Tenant, in core
 	if err != nil {
 		return core.Session{}, err
 	}
-	return s.sessions.Create(ctx, session)
+	if session, err = s.sessions.Create(ctx, session); err == nil {
+		s.feed.PublishHead(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, session.ID)
+	}
+	return session, err
 }
 
 // newSession returns the session that CreateSession stores.

@@ -19,6 +19,11 @@ func (s *Service) Watch(ctx context.Context, tenant core.Tenant, id core.Session
 	return s.feed.Watch(ctx, tenant, id, from)
 }
 
+// WatchHeads yields the heads of the scope's sessions as they change, as events.Feed.WatchHeads promises.
+func (s *Service) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
+	return s.feed.WatchHeads(ctx, tenant)
+}
+
 // WatchRun is Watch for one run: only its events, and it ends without an error
 // after the one that ends the run. With from.After 0 it begins with the run's
 // first event. It ends at once when the run has ended and nothing of it comes

@@ -83,6 +83,10 @@ func (control) Where(_ context.Context, s core.Tenant, id core.SessionID, m core
 	return core.MessageLocation{MessageID: m, Reason: s.Owner + string(id)}, nil
 }
 
+func (control) Turns(context.Context, core.Tenant, core.SessionID) (core.ContextTurns, error) {
+	return core.ContextTurns{TurnsOmitted: 1}, nil
+}
+
 func (control) DryRun(_ context.Context, _ core.Tenant, _ core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
 	return core.ContextPlan{Tokens: ask.Tokens, Context: core.ContextReport{Model: ask.Model, Policy: ask.Policy, Reasons: []string{ask.Content}}}, nil
 }

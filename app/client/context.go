@@ -13,6 +13,12 @@ func (c *Client) Context(ctx context.Context, id core.SessionID) (core.ContextRe
 	return callJSON[core.ContextReport](ctx, c, getRequest(sessionPath(id, "/context"), nil))
 }
 
+// Turns returns where a session's messages are in its next prompt, and how large the prompts of
+// its newest turns were.
+func (c *Client) Turns(ctx context.Context, id core.SessionID) (core.ContextTurns, error) {
+	return callJSON[core.ContextTurns](ctx, c, getRequest(sessionPath(id, "/context/turns"), nil))
+}
+
 // Prompt returns the exact prompt that would be sent now.
 func (c *Client) Prompt(ctx context.Context, id core.SessionID) (core.PromptView, error) {
 	return callJSON[core.PromptView](ctx, c, getRequest(sessionPath(id, "/context/prompt"), nil))

@@ -76,6 +76,16 @@ func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.
 	return s.allEvents(ctx, from.After)
 }
 
+// WatchHeads yields the heads of the caller's sessions as they change. Each connection begins with
+// a resync: load the sessions, then apply what follows. It reconnects and ends as WatchSession does.
+func (c *Client) WatchHeads(ctx context.Context) iter.Seq2[core.Event, error] {
+	s := stream{client: c, isLast: func(core.EventType) bool { return false }}
+	s.open = func(ctx context.Context, _ int64) (*http.Response, error) {
+		return c.openEvents(ctx, "/api/v1/events", unknownSeq)
+	}
+	return s.allEvents(ctx, unknownSeq)
+}
+
 // openEvents requests events after the given number.
 func (c *Client) openEvents(ctx context.Context, path string, after int64) (*http.Response, error) {
 	r := getRequest(path, nil)

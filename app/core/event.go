@@ -42,7 +42,8 @@ const (
 	EventMessageStarted EventType = "message.started" // to each watcher, before the first piece of a message's text
 	EventMessageDelta   EventType = "message.delta"
 	EventReasoningDelta EventType = "reasoning.delta"
-	EventResync         EventType = "resync" // the number asked for is not kept, or not of this database: load messages, go on; has the number of the newest event
+	EventSessionHead    EventType = "session.head" // of a feed of heads; has a SessionHead, or a RemovedHead
+	EventResync         EventType = "resync"       // the number asked for is not kept, or not of this database: load messages, go on; has the number of the newest event
 )
 
 // EndsRun reports whether an event of the type is the last one of its run.
@@ -59,12 +60,19 @@ type Event struct {
 	SessionID SessionID
 	Seq       int64 // 1, 2, 3 … in the session; 0 = a passing event. Of a resync: that after which it goes on
 	Type      EventType
+	Owner     EventOwner
 	RunID     RunID // empty = not of a run
 	At        time.Time
 	Data      any    // the struct of the type, as DecodeEventData returns it; nil = none. What JSON leaves out may be missing
 	Size      int    // of Data as JSON in the database, in bytes; 0 = it was not stored
 	Frame     *Frame // shared by the readers of the event; nil = this one has its own
 }
+
+// EventOwner is the owner and the user of the event's session; empty in an event that was read.
+type EventOwner Tenant
+
+// Equal returns true: events do not differ by who knows the owner.
+func (EventOwner) Equal(EventOwner) bool { return true }
 
 // Cursor says where in a session's events a watcher begins.
 type Cursor struct {

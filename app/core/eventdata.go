@@ -31,6 +31,11 @@ func DecodeEventData(kind EventType, raw json.RawMessage) any {
 		return decodeData[ContextData](raw)
 	case EventSessionUpdated:
 		return decodeData[SessionData](raw)
+	case EventSessionHead:
+		if removed, ok := decodeData[RemovedHead](raw).(RemovedHead); ok && removed.Deleted {
+			return removed
+		}
+		return decodeData[SessionHead](raw)
 	case EventDeliveryUpdated:
 		return decodeData[DeliveryData](raw)
 	case EventResync:

@@ -92,7 +92,8 @@ func (r PurgeReport) Left() int64 {
 type Purged struct {
 	Removed map[string]int64
 	Emptied map[string]int64
-	Events  []Event // of sessions that stay, to be published
+	Events  []Event    // of sessions that stay, to be published
+	Owner   EventOwner // of the session that was removed
 	Posts   PurgedPosts
 }
 

@@ -111,6 +111,10 @@ type EventStore interface {
 	Last(ctx context.Context, tenant Tenant, session SessionID) (int64, error)
 	// LastOf is Last for several sessions of any owner. Sessions that do not exist are left out.
 	LastOf(ctx context.Context, sessions []SessionID) (map[SessionID]int64, error)
+	// Heads returns the heads of those of the sessions that are in the scope.
+	Heads(ctx context.Context, tenant Tenant, sessions []SessionID) ([]SessionHead, error)
+	// ChangedSince returns up to limit sessions of the owner that have events since the time.
+	ChangedSince(ctx context.Context, owner string, since time.Time, limit int) ([]SessionID, error)
 }
 
 // SearchStore searches messages.

@@ -9,6 +9,9 @@ type RunStore interface {
 	Active(ctx context.Context, tenant Tenant, session SessionID) (Run, error)
 	// List returns the runs of a session, the newest first.
 	List(ctx context.Context, tenant Tenant, session SessionID, q PageQuery) (Page[Run], error)
+	// Reports returns the context reports of the newest runs of a session, oldest first, and how
+	// many runs are older than these.
+	Reports(ctx context.Context, tenant Tenant, session SessionID, limit int) ([]RunReport, int, error)
 	// Repeated returns the run that a client_message_id began in a session; ErrNotFound if there
 	// is none.
 	Repeated(ctx context.Context, tenant Tenant, session SessionID, clientMessageID string) (Run, error)

@@ -13,3 +13,6 @@ func (w Wire) PublishEvent(subject string, e core.Event) error {
 	}
 	return w.Publish(subject, raw)
 }
+
+// SignalLoss tells all subscribers that messages may have been lost.
+func (l *Local) SignalLoss() { l.signalLoss() }

@@ -58,6 +58,11 @@ func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 		f.publishEvent(ctx, e)
 		f.notifyListeners(e)
 	}
+	for i, e := range events {
+		if i == 0 || e.SessionID != events[i-1].SessionID {
+			f.PublishHead(ctx, core.Tenant(e.Owner), e.SessionID)
+		}
+	}
 }
 
 // Delta publishes an event that is not stored. A message.delta or reasoning.delta extends the

@@ -23,6 +23,8 @@ var tenant = core.Tenant{Owner: "ann"}
 
 // memory is an event store: commit numbers an event as a transaction does.
 type memory struct {
+	core.EventStore // the methods that no test calls
+
 	mu     sync.Mutex
 	events []core.Event // guarded by mu; events[i].Seq is i+1
 	kept   int          // guarded by mu: the first that is still kept

@@ -32,6 +32,18 @@ func (t timedStore) LastOf(ctx context.Context, sessions []core.SessionID) (map[
 	return t.store.LastOf(ctx, sessions)
 }
 
+func (t timedStore) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) ([]core.SessionHead, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return t.store.Heads(ctx, tenant, sessions)
+}
+
+func (t timedStore) ChangedSince(ctx context.Context, owner string, since time.Time, limit int) ([]core.SessionID, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return t.store.ChangedSince(ctx, owner, since, limit)
+}
+
 // timedRuns is a store of runs whose Active has a timeout.
 type timedRuns struct{ core.RunStore }
 

@@ -187,13 +187,20 @@ func (s *Service) removeSessions(ctx context.Context, ids []core.SessionID, mark
 		}
 		gone.Add(one)
 		// Notifies its watchers, and requests that wait for one of its runs.
-		s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, nil)})
+		s.publishRemoval(ctx, id, one)
 	}
 	// Last: by now requests in progress have stored their responses, as their session is
 	// gone.
 	n, err := s.Store.Answers(ctx, marks, false)
 	gone.Remove("idempotency_keys", n)
 	return gone, err
+}
+
+// publishRemoval notifies the watchers of a session that was removed, and of its owner's sessions.
+func (s *Service) publishRemoval(ctx context.Context, id core.SessionID, gone core.Purged) {
+	e := core.NewEvent(id, "", core.EventResync, nil)
+	e.Owner = gone.Owner
+	s.Publisher.Publish(ctx, []core.Event{e})
 }
 
 // markBlobs adds the files of the sessions and of the user to the marks: the response to an
@@ -224,7 +231,7 @@ func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool)
 	}
 	removed := 0
 	for _, id := range ids {
-		_, err := s.Store.Session(ctx, id, force)
+		one, err := s.Store.Session(ctx, id, force)
 		switch {
 		case isNotFound(err), errors.Is(err, core.ErrConflict):
 			delete(marks.IDs, string(id))
@@ -233,7 +240,7 @@ func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool)
 			return removed, partialPurgeError(err, core.Purged{Removed: map[string]int64{"sessions": int64(removed)}})
 		}
 		removed++
-		s.Publisher.Publish(ctx, []core.Event{core.NewEvent(id, "", core.EventResync, nil)})
+		s.publishRemoval(ctx, id, one)
 	}
 	if removed == 0 {
 		return 0, nil

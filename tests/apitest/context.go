@@ -15,6 +15,17 @@ func (c Chat) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, 
 	}, c.recordCall(ctx, "Where", tenant, id, message)
 }
 
+// Turns answers two ranges and a turn.
+func (c Chat) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
+	return core.ContextTurns{
+		Ranges: []core.PlacedRange{{FromSeq: 1, ThroughSeq: 1, Place: core.PlaceCovered, SummaryVersion: 2}, {FromSeq: 2, ThroughSeq: 2, Place: core.PlaceVerbatim}},
+		Turns: []core.ContextTurn{{
+			RunID: RunID, Seq: 1, At: Time(), Used: 300, Usable: 6144, Trigger: 6000, Sections: map[string]int{"system": 100, "tail": 200}, SummaryVersion: 2, Summarized: true, Without: 900,
+		}},
+		TurnsOmitted: 3,
+	}, c.recordCall(ctx, "Turns", tenant, id)
+}
+
 // DryRun answers Backend.Report with no message after the summary.
 func (c Chat) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
 	return core.ContextPlan{

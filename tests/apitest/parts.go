@@ -87,6 +87,28 @@ func (c Chat) Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, 
 	}
 }
 
+// WatchHeads yields a resync, a head and a removed one.
+func (c Chat) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
+	err := c.recordCall(ctx, "WatchHeads", tenant)
+	return func(yield func(core.Event, error) bool) {
+		head := core.SessionHead{
+			ID: SessionID, Title: "Greetings", Agent: "assistant", Source: core.SourceWeb, Status: core.SessionWaiting, MessageCount: 2, LastEvent: 4, UpdatedAt: Time(),
+			Waiting: &core.WaitingFor{RunID: c.Run.ID, ApprovalID: "01a1f000-0000-7000-8000-00000000000a", Tool: "fetch_url"},
+		}
+		for _, e := range []core.Event{
+			{Type: core.EventResync, At: Time()}, {SessionID: SessionID, Type: core.EventSessionHead, At: Time(), Data: head},
+			{SessionID: SessionID, Type: core.EventSessionHead, At: Time(), Data: core.RemovedHead{Deleted: true}},
+		} {
+			if err != nil || !yield(e, nil) {
+				yield(core.Event{}, err)
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(core.Event{}, context.Cause(ctx))
+	}
+}
+
 // WatchRun yields the events after from.
 func (c Chat) WatchRun(ctx context.Context, tenant core.Tenant, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
 	return c.streamEvents(ctx, from, c.recordCall(ctx, "WatchRun", tenant, id, from))

@@ -210,6 +210,7 @@ func TestAnswers(t *testing.T) {
 		{"run_cancel_wait", "POST", run + "/cancel", `{"wait":true}`, nil},
 		{"context", "GET", session + "/context", "", nil},
 		{"context_prompt", "GET", session + "/context/prompt", "", nil},
+		{"context_turns", "GET", session + "/context/turns", "", nil},
 		{"context_where", "GET", session + "/context/messages/" + string(apitest.UserID), "", nil},
 		{"context_plan", "POST", session + "/context/plan", `{"model":"demo","policy":"budget","content":"And then?"}`, nil},
 		{"summarize", "POST", session + "/summarize", `{"focus":"names"}`, nil},

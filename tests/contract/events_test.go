@@ -60,6 +60,9 @@ func TestEvents(t *testing.T) {
 		{core.EventRunCanceled, core.RunData{Run: canceled}},
 		{core.EventDeliveryUpdated, core.DeliveryData{DeliveryID: apitest.DeliveryID, Kind: core.DeliveryWebhook, Event: core.EventRunSucceeded, State: core.DeliveryFailed, Attempt: 8, Error: "the receiver did not answer in time"}},
 		{core.EventResync, nil},
+		{core.EventSessionHead, core.SessionHead{Title: "Greetings", Agent: "assistant", UserID: "u-1", Source: core.SourceWeb, Status: core.SessionWaiting, MessageCount: 2, LastEvent: 4,
+			UpdatedAt: apitest.Time(), Waiting: &core.WaitingFor{RunID: apitest.RunID, ApprovalID: apitest.Approval().ID, Tool: "fetch_url"}}},
+		{core.EventSessionHead, core.RemovedHead{Deleted: true}},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Path: &core.PathChange{AfterID: apitest.UserID, AfterSeq: 1, LeafID: apitest.AnswerID}}},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{SessionID: apitest.SessionID, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackTwoWay}}}},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true}}},
@@ -69,7 +72,7 @@ func TestEvents(t *testing.T) {
 		e := core.NewEvent(apitest.SessionID, apitest.RunID, tt.kind, tt.data)
 		e.At, e.Seq = apitest.Time(), int64(i+1)
 		switch tt.kind {
-		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta:
+		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventSessionHead:
 			e.Seq = 0
 		}
 		wantRoundTrip(t, e)

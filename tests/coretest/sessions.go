@@ -3,7 +3,9 @@ package coretest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -261,6 +263,26 @@ func (r Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[core
 		return nil
 	})
 	return out, err
+}
+
+// Heads returns the heads of the sessions in the scope; Waiting is not known.
+func (r Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) (out []core.SessionHead, err error) {
+	for _, id := range sessions {
+		err = r.s.inSession(ctx, "Heads", tenant, id, func(c *Conversation) error {
+			s := r.s.withRuns(c)
+			out = append(out, core.SessionHead{ID: s.ID, Title: s.Title, Agent: s.Agent, Status: s.Status, Archived: s.ArchivedAt != nil, MessageCount: s.MessageCount, LastEvent: s.LastEventSeq, UpdatedAt: s.UpdatedAt})
+			return nil
+		})
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ChangedSince returns nothing: this store is that of one process.
+func (r Events) ChangedSince(context.Context, string, time.Time, int) ([]core.SessionID, error) {
+	return nil, nil
 }
 
 // Forget removes the session's events up to a number, as the retention does.

@@ -157,13 +157,13 @@ func TestToolsOfARun(t *testing.T) {
 }
 
 // agentNamed returns the agent as clients see it.
-func agentNamed(t *testing.T, h *apptest.Bobbin, name string) core.Agent {
+func agentNamed(t *testing.T, h *apptest.Bobbin, name string) core.AgentDetail {
 	t.Helper()
 	list, err := h.Agents(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list, func(a core.Agent) bool { return a.Name == name })
+	i := slices.IndexFunc(list, func(a core.AgentDetail) bool { return a.Name == name })
 	return list[i]
 }
 

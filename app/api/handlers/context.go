@@ -60,6 +60,19 @@ func (h *Context) Where(c *gin.Context) error {
 	return writeJSON(c, http.StatusOK, where)
 }
 
+// Turns answers where all messages are in the next prompt, and the sizes of earlier prompts.
+func (h *Context) Turns(c *gin.Context) error {
+	id, err := idParam[core.SessionID](c, "session")
+	if err != nil {
+		return err
+	}
+	turns, err := h.chat.Turns(c.Request.Context(), scopeOf(c), id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, turns)
+}
+
 // dryRun is the body of Plan.
 type dryRun struct {
 	Model   string `json:"model"`

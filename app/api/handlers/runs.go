@@ -75,6 +75,20 @@ func (h *Runs) SessionEvents(c *gin.Context) error {
 	})
 }
 
+// Heads streams the heads of the caller's sessions as they change.
+func (h *Runs) Heads(c *gin.Context) error {
+	tenant := scopeOf(c)
+	held, err := h.streams.acquireSlot(c)
+	if err != nil {
+		return err
+	}
+	defer h.streams.releaseSlot(held)
+	held.endless = true
+	return h.streams.serveEvents(c, held, h.streams.limits.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.chat.WatchHeads(ctx, tenant)
+	})
+}
+
 // Events streams the events of a run: those after the event that the caller names, else
 // all. It ends with the run.
 func (h *Runs) Events(c *gin.Context) error {

@@ -69,6 +69,7 @@ type chatService interface {
 	Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
 	// AnswerCalls gives calls of a client's tools their results.
 	AnswerCalls(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.Run, error)
+	WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error]
 	Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error]
 	// WatchRun ends after the event that ends the run.
 	WatchRun(ctx context.Context, tenant core.Tenant, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error]
@@ -81,6 +82,7 @@ type chatService interface {
 	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error)
 	Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error)
 	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
+	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
 	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
 	EditSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
 	RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)

@@ -22,7 +22,7 @@ func AppendEvent(buf []byte, e core.Event) ([]byte, error) {
 	if err != nil {
 		return buf, fmt.Errorf("data of %s: %w", e.Type, err)
 	}
-	if e.Seq > 0 || e.Type == core.EventResync {
+	if e.Seq > 0 || e.Type == core.EventResync && e.SessionID != "" {
 		buf = append(buf, "id: "...)
 		buf = strconv.AppendInt(buf, e.Seq, 10)
 		buf = append(buf, '\n')
@@ -46,7 +46,7 @@ func appendName(buf []byte, name string) []byte {
 // mergedData returns the event's data on one line, preceded by the common fields.
 func mergedData(e core.Event) ([]byte, error) {
 	head, err := json.Marshal(struct {
-		SessionID core.SessionID `json:"session_id"`
+		SessionID core.SessionID `json:"session_id,omitempty"`
 		RunID     core.RunID     `json:"run_id,omitempty"`
 		At        time.Time      `json:"at"`
 	}{e.SessionID, e.RunID, e.At})

@@ -79,7 +79,7 @@ func userView(body any) (any, error) {
 	case core.PromptView, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile:
 		return nil, nil
 	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
-		core.ContextReport, core.ContextPlan, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
+		core.ContextReport, core.ContextPlan, core.ContextTurns, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
 		core.StandingInstruction, core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
 		Build, liveness, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
 		return b, nil // all of it
@@ -137,7 +137,7 @@ func userEvent(e core.Event) (core.Event, bool, error) {
 	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated, core.EventMessageDiscarded, core.EventMessagesImported,
 		core.EventToolStarted, core.EventToolFinished, core.EventApprovalRequested, core.EventApprovalDecided,
 		core.EventContextStarted, core.EventContextCompleted, core.EventContextFailed, core.EventContextSkipped, core.EventContextWarning,
-		core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventResync:
+		core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventSessionHead, core.EventResync:
 		return e, true, nil // all of it
 	default:
 	}

@@ -130,8 +130,12 @@ func (r *Purges) Unfinished(ctx context.Context, ids []core.SessionID) ([]core.U
 // ignore that. A removal in progress is always a conflict.
 func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (core.Purged, error) {
 	var lease *sessionLease
+	var owner core.EventOwner
 	err := inSessionTurn(ctx, r.db, id, func(tx *gorm.DB) error {
 		stx, err := lockSession(tx, id)
+		if err == nil {
+			owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
+		}
 		if err == nil {
 			err = stx.admitPurge(force)
 		}
@@ -143,7 +147,9 @@ func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (co
 	if err != nil {
 		return core.Purged{}, wrapError(err, "session", id)
 	}
-	return lease.purgeSession(ctx)
+	gone, err := lease.purgeSession(ctx)
+	gone.Owner = owner
+	return gone, err
 }
 
 // admitPurge returns ErrConflict for a session that must not be removed now.

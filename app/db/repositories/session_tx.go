@@ -124,6 +124,7 @@ func (stx *sessionTx) emitEvents(events ...core.Event) {
 	for _, e := range events {
 		stx.session.LastEventSeq++
 		e.SessionID, e.Seq = core.SessionID(stx.session.ID), stx.session.LastEventSeq
+		e.Owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
 		if e.At.IsZero() {
 			e.At = core.Now()
 		}

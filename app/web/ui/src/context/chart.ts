@@ -14,20 +14,30 @@ export interface Column {
   fixed: number;
   summary: number;
   messages: number;
+  /** Without the version that came into use there. */
   without: number;
   /** The version that came into use there; 0 = none. */
   version: number;
+  /** Old tool results are masked from there on. */
   masked: boolean;
 }
 
-/** One column per turn; beyond 120, neighbors become one with the values of the largest. */
-export function columnsOf(turns: Turn[], omitted: number): Column[] {
-  const size = Math.max(1, Math.ceil(turns.length / mostColumns));
+/** What the prompt of a turn would have been if no new version of the summary had come into use there. */
+export function uncompacted(turns: Turn[], i: number): number {
+  const { without } = turns[i]!;
+  const before = turns[i - 1];
+  // `without` has no summary at all: what the one before saved is taken off again.
+  return before ? without - (before.without - before.used) : without;
+}
+
+/** One column per turn; beyond the most, neighbors become one with the values of the largest. */
+export function columnsOf(turns: Turn[], omitted: number, most = mostColumns): Column[] {
+  const size = Math.max(1, Math.ceil(turns.length / most));
   const columns: Column[] = [];
   for (let i = 0; i < turns.length; i += size) {
     const group = turns.slice(i, i + size);
     const largest = group.reduce((a, b) => (b.used > a.used ? b : a));
-    const summarized = group.findLast((t) => t.summarized);
+    const made = turns.findLastIndex((t, at) => t.summarized && at >= i && at < i + size);
     const fixed = ["system", "tools", "pinned", "standing"].reduce((sum, name) => sum + (largest.sections[name] ?? 0), 0);
     const summary = largest.sections.summary ?? 0;
     columns.push({
@@ -39,9 +49,9 @@ export function columnsOf(turns: Turn[], omitted: number): Column[] {
       fixed,
       summary,
       messages: Math.max(0, largest.used - fixed - summary),
-      without: summarized ? summarized.without : 0,
-      version: summarized?.summary_version ?? 0,
-      masked: group.some((t) => t.masked),
+      without: made < 0 ? 0 : uncompacted(turns, made),
+      version: turns[made]?.summary_version ?? 0,
+      masked: group.some((t, at) => t.masked && !turns[i + at - 1]?.masked),
     });
   }
   return columns;

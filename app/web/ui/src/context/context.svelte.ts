@@ -30,7 +30,7 @@ export interface Turn {
   summary_version: number;
   summarized: boolean;
   masked: boolean;
-  /** Its tokens if the summary had not come into use. */
+  /** Its tokens with the covered messages in place of the summary. */
   without: number;
 }
 
@@ -186,6 +186,7 @@ export class Context {
       report = await ask<Report>(`${session}/context`);
       this.report ??= report;
       const [turns, page] = await rest;
+      const before = this.report === report ? Infinity : this.cursor;
       this.report = report; // with its summaries, so that the card does not go and come
       this.ranges = turns.ranges;
       this.turns = turns.turns;
@@ -193,6 +194,7 @@ export class Context {
       this.summaries = page.items;
       this.olderSummaries = page.next_cursor;
       this.failure = undefined;
+      if (this.cursor > before) wind();
     } catch (e) {
       if (report) this.report = report;
       this.failure = asError(e);
@@ -255,6 +257,13 @@ export class Context {
       await this.load();
     }
   }
+}
+
+/** Lets the thread's line wind up where the new summary covers messages. */
+function wind(): void {
+  const { classList } = document.documentElement;
+  classList.add("winding");
+  setTimeout(() => classList.remove("winding"), 400);
 }
 
 const contexts = new WeakMap<Conversation, Context>();

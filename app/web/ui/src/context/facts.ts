@@ -1,4 +1,5 @@
 // What a version of the summary did, in numbers and words.
+import { uncompacted } from "./chart";
 import type { Context, Summary } from "./context.svelte";
 import { count } from "../words";
 import { words } from "./words";
@@ -41,11 +42,12 @@ export function effectOf(context: Context, summary: Summary): Effect | undefined
     { name: "tail", tokens: Math.max(0, all - sum(fixedSections) - wound) },
   ];
   const earlier = context.turn(number - 1);
+  const before = uncompacted(context.turns, context.turns.indexOf(turn));
   return {
-    before: turn.without,
+    before,
     after: turn.used,
     ofPrompt: true,
-    beforeParts: parts(turn.without, earlier ? sum(["summary"], earlier) : 0),
+    beforeParts: parts(before, earlier ? sum(["summary"], earlier) : 0),
     afterParts: parts(turn.used, sum(["summary"])),
   };
 }

@@ -1,0 +1,86 @@
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+)
+
+// Turns says where the messages of the session are in its next prompt, by one plan, and how large
+// the prompts of its newest turns were, by the reports of their runs. ErrNotFound.
+func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
+	release, err := c.keeper.acquireView(ctx)
+	if err != nil {
+		return core.ContextTurns{}, err
+	}
+	defer release()
+	v, err := c.keeper.loadSnapshot(ctx, tenant, id)
+	if err != nil {
+		return core.ContextTurns{}, err
+	}
+	versions, err := c.stores.Summaries.Versions(ctx, tenant, id)
+	if err != nil {
+		return core.ContextTurns{}, fmt.Errorf("versions of the summary: %w", err)
+	}
+	// One more than is shown tells whether the first one was summarized.
+	reports, older, err := c.keeper.Stores.Runs.Reports(ctx, tenant, id, core.MaxTurns+1)
+	if err != nil {
+		return core.ContextTurns{}, fmt.Errorf("reports of runs: %w", err)
+	}
+	turns := turnsOf(reports, versions)
+	if n := len(turns) - core.MaxTurns; n > 0 {
+		turns, older = turns[n:], older+n
+	}
+	ranges := v.ranges()
+	omitted := max(len(ranges)-core.MaxRanges, 0)
+	return core.ContextTurns{Ranges: ranges[omitted:], RangesOmitted: omitted, Turns: turns, TurnsOmitted: older}, nil
+}
+
+// ranges returns the messages of the path by their places.
+func (v snapshot) ranges() []core.PlacedRange {
+	ranges := []core.PlacedRange{}
+	if s := v.turn.Session; s.SummaryThroughSeq > 0 {
+		ranges = append(ranges, core.PlacedRange{FromSeq: 1, ThroughSeq: s.SummaryThroughSeq, Place: core.PlaceCovered, SummaryVersion: s.SummaryVersion})
+	}
+	for _, s := range slices.Concat(v.d.History, v.d.Run) {
+		next := core.PlacedRange{FromSeq: s.Seq, ThroughSeq: s.Seq, Place: s.Place}
+		if s.Place == core.PlaceCovered {
+			next.SummaryVersion = v.turn.Notes[s.Loop].Version
+		}
+		if n := len(ranges); n > 0 && ranges[n-1].Place == next.Place && ranges[n-1].SummaryVersion == next.SummaryVersion {
+			ranges[n-1].ThroughSeq = s.Seq
+			continue
+		}
+		ranges = append(ranges, next)
+	}
+	return ranges
+}
+
+// turnsOf returns the turns of the reports, both oldest first.
+func turnsOf(reports []core.RunReport, versions []core.SummaryVersion) []core.ContextTurn {
+	covered := map[int]int{} // tokens by version
+	for _, v := range versions {
+		covered[v.Version] = v.Covered
+	}
+	turns := make([]core.ContextTurn, 0, len(reports))
+	before := 0
+	for _, r := range reports {
+		t := core.ContextTurn{
+			RunID: r.RunID, Seq: r.Seq, At: r.At, Used: r.Report.Used, Usable: r.Report.Usable, Trigger: r.Report.Trigger, Sections: map[string]int{},
+			SummaryVersion: r.Report.SummaryVersion, Summarized: r.Report.SummaryVersion > before, Masked: slices.Contains(r.Report.Rungs, contextwindow.RungName(1)) || r.Report.Coverage.Masked > 0,
+		}
+		for _, part := range r.Report.Sections {
+			t.Sections[part.Name] = part.Tokens
+		}
+		t.Without = t.Used
+		if tokens := covered[t.SummaryVersion]; tokens > 0 {
+			t.Without += max(int(float64(tokens)*max(r.Report.Calibration.Factor, 0))-t.Sections["summary"], 0)
+		}
+		before = t.SummaryVersion
+		turns = append(turns, t)
+	}
+	return turns
+}
