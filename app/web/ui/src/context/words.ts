@@ -91,7 +91,8 @@ export const words = {
   turn: (n: number) => `Turn ${n}`,
   turnOnAxis: (n: number) => `turn ${n}`,
   readout: (turn: string, used: number, usable: number) => `${turn}: ${count(used)} of ${count(usable)} tokens`,
-  readWithout: (version: number, n: number) => `v${version} came into use, ${count(n)} without it`,
+  readVersion: (version: number) => `v${version} came into use`,
+  readWithout: (n: number) => `${count(n)} without it`,
   readMasked: "old tool results masked",
   merged: (from: number, to: number) => `Turns ${from} to ${to}, the largest`,
   keySummary: "summary",
@@ -198,7 +199,6 @@ export const words = {
     masked: "masked",
     shortened: "shortened",
     left_out: "left out",
-    excluded: "not in the prompt",
   },
   whereIs: "Where is this message?",
   placed: {
