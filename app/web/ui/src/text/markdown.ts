@@ -15,6 +15,10 @@ const longestText = 400_000;
 const mostColumns = 60;
 const mostCells = 4_000;
 
+/** Headings of a message begin at level 3 and skip none, whatever the model wrote. */
+const noHeadings = { base: 0, last: 2 };
+let outline = { ...noHeadings };
+
 const marked = new Marked({ gfm: true, breaks: false, async: false });
 
 marked.use({
@@ -23,7 +27,9 @@ marked.use({
       return /^<br\s*\/?>$/i.test(text.trim()) ? "<br>" : escapeHtml(text);
     },
     heading({ tokens, depth }) {
-      const level = Math.min(depth + 2, 6);
+      outline.base ||= depth;
+      const level = Math.min(3 + Math.max(0, depth - outline.base), outline.last + 1, 6);
+      outline.last = level;
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
     },
     link({ href, tokens }) {
@@ -120,6 +126,7 @@ export class Markdown {
   private offset = 0;
   private previous = "";
   private links: TokensList["links"] = {};
+  private outline = { ...noHeadings };
 
   render(text: string, growing: boolean): Block[] {
     if (!text.startsWith(this.previous)) this.reset();
@@ -139,7 +146,11 @@ export class Markdown {
     }
     const blocks = tokens.filter((t) => t.type !== "space" && t.type !== "def");
     const last = blocks.at(-1);
-    const rendered = blocks.map((t) => renderBlock(t, this.links, t === last && growing));
+    outline = { ...this.outline };
+    const rendered = blocks.map((t) => {
+      if (t === last && growing) this.outline = { ...outline }; // that of the blocks before it
+      return renderBlock(t, this.links, t === last && growing);
+    });
     const all = [...this.settled, ...rendered];
     if (growing && blocks.length > 1) this.settle(tokens, last!, rendered);
     return all;
@@ -158,5 +169,6 @@ export class Markdown {
     this.offset = 0;
     this.previous = "";
     this.links = {};
+    this.outline = { ...noHeadings };
   }
 }
