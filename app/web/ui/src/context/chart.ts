@@ -27,7 +27,8 @@ export function uncompacted(turns: Turn[], i: number): number {
   const turn = turns[i];
   const before = turns[i - 1];
   const known = (t: Turn) => t.summary_version === 0 || t.without > t.used;
-  if (!turn || !known(turn) || (before && !known(before))) return 0;
+  // Another window is another model, which counts its tokens in its own way.
+  if (!turn || !known(turn) || (before && (!known(before) || before.usable !== turn.usable))) return 0;
   // `without` has no summary at all: what the one before saved is taken off again.
   return before ? turn.without - (before.without - before.used) : turn.without;
 }

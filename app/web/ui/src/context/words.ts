@@ -237,7 +237,7 @@ export const words = {
   stayPinned: (n: number) => `${plural(n, "pinned message stays", "pinned messages stay")}`,
   thenNext: "After that, the next summary",
   at: (n: number) => `at ${count(n)}`,
-  goingBack: "Going back later sends everything after the summary that the larger model used word for word again.",
+  goingBack: "Nothing is lost: a larger model goes back to an older summary where that is enough.",
   keep: (model: string) => `Keep ${model}`,
   switch: "Switch",
 } as const;
