@@ -388,7 +388,8 @@ export class Conversation {
 
   private changeRun(name: string, run: Run): void {
     const known = this.runs.get(run.id);
-    this.keepRun({ ...known, ...run });
+    this.keepRun(run);
+    this.runs.set(run.id, { ...known, ...run });
     this.pending = this.pending.filter((m) => m.run_id !== run.id);
     if (this.session) {
       const status = name === "run.started" ? "running" : name === "run.waiting" ? "waiting" : "idle";
