@@ -14,7 +14,7 @@ export interface Column {
   fixed: number;
   summary: number;
   messages: number;
-  /** Without the version that came into use there. */
+  /** Without the version that came into use there; 0 = not known. */
   without: number;
   /** The version that came into use there; 0 = none. */
   version: number;
@@ -22,12 +22,15 @@ export interface Column {
   masked: boolean;
 }
 
-/** What the prompt of a turn would have been if no new version of the summary had come into use there. */
+/** What the prompt of a turn would have been if no other version of the summary had come into use there; 0 = not known. */
 export function uncompacted(turns: Turn[], i: number): number {
-  const { without } = turns[i]!;
+  const turn = turns[i];
   const before = turns[i - 1];
+  const known = (t: Turn) => t.summary_version === 0 || t.without > t.used;
+  // Another window is another model, which counts its tokens in its own way.
+  if (!turn || !known(turn) || (before && (!known(before) || before.usable !== turn.usable))) return 0;
   // `without` has no summary at all: what the one before saved is taken off again.
-  return before ? without - (before.without - before.used) : without;
+  return before ? turn.without - (before.without - before.used) : turn.without;
 }
 
 /** One column per turn; beyond the most, neighbors become one with the values of the largest. */

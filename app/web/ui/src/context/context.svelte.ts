@@ -10,35 +10,11 @@ export type Report = Schema["ContextReport"];
 export type Plan = Schema["ContextPlan"];
 export type Summary = Schema["Summary"];
 
+type Turns = Schema["ContextTurns"];
 /** A stretch of the log that stands in one place of the next prompt. */
-export interface Range {
-  from_seq: number;
-  through_seq: number;
-  place: string;
-  summary_version?: number;
-}
-
-/** The prompt of one run, as it was sent last. */
-export interface Turn {
-  run_id: string;
-  seq: number;
-  at: string;
-  used: number;
-  usable: number;
-  trigger: number;
-  sections: Record<string, number>;
-  summary_version: number;
-  summarized: boolean;
-  masked: boolean;
-  /** Its tokens with the covered messages in place of the summary. */
-  without: number;
-}
-
-interface Turns {
-  ranges: Range[];
-  turns: Turn[];
-  turns_omitted: number;
-}
+export type Range = Turns["ranges"][number];
+/** The last prompt of a run; `without` has the covered messages in place of the summary. */
+export type Turn = Turns["turns"][number];
 
 export type Mood = "unknown" | "floor" | "work" | "tight" | "due" | "rest";
 

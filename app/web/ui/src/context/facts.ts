@@ -24,15 +24,16 @@ export interface Effect {
 export function effectOf(context: Context, summary: Summary): Effect | undefined {
   const number = context.turnOf(summary);
   const turn = context.turn(number);
-  if (!turn && byHand(summary)) return undefined;
-  if (!turn) {
-    const { tokens_before: before, token_count: after } = summary;
+  const before = turn ? uncompacted(context.turns, context.turns.indexOf(turn)) : 0;
+  if (!before && byHand(summary)) return undefined;
+  if (!turn || !before) {
+    const { tokens_before, token_count } = summary;
     return {
-      before,
-      after,
+      before: tokens_before,
+      after: token_count,
       ofPrompt: false,
-      beforeParts: [{ name: "tail", tokens: before }],
-      afterParts: [{ name: "summary", tokens: after }],
+      beforeParts: [{ name: "tail", tokens: tokens_before }],
+      afterParts: [{ name: "summary", tokens: token_count }],
     };
   }
   const sum = (names: string[], of = turn) => names.reduce((total, name) => total + (of.sections[name] ?? 0), 0);
@@ -42,7 +43,6 @@ export function effectOf(context: Context, summary: Summary): Effect | undefined
     { name: "tail", tokens: Math.max(0, all - sum(fixedSections) - wound) },
   ];
   const earlier = context.turn(number - 1);
-  const before = uncompacted(context.turns, context.turns.indexOf(turn));
   return {
     before,
     after: turn.used,

@@ -6,12 +6,7 @@ import { contextOf, type Range } from "./context.svelte";
 import Where from "./Where.svelte";
 import { words } from "./words";
 
-export type Place = "verbatim" | "summary" | "compacted" | "masked" | "shortened" | "left_out" | "excluded";
-
-function placeOf(range: Range | undefined): Place {
-  if (range?.place === "covered") return "summary";
-  return (range?.place as Place | undefined) ?? "verbatim";
-}
+export type Place = "verbatim" | "summary" | "compacted" | "masked" | "shortened" | "left_out";
 
 class Places {
   private open: (() => void) | undefined;
@@ -27,15 +22,16 @@ class Places {
   }
 
   of(seq: number): Place {
-    return placeOf(this.range(seq));
+    const range = this.range(seq);
+    if (range?.place !== "covered") return range?.place ?? "verbatim";
+    return seq <= this.cursor ? "summary" : "compacted"; // by notes on a tool loop
   }
 
   /** What the message's head says about its place; empty = word for word. */
   label(seq: number): string {
-    const range = this.range(seq);
-    const place = placeOf(range);
+    const place = this.of(seq);
     if (place === "verbatim") return "";
-    return place === "summary" ? words.label.summary(range?.summary_version ?? 0) : (words.label[place] ?? place);
+    return place === "summary" ? words.label.summary(this.range(seq)?.summary_version ?? 0) : words.label[place];
   }
 
   /** Opens "Where is this message?" beside the element. */

@@ -91,7 +91,8 @@ export const words = {
   turn: (n: number) => `Turn ${n}`,
   turnOnAxis: (n: number) => `turn ${n}`,
   readout: (turn: string, used: number, usable: number) => `${turn}: ${count(used)} of ${count(usable)} tokens`,
-  readWithout: (version: number, n: number) => `v${version} came into use, ${count(n)} without it`,
+  readVersion: (version: number) => `v${version} came into use`,
+  readWithout: (n: number) => `${count(n)} without it`,
   readMasked: "old tool results masked",
   merged: (from: number, to: number) => `Turns ${from} to ${to}, the largest`,
   keySummary: "summary",
@@ -198,7 +199,6 @@ export const words = {
     masked: "masked",
     shortened: "shortened",
     left_out: "left out",
-    excluded: "not in the prompt",
   },
   whereIs: "Where is this message?",
   placed: {
@@ -237,7 +237,7 @@ export const words = {
   stayPinned: (n: number) => `${plural(n, "pinned message stays", "pinned messages stay")}`,
   thenNext: "After that, the next summary",
   at: (n: number) => `at ${count(n)}`,
-  goingBack: "Going back later sends everything after the summary that the larger model used word for word again.",
+  goingBack: "Nothing is lost: a larger model goes back to an older summary where that is enough.",
   keep: (model: string) => `Keep ${model}`,
   switch: "Switch",
 } as const;
