@@ -204,15 +204,21 @@ export class Conversation {
 
   private async loadRuns(session: Session): Promise<void> {
     const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
-    for (const run of page.items) if (!this.runs.has(run.id)) this.keepRun(run);
+    for (const run of page.items) this.keepRun(run);
     if (session.active_run_id && session.status !== "queued") {
-      const run = await this.loadRun(session.active_run_id);
-      this.activeRun = ["running", "waiting"].includes(run.status) ? run : undefined;
+      await this.loadRun(session.active_run_id);
+      const run = this.runs.get(session.active_run_id)!;
+      if (!ended(run)) this.activeRun = run;
     }
+    // A run that ended before the feed began has no end in it.
+    if (this.activeRun && ended(this.runs.get(this.activeRun.id))) this.activeRun = undefined;
   }
 
+  /** An answer that was on its way while the run ended does not wake it again. */
   private keepRun(run: Run): void {
-    this.runs.set(run.id, run);
+    const known = this.runs.get(run.id);
+    if (ended(known) && !ended(run)) return;
+    this.runs.set(run.id, { ...known, ...run });
     for (const a of run.approvals ?? []) this.approvals.set(a.id, a);
   }
 
@@ -256,6 +262,7 @@ export class Conversation {
     if (event.event === "resync") {
       this.lastEvent = number;
       this.resynced = true;
+      this.contextVersion++;
       void this.load().catch((e) => (this.failure = asError(e)));
       return;
     }
@@ -288,7 +295,8 @@ export class Conversation {
         this.entries = this.entries.filter((e) => e.id !== data.message_id);
         return;
       case "messages.imported":
-        return void this.load().catch(() => {});
+        this.contextVersion++;
+        return void this.load().catch((e) => (this.failure = asError(e)));
       case "run.queued":
         if (!this.pending.some((m) => m.id === data.message!.id)) this.pending = [...this.pending, data.message!];
         return this.outbox.settle([data.message!]);
@@ -306,7 +314,8 @@ export class Conversation {
         if (name === "approval.requested") ui.announce(words.question(data.approval!.tool));
         return;
       case "session.updated":
-        this.session = { ...this.session, ...data.session! };
+        if (data.session!.agent !== this.session?.agent || data.session!.model !== this.session?.model) this.contextVersion++;
+        this.session = data.session!;
         if (data.path) this.changePath(data.path);
         return;
       case "error":
@@ -387,9 +396,7 @@ export class Conversation {
   }
 
   private changeRun(name: string, run: Run): void {
-    const known = this.runs.get(run.id);
     this.keepRun(run);
-    this.runs.set(run.id, { ...known, ...run });
     this.pending = this.pending.filter((m) => m.run_id !== run.id);
     if (this.session) {
       const status = name === "run.started" ? "running" : name === "run.waiting" ? "waiting" : "idle";
@@ -421,6 +428,10 @@ export class Conversation {
     } else this.summarizing = undefined;
     this.contextVersion++;
   }
+}
+
+function ended(run: Run | undefined): boolean {
+  return run !== undefined && ["succeeded", "failed", "canceled"].includes(run.status);
 }
 
 function inOrder(entries: Entry[]): Entry[] {
