@@ -1,0 +1,92 @@
+// Requests to the API: where it is, who asks, and what an error says.
+import type { components } from "./schema";
+import { auth } from "../state/auth.svelte";
+
+export type Schema = components["schemas"];
+export type Problem = Schema["Problem"];
+
+/** The API below the page's own address, so that a path prefix of a proxy is kept. */
+export const apiBase = new URL("api/v1/", document.baseURI).href;
+
+/** An answer that is not 2xx, or no answer at all: then the status is 0 and there is no request id. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+    readonly requestId = "",
+    /** Seconds after which the server wants to be asked again; 0 = it did not say. */
+    readonly retryAfter = 0,
+    readonly problem?: Problem,
+  ) {
+    super(detail);
+  }
+
+  get offline(): boolean {
+    return this.status === 0;
+  }
+}
+
+export function asError(e: unknown): ApiError {
+  if (e instanceof ApiError) return e;
+  return new ApiError(0, "offline", e instanceof Error ? e.message : String(e));
+}
+
+export interface Request {
+  method?: string;
+  query?: Record<string, string | number | boolean | undefined>;
+  json?: unknown;
+  body?: BodyInit;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** Sends a request with the caller's key, and throws an ApiError for every answer that is not 2xx. */
+export async function send(path: string, request: Request = {}): Promise<Response> {
+  const url = new URL(path, apiBase);
+  for (const [name, value] of Object.entries(request.query ?? {})) {
+    if (value !== undefined && value !== "") url.searchParams.set(name, String(value));
+  }
+  const headers: Record<string, string> = { ...request.headers };
+  const secret = auth.secret;
+  if (secret) headers.Authorization = `Bearer ${secret}`;
+  if (request.json !== undefined) headers["Content-Type"] = "application/json";
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method: request.method ?? "GET",
+      headers,
+      body: request.json !== undefined ? JSON.stringify(request.json) : request.body,
+      signal: request.signal,
+      credentials: "omit",
+      cache: "no-store",
+      referrerPolicy: "no-referrer",
+    });
+  } catch (e) {
+    if (request.signal?.aborted) throw e;
+    throw new ApiError(0, "offline", String(e));
+  }
+  if (response.ok) return response;
+  const error = await readProblem(response);
+  if (error.status === 401) auth.refused(error, secret);
+  throw error;
+}
+
+/** Asks for JSON; an answer without a body is undefined. */
+export async function ask<T>(path: string, request: Request = {}): Promise<T> {
+  const response = await send(path, request);
+  if (response.status === 204) return undefined as T;
+  return (await response.json()) as T;
+}
+
+async function readProblem(response: Response): Promise<ApiError> {
+  const requestId = response.headers.get("X-Request-Id") ?? "";
+  const retryAfter = Number(response.headers.get("Retry-After")) || 0;
+  try {
+    const problem = (await response.json()) as Problem;
+    const detail = problem.detail || problem.title;
+    return new ApiError(response.status, problem.code, detail, problem.request_id || requestId, retryAfter, problem);
+  } catch {
+    return new ApiError(response.status, "", response.statusText, requestId, retryAfter);
+  }
+}

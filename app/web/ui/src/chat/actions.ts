@@ -1,0 +1,50 @@
+// What a person does with a message.
+import { asError, ask } from "../api/http";
+import type { Conversation } from "../state/conversation.svelte";
+import type { Message } from "../state/entry.svelte";
+import { router, sessionHref } from "../state/route.svelte";
+import { sessions, type Session } from "../state/sessions.svelte";
+
+const soon = { Prefer: "respond-async" };
+
+async function attempt(conversation: Conversation, work: Promise<unknown>): Promise<boolean> {
+  try {
+    await work;
+    conversation.actionFailure = undefined;
+    return true;
+  } catch (e) {
+    conversation.actionFailure = asError(e);
+    return false;
+  }
+}
+
+export function regenerate(conversation: Conversation, message: Message): Promise<boolean> {
+  const path = `sessions/${conversation.id}/messages/${message.id}/regenerate`;
+  return attempt(conversation, ask(path, { method: "POST", json: { source: "web" }, headers: soon }));
+}
+
+/** A new version on a branch of its own, and its answer. */
+export function resend(conversation: Conversation, message: Message, content: string): Promise<boolean> {
+  const path = `sessions/${conversation.id}/messages/${message.id}`;
+  const json = { content, source: "web", client_message_id: crypto.randomUUID?.() };
+  return attempt(conversation, ask(path, { method: "PATCH", json, headers: soon }));
+}
+
+export function selectBranch(conversation: Conversation, id: string): Promise<boolean> {
+  return attempt(conversation, ask(`sessions/${conversation.id}/messages/${id}/select`, { method: "POST", json: {} }));
+}
+
+export function setPinned(conversation: Conversation, message: Message, pinned: boolean): Promise<boolean> {
+  const path = `sessions/${conversation.id}/messages/${message.id}/pin`;
+  return attempt(conversation, ask(path, { method: "PUT", json: { pinned } }));
+}
+
+export function fork(conversation: Conversation, message?: Message): Promise<boolean> {
+  const json = message ? { message_id: message.id } : {};
+  const work = ask<Session>(`sessions/${conversation.id}/fork`, { method: "POST", json }).then((s) => {
+    sessions.update(s);
+    router.go(sessionHref(s.id));
+  });
+  return attempt(conversation, work);
+}
+

@@ -1,0 +1,68 @@
+// Where each message stands in the next prompt. The thread's line asks for every message it draws.
+import { mount, unmount } from "svelte";
+import { page } from "../state/page.svelte";
+import "./context.css";
+import { contextOf, type Range } from "./context.svelte";
+import Where from "./Where.svelte";
+import { words } from "./words";
+
+export type Place = "verbatim" | "summary" | "compacted" | "masked" | "shortened" | "left_out";
+
+class Places {
+  private open: (() => void) | undefined;
+
+  /** The last message that the summary in use covers; the thread draws the summary's card behind it. 0 = none. */
+  get cursor(): number {
+    return contextOf(page.conversation)?.cursor ?? 0;
+  }
+
+  /** The same for the line of a summary that was taken back; the thread draws Undone behind it. 0 = none. */
+  get undone(): number {
+    return contextOf(page.conversation)?.undone?.through_seq ?? 0;
+  }
+
+  of(seq: number): Place {
+    const range = this.range(seq);
+    if (range?.place !== "covered") return range?.place ?? "verbatim";
+    return seq <= this.cursor ? "summary" : "compacted"; // by notes on a tool loop
+  }
+
+  /** What the message's head says about its place; empty = word for word. */
+  label(seq: number): string {
+    const place = this.of(seq);
+    if (place === "verbatim") return "";
+    return place === "summary" ? words.label.summary(this.range(seq)?.summary_version ?? 0) : words.label[place];
+  }
+
+  /** Opens "Where is this message?" beside the element. */
+  explain(session: string, message: string, beside: HTMLElement): void {
+    this.open?.();
+    const close = () => {
+      if (this.open === close) this.open = undefined;
+      void unmount(shown);
+    };
+    const shown = mount(Where, { target: document.body, props: { session, message, beside, onclose: close } });
+    this.open = close;
+  }
+
+  private range(seq: number): Range | undefined {
+    const context = contextOf(page.conversation);
+    const ranges = context?.ranges ?? [];
+    let low = 0;
+    let high = ranges.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const range = ranges[middle]!;
+      if (seq < range.from_seq) high = middle - 1;
+      else if (seq > range.through_seq) low = middle + 1;
+      else return range;
+    }
+    // The answer has the newest ranges only; what came since it stands word for word.
+    if (context && seq <= context.cursor) {
+      return { from_seq: 1, through_seq: context.cursor, place: "covered", summary_version: context.active?.version };
+    }
+    return undefined;
+  }
+}
+
+export const places = new Places();

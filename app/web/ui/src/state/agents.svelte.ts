@@ -1,0 +1,53 @@
+// The agents and the models that a conversation may choose.
+import { asError, ask, type ApiError, type Schema } from "../api/http";
+import { store, stored } from "./ui.svelte";
+
+export type Agent = Schema["Agent"];
+
+export interface Model {
+  name: string;
+  provider?: string;
+  window?: number;
+  default?: boolean;
+}
+
+class Agents {
+  items = $state.raw<Agent[]>([]);
+  failure = $state.raw<ApiError>();
+  /** The agent of the next new conversation; empty = the server's default, which is the first one. */
+  chosen = $state(stored("bobbin.agent", ""));
+  /** The model of the next new conversation; empty = the agent's. */
+  chosenModel = $state("");
+
+  async load(): Promise<void> {
+    try {
+      const page = await ask<Schema["AgentPage"]>("agents");
+      this.items = page.items;
+      if (!this.items.some((a) => a.name === this.chosen)) this.chosen = "";
+      this.failure = undefined;
+    } catch (e) {
+      this.failure = asError(e);
+    }
+  }
+
+  choose(name: string): void {
+    this.chosen = name;
+    this.chosenModel = "";
+    store("bobbin.agent", name);
+  }
+
+  find(name: string): Agent | undefined {
+    return this.items.find((a) => a.name === name);
+  }
+
+  models(agent: string): Model[] {
+    return (this.find(agent) as { models?: Model[] } | undefined)?.models ?? [];
+  }
+
+  /** The name of the model that answers if nobody chooses one; empty while it is unknown. */
+  defaultModel(agent: string): string {
+    return this.models(agent).find((m) => m.default)?.name ?? this.find(agent)?.model ?? "";
+  }
+}
+
+export const agents = new Agents();

@@ -1,0 +1,442 @@
+// The open conversation: its messages near the reader, its run, and its feed.
+import { SvelteMap } from "svelte/reactivity";
+import { ApiError, asError, ask, type Schema } from "../api/http";
+import { Feed, type FeedState, type ServerEvent } from "../api/sse";
+import { loadMarkdown } from "../text/lazy";
+import { words } from "../words";
+import { auth } from "./auth.svelte";
+import { Entry, type Message } from "./entry.svelte";
+import { Outbox } from "./outbox.svelte";
+import { ui } from "./ui.svelte";
+
+export type Session = Schema["Session"];
+export type Run = Schema["Run"];
+export type Approval = Schema["Approval"];
+
+/** A tool call as the feed reports it; older calls have only their messages. */
+export interface ToolCall {
+  startedAt: number;
+  finishedAt?: number;
+}
+
+export interface Summarizing {
+  since: number;
+  /** Prepared in the background: no message waits for it. */
+  ahead: boolean;
+  messages?: number;
+}
+
+interface EventData {
+  session_id?: string;
+  run_id?: string;
+  at?: string;
+  message?: Message;
+  message_id?: string;
+  run?: Run;
+  approval?: Approval;
+  session?: Session;
+  path?: { after_id?: string; after_seq?: number; leaf_id?: string };
+  tool_call_id?: string;
+  offset_utf16?: number;
+  text?: string;
+  trigger?: string;
+  reason?: string;
+  ahead?: boolean;
+  kind?: string;
+  messages_covered?: number;
+  code?: string;
+  detail?: string;
+  request_id?: string;
+  status?: number;
+}
+
+const pageSize = 50;
+const mostEntries = 200; // in the DOM; pages beyond it are loaded again when they come near
+
+export class Conversation {
+  session = $state.raw<Session>();
+  /** The loaded part of the current path, oldest first; it has no gaps. */
+  entries = $state.raw<Entry[]>([]);
+  /** Messages that wait for their turn on the server. */
+  pending = $state.raw<Message[]>([]);
+  hasBefore = $state(false);
+  hasAfter = $state(false);
+  loading = $state(true);
+  failure = $state.raw<ApiError>();
+  feedState = $state<FeedState>("connecting");
+  feedError = $state.raw<ApiError>();
+  retryAt = $state(0);
+  readonly runs = new SvelteMap<string, Run>();
+  readonly approvals = new SvelteMap<string, Approval>();
+  readonly tools = new SvelteMap<string, ToolCall>();
+  activeRun = $state.raw<Run>();
+  summarizing = $state.raw<Summarizing>();
+  /** Grows when the next prompt may have changed: load the context anew. */
+  contextVersion = $state(0);
+  /** The latest context.warning of the present run. */
+  warning = $state.raw<{ trigger: string; reason: string }>();
+  resynced = $state(false);
+  /** Why the last action on a message failed. */
+  actionFailure = $state.raw<ApiError>();
+  readonly outbox: Outbox;
+
+  private feed: Feed | undefined;
+  private lastEvent = 0;
+  private frame = 0;
+  private growing = new Set<Entry>();
+  private closed = false;
+  private paging = false;
+  /** Where the path changed last: the events after it do not say which messages have siblings. */
+  private forkedAfter: number | undefined;
+
+  constructor(readonly id: string) {
+    this.outbox = new Outbox(this);
+  }
+
+  get running(): boolean {
+    return this.activeRun !== undefined && this.activeRun.status !== "waiting";
+  }
+
+  get openApprovals(): Approval[] {
+    return [...this.approvals.values()].filter((a) => a.status === "open");
+  }
+
+  /** Loads the page around a message (0 = the newest) and follows the feed from there. */
+  async open(seq = 0): Promise<void> {
+    this.loading = true;
+    this.failure = undefined;
+    try {
+      const [session] = await Promise.all([ask<Session>(`sessions/${this.id}`), this.load(seq)]);
+      if (this.closed) return;
+      this.session = session;
+      this.follow();
+      await this.loadRuns(session);
+    } catch (e) {
+      this.failure = asError(e);
+    } finally {
+      this.loading = false;
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.feed?.close();
+    cancelAnimationFrame(this.frame);
+  }
+
+  retryNow(): void {
+    if (this.feed) this.feed.retryNow();
+    else void this.open();
+  }
+
+  /** Loads the newest page, or one around a message, in the place of what is shown. */
+  async load(seq = 0): Promise<void> {
+    const query = seq
+      ? { after: Math.max(0, seq - pageSize / 2), limit: pageSize }
+      : { order: "desc", limit: pageSize };
+    const [page] = await Promise.all([ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query }), loadMarkdown()]);
+    const items = seq ? page.items : page.items.slice().reverse();
+    const live = this.entries.filter((e) => !e.message);
+    this.hasBefore = (items[0]?.seq ?? 1) > 1 && (seq ? true : page.next_cursor !== null);
+    this.hasAfter = seq ? page.next_cursor !== null : false;
+    const entries = items.map((m) => this.entryOf(m));
+    const known = new Set(entries.map((e) => e.id));
+    this.entries = this.hasAfter ? entries : [...entries, ...live.filter((e) => !known.has(e.id))];
+    this.pending = page.pending;
+    this.outbox.settle(items.concat(page.pending));
+    if (!this.feed) this.lastEvent = page.last_event_id;
+  }
+
+  async loadBefore(): Promise<void> {
+    const first = this.entries[0];
+    if (!first?.message || !this.hasBefore || this.paging) return;
+    await this.page({ before: first.seq, limit: pageSize }, (items, more) => {
+      this.hasBefore = more && (items[0]?.seq ?? 1) > 1;
+      const kept = this.entries.slice(0, mostEntries - items.length);
+      if (kept.length < this.entries.length) this.hasAfter = true;
+      this.entries = [...items.map((m) => this.entryOf(m)), ...kept];
+    });
+  }
+
+  async loadAfter(): Promise<void> {
+    const last = this.entries.at(-1);
+    if (!last || !this.hasAfter || this.paging) return;
+    await this.page({ after: last.seq, limit: pageSize }, (items, more) => {
+      this.hasAfter = more;
+      const all = [...this.entries, ...items.map((m) => this.entryOf(m))];
+      if (all.length > mostEntries) this.hasBefore = true;
+      this.entries = all.slice(-mostEntries);
+    });
+  }
+
+  /** Whether the message is loaded, after loading the page around it if it was not. */
+  async reach(seq: number): Promise<boolean> {
+    if (!this.entries.some((e) => e.seq === seq)) await this.load(seq);
+    return this.entries.some((e) => e.seq === seq);
+  }
+
+  async cancel(runId = this.activeRun?.id): Promise<void> {
+    if (runId) await ask(`runs/${runId}/cancel`, { method: "POST", json: {} });
+  }
+
+  async decide(approval: Approval, body: Record<string, unknown>): Promise<void> {
+    const decided = await ask<Approval | { approval: Approval }>(`runs/${approval.run_id}/approvals/${approval.id}`, {
+      method: "POST",
+      json: body,
+    });
+    const value = "approval" in decided ? decided.approval : decided;
+    if (value?.id) this.approvals.set(value.id, value);
+  }
+
+  /** Asks for the run's present state, such as who answered its questions. */
+  async loadRun(id: string): Promise<Run> {
+    const run = await ask<Run>(`runs/${id}`);
+    this.keepRun(run);
+    return run;
+  }
+
+  /** A message of one's own was accepted: its run may begin before the feed is open. */
+  noteRun(run: Run): void {
+    if (this.runs.has(run.id)) return;
+    this.keepRun(run);
+    if (run.status === "running") this.activeRun = run;
+  }
+
+  private async loadRuns(session: Session): Promise<void> {
+    const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
+    for (const run of page.items) this.keepRun(run);
+    if (session.active_run_id && session.status !== "queued") {
+      await this.loadRun(session.active_run_id);
+      const run = this.runs.get(session.active_run_id)!;
+      if (!ended(run)) this.activeRun = run;
+    }
+    // A run that ended before the feed began has no end in it.
+    if (this.activeRun && ended(this.runs.get(this.activeRun.id))) this.activeRun = undefined;
+  }
+
+  /** An answer that was on its way while the run ended does not wake it again. */
+  private keepRun(run: Run): void {
+    const known = this.runs.get(run.id);
+    if (ended(known) && !ended(run)) return;
+    this.runs.set(run.id, { ...known, ...run });
+    for (const a of run.approvals ?? []) this.approvals.set(a.id, a);
+  }
+
+  private async page(query: Record<string, number>, apply: (items: Message[], more: boolean) => void): Promise<void> {
+    this.paging = true;
+    try {
+      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+      if (!this.closed) apply(page.items, page.next_cursor !== null || page.items.length >= pageSize);
+    } catch (e) {
+      ui.announce(asError(e).message);
+    } finally {
+      this.paging = false;
+    }
+  }
+
+  private entryOf(m: Message): Entry {
+    const known = this.entries.find((e) => e.id === m.id);
+    if (!known) return new Entry(m.id, m);
+    known.complete(m);
+    return known;
+  }
+
+  private follow(): void {
+    this.feed?.close();
+    this.feed = new Feed({
+      path: `sessions/${this.id}/events`,
+      lastId: String(this.lastEvent),
+      onEvent: (e) => this.receive(e),
+      onState: (state, error, retryAt) => {
+        this.feedState = state;
+        this.feedError = error;
+        this.retryAt = retryAt ?? 0;
+        if (state === "open") void this.outbox.sendWaiting();
+        if (state === "waiting") ui.announce(words.connectionLost);
+      },
+    });
+  }
+
+  private receive(event: ServerEvent): void {
+    const number = Number(event.id) || 0;
+    if (event.event === "resync") {
+      this.lastEvent = number;
+      this.resynced = true;
+      this.contextVersion++;
+      void this.load().catch((e) => (this.failure = asError(e)));
+      return;
+    }
+    if (number && number <= this.lastEvent) return; // delivered before
+    if (number) this.lastEvent = number;
+    let data: EventData;
+    try {
+      data = JSON.parse(event.data) as EventData;
+    } catch {
+      return;
+    }
+    this.apply(event.event, data);
+  }
+
+  private apply(name: string, data: EventData): void {
+    switch (name) {
+      case "message.delta":
+      case "reasoning.delta":
+        return this.grow(data, name === "message.delta" ? "text" : "reasoning");
+      case "message.started":
+        if (!this.hasAfter && !this.find(data.message_id!)) {
+          this.entries = [...this.entries, new Entry(data.message_id!, undefined, data.run_id)];
+        }
+        return;
+      case "message.created":
+        return this.add(data.message!);
+      case "message.updated":
+        return this.update(data.message!);
+      case "message.discarded":
+        this.entries = this.entries.filter((e) => e.id !== data.message_id);
+        return;
+      case "messages.imported":
+        this.contextVersion++;
+        return void this.load().catch((e) => (this.failure = asError(e)));
+      case "run.queued":
+        if (!this.pending.some((m) => m.id === data.message!.id)) this.pending = [...this.pending, data.message!];
+        return this.outbox.settle([data.message!]);
+      case "tool.started":
+        this.tools.set(data.tool_call_id!, { startedAt: Date.parse(data.at!) });
+        return;
+      case "tool.finished": {
+        const call = this.tools.get(data.tool_call_id!);
+        if (call) this.tools.set(data.tool_call_id!, { ...call, finishedAt: Date.parse(data.at!) });
+        return;
+      }
+      case "approval.requested":
+      case "approval.decided":
+        this.approvals.set(data.approval!.id, data.approval!);
+        if (name === "approval.requested") ui.announce(words.question(data.approval!.tool));
+        return;
+      case "session.updated":
+        if (data.session!.agent !== this.session?.agent || data.session!.model !== this.session?.model) this.contextVersion++;
+        this.session = data.session!;
+        if (data.path) this.changePath(data.path);
+        return;
+      case "error":
+        if (data.status === 401) {
+          auth.problem = new ApiError(401, data.code ?? "", data.detail ?? "", data.request_id);
+        }
+        return;
+      default:
+        if (name.startsWith("run.") && data.run) this.changeRun(name, data.run);
+        else if (name.startsWith("context.")) this.changeContext(name, data);
+    }
+  }
+
+  private find(id: string): Entry | undefined {
+    return this.entries.findLast((e) => e.id === id);
+  }
+
+  private grow(data: EventData, kind: "text" | "reasoning"): void {
+    const entry = this.find(data.message_id!);
+    if (!entry || entry.message) return;
+    entry.append(kind, data.offset_utf16 ?? 0, data.text ?? "");
+    this.growing.add(entry);
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      for (const e of this.growing) e.flush();
+      this.growing.clear();
+    });
+  }
+
+  private add(message: Message): void {
+    this.pending = this.pending.filter((m) => m.id !== message.id);
+    this.outbox.settle([message]);
+    const known = this.find(message.id);
+    if (known) {
+      known.complete(message);
+      this.entries = inOrder(this.entries);
+    } else if (!this.hasAfter && message.on_path) {
+      this.entries = inOrder([...this.entries, new Entry(message.id, message)]);
+    }
+  }
+
+  private update(message: Message): void {
+    this.pending = this.pending.filter((m) => m.id !== message.id || !message.deleted_at);
+    const known = this.find(message.id);
+    if (!known?.message) return;
+    // The event omits what only the list knows: the message's place among its siblings.
+    known.complete({ ...message, branch: message.branch ?? known.message.branch });
+    this.contextVersion++;
+  }
+
+  /** What follows the fork is another text now; a run that caused it brings its messages itself. */
+  private changePath(path: NonNullable<EventData["path"]>): void {
+    const after = path.after_id ? (path.after_seq ?? 0) : 0;
+    this.entries = this.entries.filter((e) => e.seq <= after);
+    this.hasAfter = false;
+    this.forkedAfter = after;
+    void this.reloadAfter(after);
+    this.contextVersion++;
+  }
+
+  private async reloadAfter(after: number): Promise<void> {
+    try {
+      const query = { order: "desc", limit: pageSize };
+      const page = await ask<Schema["MessagePage"]>(`sessions/${this.id}/messages`, { query });
+      const items = page.items.reverse();
+      const oldest = items[0]?.seq ?? 0;
+      // What a run added since the request began is newer than the answer.
+      const newest = items.at(-1)?.seq ?? 0;
+      const added = this.entries.filter((e) => e.message && e.seq > newest && e.seq > after);
+      // A fork far above the newest page leaves a gap: then the newest page stands alone.
+      const kept = oldest > after + 1 && page.next_cursor ? [] : this.entries.filter((e) => e.seq < oldest);
+      const live = this.entries.filter((e) => !e.message && !items.some((m) => m.id === e.id));
+      this.hasBefore = kept.length ? this.hasBefore : page.next_cursor !== null;
+      this.entries = inOrder([...kept, ...items.map((m) => this.entryOf(m)), ...added, ...live]);
+    } catch (e) {
+      this.failure = asError(e);
+    }
+  }
+
+  private changeRun(name: string, run: Run): void {
+    this.keepRun(run);
+    this.pending = this.pending.filter((m) => m.run_id !== run.id);
+    if (this.session) {
+      const status = name === "run.started" ? "running" : name === "run.waiting" ? "waiting" : "idle";
+      const at = run.finished_at ?? this.session.updated_at;
+      this.session = { ...this.session, status, updated_at: at > this.session.updated_at ? at : this.session.updated_at };
+    }
+    if (name === "run.started" || name === "run.waiting") {
+      this.activeRun = run;
+      if (name === "run.started") this.warning = undefined;
+      return;
+    }
+    if (this.activeRun?.id === run.id || !this.activeRun) this.activeRun = undefined;
+    this.summarizing = undefined;
+    if (this.forkedAfter !== undefined) void this.reloadAfter(this.forkedAfter);
+    this.forkedAfter = undefined;
+    this.entries = this.entries.filter((e) => e.message || e.runId !== run.id);
+    this.contextVersion++;
+    ui.announce(name === "run.succeeded" ? words.answerComplete : name === "run.failed" ? words.brokeOff : words.stopped);
+  }
+
+  private changeContext(name: string, data: EventData): void {
+    if (name === "context.started" && (data.kind ?? "rolling") === "rolling") {
+      this.summarizing = { since: Date.now(), ahead: data.ahead ?? false, messages: data.messages_covered };
+      if (!data.ahead) ui.announce(words.summarizing);
+    } else if (name === "context.started") {
+      return; // notes on a tool loop: nothing of the conversation changes
+    } else if (name === "context.warning") {
+      this.warning = { trigger: data.trigger ?? "", reason: data.reason ?? "" };
+    } else this.summarizing = undefined;
+    this.contextVersion++;
+  }
+}
+
+function ended(run: Run | undefined): boolean {
+  return run !== undefined && ["succeeded", "failed", "canceled"].includes(run.status);
+}
+
+function inOrder(entries: Entry[]): Entry[] {
+  for (let i = 1; i < entries.length; i++) {
+    if (entries[i - 1]!.seq > entries[i]!.seq) return entries.toSorted((a, b) => (a.seq === b.seq ? 0 : a.seq - b.seq));
+  }
+  return entries;
+}

@@ -1,0 +1,58 @@
+import type { Schema } from "../api/http";
+
+export type Message = Schema["Message"];
+
+/** A message of the thread: complete, or growing while its text streams. */
+export class Entry {
+  /** Absent while the answer is being written. */
+  message = $state.raw<Message>();
+  /** The text so far; it is drawn once per frame, not once per piece. */
+  text = $state("");
+  reasoning = $state("");
+  readonly runId: string;
+  private nextText = "";
+  private nextReasoning = "";
+
+  constructor(
+    readonly id: string,
+    message?: Message,
+    runId = message?.run_id ?? "",
+  ) {
+    this.message = message;
+    this.runId = runId;
+  }
+
+  get seq(): number {
+    return this.message?.seq ?? Infinity;
+  }
+
+  get role(): Message["role"] {
+    return this.message?.role ?? "assistant";
+  }
+
+  get content(): string {
+    return this.message ? this.message.content : this.text;
+  }
+
+  /** Offsets count UTF-16 units, so this holds for pieces that come twice, too. */
+  append(kind: "text" | "reasoning", offset: number, piece: string): void {
+    if (kind === "text") this.nextText = this.nextText.slice(0, offset) + piece;
+    else this.nextReasoning = this.nextReasoning.slice(0, offset) + piece;
+  }
+
+  flush(): void {
+    this.text = this.nextText;
+    this.reasoning = this.nextReasoning;
+  }
+
+  complete(message: Message): void {
+    this.message = message;
+    this.text = this.nextText = "";
+  }
+}
+
+/** The parts of an answer's thoughts that were kept with it. */
+export function reasoningOf(entry: Entry): string {
+  const parts = entry.message?.parts?.filter((p) => p.type === "reasoning") ?? [];
+  return parts.map((p) => p.text ?? "").join("\n\n") || entry.reasoning;
+}

@@ -1,0 +1,226 @@
+// The list of conversations: pages from the API, kept up to date by the feed of heads.
+import { ApiError, asError, ask, type Schema } from "../api/http";
+import { Feed, type ServerEvent } from "../api/sse";
+import { timeZone } from "../text/format";
+import { words } from "../words";
+import { router, sessionHref } from "./route.svelte";
+import { store, stored, ui } from "./ui.svelte";
+
+export type Session = Schema["Session"];
+
+/** What the list needs of a session. */
+export interface Head {
+  id: string;
+  title: string;
+  source: string;
+  status: string;
+  updatedAt: string;
+  archived: boolean;
+  agent: string;
+}
+
+interface HeadEvent {
+  session_id: string;
+  title?: string;
+  status?: string;
+  source?: string;
+  archived?: boolean;
+  updated_at?: string;
+  deleted?: boolean;
+}
+
+const seenSlot = "bobbin.seen";
+const mostSeen = 500;
+
+class Sessions {
+  heads = $state.raw<Head[]>([]);
+  loaded = $state(false);
+  failure = $state.raw<ApiError>();
+  cursor = $state.raw<string | null>(null);
+  showArchived = $state(false);
+  /** Sessions whose last run failed while this page looked on. */
+  failed = $state.raw<ReadonlySet<string>>(new Set());
+  private seen = $state.raw<Record<string, string>>(readSeen());
+  private readonly since = this.firstVisit();
+  private feed: Feed | undefined;
+
+  async load(): Promise<void> {
+    this.failure = undefined;
+    try {
+      const page = await this.fetchPage();
+      this.heads = page.items.map(headOf);
+      this.cursor = page.next_cursor;
+      this.loaded = true;
+      this.follow();
+    } catch (e) {
+      this.failure = asError(e);
+    }
+  }
+
+  async loadMore(): Promise<void> {
+    if (!this.cursor) return;
+    const cursor = this.cursor;
+    this.cursor = null;
+    try {
+      const page = await this.fetchPage(cursor);
+      this.cursor = page.next_cursor;
+      this.merge(page.items.map(headOf));
+    } catch (e) {
+      this.cursor = cursor;
+      this.failure = asError(e);
+    }
+  }
+
+  toggleArchived(): void {
+    this.showArchived = !this.showArchived;
+    void this.load();
+  }
+
+  async create(fields: { agent?: string; model?: string }): Promise<Session> {
+    const json = { source: "web", timezone: timeZone, ...fields };
+    const session = await ask<Session>("sessions", { method: "POST", json });
+    this.merge([headOf(session)]);
+    return session;
+  }
+
+  async rename(id: string, title: string): Promise<void> {
+    const before = this.heads.find((h) => h.id === id);
+    if (!before || before.title === title) return;
+    this.merge([{ ...before, title }]);
+    try {
+      this.update(await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { title } }));
+    } catch (e) {
+      this.merge([before]);
+      this.failure = asError(e);
+    }
+  }
+
+  async archive(id: string): Promise<void> {
+    try {
+      await ask(`sessions/${id}`, { method: "DELETE" });
+    } catch (e) {
+      this.failure = asError(e);
+      return;
+    }
+    const head = this.heads.find((h) => h.id === id);
+    if (head) this.merge([{ ...head, archived: true }]);
+    if (router.current.session === id) router.go("#/");
+    ui.toast(words.archived, () => void this.bringBack(id));
+  }
+
+  async bringBack(id: string): Promise<void> {
+    try {
+      const session = await ask<Session>(`sessions/${id}`, { method: "PATCH", json: { archived: false } });
+      this.update(session);
+      router.go(sessionHref(id));
+    } catch (e) {
+      this.failure = asError(e);
+    }
+  }
+
+  /** Takes over what the open conversation's own feed says. */
+  update(session: Session): void {
+    if (session.temporary) return;
+    this.merge([headOf(session)]);
+  }
+
+  /** Forgets a session that was made and is not wanted. */
+  drop(id: string): void {
+    this.heads = this.heads.filter((h) => h.id !== id);
+  }
+
+  markFailed(id: string, failed: boolean): void {
+    if (this.failed.has(id) === failed) return;
+    const next = new Set(this.failed);
+    if (failed) next.add(id);
+    else next.delete(id);
+    this.failed = next;
+  }
+
+  /** What was read stays in this browser: the API has no read marker. */
+  markSeen(id: string, at: string): void {
+    if ((this.seen[id] ?? "") >= at) return;
+    const entries = Object.entries({ ...this.seen, [id]: at });
+    this.seen = Object.fromEntries(entries.sort((a, b) => b[1].localeCompare(a[1])).slice(0, mostSeen));
+    store(seenSlot, JSON.stringify(this.seen));
+  }
+
+  unread(head: Head): boolean {
+    return head.updatedAt > (this.seen[head.id] ?? this.since) && head.id !== router.current.session;
+  }
+
+  private merge(heads: Head[]): void {
+    const byId = new Map(this.heads.map((h) => [h.id, h]));
+    for (const head of heads) byId.set(head.id, head);
+    const all = [...byId.values()].filter((h) => this.showArchived || !h.archived);
+    this.heads = all.sort((a, b) => b.updatedAt.localeCompare(a.updatedAt));
+  }
+
+  private fetchPage(cursor?: string): Promise<Schema["SessionPage"]> {
+    const query = { limit: 50, cursor, archived: this.showArchived || undefined };
+    return ask<Schema["SessionPage"]>("sessions", { query });
+  }
+
+  private follow(): void {
+    if (this.feed) return;
+    this.feed = new Feed({
+      path: "events",
+      onEvent: (e) => this.receive(e),
+      onState: (state, error) => {
+        if (state === "closed" && error?.status === 401) this.feed = undefined; // again after the sign-in
+      },
+    });
+  }
+
+  private receive(event: ServerEvent): void {
+    if (event.event === "resync") return void this.load();
+    if (event.event !== "session.head") return;
+    const data = JSON.parse(event.data) as HeadEvent;
+    if (data.deleted) {
+      this.heads = this.heads.filter((h) => h.id !== data.session_id);
+      return;
+    }
+    const known = this.heads.find((h) => h.id === data.session_id);
+    this.merge([
+      {
+        id: data.session_id,
+        title: data.title ?? known?.title ?? "",
+        source: data.source ?? known?.source ?? "api",
+        status: data.status ?? known?.status ?? "idle",
+        updatedAt: data.updated_at ?? known?.updatedAt ?? new Date().toISOString(),
+        archived: data.archived ?? false,
+        agent: known?.agent ?? "",
+      },
+    ]);
+  }
+
+  private firstVisit(): string {
+    const known = stored("bobbin.since", "");
+    if (known) return known;
+    const now = new Date().toISOString();
+    store("bobbin.since", now);
+    return now;
+  }
+}
+
+function headOf(s: Session): Head {
+  return {
+    id: s.id,
+    title: s.title,
+    source: s.source,
+    status: s.status,
+    updatedAt: s.updated_at,
+    archived: Boolean(s.archived_at),
+    agent: s.agent,
+  };
+}
+
+function readSeen(): Record<string, string> {
+  try {
+    return JSON.parse(stored(seenSlot, "{}")) as Record<string, string>;
+  } catch {
+    return {};
+  }
+}
+
+export const sessions = new Sessions();

@@ -1,0 +1,81 @@
+// What the page itself remembers: theme, open parts, toasts, and the spoken status.
+
+export type Theme = "system" | "light" | "dark";
+export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string } | { name: "archive" };
+
+export interface Toast {
+  id: number;
+  text: string;
+  undo?: () => void;
+}
+
+class Ui {
+  theme = $state<Theme>(stored("bobbin.theme", "system") as Theme);
+  /** Single letters act on the focused message. */
+  letters = $state(stored("bobbin.letters", "on") === "on");
+  panel = $state(false);
+  /** The list as a drawer, on narrow screens. */
+  drawer = $state(false);
+  dialog = $state.raw<Dialog>();
+  toasts = $state.raw<Toast[]>([]);
+  /** Read out by screen readers. */
+  status = $state("");
+  now = $state(Date.now());
+  private count = 0;
+
+  constructor() {
+    this.applyTheme();
+    setInterval(() => (this.now = Date.now()), 30_000);
+  }
+
+  setTheme(theme: Theme): void {
+    this.theme = theme;
+    store("bobbin.theme", theme);
+    this.applyTheme();
+  }
+
+  setLetters(on: boolean): void {
+    this.letters = on;
+    store("bobbin.letters", on ? "on" : "off");
+  }
+
+  announce(text: string): void {
+    this.status = text;
+  }
+
+  /** Only for what was done and can be undone. */
+  toast(text: string, undo?: () => void): void {
+    const toast = { id: ++this.count, text, undo };
+    this.toasts = [...this.toasts.slice(-2), toast];
+    setTimeout(() => this.dismiss(toast.id), 6000);
+  }
+
+  dismiss(id: number): void {
+    this.toasts = this.toasts.filter((t) => t.id !== id);
+  }
+
+  private applyTheme(): void {
+    const root = document.documentElement;
+    if (this.theme === "system") delete root.dataset.theme;
+    else root.dataset.theme = this.theme;
+  }
+}
+
+export function stored(slot: string, fallback: string): string {
+  try {
+    return localStorage.getItem(slot) ?? fallback;
+  } catch {
+    return fallback;
+  }
+}
+
+export function store(slot: string, value: string): void {
+  try {
+    if (value) localStorage.setItem(slot, value);
+    else localStorage.removeItem(slot);
+  } catch {
+    // A full or forbidden storage costs a preference, not the page.
+  }
+}
+
+export const ui = new Ui();

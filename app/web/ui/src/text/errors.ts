@@ -1,0 +1,33 @@
+// What an error says at its place: a title in the page's words, and the server's sentence.
+import type { ApiError } from "../api/http";
+import { words } from "../words";
+
+export interface Explained {
+  title: string;
+  detail: string;
+  /** It passes by waiting. */
+  passing: boolean;
+}
+
+export function explain(error: ApiError): Explained {
+  const detail = error.message;
+  switch (error.status) {
+    case 0:
+      return { title: words.offlineShort, detail: "", passing: true };
+    case 401:
+      return { title: words.signedOut, detail, passing: false };
+    case 403:
+      return { title: words.mayNotWrite, detail, passing: false };
+    case 404:
+      return { title: words.notHere, detail: "", passing: false };
+    case 409:
+      return { title: words.faster, detail, passing: true };
+    case 413:
+      return { title: words.tooLarge, detail, passing: false };
+    case 429:
+      return { title: error.code === "spend_limit" ? words.limitSpent : words.tooMany(error.retryAfter), detail, passing: true };
+    case 503:
+      return { title: words.restarting, detail, passing: true };
+  }
+  return { title: error.code === "context_floor" ? words.doesNotFit : words.failed, detail, passing: false };
+}
