@@ -95,7 +95,7 @@ func requests() []scenario {
 			if first, second := strings.Index(raw, "first"), strings.Index(raw, "second"); first < 0 || second < first {
 				return "got " + raw
 			}
-			want := map[string]string{"anthropic": "user assistant user", "langchain": "user assistant tool tool user",
+			want := map[string]string{"anthropic": "user assistant user", "langchain": "user assistant tool tool assistant user",
 				"responses": "user user function_call function_call function_call_output function_call_output user"}[d.name]
 			if roles := roles(body[d.messages]); roles != want || !strings.Contains(raw, "one") || !strings.Contains(raw, "two") { // L5
 				return "got the roles " + roles + " in " + raw

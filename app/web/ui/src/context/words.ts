@@ -162,7 +162,6 @@ export const words = {
     trigger === "share" && at ? `, when the prompt passed ${count(at)}` : causes[trigger] ? `, ${causes[trigger]}` : "",
   addedTo: (n: number, v: number) => (v ? `${plural(n, "message was", "messages were")} added to v${v}. ` : ""),
   tokens: (n: number) => plural(n, "token"),
-  unsupported: (n: number, examples: string) => `${plural(n, "name or number is", "names or numbers are")} in none of its sources: ${examples}`,
   text: "Text",
   changesSince: (v: number) => (v ? `Changes since v${v}` : "Changes"),
   originals: (n: number) => plural(n, "original"),
