@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-next show-many show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost house pictures samples graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-next show-many show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -278,6 +278,31 @@ show-mcp: ## MCP clients of Go, npm and PyPI × revision × operation, and heade
 	scripts/clients
 	scripts/clients python
 	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=10m -run '^TestMCPClients$$'
+
+# browser runs a measurement of the web page in Chromium, measure_page one in its long form.
+browser = go test ./tests/browser -v -count=1 -timeout=60m -run
+measure_page = scripts/clients && BOBBIN_TEST_REQUIRE=browser BOBBIN_TEST_LONG=1 $(browser)
+
+show-page: ## the web page: flow × theme × width, and each state beside the design's picture of it, in tests/browser/report
+	BOBBIN_PAGE_REPORT=$${BOBBIN_PAGE_REPORT:-$(CURDIR)/tests/browser/report} $(measure_page) '^TestShowPage$$'
+
+show-page-context: ## 60 turns with summaries: meter, panel, line and chart of the page against the API after every turn
+	$(measure_page) '^TestContext$$'
+
+show-page-stream: ## a log of 5,000 messages, then 100 tokens a second for a minute: longest task, dropped frames, heap before and after
+	$(measure_page) '^TestStream$$'
+
+show-page-cuts: ## 200 random cuts, delays and restarts: text in the page = stored, nothing twice, two tabs the same: SQLite and PostgreSQL
+	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'
+
+show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author: executed, foreign requests
+	$(measure_page) '^TestHostileText$$'
+
+show-page-a11y: ## axe over every state in both themes and widths, and every flow by keyboard alone
+	$(measure_page) '^TestAccess$$'
+
+show-page-size: ## bytes per file of the first load, compressed; time to usable, cold and warm
+	$(measure_page) '^TestSize$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

@@ -3,6 +3,7 @@ package process
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +31,41 @@ func FindNodeClients(t testing.TB) string {
 	if n, _ := strconv.Atoi(major); err != nil || n < 20 { // Debian 12 has 18
 		t.Skip("node is older than 20, which the clients need")
 	}
-	if _, err := os.Stat("node_modules/.package-lock.json"); err != nil {
-		skipTest(t, "node", "the clients of npm are missing; run scripts/clients")
-	}
+	requirePackages(t, "node", ".")
 	return node
+}
+
+// FindPageTools returns the path of npm, for the packages of the web page's source in the folder. Without
+// them the test is skipped.
+func FindPageTools(t testing.TB, folder string) string {
+	t.Helper()
+	FindNode(t)
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		skipTest(t, "browser", "npm is missing; install Debian's package npm")
+	}
+	requirePackages(t, "browser", folder)
+	return npm
+}
+
+// FindBrowser returns the paths of Node, for scripts in the folder, and of Chromium. Without them the test is skipped.
+func FindBrowser(t testing.TB, folder string) (node, chromium string) {
+	t.Helper()
+	node = FindNode(t)
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		skipTest(t, "browser", "chromium is missing; install Debian's package chromium")
+	}
+	requirePackages(t, "browser", folder)
+	return node, chromium
+}
+
+// requirePackages skips the test unless the packages that the folder locks are installed.
+func requirePackages(t testing.TB, requirement, folder string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(folder, "node_modules/.package-lock.json")); err != nil {
+		skipTest(t, requirement, "packages of npm are missing; run scripts/clients")
+	}
 }
 
 // FindPythonClients returns the path of the Python that has the clients of PyPI that the package locks.

@@ -1,0 +1,213 @@
+package browser_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"bobbin/app/client"
+	"bobbin/tests/apptest"
+	"bobbin/tests/process"
+	"bobbin/tests/provider"
+)
+
+// aliceKey is the key of Bobbins that want one.
+const aliceKey = "q7Zf2mW9xK4vT1nB8cR5yH3pL6dJ0sG2"
+
+// bobbin is a Bobbin in a process of its own behind a proxy, and what the scripts may do to it.
+type bobbin struct {
+	*client.Client // past the proxy
+	URL            string
+
+	model   *provider.Server
+	gates   gates
+	proxy   *proxy
+	control *httptest.Server
+	dir     string
+	addr    string
+	now     *process.Process
+}
+
+// setup is what a Bobbin is like.
+type setup struct {
+	database string
+	keys     bool                         // requests need aliceKey
+	window   int                          // of the model; 0 = 32,000 tokens
+	pieces   int                          // of an answer; 0 = 8
+	pace     time.Duration                // before each piece
+	say      func(question string) string // nil = the question
+}
+
+// newBobbin starts a model, a Bobbin and the proxy.
+func newBobbin(t *testing.T, s setup) *bobbin {
+	t.Helper()
+	process.FindBrowser(t, "js") // before anything is started
+	b := &bobbin{dir: den.Temp(t), addr: process.FreeAddress(t), gates: gates{open: map[string]chan struct{}{}}}
+	if s.window == 0 {
+		s.window = 32_000
+	}
+	if s.pieces == 0 {
+		s.pieces = 8
+	}
+	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
+		b.gates.hold(question)
+		process.Pause(t.Context(), s.pace) // a model's speed
+	}})
+	t.Cleanup(b.gates.release) // before the model waits for its answers
+	b.configure(t, s)
+	b.start(t, s)
+	b.proxy = newProxy(t, b.addr)
+	b.URL = "http://" + b.proxy.addr + "/"
+	b.control = httptest.NewServer(b.controls(t, s))
+	t.Cleanup(b.control.Close)
+	return b
+}
+
+// callTool calls the calculator when a message asks for it.
+func callTool(r provider.Received) []provider.Call {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role != "user" || !strings.Contains(last.Text, "calculate") {
+		return nil
+	}
+	return []provider.Call{{ID: "call_" + strconv.Itoa(len(r.Messages)), Name: "calculator", Arguments: `{"expression": "6*7"}`}}
+}
+
+// fail refuses what asks for it.
+func fail(w http.ResponseWriter, a provider.Asked) bool {
+	if !strings.HasSuffix(a.Question, "the provider fails here") {
+		return false
+	}
+	http.Error(w, `{"error":{"message":"the model is out of order","type":"invalid_request_error"}}`, http.StatusBadRequest)
+	return true
+}
+
+func (b *bobbin) configure(t *testing.T, s setup) {
+	t.Helper()
+	agents := filepath.Join(b.dir, "agents")
+	apptest.Must(true, os.MkdirAll(agents, 0o700))(t)
+	apptest.Must(true, os.WriteFile(filepath.Join(agents, "careful.yaml"),
+		[]byte("name: careful\nsystem_prompt: You ask before you act.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))(t)
+	var text strings.Builder
+	text.WriteString("default_llm: small\ntitles: false\n")
+	if s.keys {
+		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}]}\n", aliceKey)
+	}
+	text.WriteString("models:\n")
+	for name, window := range map[string]int{"small": s.window, "smaller": max(s.window/4, 2000)} {
+		fmt.Fprintf(&text, "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}\n",
+			name, b.model.URL, window, min(window/8, 4096))
+	}
+	apptest.Must(true, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), []byte(text.String()), 0o600))(t)
+	options := client.Options{URL: "http://" + b.addr}
+	if s.keys {
+		options.Key = aliceKey
+	}
+	b.Client = apptest.Must(client.New(options))(t)
+	t.Cleanup(func() {
+		b.now.Kill()
+		if log, err := os.ReadFile(filepath.Join(b.dir, "log")); t.Failed() && err == nil {
+			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-3000):])
+		}
+	})
+}
+
+// start starts the process and waits until it takes requests.
+func (b *bobbin) start(t *testing.T, s setup) {
+	t.Helper()
+	cmd := exec.Command(den.Program(t, false), "serve", "--config", filepath.Join(b.dir, "bobbin.yaml"), "--data-dir", b.dir, //nolint:noctx // killed at the end of the test
+		"--agents-dir", filepath.Join(b.dir, "agents"), "--addr", b.addr, "--log-format", "text")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "TMPDIR=" + b.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}
+	b.now = apptest.Must(den.Start(cmd, filepath.Join(b.dir, "log")))(t)
+	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
+		if _, err := b.Version(t.Context()); err == nil {
+			return
+		}
+		select {
+		case <-b.now.Exited:
+			t.Fatalf("Bobbin ended at its start: %s", b.now.Cmd.ProcessState)
+		default:
+		}
+		if time.Now().After(limit) {
+			t.Fatal("Bobbin does not start")
+		}
+	}
+}
+
+// controls is what scripts may do beside the page.
+func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
+	mux := http.NewServeMux()
+	handle := func(path string, do func(r *http.Request)) {
+		mux.HandleFunc("POST "+path, func(_ http.ResponseWriter, r *http.Request) { do(r) })
+	}
+	number := func(r *http.Request, name string) int { n, _ := strconv.Atoi(r.FormValue(name)); return n }
+	handle("/release", func(r *http.Request) { b.gates.pass(r.FormValue("mark"), number(r, "pieces")) })
+	handle("/cut", func(*http.Request) { b.proxy.cut() })
+	handle("/delay", func(r *http.Request) { b.proxy.setDelay(time.Duration(number(r, "ms")) * time.Millisecond) })
+	handle("/refuse", func(r *http.Request) { b.proxy.setDown(r.FormValue("on") == "true") })
+	handle("/restart", func(r *http.Request) {
+		if r.FormValue("kill") == "" {
+			_ = b.now.Cmd.Process.Signal(syscall.SIGTERM)
+			<-b.now.Exited
+		} else {
+			b.now.Kill()
+		}
+		b.start(t, s)
+	})
+	return mux
+}
+
+// gates hold the answers to questions that have a word hold-<name>, piece by piece. Safe for concurrent use.
+type gates struct {
+	mu   sync.Mutex
+	open map[string]chan struct{} // by the word; guarded by mu
+	all  bool                     // nothing is held any more; guarded by mu
+}
+
+var mark = regexp.MustCompile(`hold-\w+`)
+
+func (g *gates) at(name string) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all {
+		return nil
+	}
+	if g.open[name] == nil {
+		g.open[name] = make(chan struct{}, 10_000)
+	}
+	return g.open[name]
+}
+
+func (g *gates) hold(question string) {
+	if name := mark.FindString(question); name != "" {
+		if c := g.at(name); c != nil {
+			<-c
+		}
+	}
+}
+
+// pass lets the next pieces of an answer through.
+func (g *gates) pass(name string, pieces int) {
+	for c := g.at(name); c != nil && pieces > 0; pieces-- {
+		c <- struct{}{}
+	}
+}
+
+// release lets everything through.
+func (g *gates) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = true
+	for _, c := range g.open {
+		close(c)
+	}
+}

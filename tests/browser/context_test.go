@@ -1,0 +1,28 @@
+package browser_test
+
+import (
+	"testing"
+
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+)
+
+// What the meter, the panel, the line and the chart say is what the API says, after every turn.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: apptest.ChooseSize(3000, 7000)})
+	var got struct{ Turns, Summaries int }
+	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(6, 60)}, &got)
+	large := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)}) // which summarizes nothing by itself
+	t.Run("summary", func(t *testing.T) { large.play(t, "context", "summary", nil, nil) })
+	if apptest.IsLong() && got.Summaries < 3 {
+		t.Errorf("got %d summaries, want at least 3", got.Summaries)
+	}
+	if !t.Failed() {
+		table := apptest.NewTable("the page against the API")
+		table.AddRow("turns", got.Turns)
+		table.AddRow("summaries", got.Summaries)
+		table.AddRow("differences", 0)
+		table.Log(t)
+	}
+}

@@ -1,0 +1,155 @@
+// Package browser_test drives Debian's Chromium over the page of a Bobbin in a process of its own, whose
+// model is scripted: what a person sees, does with the keyboard alone, and what hostile text cannot do.
+package browser_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"bobbin/tests/apptest"
+	"bobbin/tests/process"
+)
+
+// den holds the files and processes of the tests, browser the one Chromium that they share.
+var (
+	den     *process.Den
+	browser driver
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if den, err = process.Open("browser"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	browser.close()
+	den.Close()
+	os.Exit(code)
+}
+
+// driver is the script that drives Chromium: a JSON line for each case that it is to play, and one for
+// how it went. Safe for concurrent use.
+type driver struct {
+	once sync.Once
+	in   io.WriteCloser
+	cmd  *exec.Cmd
+
+	mu      sync.Mutex
+	last    int                   // guarded by mu
+	waiting map[int]chan<- played // by the case's number; nil when the script has ended; guarded by mu
+	failure error                 // of the start
+}
+
+// played is how a case went.
+type played struct {
+	ID     int
+	Error  string
+	Result json.RawMessage
+}
+
+func (d *driver) start(t *testing.T) {
+	t.Helper()
+	node, chromium := process.FindBrowser(t, "js")
+	d.once.Do(func() {
+		d.cmd = exec.Command(node, "drive.mjs") //nolint:noctx // ends with its input, after all tests
+		d.cmd.Dir, d.cmd.Stderr = "js", os.Stderr
+		d.cmd.Env = append(os.Environ(), "CHROMIUM="+chromium, "HOME="+den.Dir, "REPORT="+reportFolder())
+		out, err := d.cmd.StdoutPipe()
+		if err == nil {
+			d.in, err = d.cmd.StdinPipe()
+		}
+		if err == nil {
+			err = d.cmd.Start()
+		}
+		d.failure, d.waiting = err, map[int]chan<- played{}
+		go d.read(out)
+	})
+	if d.failure != nil {
+		t.Fatal(d.failure)
+	}
+}
+
+// read hands on how the cases went.
+func (d *driver) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var p played
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			continue // no line of a case
+		}
+		d.mu.Lock()
+		if c := d.waiting[p.ID]; c != nil {
+			c <- p
+			delete(d.waiting, p.ID)
+		}
+		d.mu.Unlock()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, c := range d.waiting {
+		c <- played{ID: id, Error: "the script has ended"}
+	}
+	d.waiting = nil
+}
+
+func (d *driver) close() {
+	if d.in != nil {
+		_ = d.in.Close()
+		_ = d.cmd.Wait() // how it ended says nothing about the tests
+	}
+}
+
+// send gives the script a case and returns where its end comes.
+func (d *driver) send(flow, name string, args map[string]any) (<-chan played, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting == nil {
+		return nil, errors.New("the script has ended")
+	}
+	d.last++
+	end := make(chan played, 1)
+	d.waiting[d.last] = end
+	line, err := json.Marshal(map[string]any{"id": d.last, "flow": flow, "name": name, "args": args})
+	if err == nil {
+		_, err = d.in.Write(append(line, '\n'))
+	}
+	return end, err
+}
+
+// play plays a case of js/<flow>.mjs with a Bobbin and reads its figures into result, unless it is nil.
+func (b *bobbin) play(t *testing.T, flow, name string, args map[string]any, result any) {
+	t.Helper()
+	browser.start(t)
+	all := map[string]any{"url": b.URL, "control": b.control.URL, "long": apptest.IsLong()}
+	for k, v := range args {
+		all[k] = v
+	}
+	end, err := browser.send(flow, name, all)
+	apptest.Must(true, err)(t)
+	p := <-end
+	if p.Error != "" {
+		t.Errorf("%s, %s: %s", flow, name, p.Error)
+	}
+	if result != nil && len(p.Result) > 0 {
+		apptest.Must(true, json.Unmarshal(p.Result, result))(t)
+	}
+}
+
+// reportFolder is where make show-page wants its pictures; empty = none are taken.
+func reportFolder() string {
+	if dir := os.Getenv("BOBBIN_PAGE_REPORT"); dir != "" {
+		abs, _ := filepath.Abs(dir) // fails only without a working directory
+		return abs
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+// What somebody with a keyboard or a screen reader gets.
+import { readFileSync } from 'node:fs'
+import { check, equal, until } from './visit.mjs'
+
+const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
+
+/** The violations of a state, with the first elements that have them. */
+async function audit(v, state) {
+  if (!await v.page.evaluate('typeof axe === "object"')) await v.page.evaluate(axe + ';0')
+  const found = await v.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)))
+  await v.shot(state)
+  return found.map(f => `${state}: ${f}`)
+}
+
+const rich = '# A heading\n\nA [link](https://example.org) and `code`.\n\n```js\nconst a = 1 // remark\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- one\n- [ ] two\n\n> said'
+
+export const cases = {
+  /** The states in one theme and width. */
+  async audit(open, { theme, width }) {
+    const v = await open({ theme, width })
+    const bad = []
+    await v.field.waitFor()
+    bad.push(...await audit(v, 'empty'))
+    const id = await v.imported([
+      { role: 'user', content: 'draw everything' }, { role: 'assistant', content: rich }, { role: 'user', content: 'use a tool' },
+      { role: 'assistant', content: '', tool_calls: [{ id: 'c1', type: 'function', function: { name: 'calculator', arguments: '{"expression":"6*7"}' } }] },
+      { role: 'tool', tool_call_id: 'c1', content: '42' }, { role: 'assistant', content: 'It is 42.' },
+    ], { agent: 'careful', title: 'everything at once' })
+    await v.open(id)
+    await v.settled('It is 42.')
+    await v.log.evaluate(e => e.querySelectorAll('details').forEach(d => { d.open = true }))
+    bad.push(...await audit(v, 'chat'))
+    await v.page.getByRole('button', { name: /^Context: / }).click()
+    await v.page.getByRole('complementary', { name: /^Context of/ }).getByRole('meter').or(v.page.getByText('0 lost')).first().waitFor()
+    bad.push(...await audit(v, 'context'))
+    await v.page.keyboard.press('Escape')
+    await v.page.keyboard.press('Control+k')
+    await v.page.getByRole('combobox').fill('everything')
+    await v.page.getByRole('option').first().waitFor()
+    bad.push(...await audit(v, 'search'))
+    await v.page.keyboard.press('Escape')
+    await v.send('calculate this')
+    await v.page.getByRole('region', { name: /^Question/ }).waitFor()
+    bad.push(...await audit(v, 'approval'))
+    await v.button('Approve').click()
+    await v.settled('answer to: calculate this')
+    bad.push(...await audit(v, 'approved'))
+    await v.button('More', v.page.getByRole('main')).click()
+    bad.push(...await audit(v, 'menu'))
+    await v.page.keyboard.press('Escape')
+    await v.page.getByRole('button', { name: /^Model: / }).click()
+    await v.page.getByRole('menuitemradio', { name: /smaller/ }).click()
+    await v.page.getByRole('dialog', { name: /^Switch to smaller/ }).waitFor()
+    await v.button('Switch').waitFor()
+    bad.push(...await audit(v, 'switch'))
+    await v.page.keyboard.press('Escape')
+    check(await v.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the window')
+    await v.control('refuse', { on: 'true' })
+    await v.page.getByText('No connection').first().waitFor()
+    bad.push(...await audit(v, 'offline'))
+    await v.control('refuse', { on: 'false' })
+    equal(bad, [], 'axe')
+    return { states: 9 }
+  },
+
+  /** Every flow without a pointer. */
+  async keyboard(open) {
+    const v = await open()
+    const { keyboard } = v.page
+    await v.field.waitFor()
+    await keyboard.type('typed at once')
+    await keyboard.press('Shift+Enter')
+    await keyboard.type('on two lines')
+    await keyboard.press('Enter')
+    await v.settled('answer to: typed at once')
+    await keyboard.press('ArrowUp')
+    await v.page.getByRole('textbox', { name: 'Edit the message' }).waitFor()
+    await keyboard.press('Control+a')
+    await keyboard.type('edited by keys')
+    await keyboard.press('Enter')
+    await v.settled('answer to: edited by keys')
+    await keyboard.press('Alt+ArrowUp')
+    await keyboard.press('Alt+ArrowUp')
+    await keyboard.press('ArrowLeft')
+    await v.settled('answer to: typed at once')
+    await v.field.focus()
+    await keyboard.press('Alt+ArrowUp')
+    await keyboard.press('p')
+    await until('the answer is pinned', async () => (await v.api(`sessions/${v.session()}/messages`)).items.some(m => m.pinned))
+    await keyboard.press('r')
+    await until('there is a new answer', async () => (await v.api(`sessions/${v.session()}/messages`)).items.at(-1).branch?.count === 2)
+    await v.idle()
+    await v.page.getByRole('link', { name: 'To the message field' }).focus()
+    await keyboard.press('Enter')
+    check(await v.field.evaluate(e => e === document.activeElement), 'the skip link does not lead to the field')
+    await keyboard.type('hold-keys and stop')
+    await keyboard.press('Enter')
+    await v.log.getByText('answer to:').last().waitFor()
+    await v.page.locator('[role=log][aria-busy=true]').waitFor()
+    await keyboard.press('Escape')
+    await v.log.getByText('You stopped it').waitFor()
+    await v.control('release', { mark: 'hold-keys', pieces: 20 })
+    await keyboard.press('Control+.')
+    await v.page.getByRole('complementary', { name: /Context/ }).waitFor({ state: 'attached' })
+    await keyboard.press('Escape')
+    await v.page.getByRole('complementary', { name: /Context/ }).waitFor({ state: 'detached' })
+    await keyboard.press('Control+Shift+o')
+    await until('a new conversation', () => v.session() === '')
+    await keyboard.type('the second one')
+    await keyboard.press('Enter')
+    await v.settled('answer to: the second one')
+    await keyboard.press('Control+k')
+    await v.page.getByRole('combobox').waitFor()
+    await keyboard.type('second')
+    await v.page.getByRole('option').first().waitFor()
+    await keyboard.press('Escape')
+    check(await v.page.getByRole('dialog').count() === 0, 'Esc does not close the search')
+    await v.page.getByRole('link', { name: 'New conversation' }).focus()
+    await keyboard.press('Tab')
+    await keyboard.press('Tab')
+    const current = () => v.page.evaluate(() => document.activeElement.textContent.trim())
+    check(await v.list.evaluate(e => e.contains(document.activeElement)), `Tab after the search is at ${await current()}`)
+    await keyboard.press('ArrowDown')
+    await keyboard.press('Enter')
+    await v.settled('You stopped it')
+    await v.list.getByRole('link').first().focus()
+    await keyboard.press('F2')
+    await v.page.getByRole('textbox', { name: 'New title' }).waitFor()
+    await keyboard.press('Escape')
+    await v.page.getByRole('link', { name: 'New conversation' }).focus()
+    await keyboard.press('?')
+    await v.page.getByRole('dialog').waitFor()
+    await keyboard.press('Escape')
+    await v.page.getByRole('dialog').waitFor({ state: 'detached' })
+  },
+
+  /** An input method writes: its Enter takes a word, and sends nothing. */
+  async ime(open) {
+    const v = await open()
+    await v.field.focus()
+    const devtools = await v.context.newCDPSession(v.page)
+    await devtools.send('Input.imeSetComposition', { text: 'にほん', selectionStart: 3, selectionEnd: 3 })
+    await v.field.evaluate(e => e.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true, cancelable: true })))
+    equal([v.session(), await v.field.inputValue()], ['', 'にほん'], 'while composing')
+    await devtools.send('Input.insertText', { text: '日本' })
+    await v.field.press('Enter')
+    await v.settled('answer to: 日本')
+  },
+}

@@ -1,0 +1,231 @@
+// The main flow: writing, reading, stopping, coming back, the list, signing in, two tabs.
+import { check, equal, until } from './visit.mjs'
+
+/** Holds what the thread shows against the stored log: every message once, in order, word for word. */
+export async function compare(visit) {
+  const { items } = await visit.api(`sessions/${visit.session()}/messages?limit=200`)
+  const shown = items.filter(m => m.role !== 'tool' && m.content)
+  await until(async () => `the thread shows ${JSON.stringify(await visit.texts())}, stored are ${JSON.stringify(shown.map(m => m.content))}`, async () => {
+    const texts = await visit.texts()
+    return texts.length === shown.length && shown.every((m, i) => texts[i].includes(m.content))
+  })
+}
+
+export const cases = {
+  async send(open) {
+    const v = await open()
+    await v.field.waitFor()
+    await v.shot('empty')
+    check(await v.field.evaluate(e => e === document.activeElement), 'the field has no focus at the start')
+    await v.ask('my first words')
+    check(v.session(), 'the address does not name the conversation')
+    check(await v.field.evaluate(e => e === document.activeElement && e.value === ''), 'the field is not empty and focused after sending')
+    await v.send('and a second **bold** one')
+    await v.settled('answer to: and a second')
+    check(await v.answer.locator('strong').innerText() === 'bold', 'Markdown is not drawn')
+    await v.page.reload()
+    await v.settled('answer to: my first words')
+    equal(await v.articles.count(), 4, 'articles after a reload')
+    await v.showList()
+    await v.list.getByRole('link').first().waitFor()
+  },
+
+  async stream(open) {
+    const v = await open()
+    await v.send('hold-stream one two three four five six seven')
+    await v.log.getByText('answer to:').waitFor()
+    await v.page.locator('[role=log][aria-busy=true]').waitFor()
+    await v.control('release', { mark: 'hold-stream', pieces: 3 })
+    await v.log.getByText('answer to: hold-stream').waitFor()
+    check(!(await v.answer.innerText()).includes('seven'), 'the answer is whole before it was written')
+    await v.page.getByRole('status').filter({ hasText: 'Generating' }).waitFor({ state: 'attached' })
+    await v.control('release', { mark: 'hold-stream', pieces: 5 })
+    await v.settled('answer to: hold-stream one two three four five six seven')
+    await v.page.getByRole('status').filter({ hasText: 'Answer complete' }).waitFor({ state: 'attached' })
+    await compare(v)
+  },
+
+  async stop(open) {
+    const v = await open()
+    await v.send('hold-stop one two three')
+    await v.control('release', { mark: 'hold-stop', pieces: 2 })
+    await v.log.getByText('answer to: hold').waitFor()
+    await v.button('Stop').click()
+    await v.idle()
+    await v.log.getByText('You stopped it').waitFor()
+    await v.control('release', { mark: 'hold-stop', pieces: 20 })
+    await v.ask('after the stop')
+    await v.page.reload()
+    await v.settled('answer to: after the stop')
+  },
+
+  async queue(open) {
+    const v = await open()
+    await v.send('hold-queue first')
+    await v.log.getByText('answer to:').waitFor()
+    await v.send('the second waits')
+    await v.page.getByText('waits its turn').waitFor()
+    await v.control('release', { mark: 'hold-queue', pieces: 20 })
+    await v.settled('answer to: the second waits')
+    await compare(v)
+  },
+
+  async edit(open) {
+    const v = await open()
+    await v.ask('the first question')
+    await v.button('New answer', v.answer).click()
+    await v.log.getByText('2 / 2').waitFor()
+    await v.idle()
+    await v.articles.first().hover()
+    await v.button('Edit', v.articles.first()).click()
+    await v.page.getByRole('textbox', { name: 'Edit the message' }).fill('another question')
+    await v.button('Send again').click()
+    await v.settled('answer to: another question')
+    equal(await v.articles.count(), 2, 'messages of the branch')
+    await v.articles.first().hover()
+    await v.button('Branch before', v.articles.first()).click()
+    await v.settled('answer to: the first question')
+    await compare(v)
+  },
+
+  async drafts(open) {
+    const v = await open()
+    await v.ask('a conversation with a draft')
+    await v.field.fill('not sent yet')
+    await v.page.waitForTimeout(500) // the page writes it down after 300 ms
+    await v.page.reload()
+    await v.settled('answer to: a conversation with a draft')
+    equal(await v.field.inputValue(), 'not sent yet', 'draft')
+    equal((await v.texts()).some(t => t.includes('not sent yet')), false, 'a draft in the thread')
+  },
+
+  async list(open) {
+    const v = await open()
+    const names = ['heron at dawn', 'kingfisher at noon']
+    for (const name of names) {
+      await v.showList()
+      await v.page.getByRole('link', { name: 'New conversation' }).click()
+      await v.ask(name)
+      await v.api(`sessions/${v.session()}`, { method: 'PATCH', json: { title: name } })
+    }
+    const heron = v.list.getByRole('link', { name: /heron at dawn/ })
+    await v.showList()
+    await heron.click()
+    await v.settled('answer to: heron at dawn')
+    await v.showList()
+    await heron.press('F2')
+    await v.page.getByRole('textbox', { name: 'New title' }).fill('egret at dawn')
+    await v.page.keyboard.press('Enter')
+    await v.list.getByRole('link', { name: /egret at dawn/ }).waitFor()
+    if (await v.button('Close the list').first().isVisible()) await v.page.keyboard.press('Escape')
+    const id = v.session()
+    await until('the title is stored', async () => (await v.api(`sessions/${id}`)).title === 'egret at dawn')
+    await v.button('More', v.page.getByRole('main')).click()
+    await v.page.getByRole('menuitem', { name: 'Archive' }).click()
+    await until('it is archived', async () => (await v.api(`sessions/${id}`)).archived_at)
+    await v.button('Undo').click()
+    await until('it is back', async () => !(await v.api(`sessions/${id}`)).archived_at)
+    await v.showList()
+    await v.list.getByRole('link', { name: /egret at dawn/ }).waitFor()
+  },
+
+  /** What another program writes is in the list and in the open thread without a reload. */
+  async elsewhere(open) {
+    const v = await open()
+    await v.ask('opened here')
+    await v.showList()
+    const other = await v.imported([{ role: 'user', content: 'written elsewhere' }], { title: 'from another program' })
+    await v.list.getByRole('link', { name: /from another program/ }).waitFor()
+    await v.api(`sessions/${v.session()}/messages`, { method: 'POST', json: { content: 'said by a program', author: 'Robin' } })
+    await v.settled('answer to: said by a program')
+    await v.log.getByText('Robin').first().waitFor()
+    await v.api(`sessions/${other}`, { method: 'DELETE' })
+    await v.list.getByRole('link', { name: /from another program/ }).waitFor({ state: 'detached' })
+    await compare(v)
+  },
+
+  async search(open) {
+    const v = await open()
+    const many = Array.from({ length: 300 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: i === 40 ? 'the zanzibar passage' : `line ${i}` }))
+    const id = await v.imported(many, { title: 'a long log' })
+    await v.page.keyboard.press('Control+k')
+    const box = v.page.getByRole('combobox', { name: 'Search in titles and messages' })
+    await box.fill('zanzibar')
+    const hit = v.page.getByRole('option', { name: /zanzibar/ })
+    await hit.waitFor()
+    await v.shot('search')
+    await box.press('Enter')
+    await v.log.getByText('the zanzibar passage').waitFor()
+    check(v.page.url().endsWith(`#/s/${id}/m/41`), `the address is ${v.page.url()}`)
+    await until('the message is in sight', () => v.log.getByText('the zanzibar passage').evaluate(e => {
+      const { top, bottom } = e.getBoundingClientRect()
+      return top >= 0 && bottom <= innerHeight
+    }))
+    check(await v.articles.count() < 300, 'all messages are in the document')
+  },
+
+  /** A run that fails says so in its place, with the request, and can be tried again. */
+  async failed(open) {
+    const v = await open()
+    await v.send('the provider fails here')
+    const alert = v.log.getByRole('alert')
+    await alert.getByText('The answer broke off').waitFor()
+    await v.idle()
+    await v.button('Answer again', v.log).first().waitFor()
+    await v.shot('error')
+    await v.send('and goes on')
+    await v.answer.getByText('answer to:').waitFor()
+    await v.idle()
+    await alert.getByText('The answer broke off').waitFor()
+  },
+
+  async approve(open) {
+    const v = await open()
+    const id = await v.imported([], { agent: 'careful', title: 'asks before it acts' })
+    await v.open(id)
+    const second = await open({ share: v, hash: `#/s/${id}` })
+    await v.send('calculate this')
+    const card = v.page.getByRole('region', { name: 'Question: may calculator start?' })
+    await card.waitFor()
+    await v.shot('approval')
+    const other = second.page.getByRole('region', { name: 'Question: may calculator start?' })
+    await other.waitFor()
+    await v.button('Approve', card).click()
+    await v.settled('answer to: calculate this')
+    await second.settled('answer to: calculate this')
+    await second.page.getByRole('region', { name: /^Approved/ }).waitFor()
+    check(await second.button('Approve').count() === 0, 'the second tab still asks')
+    await v.send('calculate again')
+    await card.waitFor()
+    await v.button('Deny', card).click()
+    await v.page.getByRole('region', { name: /^Denied/ }).waitFor()
+    await v.idle()
+  },
+
+  async signin(open, { key }) {
+    const v = await open({ key })
+    const secret = v.page.getByLabel('Key or token')
+    await secret.fill('wrong-key-wrong-key-wrong-key')
+    await v.button('Sign in').click()
+    await v.page.getByText('Your key is no longer valid').first().waitFor()
+    await v.page.getByRole('button', { name: /^request / }).first().waitFor()
+    await v.shot('signin')
+    await secret.fill(key)
+    await v.button('Sign in').click()
+    await v.ask('with a key')
+    const kept = () => v.page.evaluate(() => [JSON.stringify({ ...sessionStorage }), JSON.stringify({ ...localStorage }), document.cookie])
+    let [tab, device, cookie] = await kept()
+    check(tab.includes(key) && !device.includes(key) && cookie === '', 'the key is not in this tab alone')
+    await v.page.reload()
+    await v.settled('answer to: with a key')
+    check(!v.page.url().includes(key), 'the address has the key')
+    const fresh = await open({ share: v })
+    await fresh.page.getByLabel('Key or token').waitFor()
+    await fresh.page.getByLabel('Stay signed in on this device').check()
+    await fresh.page.getByLabel('Key or token').fill(key)
+    await fresh.button('Sign in').click()
+    await fresh.list.getByRole('link').first().waitFor();
+    [tab, device, cookie] = await fresh.page.evaluate(() => [JSON.stringify({ ...sessionStorage }), JSON.stringify({ ...localStorage }), document.cookie])
+    check(device.includes(key) && cookie === '', 'the key is not on this device')
+  },
+}

@@ -1,0 +1,88 @@
+// What the page says about the next prompt, held against the API after every turn.
+import { check, equal } from './visit.mjs'
+
+const numbers = text => (text.match(/\d[\d,]*/g) ?? []).map(n => Number(n.replaceAll(',', '')))
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
+
+/** What differs between the page and the API at this moment. */
+async function differences(v) {
+  const id = v.session()
+  const [report, turns] = await Promise.all([v.api(`sessions/${id}/context`), v.api(`sessions/${id}/context/turns`)])
+  const panel = v.page.getByRole('complementary', { name: 'Context of the next prompt' })
+  const bad = []
+  const hold = (what, got, want) => { if (!same(got, want)) bad.push(`${what}: the page has ${JSON.stringify(got)}, the API ${JSON.stringify(want)}`) }
+  const meter = v.page.getByRole('meter', { name: 'Prompt' })
+  hold('meter', [Number(await meter.getAttribute('aria-valuenow')), Number(await meter.getAttribute('aria-valuemax'))], [report.used, report.usable])
+  const last = s => ['free', 'reserve'].includes(s.name) // the page has what is kept for the answer at the end
+  const sections = [...report.sections.filter(s => !last(s)), ...report.sections.filter(last).toSorted((a, b) => a.name < b.name ? -1 : 1)]
+  hold('window bar', numbers(await panel.getByRole('img', { name: /^System prompt/ }).getAttribute('aria-label')), sections.map(s => s.tokens).filter(t => t > 0))
+  const c = report.coverage
+  const places = ['summarized', 'compacted', 'verbatim', 'masked', 'shortened', 'left_out'].filter(p => c[p] > 0 || p === 'summarized' || p === 'verbatim')
+  hold('coverage', numbers(await panel.getByRole('img', { name: /word for word/ }).getAttribute('aria-label')), places.map(p => c[p]))
+  const words = await panel.innerText()
+  check(words.includes('0 lost'), 'the panel does not say "0 lost"')
+  for (const t of report.triggers.filter(t => t.threshold > 0)) {
+    if (!same(numbers(words).includes(t.threshold), true)) bad.push(`trigger ${t.name}: ${t.threshold} is not in the panel`)
+  }
+  const table = panel.getByRole('group', { name: 'Prompt, turn by turn' })
+  const rows = (await table.getByRole('row').allInnerTexts()).slice(1).map(r => r.split('\t'))
+  hold('chart', rows.toReversed().map(r => numbers(r[1])[0]), turns.turns.map(t => t.used))
+  hold('chart, summaries', rows.filter(r => /v\d+/.test(r[5])).length, turns.turns.filter(t => t.summarized).length)
+  // The line: each message of the page says where it is.
+  for (const article of await v.articles.all()) {
+    const seq = Number(await article.getAttribute('data-seq'))
+    const place = turns.ranges.find(r => r.from_seq <= seq && seq <= r.through_seq)?.place ?? 'verbatim'
+    const said = await article.getByRole('button', { name: new RegExp(`^#${seq} `) }).count()
+    if ((place !== 'verbatim') !== (said > 0)) bad.push(`message ${seq}: it is ${place}, and the page ${said ? 'says where it is' : 'says nothing'}`)
+  }
+  return { bad, summaries: c.summarized > 0, versions: report.summaries?.length ?? 0 }
+}
+
+export const cases = {
+  /** So many turns with compactions: differences 0. */
+  async turns(open, { turns }) {
+    const v = await open()
+    await v.ask('Turn 0. We begin.')
+    await v.page.keyboard.press('Control+.')
+    const panel = v.page.getByRole('complementary', { name: 'Context of the next prompt' })
+    await panel.getByRole('button', { name: 'as a table' }).click()
+    let compared = 0
+    let last = { versions: 0 }
+    for (let turn = 1; turn <= turns; turn++) {
+      await v.send(`Turn ${turn}. ${`Facts of turn ${turn} are many and long, like heron ${turn * 7}. `.repeat(6)}`)
+      await v.settled(`answer to: Turn ${turn}.`)
+      // The page asks a moment after the end of a run; a summary in the background may still be at work.
+      for (const limit = Date.now() + 15_000; ; await v.page.waitForTimeout(150)) {
+        last = await differences(v)
+        if (last.bad.length === 0) break
+        if (Date.now() > limit) throw new Error(`after turn ${turn}:\n${last.bad.slice(0, 8).join('\n')}`)
+      }
+      compared++
+    }
+    const versions = (await v.api(`sessions/${v.session()}/summaries`)).items.length
+    check(versions > 0, 'no summary was made')
+    await v.shot('context')
+    return { turns: compared, summaries: versions }
+  },
+
+  /** The summary in its place: open, edit, undo, and what is said then. */
+  async summary(open) {
+    const v = await open()
+    const id = await v.imported(Array.from({ length: 40 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(20)}` })), { title: 'with a summary' })
+    await v.open(id)
+    await v.api(`sessions/${id}/summarize`, { method: 'POST' })
+    const card = v.page.getByRole('region', { name: /^Summary v1/ })
+    await card.waitFor()
+    await card.getByRole('button', { expanded: false }).click()
+    await v.shot('summary')
+    await v.button('Edit', card).click()
+    await v.page.getByRole('textbox', { name: /v1|v2/ }).fill('# What we know\n\nThe heron was edited here.')
+    await card.getByRole('button', { name: /^Save as v2/ }).click()
+    await v.page.getByRole('region', { name: /^Summary v2/ }).waitFor()
+    const text = async version => (await v.api(`sessions/${id}/summaries/${version}`)).content
+    check((await text(2)).includes('edited here'), 'the edited text is not stored')
+    await v.page.getByRole('region', { name: /^Summary v2/ }).getByRole('button', { name: /^Undo/ }).click()
+    await v.page.getByRole('region', { name: /^Summary v3/ }).waitFor()
+    equal(await text(3), await text(1), 'the text after the undo')
+  },
+}

@@ -1,0 +1,86 @@
+// A connection that breaks, a server that goes away, two tabs: what the page shows is what is stored, once.
+import { check, equal, until } from './visit.mjs'
+import { compare } from './chat.mjs'
+
+/** What can go wrong while an answer is written; each leaves the connection as it was in the end. */
+const faults = {
+  cut: v => v.control('cut'),
+  away: async v => {
+    await v.control('refuse', { on: 'true' })
+    await v.page.waitForTimeout(300)
+    await v.control('refuse', { on: 'false' })
+  },
+  late: v => v.control('delay', { ms: 60 }),
+  restart: v => v.control('restart'),
+  kill: v => v.control('restart', { kill: 'yes' }),
+}
+
+/** One conversation in which each turn meets a fault at some piece of its answer; two tabs watch. */
+async function play(open, steps) {
+  const v = await open()
+  await v.ask('begin')
+  const other = await open({ share: v, hash: `#/s/${v.session()}` })
+  await other.settled('answer to: begin')
+  for (const [turn, { fault, piece }] of steps.entries()) {
+    const mark = `hold-cut${turn}`
+    await v.send(`${mark} alpha beta gamma delta epsilon zeta`)
+    await v.control('release', { mark, pieces: piece })
+    if (piece > 0) await v.log.getByText(`answer to: ${mark.slice(0, 4)}`).last().waitFor({ timeout: 5000 }).catch(() => {}) // late is allowed
+    await faults[fault](v)
+    await v.control('release', { mark, pieces: 400 }) // of the run that starts again after a restart, too
+    await until(`turn ${turn} is stored (${fault})`, async () => {
+      const run = await v.api(`sessions/${v.session()}`).catch(() => undefined)
+      const { items } = await v.api(`sessions/${v.session()}/messages?order=desc&limit=5`).catch(() => ({ items: [] }))
+      return run && !run.active_run && items[0]?.role === 'assistant' && items[0].content.includes('zeta') && items[0].content.includes(mark)
+    }, 60_000)
+    await v.control('delay', { ms: 0 })
+    for (const one of [v, other]) await one.page.getByText('No connection').waitFor({ state: 'detached', timeout: 30_000 })
+    for (const one of [v, other]) await compare(one)
+  }
+  equal((await v.texts()).length, (await other.texts()).length, 'messages in both tabs')
+  return { turns: steps.length }
+}
+
+export const cases = {
+  async fixed(open) {
+    return play(open, [{ fault: 'cut', piece: 0 }, { fault: 'cut', piece: 4 }, { fault: 'late', piece: 2 }, { fault: 'away', piece: 5 }, { fault: 'restart', piece: 3 }])
+  },
+
+  /** Steps that the Go test has drawn. */
+  async drawn(open, { steps }) { return play(open, steps) },
+
+  /** What is written without a connection waits, is kept, and is sent once. */
+  async offline(open) {
+    const v = await open()
+    await v.ask('before')
+    await v.control('refuse', { on: 'true' })
+    await v.page.getByText('No connection').first().waitFor()
+    await v.send('written without a connection')
+    await v.page.getByText(/1 message waits/).waitFor()
+    await v.shot('offline')
+    await v.control('refuse', { on: 'false' })
+    await v.settled('answer to: written without a connection')
+    await compare(v)
+    const { items } = await v.api(`sessions/${v.session()}/messages`)
+    equal(items.filter(m => m.role === 'user').length, 2, 'messages of the person')
+  },
+
+  /** Two tabs: what one writes, edits and stops is in the other. */
+  async tabs(open) {
+    const v = await open()
+    await v.ask('from the first tab')
+    const other = await open({ share: v, hash: `#/s/${v.session()}` })
+    await other.settled('answer to: from the first tab')
+    await other.send('hold-tabs from the second tab')
+    await v.control('release', { mark: 'hold-tabs', pieces: 3 })
+    await v.log.getByText('answer to: hold-tabs').waitFor()
+    await v.button('Stop').click()
+    await other.log.getByText('You stopped it').waitFor()
+    await v.control('release', { mark: 'hold-tabs', pieces: 20 })
+    await v.ask('and once more')
+    await other.settled('answer to: and once more')
+    for (const one of [v, other]) await compare(one)
+    const requests = await v.page.evaluate(() => performance.getEntriesByType('resource').filter(e => e.name.includes('/events') && e.responseEnd === 0).length)
+    check(requests <= 2, `${requests} requests are held`)
+  },
+}

@@ -1,0 +1,34 @@
+// Drives one Chromium for all cases: takes a JSON line for each, plays it in a context of its own, and
+// tells how it went. Ends when its input does.
+import { createInterface } from 'node:readline'
+import { chromium } from 'playwright-core'
+import { Visit } from './visit.mjs'
+
+const launched = chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--enable-precise-memory-info'] })
+const playing = new Set()
+
+async function play({ id, flow, name, args }) {
+  const visits = []
+  const open = async (more = {}) => {
+    const visit = await Visit.open(await launched, { ...args, ...more }, `${flow}-${name}`)
+    visits.push(visit)
+    return visit
+  }
+  const answer = { id }
+  try {
+    answer.result = await (await import(`./${flow}.mjs`)).cases[name](open, args)
+    const faults = visits.flatMap(v => v.faults)
+    if (faults.length) answer.error = `the page did what it must not:\n  ${faults.slice(0, 12).join('\n  ')}`
+  } catch (e) {
+    answer.error = String(e?.stack ?? e).split('\n').slice(0, 14).join('\n') + '\n' + (await Promise.all(visits.map(v => v.describe()))).join('\n')
+  }
+  await Promise.all(visits.map(v => v.close()))
+  process.stdout.write(JSON.stringify(answer) + '\n')
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const played = play(JSON.parse(line)).finally(() => playing.delete(played))
+  playing.add(played)
+}
+await Promise.all(playing)
+await (await launched).close()

@@ -1,0 +1,75 @@
+// What the page costs: bytes and time until it can be used; long logs and fast answers.
+import { check, until } from './visit.mjs'
+
+/** Bytes of the page's objects that are in use, after the garbage is gone. */
+async function heap(v) {
+  await v.cpu() // opens the devtools' session
+  for (let i = 0; i < 3; i++) await v.devtools.send('HeapProfiler.collectGarbage')
+  const { usedSize } = await v.devtools.send('Runtime.getHeapUsage')
+  return usedSize
+}
+
+/** Notes tasks over 50 ms and the gaps between frames, in the page. */
+function watchTasks() {
+  window.seen = { longest: 0, long: 0, frames: 0, dropped: 0 }
+  new PerformanceObserver(list => {
+    for (const e of list.getEntries()) { window.seen.long++; window.seen.longest = Math.max(window.seen.longest, e.duration) }
+  }).observe({ type: 'longtask', buffered: false })
+  let last = performance.now()
+  const frame = now => {
+    window.seen.frames++
+    if (now - last > 34) window.seen.dropped += Math.round((now - last) / 16.7) - 1
+    last = now
+    requestAnimationFrame(frame)
+  }
+  requestAnimationFrame(frame)
+}
+
+export const cases = {
+  /** Bytes over the wire, and the time until the field takes letters, cold and warm. */
+  async size(open) {
+    const v = await open()
+    await v.field.waitFor()
+    const files = () => v.page.evaluate(() => [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]
+      .filter(e => !e.name.includes('/api/')).map(e => ({ name: e.name.replace(/.*\//, '') || 'index.html', sent: e.transferSize && e.encodedBodySize, bytes: e.decodedBodySize })))
+    const cold = await files()
+    const usable = page => page.evaluate(() => window.usableAt)
+    const times = []
+    for (let i = 0; i < 5; i++) {
+      await v.page.reload({ waitUntil: 'commit' })
+      await v.field.waitFor()
+      times.push(await usable(v.page))
+    }
+    const warm = await files()
+    check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
+    const first = await open()
+    await first.field.waitFor()
+    return { files: cold, total: cold.reduce((sum, f) => sum + f.sent, 0), cold: await usable(first.page), warm: times.sort((a, b) => a - b)[2] }
+  },
+
+  /** A long log opens with one page of it, and a fast answer does not block the page. */
+  async stream(open, { messages, pieces }) {
+    const v = await open({ patience: 120_000 })
+    const text = 'a settled message of some words, **bold** and `code`, as they are. '.repeat(4)
+    const id = await v.imported(Array.from({ length: messages }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `${i} ${text}` })), { title: 'a long log' })
+    let asked = 0
+    v.page.on('request', r => { if (/\/messages\?/.test(r.url())) asked++ })
+    await v.open(id)
+    await v.log.getByText(`${messages - 1} a settled`).waitFor()
+    const opened = { asked, articles: await v.articles.count() }
+    check(asked === 1, `opening asked for ${asked} pages`)
+    check(opened.articles < 300, `${opened.articles} messages are in the document`)
+    const before = await heap(v)
+    await v.page.evaluate(watchTasks)
+    // A message that is settled is marked; whoever draws it again loses the mark.
+    await v.articles.nth(opened.articles - 3).evaluate(e => { for (const x of e.querySelectorAll('p, strong')) x.mark = true; window.settled = e })
+    const began = Date.now()
+    const cpu = await v.cpu()
+    await v.send('stream this')
+    await until('the answer is whole', async () => (await v.api(`sessions/${id}`)).message_count === messages + 2 || !(await v.api(`sessions/${id}`)).active_run_id && Date.now() - began > 3000, 200_000)
+    await v.idle()
+    const seen = await v.page.evaluate(() => window.seen)
+    check(await v.page.evaluate(() => [...window.settled.querySelectorAll('p, strong')].every(x => x.mark)), 'a settled message was drawn again')
+    return { ...opened, seconds: (Date.now() - began) / 1000, cpu: await v.cpu() - cpu, longest: seen.longest, long: seen.long, frames: seen.frames, dropped: seen.dropped, before, after: await heap(v), pieces }
+  },
+}

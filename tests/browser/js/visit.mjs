@@ -1,0 +1,155 @@
+// A visit is one person's tab: what they see and do, and what the page did that it must not.
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+const report = process.env.REPORT
+export const wide = { viewport: { width: 1440, height: 900 } }
+export const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
+
+export class Visit {
+  static async open(browser, args, label) {
+    const visit = new Visit()
+    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [] })
+    const size = args.width === 'phone' ? phone : wide
+    visit.context = args.share?.context ?? await browser.newContext({ ...size, colorScheme: args.theme ?? 'light', reducedMotion: 'reduce', locale: 'en-US' })
+    visit.owner = !args.share
+    visit.page = await visit.context.newPage()
+    visit.page.setDefaultTimeout(args.patience ?? 15_000)
+    await visit.watch()
+    await visit.page.goto(args.url + (args.hash ?? ''))
+    return visit
+  }
+
+  /** Notes scripts of others, requests elsewhere, violations of the page's policy and errors. */
+  async watch() {
+    const { page, faults } = this
+    const origin = new URL(this.args.url).origin
+    page.on('dialog', d => { faults.push(`dialog: ${d.message()}`); void d.dismiss() })
+    page.on('pageerror', e => faults.push(`error: ${e.stack ?? e}`))
+    page.on('popup', p => faults.push(`window: ${p.url()}`))
+    page.on('console', m => {
+      if (m.type() === 'error' && !/Failed to load resource|net::ERR_/.test(m.text())) faults.push(`console: ${m.text()}`)
+    })
+    page.on('request', r => {
+      if (!r.url().startsWith(origin) && !/^(data|blob|about):/.test(r.url())) { this.foreign.push(r.url()); faults.push(`request: ${r.url()}`) }
+    })
+    await page.exposeFunction('tellViolation', text => { this.violations.push(text); faults.push(`policy: ${text}`) })
+    await page.exposeFunction('pwned', text => { faults.push(`script: ${text}`) })
+    await page.addInitScript(() => {
+      new MutationObserver((_, observer) => {
+        if (!document.querySelector('textarea')) return
+        window.usableAt = performance.now()
+        observer.disconnect()
+      }).observe(document, { childList: true, subtree: true })
+      addEventListener('securitypolicyviolation', e => window.tellViolation(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`))
+    })
+  }
+
+  get field() { return this.page.getByRole('textbox', { name: /^Write / }) }
+  get log() { return this.page.getByRole('log') }
+  get articles() { return this.log.getByRole('article') }
+  get answer() { return this.articles.last() }
+  get list() { return this.page.getByRole('navigation', { name: 'All conversations' }) }
+  button(name, within = this.page) { return within.getByRole('button', { name, exact: true }) }
+
+  /** Opens the list where it is a drawer. */
+  async showList() {
+    if (await this.button('Show the list').isVisible()) await this.button('Show the list').click()
+  }
+
+  async send(text) {
+    await this.field.fill(text)
+    await this.field.press('Enter')
+  }
+
+  /** Sends and waits for the whole answer. */
+  async ask(text) {
+    await this.send(text)
+    await this.settled(`answer to: ${text}`)
+  }
+
+  /** Waits until the text is in the thread and nothing is being written. */
+  async settled(text) {
+    await this.log.getByText(text).last().waitFor()
+    await this.idle()
+  }
+
+  async idle() {
+    await this.page.locator('[role=log][aria-busy=false]').waitFor()
+    await this.log.locator('article[aria-busy=true]').first().waitFor({ state: 'detached' })
+  }
+
+  session() { return /#\/s\/([\w-]+)/.exec(this.page.url())?.[1] ?? '' }
+
+  async texts() { return this.articles.allInnerTexts() }
+
+  async control(path, values = {}) {
+    const answer = await fetch(`${this.args.control}/${path}`, { method: 'POST', body: new URLSearchParams(values) })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status}`)
+  }
+
+  /** Asks the API as the page's person does, without the page. */
+  async api(path, { method = 'GET', json, body, type } = {}) {
+    const answer = await fetch(new URL('api/v1/' + path, this.args.url), {
+      method,
+      headers: { ...(this.args.key ? { Authorization: `Bearer ${this.args.key}` } : {}), ...(json ? { 'Content-Type': 'application/json' } : type ? { 'Content-Type': type } : {}) },
+      body: json ? JSON.stringify(json) : body,
+    })
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
+    return answer.status === 204 ? undefined : answer.json()
+  }
+
+  /** A conversation with a history, without a run. */
+  async imported(messages, session = {}) {
+    const { id } = await this.api('sessions', { method: 'POST', json: { agent: 'assistant', ...session } })
+    if (messages.length) await this.api(`sessions/${id}/messages/import`, { method: 'POST', type: 'application/jsonl', body: messages.map(m => JSON.stringify(m)).join('\n') })
+    return id
+  }
+
+  async open(session, seq) {
+    await this.page.goto(`${this.args.url}#/s/${session}${seq ? `/m/${seq}` : ''}`)
+    await this.idle()
+  }
+
+  /** Seconds of the processor that the page's main thread has taken so far. */
+  async cpu() {
+    if (!this.devtools) {
+      this.devtools = await this.context.newCDPSession(this.page)
+      await this.devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
+    }
+    const { metrics } = await this.devtools.send('Performance.getMetrics')
+    return metrics.find(m => m.name === 'TaskDuration').value
+  }
+
+  /** A picture of a state for the report; nothing where none is wanted. */
+  async shot(state) {
+    if (!report) return
+    mkdirSync(join(report, 'shots'), { recursive: true })
+    await this.page.screenshot({ path: join(report, 'shots', `${state}-${this.args.theme ?? 'light'}-${this.args.width ?? 'wide'}.png`) })
+  }
+
+  async describe() {
+    const text = await this.page.locator('body').ariaSnapshot().catch(() => '')
+    return `at ${this.page.url()}, with ${this.faults.join('; ') || 'no faults'}:\n${text.length > 5000 ? text.slice(0, 1500) + '\n…\n' + text.slice(-3500) : text}`
+  }
+
+  async close() {
+    await (this.owner ? this.context : this.page).close().catch(() => {})
+  }
+}
+
+export function equal(got, want, what) {
+  if (JSON.stringify(got) !== JSON.stringify(want)) throw new Error(`${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`)
+}
+
+export function check(holds, what) {
+  if (!holds) throw new Error(what)
+}
+
+/** Asks until it holds: for what the page does not tell by an event. */
+export async function until(what, holds, ms = 15_000) {
+  for (const limit = Date.now() + ms; ; await new Promise(r => setTimeout(r, 50))) {
+    if (await holds()) return
+    if (Date.now() > limit) throw new Error(`not within ${ms} ms: ${typeof what === 'function' ? await what() : what}`)
+  }
+}

@@ -1,0 +1,133 @@
+// Hostile text in every place that the page shows: nothing of it runs, and nothing asks another origin.
+import { check, equal, until } from './visit.mjs'
+import { payloads } from './payloads.mjs'
+
+const cut = (text, bytes) => { while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1); return text }
+
+/** What must not be in the document, whatever was said. */
+function inspect() {
+  const bad = []
+  for (const e of document.querySelectorAll('body *')) {
+    if (/^(script|iframe|object|embed|form|base|meta|link|style|template|math|foreignobject|animate|use|video|audio)$/i.test(e.localName) && e.localName !== 'form') bad.push(e.outerHTML.slice(0, 120))
+    for (const a of e.attributes) {
+      if (/^on/i.test(a.name)) bad.push(`${e.localName} ${a.name}=${a.value.slice(0, 80)}`)
+      if (/^(href|src|action|formaction|xlink:href|data|srcdoc|poster|background)$/i.test(a.name) && !/^(https?:|mailto:|#|\.?\/?assets\/|blob:)/i.test(a.value)) bad.push(`${e.localName} ${a.name}=${a.value.slice(0, 80)}`)
+      if (a.name === 'src' && /^https?:/i.test(a.value)) bad.push(`remote ${a.value}`)
+      if (a.name === 'style' && /url\(/i.test(a.value)) bad.push(`style ${a.value.slice(0, 80)}`)
+    }
+    if (e.localName === 'a' && /^https?:/i.test(e.getAttribute('href')) && !/noopener.*noreferrer|noreferrer.*noopener/.test(e.rel)) bad.push(`link without rel: ${e.getAttribute('href')}`)
+  }
+  return bad
+}
+
+/** Looks, opens what is folded, moves over every link, and looks again. */
+async function read(v, what) {
+  for (let round = 0; round < 3; round++) { // what opens has folds of its own
+    await v.log.evaluate(e => e.querySelectorAll('details').forEach(d => { d.open = true }))
+    await v.page.evaluate(() => new Promise(requestAnimationFrame))
+  }
+  await v.page.evaluate(() => document.querySelectorAll('[role=log] *').forEach(e => {
+    for (const name of ['mouseover', 'mouseenter', 'focus', 'animationend', 'toggle']) e.dispatchEvent(new Event(name, { bubbles: true }))
+  }))
+  equal(await v.page.evaluate(inspect), [], `${what}: in the document`)
+}
+
+export const cases = {
+  /** The places of a conversation: what people, agents and tools say, authors, titles. */
+  async thread(open, { payloads: count }) {
+    const v = await open()
+    const all = payloads(count)
+    let id = ''
+    for (let from = 0; from < all.length; from += 20) {
+      const some = all.slice(from, from + 20)
+      const messages = some.flatMap((p, i) => {
+        const call = `call_${i}`
+        return [
+          { role: 'user', content: p, author: cut(p, 150) }, { role: 'assistant', content: p },
+          { role: 'user', content: `and the tool ${i}` },
+          { role: 'assistant', content: '', tool_calls: [{ id: call, type: 'function', function: { name: 'calculator', arguments: JSON.stringify({ expression: p }) } }] },
+          { role: 'tool', tool_call_id: call, content: p }, { role: 'assistant', content: `drawn ${from + i}` },
+        ]
+      })
+      id = await v.imported(messages, { title: cut(some[0], 200) })
+      await v.open(id)
+      await v.log.getByText(`drawn ${from + some.length - 1}`, { exact: true }).waitFor()
+      await read(v, `payloads from ${from}`)
+    }
+    equal(v.foreign, [], 'requests elsewhere')
+    return { payloads: all.length }
+  },
+
+  /** Titles in the list, the head and the tab; names of files; hits of a search. */
+  async names(open, { payloads: count }) {
+    const v = await open()
+    const all = payloads(count)
+    for (const p of all) await v.imported([{ role: 'user', content: `needle ${p}` }], { title: cut(p, 200) })
+    const parts = []
+    for (const p of all.slice(0, 8)) {
+      const form = new FormData()
+      form.append('file', new Blob(['text of a file'], { type: 'text/plain' }), cut(p.replaceAll(/[\r\n\0"/\\]/g, ' '), 100))
+      parts.push({ blob_id: (await v.api('blobs', { method: 'POST', body: form })).id })
+    }
+    const id = await v.imported([], { title: cut(all[0], 200) })
+    await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'with files', parts } })
+    await v.open(id)
+    await v.page.reload()
+    await v.settled('answer to: with files')
+    await until('they are in the list', async () => (await v.list.getByRole('link').count()) >= 30)
+    await read(v, 'names')
+    await v.page.keyboard.press('Control+k')
+    await v.page.getByRole('combobox').fill('needle')
+    await v.page.getByRole('option').first().waitFor()
+    await read(v, 'hits')
+    return { payloads: all.length }
+  },
+
+  /** A summary whose text is hostile, in the thread and in the panel. */
+  async summary(open, { payloads: count }) {
+    const v = await open()
+    const all = payloads(count)
+    const id = await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(40)}` })))
+    await v.api(`sessions/${id}/summarize`, { method: 'POST' })
+    for (let from = 0; from < all.length; from += 20) {
+      await v.api(`sessions/${id}/summary`, { method: 'PUT', json: { content: all.slice(from, from + 20).join('\n\n').replaceAll('\0', '') } })
+      await v.open(id)
+      await v.page.reload()
+      await v.log.getByText('turn 59').waitFor()
+      await v.page.keyboard.press('Control+.')
+      await v.page.getByRole('complementary', { name: 'Context' }).waitFor({ state: 'attached' })
+      await read(v, `summary from ${from}`)
+    }
+    return { payloads: all.length }
+  },
+
+  /** Input that is large or broken is drawn within a moment, and the page goes on. */
+  async shapes(open, { long }) {
+    const v = await open({ patience: 60_000 })
+    const columns = long ? 10_000 : 1000
+    const wide = `| ${'a | '.repeat(columns)}\n|${'---|'.repeat(columns)}\n| ${'b | '.repeat(columns)}`
+    const shapes = ['x'.repeat(long ? 1 << 20 : 1 << 17), wide, '```js\nhalf a fence', 'null \u0000 byte', '\u202e right to left \u2066 marks', `${'>'.repeat(2000)} deep`, `${'['.repeat(20_000)}`, '*'.repeat(20_000), `${'- '.repeat(500)}x`]
+    for (const [i, content] of shapes.entries()) {
+      const id = await v.imported([{ role: 'user', content }, { role: 'assistant', content }, { role: 'user', content: `drawn ${i}` }])
+      const began = await v.cpu()
+      await v.open(id).catch(e => { throw new Error(`shape ${i}: ${e}`) })
+      await v.log.getByText(`drawn ${i}`, { exact: true }).waitFor()
+      const took = await v.cpu() - began
+      check(took < 4, `shape ${i} took ${took} s of the processor`)
+      check(await v.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `shape ${i} makes the page wider than the window`)
+    }
+  },
+
+  /** What watches is able to see: a script that is planted is noticed. */
+  async watch(open) {
+    const v = await open()
+    await v.page.evaluate(() => {
+      const e = document.createElement('div')
+      e.innerHTML = '<img src="data:x" onerror="pwned(1)"><img src="https://evil.test/1">'
+      document.body.append(e)
+    })
+    await until('the violations are seen', () => v.violations.length >= 2)
+    check(await v.page.evaluate(inspect).then(bad => bad.length >= 2), 'the document is not inspected')
+    v.faults.length = 0
+  },
+}

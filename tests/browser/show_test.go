@@ -1,0 +1,83 @@
+package browser_test
+
+import (
+	"html/template"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+)
+
+// mockShots are the pictures of the design, where this machine has them.
+const mockShots = "../../../shared/design/page/shots"
+
+// TestShowPage plays every flow in each theme and width, and writes a report of what each state looks like beside
+// the design's picture of it: make show-page.
+func TestShowPage(t *testing.T) {
+	if reportFolder() == "" {
+		t.Skip("BOBBIN_PAGE_REPORT says where the report goes: make show-page")
+	}
+	table := apptest.NewTable("flows, by theme and width")
+	for _, look := range [][2]string{{"light", "wide"}, {"dark", "wide"}, {"light", "phone"}, {"dark", "phone"}} {
+		args := map[string]any{"theme": look[0], "width": look[1]}
+		row := []any{look[0], look[1]}
+		play := func(b *bobbin, flow, name string, more map[string]any) {
+			for k, v := range args {
+				more[k] = v
+			}
+			if t.Run(strings.Join([]string{look[0], look[1], name}, "-"), func(t *testing.T) { b.play(t, flow, name, more, nil) }) {
+				row = append(row, name)
+			} else {
+				row = append(row, "NOT "+name)
+			}
+		}
+		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
+		for _, name := range chatCases() {
+			play(b, "chat", name, map[string]any{})
+		}
+		play(b, "a11y", "audit", map[string]any{})
+		play(b, "cuts", "offline", map[string]any{})
+		play(b, "context", "summary", map[string]any{})
+		play(newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true}), "chat", "signin", map[string]any{"key": aliceKey})
+		table.AddRow(row...)
+	}
+	table.Log(t)
+	writeReport(t, reportFolder())
+}
+
+var reportPage = template.Must(template.New("report").Parse(`<!doctype html><meta charset="utf-8"><title>The page, state by state</title>
+<style>body{font:14px system-ui;margin:24px}table{border-collapse:collapse}td{vertical-align:top;padding:8px}img{width:680px;border:1px solid #ccc}.phone img{width:300px}</style>
+<h1>The page, state by state</h1><p>Left: the page. Right: the design's picture, if there is one.</p>
+<table>{{range .}}<tr class="{{.Width}}"><td>{{.Name}}<br><img loading="lazy" src="shots/{{.Name}}"></td><td>{{if .Mock}}design<br><img loading="lazy" src="mock/{{.Name}}">{{end}}</td></tr>
+{{end}}</table>
+`))
+
+// writeReport writes index.html beside the pictures, and copies the design's.
+func writeReport(t *testing.T, dir string) {
+	t.Helper()
+	type row struct {
+		Name, Width string
+		Mock        bool
+	}
+	var rows []row
+	apptest.Must(true, os.MkdirAll(filepath.Join(dir, "mock"), 0o700))(t)
+	for _, entry := range apptest.Must(os.ReadDir(filepath.Join(dir, "shots")))(t) {
+		one := row{Name: entry.Name(), Width: "wide"}
+		if strings.Contains(one.Name, "phone") {
+			one.Width = "phone"
+		}
+		if data, err := os.ReadFile(filepath.Join(mockShots, one.Name)); err == nil {
+			one.Mock = os.WriteFile(filepath.Join(dir, "mock", one.Name), data, 0o600) == nil
+		}
+		rows = append(rows, one)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+	file := apptest.Must(os.Create(filepath.Join(dir, "index.html")))(t)
+	apptest.Must(true, reportPage.Execute(file, rows))(t)
+	apptest.Must(true, file.Close())(t)
+	t.Logf("%d pictures: %s", len(rows), file.Name())
+}
