@@ -69,7 +69,11 @@ func TestEvents(t *testing.T) {
 	}
 	var out strings.Builder
 	for i, tt := range tests {
-		e := core.NewEvent(apitest.SessionID, apitest.RunID, tt.kind, tt.data)
+		run := apitest.RunID
+		if tt.kind == core.EventResync || tt.kind == core.EventSessionHead {
+			run = ""
+		}
+		e := core.NewEvent(apitest.SessionID, run, tt.kind, tt.data)
 		e.At, e.Seq = apitest.Time(), int64(i+1)
 		switch tt.kind {
 		case core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventSessionHead:
