@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,13 +21,23 @@ import (
 type headStore struct {
 	core.EventStore
 
-	reads   [][]core.SessionID
-	changed []core.SessionID // what a poll finds
-	version int64
+	mu      sync.Mutex
+	reads   int              // guarded by mu
+	changed []core.SessionID // what a poll finds; guarded by mu
+	version int64            // guarded by mu
+}
+
+// set changes the store.
+func (s *headStore) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
 }
 
 func (s *headStore) Heads(_ context.Context, _ core.Tenant, sessions []core.SessionID) (heads []core.SessionHead, err error) {
-	s.reads = append(s.reads, sessions)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
 	for _, id := range sessions {
 		if id != "gone" {
 			heads = append(heads, core.SessionHead{ID: id, LastEvent: s.version, Temporary: id == "temporary"})
@@ -39,6 +50,8 @@ func (s *headStore) ChangedSince(_ context.Context, owner string, since time.Tim
 	if owner != "ann" || time.Since(since) < 15*time.Second || limit < 2 {
 		return nil, errors.New("asked for something else")
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.changed, nil
 }
 
@@ -109,12 +122,14 @@ func TestHeads(t *testing.T) {
 		change("kim", "a", "b", "a")
 		change("", "c", "temporary", "gone")
 		wait("changes", []string{"a 1", "b 1", "c 1", "gone removed"}, []string{"a 1", "b 1"}, nil, nil)
-		if len(store.reads) != 2 {
-			t.Errorf("got %d reads of the store, want one for each reader", len(store.reads))
-		}
+		store.set(func() {
+			if store.reads != 2 {
+				t.Errorf("got %d reads of the store, want one for each reader", store.reads)
+			}
+		})
 		change("kim", "a")
 		wait("nothing new", nil, nil, nil, nil)
-		store.version++
+		store.set(func() { store.version++ })
 		change("kim", "a")
 		wait("something new", []string{"a 2"}, []string{"a 2"}, nil, nil)
 		for i := range 600 {
@@ -149,7 +164,7 @@ func TestHeadsOfOtherProcesses(t *testing.T) {
 			}
 		}
 		want("at the beginning", "resync<nil>")
-		store.changed = []core.SessionID{"lost"}
+		store.set(func() { store.changed = []core.SessionID{"lost"} })
 		time.Sleep(15 * time.Second)
 		want("after a poll", "lost 1")
 		time.Sleep(15 * time.Second)
