@@ -13,15 +13,6 @@ import (
 	"bobbin/tests/documents"
 )
 
-func excel(t testing.TB, sheet string, rows ...[]any) []byte {
-	t.Helper()
-	data, err := documents.Excel(sheet, rows...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 // The text of each kind of document is read.
 //
 // Finding: users-A5
@@ -54,9 +45,17 @@ func TestRead(t *testing.T) {
 			`<w:tbl><w:tr><w:tc><w:p><w:r><w:t>1</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>2</w:t></w:r></w:p></w:tc></w:tr></w:tbl>` +
 			`<w:p><w:r><w:delText>gone</w:delText><w:instrText>HYPERLINK</w:instrText></w:r></w:p>`), core.DocumentText{Text: "## Title\nA & B\tC\n1 | 2"}},
 		"Word, empty": {attach.Word, documents.Word(""), core.DocumentText{Text: "[it has no text]"}},
-		"Excel":       {attach.Excel, excel(t, "Sales", []any{"Region", "Sum", "Day"}, []any{"North\nWest", 1200.5, day}), core.DocumentText{Text: "[sheet \"Sales\"]\nRegion\tSum\tDay\nNorth West\t1200.5\tMar-26"}},
-		"PowerPoint":  {attach.PowerPoint, documents.PowerPoint("Opening", "", "End"), core.DocumentText{Text: "[1 of 3 pages have no text: they are scanned or drawn, and their content is missing here: 2]\n[slide 1]\nOpening\n\n[slide 3]\nEnd", Pages: 3, Blank: 1}},
-		"HTML":        {attach.HTML, []byte("<title>A  page</title><h1>News</h1><script>alert(1)</script><p hidden>no</p><p>One <a href='https://a.example/'>link</a>"), core.DocumentText{Text: "[A page]\n# News\n\nOne [link](https://a.example/)"}},
+		"Excel": {attach.Excel, documents.Excel("Sales & more", []any{"Region", "Sum", "Day"}, []any{"North\nWest", 1200.5, day}, []any{}, []any{nil, 0.30000000000000004, "<end>"}),
+			core.DocumentText{Text: "[sheet \"Sales & more\"]\nRegion\tSum\tDay\nNorth West\t1200.5\t2026-03-01\n\t0.3\t<end>\n\n[sheet \"Notes\" is hidden and was left out]"}},
+		"Excel, formats": {attach.Excel, documents.ZIP(
+			documents.File{Name: "xl/_rels/workbook.xml.rels", Content: `<Relationship Id="a" Target="s.xml"/>`},
+			documents.File{Name: "xl/workbook.xml", Content: `<workbookPr date1904="1"/><sheet name="S" r:id="a"/>`},
+			documents.File{Name: "xl/styles.xml", Content: `<numFmt numFmtId="164" formatCode="[$-409]d/m/yy h:mm"/><numFmt numFmtId="165" formatCode="0 &quot;days&quot;"/>` +
+				`<cellXfs><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="20"/></cellXfs>`},
+			documents.File{Name: "xl/s.xml", Content: `<row><c><v>1.5</v></c><c s="1"><v>7</v></c><c s="2"><v>0.25</v></c><c t="b"><v>1</v></c><c t="e"><v>#REF!</v></c><c t="str"><v>made</v></c><c t="s"><v>9</v></c></row>`}),
+			core.DocumentText{Text: "[sheet \"S\"]\n1904-01-02 12:00:00\t7\t06:00:00\tTRUE\t#REF!\tmade"}},
+		"PowerPoint": {attach.PowerPoint, documents.PowerPoint("Opening", "", "End"), core.DocumentText{Text: "[1 of 3 pages have no text: they are scanned or drawn, and their content is missing here: 2]\n[slide 1]\nOpening\n\n[slide 3]\nEnd", Pages: 3, Blank: 1}},
+		"HTML":       {attach.HTML, []byte("<title>A  page</title><h1>News</h1><script>alert(1)</script><p hidden>no</p><p>One <a href='https://a.example/'>link</a>"), core.DocumentText{Text: "[A page]\n# News\n\nOne [link](https://a.example/)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -120,7 +120,6 @@ func libraries() []library {
 		{prefix: "github.com/spf13/cobra", owner: "app/cli"},
 		{prefix: "github.com/spf13/viper", owner: "app/core/config"},
 		{prefix: "github.com/tmc/langchaingo", owner: "app/core/llm/langchain"},
-		{prefix: "github.com/xuri/excelize", owner: "app/extract"},
 		{prefix: "go.opentelemetry.io", owner: "app/telemetry"},
 		{prefix: "golang.org/x/oauth2", owner: "app/agents/tools", also: "app/core/llm/vertex"},
 		{prefix: "gorm.io", owner: "app/db"},

@@ -4,9 +4,9 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"html"
 	"strings"
-
-	"github.com/xuri/excelize/v2"
+	"time"
 )
 
 // File is a file of a ZIP file.
@@ -67,24 +67,37 @@ func PowerPoint(slides ...string) []byte {
 	)...)
 }
 
-// Excel returns a workbook with a sheet that has these rows.
-func Excel(sheet string, rows ...[]any) ([]byte, error) {
-	book := excelize.NewFile()
-	if err := book.SetSheetName("Sheet1", sheet); err != nil {
-		return nil, err
-	}
+// Excel returns a workbook with a sheet that has these rows of strings, numbers and days, and
+// a hidden sheet.
+func Excel(sheet string, rows ...[]any) []byte {
+	var cells, shared strings.Builder
+	count := 0
 	for i, row := range rows {
-		cell, err := excelize.CoordinatesToCellName(1, i+1)
-		if err == nil {
-			err = book.SetSheetRow(sheet, cell, &row)
+		fmt.Fprintf(&cells, `<row r="%d">`, i+1)
+		for j, value := range row {
+			switch value := value.(type) {
+			case string:
+				fmt.Fprintf(&cells, `<c r="%c%d" t="s"><v>%d</v></c>`, 'A'+j, i+1, count)
+				fmt.Fprintf(&shared, `<si><r><t xml:space="preserve">%s</t></r><rPh><t>read aloud</t></rPh></si>`, html.EscapeString(value))
+				count++
+			case time.Time:
+				const secondsPerDay, epoch = 86_400, 25_569 // 1970 in days since 1899-12-30
+				fmt.Fprintf(&cells, `<c r="%c%d" s="1"><v>%v</v></c>`, 'A'+j, i+1, float64(value.Unix())/secondsPerDay+epoch)
+			case nil:
+			default:
+				fmt.Fprintf(&cells, `<c r="%c%d"><f>SUM(1)</f><v>%v</v></c>`, 'A'+j, i+1, value)
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
+		cells.WriteString("</row>")
 	}
-	out, err := book.WriteToBuffer()
-	if err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	const relation = `<Relationship Id="%s" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet" Target="%s"/>`
+	return ZIP(
+		File{"[Content_Types].xml", header + "<Types/>"},
+		File{"xl/_rels/workbook.xml.rels", header + "<Relationships>" + fmt.Sprintf(relation, "rId1", "worksheets/sheet1.xml") + fmt.Sprintf(relation, "rId2", "/xl/worksheets/sheet2.xml") + "</Relationships>"},
+		File{"xl/workbook.xml", header + `<workbook><sheets><sheet name="` + html.EscapeString(sheet) + `" sheetId="1" r:id="rId1"/><sheet name="Notes" sheetId="2" state="veryHidden" r:id="rId2"/></sheets></workbook>`},
+		File{"xl/styles.xml", header + `<styleSheet><cellStyleXfs><xf numFmtId="0"/></cellStyleXfs><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>`},
+		File{"xl/sharedStrings.xml", header + "<sst>" + shared.String() + "</sst>"},
+		File{"xl/worksheets/sheet1.xml", header + "<worksheet><sheetData>" + cells.String() + "</sheetData></worksheet>"},
+		File{"xl/worksheets/sheet2.xml", header + `<worksheet><sheetData><row><c t="inlineStr"><is><t>not shown</t></is></c></row></sheetData></worksheet>`},
+	)
 }

@@ -36,10 +36,7 @@ func TestShowFiles(t *testing.T) {
 	for i := range rows {
 		rows[i] = []any{fmt.Sprint("item ", i), i * 3}
 	}
-	workbook, err := documents.Excel("Stock", rows...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	workbook := documents.Excel("Stock", rows...)
 	for _, c := range []struct {
 		name  string
 		data  []byte
