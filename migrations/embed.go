@@ -2,8 +2,8 @@
 // PostgreSQL and once for SQLite. Both folders have the same numbers and come to
 // the same tables, columns and unique indexes; a test in app/db says so.
 //
-// A migration that was released is never edited: what it did wrong, the next one
-// puts right.
+// The baseline is the schema of version 0.9.0. A migration that was released is never
+// edited: what it did wrong, the next one puts right. There is no way down.
 package migrations
 
 import (

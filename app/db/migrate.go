@@ -14,13 +14,32 @@ import (
 	"bobbin/app/core"
 )
 
-// ErrSchemaNewer is the error of a database whose schema is newer than this program.
-var ErrSchemaNewer = errors.New("database schema is newer than the program")
+// Errors of a database whose schema this program cannot use.
+var (
+	ErrSchemaNewer = errors.New("database schema is newer than the program")
+	ErrSchemaOlder = errors.New("database schema is too old to be migrated")
+)
 
 // Versions are the versions of a schema.
 type Versions struct {
-	Current int64 // of the database; 0 = empty
-	Target  int64 // the newest that this program knows
+	Current  int64 // of the database; 0 = empty
+	Baseline int64 // the oldest that this program can migrate
+	Target   int64 // the newest that this program knows
+}
+
+// Check returns ErrSchemaNewer or ErrSchemaOlder, with advice, for a schema that this program
+// cannot use or migrate.
+func (v Versions) Check() error {
+	switch {
+	case v.Current > v.Target:
+		return fmt.Errorf("%w: the database is at version %d, this program knows versions up to %d; use a newer bobbin",
+			ErrSchemaNewer, v.Current, v.Target)
+	case v.Current > 0 && v.Current < v.Baseline:
+		return fmt.Errorf("%w: the database is at version %d, from before version 0.9.0; run bobbin sessions export <id> for each session with the bobbin that wrote it, "+
+			"start this one on a new database, and run bobbin import <file>", ErrSchemaOlder, v.Current)
+	default:
+		return nil
+	}
 }
 
 // Pending reports whether there are migrations to apply.
@@ -30,17 +49,16 @@ func (v Versions) Pending() bool { return v.Current < v.Target }
 const lockPoll = 50 * time.Millisecond
 
 // Migrate brings the schema to the newest version. Any number of processes may call it
-// concurrently: one migrates, the others wait. It leaves a schema that is newer than this
-// program alone and returns ErrSchemaNewer.
+// concurrently: one migrates, the others wait. It leaves a schema alone that is newer than this
+// program or from before its baseline, and returns ErrSchemaNewer or ErrSchemaOlder.
 func (d *DB) Migrate(ctx context.Context) error {
 	return d.withSchemaLock(ctx, func(p *goose.Provider) error {
 		v, err := d.MigrationStatus(ctx)
 		if err != nil {
 			return err
 		}
-		if v.Current > v.Target {
-			return fmt.Errorf("%w: the database is at version %d, this program knows versions up to %d; use a newer bobbin",
-				ErrSchemaNewer, v.Current, v.Target)
+		if err := v.Check(); err != nil {
+			return err
 		}
 		if !v.Pending() {
 			return nil
@@ -59,23 +77,6 @@ func (d *DB) Migrate(ctx context.Context) error {
 	})
 }
 
-// MigrateTo brings the schema up or down to the version; 0 is an empty database, without
-// any data.
-func (d *DB) MigrateTo(ctx context.Context, version int64) error {
-	return d.withSchemaLock(ctx, func(p *goose.Provider) error {
-		v, err := d.MigrationStatus(ctx)
-		if err != nil {
-			return err
-		}
-		if version < v.Current {
-			_, err = p.DownTo(ctx, version)
-		} else if version > v.Current {
-			_, err = p.UpTo(ctx, version)
-		}
-		return err
-	})
-}
-
 // MigrationStatus returns the versions of the schema. It changes nothing and never waits
 // for a lock, so that readiness checks may call it often.
 func (d *DB) MigrationStatus(ctx context.Context) (Versions, error) {
@@ -84,9 +85,8 @@ func (d *DB) MigrationStatus(ctx context.Context) (Versions, error) {
 		return Versions{}, err
 	}
 	var v Versions
-	for _, s := range p.ListSources() {
-		v.Target = max(v.Target, s.Version)
-	}
+	sources := p.ListSources() // by version
+	v.Baseline, v.Target = sources[0].Version, sources[len(sources)-1].Version
 	exists := "SELECT COUNT(*) FROM sqlite_master WHERE name = 'goose_db_version'"
 	if d.lockFile == "" {
 		exists = "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('goose_db_version')"

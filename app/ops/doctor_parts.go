@@ -135,8 +135,8 @@ func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) {
 	switch {
 	case err != nil:
 		d.addFailure("migrations", shownError(err), "")
-	case v.Current > v.Target:
-		d.addFailure("migrations", fmt.Sprintf("the database is at version %d, this program knows versions up to %d", v.Current, v.Target), "use a newer bobbin")
+	case v.Check() != nil:
+		d.addFailure("migrations", v.Check().Error(), "")
 	case v.Pending():
 		d.addWarning("migrations", fmt.Sprintf("the database is at version %d of %d", v.Current, v.Target), "the next start brings it up to date, or: bobbin migrate")
 	default:
