@@ -95,7 +95,7 @@ func (p *program) rootCommand() *cobra.Command {
 	p.addFlags(root)
 	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.tokensCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
 	defer p.completeFlags(root)
-	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.deliveriesCommand(), p.contextCommand(), p.summaryCommand(), p.usageCommand(), p.memoriesCommand(), p.searchCommand(), p.importCommand(), p.migrateCommand(), p.graphCommand(), p.configCommand(), p.mcpCommand(), p.devCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.deliveriesCommand(), p.contextCommand(), p.summaryCommand(), p.usageCommand(), p.memoriesCommand(), p.searchCommand(), p.importCommand(), p.migrateCommand(), p.graphCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
 	return root
 }
 

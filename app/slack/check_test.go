@@ -9,7 +9,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/app/slack"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 )
 

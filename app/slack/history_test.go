@@ -10,7 +10,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"bobbin/app/core/config"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // Of a long thread the first message and the newest ones are read, of one that Slack does not give

@@ -23,7 +23,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 )
 

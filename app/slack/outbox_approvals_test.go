@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // What can be approved is shown whole, exactly as it is. A call that is not has no button to approve

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/config"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // A bot token that does not work is an error in the log from the start.

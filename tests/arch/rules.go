@@ -79,8 +79,6 @@ func inners() []inner {
 
 		{dir: "app/db/models"},
 		{dir: "app/db/repositories", may: []string{"app/db", "app/db/models"}},
-
-		{dir: "app/slack/fakeslack"},
 	}
 }
 
@@ -106,7 +104,6 @@ func libraries() []library {
 		{prefix: "github.com/go-jose/go-jose", owner: "app/api/auth"},
 		{prefix: "github.com/google/jsonschema-go", owner: "app/api/mcp"},
 		{prefix: "github.com/google/uuid", owner: "app/core"},
-		{prefix: "github.com/gorilla/websocket", owner: "app/slack/fakeslack"},
 		{prefix: "github.com/jackc/pgx", owner: "app/db"},
 		{prefix: "github.com/ledongthuc/pdf", owner: "app/extract"},
 		{prefix: "github.com/modelcontextprotocol/go-sdk", owner: "app/agents/tools", also: "app/api/mcp"}, // the client and the server

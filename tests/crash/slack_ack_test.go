@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/provider"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"

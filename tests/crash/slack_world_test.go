@@ -18,7 +18,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/db"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/provider"
 )
 

@@ -19,7 +19,7 @@ import (
 	"bobbin/app"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/provider"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 )

@@ -19,7 +19,7 @@ import (
 	"bobbin/app/cli"
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )

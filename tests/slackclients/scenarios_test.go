@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"bobbin/app/core"
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // scenario is something that goes wrong between Slack and an app. Those that run alone disturb

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 )
@@ -125,7 +125,7 @@ type trap struct {
 // traps returns what breaks, and then the scenarios with the clients.
 func traps() []trap {
 	return []trap{
-		{"breaks: duplicate replies from retries", "the same message twice; app/slack/fakeslack:TestRetries; tests/slack:TestSlackThread", webAPI + ", " + bolt},
+		{"breaks: duplicate replies from retries", "the same message twice; tests/slackfake/fakeslack:TestRetries; tests/slack:TestSlackThread", webAPI + ", " + bolt},
 		{"breaks: mention and message are one", "the same message twice; app/slack:TestIntake", webAPI},
 		{"breaks: loops", "echo of own messages and changes; tests/slack:TestSlackBots; app/slack:TestIntake", webAPI},
 		{"breaks: missing thread, root, own replies", "history with root and own replies; tests/slack:TestSlackThread", webAPI},
@@ -134,7 +134,7 @@ func traps() []trap {
 		{"breaks: tables as raw pipes", "long answer with code and a table; tests/slack:TestShowSlackLong", webAPI},
 		{"breaks: edits as legacy mrkdwn", "edits and deletions both ways; tests/slack:TestSlackEditOnTheWeb", webAPI},
 		{"breaks: approval buttons stay clickable", "web and Slack decide at the same time; app/slack:TestApproval; tests/slack:TestSlackApproval", slackGo},
-		{"breaks: race of token refreshes", "app/slack:TestRotation; app/slack:TestRotationFails; app/slack/fakeslack:TestOAuth; TestWebAPI", webAPI + ", " + slackGo},
+		{"breaks: race of token refreshes", "app/slack:TestRotation; app/slack:TestRotationFails; tests/slackfake/fakeslack:TestOAuth; TestWebAPI", webAPI + ", " + slackGo},
 		{"breaks: socket ghosts", "TestSocketGhost; TestSocketMode; tests/slack:TestSlackSocketMode", slackGo + ", " + socketMode},
 		{"breaks: double post after a lost answer", "lost answers of Slack; app/slack:TestLostAnswers; app/slack:TestUnknownPost", webAPI + ", " + slackGo},
 		{"bolt: signed events, retries, commands, clicks, shortcuts", "TestBolt", bolt},
@@ -142,10 +142,10 @@ func traps() []trap {
 		{"bolt: both accept and refuse the same requests", "TestSameAnswersAsBolt", bolt},
 		{"web-api: another app and user, uploads, chatStream, forms, 429", "TestWebAPI; file with the official upload", webAPI},
 		{"socket-mode: hello, envelope, ack, disconnect", "TestSocketMode", socketMode},
-		{"oauth: install URL, state, callback", "app/slack:TestInstall; app/slack:TestInstallRefused; app/slack/fakeslack:TestOAuth; TestWebAPI", webAPI},
-		{"blocks of outgoing messages, by the limits of the fake alone", "app/slack/fakeslack:TestRefusals; tests/slack:TestShowSlackLong", "none"},
+		{"oauth: install URL, state, callback", "app/slack:TestInstall; app/slack:TestInstallRefused; tests/slackfake/fakeslack:TestOAuth; TestWebAPI", webAPI},
+		{"blocks of outgoing messages, by the limits of the fake alone", "tests/slackfake/fakeslack:TestRefusals; tests/slack:TestShowSlackLong", "none"},
 		{"emulate: the same fields and errors of the Web API", "TestSameShapesAsEmulate; TestBobbinOnEmulate", "emulate 0.12.2"},
-		{"slack-go: streams, metadata, Socket Mode, agent_session_stopped", "app/slack/fakeslack:TestStreams; app/slack/fakeslack:TestSocketMode; tests/slack:TestSlackStops", slackGo},
+		{"slack-go: streams, metadata, Socket Mode, agent_session_stopped", "tests/slackfake/fakeslack:TestStreams; tests/slackfake/fakeslack:TestSocketMode; tests/slack:TestSlackStops", slackGo},
 		{"scenario: same message twice", "the same message twice; app/slack:TestIntake", webAPI},
 		{"scenario: ack in time with a long run", "acknowledged while a run takes long", webAPI},
 		{"scenario: 429 storm keeps the order", "429 storm; app/slack:TestRateLimitStorm; app/slack:TestSlowChannel", webAPI + ", " + slackGo},
@@ -157,7 +157,7 @@ func traps() []trap {
 		{"scenario: echo with nested message_changed", "echo of own messages and changes; app/slack:TestIntake", webAPI},
 		{"scenario: Slack down", "Slack is away", webAPI},
 		{"scenario: uninstall stops the outbox", "the app is removed; tests/slack:TestSlackUninstalled; tests/slack:TestSlackManyWorkspaces", webAPI},
-		{"scenario: two workspaces, same channel id", "two workspaces, one channel id; tests/slack:TestSlackManyWorkspaces; app/slack/fakeslack:TestWorkspaces", webAPI},
+		{"scenario: two workspaces, same channel id", "two workspaces, one channel id; tests/slack:TestSlackManyWorkspaces; tests/slackfake/fakeslack:TestWorkspaces", webAPI},
 		{"scenario: kill -9 between insert and ack", "kill -9 before an event is acknowledged; app/slack:TestDatabaseAway", webAPI},
 		{"scenario: kill -9 between post and ts", "kill -9 between a post and its ts; app/slack:TestDeathBetweenPostAndTimestamp", webAPI + ", " + slackGo},
 	}

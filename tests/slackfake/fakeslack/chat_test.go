@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/slack-go/slack"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 func headerServer(t *testing.T, header http.Header, status int) string {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // The page acts as a user, and shows what the app has answered as soon as it is there.

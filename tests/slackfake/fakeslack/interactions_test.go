@@ -10,7 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"bobbin/app/slack/fakeslack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // redirectServer takes the codes of installations.
