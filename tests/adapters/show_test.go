@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestShowAdapters prints how each scenario ends with each adapter (make
-// show-adapters): in the outcome that is wanted of both, or not.
+// TestShowAdapters prints how each scenario ends with each adapter: in the outcome that is wanted of both, or not.
 func TestShowAdapters(t *testing.T) {
 	all := dialects()
 	row := func(name string, cells ...string) string {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	bobbin "bobbin/app/client"
+	"bobbin/app/core"
 	"bobbin/app/eval"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
@@ -276,12 +278,12 @@ func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database st
 	if strings.HasPrefix(database, "postgres:") {
 		x.database, x.file = connect(t, database), ""
 	}
-	s := &side{name: name}
-	s.url, x.pid = serve(t, den, den.Program(t, false), dir, config, database)
+	url, pid := serve(t, den, den.Program(t, false), dir, config, database)
+	x.pid = pid
 	text := strings.Repeat("x", messageBytes)
 	x.newTurns = func(t *testing.T, _ int, stream bool) func() (time.Duration, error) {
 		t.Helper()
-		path := s.url + "/api/v1/sessions/" + s.newSession(t) + "/messages"
+		path := url + "/api/v1/sessions/" + newSession(t, url) + "/messages"
 		accept, end := "application/json", `"status":"succeeded"`
 		if stream {
 			accept, end = "text/event-stream", "event: run.succeeded"
@@ -416,4 +418,28 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(t.Context()) }) // the cluster ends soon
 	return conn
+}
+
+// loadAverage returns the load of the machine in the last minute.
+func loadAverage() string {
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(raw), " ")
+	return one
+}
+
+// newSession creates a session and returns its id.
+func newSession(t *testing.T, url string) string {
+	t.Helper()
+	c, err := bobbin.New(bobbin.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := c.CreateSession(t.Context(), core.Session{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(session.ID)
 }

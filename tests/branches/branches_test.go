@@ -14,7 +14,7 @@ import (
 // How many sequences a normal run of the tests has, and what part of them
 // PostgreSQL gets.
 const (
-	usual         = 3 // make show-branches has 500
+	usual         = 3 // BOBBIN_BRANCHES_SEQUENCES
 	postgresShare = 5
 	longest       = 30 // steps
 )

@@ -22,7 +22,7 @@ import (
 )
 
 // usualInterleaved is how many sequences a normal run of the tests has; PostgreSQL gets the same
-// part of them as of the other sequences. make show-interleave has 500.
+// part of them as of the other sequences. BOBBIN_INTERLEAVE_SEQUENCES is how many.
 const usualInterleaved = 3
 
 // A conversation with edits, new answers,

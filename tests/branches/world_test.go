@@ -5,10 +5,9 @@
 // and all prompts are right.
 //
 // Storage, agents and the keeper of prompts are the real ones; the model and the
-// summarizer are scripted. `make show-branches` runs it in full and prints the
-// figures. So does `make show-interleave` for conversations beside which two other
-// processes make summaries, call by call in a random order. Variables of the environment
-// change them:
+// summarizer are scripted. TestShowInterleave does the same for conversations
+// beside which two other processes make summaries, call by call in a random order.
+// Variables of the environment change them:
 //
 //	BOBBIN_BRANCHES_SEQUENCES    how many sequences there are on SQLite
 //	BOBBIN_INTERLEAVE_SEQUENCES  how many interleaved ones

@@ -30,7 +30,7 @@ const (
 
 // A process that is killed while it indexes messages for the search leaves each message in the
 // index once or still to be indexed, never one that was deleted. CI kills it several times in the
-// middle of a backlog, make show-index-kills 100 times at random moments on each database.
+// middle of a backlog, with BOBBIN_TEST_LONG 100 times at random moments on each database.
 func TestShowIndexKills(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {

@@ -15,7 +15,7 @@ import (
 )
 
 // A PDF of 300 pages, a Word document and a workbook are uploaded and asked about; the
-// model sees what stands on their last pages. `make show-files` prints what it took.
+// model sees what stands on their last pages.
 //
 // Finding: users-A5
 func TestShowFiles(t *testing.T) {

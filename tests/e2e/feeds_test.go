@@ -25,7 +25,7 @@ type crowd struct {
 	large   int
 }
 
-// few is for every day; many is what make show-feeds shows.
+// few is for every day; many is what BOBBIN_TEST_LONG shows.
 var (
 	few  = crowd{feeds: 50, rounds: 2, deltas: 20, talkers: 5, slow: 2, quiet: 1, large: 16}
 	many = crowd{feeds: 5000, rounds: 20, deltas: 40, pace: 50 * time.Millisecond, talkers: 100, slow: 50, quiet: 40, large: 40}

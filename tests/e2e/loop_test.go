@@ -300,7 +300,7 @@ func TestLoopSwitchedOff(t *testing.T) {
 func TestShowLoop(t *testing.T) {
 	t.Parallel()
 	if !apptest.IsLong() {
-		t.Skip("set BOBBIN_TEST_LONG=1, or use make show-loop")
+		t.Skip("set BOBBIN_TEST_LONG=1")
 	}
 	const rounds = 60
 	var prompts [2][]int

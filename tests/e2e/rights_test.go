@@ -386,7 +386,7 @@ func TestDeletionSurvivesRestarts(t *testing.T) {
 // Finding: users-A6
 func TestShowLargeRights(t *testing.T) {
 	if !apptest.IsLong() {
-		t.Skip("make show-rights")
+		t.Skip("set BOBBIN_TEST_LONG=1")
 	}
 	percent := debug.SetGCPercent(100) // as in production; scripts/test has more
 	defer debug.SetGCPercent(percent)

@@ -44,8 +44,7 @@ func sample(t *testing.T, name string, policies ...string) eval.Evaluation {
 }
 
 // TestShowEval replays each sample under each policy: the table is golden, the laws
-// hold, and the pictures of the documentation show that. make show-eval prints
-// the tables. CI has one policy of one sample.
+// hold, and the pictures of the documentation show that. CI has one policy of one sample.
 func TestShowEval(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.EvaluationSamples() {

@@ -13,7 +13,7 @@ import (
 	"bobbin/tests/dbtest"
 )
 
-// growthVariable is the environment's number of sessions; make show-growth sets 200,000.
+// growthVariable is the environment's number of sessions.
 const growthVariable = "BOBBIN_TEST_GROWTH"
 
 // mostRead bounds the rows that a statement may read, however long the history is: some

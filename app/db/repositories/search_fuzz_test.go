@@ -15,7 +15,7 @@ import (
 )
 
 // Random queries of whatever people and programs write: no error but ErrInvalid, and never a
-// text of another owner. BOBBIN_TEST_LONG asks 20,000: make show-search-fuzz.
+// text of another owner. BOBBIN_TEST_LONG asks 20,000.
 func TestSearchFuzz(t *testing.T) {
 	t.Parallel()
 	asked := 100

@@ -26,11 +26,11 @@ func (s *store) ranked(t testing.TB, q core.SearchQuery) []core.SearchHit {
 }
 
 // Searches in very many messages: how long they take in a session and over an owner, with and
-// without filters, for messages and for sessions. `make show-search` sets BOBBIN_TEST_RANKED to how many.
+// without filters, for messages and for sessions. BOBBIN_TEST_RANKED is how many.
 func TestShowRankedSearch(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("BOBBIN_TEST_RANKED"))
 	if err != nil {
-		t.Skip("set BOBBIN_TEST_RANKED=1000000, or use make show-search")
+		t.Skip("set BOBBIN_TEST_RANKED=1000000")
 	}
 	for name, openDB := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
