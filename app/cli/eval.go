@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +12,6 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/app/eval"
 )
 
@@ -25,14 +22,13 @@ type evalFlags struct {
 	list   bool
 	policy []string
 	facts  string
-	svg    string
 }
 
 func (p *program) evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "eval", Short: "Evaluate context management", Args: rejectUnknownCommand, RunE: showHelp,
 	}
-	cmd.AddCommand(p.evalContextCommand(), p.evalRecallCommand())
+	cmd.AddCommand(p.evalContextCommand())
 	return cmd
 }
 
@@ -44,9 +40,9 @@ func (p *program) evalContextCommand() *cobra.Command {
 		Long: "Replays a recorded conversation turn by turn as a server would process it, with the recorded answers\n" +
 			"and tool results. It reports how large the prompts were, what summaries cost, what a provider's cache\n" +
 			"could have read, and which facts are still available. It makes no network calls unless you name a model\n" +
-			"for the summaries. It reads the files that `import` accepts, of Bobbin, OpenAI or LangChain, and\n" +
-			"conversations with questions in the format of LoCoMo. Search gets the question about a fact, never the fact itself.",
-		Example: "  bobbin eval context --sample coding --policy all --svg coding.svg\n" +
+			"for the summaries. It reads the files that `import` accepts, of Bobbin, OpenAI or LangChain.\n" +
+			"Search gets the question about a fact, never the fact itself.",
+		Example: "  bobbin eval context --sample coding --policy all\n" +
 			"  bobbin eval context conversation.jsonl --policy window,budget --model claude-sonnet-4-5",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,7 +61,6 @@ func (p *program) evalContextCommand() *cobra.Command {
 	flags.StringVar(&f.Summarizer, "summarizer", eval.SummarizerScripted, "scripted (offline), extractive (no model), or the `name` of a model to call")
 	flags.StringVar(&f.Agent, "agent", "", "replay with the agent in this `file`")
 	flags.StringVar(&f.facts, "facts", "", "look for the facts in this `file`: one per line, or a JSON list of {text, ask}")
-	flags.StringVar(&f.svg, "svg", "", "draw the prompt sizes to this `file`")
 	p.withJSON(cmd)
 	return cmd
 }
@@ -76,14 +71,6 @@ func (p *program) runEvaluation(cmd *cobra.Command, f evalFlags, args []string) 
 	if err != nil {
 		return err
 	}
-	return p.showEvaluation(cmd, f.svg, func(cfg config.Config, logger *slog.Logger, show func(done, turns int)) (evaluationReport, error) {
-		e.Progress = show
-		return eval.Evaluate(cmd.Context(), cfg, logger, e)
-	})
-}
-
-// showEvaluation loads the settings, evaluates while it shows how far that is, and prints the report.
-func (p *program) showEvaluation(cmd *cobra.Command, svg string, evaluate func(config.Config, *slog.Logger, func(done, turns int)) (evaluationReport, error)) error {
 	cfg, origins, err := p.loadSettings(cmd)
 	if err != nil {
 		return err
@@ -93,12 +80,21 @@ func (p *program) showEvaluation(cmd *cobra.Command, svg string, evaluate func(c
 		return err
 	}
 	show, hide := p.replayProgress()
-	report, err := evaluate(cfg, logger, show)
+	e.Progress = show
+	report, err := eval.Evaluate(cmd.Context(), cfg, logger, e)
 	hide()
 	if err != nil {
 		return err
 	}
-	return p.printEvaluation(report, svg)
+	if p.json {
+		err = p.printJSON(report)
+	} else {
+		err = report.WriteTable(p.Out)
+	}
+	if err == nil && report.Failed() {
+		return &silentError{"the conversation could not continue"}
+	}
+	return err
 }
 
 // replayProgress returns what shows how far a replay is, and what takes that away again.
@@ -111,31 +107,6 @@ func (p *program) replayProgress() (show func(done, turns int), hide func()) {
 			tell(fmt.Sprintf("replaying … %d %%", percent))
 		}
 	}, func() { tell("") }
-}
-
-// evaluationReport is what an evaluation returns.
-type evaluationReport interface {
-	WriteTable(w io.Writer) error
-	SVG() []byte
-	Failed() bool
-}
-
-// printEvaluation prints the report and draws its chart to the file; empty = none.
-func (p *program) printEvaluation(report evaluationReport, svg string) (err error) {
-	if svg != "" {
-		if err := os.WriteFile(svg, report.SVG(), 0o644); err != nil { //nolint:gosec // a picture for others to read
-			return core.Errorf(core.ErrInvalid, "--svg: %v", err)
-		}
-	}
-	if p.json {
-		err = p.printJSON(report)
-	} else {
-		err = report.WriteTable(p.Out)
-	}
-	if err == nil && report.Failed() {
-		return &silentError{"the conversation could not continue"}
-	}
-	return err
 }
 
 // buildEvaluation returns what to replay, and how.

@@ -2,13 +2,10 @@ package cli_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/eval"
 )
@@ -39,11 +36,11 @@ func evaluated(t *testing.T, input string, args ...string) eval.Report {
 func TestEvalContext(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file, svg := filepath.Join(dir, "talk.jsonl"), filepath.Join(dir, "talk.svg")
+	file := filepath.Join(dir, "talk.jsonl")
 	if err := os.WriteFile(file, []byte(foreignTalk), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := run(t, "", "eval", "context", file, "--policy", "window,off", "--svg", svg)
+	code, out, errs := run(t, "", "eval", "context", file, "--policy", "window,off")
 	if code != 0 || errs != "" || !strings.HasPrefix(out, "talk.jsonl: 8 messages in 2 turns") || strings.Count(out, "1 of 1") != 2 {
 		t.Errorf("got %d, %q, %q, want a table of two policies", code, out, errs)
 	}
@@ -54,11 +51,7 @@ func TestEvalContext(t *testing.T) {
 	if len(report.Policies) != 2 || report.Policies[1].Policy != "off" || report.Policies[0].Prompts != 4 || report.Policies[0].Facts.Prompt != 1 {
 		t.Errorf("got %+v, want four prompts under each policy", report.Policies)
 	}
-	// What the command draws is what the report says.
-	report.Source = "talk.jsonl"
-	if drawn, err := os.ReadFile(svg); err != nil || string(drawn) != string(report.SVG()) {
-		t.Errorf("got a picture of %d bytes, %v, want the report's", len(drawn), err)
-	}
+
 }
 
 // Facts from a file, a model's window and counting, the window that is asked for, and
@@ -119,11 +112,7 @@ func TestEvalContextFaults(t *testing.T) {
 		{"agent", talk, "bad.yaml:2:9: tool \"hammer\" does not exist", []string{"-", "--agent", agent}},
 		{"facts", talk, "--facts: open", []string{"-", "--facts", filepath.Join(dir, "none")}},
 		{"fact that nobody says", talk, "no message of the conversation says the fact", []string{"-", "--facts", agent}},
-		{"svg", talk, "--svg: open", []string{"-", "--svg", filepath.Join(dir, "none", "x.svg")}},
 		{"question that says the fact", `{"role":"user","content":"hello","metadata":{"facts":[{"text":"hello","ask":"Who said hello?"}]}}`, "has a question that says the fact itself", []string{"-"}},
-		{"questions and facts", recallTalk(t), "--facts: the file has questions of its own", []string{"-", "--facts", agent}},
-		{"conversation with questions", `[{"id":"x","messages":[{"id":"1","text":"a"},{"id":"1","text":"b"}],"questions":[]}]`, `conversation 1 (x): two messages have the id "1"`, []string{"-"}},
-		{"conversation without a user", `[{"id":"x","speakers":["Ann"],"messages":[{"id":"1","speaker":"Ben","text":"b"}],"questions":[]}]`, `conversation 1 (x): the conversation has no message of a user`, []string{"-"}},
 		{"planted", `{"role":"user","content":"hello","metadata":{"facts":["bye"]}}`, `message 1 does not say its metadata.facts[0]: "bye"`, []string{"-"}},
 	}
 	for _, tt := range tests {
@@ -138,69 +127,6 @@ func TestEvalContextFaults(t *testing.T) {
 	code, _, errs := run(t, "{\n", "eval", "context", "-", "--json")
 	if code != 1 || !strings.Contains(errs, `"field": "line 1"`) || !strings.Contains(errs, `"code": "invalid"`) {
 		t.Errorf("got %d, %s, want a problem that names the line", code, errs)
-	}
-}
-
-// recallTalk is two conversations with questions.
-func recallTalk(t *testing.T) string {
-	t.Helper()
-	type message struct {
-		ID      string `json:"id"`
-		Speaker string `json:"speaker"`
-		Text    string `json:"text"`
-	}
-	type question struct {
-		Question string   `json:"question"`
-		Answer   string   `json:"answer"`
-		Evidence []string `json:"evidence"`
-	}
-	type talk struct {
-		ID        string     `json:"id"`
-		Speakers  []string   `json:"speakers"`
-		Messages  []message  `json:"messages"`
-		Questions []question `json:"questions"`
-	}
-	var talks []talk
-	for n, harbor := range []string{"Turku", "Riga"} {
-		c := talk{ID: fmt.Sprint("talk", n+1), Speakers: []string{"Ann", "Ben"}, Messages: []message{{"0", "Ann", "I keep my old green canoe in " + harbor + " this winter"}}}
-		for i := range 30 {
-			c.Messages = append(c.Messages, message{fmt.Sprint("b", i), "Ben", fmt.Sprintf("Chapter %d was about sail number %d.", i, i*7)},
-				message{fmt.Sprint("a", i), "Ann", fmt.Sprintf("And what does chapter %d tell of knots, ropes and the weather at sea?", i+1)})
-		}
-		c.Messages = append(c.Messages, message{"last", "Ben", "It tells of the bowline and of fog."})
-		c.Questions = []question{
-			{"canoe winter", harbor, []string{"0"}}, {"Where does she store her boat?", harbor, []string{"0"}},
-			{"Which knot came at the end?", "the bowline", []string{"last", "a29"}}, {"Who paid?", "nobody", nil},
-		}
-		talks = append(talks, c)
-	}
-	raw, err := json.Marshal(talks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
-}
-
-// A file of conversations with questions is replayed, and each question is asked.
-// Finding: context-F2
-func TestEvalContextRecall(t *testing.T) {
-	t.Parallel()
-	report := evaluated(t, recallTalk(t), "-", "--policy", "off", "--window", "1500")
-	if report.FactsFrom != eval.FactsAsked || report.Messages != 124 || report.Turns != 62 || len(report.Notices) != 3 {
-		t.Errorf("got facts from %s, %d messages in %d turns, notices %q; want both conversations", report.FactsFrom, report.Messages, report.Turns, report.Notices)
-	}
-	got := report.Policies[0].Facts
-	lost := got.Unreachable
-	got.Unreachable = nil
-	if diff := cmp.Diff(eval.Found{Planted: 6, Asked: 6, Reachable: 4, Prompt: 2, First5: 2, SearchAlone: eval.Ranked{First5: 2, First20: 2}}, got); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
-	if len(lost) != 2 || lost[0].Ask != "Where does she store her boat?" || lost[0].Text != "Turku" || lost[1].Text != "Riga" {
-		t.Errorf("got %+v out of reach, want the question in other words of each conversation", lost)
-	}
-	code, out, errs := run(t, recallTalk(t), "eval", "context", "-", "--policy", "off")
-	if code != 0 || errs != "" || !strings.Contains(out, "  evidence reachable        6 of 6") || !strings.Contains(out, "note: talk2: one question names no message that answers it") {
-		t.Errorf("got %d, %q, %q, want the evidence of both conversations", code, out, errs)
 	}
 }
 
@@ -227,41 +153,5 @@ func TestEvalSamples(t *testing.T) {
 	}
 	if report := evaluated(t, "", "--sample", "incident", "--policy", "off"); report.Window != 32_768 || report.Source != "incident" {
 		t.Errorf("got %s with a window of %d, want the sample's own", report.Source, report.Window)
-	}
-}
-
-// Questions are asked in each window under each policy; the chart and the table are the
-// report's (P16-6).
-func TestEvalRecall(t *testing.T) {
-	t.Parallel()
-	svg := filepath.Join(t.TempDir(), "recall.svg")
-	code, out, errs := run(t, recallTalk(t), "eval", "recall", "-", "--policy", "off,window", "--window", "1500,4000", "--json", "--svg", svg)
-	var report eval.RecallReport
-	if err := json.Unmarshal([]byte(out), &report); code != 0 || err != nil || errs != "" {
-		t.Fatalf("got %d, %v, %q, want a report", code, err, errs)
-	}
-	if report.Conversations != 2 || report.Messages != 124 || report.Questions != 6 || len(report.Notices) != 2 || len(report.Rows) != 4 {
-		t.Errorf("got %+v, want six questions in four rows", report)
-	}
-	small, large := report.Rows[0], report.Rows[3]
-	if small.Policy != "off" || small.Window != 1500 || small.Questions != 6 || small.InPrompt != 2 || small.First1 != 2 || small.Quoted != 4 {
-		t.Errorf("got %+v, want the last message in the small prompt, and the first found and quoted", small)
-	}
-	if large.Policy != "window" || large.Window != 4000 || large.Held() != 6 || large.NotAtAll != 0 {
-		t.Errorf("got %+v, want all evidence in the prompt", large)
-	}
-	if drawn, err := os.ReadFile(svg); err != nil || string(drawn) != string(report.SVG()) {
-		t.Errorf("got a picture of %d bytes, %v, want the report's", len(drawn), err)
-	}
-	if code, out, errs := run(t, "", "eval", "recall", "--sample", "--policy", "off", "--window", "8000"); code != 0 || errs != "" || !strings.HasPrefix(out, "sample: 36 questions about 296 messages in 2 conversations") {
-		t.Errorf("got %d, %q, %q, want the sample's table", code, out, errs)
-	}
-	for want, args := range map[string][]string{
-		"give either a file or --sample": {"-", "--sample"}, "no questions given": nil, "--window: 100 is too small": {"-", "--window", "100"},
-		`"greedy" does not exist`: {"-", "--policy", "greedy"},
-	} {
-		if code, out, errs := run(t, recallTalk(t), append([]string{"eval", "recall"}, args...)...); code != 1 || !strings.Contains(errs, want) {
-			t.Errorf("%q: got %d, %q, %q, want 1 and %q", args, code, out, errs, want)
-		}
 	}
 }

@@ -290,7 +290,7 @@ func TestRemoteMistakes(t *testing.T) {
 var localCommands = []string{
 	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "deliveries list", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
 	"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
-	"agents list", "agents show assistant", "agents check", "mcp list", "mcp call files read", "graph", "eval context --sample coding", "eval recall --sample",
+	"agents list", "agents show assistant", "agents check", "mcp list", "mcp call files read", "graph", "eval context --sample coding",
 	"deliveries retry x", "slack check", "tokens hello",
 }
 

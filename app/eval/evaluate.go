@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -14,16 +13,18 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/app/wire"
 )
 
 // Evaluation is a conversation that is to be replayed, and how.
 type Evaluation struct {
 	Source     string                         // what the report calls it
-	Data       []byte                         // its messages, as an import takes them, or conversations with questions
+	Data       []byte                         // its messages, as an import takes them
 	Format     core.ImportFormat              // of Data
 	Facts      []byte                         // a list of facts; nil = those that the file plants, else what the ledger finds
 	Policies   []string                       // empty = the agent's own
@@ -33,6 +34,9 @@ type Evaluation struct {
 	Agent      string                         // a file; empty = an agent with the conversation's own prompt and tools
 	Database   func() (url string, err error) // an empty one for each replay; nil = SQLite in a temporary folder
 	Progress   func(done, turns int)          // is told of turns, of all policies together; nil = nobody is
+
+	Recall  string                                    // auto, tool or off, in place of the agent's; empty = the agent's
+	Inspect func(ctx context.Context, p Played) error // is called after each replay, concurrently; nil = nothing is
 }
 
 // Who makes the summaries of an evaluation, besides models.
@@ -47,8 +51,7 @@ const EvaluationModel = "gpt-4o-mini"
 // MinEvaluationWindow is the smallest window that can be asked for.
 const MinEvaluationWindow = 1_024
 
-// Evaluate replays a conversation under each policy, each in a Bobbin of its own; of a
-// file of several conversations with questions one after the other (ReadRecalls).
+// Evaluate replays a conversation under each policy, each in a Bobbin of its own.
 // Nothing but a summarizer that is named is called over the network. Errors say what
 // is wrong with the conversation or the settings; a conversation that could not go on
 // under a policy is no error but in the report.
@@ -56,41 +59,21 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 	if int64(len(e.Data)) > int64(cfg.Limits.ImportBytes) {
 		return Report{}, core.Errorf(core.ErrTooLarge, "the file is larger than %s (limits.import_bytes)", cfg.Limits.ImportBytes)
 	}
-	recalls, err := ReadRecalls(e.Data)
-	if err != nil {
-		return Report{}, err
-	}
-	if len(recalls) == 0 {
-		return (&evaluator{Evaluation: e, cfg: cfg, log: logger}).evaluatePolicies(ctx)
-	}
-	if e.Facts != nil {
-		return Report{}, core.Errorf(core.ErrInvalid, "--facts: the file has questions of its own, with the messages that answer them")
-	}
-	var parts []Joined
-	for i, r := range recalls {
-		v := &evaluator{Evaluation: e, cfg: cfg, log: logger, recall: &r}
-		v.Data, v.Format, v.Policies = r.Data, core.ImportLines, slices.Clone(e.Policies)
-		if e.Progress != nil {
-			v.Progress = func(done, turns int) { e.Progress(i*turns+done, len(recalls)*turns) }
-		}
-		report, err := v.evaluatePolicies(ctx)
-		if err != nil {
-			return Report{}, conversationError(fmt.Sprintf("conversation %d (%s): ", i+1, core.Clip(r.ID, 40)), err)
-		}
-		parts = append(parts, Joined{ID: r.ID, Report: report})
-	}
-	return Join(e.Source, parts), nil
+	e.Policies = slices.Clone(e.Policies)
+	return (&evaluator{Evaluation: e, cfg: cfg, log: logger}).evaluatePolicies(ctx)
 }
 
-// conversationError says in which of several conversations the error is.
-func conversationError(name string, err error) error {
-	var told *core.Error
-	if !errors.As(err, &told) {
-		return fmt.Errorf("%s%w", name, err)
-	}
-	named := *told
-	named.Message = name + told.Message
-	return &named
+// Played is a Bobbin in which a conversation was replayed under a policy.
+type Played struct {
+	wire.Deps
+
+	Policy        string
+	Window        int
+	Result        Result
+	Tenant        core.Tenant
+	Session       core.SessionID
+	Inspector     *compaction.Inspector
+	SearchHistory *tools.SearchHistory // nil = the agent does not have the tool
 }
 
 // evaluatePolicies replays one conversation under each policy.
@@ -136,7 +119,6 @@ type evaluator struct {
 	tools  *tools.Set
 	sums   llm.Model // makes the summaries; nil = nobody
 	report Report
-	recall *Recall // where the conversation and its questions come from; nil = from an import
 
 	mu   sync.Mutex
 	done map[int]int // guarded by mu; turns by policy
@@ -172,16 +154,6 @@ func (v *evaluator) prepareInput(ctx context.Context) error {
 
 // replayPolicy replays under one policy.
 func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err error) {
-	err = v.withStage(ctx, i, func(_ *stage, r Replayed) (err error) {
-		result, err = Replay(ctx, r)
-		return err
-	})
-	return result, err
-}
-
-// withStage builds a Bobbin for one policy, and what is to be replayed in it, for the time of
-// use.
-func (v *evaluator) withStage(ctx context.Context, i int, use func(st *stage, r Replayed) error) (err error) {
 	player := NewPlayer(v.info, v.count)
 	spent := func() Expense { return Expense{} }
 	settings := stageSettings{cfg: v.cfg, logger: v.log, counter: v.count, agent: v.agents[i], tools: v.tools, player: player, database: v.Database}
@@ -191,12 +163,19 @@ func (v *evaluator) withStage(ctx context.Context, i int, use func(st *stage, r 
 	}
 	st, err := openStage(ctx, settings)
 	if err != nil {
-		return err
+		return result, err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	return use(st, Replayed{
+	result, err = Replay(ctx, Replayed{
 		Policy: v.Policies[i], Conversation: v.talk, Facts: v.facts, Bobbin: st, Player: player,
 		Summarizer: v.Summarizer, Spent: spent, Progress: func(turns int) { v.reportProgress(i, turns) },
+	})
+	if err != nil || v.Inspect == nil {
+		return result, err
+	}
+	return result, v.Inspect(ctx, Played{
+		Deps: st.Deps, Policy: v.Policies[i], Window: v.info.Window, Result: result, Tenant: st.tenant(), Session: st.session.ID,
+		Inspector: st.engine.Inspector, SearchHistory: st.search,
 	})
 }
 

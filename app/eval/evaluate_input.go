@@ -59,9 +59,6 @@ func (v *evaluator) addNotice(n int, one, several string) {
 // readFacts reads or finds the facts.
 func (v *evaluator) readFacts(messages []core.Message) (err error) {
 	switch {
-	case v.recall != nil:
-		v.report.FactsFrom, v.facts = FactsAsked, v.recall.Facts
-		v.addNotice(v.recall.Skipped, "one question names no message that answers it, and is passed over", "%d questions name no message that answers them, and are passed over")
 	case v.Facts != nil:
 		v.report.FactsFrom = FactsGiven
 		v.facts, err = ReadFacts(bytes.NewReader(v.Facts))

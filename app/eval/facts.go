@@ -19,9 +19,6 @@ type Fact struct {
 	Kind string `json:"kind"`          // path, command, error, url, name, or fact for any other
 	Text string `json:"text"`          // as it was said; case and blanks do not count
 	Ask  string `json:"ask,omitempty"` // the question whose answer it is; search is asked for it. Empty = search does not count
-	// Evidence is what is looked for in place of Text, which then is the answer. Any
-	// of it is enough.
-	Evidence []Evidence `json:"-"`
 }
 
 // FactKinds are the kinds of facts, in the order in which they are shown.
@@ -36,10 +33,9 @@ const (
 
 // Where the facts of a report come from.
 const (
-	FactsOfFile   = "file"      // planted: the conversation's own metadata name them
-	FactsGiven    = "given"     // a list beside the conversation
-	FactsOfLedger = "ledger"    // found by the code that keeps the ledger; they have no questions
-	FactsAsked    = "questions" // the conversation's own questions, with the messages that answer them
+	FactsOfFile   = "file"   // planted: the conversation's own metadata name them
+	FactsGiven    = "given"  // a list beside the conversation
+	FactsOfLedger = "ledger" // found by the code that keeps the ledger; they have no questions
 )
 
 // Bounds of facts. Each is looked for in the last prompt and by search_history.

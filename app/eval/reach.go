@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"bobbin/app/core/llm"
 )
 
 // How far down the search counts. search_history shows an agent fewer than the last at
@@ -19,7 +17,7 @@ const (
 // in its summary, behind the search for its question, or out of reach.
 func (r Replayed) placeFacts(ctx context.Context, f *Found) error {
 	prompt, summary := r.lastPrompt()
-	whole, told := newText(summary), splitPassages(summary)
+	whole := newText(summary)
 	f.Unreachable = []Fact{}
 	for _, fact := range r.Facts {
 		rank, err := r.rankInSearch(ctx, fact)
@@ -30,7 +28,7 @@ func (r Replayed) placeFacts(ctx context.Context, f *Found) error {
 		switch {
 		case prompt.hasFact(fact):
 			f.Prompt++
-		case whole.hasFact(fact) || slices.ContainsFunc(told, func(p passage) bool { return p.coversEvidence(fact) }):
+		case whole.hasFact(fact):
 			f.Summary++
 		case rank > 0 && rank <= firstHits:
 			f.First5++
@@ -63,21 +61,14 @@ func (f *Found) countSearch(fact Fact, rank int) {
 func (r Replayed) lastPrompt() (prompt *text, summary string) {
 	last := r.Player.lastRequest()
 	prompt = newText("")
+	blocks := slices.Clone(last.System)
 	for _, m := range last.Messages {
+		blocks = append(blocks, m.Content)
 		if !isSummary(m.Content) {
 			prompt.addPiece(messageTexts(m.Content, m.ToolCalls))
 		}
 	}
-	return prompt, summariesOf(last.System, last.Messages, func(m llm.Message) string { return m.Content })
-}
-
-// summariesOf returns the summaries among the blocks of a prompt.
-func summariesOf[M any](system []string, messages []M, content func(M) string) string {
-	blocks := slices.Clone(system)
-	for _, m := range messages {
-		blocks = append(blocks, content(m))
-	}
-	return strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n") + "\n"
+	return prompt, strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n") + "\n"
 }
 
 // isSummary reports whether the block of a prompt stands for messages that are not in it.
@@ -96,6 +87,6 @@ func (r Replayed) rankInSearch(ctx context.Context, f Fact) (int, error) {
 		return 0, err
 	}
 	return 1 + slices.IndexFunc(quotes, func(q string) bool {
-		return newText(messageTexts(q, nil)).hasFact(f) || newPassage(q).coversEvidence(f)
+		return newText(messageTexts(q, nil)).hasFact(f)
 	}), nil
 }

@@ -15,7 +15,7 @@ type Report struct {
 	Tokens     int        `json:"tokens"` // of all messages
 	Model      string     `json:"model"`
 	Window     int        `json:"window"`
-	FactsFrom  string     `json:"facts_from"` // file, given, ledger or questions
+	FactsFrom  string     `json:"facts_from"` // file, given or ledger
 	StandIns   int        `json:"stand_ins"`  // results and answers that the file does not have
 	Notices    []string   `json:"notices"`
 	Everything Everything `json:"everything"` // what it were to send all of it each time
@@ -107,12 +107,10 @@ type Failure struct {
 
 // Turned is one turn of a replay.
 type Turned struct {
-	Turn int `json:"turn"`
-	// Conversation is the id of the conversation, where a file has several.
-	Conversation string       `json:"conversation,omitempty"`
-	Prompts      []Prompt     `json:"prompts"` // none = nobody answered
-	Compactions  []Compaction `json:"compactions"`
-	Rungs        []string     `json:"rungs,omitempty"` // what of the ladder its last prompt needed
+	Turn        int          `json:"turn"`
+	Prompts     []Prompt     `json:"prompts"` // none = nobody answered
+	Compactions []Compaction `json:"compactions"`
+	Rungs       []string     `json:"rungs,omitempty"` // what of the ladder its last prompt needed
 }
 
 // Compaction is one event of context management.

@@ -6,8 +6,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +101,6 @@ func TestTableOfQuestions(t *testing.T) {
 		{eval.FactsOfFile, 3, []string{"facts reachable  ", "facts: planted in the conversation; summarizer"}},
 		{eval.FactsOfFile, 2, []string{"facts: planted in the conversation; 1 without a question, for which search is not asked; summarizer"}},
 		{eval.FactsOfLedger, 0, []string{"that code finds in the messages; they have no questions, so that search is not asked for them;"}},
-		{eval.FactsAsked, 3, []string{"evidence reachable  ", "evidence: of the file's questions: a question counts when one of the messages that answer it is there, or is told; summarizer"}},
 	} {
 		r := report()
 		r.FactsFrom = tt.from
@@ -174,51 +171,5 @@ func TestEverything(t *testing.T) {
 	got, want := report().Everything, eval.Everything{Prompts: 3, Largest: 1800, Tokens: 3600, CachedTokens: 1800, CacheShare: 0.5, TooLargeFrom: 3}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-// circles returns the marks of a picture, with the one of its legend.
-func circles(svg []byte) []string {
-	return regexp.MustCompile(`<circle[^>]*>`).FindAllString(string(svg), -1)
-}
-
-// The picture has a line and the marks of each policy, and the limits that hold for
-// all; where a conversation is small in its window it shows the conversation.
-func TestSVG(t *testing.T) {
-	t.Parallel()
-	r := report()
-	svg := string(r.SVG())
-	for _, want := range []string{"talk.jsonl: prompt size, turn by turn", ">window<", ">off<", ">sending everything<", ">usable 1,500<", ">trigger 1,400<", ">landing 875<", ">summaries<", ">window: 1<", ">facts reachable at the end, of 3: window 2, off 3<"} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("want %q in the picture", want)
-		}
-	}
-	for i := range r.Policies {
-		b := &r.Policies[i].Budget
-		b.Usable, b.Trigger = 90_000, 90_000
-	}
-	if svg := string(r.SVG()); strings.Contains(svg, "usable") || !strings.Contains(svg, ">1K<") {
-		t.Errorf("want a small conversation without the limits far above it")
-	}
-	r = report()
-	r.Policies = r.Policies[:1]
-	before := circles(r.SVG())
-	turns := r.Policies[0].Turns
-	turns[2].Compactions, turns[0].Compactions = nil, []eval.Compaction{{Event: "context.completed", After: true}}
-	if after := circles(r.SVG()); len(before) != 2 || !slices.Equal(before, after) {
-		t.Errorf("got the marks %v, want %v: a summary made between turns is first in the next prompt", after, before)
-	}
-	r = report()
-	r.Policies[1].Budget.Trigger = 1000
-	if svg := string(r.SVG()); strings.Contains(svg, "trigger") {
-		t.Errorf("want no trigger where the policies have several")
-	}
-	r.Policies = r.Policies[:1]
-	r.Policies[0].Budget.Trigger = 1500
-	if svg := string(r.SVG()); !strings.Contains(svg, ">usable = trigger 1,500<") {
-		t.Errorf("want one line for two limits that are the same")
-	}
-	if svg := string(eval.Report{Source: "x"}.SVG()); !strings.HasPrefix(svg, "<svg") {
-		t.Errorf("got %q of nothing, want an empty picture", svg)
 	}
 }

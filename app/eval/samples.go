@@ -47,17 +47,3 @@ func Get(name string) (Sample, []byte, error) {
 	}
 	return Sample{}, nil, core.Errorf(core.ErrNotFound, "there is no sample %q; there are %s", core.Clip(name, 40), strings.Join(names, ", "))
 }
-
-// RecallSampleWindow is the window in which the sample with questions is worth looking at, in
-// tokens.
-const RecallSampleWindow = 4_096
-
-// RecallSample returns the sample with questions: two conversations between friends, in the
-// format of ReadRecalls, written by the same generator.
-func RecallSample() []byte {
-	raw, err := data.ReadFile("data/recall.json")
-	if err != nil {
-		panic("eval: " + err.Error()) // it is embedded
-	}
-	return raw
-}

@@ -65,7 +65,7 @@ func (r Report) tableRows() []row {
 		{"summaries", func(p Result) string { return formatNumber(p.Summaries) }},
 		{"summarizer tokens", func(p Result) string { return formatNumber(p.Summarizer.InputTokens + p.Summarizer.OutputTokens) }},
 		{"last prompt", func(p Result) string { return formatNumber(p.Last) }},
-		{r.factNoun() + " reachable", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.Reachable, p.Facts.Planted) }},
+		{"facts reachable", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.Reachable, p.Facts.Planted) }},
 		{"  in the prompt", func(p Result) string { return formatNumber(p.Facts.Prompt) }},
 		{"  in the summary", func(p Result) string { return formatNumber(p.Facts.Summary) }},
 		{"  by search, first 5", func(p Result) string { return formatNumber(p.Facts.First5) }},
@@ -99,14 +99,6 @@ func (r Report) writeColumns(w io.Writer) error {
 	return t.Flush()
 }
 
-// factNoun is what is looked for.
-func (r Report) factNoun() string {
-	if r.FactsFrom == FactsAsked {
-		return "evidence"
-	}
-	return "facts"
-}
-
 // labelWidth is how wide the first column is.
 const labelWidth = 23
 
@@ -129,9 +121,8 @@ func (r Report) writeRemarks(w io.Writer) error {
 		r.Policies[0].writeUnreachable(b)
 		r.Policies[0].writeCompactions(b)
 	}
-	fmt.Fprintf(b, "\n%s: %s", r.factNoun(), map[string]string{
+	fmt.Fprintf(b, "\nfacts: %s", map[string]string{
 		FactsOfFile: "planted in the conversation", FactsGiven: "given", FactsOfLedger: "paths, commands, errors and URLs that code finds in the messages",
-		FactsAsked: "of the file's questions: a question counts when one of the messages that answer it is there, or is told",
 	}[r.FactsFrom])
 	if len(r.Policies) > 0 {
 		b.WriteString(r.Policies[0].Facts.unaskedNote())

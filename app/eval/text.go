@@ -2,7 +2,6 @@ package eval
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -24,13 +23,9 @@ func (t *text) addPiece(s string) {
 	t.b.WriteByte('\n')
 }
 
-// hasFact reports whether the fact is said word for word: its text, or a whole message of
-// its evidence.
+// hasFact reports whether the fact is said word for word.
 func (t *text) hasFact(f Fact) bool {
-	if len(f.Evidence) == 0 {
-		return strings.Contains(t.b.String(), plainText(f.Text))
-	}
-	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return strings.Contains(t.b.String(), plainText(e.Text)) })
+	return strings.Contains(t.b.String(), plainText(f.Text))
 }
 
 // plainText returns the text in lower case, its blanks and line breaks as single blanks.

@@ -9,8 +9,8 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/app/slack"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // Each thing that can be wrong with the settings is named, with what to do.

@@ -18,8 +18,8 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5" // of Slack's documentation

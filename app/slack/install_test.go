@@ -23,8 +23,8 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // installWorld is a Bobbin that people install in workspaces of a fake Slack.

@@ -21,8 +21,8 @@ import (
 
 	bobbin "bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/eval"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/eval/chart"
 	"bobbin/tests/process"
 )
 
@@ -382,7 +382,7 @@ func writeSeries(t *testing.T, all []series) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	chart := eval.Chart{
+	drawing := chart.Chart{
 		Title: "Turns a second", Subtitle: "messages of 200 bytes, answers of 64 chunks by a provider without delay",
 		XLabel: "sessions at the same time", YLabel: "turns/s",
 	}
@@ -391,18 +391,18 @@ func writeSeries(t *testing.T, all []series) {
 			continue
 		}
 		name := strings.TrimPrefix(s.Target, "Bobbin, ") + map[bool]string{true: ", streamed", false: ", waited for"}[s.Stream]
-		i := slices.IndexFunc(chart.Lines, func(l eval.Line) bool { return l.Name == name })
+		i := slices.IndexFunc(drawing.Lines, func(l chart.Line) bool { return l.Name == name })
 		if i < 0 {
-			i = len(chart.Lines)
-			chart.Lines = append(chart.Lines, eval.Line{Name: name})
+			i = len(drawing.Lines)
+			drawing.Lines = append(drawing.Lines, chart.Line{Name: name})
 		}
-		chart.Lines[i].Points = append(chart.Lines[i].Points, eval.Point{X: float64(s.Sessions), Y: s.PerSecond})
+		drawing.Lines[i].Points = append(drawing.Lines[i].Points, chart.Point{X: float64(s.Sessions), Y: s.PerSecond})
 	}
 	figures, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"bench.json": append(figures, '\n'), "bench.svg": chart.SVG()} {
+	for name, content := range map[string][]byte{"bench.json": append(figures, '\n'), "bench.svg": drawing.SVG()} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -66,13 +66,13 @@ func TestReadmeCommands(t *testing.T) {
 			if err := cmd.Run(); err != nil {
 				t.Fatalf("%v:\n%s\nof\n%s", err, out.String(), text)
 			}
-			for _, says := range []string{"event: message.delta", "My name is Ada.”", `"used"`, "2 messages"} {
+			for _, says := range []string{"event: message.delta", "My name is Ada.”", `"used"`, "2 messages", "facts reachable"} {
 				if !strings.Contains(out.String(), says) {
 					t.Errorf("no %q in\n%s", says, out.String())
 				}
 			}
-			if svg, chat := s.read(t, "chart.svg"), s.read(t, "chat.md"); !strings.Contains(svg, "<svg") || !strings.Contains(chat, "What is 17 * 23?") {
-				t.Errorf("got the picture %.80q and the export %q", svg, chat)
+			if chat := s.read(t, "chat.md"); !strings.Contains(chat, "What is 17 * 23?") {
+				t.Errorf("got the export %q", chat)
 			}
 		})
 	}

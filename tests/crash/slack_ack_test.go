@@ -10,9 +10,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // How events are sent: a message that mentions the bot has two.

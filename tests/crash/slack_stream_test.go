@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // An answer that is streamed to Slack is interrupted by SIGKILL. The next attempt at the run is

@@ -14,10 +14,10 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // People write in threads of Slack and, to the same sessions, on the web, while Slack refuses

@@ -18,8 +18,8 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/db"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // sized is how much a test does: CI has the short form, BOBBIN_TEST_LONG=1 the long one.

@@ -58,10 +58,7 @@ func sums(t *testing.T, what string, p eval.Result) {
 	t.Helper()
 	prompts, tokens, cached, completed := 0, 0, 0, 0
 	var before eval.Prompt
-	for i, turn := range p.Turns {
-		if i > 0 && turn.Conversation != p.Turns[i-1].Conversation {
-			before = eval.Prompt{}
-		}
+	for _, turn := range p.Turns {
 		for _, prompt := range turn.Prompts {
 			prompts, tokens, cached = prompts+1, tokens+prompt.Tokens, cached+prompt.CachedTokens
 			if prompt.CachedTokens > min(prompt.Tokens, before.Tokens) || prompt.CachedBytes > min(prompt.Bytes, before.Bytes) || prompt.Everything <= before.Everything {
@@ -162,29 +159,5 @@ func TestLaws(t *testing.T) {
 			}
 			laws(t, evaluate(t, e))
 		})
-	}
-}
-
-// The laws hold for several conversations in one report, too.
-// Finding: context-F2
-func TestLawsOfSeveral(t *testing.T) {
-	t.Parallel()
-	var talks []any
-	for n := range 2 {
-		var messages []map[string]string
-		for i := range 60 {
-			messages = append(messages, map[string]string{"id": fmt.Sprint(i), "speaker": []string{"Ann", "Ben"}[i%2], "text": fmt.Sprintf("Remark %d of talk %d, at some length and about harbor %d.", i, n, 7*i)})
-		}
-		talks = append(talks, map[string]any{"id": fmt.Sprint("talk", n), "speakers": []string{"Ann", "Ben"}, "messages": messages,
-			"questions": []any{map[string]any{"question": "Which harbor came third?", "answer": 14, "evidence": []string{"2"}}}})
-	}
-	data, err := json.Marshal(talks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := evaluate(t, eval.Evaluation{Source: "several", Data: data, Window: 1_500, Policies: []string{"window", "budget", "off"}})
-	laws(t, report)
-	if report.Messages != 120 || report.Policies[0].Facts.Planted != 2 || report.Policies[0].Turns[59].Conversation != "talk1" {
-		t.Errorf("got %+v, want both conversations", report)
 	}
 }

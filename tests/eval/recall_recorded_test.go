@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/eval"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/eval/recall"
 )
 
 // Who said what, and when, counts in the search as after an import of the conversation, for
@@ -48,7 +49,7 @@ func TestRecallCountsAuthorsAndTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := askRecall(t, eval.RecallEvaluation{Windows: []int{8_192}, Recall: []string{"tool"}, Evaluation: eval.Evaluation{
+	report := askRecall(t, recall.Evaluation{Windows: []int{8_192}, Recalls: []string{"tool"}, Evaluation: eval.Evaluation{
 		Source: "canoe", Data: data, Policies: []string{"off"}, Database: func() (string, error) { return dbtest.MigratedSQLiteURL(t), nil },
 	}})
 	if len(report.Rows) != 1 || report.Failed() || report.Rows[0].Questions != 4 || report.Rows[0].First1 != 4 {

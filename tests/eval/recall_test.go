@@ -14,6 +14,7 @@ import (
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/eval/recall"
 )
 
 // recallWindows are the windows in which conversations with questions are measured.
@@ -46,7 +47,7 @@ func TestShowRecall(t *testing.T) {
 		databases = map[string]func(t testing.TB) string{only: databases[only]}
 	}
 	for name, open := range databases {
-		report := askRecall(t, eval.RecallEvaluation{Windows: recallWindows(), Recall: []string{"tool", "auto"}, Evaluation: eval.Evaluation{
+		report := askRecall(t, recall.Evaluation{Windows: recallWindows(), Recalls: []string{"tool", "auto"}, Evaluation: eval.Evaluation{
 			Source: filepath.Base(path), Data: data, Policies: recallPolicies(),
 			Database: func() (string, error) { return open(t), nil },
 		}})
@@ -59,9 +60,9 @@ func TestShowRecall(t *testing.T) {
 }
 
 // askRecall evaluates.
-func askRecall(t *testing.T, e eval.RecallEvaluation) eval.RecallReport {
+func askRecall(t *testing.T, e recall.Evaluation) recall.Report {
 	t.Helper()
-	report, err := eval.EvaluateRecall(t.Context(), settings(), quiet(), e)
+	report, err := recall.Evaluate(t.Context(), settings(), quiet(), e)
 	if err != nil {
 		t.Fatalf("evaluate %s: %v", e.Source, err)
 	}
@@ -69,7 +70,7 @@ func askRecall(t *testing.T, e eval.RecallEvaluation) eval.RecallReport {
 }
 
 // recallTable returns the report as people read it.
-func recallTable(t *testing.T, r eval.RecallReport) string {
+func recallTable(t *testing.T, r recall.Report) string {
 	t.Helper()
 	var table bytes.Buffer
 	if err := r.WriteTable(&table); err != nil {
@@ -152,17 +153,17 @@ func (c talk) ranksInFTS5(t *testing.T) []int {
 func TestRecallSample(t *testing.T) {
 	t.Parallel()
 	databases := map[string]func(t testing.TB) string{"SQLite": dbtest.MigratedSQLiteURL}
-	policies, recall := []string{"window"}, []string{"tool"}
+	policies, modes := []string{"window"}, []string{"tool"}
 	if *update || apptest.IsLong() {
-		databases["PostgreSQL"], policies, recall = dbtest.MigratedPostgresURL, []string{"window", "sliding"}, []string{"tool", "auto"}
+		databases["PostgreSQL"], policies, modes = dbtest.MigratedPostgresURL, []string{"window", "sliding"}, []string{"tool", "auto"}
 	}
 	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := askRecall(t, eval.RecallEvaluation{Windows: []int{eval.RecallSampleWindow}, Recall: recall, Evaluation: eval.Evaluation{
-				Source: "sample", Data: eval.RecallSample(), Policies: policies, Database: func() (string, error) { return open(t), nil },
+			report := askRecall(t, recall.Evaluation{Windows: []int{recall.SampleWindow}, Recalls: modes, Evaluation: eval.Evaluation{
+				Source: "sample", Data: recall.Sample, Policies: policies, Database: func() (string, error) { return open(t), nil },
 			}})
-			if len(report.Rows) != len(policies)*len(recall) || report.Questions != 36 || report.Conversations != 2 || report.Failed() {
+			if len(report.Rows) != len(policies)*len(modes) || report.Questions != 36 || report.Conversations != 2 || report.Failed() {
 				t.Fatalf("got %+v, want 36 questions under each policy", report)
 			}
 			for _, row := range report.Rows {
@@ -172,7 +173,7 @@ func TestRecallSample(t *testing.T) {
 				if row.First1 > row.First5 || row.First5 > row.First20 || row.First20 < row.BySearch1+row.BySearch5+row.BySearch20 {
 					t.Errorf("got %+v, want more questions further down", row)
 				}
-				if row.InPrompt == 0 || row.PromptTokens == 0 || row.Largest > row.Window || row.Window != eval.RecallSampleWindow {
+				if row.InPrompt == 0 || row.PromptTokens == 0 || row.Largest > row.Window || row.Window != recall.SampleWindow {
 					t.Errorf("got %+v, want prompts that fit the window and hold some of the evidence", row)
 				}
 			}
@@ -181,21 +182,5 @@ func TestRecallSample(t *testing.T) {
 				golden(t, picture("recall"), report.SVG(), refreshPictures)
 			}
 		})
-	}
-}
-
-// A file without questions, and one that is too large, are refused with a reason.
-func TestRecallFaults(t *testing.T) {
-	t.Parallel()
-	for want, data := range map[string]string{
-		"no conversations with questions":                  `[{"role":"user","content":"hi"}]`,
-		"conversation 1 (x): the conversation has no mess": `{"id":"x","messages":[],"questions":[]}`,
-		`two messages have the id "1"`:                     `{"id":"x","messages":[{"id":"1","text":"a"},{"id":"1","text":"b"}],"questions":[]}`,
-		"limits.import_bytes":                              strings.Repeat(" ", int(settings().Limits.ImportBytes)+1),
-	} {
-		_, err := eval.EvaluateRecall(t.Context(), settings(), quiet(), eval.RecallEvaluation{Evaluation: eval.Evaluation{Data: []byte(data)}})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60s: got %v, want %q", data, err, want)
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
+	"bobbin/tests/eval/chart"
 )
 
 // settings are those of a new user.
@@ -66,13 +67,13 @@ func TestShowEval(t *testing.T) {
 			t.Logf("%s\n\n%s", s.About, table.String())
 			if len(policies) > 1 {
 				golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes(), refreshGolden)
-				golden(t, picture(s.Name), report.SVG(), refreshPictures)
+				golden(t, picture(s.Name), chart.Draw(report), refreshPictures)
 			}
 			for _, p := range report.Policies {
 				alone := report
 				alone.Policies = []eval.Result{p}
 				if s.Name == "coding" && p.Policy == "window" {
-					golden(t, picture(s.Name+"-window"), alone.SVG(), refreshPictures)
+					golden(t, picture(s.Name+"-window"), chart.Draw(alone), refreshPictures)
 				}
 				if f := p.Facts; f.Planted == 0 || f.Asked != f.Planted || p.Failed != nil {
 					t.Errorf("%s: got %d of %d facts asked, failed %+v; want a question for each, and the conversation to go on", p.Policy, f.Asked, f.Planted, p.Failed)

@@ -19,10 +19,10 @@ import (
 	"bobbin/app"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core/config"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // world is a Bobbin with two owners, served on a loopback port.

@@ -8,10 +8,10 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // awaitPrivate waits until the user was shown so many messages, and returns the last one's text.

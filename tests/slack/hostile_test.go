@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // Control characters, a text that is longer than Slack's limit, a name that looks like a speaker's

@@ -12,9 +12,9 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/slack"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // installedIn starts a fake Slack with two workspaces, whose channels have the same id, and a

@@ -14,10 +14,10 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // maxSlackPart is what Slack takes in a markdown block and in a piece of a stream, in characters.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // awaitThread waits until the thread's messages begin with these words.

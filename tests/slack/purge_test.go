@@ -9,10 +9,10 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // Posts in Slack are deleted with their session, or with a user, if that is requested: by the API

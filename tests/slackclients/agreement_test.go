@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // signed returns a request that is signed at a distance from now.

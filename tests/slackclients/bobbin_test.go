@@ -19,9 +19,9 @@ import (
 	"bobbin/app/cli"
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // serveVariable makes the test program a Bobbin.

@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/process"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // vector is the example of Slack's documentation: secret, timestamp, body, signature.

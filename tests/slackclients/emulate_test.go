@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // emulate is a second imitation of Slack's Web API, by other people: what it and the fake Slack

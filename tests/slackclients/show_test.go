@@ -11,9 +11,9 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"bobbin/tests/slackfake/fakeslack"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // The clients, at the versions of the lock file.

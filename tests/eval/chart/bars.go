@@ -1,4 +1,6 @@
-package eval
+package chart
+
+import "fmt"
 
 // Bars is a chart of shares: a bar for each row, of parts that have the same colors in all.
 // It is drawn as a Chart is.
@@ -45,7 +47,7 @@ func (b Bars) SVG() []byte {
 			sum += v
 			p.add(`<rect x="%s" y="%s" width="%s" height="%d" class="f%d"/>`+"\n", px(from), px(y), px(x.at(100*sum)-from), barHeight, hue%hues)
 		}
-		p.text(x.at(100*sum)+8, y+barHeight-5, "start", "soft", formatPercent(sum))
+		p.text(x.at(100*sum)+8, y+barHeight-5, "start", "soft", fmt.Sprintf("%.1f %%", 100*sum))
 	}
 	p.legend()
 	p.add("</svg>\n")

@@ -1,4 +1,4 @@
-package eval
+package chart
 
 import (
 	"encoding/xml"

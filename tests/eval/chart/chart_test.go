@@ -1,12 +1,15 @@
-package eval_test
+package chart_test
 
 import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,28 +17,47 @@ import (
 
 	"pgregory.net/rapid"
 
-	"bobbin/app/eval"
+	"bobbin/tests/eval/chart"
 	"bobbin/tests/seed"
 )
 
-func line(name string, values ...float64) eval.Line {
-	l := eval.Line{Name: name}
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != string(got) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func line(name string, values ...float64) chart.Line {
+	l := chart.Line{Name: name}
 	for i, v := range values {
-		l.Points = append(l.Points, eval.Point{X: float64(i + 1), Y: v})
+		l.Points = append(l.Points, chart.Point{X: float64(i + 1), Y: v})
 	}
 	return l
 }
 
 // small is a chart with everything in it.
-func small() eval.Chart {
+func small() chart.Chart {
 	one, two := line("one", 100, 900, 400), line("two", 50, 60, 70)
 	one.Marks, two.Marks = one.Points[2:], two.Points[1:]
 	two.Marked = 5
 	all := line("all", 100, 1500, 9000)
 	all.Faint = true
-	return eval.Chart{
+	return chart.Chart{
 		Title: "A <title> & more", Subtitle: "what it is", XLabel: "turn", YLabel: "tokens", Marks: "marks", Caption: "what came of it",
-		Lines: []eval.Line{all, one, two}, Rules: []eval.Rule{{Name: "limit", Y: 1000}, {Name: "near it", Y: 990}}, Top: 1200,
+		Lines: []chart.Line{all, one, two}, Rules: []chart.Rule{{Name: "limit", Y: 1000}, {Name: "near it", Y: 990}}, Top: 1200,
 	}
 }
 
@@ -70,13 +92,13 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, svg []byte) map[string]in
 func TestAnyChart(t *testing.T) {
 	t.Parallel()
 	seed.Check(t, func(t *rapid.T) {
-		c := eval.Chart{Title: rapid.String().Draw(t, "title"), Marks: "m", Top: rapid.Float64Range(0, 1e7).Draw(t, "top")}
+		c := chart.Chart{Title: rapid.String().Draw(t, "title"), Marks: "m", Top: rapid.Float64Range(0, 1e7).Draw(t, "top")}
 		for range rapid.IntRange(0, 8).Draw(t, "lines") {
-			l := eval.Line{Name: rapid.StringMatching(`[a-z<&"]{0,9}`).Draw(t, "name"), Faint: rapid.Bool().Draw(t, "faint")}
+			l := chart.Line{Name: rapid.StringMatching(`[a-z<&"]{0,9}`).Draw(t, "name"), Faint: rapid.Bool().Draw(t, "faint")}
 			x := 0.0
 			for range rapid.IntRange(0, 1500).Draw(t, "points") {
 				x += 0.5
-				l.Points = append(l.Points, eval.Point{X: x, Y: math.Mod(x*7919, 5000)})
+				l.Points = append(l.Points, chart.Point{X: x, Y: math.Mod(x*7919, 5000)})
 			}
 			l.Marks = l.Points[:min(3, len(l.Points))]
 			c.Lines = append(c.Lines, l)
@@ -103,12 +125,12 @@ func TestAnyChart(t *testing.T) {
 // Many points become few, and the highest and the lowest are still there.
 func TestManyPoints(t *testing.T) {
 	t.Parallel()
-	l := eval.Line{Name: "x"}
+	l := chart.Line{Name: "x"}
 	for i := range 100_000 {
-		l.Points = append(l.Points, eval.Point{X: float64(i), Y: 100})
+		l.Points = append(l.Points, chart.Point{X: float64(i), Y: 100})
 	}
 	l.Points[77_777].Y, l.Points[33_333].Y = 1000, 0
-	svg := string(eval.Chart{Lines: []eval.Line{l}}.SVG())
+	svg := string(chart.Chart{Lines: []chart.Line{l}}.SVG())
 	if n := strings.Count(svg, "L"); n > 3000 {
 		t.Errorf("got %d places, want at most 3,000", n)
 	}

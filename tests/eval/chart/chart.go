@@ -1,4 +1,5 @@
-package eval
+// Package chart draws the pictures of the documentation: line charts and bars as SVG.
+package chart
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package eval
+package recall
 
 import (
 	"bytes"
@@ -10,17 +10,23 @@ import (
 	"bobbin/app/core"
 )
 
-// Recall is a conversation between two people with questions about it, and with the
+// Talk is a conversation between two people with questions about it, and with the
 // messages that answer them: the shape of LoCoMo and its like.
-type Recall struct {
-	ID      string
-	Data    []byte // its messages, as JSON lines
-	Facts   []Fact // its questions
-	Skipped int    // questions without a message that answers them
+type Talk struct {
+	ID        string
+	Data      []byte // its messages, as JSON lines
+	Questions []Question
+	Skipped   int // questions without a message that answers them
 }
 
-// recallDocument is a Recall as it is written.
-type recallDocument struct {
+// Question is a question with the messages that answer it, any of which is enough.
+type Question struct {
+	Ask, Answer string
+	Evidence    []Evidence
+}
+
+// talkDocument is a Talk as it is written.
+type talkDocument struct {
 	ID       string   `json:"id"`
 	Speakers []string `json:"speakers"`
 	Messages []struct {
@@ -55,52 +61,32 @@ func parseTime(value any) time.Time {
 	return time.Time{}
 }
 
-// ReadRecalls reads a list of conversations with questions, or one alone; none of a
-// document that is something else. The first speaker is the user, who else speaks the
-// assistant. ErrInvalid says what is wrong with a conversation.
-func ReadRecalls(data []byte) ([]Recall, error) {
-	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
-	if bytes.HasPrefix(data, []byte("{")) {
-		data = append(append([]byte("["), data...), ']')
-	}
-	if !hasQuestions(data) {
-		return nil, nil
-	}
-	var list []recallDocument
+// Read reads a list of conversations with questions. The first speaker is the user, who else
+// speaks the assistant.
+func Read(data []byte) ([]Talk, error) {
+	var list []talkDocument
 	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "conversations with questions: %v", err)
+		return nil, fmt.Errorf("conversations with questions: %w", err)
 	}
-	out := make([]Recall, len(list))
+	out := make([]Talk, len(list))
 	for i, r := range list {
 		var err error
 		if out[i], err = r.readDocument(); err != nil {
-			return nil, core.Errorf(core.ErrInvalid, "conversation %d (%s): %v", i+1, core.Clip(r.ID, 40), err)
+			return nil, fmt.Errorf("conversation %d (%s): %w", i+1, r.ID, err)
 		}
 	}
 	return out, nil
 }
 
-// hasQuestions reports whether the first element of the list has messages and questions.
-func hasQuestions(data []byte) bool {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if start, err := d.Token(); err != nil || start != json.Delim('[') {
-		return false
-	}
-	var first struct {
-		Messages, Questions []json.RawMessage
-	}
-	return d.More() && d.Decode(&first) == nil && first.Messages != nil && first.Questions != nil
-}
-
 // readDocument returns the conversation as it is replayed.
-func (r recallDocument) readDocument() (Recall, error) {
-	out := Recall{ID: r.ID}
+func (r talkDocument) readDocument() (Talk, error) {
+	out := Talk{ID: r.ID}
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	said, texts := map[string]string{}, []string{}
 	for i, m := range r.Messages {
 		if said[m.ID] != "" {
-			return out, fmt.Errorf("two messages have the id %q", core.Clip(m.ID, 40))
+			return out, fmt.Errorf("two messages have the id %q", m.ID)
 		}
 		if strings.TrimSpace(m.Text) == "" {
 			continue
@@ -118,23 +104,20 @@ func (r recallDocument) readDocument() (Recall, error) {
 	}
 	out.Data = lines.Bytes()
 	words := newFrequency(texts)
-	for i, q := range r.Questions {
-		f := Fact{Kind: factOther, Ask: strings.TrimSpace(q.Question)}
+	for _, q := range r.Questions {
+		question := Question{Ask: strings.TrimSpace(q.Question)}
 		if q.Answer != nil { // a text or a number
-			f.Text = fmt.Sprint(q.Answer)
+			question.Answer = fmt.Sprint(q.Answer)
 		}
 		for _, id := range q.Evidence {
 			if text := said[id]; text != "" {
-				f.Evidence = append(f.Evidence, words.newEvidence(text, f.Text))
+				question.Evidence = append(question.Evidence, words.newEvidence(text, question.Answer))
 			}
 		}
-		switch {
-		case f.Ask == "" || len(f.Ask) > maxFactText:
-			return out, fmt.Errorf("question %d is empty or has more than %d bytes", i+1, maxFactText)
-		case len(f.Evidence) == 0:
+		if len(question.Evidence) == 0 {
 			out.Skipped++
-		default:
-			out.Facts = append(out.Facts, f)
+		} else {
+			out.Questions = append(out.Questions, question)
 		}
 	}
 	return out, nil

@@ -1,4 +1,4 @@
-package eval
+package recall
 
 import (
 	"slices"
@@ -48,10 +48,10 @@ func splitPassages(s string) []passage {
 	return out
 }
 
-// coversEvidence reports whether the passage tells a message of the fact's evidence: all of its
+// coversEvidence reports whether the passage tells a message of the question's evidence: all of its
 // telling words that the answer has, and most of the others.
-func (p passage) coversEvidence(f Fact) bool {
-	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool {
+func (p passage) coversEvidence(q Question) bool {
+	return slices.ContainsFunc(q.Evidence, func(e Evidence) bool {
 		n := 0
 		for _, w := range e.Telling {
 			if p[w] {
