@@ -66,78 +66,84 @@ type sheet struct {
 func (b *workbook) readStructure() (sheets []sheet, err error) {
 	b.epoch = time.Date(1899, time.December, 30, 0, 0, 0, 0, time.UTC)
 	files := map[string]string{}
-	formats := map[string]string{}
-	styles, inStyles := 0, false
-	for _, part := range []struct {
-		file  string
-		visit func(xml.Token) error
-	}{
-		{"xl/_rels/workbook.xml.rels", func(t xml.Token) error {
-			if e, ok := t.(xml.StartElement); ok && e.Name.Local == "Relationship" && len(files) < maxPages {
-				target := attributeValue(e, "Target")
-				if !path.IsAbs(target) {
-					target = path.Join("/xl", target)
-				}
-				files[attributeValue(e, "Id")] = strings.TrimPrefix(path.Clean(target), "/")
+	err = b.scanXML("xl/_rels/workbook.xml.rels", func(t xml.Token) error {
+		if e, ok := t.(xml.StartElement); ok && e.Name.Local == "Relationship" && len(files) < maxPages {
+			target := attributeValue(e, "Target")
+			if !path.IsAbs(target) {
+				target = path.Join("/xl", target)
 			}
-			return nil
-		}},
-		{"xl/workbook.xml", func(t xml.Token) error {
-			e, ok := t.(xml.StartElement)
-			switch date := attributeValue(e, "date1904"); {
-			case ok && e.Name.Local == "workbookPr" && (date == "1" || date == "true"):
-				b.epoch = time.Date(1904, time.January, 1, 0, 0, 0, 0, time.UTC)
-			case ok && e.Name.Local == "sheet" && len(sheets) < maxPages:
-				state := attributeValue(e, "state")
-				sheets = append(sheets, sheet{attributeValue(e, "name"), files[attributeValue(e, "id")], state != "" && state != "visible"})
-			}
-			return nil
-		}},
-		{"xl/styles.xml", func(t xml.Token) error {
-			switch t := t.(type) {
-			case xml.StartElement:
-				switch {
-				case t.Name.Local == "numFmt":
-					formats[attributeValue(t, "numFmtId")] = attributeValue(t, "formatCode")
-				case t.Name.Local == "cellXfs":
-					inStyles = true
-				case t.Name.Local == "xf" && inStyles:
-					if layout := dateLayout(attributeValue(t, "numFmtId"), formats); layout != "" {
-						b.dates[styles] = layout
-					}
-					styles++
-				}
-			case xml.EndElement:
-				inStyles = inStyles && t.Name.Local != "cellXfs"
-			}
-			return nil
-		}},
-		{"xl/sharedStrings.xml", func(t xml.Token) error {
-			b.visitValue(t)
-			if e, ok := t.(xml.EndElement); ok && e.Name.Local == "si" {
-				b.strings = append(b.strings, b.takeValue())
-			}
-			return nil
-		}},
-	} {
-		if err := b.scanXML(part.file, part.visit); err != nil {
-			return nil, err
+			files[attributeValue(e, "Id")] = strings.TrimPrefix(path.Clean(target), "/")
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return sheets, nil
+	err = b.scanXML("xl/workbook.xml", func(t xml.Token) error {
+		e, ok := t.(xml.StartElement)
+		switch date := attributeValue(e, "date1904"); {
+		case ok && e.Name.Local == "workbookPr" && (date == "1" || date == "true"):
+			b.epoch = time.Date(1904, time.January, 1, 0, 0, 0, 0, time.UTC)
+		case ok && e.Name.Local == "sheet" && len(sheets) < maxPages:
+			state := attributeValue(e, "state")
+			sheets = append(sheets, sheet{attributeValue(e, "name"), files[attributeValue(e, "id")], state != "" && state != "visible"})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = b.scanXML("xl/sharedStrings.xml", func(t xml.Token) error {
+		b.visitValue(t)
+		if e, ok := t.(xml.EndElement); ok && e.Name.Local == "si" {
+			b.strings = append(b.strings, b.takeValue())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sheets, b.readStyles()
 }
 
-var (
-	notDate = regexp.MustCompile(`"[^"]*"|\\.|\[[^\]]*\]`) // the parts of a format that show no date
-	dateIDs = map[string]string{"18": "h", "19": "h", "20": "h", "21": "h", "22": "yh", "45": "h", "47": "h"}
-)
+// readStyles finds the cell styles that show dates.
+func (b *workbook) readStyles() error {
+	formats, styles, inStyles := map[string]string{}, 0, false
+	return b.scanXML("xl/styles.xml", func(t xml.Token) error {
+		switch t := t.(type) {
+		case xml.StartElement:
+			switch {
+			case t.Name.Local == "numFmt":
+				formats[attributeValue(t, "numFmtId")] = attributeValue(t, "formatCode")
+			case t.Name.Local == "cellXfs":
+				inStyles = true
+			case t.Name.Local == "xf" && inStyles:
+				if layout := dateLayout(attributeValue(t, "numFmtId"), formats); layout != "" {
+					b.dates[styles] = layout
+				}
+				styles++
+			}
+		case xml.EndElement:
+			inStyles = inStyles && t.Name.Local != "cellXfs"
+		}
+		return nil
+	})
+}
+
+// notDate matches the parts of a format that show no date.
+var notDate = regexp.MustCompile(`"[^"]*"|\\.|\[[^\]]*\]`)
 
 // dateLayout returns the Go layout for cells of a number format; "" = it shows a number
 // (ECMA-376 part 1, 18.8.30).
 func dateLayout(id string, formats map[string]string) string {
-	code := dateIDs[id]
-	if id >= "14" && id <= "17" && len(id) == 2 {
+	code := ""
+	switch id {
+	case "14", "15", "16", "17":
 		code = "y"
+	case "18", "19", "20", "21", "45", "47":
+		code = "h"
+	case "22":
+		code = "yh"
 	}
 	if custom, ok := formats[id]; ok {
 		code = strings.ToLower(notDate.ReplaceAllString(custom, ""))

@@ -69,7 +69,10 @@ func TestShowHouse(t *testing.T) {
 func measure(t *testing.T, dir string) ([]figure, *source) {
 	t.Helper()
 	src := loadSource(t, dir)
-	return append(src.figures(), messageFigures(t, dir, src)...), src
+	return slices.Concat(src.figures(), src.partFigures(), []figure{
+		{"lines of tests", countText(t, dir, isTest, "\n"), 95_000},
+		{"words of the documentation", countText(t, dir, isDocument, ""), 45_000},
+	}, messageFigures(t, dir, src)), src
 }
 
 // measureCommit returns the figures of a commit, measured in a worktree of its own.

@@ -53,7 +53,7 @@ func messageFigures(t *testing.T, root string, src *source) []figure {
 // passed returns how many functions, and packages of theirs, ran in every later turn.
 func (s *source) passed(one, two, three map[string]int) []figure {
 	const atLeast = sessions * 9 / 10 // a loop may have run a little more often in the shorter run
-	functions, packages := map[function]bool{}, map[string]bool{}
+	functions, files, packages := map[function]bool{}, map[string]bool{}, map[string]bool{}
 	for block := range three {
 		if two[block]-one[block] < atLeast || three[block]-two[block] < atLeast {
 			continue
@@ -63,13 +63,14 @@ func (s *source) passed(one, two, three map[string]int) []figure {
 		line, _ := strconv.Atoi(start) // the go tool wrote it
 		for _, f := range s.functions {
 			if f.file == file && f.line <= line && line <= f.end {
-				functions[f], packages[path.Dir(file)] = true, true
+				functions[f], files[file], packages[path.Dir(file)] = true, true, true
 			}
 		}
 	}
 	s.onTheWay = functions
 	return []figure{
-		{"functions on the way of a message", float64(len(functions)), 350},
+		{"functions on the way of a message", float64(len(functions)), 480},
+		{"files on the way of a message", float64(len(files)), 150},
 		{"packages on the way of a message", float64(len(packages)), 0},
 	}
 }

@@ -62,7 +62,9 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 		for _, talk := range talks {
 			var asked []Row
 			for i, mode := range e.Recalls {
-				next, about, err := e.ask(ctx, cfg, logger, talk, window, mode)
+				v := e.Evaluation
+				v.Data, v.Format, v.Facts, v.Window, v.Recall = talk.Data, core.ImportLines, []byte("[]"), window, mode
+				next, about, err := ask(ctx, cfg, logger, v, talk)
 				if err != nil {
 					return Report{}, fmt.Errorf("conversation %s: %w", talk.ID, err)
 				}
@@ -81,14 +83,12 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 }
 
 // ask replays one conversation under each policy and asks its questions.
-func (e Evaluation) ask(ctx context.Context, cfg config.Config, logger *slog.Logger, talk Talk, window int, mode string) ([]Row, eval.Report, error) {
+func ask(ctx context.Context, cfg config.Config, logger *slog.Logger, v eval.Evaluation, talk Talk) ([]Row, eval.Report, error) {
 	var mu sync.Mutex
 	rows := map[string]Row{} // guarded by mu; by policy
-	v := e.Evaluation
-	v.Data, v.Format, v.Facts, v.Window, v.Recall = talk.Data, core.ImportLines, []byte("[]"), window, mode
 	v.Inspect = func(ctx context.Context, p eval.Played) error {
 		row := Row{
-			Window: p.Window, Policy: p.Policy, Recall: cmp.Or(mode, string(contextwindow.RecallTool)), Questions: len(talk.Questions),
+			Window: p.Window, Policy: p.Policy, Recall: cmp.Or(v.Recall, string(contextwindow.RecallTool)), Questions: len(talk.Questions),
 			Prompts: p.Result.Prompts, Tokens: p.Result.Tokens, CachedTokens: p.Result.CachedTokens, Failed: p.Result.Failed,
 		}
 		for _, q := range talk.Questions {
