@@ -33,7 +33,6 @@ result.history = (await app.conversations.history({ channel })).messages.length
 result.email = (await app.users.lookupByEmail({ email: 'alice@example.org' })).user.profile.email
 result.dm = (await app.conversations.open({ users: process.env.SLACK_USER })).channel.id
 await app.assistant.threads.setStatus({ channel_id: channel, thread_ts: root, status: 'thinks', loading_messages: ['a', 'b'] })
-await app.assistant.threads.setSuggestedPrompts({ channel_id: channel, thread_ts: root, prompts: [{ title: 'a', message: 'b' }] })
 
 const oauth = { client_id: '1.1', client_secret: 'client-secret' }
 const installed = await new WebClient('', options).oauth.v2.access({ ...oauth, code: process.env.SLACK_CODE, redirect_uri: process.env.SLACK_REDIRECT })

@@ -108,14 +108,6 @@ func (u *User) StopAgent(channel, thread string) error {
 	return nil
 }
 
-// RenameAgent gives an agent session another title.
-func (u *User) RenameAgent(channel, thread, title string) {
-	u.ws.server.mu.Lock()
-	defer u.ws.server.mu.Unlock()
-	u.ws.threadState(channel, thread).Title = title
-	u.ws.server.emitEvent(u.ws, channel, reply{"type": "agent_session_title_changed", "channel": channel, "user": u.ID, "thread_ts": thread, "title": title})
-}
-
 // OpenMessages opens the direct messages with the app.
 func (u *User) OpenMessages() {
 	u.ws.server.mu.Lock()

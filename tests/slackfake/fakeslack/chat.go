@@ -2,7 +2,6 @@ package fakeslack
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -164,16 +163,4 @@ func chatPostEphemeral(c *call) (reply, error) {
 	e := Ephemeral{Channel: channel.ID, User: u.ID, ThreadTS: c.args.text("thread_ts"), TS: c.s.newTS(), Text: m.Text, Blocks: m.Blocks}
 	c.ws.ephemerals = append(c.ws.ephemerals, e)
 	return withWarning(reply{"message_ts": e.TS}, warning), nil
-}
-
-func chatGetPermalink(c *call) (reply, error) {
-	channel, err := c.findChannel("channel")
-	if err != nil {
-		return nil, err
-	}
-	ts := c.args.text("message_ts")
-	if channel.findMessage(ts) == nil {
-		return nil, failure{code: "message_not_found"}
-	}
-	return reply{"channel": channel.ID, "permalink": c.s.URL + "/archives/" + channel.ID + "/p" + strings.ReplaceAll(ts, ".", "")}, nil
 }

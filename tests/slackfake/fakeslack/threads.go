@@ -10,10 +10,9 @@ type threadKey struct{ team, channel, ts string }
 
 // ThreadState is what the app shows beside a thread.
 type ThreadState struct {
-	Status  string   // the line "… is typing"
-	Title   string   // of the thread, or of the agent session
-	Session string   // status of the agent session: active, processing, suspended or closed
-	Prompts []string // suggested messages
+	Status  string // the line "… is typing"
+	Title   string // of the agent session
+	Session string // status of the agent session: active, processing, suspended or closed
 }
 
 // ThreadState returns what the app shows beside a thread.
@@ -66,34 +65,6 @@ func threadsSetStatus(c *call) (reply, error) {
 	return reply{}, nil
 }
 
-func threadsSetTitle(c *call) (reply, error) {
-	state, err := c.findThread()
-	if err != nil {
-		return nil, err
-	}
-	state.Title = c.args.text("title")
-	return reply{}, nil
-}
-
-func threadsSetPrompts(c *call) (reply, error) {
-	state, err := c.findThread()
-	if err != nil {
-		return nil, err
-	}
-	var prompts []struct{ Title, Message string }
-	if err := c.args.decode("prompts", &prompts); err != nil {
-		return nil, err
-	}
-	if len(prompts) == 0 || len(prompts) > 4 {
-		return nil, failure{code: "invalid_arguments"}
-	}
-	state.Prompts = nil
-	for _, p := range prompts {
-		state.Prompts = append(state.Prompts, p.Message)
-	}
-	return reply{}, nil
-}
-
 func sessionsSetStatus(c *call) (reply, error) {
 	state, err := c.findThread()
 	if err != nil {
@@ -115,19 +86,4 @@ func (c *call) setSessionStatus(channel, ts, status string) error {
 	}
 	c.ws.threadState(channel, ts).Session = status
 	return nil
-}
-
-func sessionsRename(c *call) (reply, error) {
-	state, err := c.findThread()
-	title := c.args.text("title")
-	switch {
-	case err != nil:
-		return nil, err
-	case state.Session == "":
-		return nil, failure{code: "session_not_found"}
-	case title == "" || countChars(title) > 200:
-		return nil, failure{code: "invalid_title"}
-	}
-	state.Title = title
-	return reply{"title": title}, nil
 }
