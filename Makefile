@@ -113,7 +113,7 @@ show-recall: ## where the evidence of questions about long conversations is, by 
 	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/db/repositories -v -count=1 -timeout=10m -run '^TestShowRankedRecall$$'
 
 show-standing: ## what users set for the whole conversation: recognized, changed, withdrawn, by language; false ones in 100 messages (../shared/data); what providers receive after 1, 5 and 20 summaries that forget everything
-	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/core/standing -v -count=1 -run '^TestShowStanding'
+	BOBBIN_RECALL_DATA=$${BOBBIN_RECALL_DATA:-$(abspath ../shared/data/recall-dev.json)} go test ./app/core/standing -v -count=1 -run '^Test(ShowStanding|Cases)'
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowStanding'
 
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits

@@ -11,7 +11,7 @@ type StandingInstruction struct {
 	Seq       int64         `json:"seq"`                  // of that message; by hand: of the last message at that time, 0 = there was none
 	Text      string        `json:"text"`                 // as the user wrote it, in one line
 	Author    string        `json:"author,omitempty"`     // of the message, where several people write
-	Language  string        `json:"language,omitempty"`   // of the text: en, de, fr or es; empty = not known
+	Language  string        `json:"language,omitempty"`   // of the text, such as en; empty = not known
 	State     StandingState `json:"state"`
 	EndSeq    int64         `json:"ended_by,omitempty"`  // seq of the message that replaced or withdrew it; 0 = none did
 	Placement Placement     `json:"placement,omitempty"` // in context reports: where the next prompt has it

@@ -17,9 +17,7 @@ func Apply(standing []Instruction, found Found) Effect {
 	matches := related(ofSpeaker(standing, found.Speaker), found)
 	changes := found.Withdraws || found.Amends
 	switch {
-	case changes && namesMore(found, matches):
-		return Effect{Stands: found.Amends, Topic: found.Topic} // both stand: one that is lost is worse
-	case changes && len(matches) == 0 && !setsAlone(found.Text):
+	case changes && len(matches) == 0:
 		return Effect{}
 	}
 	e := Effect{Ends: ids(matches), Stands: !found.Withdraws, Topic: found.Topic}
@@ -27,54 +25,6 @@ func Apply(standing []Instruction, found Found) Effect {
 		e.Topic = matches[len(matches)-1].Topic
 	}
 	return e
-}
-
-// ordinals say that something is about one of several.
-const ordinals = "first|second|third|last|erste|ersten|zweite|zweiten|dritte|dritten|letzte|letzten|premier|premiere|deuxieme|troisieme|dernier|derniere|primero|primera|segundo|segunda|tercero|tercera|ultimo|ultima"
-
-// namesMore reports whether what changes or withdraws the instructions names a thing that they do not:
-// "use English subtitles instead" may have nothing to do with "answer in French".
-func namesMore(newer Found, older []Instruction) bool {
-	if len(older) == 0 || newer.Topic == TopicAll || isBySlot(newer.Text) {
-		return false
-	}
-	var own []string
-	for _, i := range older {
-		own = append(own, thingsOf(i.Text)...)
-	}
-	for word := range strings.FieldsSeq(fold(newer.Text)) {
-		if hasEntry(ordinals, word) {
-			return true // "the second source"
-		}
-	}
-	more := 0
-	for _, t := range thingsOf(newer.Text) {
-		if len(t) > 3 && !slices.ContainsFunc(own, func(o string) bool { return isInflected(t, o) }) {
-			more++
-		}
-	}
-	return more > 1
-}
-
-// thingsOf returns the things that the text names.
-func thingsOf(text string) (things []string) {
-	c, g := contentOf(text), theGrammar()
-	for i, tag := range []rune(c.tags) {
-		if phrase := c.phrases[i]; !stopSet()[phrase] && strings.ContainsRune(g.things, tag) {
-			things = append(things, phrase)
-		}
-	}
-	return things
-}
-
-// isInflected reports whether the words differ in their endings only. It is stricter than sameWord,
-// as one word decides.
-func isInflected(a, b string) bool {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n >= 4 && n+3 >= max(len(a), len(b))
 }
 
 // ofSpeaker returns the instructions that are not known to be other people's.
@@ -104,27 +54,13 @@ func related(standing []Instruction, found Found) []Instruction {
 	if found.Topic == TopicAll && found.Withdraws {
 		return standing
 	}
-	if (found.Withdraws || found.Amends) && isBySlot(found.Text) {
-		return sameSlot(standing, found)
-	}
-	if same := sameSubjects(standing, found); len(same) > 0 {
-		return same
-	}
-	return sameSlot(standing, found)
-}
-
-// sameSubjects returns the instructions that topics and words tell to be about the same.
-func sameSubjects(standing []Instruction, found Found) []Instruction {
 	terms := termsOf(found.Text)
 	if found.Topic != "" {
 		if same := sameTopic(standing, found.Topic, subjectTerms(found.Topic, terms)); len(same) > 0 {
 			return same
 		}
 	}
-	if same := sameWords(standing, terms, found.Withdraws || found.Amends); len(same) > 0 || found.Withdraws {
-		return same
-	}
-	return sameValue(standing, found.Text, found.Amends)
+	return sameWords(standing, terms, found.Withdraws || found.Amends)
 }
 
 // sameTopic returns the instructions of the topic about the same thing: all that name a

@@ -1,6 +1,6 @@
 // Package standing recognizes what a user sets for the whole conversation ("never call the
-// API after 18:00", "always answer in Dutch", "my budget is 400 €") in English, German,
-// French and Spanish, without a model.
+// API after 18:00", "always answer in Dutch", "my budget is 400 €") in the most common
+// languages, without a model.
 //
 // Find reads one message of a user. An instruction is a sentence that tells the reader what
 // to do from now on, always or never, or a fact that every later answer depends on: a
@@ -8,18 +8,14 @@
 // questions, requests for one answer, reported speech, quoted text, block quotes, code,
 // logs and pasted documents are none. What tools or pages say is not for Find.
 //
-// Tables of patterns of words for each language recognize what is written with care (english.go
-// …). What they leave is read as concepts, which are the same in all languages (lexicon.txt), and
-// compared with patterns of these (grammar.go): informal wordings, such as nominal phrases, wishes
-// and statements.
+// The rules are sequences of words, by language (rules.txt): those of a sentence are tried that have
+// their rarest word in it, of the language that most of its words are of. English, German, French and
+// Spanish have many, seventeen others a few.
 //
 // Apply decides what an instruction does to those of the same speaker that stand before it: the
 // newest wins.
-// It compares topics, which are the same in all languages ("budget", "language"), and else
-// the words of both texts, and the kinds of values in them ("prices in dollars", "prices in
-// euros"). What only the grammar finds changes or withdraws what fills the same slot, a closed
-// kind of value ("crowns from now on, not euros"), and nothing else: an instruction that is
-// lost is worse than one too many. A caller applies the instructions of a message one by one:
+// It compares topics, which are the same in all languages ("budget", "language"), and else the words
+// of both texts. Where it is not certain, both stand. A caller applies the instructions of a message one by one:
 //
 //	for _, found := range standing.Find(message) {
 //		effect := standing.Apply(instructions, found)

@@ -18,7 +18,7 @@ type sentence struct {
 	masked string // the same with quoted text replaced by letters q, byte for byte
 }
 
-// candidates returns the sentences that have a word of a rule, in their order.
+// candidates returns the sentences of the user's own words, in their order.
 func candidates(text string) []sentence {
 	text = core.Clip(text, MaxText)
 	var out []sentence
@@ -27,7 +27,7 @@ func candidates(text string) []sentence {
 			continue
 		}
 		for _, s := range splitSentences(line.text, line.masked) {
-			if utf8.RuneCountInString(s.text) <= MaxInstruction && hasWordOf(s.masked, triggers()) {
+			if utf8.RuneCountInString(s.text) <= MaxInstruction {
 				out = append(out, s)
 			}
 		}
@@ -43,7 +43,7 @@ func bothEnds(all []sentence, limit int) []sentence {
 	return append(all[:limit/2:limit/2], all[len(all)-limit/2:]...)
 }
 
-// proseLines returns the lines of the user's own words that have a word of a rule.
+// proseLines returns the lines of the user's own words.
 func proseLines(s sentence) []sentence {
 	var out []sentence
 	p := prose{}
@@ -52,7 +52,7 @@ func proseLines(s sentence) []sentence {
 		if i := strings.IndexByte(s.text[start:], '\n'); i >= 0 {
 			end = start + i
 		}
-		if line := (sentence{text: s.text[start:end], masked: s.masked[start:end]}); p.isProse(line.text) && hasWordOf(line.masked, triggers()) {
+		if line := (sentence{text: s.text[start:end], masked: s.masked[start:end]}); p.isProse(line.text) {
 			out = append(out, line)
 		}
 		start = end + 1

@@ -1,6 +1,7 @@
 package standing
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -17,7 +18,7 @@ const (
 // Found is what a sentence of a user says for the whole conversation.
 type Found struct {
 	Text     string // word for word: a sentence, clause or list item, without blanks around it
-	Language string // of the rule that recognized it: en, de, fr or es; empty = not recognized
+	Language string // of the rules that recognized it, such as en; empty = not recognized
 	Speaker  string // who says it: for the caller to set, if several people speak; empty = unknown
 	// Topic says what the instruction is about in all languages, such as TopicBudget. Empty
 	// means that only its own words tell.
@@ -64,11 +65,7 @@ func Find(text string) []Found {
 	var found []Found
 	for _, s := range candidates(text) {
 		for _, part := range s.parts() {
-			f, ok := part.examine()
-			if !ok {
-				f, ok = part.examineByGrammar()
-			}
-			if ok {
+			if f, ok := part.examine(); ok {
 				found = append(found, f)
 			}
 		}
@@ -80,14 +77,70 @@ func Find(text string) []Found {
 // stands, and has the topic that its words name.
 func Describe(text string) Found {
 	text = strings.TrimSpace(text)
-	f := Found{Text: text, Topic: topicOf(fold(text))}
-	for _, l := range languages() {
-		if l.sets(fold(text)) {
-			f.Language = l.name
-			break
+	found, _ := sentence{text: text, masked: text}.examine()
+	return Found{Text: text, Language: found.Language, Topic: topicOf(fold(text))}
+}
+
+// examine returns what the sentence says for the whole conversation, if it does.
+func (s sentence) examine() (Found, bool) {
+	folded := fold(s.masked)
+	words := strings.Fields(folded)
+	if len(words) == 0 {
+		return Found{}, false
+	}
+	isQuestion := strings.HasSuffix(s.text, "?") && !isTag(words)
+	for _, l := range languagesOf(words) {
+		if f, ok := l.examine(words, isQuestion); ok {
+			f.Text, f.Language, f.Topic = s.text, l.name, topicOf(folded)
+			return f, true
 		}
 	}
-	return f
+	return Found{}, false
+}
+
+// examine returns what the words say by the rules of the language, if they do.
+func (l *language) examine(words []string, isQuestion bool) (Found, bool) {
+	starts := l.startsOf(words)
+	asked := l.longest(kindRequest, words, 0)
+	if isQuestion && asked == 0 {
+		return Found{}, false
+	}
+	says := func(kind string) bool {
+		return asked > 0 && l.matches(kind, words[asked:], l.startsOf(words[asked:])) || !isQuestion && kind != kindAsk && l.matches(kind, words, starts)
+	}
+	for _, kind := range []string{kindWithdraw, kindSet, kindAmend, kindAsk} {
+		if says(kind) {
+			return Found{Withdraws: kind == kindWithdraw, Amends: kind == kindAmend}, !l.matches(kindNever, words, starts)
+		}
+	}
+	return Found{}, false
+}
+
+// isTag reports whether the question is no more than a word behind a statement: "never do it, ok?"
+func isTag(words []string) bool {
+	n := len(words)
+	return n > 2 && words[n-2] == "," && slices.Contains(strings.Fields("ok okay right yes please vale no si ja gut oder gell d'accord hein thanks"), words[n-1])
+}
+
+// parts returns the sentence, or its two halves if each is an instruction by itself.
+func (s sentence) parts() []sentence {
+	for _, conjunction := range []string{"; ", " and ", " und ", " et ", " y "} {
+		i := strings.Index(s.masked, conjunction)
+		if i < 0 {
+			continue
+		}
+		j := i + len(conjunction)
+		first := sentence{text: strings.TrimRight(s.text[:i], " ,"), masked: strings.TrimRight(s.masked[:i], " ,")}
+		second := sentence{text: s.text[j:], masked: s.masked[j:]}
+		a, ok := first.examine()
+		if !ok || a.Withdraws || a.Amends {
+			continue
+		}
+		if b, ok := second.examine(); ok && !b.Withdraws && !b.Amends && a.Topic != b.Topic {
+			return []sentence{first, second}
+		}
+	}
+	return []sentence{s}
 }
 
 // strongWords are those of wishes that hold without exception, and of limits.

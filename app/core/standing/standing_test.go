@@ -44,56 +44,6 @@ func (s score) String() string {
 	return fmt.Sprintf("%d of %d (%.1f %%)", s.right, s.all, s.percent())
 }
 
-// splitMarks returns the message without marks, and what stands in ‹marks›: all of it, if
-// there are none.
-func splitMarks(marked string) (message, instruction string) {
-	before, rest, _ := strings.Cut(marked, "‹")
-	instruction, after, found := strings.Cut(rest, "›")
-	if !found {
-		return marked, marked
-	}
-	return before + instruction + after, instruction
-}
-
-// isRecognized reports whether the text is what the message sets, word for word and in its language, and
-// nothing else is.
-func isRecognized(message string, want sample) bool {
-	found := standing.Find(message)
-	return len(found) == 1 && found[0].Text == want.text && found[0].Language == want.language && !found[0].Withdraws && !found[0].Amends
-}
-
-// messagesOf returns the message of a case alone and at the places of each filler, and the
-// instruction in it.
-func messagesOf(marked string) (messages []string, instruction string) {
-	message, instruction := splitMarks(marked)
-	messages = []string{message}
-	for _, f := range fillers() {
-		messages = append(messages, f.places(message)...)
-	}
-	return messages, instruction
-}
-
-// measureInstructions puts each instruction alone, and at three places among the fillers.
-func measureInstructions(t *testing.T, samples []sample) score {
-	t.Helper()
-	var s score
-	for _, want := range samples {
-		var messages []string
-		messages, want.text = messagesOf(want.text)
-		for i, m := range messages {
-			right := isRecognized(m, want)
-			s.add(right)
-			if !right && i == 0 {
-				t.Logf("not recognized: %s: %+v", want.text, standing.Find(m))
-			}
-			if !right && i > 0 && isRecognized(messages[0], want) {
-				t.Logf("not recognized in %q: %+v", m, standing.Find(m))
-			}
-		}
-	}
-	return s
-}
-
 // log holds the instructions of a conversation as a caller of the package does.
 type log struct{ standing []standing.Instruction }
 
@@ -119,78 +69,6 @@ func (l *log) texts() string {
 		texts = append(texts, i.Text)
 	}
 	return strings.Join(texts, "\n")
-}
-
-// others stand beside what a test changes, and must stay.
-func others() []string {
-	return []string{"Never book a window seat.", "Remember that my son is called Tim."}
-}
-
-// measureChanges has the newer instruction stand in the place of the older one; for a
-// withdrawal, none.
-func measureChanges(t *testing.T, changes []change, withdrawn bool) score {
-	t.Helper()
-	var s score
-	for _, c := range changes {
-		l := &log{}
-		after, instruction := splitMarks(c.after)
-		for _, m := range append(others(), c.before, "How are you today?", after) {
-			l.say(m)
-		}
-		want := others()
-		if !withdrawn {
-			want = append(want, instruction)
-		}
-		right := l.texts() == strings.Join(want, "\n")
-		s.add(right)
-		if !right {
-			t.Logf("%q, then %q: got %q; found %+v and %+v", c.before, c.after, l.texts(), standing.Find(c.before), standing.Find(after))
-		}
-	}
-	return s
-}
-
-func measureNegatives(t *testing.T, texts []string) score {
-	t.Helper()
-	var s score
-	for _, text := range texts {
-		found := standing.Find(text)
-		s.add(len(found) == 0)
-		if len(found) > 0 {
-			t.Logf("taken as an instruction: %+v", found)
-		}
-	}
-	return s
-}
-
-// Instructions are recognized word for word wherever they stand in a message, whatever
-// stands around them; later ones change and withdraw them.
-func TestInstructions(t *testing.T) {
-	t.Parallel()
-	wantShare(t, "recognized", measureInstructions(t, instructions()))
-	wantShare(t, "changed", measureChanges(t, changes(), false))
-	wantShare(t, "withdrawn", measureChanges(t, withdrawals(), true))
-	wantShare(t, "negatives", measureNegatives(t, negatives()))
-}
-
-// The same for cases that were written before the first rules.
-func TestEarlyInstructions(t *testing.T) {
-	t.Parallel()
-	wantShare(t, "recognized", measureInstructions(t, earlyInstructions()))
-	wantShare(t, "changed", measureChanges(t, append(earlyChanges(), laterChanges()...), false))
-	wantShare(t, "withdrawn", measureChanges(t, earlyWithdrawals(), true))
-	wantShare(t, "negatives", measureNegatives(t, earlyNegatives()))
-}
-
-// goal is the share in percent that must be right.
-const goal = 95.0
-
-func wantShare(t *testing.T, what string, got score) {
-	t.Helper()
-	t.Logf("%s: %s", what, got)
-	if got.percent() < goal {
-		t.Errorf("%s: got %s, want %.0f %%", what, got, goal)
-	}
 }
 
 // Find takes the last of many instructions, none that is long, and the same text once more

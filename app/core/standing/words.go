@@ -1,9 +1,7 @@
 package standing
 
 import (
-	"maps"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -126,18 +124,6 @@ func nextIsDigit(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return unicode.IsDigit(r)
 }
-
-// triggers are words of which every sentence that a rule of any language recognizes has one,
-// and those of the lexicon.
-//
-//nolint:gochecknoglobals // immutable
-var triggers = sync.OnceValue(func() map[string]bool {
-	set := maps.Clone(theLexicon().signals)
-	for _, l := range languages() {
-		maps.Copy(set, l.triggers)
-	}
-	return set
-})
 
 // hasWordOf reports whether the text has a word of the set, whose words are folded. It is
 // fast, as it reads all that a message has.

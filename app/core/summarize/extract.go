@@ -97,6 +97,9 @@ func (s *scan) isFull(k kind) bool {
 
 // readContent reads the content of a message. A tool's result is often JSON.
 func (s *scan) readContent(m core.Message) {
+	if m.Role == core.RoleUser {
+		s.takeWishes(m.Content)
+	}
 	var value any
 	trimmed := strings.TrimSpace(m.Content)
 	if s.isTool && trimmed != "" && strings.ContainsRune("{[", rune(trimmed[0])) && json.Unmarshal([]byte(trimmed), &value) == nil {
@@ -126,7 +129,6 @@ func (s *scan) readText(text string) {
 		s.takeCommandLine(line)
 		s.takeExitCode(line)
 		s.takeProblem(line)
-		s.takeWishes(line)
 		if strings.HasPrefix(strings.TrimSpace(line), "at ") {
 			s.frames++
 		} else {
