@@ -47,7 +47,7 @@ func TestEndpoints(t *testing.T) {
 		{"bring back", "PATCH", sessionPath, `{"archived":false}`, nil, 200, `"id"`,
 			[]apitest.Call{{Method: "UpdateSession", Scope: local, Args: []any{apitest.SessionID, core.SessionPatch{Archived: new(false)}}}}},
 		{"archive", "DELETE", sessionPath, "", nil, 204, "",
-			[]apitest.Call{{Method: "ArchiveSession", Scope: local, Args: []any{apitest.SessionID}}}},
+			[]apitest.Call{{Method: "UpdateSession", Scope: local, Args: []any{apitest.SessionID, core.SessionPatch{Archived: new(true)}}}}},
 		{"messages", "GET", sessionPath + "/messages?before=9&after=1&limit=2&all_branches=true", "", nil, 200, `"pending":[{"id":"` + string(apitest.QueuedID),
 			[]apitest.Call{
 				{Method: "Sessions.Get", Scope: local, Args: []any{apitest.SessionID}},

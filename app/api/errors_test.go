@@ -118,7 +118,7 @@ func TestEveryRouteFails(t *testing.T) {
 		{"Sessions.List", "GET", "/api/v1/sessions", ""},
 		{"Sessions.Get", "GET", sessionPath, ""},
 		{"UpdateSession", "PATCH", sessionPath, "{}"},
-		{"ArchiveSession", "DELETE", sessionPath, ""},
+		{"UpdateSession", "DELETE", sessionPath, ""},
 		{"Sessions.Get", "GET", sessionPath + "/messages", ""},
 		{"Runs.Pending", "GET", sessionPath + "/messages", ""},
 		{"Messages.List", "GET", sessionPath + "/messages", ""},

@@ -29,7 +29,6 @@ type keyStore interface {
 }
 
 const (
-	keyLife         = 24 * time.Hour
 	minKeyWork      = 6 * time.Minute  // more than the longest transaction and the longest wait
 	keyStoreTimeout = 15 * time.Second // for storing the answer
 	releasePause    = time.Second      // between attempts to release a key
@@ -57,11 +56,8 @@ func (s *Server) idempotent(c *gin.Context) error {
 	if err != nil || key == "" {
 		return err
 	}
-	caller, _ := core.IdentityFrom(c.Request.Context())
-	in := core.KeyedRequest{
-		Owner: caller.Owner, Key: keyOf(caller, key), Target: method + " " + c.Request.URL.RequestURI(),
-		Token: core.NewID[string](), Keep: keyLife, Work: max(minKeyWork, s.limits.Wait+time.Minute),
-	}
+	in := handlers.KeyedRequest(c, key)
+	in.Token, in.Work = core.NewID[string](), max(minKeyWork, s.limits.Wait+time.Minute)
 	known, err := s.keys.Begin(c.Request.Context(), in)
 	switch {
 	case err != nil:
@@ -76,15 +72,6 @@ func (s *Server) idempotent(c *gin.Context) error {
 	default:
 		return s.replayAnswer(c, in, *known)
 	}
-}
-
-// keyOf returns the key as it is stored. Each end user has a separate set of keys.
-func keyOf(caller core.Identity, key string) string {
-	if caller.User == "" {
-		return key
-	}
-	sum := sha256.Sum256([]byte(caller.User))
-	return "user " + hex.EncodeToString(sum[:16]) + " " + key
 }
 
 // asksAgent reports whether the route takes a message that an agent answers: there the

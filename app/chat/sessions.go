@@ -143,10 +143,3 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	}
 	return p, f.Err()
 }
-
-// ArchiveSession puts a session away: it takes no new messages and is not listed.
-// All that is in it stays, and a run that has begun goes on. It may be repeated.
-func (s *Service) ArchiveSession(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	_, err := s.UpdateSession(ctx, tenant, id, core.SessionPatch{Archived: new(true)})
-	return err
-}

@@ -126,14 +126,16 @@ func TestUpdateSession(t *testing.T) {
 func TestArchiveSession(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
+		archive := core.SessionPatch{Archived: new(true)}
 		for range 2 {
-			if err := h.ArchiveSession(t.Context(), ann, h.session.ID); err != nil {
+			if _, err := h.UpdateSession(t.Context(), ann, h.session.ID, archive); err != nil {
 				t.Errorf("got error %v, want nil", err)
 			}
 		}
-		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"})
+		_, err := h.UpdateSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID, archive)
+		wantKind(t, err, core.ErrNotFound)
+		_, err = h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "hi"})
 		wantKind(t, err, core.ErrConflict)
-		wantKind(t, h.ArchiveSession(t.Context(), core.Tenant{Owner: "bob"}, h.session.ID), core.ErrNotFound)
 		if back, err := h.UpdateSession(t.Context(), ann, h.session.ID, core.SessionPatch{Archived: new(false)}); err != nil || back.ArchivedAt != nil {
 			t.Errorf("got %v and error %v, want the session back", back.ArchivedAt, err)
 		}

@@ -174,7 +174,8 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 	if err != nil {
 		err = withFieldErrors(err)
 		if isNew {
-			err = errors.Join(err, s.client.ArchiveSession(context.WithoutCancel(ctx), into.ID))
+			_, archiving := s.client.UpdateSession(context.WithoutCancel(ctx), into.ID, core.SessionPatch{Archived: new(true)})
+			err = errors.Join(err, archiving)
 		}
 	}
 	done.LeftOut += h.leftOut

@@ -73,9 +73,6 @@ func TestRoundTrips(t *testing.T) {
 			s, err := c.UpdateSession(ctx, apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`), Archived: new(false)})
 			return s.Title, err
 		}, func(*apitest.Backend) any { return "T" }, "UpdateSession", []any{apitest.SessionID, core.SessionPatch{Title: &title, Metadata: []byte(`{}`), Archived: new(false)}}},
-		{"archive session", func(ctx context.Context, c *client.Client) (any, error) {
-			return nil, c.ArchiveSession(ctx, apitest.SessionID)
-		}, func(*apitest.Backend) any { return nil }, "ArchiveSession", []any{apitest.SessionID}},
 		{"messages", func(ctx context.Context, c *client.Client) (any, error) {
 			return c.Messages(ctx, apitest.SessionID, core.MessageQuery{PageQuery: page, Before: 9, After: 2, AllBranches: true})
 		}, func(b *apitest.Backend) any {

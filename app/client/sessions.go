@@ -109,11 +109,6 @@ func (c *Client) UpdateSession(ctx context.Context, id core.SessionID, p core.Se
 	return callJSON[core.Session](ctx, c, r)
 }
 
-// ArchiveSession removes a session from the lists; its messages are kept.
-func (c *Client) ArchiveSession(ctx context.Context, id core.SessionID) error {
-	return c.sendDelete(ctx, sessionPath(id, ""), nil)
-}
-
 // SessionDetail returns one session with its usage.
 func (c *Client) SessionDetail(ctx context.Context, id core.SessionID) (core.SessionDetail, error) {
 	return callJSON[core.SessionDetail](ctx, c, getRequest(sessionPath(id, ""), nil))

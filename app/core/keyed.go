@@ -10,7 +10,7 @@ type KeyedRequest struct {
 	Owner  string
 	Key    string
 	Target string        // method, path and query
-	Token  string        // of this execution: only it may commit a result, finish or release the key
+	Token  string        // of this execution: only it may commit a result, finish or release the key; empty = the commit takes the key
 	Keep   time.Duration // how long the key is known
 	Work   time.Duration // how long the request may be worked on; after it another may take the key over
 }

@@ -113,8 +113,6 @@ type EventStore interface {
 	LastOf(ctx context.Context, sessions []SessionID) (map[SessionID]int64, error)
 	// Heads returns the heads of those of the sessions that are in the scope.
 	Heads(ctx context.Context, tenant Tenant, sessions []SessionID) ([]SessionHead, error)
-	// ChangedSince returns up to limit sessions of the owner that have events since the time.
-	ChangedSince(ctx context.Context, owner string, since time.Time, limit int) ([]SessionID, error)
 }
 
 // SearchStore searches messages.

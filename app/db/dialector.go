@@ -1,7 +1,6 @@
 package db
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,10 +18,7 @@ import (
 
 // sqliteDialector makes gorm use modernc.org/sqlite, which is pure Go; gorm's own dialector
 // needs cgo. The schema comes from migrations, so it does not alter tables.
-type sqliteDialector struct {
-	pool *sql.DB
-	log  *logSync // nil = commits do not wait for the disk
-}
+type sqliteDialector struct{ queue *writeQueue }
 
 // Name is the dialect's name for gorm and the repositories.
 func (*sqliteDialector) Name() string { return "sqlite" }
@@ -34,7 +30,7 @@ func (d *sqliteDialector) Initialize(db *gorm.DB) error {
 		UpdateClauses: []string{"UPDATE", "SET", "FROM", "WHERE", "RETURNING"},
 		DeleteClauses: []string{"DELETE", "FROM", "WHERE", "RETURNING"},
 	})
-	db.ConnPool = newWriteQueue(d.pool, d.log)
+	db.ConnPool = d.queue
 	// FOR UPDATE: SQLite has no row locks and needs none, see sqliteParams.
 	db.ClauseBuilders["FOR"] = func(clause.Clause, clause.Builder) {}
 	db.ClauseBuilders["LIMIT"] = buildLimit

@@ -24,8 +24,8 @@ const insertBatch = 500
 type DB struct {
 	// Gorm is the handle that the repositories take.
 	Gorm *gorm.DB
-	// Reserve is a handle with connections of its own, for heartbeats and sweeps: they must
-	// not wait for requests. On SQLite it is Gorm.
+	// Reserve is a handle for heartbeats and sweeps, which must not wait for requests: on
+	// PostgreSQL it has connections of its own, on SQLite its writers come first.
 	Reserve *gorm.DB
 
 	url        string
@@ -41,7 +41,8 @@ type DB struct {
 
 // backend holds the differences between the two databases.
 type backend struct {
-	dialector  func(pool *sql.DB) gorm.Dialector
+	main       gorm.Dialector // of Gorm
+	forReserve gorm.Dialector // of Reserve
 	pool       *sql.DB
 	reserve    *sql.DB
 	migrations fs.FS
@@ -79,14 +80,11 @@ func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) 
 		url: url, pool: b.pool, reserve: b.reserve, migrations: b.migrations,
 		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(),
 	}
-	if d.Gorm, err = d.newHandle(b.dialector(b.pool)); err != nil {
-		return nil, errors.Join(fmt.Errorf("open database: %w", err), d.Close())
+	if d.Gorm, err = d.newHandle(b.main); err == nil {
+		d.Reserve, err = d.newHandle(b.forReserve)
 	}
-	d.Reserve = d.Gorm
-	if b.reserve != b.pool {
-		if d.Reserve, err = d.newHandle(b.dialector(b.reserve)); err != nil {
-			return nil, errors.Join(fmt.Errorf("open database: %w", err), d.Close())
-		}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open database: %w", err), d.Close())
 	}
 	if err := firstConnection(ctx, b.pool); err != nil {
 		return nil, errors.Join(unreachableError(err), d.Close())

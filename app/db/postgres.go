@@ -47,12 +47,15 @@ func openPostgres(url string, logger *slog.Logger) (backend, error) {
 		cfg.RuntimeParams["application_name"] = "bobbin"
 	}
 	cfg.RuntimeParams["timezone"] = "UTC"
+	dialector := func(pool *sql.DB) gorm.Dialector {
+		return postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: &pipelinePool{DB: pool, logger: logger}}}}
+	}
+	pool, reserve := postgresPool(cfg, postgresMaxConns), postgresPool(cfg, postgresReserve)
 	return backend{
-		dialector: func(pool *sql.DB) gorm.Dialector {
-			return postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: &pipelinePool{DB: pool, logger: logger}}}}
-		},
-		pool:       postgresPool(cfg, postgresMaxConns),
-		reserve:    postgresPool(cfg, postgresReserve),
+		main:       dialector(pool),
+		forReserve: dialector(reserve),
+		pool:       pool,
+		reserve:    reserve,
 		migrations: migrations.Postgres(),
 	}, nil
 }

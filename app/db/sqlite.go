@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"gorm.io/gorm"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -53,8 +52,10 @@ func openSQLite(path string, o options) (backend, error) {
 	if !o.withoutSync {
 		log = newLogSync(path)
 	}
+	queue := newWriteQueue(pool, log)
 	return backend{
-		dialector:  func(pool *sql.DB) gorm.Dialector { return &sqliteDialector{pool: pool, log: log} },
+		main:       &sqliteDialector{queue},
+		forReserve: &sqliteDialector{queue.forReserve()},
 		pool:       pool,
 		reserve:    pool, // no long waits for a connection: writers wait in the writeQueue
 		migrations: migrations.SQLite(),

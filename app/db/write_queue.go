@@ -9,32 +9,53 @@ import (
 )
 
 // writeQueue lets one writer of this process at a time into SQLite, in the order of
-// arrival. SQLite itself makes writers wait by sleeping and retrying, which is unfair:
-// under a steady load some would exceed busy_timeout and fail. That remains possible
-// between processes. Readers do not wait.
+// arrival; those of DB.Reserve come first. SQLite itself makes writers wait by sleeping and
+// retrying, which is unfair: under a steady load some would exceed busy_timeout and fail.
+// That remains possible between processes. Readers do not wait.
 type writeQueue struct {
 	*sql.DB
-	turn chan struct{} // holds one token while a writer is active
-	log  *logSync      // nil = commits do not wait for the disk
+	turn     chan struct{} // holds one token while a writer is active
+	handover chan struct{} // passes the token to a writer of the reserve
+	reserve  bool
+	log      *logSync // nil = commits do not wait for the disk
 }
 
 func newWriteQueue(pool *sql.DB, log *logSync) *writeQueue {
-	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), log: log}
+	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), handover: make(chan struct{}), log: log}
+}
+
+// forReserve returns the same queue for writers that come first.
+func (g *writeQueue) forReserve() *writeQueue {
+	first := *g
+	first.reserve = true
+	return &first
 }
 
 // GetDBConn returns the pool to gorm.
 func (g *writeQueue) GetDBConn() (*sql.DB, error) { return g.DB, nil }
 
 func (g *writeQueue) acquireTurn(ctx context.Context) error {
+	var handover chan struct{} // nil = no case
+	if g.reserve {
+		handover = g.handover
+	}
 	select {
 	case g.turn <- struct{}{}:
+		return nil
+	case <-handover:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (g *writeQueue) releaseTurn() { <-g.turn }
+func (g *writeQueue) releaseTurn() {
+	select {
+	case g.handover <- struct{}{}:
+	default:
+		<-g.turn
+	}
+}
 
 // waitForSync returns when committed data is on the disk, unless commits do not wait for
 // it.

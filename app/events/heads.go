@@ -16,9 +16,9 @@ import (
 
 // How a feed of heads collects changes.
 const (
-	headDelay  = 200 * time.Millisecond // a change waits so long for others
-	maxHeads   = 500                    // sessions that change at a time; with more the reader loads its list anew
-	headMargin = 10 * time.Second       // between the time of an event and its commit, and between clocks
+	headDelay   = 200 * time.Millisecond // a change waits so long for others
+	maxHeads    = 500                    // sessions that change at a time; with more the reader loads its list anew
+	resyncEvery = 5 * time.Minute        // of readers that other processes' changes may not reach
 )
 
 // headSubject is the subject of changed sessions of an owner, or of one of the owner's users.
@@ -74,12 +74,12 @@ func (w *headWatcher) run(ctx context.Context) error {
 		return fmt.Errorf("watch heads: %w", err)
 	}
 	defer sub.Close()
-	var polls <-chan time.Time
+	var resyncs <-chan time.Time
 	if w.feed.runs != nil { // messages of other processes may be lost without a sign
 		sleep(ctx, answerTime) // they hear of this watcher some time after it began
-		poll := time.NewTicker(defaultPoll)
-		defer poll.Stop()
-		polls = poll.C
+		tick := time.NewTicker(resyncEvery)
+		defer tick.Stop()
+		resyncs = tick.C
 	}
 	err = w.resync()
 	for err == nil {
@@ -88,8 +88,8 @@ func (w *headWatcher) run(ctx context.Context) error {
 			err = w.takeMessage(sub)
 		case <-w.due:
 			err = w.emitChanged(ctx)
-		case <-polls:
-			err = w.pollStore(ctx)
+		case <-resyncs:
+			err = w.resync()
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
@@ -130,21 +130,6 @@ func (w *headWatcher) addChanged(session core.SessionID) error {
 	}
 	if w.due == nil {
 		w.due = time.After(headDelay)
-	}
-	return nil
-}
-
-// pollStore looks for changes that the bus has lost.
-func (w *headWatcher) pollStore(ctx context.Context) error {
-	since := core.Now().Add(-defaultPoll - headMargin)
-	sessions, err := w.feed.store.ChangedSince(ctx, w.scope.Owner, since, maxHeads+1)
-	if err != nil {
-		return fmt.Errorf("changed sessions: %w", err)
-	}
-	for _, session := range sessions {
-		if err := w.addChanged(session); err != nil {
-			return err
-		}
 	}
 	return nil
 }

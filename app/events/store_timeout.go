@@ -38,12 +38,6 @@ func (t timedStore) Heads(ctx context.Context, tenant core.Tenant, sessions []co
 	return t.store.Heads(ctx, tenant, sessions)
 }
 
-func (t timedStore) ChangedSince(ctx context.Context, owner string, since time.Time, limit int) ([]core.SessionID, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	return t.store.ChangedSince(ctx, owner, since, limit)
-}
-
 // timedRuns is a store of runs whose Active has a timeout.
 type timedRuns struct{ core.RunStore }
 

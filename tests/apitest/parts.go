@@ -41,11 +41,6 @@ func (c Chat) UpdateSession(ctx context.Context, tenant core.Tenant, id core.Ses
 	return s, nil
 }
 
-// ArchiveSession does nothing.
-func (c Chat) ArchiveSession(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	return c.recordCall(ctx, "ArchiveSession", tenant, id)
-}
-
 // Send answers Backend.Accepted.
 func (c Chat) Send(ctx context.Context, tenant core.Tenant, m core.SendMessage) (core.Accepted, error) {
 	if err := c.recordCall(ctx, "Send", tenant, m); err != nil {

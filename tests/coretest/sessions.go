@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"bobbin/app/core"
 )
@@ -278,11 +277,6 @@ func (r Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.S
 		}
 	}
 	return out, nil
-}
-
-// ChangedSince returns nothing: this store is that of one process.
-func (r Events) ChangedSince(context.Context, string, time.Time, int) ([]core.SessionID, error) {
-	return nil, nil
 }
 
 // Forget removes the session's events up to a number, as the retention does.

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -137,6 +139,41 @@ func TestClientTools(t *testing.T) {
 			t.Errorf("the report counts %d tokens of the system with the instructions and %d without, want more with them", before, after)
 		}
 	})
+}
+
+// A request of /v1 that has results of tools only may be repeated with its key; another one with the
+// key is refused, also when its results are those of the first.
+func TestKeyOfToolResults(t *testing.T) {
+	t.Parallel()
+	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))
+	const question = `{"model":"careful","tools":[{"type":"function","function":{"name":"lookup"}}],"messages":[{"role":"user","content":"use lookup"}`
+	var asked struct {
+		Choices []struct{ Message json.RawMessage }
+	}
+	var calls struct {
+		ToolCalls []struct{ ID string } `json:"tool_calls"`
+	}
+	first := postForeign(t, h, "chat/completions", question+"]}")
+	if err := json.Unmarshal([]byte(first.text), &asked); err != nil || len(asked.Choices) != 1 {
+		t.Fatalf("got %s, want calls", first.text)
+	}
+	if err := json.Unmarshal(asked.Choices[0].Message, &calls); err != nil || len(calls.ToolCalls) != 1 {
+		t.Fatalf("got %s, want one call", first.text)
+	}
+	result := func(text, more string) foreignAnswer {
+		body := fmt.Sprintf(`%s,%s,{"role":"tool","tool_call_id":%q,"content":%q}]%s}`, question, asked.Choices[0].Message, calls.ToolCalls[0].ID, text, more)
+		return postForeign(t, h, "chat/completions", body, "Idempotency-Key", "k")
+	}
+	for range 2 {
+		if a := result("in London", ""); a.status != http.StatusOK || a.ID != first.ID || a.text == first.text {
+			t.Errorf("got %d %s, want the answer of the run %s", a.status, a.text, first.ID)
+		}
+	}
+	for _, a := range []foreignAnswer{result("in Paris", ""), result("in London", `,"temperature":0.5`)} {
+		if a.Error.Code != core.CodeKeyReused {
+			t.Errorf("another request with the key: got %d %s, want %s", a.status, a.text, core.CodeKeyReused)
+		}
+	}
 }
 
 // sectionTokens returns the tokens of a section of a report.

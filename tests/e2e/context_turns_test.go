@@ -35,6 +35,15 @@ func TestContextTurns(t *testing.T) {
 		if first := got.Ranges[0]; first.Place != core.PlaceCovered || first.SummaryVersion == 0 {
 			t.Errorf("got %+v first, want what the summary covers", first)
 		}
+		pinned := apptest.ListMessages(t, h.Client, id)[2]
+		if _, err := h.PinMessage(t.Context(), id, pinned.ID, true); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := h.Turns(t.Context(), id); err != nil || len(got.Ranges) < 3 || got.Ranges[1] != (core.PlacedRange{FromSeq: pinned.Seq, ThroughSeq: pinned.Seq, Place: core.PlaceVerbatim}) {
+			t.Errorf("got %+v, %v with message %d pinned, want it verbatim between covered ones", got.Ranges, err, pinned.Seq)
+		} else {
+			checkRanges(t, h, id, got.Ranges)
+		}
 		summarized := 0
 		for i, turn := range got.Turns {
 			if turn.RunID != runs[i].ID || turn.Seq != int64(2*i+1) || turn.Used <= 0 || turn.Used > turn.Usable || turn.Sections["run"] == 0 || turn.At.IsZero() {
@@ -62,13 +71,17 @@ func TestContextTurns(t *testing.T) {
 	})
 }
 
-// checkRanges compares the ranges with where each message is.
+// checkRanges compares the ranges with where each message is. A pinned one that is quoted is in the
+// prompt, wherever its place is.
 func checkRanges(t *testing.T, h *apptest.Bobbin, id core.SessionID, ranges []core.PlacedRange) {
 	t.Helper()
 	for _, m := range apptest.ListMessages(t, h.Client, id) {
 		where, err := h.Where(t.Context(), id, m.ID)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if where.Pinned && where.PromptTokens > 0 {
+			where.Placement, where.SummaryVersion = core.PlaceVerbatim, 0
 		}
 		found := 0
 		for _, r := range ranges {

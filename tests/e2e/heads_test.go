@@ -87,7 +87,7 @@ func TestHeads(t *testing.T) {
 		r.await(string(done.Status), id, func(s core.SessionHead) bool {
 			return s.Status == core.SessionIdle && s.Waiting == nil && s.MessageCount >= 4 && s.LastEvent > 0
 		})
-		if err := h.ArchiveSession(t.Context(), id); err != nil {
+		if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Archived: new(true)}); err != nil {
 			t.Fatal(err)
 		}
 		r.await("archived", id, func(s core.SessionHead) bool { return s.Archived })

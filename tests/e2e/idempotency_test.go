@@ -24,7 +24,7 @@ type posted struct {
 	location string
 }
 
-// postOnce sends a POST with an idempotency key, and sends it again as long as the
+// postOnce sends a POST (a PATCH if the path begins so) with an idempotency key, and sends it again as long as the
 // first one is being worked on. Several may call it at once.
 func postOnce(h *apptest.Bobbin, secret, path, key, body string) (posted, error) {
 	for {
@@ -37,7 +37,11 @@ func postOnce(h *apptest.Bobbin, secret, path, key, body string) (posted, error)
 }
 
 func postRetrying(h *apptest.Bobbin, secret, path, key, body string) (posted, error) {
-	r, err := http.NewRequestWithContext(h.T.Context(), http.MethodPost, h.URL+"/api/v1"+path, strings.NewReader(body))
+	method := http.MethodPost
+	if target, ok := strings.CutPrefix(path, "PATCH "); ok {
+		method, path = http.MethodPatch, target
+	}
+	r, err := http.NewRequestWithContext(h.T.Context(), method, h.URL+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
 		return posted{}, err
 	}
@@ -153,6 +157,28 @@ func TestIdempotencyKeys(t *testing.T) {
 			if p := post(ann, messages, "n", `{"run":false,`+other+`}`); p.status != 422 || p.code != "idempotency_key_reused" {
 				t.Errorf("got %+v for %s that is only stored, want 422", p, other)
 			}
+		}
+		// A text that is changed in place is changed once.
+		text := func() string {
+			return wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id))[0].Content
+		}
+		revise := "PATCH " + messages + "/" + string(wholeLog(t, h.NewClient(ann), core.SessionID(got[0].id))[0].ID)
+		for _, c := range []struct {
+			key, body, want string
+			status          int
+		}{
+			{"p", `{"run":false,"content":"one"}`, "one", 200},
+			{"p", `{"run":false,"content":"two"}`, "one", 422},
+			{"q", `{"run":false,"content":"two"}`, "two", 200},
+			{"p", `{"run":false,"content":"one"}`, "two", 200},
+			{"k", `{"run":false,"content":"three"}`, "two", 422},
+		} {
+			if p := post(ann, revise, c.key, c.body); p.status != c.status || (p.code == core.CodeKeyReused) != (c.status == 422) || text() != c.want {
+				t.Errorf("%s with the key %s: got %+v and the text %q, want %d and %q", c.body, c.key, p, text(), c.status, c.want)
+			}
+		}
+		if p := post(ann, path, "p", body); p.status != 422 || p.code != core.CodeKeyReused {
+			t.Errorf("got %+v for a session with the key of a changed text, want 422", p)
 		}
 		imported := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)
 		again := post(ann, messages+"/import", "i", `[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`)

@@ -215,7 +215,7 @@ func sees(t *testing.T, name string, c *client.Client, id core.SessionID, run co
 		"messages":  func() error { _, err := c.Messages(ctx, id, core.MessageQuery{}); return err },
 		"send":      func() error { _, err := c.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: "hi"}); return err },
 		"update":    func() error { _, err := c.UpdateSession(ctx, id, core.SessionPatch{Title: &title}); return err },
-		"archive":   func() error { return c.ArchiveSession(ctx, id) },
+		"archive":   func() error { _, err := c.UpdateSession(ctx, id, core.SessionPatch{Archived: new(true)}); return err },
 		"context":   func() error { _, err := c.Context(ctx, id); return err },
 		"prompt":    func() error { _, err := c.Prompt(ctx, id); return err },
 		"summarize": func() error { _, err := c.Summarize(ctx, id, ""); return err },

@@ -26,7 +26,7 @@ func TestRetention(t *testing.T) {
 			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "Remember the harpsichord."})
 		}
 		for _, id := range []core.SessionID{archived, lately} {
-			if err := h.ArchiveSession(t.Context(), id); err != nil {
+			if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Archived: new(true)}); err != nil {
 				t.Fatal(err)
 			}
 		}

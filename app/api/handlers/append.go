@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -130,6 +131,31 @@ func HashOf(c *gin.Context, clientMessageID string) string {
 		return ""
 	}
 	return c.GetString(requestHash)
+}
+
+// KeyedContext returns the context for the commit of a request with an idempotency key that begins
+// no run, on a route where others do: the commit takes the key.
+func KeyedContext(c *gin.Context) context.Context {
+	ctx, key := c.Request.Context(), c.GetHeader(keyHeader)
+	if key == "" {
+		return ctx
+	}
+	hash := func() (string, error) { return c.GetString(requestHash), nil }
+	return core.WithKeyedWork(ctx, core.KeyedWork{Request: KeyedRequest(c, key), BodyHash: hash})
+}
+
+// keyLife is how long a key is known.
+const keyLife = 24 * time.Hour
+
+// KeyedRequest returns the request with its idempotency key, which it does not hold yet. Each end
+// user has a separate set of keys.
+func KeyedRequest(c *gin.Context, key string) core.KeyedRequest {
+	caller, _ := core.IdentityFrom(c.Request.Context())
+	if caller.User != "" {
+		sum := sha256.Sum256([]byte(caller.User))
+		key = "user " + hex.EncodeToString(sum[:16]) + " " + key
+	}
+	return core.KeyedRequest{Owner: caller.Owner, Key: key, Target: c.Request.Method + " " + c.Request.URL.RequestURI(), Keep: keyLife, Work: keyLife}
 }
 
 // keyHeader is the header that makes retries safe.

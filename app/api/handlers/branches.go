@@ -37,7 +37,7 @@ func (h *Messages) revise(c *gin.Context, session core.SessionID, id core.Messag
 	if err := body.checkRevision(); err != nil {
 		return err
 	}
-	message, err := h.chat.Revise(c.Request.Context(), scopeOf(c), session, id, body.Content)
+	message, err := h.chat.Revise(KeyedContext(c), scopeOf(c), session, id, body.Content)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,6 @@ type chatService interface {
 	// OpenSession returns the session of the alias, created if there is none.
 	OpenSession(ctx context.Context, tenant core.Tenant, a core.Alias, s core.Session) (core.Session, error)
 	UpdateSession(ctx context.Context, tenant core.Tenant, id core.SessionID, patch core.SessionPatch) (core.Session, error)
-	ArchiveSession(ctx context.Context, tenant core.Tenant, id core.SessionID) error
 	Fork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error)
 
 	// Messages and branches.

@@ -166,7 +166,7 @@ func (h *Sessions) Archive(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.chat.ArchiveSession(c.Request.Context(), scopeOf(c), id); err != nil {
+	if _, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)}); err != nil {
 		return err
 	}
 	return noContent(c)

@@ -95,7 +95,7 @@ func (s *Server) sendMessage(ctx context.Context, c call, in newMessage) (runRes
 	accepted, err := s.Chat.Send(ctx, c.tenant, core.SendMessage{SessionID: in.SessionID, Content: in.Content, Model: in.Model, Source: core.SourceAPI})
 	if err != nil {
 		if created { // nobody would use it
-			_ = s.Chat.ArchiveSession(context.WithoutCancel(ctx), c.tenant, in.SessionID)
+			_, _ = s.Chat.UpdateSession(context.WithoutCancel(ctx), c.tenant, in.SessionID, core.SessionPatch{Archived: new(true)})
 		}
 		return runResult{}, err
 	}

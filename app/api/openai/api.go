@@ -185,7 +185,7 @@ func setIgnored(c *gin.Context, run activeRun) {
 func (a *API) startRun(c *gin.Context, r request) (activeRun, error) {
 	ctx := c.Request.Context()
 	if r.conversation.next.Role == "" {
-		run, err := a.resumeRun(ctx, r)
+		run, err := a.resumeRun(handlers.KeyedContext(c), r)
 		if !errors.Is(err, errUnknownCall) || !r.conversation.continueCalls() {
 			return run, err
 		}

@@ -143,7 +143,7 @@ func (a *API) UpdateConversation(c *gin.Context) error {
 func (a *API) DeleteConversation(c *gin.Context) error {
 	session, who, err := a.conversationOf(c)
 	if err == nil {
-		err = a.Chat.ArchiveSession(c.Request.Context(), who.tenant, session.ID)
+		_, err = a.Chat.UpdateSession(c.Request.Context(), who.tenant, session.ID, core.SessionPatch{Archived: new(true)})
 	}
 	if err != nil {
 		return err

@@ -39,22 +39,36 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	return core.ContextTurns{Ranges: ranges[omitted:], RangesOmitted: omitted, Turns: turns, TurnsOmitted: older}, nil
 }
 
-// ranges returns the messages of the path by their places.
+// ranges returns the messages of the path by their places. Pinned ones that the prompt quotes are
+// verbatim.
 func (v snapshot) ranges() []core.PlacedRange {
 	ranges := []core.PlacedRange{}
-	if s := v.turn.Session; s.SummaryThroughSeq > 0 {
-		ranges = append(ranges, core.PlacedRange{FromSeq: 1, ThroughSeq: s.SummaryThroughSeq, Place: core.PlaceCovered, SummaryVersion: s.SummaryVersion})
+	add := func(from, through int64, place core.Placement, version int) {
+		if n := len(ranges); n > 0 && ranges[n-1].Place == place && ranges[n-1].SummaryVersion == version {
+			ranges[n-1].ThroughSeq = through
+		} else if from <= through {
+			ranges = append(ranges, core.PlacedRange{FromSeq: from, ThroughSeq: through, Place: place, SummaryVersion: version})
+		}
 	}
+	covered, version := v.turn.Session.SummaryThroughSeq, v.turn.Session.SummaryVersion
+	next := int64(1)
+	for _, s := range v.d.Pinned {
+		if s.Seq <= covered {
+			add(next, s.Seq-1, core.PlaceCovered, version)
+			add(s.Seq, s.Seq, core.PlaceVerbatim, 0)
+			next = s.Seq + 1
+		}
+	}
+	add(next, covered, core.PlaceCovered, version)
 	for _, s := range slices.Concat(v.d.History, v.d.Run) {
-		next := core.PlacedRange{FromSeq: s.Seq, ThroughSeq: s.Seq, Place: s.Place}
-		if s.Place == core.PlaceCovered {
-			next.SummaryVersion = v.turn.Notes[s.Loop].Version
+		switch {
+		case s.Note:
+			add(s.Seq, s.Seq, core.PlaceVerbatim, 0)
+		case s.Place == core.PlaceCovered:
+			add(s.Seq, s.Seq, s.Place, v.turn.Notes[s.Loop].Version)
+		default:
+			add(s.Seq, s.Seq, s.Place, 0)
 		}
-		if n := len(ranges); n > 0 && ranges[n-1].Place == next.Place && ranges[n-1].SummaryVersion == next.SummaryVersion {
-			ranges[n-1].ThroughSeq = s.Seq
-			continue
-		}
-		ranges = append(ranges, next)
 	}
 	return ranges
 }

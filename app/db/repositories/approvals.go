@@ -114,20 +114,28 @@ func (stx *sessionTx) settleDecision(a core.Approval, d core.ApprovalDecision) (
 // nothing, and another one is ErrConflict with core.CodeCallDecided.
 func (r *Runs) AnswerCalls(ctx context.Context, tenant core.Tenant, in core.AnswerCalls) (core.Decided, error) {
 	var out core.Decided
-	err := changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
-		run, err := stx.answerCalls(in)
-		if err != nil {
-			return err
-		}
-		if err := stx.requeueWaiting(run, false); err != nil {
-			return err
-		}
-		if out.Run, err = stx.loadRun(run); err != nil {
-			return err
-		}
-		out.Events = stx.events
-		return stx.saveChanges()
-	}, visibleTo(tenant))
+	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+		return changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
+			if err := note(stx.tx, ""); err != nil {
+				return err
+			}
+			run, err := stx.answerCalls(in)
+			if err != nil {
+				return err
+			}
+			if err := stx.requeueWaiting(run, false); err != nil {
+				return err
+			}
+			if out.Run, err = stx.loadRun(run); err != nil {
+				return err
+			}
+			out.Events = stx.events
+			return stx.saveChanges()
+		}, visibleTo(tenant))
+	})
+	if repeated {
+		return r.AnswerCalls(core.WithoutKeyedWork(ctx), tenant, in)
+	}
 	if err != nil {
 		return core.Decided{}, wrapError(err, "session", in.SessionID)
 	}

@@ -3,6 +3,7 @@ package repositories
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 
@@ -25,7 +26,8 @@ func ignoreResult(*gorm.DB, string) error { return nil }
 // the call that completes the request may use commitOnce.
 //
 // If an earlier execution of the request has committed its result, do is not called:
-// repeated is true, and name is what that execution recorded.
+// repeated is true, and name is what that execution recorded. A request that does not hold its
+// key takes it with the commit; if another one has it, do is rolled back.
 func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name string, repeated bool, err error) {
 	work, keyed := core.KeyedWorkFrom(ctx)
 	if !keyed {
@@ -39,9 +41,36 @@ func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name s
 		return "", false, err
 	}
 	err = do(func(tx *gorm.DB, name string) error {
-		return recordResult(tx, work.Request, core.KeyedResult{RequestHash: hash, Name: name})
+		in := work.Request
+		if in.Token == "" {
+			in.Token = core.NewID[string]()
+			if err := takeKey(ctx, tx, in, hash); err != nil {
+				return err
+			}
+		}
+		return recordResult(tx, in, core.KeyedResult{RequestHash: hash, Name: name})
 	})
+	if errors.Is(err, errRepeated) {
+		return "", true, nil
+	}
 	return "", false, err
+}
+
+// errRepeated rolls a transaction back whose effect is committed already.
+var errRepeated = errors.New("the request was executed before")
+
+// takeKey acquires the key. It returns errRepeated if an execution of the same request has it.
+func takeKey(ctx context.Context, tx *gorm.DB, in core.KeyedRequest, hash string) error {
+	known, err := NewIdempotencyKeys(tx).Begin(ctx, in)
+	switch {
+	case err != nil || known == nil:
+		return err
+	case known.Status == 0 && known.Result == nil:
+		return core.KeyInProgress()
+	case known.Target == in.Target && known.Result != nil && known.Result.RequestHash == hash:
+		return errRepeated
+	}
+	return core.KeyReused(known.Target)
 }
 
 // commitRowOnce is commitOnce for a plain transaction. Do returns the name of the result.

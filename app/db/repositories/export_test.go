@@ -33,7 +33,7 @@ func BeginImport(ctx context.Context, r *Messages, tenant core.Tenant, in core.A
 	finish = func(ctx context.Context) error {
 		_, err := i.finishImport(ctx, in, ignoreResult)
 		if err != nil {
-			i.endLease(ctx)
+			i.undo(ctx)
 		}
 		return err
 	}

@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -140,6 +139,3 @@ func (r *IdempotencyKeys) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 	return int(res.RowsAffected), nil
 }
-
-// KeyLife is how long an idempotency key is stored.
-const KeyLife = 24 * time.Hour

@@ -3,6 +3,8 @@ package repositories_test
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -151,4 +153,32 @@ func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
 	if runs, err := s.takeOver(t.Context(), "other", true, 10); err != nil || len(runs) != 1 {
 		t.Errorf("got %d runs, %v without a lock, want the one", len(runs), err)
 	}
+}
+
+// On SQLite writers take turns. A renewal of leases waits for the active one only, not for those
+// that came before it.
+//
+// Finding: runs-3
+func TestRenewalComesBeforeWaitingWriters(t *testing.T) {
+	t.Parallel()
+	url := dbtest.MigratedSQLiteURL(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := open(dbtest.Open(t, url))
+		run := s.accept(t, ask(s.session(t).ID, "hello")).Run
+		var writers sync.WaitGroup
+		for range 10 {
+			writers.Go(func() {
+				if err := s.Gorm.Transaction(func(*gorm.DB) error { time.Sleep(time.Second); return nil }); err != nil {
+					t.Errorf("slow writer: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		began := time.Now()
+		lost, err := s.runs.WithReserve(s.Reserve).Renew(t.Context(), worker, []core.RunID{run.ID})
+		if took := time.Since(began); err != nil || len(lost) > 0 || took > time.Second {
+			t.Errorf("renew after %v: lost %v, %v, want the next turn", took, lost, err)
+		}
+		writers.Wait()
+	})
 }

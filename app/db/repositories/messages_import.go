@@ -19,12 +19,23 @@ func (r *Messages) importInSteps(ctx context.Context, tenant core.Tenant, in cor
 		return core.Appended{}, err
 	}
 	defer db.TurnsOf(r.db).MarkHeld(in.SessionID)()
+	done := false
+	defer func() {
+		if !done { // an error or a panic
+			i.undo(ctx)
+		}
+	}()
 	out, err := i.writeAll(ctx, in, note)
-	if err != nil {
+	done = err == nil
+	return out, err
+}
+
+// undo removes what a failed import wrote, and makes the session available again. If that
+// fails, Purges.Recover does it.
+func (i *importJob) undo(ctx context.Context) {
+	if i.dropImport(context.WithoutCancel(ctx)) != nil {
 		i.endLease(ctx)
-		return core.Appended{}, err
 	}
-	return out, nil
 }
 
 // importJob is an import into a session that it keeps busy.

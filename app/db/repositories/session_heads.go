@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -43,11 +42,4 @@ func (r *Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.
 		heads[i].Waiting = first[heads[i].ID]
 	}
 	return heads, wrapError(err, "approvals of", tenant.Owner)
-}
-
-// ChangedSince returns up to limit sessions of the owner that have events since the time.
-func (r *Events) ChangedSince(ctx context.Context, owner string, since time.Time, limit int) ([]core.SessionID, error) {
-	var ids []core.SessionID
-	err := r.db.WithContext(ctx).Model(&models.Event{}).Where("at >= ? AND owner = ?", since, owner).Distinct().Limit(limit).Pluck("session_id", &ids).Error
-	return ids, wrapError(err, "events of", owner)
 }

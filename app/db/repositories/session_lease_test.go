@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gorm.io/gorm"
+
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
@@ -230,15 +232,9 @@ func TestCanceledImport(t *testing.T) {
 		reason := errors.New("the client went away")
 		cancel(reason)
 		wantError(t, "the last step", finish(gone), reason)
-		if n := s.recover(t); n != 1 {
-			t.Errorf("recovered %d sessions, want the one of the import without waiting for its lease", n)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); n != 0 {
-			t.Errorf("got %d messages, want none", n)
-		}
+		s.wantFree(t, id)
 		_, err := s.messages.Append(gone, ann(), core.AppendMessages{SessionID: id, Messages: history(300, "rope"), Import: true})
 		wantError(t, "an import whose client is gone already", err, reason)
-		s.recover(t)
 		s.append(t, id, true, history(3, "rope")...)
 	})
 }
@@ -254,11 +250,52 @@ func TestImportIntoASessionThatIsArchived(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantError(t, "the last step", finish(t.Context()), core.ErrConflict)
-		s.recover(t)
-		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); n != 0 {
-			t.Errorf("got %d messages, want none", n)
+		s.wantFree(t, id)
+	})
+}
+
+// An import that fails or panics in the middle leaves nothing, and the session takes messages.
+func TestFailedImport(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		for what, fail := range map[string]func() error{
+			"an error": func() error { return errors.New("no disk") },
+			"a panic":  func() error { panic("in a step") },
+		} {
+			s, steps := open(d), 0
+			id := s.session(t).ID
+			name := "fail with " + what
+			err := d.Gorm.Callback().Create().Before("gorm:create").Register(name, func(tx *gorm.DB) {
+				if tx.Statement.Table == "messages" {
+					if steps++; steps == 2 {
+						_ = tx.AddError(fail())
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_, err = s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(300, "rope"), Import: true, Worker: worker})
+			}()
+			if err := d.Gorm.Callback().Create().Remove(name); err != nil || steps != 2 {
+				t.Fatalf("%s in step %d: %v, want it in the second", what, steps, err)
+			}
+			s.wantFree(t, id)
 		}
 	})
+}
+
+// wantFree checks that nothing of an import is left, and that the session takes messages.
+func (s *store) wantFree(t *testing.T, id core.SessionID) {
+	t.Helper()
+	if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); n != 0 {
+		t.Errorf("got %d messages, want none", n)
+	}
+	if n := s.count(t, "SELECT COUNT(*) FROM sessions WHERE busy <> '' AND id = ?", id); n != 0 {
+		t.Error("the session is busy")
+	}
 }
 
 // An import of few messages that are long is written in steps, too, and has one event.
