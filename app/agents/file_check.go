@@ -105,10 +105,9 @@ func (d *document) checkCompaction(agent core.Agent) {
 	}
 }
 
-// checkContext checks whether the context settings go together. A file with faults
-// already is not asked for more.
+// checkContext checks whether the context settings go together, which nobody can tell without a policy.
 func (d *document) checkContext(agent core.Agent, validate func(core.Agent) error) {
-	if validate == nil || len(d.faults) > 0 {
+	if validate == nil || d.broken["context.policy"] {
 		return
 	}
 	for _, err := range splitErrors(validate(agent)) {

@@ -19,6 +19,7 @@ func (d *document) checkKeys(agent core.Agent) {
 		}
 		if problem := k.problemOf(valueAt(agent, k.Path)); problem != "" {
 			d.faultAt(k.Path, "%s %s", k.Path, problem)
+			d.broken[k.Path] = true
 		}
 	}
 }
@@ -56,7 +57,7 @@ func (d *document) checkParameters(p core.ModelParameters) {
 	for _, fault := range parameterFaults(p, d.hasField) {
 		d.faultAt(fault.Field, "%s %s", fault.Field, fault.Detail)
 	}
-	if f := p.ResponseFormat; f != nil && len(f.Schema) > 0 && len(d.faults) == 0 {
+	if f := p.ResponseFormat; f != nil && len(f.Schema) > 0 && !d.broken["response_format.schema"] {
 		if err := tools.CheckSchema(f.Schema); err != nil {
 			d.faultAt("response_format.schema", "response_format.schema: %s", err)
 		}

@@ -40,7 +40,7 @@ type document struct {
 	path   string
 	root   *yaml.Node
 	places map[string]*yaml.Node // of fields, by path: context.policy, tools[1]
-	broken map[string]bool       // paths of fields whose values could not be read
+	broken map[string]bool       // paths of fields whose values could not be read, or are not allowed
 	faults []*FileFault
 
 	inlineTools []inlineTool      // definitions in the list of an agent's tools
@@ -252,8 +252,8 @@ func (d *document) addFault(node *yaml.Node, format string, args ...any) {
 }
 
 // faultAt notes what is wrong with the field of the path, or if it is not in the
-// file with the one that it is part of, or with the file as a whole. Of a field that could
-// not be read nothing else is wrong.
+// file with the one that it is part of, or with the file as a whole. Of a field that is
+// broken nothing else is wrong.
 func (d *document) faultAt(path, format string, args ...any) {
 	if d.broken[path] {
 		return

@@ -65,6 +65,13 @@ func TestLoadFaults(t *testing.T) {
 			"2:1: compaction.keep_recent_iterations (3) must be below threshold_iterations (2), or there is nothing to replace"},
 		{"compaction keeps too much", "name: a\ncompaction:\n  threshold_iterations: 3\n  keep_recent_iterations: 3\n",
 			"4:3: compaction.keep_recent_iterations (3) must be below threshold_iterations (3), or there is nothing to replace"},
+		{"each says its own", "name: A\nmax_iterations: 5000\ncontext:\n  recall: maybe\n  land_at: 2\n  usage_threshold: 80\n  min_recent_messages: x\n",
+			`1:1: name "A" is not allowed; use 1 to 64 lower-case letters, digits, - and _, with a letter or digit first
+2:1: max_iterations is 5000; use 1 to 1000, or 0 for the default (10)
+4:3: context.recall "maybe" does not exist; there are auto, off, tool
+5:3: context.land_at is 2: the landing must be below the trigger, use a share above 0 and below 1
+6:3: context.usage_threshold is 80: use a share between 0 and 1
+7:24: context.min_recent_messages: "x" is not a whole number`},
 		{"empty", "# nothing\n", " the file is empty; write at least a name"},
 		{"no mapping", "- name: a\n", "1:1: expected fields and values, such as name: helper"},
 		{"tabs", "name: a\ncontext:\n\tpolicy: budget\n", "3:1: a tab cannot indent; use spaces"},

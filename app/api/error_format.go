@@ -1,11 +1,11 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"bobbin/app/api/handlers"
+	"bobbin/app/core"
 )
 
 // openAIPrefix begins the paths of the OpenAI protocol.
@@ -27,7 +27,7 @@ func formatOf(path string) errorFormat {
 	if path == mcpRoute {
 		return errorFormat{"application/json", encodeMCPError, handlers.ErrorFrame, openAIStatus}
 	}
-	return errorFormat{"application/problem+json", func(p problem) ([]byte, error) { return json.Marshal(p) }, handlers.ErrorFrame, func(p problem) int { return p.Status }}
+	return errorFormat{"application/problem+json", func(p problem) ([]byte, error) { return core.EncodeJSON(p) }, handlers.ErrorFrame, func(p problem) int { return p.Status }}
 }
 
 // openAIError is an error as the OpenAI API writes it.
@@ -53,7 +53,7 @@ func encodeOpenAIError(p problem) ([]byte, error) {
 		}
 		e.Message += fault.Field + " " + fault.Detail
 	}
-	return json.Marshal(struct {
+	return core.EncodeJSON(struct {
 		Error openAIError `json:"error"`
 	}{e})
 }
@@ -111,5 +111,5 @@ func encodeMCPError(p problem) ([]byte, error) {
 		e.Error.Code = rpcInternal
 	}
 	e.Error.Data = map[string]any{"code": p.Code, "request_id": p.RequestID}
-	return json.Marshal(e)
+	return core.EncodeJSON(e)
 }

@@ -151,6 +151,18 @@ func TestEveryRouteFails(t *testing.T) {
 	}
 }
 
+// What an error quotes is as it was written, in each protocol.
+func TestErrorsAreReadable(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	for path, want := range map[string]string{"/api/v1/sessions/<x>": "session <x> does not exist", "/v1/a&b": "no endpoint /v1/a&b"} {
+		w := do(api.New(opts), request("GET", path, ""))
+		if body := w.Body.String(); w.Code != http.StatusNotFound || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d %s, want %q in it", path, w.Code, body, want)
+		}
+	}
+}
+
 // TestNotFound: what does not exist, and what cannot exist.
 func TestNotFound(t *testing.T) {
 	t.Parallel()

@@ -153,6 +153,11 @@ func TestAgentsWithoutKeys(t *testing.T) {
 			}
 		}
 	}
+	t.Setenv("OPENAI_API_KEY", "sk-x")
+	agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\nmodel: gpt-99\n"})
+	if code, out, errs := run(t, "", append([]string{"agents", "check"}, flags...)...); code != 0 || !strings.Contains(out, "ok, but model gpt-99 is not known here") {
+		t.Errorf("got %d, %q, %q, want that the model is not known", code, out, errs)
+	}
 }
 
 // Doctor checks a model that only an agent names, for its summaries.

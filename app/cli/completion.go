@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/datadir"
@@ -20,10 +23,35 @@ const completionTimeout = 500 * time.Millisecond
 
 // completeSessions completes the ids of recent sessions of a running server.
 func (p *program) completeSessions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	const nothing = cobra.ShellCompDirectiveNoFileComp
 	if !strings.HasSuffix(cmd.Use, "…") && !strings.Contains(cmd.Use, "<id>…") && len(args) > 0 {
-		return nil, nothing
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
+		page, err := c.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
+		for _, it := range page.Items {
+			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, cmp.Or(term.Line(it.Title, maxTitle), "untitled"), term.Pluralize(it.MessageCount, "message")))
+		}
+		return offers, err
+	})
+}
+
+// completeRuns completes the ids of recent runs.
+func (p *program) completeRuns(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
+		runs, err := recentRuns(ctx, c, 10)
+		for _, r := range runs {
+			offers = append(offers, fmt.Sprintf("%s\t%s, %s", r.ID, term.Line(r.Input.Content, maxTitle), r.Status))
+		}
+		return offers, err
+	})
+}
+
+// completeIDs returns those of the offers of a running server that begin with what was typed.
+func (p *program) completeIDs(cmd *cobra.Command, begun string, list func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	const nothing = cobra.ShellCompDirectiveNoFileComp
 	cfg, _, err := p.loadFolderSettings(cmd)
 	if err != nil {
 		return nil, nothing
@@ -38,17 +66,11 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	}
 	ctx, cancel := context.WithTimeout(commandContext(cmd), completionTimeout)
 	defer cancel()
-	page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
+	offers, err := list(ctx, s.client)
 	if err != nil {
 		return nil, nothing
 	}
-	var offers []string
-	for _, it := range page.Items {
-		if strings.HasPrefix(string(it.ID), begun) {
-			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, term.Line(it.Title, 40), term.Pluralize(it.MessageCount, "message")))
-		}
-	}
-	return offers, nothing | cobra.ShellCompDirectiveKeepOrder
+	return slices.DeleteFunc(offers, func(offer string) bool { return !strings.HasPrefix(offer, begun) }), nothing | cobra.ShellCompDirectiveKeepOrder
 }
 
 // completeAgents completes the names of the agents of the data folder.
@@ -104,6 +126,10 @@ func (p *program) completeFlags(root *cobra.Command) {
 		offer(cmd, "agent", agent)
 		offer(cmd, "policy", words(contextwindow.PresetNames()...))
 		offer(cmd, "role", words("user", "assistant", "tool", "system"))
+		offer(cmd, "format", words(string(core.ExportJSON), string(core.ExportLines), string(core.ExportMarkdown)))
+		if sample := cmd.Flags().Lookup("sample"); sample != nil && sample.Value.Type() == "string" {
+			offer(cmd, "sample", words(strings.Split(sampleNames(), ", ")...))
+		}
 		for _, c := range cmd.Commands() {
 			each(c)
 		}

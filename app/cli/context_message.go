@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,14 +29,10 @@ func (p *program) contextMessageCommand() *cobra.Command {
 
 // showMessage prints where the message with an id or a number is.
 func (p *program) showMessage(ctx context.Context, s connection, session core.SessionID, name string) error {
-	id, words := core.MessageID(name), ""
-	if n, err := strconv.ParseInt(strings.TrimPrefix(name, "#"), 10, 64); err == nil && n > 0 {
-		m, err := s.client.MessageNumber(ctx, session, n)
-		if err != nil {
-			return err
-		}
-		id, words = m.ID, messageText(m)
+	m, err := findMessage(ctx, s.client, session, name)
+	if err != nil {
+		return err
 	}
-	where, err := s.client.Where(ctx, session, id)
-	return p.printOrDraw(where, err, func(width, _ int) { term.DrawWhere(p.Out, where, words, width) })
+	where, err := s.client.Where(ctx, session, m.ID)
+	return p.printOrDraw(where, err, func(width, _ int) { term.DrawWhere(p.Out, where, messageText(m), width) })
 }

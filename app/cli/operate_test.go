@@ -220,6 +220,13 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("complete %q: %q, want %s", args, out, id)
 		}
 	}
+	for says, args := range map[string][]string{
+		"\thello, succeeded": {"runs", "show", ""}, "markdown\n": {"sessions", "export", id, "--format", ""}, "coding\n": {"eval", "context", "--sample", ""},
+	} {
+		if out := complete(args...); !strings.Contains(out, says) {
+			t.Errorf("complete %q: %q, want %q", args, out, says)
+		}
+	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
 			t.Errorf("completion %s: %d, %.80q", shell, code, out)

@@ -430,4 +430,11 @@ func TestSettingsOfTheRunningServer(t *testing.T) {
 			t.Errorf("%s: got %d, %q, %q; want %q and whose settings they are", args, code, out, errs, says)
 		}
 	}
+	file := filepath.Join(t.TempDir(), "bobbin.yaml")
+	if err := os.WriteFile(file, []byte("data_dir: "+flags[slices.Index(flags, "--data-dir")+1]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, errs := run(t, "", "config", "show", "--config", file); !regexp.MustCompile(`(?m)^data_dir .*bobbin\.yaml:1$`).MatchString(out) {
+		t.Errorf("got %q, %q, want where the folder is set", out, errs)
+	}
 }

@@ -219,7 +219,11 @@ func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.
 		}
 		return os.Getenv(name)
 	}
+	folder := origins.Of("data_dir")
 	cfg, origins, err = config.Load(config.Options{File: server.Start.File, Env: secret, Flags: settings})
+	if i := slices.IndexFunc(origins, func(o config.Origin) bool { return o.Key == folder.Key }); i >= 0 {
+		origins[i].From = folder.From
+	}
 	if err != nil && len(unseen) > 0 {
 		err = &unseenError{unseen}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -73,13 +74,24 @@ func runDuration(r core.Run) string {
 	return r.FinishedAt.Sub(*r.StartedAt).Round(time.Millisecond).String()
 }
 
+// withRun is withServer for the run whose id is, or begins with, name.
+func (p *program) withRun(cmd *cobra.Command, name string, do func(context.Context, connection, core.RunID) error) error {
+	return p.withServer(cmd, func(ctx context.Context, s connection) error {
+		id, err := findRun(ctx, s.client, name)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, id)
+	})
+}
+
 func (p *program) showRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args: requireRun,
+		Args: requireRun, ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				run, err := s.client.Run(ctx, core.RunID(args[0]))
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, id core.RunID) error {
+				run, err := s.client.Run(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -128,10 +140,10 @@ func (p *program) cancelRunCommand() *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
-		Args: requireRun,
+		Args: requireRun, ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				run, err := s.client.CancelRun(ctx, core.RunID(args[0]), wait)
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, id core.RunID) error {
+				run, err := s.client.CancelRun(ctx, id, wait)
 				if err != nil {
 					return err
 				}
@@ -156,9 +168,10 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 			}
 			return requireRun(cmd, args)
 		},
+		ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.decideApprovals(ctx, s, args, core.ApprovalDecision{Approve: approve, Comment: comment})
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, id core.RunID) error {
+				return p.decideApprovals(ctx, s, id, args[1:], core.ApprovalDecision{Approve: approve, Comment: comment})
 			})
 		},
 	}
@@ -168,21 +181,24 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 
 // decideApprovals decides all open approvals of a run, or the named one. It first prints each
 // tool call in full. Calls whose results a client sends can be denied by their id alone.
-func (p *program) decideApprovals(ctx context.Context, s connection, args []string, d core.ApprovalDecision) error {
-	run, err := s.client.Run(ctx, core.RunID(args[0]))
+func (p *program) decideApprovals(ctx context.Context, s connection, id core.RunID, named []string, d core.ApprovalDecision) error {
+	run, err := s.client.Run(ctx, id)
 	if err != nil {
 		return err
 	}
 	var ids []core.ApprovalID
 	for _, a := range run.Approvals {
-		if len(args) == 2 && string(a.ID) != args[1] || len(args) < 2 && a.Kind == core.KindClientTool {
+		if len(named) == 1 && !strings.HasPrefix(string(a.ID), named[0]) || len(named) == 0 && a.Kind == core.KindClientTool {
 			continue
 		}
 		ids = append(ids, a.ID)
 		fmt.Fprintf(p.noticeWriter(), "%s: %s %s\n", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments))
 	}
-	if len(args) == 2 && len(ids) == 0 { // the server explains why not
-		ids = []core.ApprovalID{core.ApprovalID(args[1])}
+	if len(named) == 1 && len(ids) == 0 { // the server explains why not
+		ids = []core.ApprovalID{core.ApprovalID(named[0])}
+	}
+	if len(named) == 1 && len(ids) > 1 {
+		return core.Errorf(core.ErrInvalid, "%d approvals begin with %s; write more of the id", len(ids), named[0])
 	}
 	if len(ids) == 0 {
 		return core.Errorf(core.ErrConflict, "the run is not waiting for an approval: its status is %s", run.Status)

@@ -57,12 +57,17 @@ func TestRuns(t *testing.T) {
 	session, id := ask("What is 17 * 23?")
 	wants(do(0, "runs", "list", session), id, "waiting", "What is 17 * 23?")
 	wants(do(0, "runs", "show", id), id+", waiting, attempt 1", session, "calculator", "17 * 23", "runs approve "+id)
+	wants(do(0, "runs", "show", id[:35]), id+", waiting")
+	wants(do(1, "runs", "show", "x"), "no run id begins with x")
+	wants(do(0, "sessions", "fork", session, "--at", "1"), "has 1 message\n")
 	wants(do(0, "runs", "show", id, "--json"), `"status": "waiting"`, `"approvals": [`)
 	wants(do(0, "runs", "approve", id), "approved: calculator")
 	for !strings.Contains(do(0, "runs", "show", id), ", succeeded,") { // it goes on
 	}
 	wants(do(1, "runs", "deny", id), "the run is not waiting for an approval: its status is succeeded")
+	first := id
 	_, id = ask("What is 17 * 23?")
+	wants(do(1, "runs", "cancel", "0"), "2 run ids begin with 0", "\n  "+id+"  What is 17 * 23?\n  "+first)
 	wants(do(1, "runs", "deny", id, "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"), "does not exist")
 	wants(do(0, "runs", "deny", id, "--comment", "in your head", "--json"), `"status": "denied"`, `"comment": "in your head"`)
 	_, id = ask("What is 17 * 23?")

@@ -22,7 +22,11 @@ func (p *program) forkSessionCommand() *cobra.Command {
 		Args: requireSessionID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
-				fork, err := s.client.ForkSession(ctx, id, core.MessageID(at))
+				through, err := findMessage(ctx, s.client, id, at)
+				if err != nil {
+					return err
+				}
+				fork, err := s.client.ForkSession(ctx, id, through.ID)
 				if err != nil {
 					return err
 				}
@@ -34,7 +38,7 @@ func (p *program) forkSessionCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "copy up to this `message`, by its id")
+	cmd.Flags().StringVar(&at, "at", "", "copy up to this `message`, by its id or its number")
 	p.withJSON(cmd)
 	return cmd
 }

@@ -118,8 +118,8 @@ func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery
 func usageCells(u core.UsageTotal) string {
 	cost := fmt.Sprintf("$%.4f", float64(u.CostMicroUSD)/1e6)
 	switch {
-	case u.UnpricedCalls == u.Calls:
-		cost = "–"
+	case u.UnpricedCalls > 0 && u.CostMicroUSD == 0:
+		cost = "no price set"
 	case u.UnpricedCalls > 0:
 		cost = "≥ " + cost
 	}

@@ -1,5 +1,10 @@
 package core
 
+import (
+	"bytes"
+	"encoding/json"
+)
+
 // What a JSON text that a caller sends may hold, whatever its length. Decoded, a value
 // takes a hundred times the memory of the two or three bytes that it may have as text.
 const (
@@ -63,6 +68,16 @@ func (c *JSONCounter) Write(text []byte) (int, error) {
 	}
 	*c = s
 	return len(text), nil
+}
+
+// EncodeJSON returns a value as JSON, in which <, > and & stay as they are. What answers with it says
+// its media type and nosniff, so that browsers do not read it as HTML.
+func EncodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // CheckJSON returns ErrInvalid for a JSON text with more than that many values, or with too

@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,7 +55,7 @@ func replica(t testing.TB, buffer int, peers ...string) *events.NATS {
 
 func open(t testing.TB, o events.NATSOptions) *events.NATS {
 	t.Helper()
-	o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	b, err := events.NewNATS(o)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type AgentState struct {
 	Model    string   `json:"model,omitempty"`    // that answers
 	Usable   bool     `json:"usable"`             // with the settings and the keys that are here
 	Reason   string   `json:"reason,omitempty"`   // why it is not
-	Warnings []string `json:"warnings,omitempty"` // models that it works without, and why
+	Warnings []string `json:"warnings,omitempty"` // what it works without, or with what is not known, and why
 	Problems []string `json:"problems,omitempty"` // of a broken file, each with file, line and column
 }
 
@@ -178,6 +178,11 @@ func agentState(m wire.Models, agent core.Agent, file string) AgentState {
 	state := AgentState{File: file, Agent: agent.Name, Model: model, Usable: err == nil, Warnings: wire.AgentWarnings(m, agent)}
 	if err != nil {
 		state.Reason = err.Error()
+	}
+	for _, name := range append([]string{agent.Model}, agent.FallbackModels...) {
+		if entry, err := m.Resolve(name); name != "" && err == nil && entry.WindowFrom == llm.WindowAssumed {
+			state.Warnings = append(state.Warnings, fmt.Sprintf("model %s is not known here: if its provider has it, set its window in models, or %s tokens are assumed", name, core.Number(entry.Window)))
+		}
 	}
 	if n := countTools(agent, nil); n > core.MaxTools {
 		state.Warnings = append(state.Warnings, tooManyTools(n))

@@ -119,7 +119,7 @@ func (d *doctor) checkSettings() {
 	if file != "" {
 		d.checkSecrets(file)
 	}
-	d.addOK("configuration", "%s, %d settings differ from the defaults", cmp.Or(file, "no file"), set)
+	d.addOK("configuration", "%s, settings that differ from the defaults: %d", cmp.Or(file, "no file"), set)
 }
 
 // checkSecrets complains about a file with secrets that others can read.

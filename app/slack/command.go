@@ -92,11 +92,8 @@ const maxSessions = 50
 // handleCommand executes a slash command. It does not say in which thread it was written: it is
 // for the person's only conversation in the channel.
 func (s *workspace) handleCommand(ctx context.Context, c command) error {
-	name := strings.TrimPrefix(c.Command, "/")
-	if first, rest, ok := parseCommand("/" + strings.TrimPrefix(strings.TrimSpace(c.Text), "/")); ok { // /bobbin context
-		name, c.Text = first, rest
-	}
-	if _, _, ok := parseCommand("/" + name); !ok {
+	name, argument, ok := parseCommand("/" + strings.TrimPrefix(strings.TrimSpace(c.Text), "/")) // /bobbin context
+	if !ok {
 		return s.respond(ctx, c.ResponseURL, "Write one of: /bobbin context, /bobbin summarize, /bobbin stop.")
 	}
 	who, err := s.findPerson(ctx, c.Team, c.User)
@@ -108,7 +105,7 @@ func (s *workspace) handleCommand(ctx context.Context, c command) error {
 		return err
 	}
 	if len(sessions) == 1 {
-		answer, err := s.runCommand(ctx, sessions[0].ID, name, c.Text)
+		answer, err := s.runCommand(ctx, sessions[0].ID, name, argument)
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func userTeam(ev event, team string) string {
 func (in *Intake) Command(ctx context.Context, form url.Values) error {
 	c := command{
 		App: form.Get("api_app_id"), Enterprise: form.Get("enterprise_id"), Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
-		Command: form.Get("command"), Text: form.Get("text"), ResponseURL: form.Get("response_url"), Trigger: form.Get("trigger_id"),
+		Text: form.Get("text"), ResponseURL: form.Get("response_url"), Trigger: form.Get("trigger_id"),
 	}
 	return in.storeCommand(ctx, c)
 }
@@ -173,7 +173,6 @@ type command struct {
 	Team        string `json:"team_id"`
 	Channel     string `json:"channel_id"`
 	User        string `json:"user_id"`
-	Command     string `json:"command"`
 	Text        string `json:"text"`
 	ResponseURL string `json:"response_url"`
 	Trigger     string `json:"trigger_id"`

@@ -115,11 +115,8 @@ func argumentLines(arguments string) []string {
 
 // literalJSON returns a value as JSON on one line in which only what is invisible is escaped.
 func literalJSON(value any) string {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // it was JSON
-	return core.Literal(strings.TrimSpace(out.String()))
+	raw, _ := core.EncodeJSON(value) // it was JSON
+	return core.Literal(string(raw))
 }
 
 // slackUserID matches the id of a user of Slack.

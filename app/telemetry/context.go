@@ -48,6 +48,9 @@ func newContextMetrics() contextMetrics {
 }
 
 func (m contextMetrics) allCollectors() []prometheus.Collector {
+	for rung := range rungNames() {
+		m.rungs.WithLabelValues(rungLabel(rung)) // 0 from the start
+	}
 	return []prometheus.Collector{m.prompt, m.share, m.summary, m.messages, m.window, m.usable, m.rungs, m.warnings, m.checks, m.lost, m.thoughts, m.dropped, m.natives}
 }
 
@@ -58,9 +61,13 @@ const (
 	rungWithoutModel = 5
 )
 
+func rungNames() []string {
+	return []string{0: "recall", 1: "mask", 2: "summarize", 3: "summarize_deeper", 4: "cut_summary", 5: "without_model", 6: "shorten", 7: "leave_out", 8: "refuse"}
+}
+
 // rungLabel returns the label of a rung.
 func rungLabel(rung int) string {
-	names := []string{0: "recall", 1: "mask", 2: "summarize", 3: "summarize_deeper", 4: "cut_summary", 5: "without_model", 6: "shorten", 7: "leave_out", 8: "refuse"}
+	names := rungNames()
 	if rung < 0 || rung >= len(names) {
 		return other
 	}

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/telemetry"
 )
 
 // R6: the sizes of prompts, windows and summaries, by model, and what was done to
@@ -32,9 +33,7 @@ func TestPrompts(t *testing.T) {
 	want(t, tel, `bobbin_context_window_tokens{model="m"}`, `bobbin_context_window_tokens{model="m"} 8192`)
 	want(t, tel, `bobbin_context_usable_tokens{model="m"}`, `bobbin_context_usable_tokens{model="m"} 6144`)
 	want(t, tel, "bobbin_context_warnings_total", `bobbin_context_warnings_total{model="m"} 1`)
-	want(t, tel, "bobbin_context_rungs_total",
-		`bobbin_context_rungs_total{rung="cut_summary"} 1`, `bobbin_context_rungs_total{rung="leave_out"} 1`, `bobbin_context_rungs_total{rung="mask"} 2`,
-		`bobbin_context_rungs_total{rung="refuse"} 1`, `bobbin_context_rungs_total{rung="shorten"} 1`)
+	wantRungs(t, tel, map[string]int{"cut_summary": 1, "leave_out": 1, "mask": 2, "refuse": 1, "shorten": 1})
 }
 
 // That no message is lost is a metric, which is there before anything is counted.
@@ -77,7 +76,7 @@ func TestSummaries(t *testing.T) {
 	want(t, tel, `bobbin_summaries_total{kind="run"`, `bobbin_summaries_total{kind="run",outcome="skipped",strategy="hybrid",trigger="iterations"} 1`)
 	want(t, tel, "bobbin_summary_fallbacks_total", `bobbin_summary_fallbacks_total{cause="time_limit"} 1`)
 	want(t, tel, "bobbin_summary_tokens_sum", `bobbin_summary_tokens_sum{strategy="hybrid"} 600`)
-	want(t, tel, "bobbin_context_rungs_total", `bobbin_context_rungs_total{rung="summarize"} 1`, `bobbin_context_rungs_total{rung="summarize_deeper"} 5`, `bobbin_context_rungs_total{rung="without_model"} 1`)
+	wantRungs(t, tel, map[string]int{"summarize": 1, "summarize_deeper": 5, "without_model": 1})
 	want(t, tel, `bobbin_summary_duration_seconds_count{outcome="made"`, `bobbin_summary_duration_seconds_count{outcome="made",strategy="hybrid"} 1`)
 
 	for _, c := range []compaction.Commit{
@@ -93,4 +92,23 @@ func TestSummaries(t *testing.T) {
 	want(t, tel, "bobbin_summary_commits_total", `bobbin_summary_commits_total{outcome="failed"} 1`, `bobbin_summary_commits_total{outcome="prepared"} 1`,
 		`bobbin_summary_commits_total{outcome="stale"} 1`, `bobbin_summary_commits_total{outcome="stored"} 2`)
 	want(t, tel, "bobbin_summary_saved_tokens_total", `bobbin_summary_saved_tokens_total{model="m"} 3500`)
+}
+
+// Counters whose labels are known are there before anything happens.
+func TestCountersFromTheStart(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	want(t, tel, "bobbin_summary_commits_total", `bobbin_summary_commits_total{outcome="failed"} 0`, `bobbin_summary_commits_total{outcome="prepared"} 0`,
+		`bobbin_summary_commits_total{outcome="stale"} 0`, `bobbin_summary_commits_total{outcome="stored"} 0`)
+	wantRungs(t, tel, nil)
+}
+
+// wantRungs checks the counts of all rungs of the ladder.
+func wantRungs(t *testing.T, tel *telemetry.Telemetry, counts map[string]int) {
+	t.Helper()
+	var lines []string
+	for _, rung := range []string{"cut_summary", "leave_out", "mask", "recall", "refuse", "shorten", "summarize", "summarize_deeper", "without_model"} {
+		lines = append(lines, fmt.Sprintf("bobbin_context_rungs_total{rung=%q} %d", rung, counts[rung]))
+	}
+	want(t, tel, "bobbin_context_rungs_total", lines...)
 }

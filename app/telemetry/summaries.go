@@ -39,6 +39,9 @@ func newSummaryMetrics() summaryMetrics {
 }
 
 func (m summaryMetrics) allCollectors() []prometheus.Collector {
+	for _, outcome := range []string{"stored", "prepared", "stale", "failed"} {
+		m.commits.WithLabelValues(outcome) // 0 from the start
+	}
 	return []prometheus.Collector{m.created, m.duration, m.tokens, m.fallbacks, m.commits, m.saved}
 }
 

@@ -108,8 +108,7 @@ func (x *exhaustion) report(t *testing.T, before int64, cpu time.Duration, calm,
 		slices.Sort(took)
 		return took[min(len(took)-1, len(took)*99/100)].Round(time.Millisecond)
 	}
-	// Others may use this machine: they slow everything down, before the attack, too.
-	if got, most := p99(took), 5*time.Second+5*p99(calm); got > most {
+	if got, most := p99(took), 5*time.Second; got > most {
 		t.Errorf("99 of 100 ordinary messages took up to %v, want %v", got, most)
 	}
 	// A message takes an entry of the search index, events and the entries of indexes besides its row.
@@ -139,6 +138,7 @@ func TestExportsTakePlaces(t *testing.T) {
 	eve := v.users[0]
 	line := fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("<a b] `c` ", 6_000)) + "\n"
 	v.want(t, "200", eve, "POST", v.messages(eve)+"/import", asLines, strings.Repeat(line, repeat))
+	v.settle(t) // the import is indexed in the background
 	before, began := v.cpu(t), time.Now()
 	var all sync.WaitGroup
 	for range exports {
@@ -148,7 +148,7 @@ func TestExportsTakePlaces(t *testing.T) {
 	}
 	all.Wait()
 	cpu, took := v.cpu(t)-before, time.Since(began)
-	if cpu > took*3/2+time.Second {
+	if cpu > took+time.Second {
 		t.Errorf("%d exports took %v of a processor in %v, want that of one core", exports, cpu, took)
 	}
 	v.table.AddRow(fmt.Sprintf("%d exports as Markdown of one end user, in %v", exports, took.Round(time.Millisecond)), fmt.Sprint(x.count(200), " answered, ", x.count(429), " refused"), "-", fmt.Sprintf("%.1f s", cpu.Seconds()))

@@ -178,6 +178,25 @@ func (v *target) status(t *testing.T, file, pattern string) []string {
 	return found[1:]
 }
 
+// settle waits until the server has nothing to do.
+func (v *target) settle(t *testing.T) {
+	t.Helper()
+	const look, idle = time.Second, 50 * time.Millisecond // what it does each second anyway takes less
+	limit := time.After(5 * patience)
+	for before := v.cpu(t); ; {
+		select {
+		case <-time.After(look):
+		case <-limit:
+			t.Fatal("the server does not come to rest")
+		}
+		now := v.cpu(t)
+		if now-before < idle {
+			return
+		}
+		before = now
+	}
+}
+
 // cpu returns the processor time that the server has taken.
 func (v *target) cpu(t *testing.T) (sum time.Duration) {
 	t.Helper()

@@ -190,7 +190,7 @@ func TestSlackOrganization(t *testing.T) {
 		if want := []string{"slack:" + north.ws.ID + "/" + north.alice.ID, "slack:" + south.ws.ID + "/" + south.alice.ID}; !slices.Equal(users, want) {
 			t.Errorf("got the users %q, want %q", users, want)
 		}
-		if got, err := south.alice.Command(south.channel, "/context", ""); err != nil || got.Status != 200 {
+		if got, err := south.alice.Command(south.channel, "/bobbin", "context"); err != nil || got.Status != 200 {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		south.awaitPrivate(t, south.alice, 1)

@@ -331,7 +331,7 @@ func TestSlackCommands(t *testing.T) {
 		answer(w.bob, 2, "Stopped")
 		w.post(t, w.bob, "", w.mention("/summarize"))
 		answer(w.bob, 3, "no conversation")
-		if got, err := w.alice.Command(w.channel, "/context", ""); err != nil || got.Status != 200 {
+		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil || got.Status != 200 {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		answer(w.alice, 1, "tokens")
@@ -406,7 +406,7 @@ func TestSlackSocketMode(t *testing.T) {
 		if got := contents(all, core.RoleUser); !slices.Equal(got, []string{"the pump is red", "and tall"}) {
 			t.Errorf("got %q", got)
 		}
-		if got, err := w.alice.Command(w.channel, "/context", ""); err != nil {
+		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.alice.ID)) == 1 }); err != nil {

@@ -49,7 +49,7 @@ func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonsch
 	if err != nil {
 		return "", err
 	}
-	input, err := encodeJSON(arguments)
+	input, err := core.EncodeJSON(arguments)
 	if err != nil {
 		return "", fmt.Errorf("the arguments are not JSON: %w", err)
 	}

@@ -126,7 +126,7 @@ func (t requestTemplate) newRequest(arguments map[string]any) (webRequest, error
 	r := webRequest{method: t.method, headers: map[string]string{}}
 	var err error
 	if t.hasBody {
-		if r.body, err = encodeJSON(rest); err != nil {
+		if r.body, err = core.EncodeJSON(rest); err != nil {
 			return r, fmt.Errorf("the arguments are not JSON: %w", err)
 		}
 		rest = nil

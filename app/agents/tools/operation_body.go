@@ -60,7 +60,7 @@ func newPropertyStyles(encodings openapi3.Encodings) (map[string]parameter, erro
 // encode returns the body of a value. Errors are for the model.
 func (b requestBody) encode(value any) ([]byte, error) {
 	if mediaType(b.contentType) != formType {
-		return encodeJSON(value)
+		return core.EncodeJSON(value)
 	}
 	form, ok := value.(map[string]any)
 	if !ok {

@@ -123,7 +123,7 @@ func (p parameter) texts(value any, escape func(string) string) (texts []string)
 	object, isObject := value.(map[string]any)
 	switch {
 	case p.style == styleJSON && value != nil:
-		text, _ := encodeJSON(value) // it was decoded from JSON
+		text, _ := core.EncodeJSON(value) // it was decoded from JSON
 		return []string{escape(string(text))}
 	case isObject:
 		for _, key := range slices.Sorted(maps.Keys(object)) {

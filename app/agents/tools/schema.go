@@ -139,7 +139,7 @@ func fitCombinations(schema map[string]any) error {
 	if len(moved) == 0 {
 		return nil
 	}
-	text, err := encodeJSON(moved)
+	text, err := core.EncodeJSON(moved)
 	if err != nil || len(text) > maxDescription {
 		return fmt.Errorf("its schema has %s at the top, which providers do not take", strings.Join(slices.Sorted(maps.Keys(moved)), ", "))
 	}

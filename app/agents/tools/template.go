@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,18 +43,9 @@ func textOf(value any) (string, bool) {
 		}
 		return strings.Join(texts, ","), true
 	default:
-		text, err := encodeJSON(v)
+		text, err := core.EncodeJSON(v)
 		return string(text), err == nil
 	}
-}
-
-// encodeJSON returns a value as JSON, without the escapes that are for HTML.
-func encodeJSON(value any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // expandPath puts texts, which are escaped, into a path, each within its segment. Lookup returns that

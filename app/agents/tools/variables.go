@@ -144,7 +144,7 @@ func (e Environment) Secrets(d core.ToolDefinition) []string {
 // characters, and each of its lines.
 func formsOf(secret string) []string {
 	forms := append([]string{secret}, strings.Split(secret, "\n")...)
-	plain, _ := encodeJSON(secret) // texts always are JSON
+	plain, _ := core.EncodeJSON(secret) // texts always are JSON
 	escaped, _ := json.Marshal(secret)
 	for _, quoted := range []string{string(plain), string(escaped), escapeASCII(string(plain), "%04x"), escapeASCII(string(plain), "%04X")} {
 		forms = append(forms, quoted[1:len(quoted)-1])

@@ -53,7 +53,7 @@ func mergedData(e core.Event) ([]byte, error) {
 	if err != nil || e.Data == nil {
 		return head, err
 	}
-	body, err := json.Marshal(e.Data)
+	body, err := core.EncodeJSON(e.Data)
 	if err != nil {
 		return nil, err
 	}

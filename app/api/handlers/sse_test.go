@@ -36,7 +36,7 @@ func TestAppendEvent(t *testing.T) {
 		{"of no run, without data", core.Event{SessionID: "s", Type: core.EventNodeStarted, At: at()},
 			"event: node.started\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
 		{"of a known type", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: core.NodeData{Node: "<n>", Step: 1}},
-			"event: node.started\ndata: " + head + ",\"node\":\"\\u003cn\\u003e\",\"step\":1}\n\n"},
+			"event: node.started\ndata: " + head + ",\"node\":\"<n>\",\"step\":1}\n\n"},
 		{"empty data", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: json.RawMessage("{\r\n}")}, "event: node.started\ndata: " + head + "}\n\n"},
 		{"data as a database may store it", core.Event{SessionID: "s", RunID: "r", Type: core.EventNodeStarted, At: at(), Data: json.RawMessage("\n{\"a\":\r\n [1,\t2]}\n")},
 			"event: node.started\ndata: " + head + ",\"a\":[1,2]}\n\n"},

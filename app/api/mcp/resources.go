@@ -92,7 +92,8 @@ func (s *Server) readAspect(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err != nil {
 		return "", err
 	}
-	return encodeText(view)
+	raw, err := core.EncodeJSON(view)
+	return string(raw), err
 }
 
 // listResources answers resources/list with the contexts of the sessions, those with the newest

@@ -65,24 +65,15 @@ func addTool[In, Out any](s *Server, server *sdk.Server, t tool, answer func(ctx
 		if err != nil {
 			return s.toolError(ctx, err), nil
 		}
-		text, err := encodeText(out)
+		text, err := core.EncodeJSON(out)
 		if err != nil {
 			return nil, fmt.Errorf("encode the result of %s: %w", t.name, err)
 		}
 		failed, ok := any(out).(interface{ failed() bool })
 		return &sdk.CallToolResult{
-			Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: json.RawMessage(text), IsError: ok && failed.failed(),
+			Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text), IsError: ok && failed.failed(),
 		}, nil
 	})
-}
-
-// encodeText returns a value as JSON for models, which read < and > better than escapes.
-func encodeText(v any) (string, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 // callTool checks the arguments and calls the tool.

@@ -131,7 +131,7 @@ func (e *chunkEncoder) appendEnd(buf []byte, p answerDelta) ([]byte, error) {
 		for i, call := range toolCallsOf(e.run, p.calls) {
 			calls = append(calls, callDelta{i, call})
 		}
-		raw, err := json.Marshal(calls)
+		raw, err := core.EncodeJSON(calls)
 		if err != nil {
 			return buf, err
 		}

@@ -74,7 +74,7 @@ func encodeMetadata(m map[string]string) (json.RawMessage, error) {
 	if len(m) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(m)
+	return core.EncodeJSON(m)
 }
 
 // addItems adds items to the end of a conversation without an answer.

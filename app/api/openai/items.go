@@ -164,12 +164,12 @@ type outputPart struct {
 // MarshalJSON writes empty lists where clients expect them.
 func (p outputPart) MarshalJSON() ([]byte, error) {
 	if p.Type != "output_text" {
-		return json.Marshal(struct {
+		return core.EncodeJSON(struct {
 			Type string `json:"type"`
 			Text string `json:"text"`
 		}{p.Type, p.Text})
 	}
-	return json.Marshal(struct {
+	return core.EncodeJSON(struct {
 		Type        string `json:"type"`
 		Text        string `json:"text"`
 		Annotations []any  `json:"annotations"`
@@ -181,12 +181,12 @@ func (p outputPart) MarshalJSON() ([]byte, error) {
 func (i outputItem) MarshalJSON() ([]byte, error) {
 	type plain outputItem
 	if i.Type != "message" {
-		return json.Marshal(plain(i))
+		return core.EncodeJSON(plain(i))
 	}
 	if i.Content == nil {
 		i.Content = []outputPart{}
 	}
-	return json.Marshal(struct {
+	return core.EncodeJSON(struct {
 		plain
 		Content []outputPart `json:"content"`
 	}{plain(i), i.Content})

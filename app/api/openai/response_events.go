@@ -280,7 +280,7 @@ func (e *responseEncoder) emitEvent(name string, number int64, data any) {
 	}{name, number})
 	if err == nil {
 		var body []byte
-		if body, err = json.Marshal(data); err == nil {
+		if body, err = core.EncodeJSON(data); err == nil {
 			e.buf = append(append(append(e.buf, "event: "...), name...), "\ndata: "...)
 			e.buf = append(append(append(e.buf, head[:len(head)-1]...), ','), body[1:]...)
 			e.buf = append(e.buf, "\n\n"...)

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/http"
 	"time"
@@ -116,7 +115,7 @@ func toolCallsOf(run core.RunID, calls []core.Approval) []toolCall {
 
 // writeJSON answers with body.
 func writeJSON(c *gin.Context, body any) error {
-	raw, err := json.Marshal(body)
+	raw, err := core.EncodeJSON(body)
 	if err != nil {
 		return err
 	}

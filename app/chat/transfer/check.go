@@ -259,11 +259,9 @@ func cleanJSON(v any) any {
 
 // mustEncode returns a value as JSON. It panics on what JSON cannot say.
 func mustEncode(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := core.EncodeJSON(v)
+	if err != nil {
 		panic("transfer: " + err.Error())
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return raw
 }

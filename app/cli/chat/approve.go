@@ -58,7 +58,9 @@ func (v *runView) askApproval(ctx context.Context, a core.Approval) (core.Approv
 	v.close()
 	v.c.printNotice("? ", fmt.Sprintf("Allow %s? %s", core.Literal(a.Tool), core.Literal(a.Arguments)))
 	for {
-		v.c.printNotice("  ", "y = yes, n = no, n <reason> = no, and tell the agent why")
+		if v.c.Attended {
+			v.c.printNotice("  ", "y = yes, n = no, n <reason> = no, and tell the agent why")
+		}
 		text, err := v.c.Lines.Line(ctx)
 		if errors.Is(err, io.EOF) {
 			return core.ApprovalDecision{}, core.Errorf(core.ErrUnavailable,

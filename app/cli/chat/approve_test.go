@@ -76,3 +76,16 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		})
 	}
 }
+
+// Who only asks gets no help for an answer that nobody can type.
+func TestQuestionsUnattended(t *testing.T) {
+	t.Parallel()
+	asked := core.ApprovalData{Approval: core.Approval{ID: "a", RunID: "r", Tool: "pay", Arguments: "{}", Status: core.ApprovalOpen}}
+	f := &fake{send: events(event(t, core.EventApprovalRequested, asked), event(t, core.EventRunWaiting, core.RunData{}))}
+	c, out := conversation(f, nil)
+	c.Attended = false
+	err := c.Ask(t.Context(), "go")
+	if want := "? Allow pay? {}\n"; err == nil || !strings.Contains(err.Error(), "runs approve r") || out.String() != want {
+		t.Errorf("got %q, %v, want %q and how to decide", out.String(), err, want)
+	}
+}

@@ -25,7 +25,7 @@ func slashCommands() []slashCommand {
 		{"/summarize", "[focus]", "summarize older messages now; focus says what matters most", (*Conversation).summarizeNow},
 		{"/undo", "", "undo the last summary", func(c *Conversation, ctx context.Context, _ string) error { return c.undoSummary(ctx) }},
 		{"/retry", "", "regenerate the last answer; the old one is kept as a branch", func(c *Conversation, ctx context.Context, _ string) error { return c.regenerateLast(ctx) }},
-		{"/model", "[name]", "show or change the model of this chat", (*Conversation).showOrSetModel},
+		{"/model", "[name]", "show the models, or change that of this chat", (*Conversation).showOrSetModel},
 		{"/new", "", "start a new conversation with the same agent; this one is kept", func(c *Conversation, _ context.Context, _ string) error { c.startNew(); return nil }},
 		{"/search", "<words>", "search the messages of all conversations", (*Conversation).searchMessages},
 		{"/attach", "<path>", "send an image or a file with the next message", (*Conversation).attachFile},

@@ -73,6 +73,13 @@ func (f *fake) Decide(_ context.Context, run core.RunID, id core.ApprovalID, d c
 	return core.Approval{}, nil
 }
 
+func (f *fake) Agents(context.Context) ([]core.AgentDetail, error) {
+	return []core.AgentDetail{
+		{Agent: core.Agent{Name: "a"}, Models: []core.ModelChoice{{Name: "small", Default: true}, {Name: "big"}}},
+		{Agent: core.Agent{Name: "b"}, Models: []core.ModelChoice{{Name: "other", Default: true}}},
+	}, nil
+}
+
 func (f *fake) Context(_ context.Context, id core.SessionID) (core.ContextReport, error) {
 	f.note("context " + string(id))
 	return f.report, nil

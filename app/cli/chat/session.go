@@ -1,9 +1,12 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"bobbin/app/cli/term"
@@ -34,27 +37,36 @@ func (c *Conversation) regenerateLast(ctx context.Context) error {
 	})
 }
 
-// showOrSetModel shows which model answers, or changes it. Only the next message shows whether
-// the model exists.
+// showOrSetModel shows which model answers and which others may, or changes it.
 func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
-	if name != "" {
-		c.Model = name
-		c.printNotice("· ", "this chat now uses "+name)
-		return nil
+	agents, err := c.Service.Agents(ctx)
+	if err != nil {
+		return err
 	}
-	if c.Model == "" && c.Session.ID == "" {
-		c.printNotice("· ", "this chat uses the agent's model; /model <name> changes it")
-		return nil
-	}
-	name = c.Model
-	if name == "" {
-		report, err := c.Service.Context(ctx, c.Session.ID)
-		if err != nil {
-			return err
+	var names []string
+	current := cmp.Or(c.Model, c.Session.Model)
+	for _, a := range agents {
+		if a.Name != cmp.Or(c.Session.Agent, a.Name) {
+			continue
 		}
-		name = report.Model
+		for _, m := range a.Models {
+			if !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
+			if m.Default && c.Session.Agent != "" {
+				current = cmp.Or(current, m.Name)
+			}
+		}
 	}
-	c.printNotice("· ", "this chat uses "+name+"; /model <name> changes it")
+	if name == "" {
+		c.printNotice("· ", "this chat uses "+cmp.Or(current, "the agent's model")+"; /model <name> changes it: "+strings.Join(names, ", "))
+		return nil
+	}
+	if !slices.Contains(names, name) {
+		return core.Errorf(core.ErrInvalid, "%q cannot be used; the models are %s", name, strings.Join(names, ", "))
+	}
+	c.Model = name
+	c.printNotice("· ", "this chat now uses "+name)
 	return nil
 }
 

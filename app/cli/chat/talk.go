@@ -24,6 +24,7 @@ type service interface {
 	Regenerate(ctx context.Context, r core.Regenerate) iter.Seq2[core.Event, error]
 	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
 	Decide(ctx context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
+	Agents(ctx context.Context) ([]core.AgentDetail, error)
 	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
 	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
 	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)

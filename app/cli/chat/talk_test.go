@@ -123,7 +123,7 @@ func TestSitting(t *testing.T) {
 	t.Parallel()
 	answer := core.Message{ID: "m9", Role: core.RoleAssistant, Content: "hello"}
 	f := &fake{send: events(event(t, core.EventMessageCreated, core.MessageData{Message: answer}))}
-	c, out := conversation(f, nil, "/retry", "/model", "one", "/model big", "/retry", "/model", "/new", "two", "/search pump")
+	c, out := conversation(f, nil, "/retry", "/model", "one", "/model gpt-9", "/model big", "/retry", "/model", "/new", "two", "/search pump")
 	if err := c.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSitting(t *testing.T) {
 	if diff := cmp.Diff(want, f.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	for _, says := range []string{"! there are no messages yet", "this chat uses the agent's model", "this chat now uses big", "new conversation; the previous one was new"} {
+	for _, says := range []string{"! there are no messages yet", "this chat uses small; /model <name> changes it: small, big\n", `! "gpt-9" cannot be used; the models are small, big`, "this chat now uses big", "this chat uses big; ", "new conversation; the previous one was new"} {
 		if !strings.Contains(out.String(), says) {
 			t.Errorf("no %q in %q", says, out)
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"bobbin/app/core"
 )
 
 // JSON is a column of JSON text: jsonb or json in PostgreSQL, TEXT in SQLite. Nil
@@ -49,13 +51,11 @@ func jsonFrom(raw []byte) JSON {
 // encodeJSON returns v as a column. It panics on values that JSON cannot represent: v is
 // always a plain value of core.
 func encodeJSON(v any) JSON {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := core.EncodeJSON(v)
+	if err != nil {
 		panic("models: " + err.Error())
 	}
-	return JSON(bytes.TrimRight(b.Bytes(), "\n"))
+	return JSON(raw)
 }
 
 // encodeList is encodeJSON with NULL for an empty list.

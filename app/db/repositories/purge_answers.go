@@ -1,12 +1,10 @@
 package repositories
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -49,12 +47,9 @@ func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int6
 	return removed + int64(len(found)), nil
 }
 
-// userFields are the JSON encodings of a user: answers do not escape <, > and &, events do.
+// userFields are the JSON encodings of a user: streams that an earlier version stored escape <, > and &.
 func userFields(user string) []string {
-	var plain bytes.Buffer
-	enc := json.NewEncoder(&plain)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(user)             // a string can always be encoded
-	escaped, _ := json.Marshal(user) // likewise
-	return []string{`"user_id":` + strings.TrimSpace(plain.String()), `"user_id":` + string(escaped)}
+	plain, _ := core.EncodeJSON(user) // a string can always be encoded
+	escaped, _ := json.Marshal(user)  // likewise
+	return []string{`"user_id":` + string(plain), `"user_id":` + string(escaped)}
 }

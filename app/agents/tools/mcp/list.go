@@ -1,13 +1,11 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -50,9 +48,6 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 			continue
 		}
 		custom.Definition.Name, custom.Name = names.Name(s.hide(t.Name)), t.Name
-		if isAdapted(t.InputSchema, custom.Definition.Parameters) {
-			notes = append(notes, fmt.Sprintf("tool %q has a schema that models do not take: they get it changed", core.CleanText(core.Clip(t.Name, 100))))
-		}
 		notes = append(notes, s.keepStrict(custom)...)
 		list = append(list, custom)
 	}
@@ -65,24 +60,6 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 	}
 	s.listing.Store(&listing)
 	return nil
-}
-
-// isAdapted reports whether the fitted schema is another than the server's, but for what is added to
-// and left out of every one.
-func isAdapted(schema any, fitted json.RawMessage) bool {
-	given, ok := schema.(map[string]any)
-	if !ok {
-		return false
-	}
-	given = maps.Clone(given)
-	delete(given, "$schema")
-	delete(given, "$id")
-	given["type"] = "object"
-	if given["properties"] == nil {
-		given["properties"] = map[string]any{}
-	}
-	text, err := json.Marshal(given)
-	return err == nil && !bytes.Equal(text, fitted)
 }
 
 // keepStrict keeps a tool as strict as it was when it was listed first: a server that was honest when
