@@ -41,7 +41,6 @@ export const words = {
   exportMarkdown: "Export as Markdown",
   exportJson: "Export as JSON",
   importFile: "Import a file…",
-  importFailed: "Nothing was imported",
   more: "More",
 
   // who, theme, keys
@@ -129,7 +128,6 @@ export const words = {
   meta: { input: "in", cached: "cached", output: "out" },
 
   // tools
-  toolArguments: "Arguments",
   toolResult: "Result",
   toolRaw: "Raw",
   toolRuns: "running",
@@ -161,6 +159,7 @@ export const words = {
     answered: (by: string) => (by ? `Answered by ${by}` : "Answered"),
     expired: () => "Nobody answered in time",
     closed: () => "Closed by a new message, or by a stop",
+    decided: () => "Decided",
   },
   secondAnswer: "Someone else was faster. The first answer counts; nothing ran twice.",
   closesQuestion: "A new message closes the question.",
@@ -184,7 +183,7 @@ export const words = {
   agentsModel: "the agent’s model",
   keysHint: "Enter sends, Shift Enter is a new line",
   waitsItsTurn: "waits its turn",
-  sendNow: "Send now",
+  sendNow: "Stop the answer, send now",
   remove: "Remove",
   sending: "sending",
   keptHere: "Kept here. It is sent once, when the connection is back",
@@ -213,6 +212,7 @@ export const words = {
   signedOut: "Your key is no longer valid.",
   offlineShort: "No connection",
   failed: "That did not work",
+  partFailed: "A part of the page did not load.",
 
   // search
   searchHint: "Search in titles and messages",
