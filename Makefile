@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-next show-many show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house pictures samples graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-loop show-sliding show-switch show-rounds show-truth show-calibration show-cache show-prefix show-native show-counting show-concurrent show-next show-many show-background show-memories show-search show-search-fuzz show-index show-index-kills show-growth show-crash show-takeover show-durability bench show-bench fault show-purge show-branches show-interleave show-adapters show-fuzz show-owners show-feeds show-eval show-recall show-standing show-reviews show-attacks show-refusals show-extract show-injection show-backlog show-turns show-privacy show-fallback show-garbage show-files show-files show-rights show-slack-edits show-slack-long show-slack-clients show-slack-sync show-slack-ack show-tools show-mcp show-dialects show-openai-whole show-dialects-cuts show-dialects-cost show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size page-pictures house pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -300,6 +300,9 @@ show-page-xss: ## 300 hostile texts × message, tool output, title, name, summar
 
 show-page-a11y: ## axe over every state in both themes and widths, and every flow by keyboard alone
 	$(measure_page) '^TestAccess$$'
+
+page-pictures: ## take the README's two pictures of the web page anew
+	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'
 
 show-page-size: ## bytes per file of the first load, compressed; time to usable, cold and warm
 	$(measure_page) '^TestSize$$'

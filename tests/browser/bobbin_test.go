@@ -46,6 +46,7 @@ type setup struct {
 	pieces   int                          // of an answer; 0 = 8
 	pace     time.Duration                // before each piece
 	say      func(question string) string // nil = the question
+	bare     bool                         // answers do not begin with "answer to: "
 }
 
 // newBobbin starts a model, a Bobbin and the proxy.
@@ -59,7 +60,7 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	if s.pieces == 0 {
 		s.pieces = 8
 	}
-	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
+	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Bare: s.bare, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
 		b.gates.hold(question)
 		process.Pause(t.Context(), s.pace) // a model's speed
 	}})
