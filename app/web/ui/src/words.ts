@@ -80,7 +80,6 @@ export const words = {
 
   // the thread
   thread: "Conversation",
-  context: "Context",
   contextPanel: "Context panel",
   loading: "Loading",
   you: "You",
@@ -246,7 +245,6 @@ export const words = {
     ["P", "Pin"],
     ["W", "Where is this message?"],
     ["← →", "Branch before, after"],
-    ["F2", "Rename, in the list"],
     ["?", "This list"],
   ] as const,
 } as const;
