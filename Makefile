@@ -296,16 +296,16 @@ show-page-cuts: ## 200 random cuts, delays and restarts: text in the page = stor
 	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'
 
 show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author: executed, foreign requests
-	$(measure_page) '^TestHostileText$$'
+	$(measure_page) '^TestPage$$/^hostile$$'
 
 show-page-a11y: ## axe over every state in both themes and widths, and every flow by keyboard alone
-	$(measure_page) '^TestAccess$$'
+	$(measure_page) '^TestPage$$/^access$$'
 
 page-pictures: ## take the README's two pictures of the web page anew
 	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'
 
 show-page-size: ## bytes per file of the first load, compressed; time to usable, cold and warm
-	$(measure_page) '^TestSize$$'
+	$(measure_page) '^TestPage$$/^size$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

@@ -13,9 +13,8 @@ import (
 
 // Whatever breaks between the page and Bobbin: its text is the stored one, nothing is there twice, and two
 // tabs have the same.
-func TestCuts(t *testing.T) {
-	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
+func testCuts(t *testing.T, b *bobbin) {
+	t.Helper()
 	for _, name := range []string{"tabs", "offline", "fixed"} {
 		t.Run(name, func(t *testing.T) { b.play(t, "cuts", name, nil, nil) })
 	}

@@ -8,18 +8,11 @@ import (
 	"testing"
 
 	"bobbin/tests/apptest"
-	"bobbin/tests/dbtest"
 )
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), say: func(question string) string {
-		if strings.HasPrefix(question, "one long line") {
-			return strings.Repeat("long ", 200_000)
-		}
-		return question
-	}})
+func testFailures(t *testing.T, b *bobbin) {
+	t.Helper()
 	for _, name := range []string{"refusals", "stream", "resync", "parts", "escape", "keys", "files", "copies", "line"} {
 		t.Run(name, func(t *testing.T) { b.play(t, "failures", name, nil, nil) })
 	}

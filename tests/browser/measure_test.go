@@ -11,9 +11,8 @@ import (
 )
 
 // The first load is small, and what has a hash in its name is asked for once.
-func TestSize(t *testing.T) {
-	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
+func testSize(t *testing.T, b *bobbin) {
+	t.Helper()
 	var got struct {
 		Files []struct {
 			Name        string
