@@ -27,6 +27,7 @@ func TestShowCuts(t *testing.T) {
 		t.Skip("BOBBIN_PAGE_CUTS says how many: make show-page-cuts")
 	}
 	table := apptest.NewTable("turns that something broke, and after which both tabs showed what was stored, once")
+	t.Cleanup(func() { table.Log(t) }) // the databases run beside each other
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		b := newBobbin(t, setup{database: url})
 		random := seed.Rand(t, 1)
@@ -43,5 +44,4 @@ func TestShowCuts(t *testing.T) {
 			})
 		}
 	})
-	table.Log(t)
 }
