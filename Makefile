@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house pictures samples graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures pictures samples graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,13 +152,16 @@ show-page-cuts: ## 200 random cuts, delays and restarts: text in the page = stor
 	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'
 
 show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author: executed, foreign requests
-	$(measure_page) '^TestHostileText$$'
+	$(measure_page) '^TestPage$$/^hostile$$'
 
 show-page-a11y: ## axe over every state in both themes and widths, and every flow by keyboard alone
-	$(measure_page) '^TestAccess$$'
+	$(measure_page) '^TestPage$$/^access$$'
+
+page-pictures: ## take the README's two pictures of the web page anew
+	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'
 
 show-page-size: ## bytes per file of the first load, compressed; time to usable, cold and warm
-	$(measure_page) '^TestSize$$'
+	$(measure_page) '^TestPage$$/^size$$'
 
 graph: ## draw the agent's graph in Mermaid
 	@go run . graph

@@ -4,21 +4,16 @@ import (
 	"testing"
 
 	"bobbin/tests/apptest"
-	"bobbin/tests/dbtest"
 )
 
 // The page can be used by everybody: axe finds nothing in any state, and every flow goes by keyboard alone.
-func TestAccess(t *testing.T) {
-	t.Parallel()
+func testAccess(t *testing.T, b *bobbin) {
+	t.Helper()
 	for _, name := range []string{"keyboard", "ime"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)}).play(t, "a11y", name, nil, nil)
-		})
+		t.Run(name, func(t *testing.T) { b.play(t, "a11y", name, nil, nil) })
 	}
 	table := apptest.NewTable("states that axe finds nothing in, by theme and width")
 	t.Run("audit", func(t *testing.T) {
-		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
 		for _, look := range [][2]string{{"light", "wide"}, {"dark", "wide"}, {"light", "phone"}, {"dark", "phone"}} {
 			if look[0] == "light" && look[1] == "phone" && !apptest.IsLong() {
 				continue // two show each theme and each width

@@ -45,7 +45,8 @@ type setup struct {
 	window   int                          // of the model; 0 = 32,000 tokens
 	pieces   int                          // of an answer; 0 = 8
 	pace     time.Duration                // before each piece
-	say      func(question string) string // nil = the question
+	say      func(question string) string // nil = repeatQuestion
+	bare     bool                         // answers do not begin with "answer to: "
 }
 
 // newBobbin starts a model, a Bobbin and the proxy.
@@ -59,7 +60,10 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	if s.pieces == 0 {
 		s.pieces = 8
 	}
-	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
+	if s.say == nil {
+		s.say = repeatQuestion
+	}
+	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Bare: s.bare, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
 		b.gates.hold(question)
 		process.Pause(t.Context(), s.pace) // a model's speed
 	}})
@@ -71,6 +75,14 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	b.control = httptest.NewServer(b.controls(t, s))
 	t.Cleanup(b.control.Close)
 	return b
+}
+
+// repeatQuestion says the question; "one long line" has an answer of 1 MB.
+func repeatQuestion(question string) string {
+	if question == "one long line" {
+		return strings.Repeat("long ", 200_000)
+	}
+	return question
 }
 
 // callTool calls the calculator when a message asks for it.

@@ -12,28 +12,20 @@ func chatCases() []string {
 	return []string{"send", "stream", "stop", "queue", "edit", "drafts", "list", "elsewhere", "search", "approve", "failed"}
 }
 
-func TestChat(t *testing.T) {
-	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		playChat(t, dbtest.MigratedSQLiteURL(t), chatCases())
-	})
-	t.Run("postgres", func(t *testing.T) { // what has to do with storage
-		t.Parallel()
-		cases := []string{"send", "edit"}
-		if apptest.IsLong() {
-			cases = chatCases()
-		}
-		playChat(t, dbtest.MigratedPostgresURL(t), cases)
-	})
-}
-
-func playChat(t *testing.T, url string, cases []string) {
+func testChat(t *testing.T, b *bobbin) {
 	t.Helper()
-	b := newBobbin(t, setup{database: url})
-	for _, name := range cases {
+	for _, name := range chatCases() {
 		t.Run(name, func(t *testing.T) { b.play(t, "chat", name, nil, nil) })
 	}
+}
+
+// TestChatOnPostgreSQL runs at night: the databases differ below the API, where each has its tests.
+func TestChatOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	if !apptest.IsLong() {
+		t.Skip("at night")
+	}
+	testChat(t, newBobbin(t, setup{database: dbtest.MigratedPostgresURL(t)}))
 }
 
 func TestSignIn(t *testing.T) {

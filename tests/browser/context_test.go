@@ -13,8 +13,6 @@ func TestContext(t *testing.T) {
 	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: apptest.ChooseSize(3000, 7000)})
 	var got struct{ Turns, Summaries int }
 	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(6, 60)}, &got)
-	large := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)}) // which summarizes nothing by itself
-	t.Run("summary", func(t *testing.T) { large.play(t, "context", "summary", nil, nil) })
 	if apptest.IsLong() && got.Summaries < 3 {
 		t.Errorf("got %d summaries, want at least 3", got.Summaries)
 	}

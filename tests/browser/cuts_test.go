@@ -13,9 +13,8 @@ import (
 
 // Whatever breaks between the page and Bobbin: its text is the stored one, nothing is there twice, and two
 // tabs have the same.
-func TestCuts(t *testing.T) {
-	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
+func testCuts(t *testing.T, b *bobbin) {
+	t.Helper()
 	for _, name := range []string{"tabs", "offline", "fixed"} {
 		t.Run(name, func(t *testing.T) { b.play(t, "cuts", name, nil, nil) })
 	}
@@ -28,6 +27,7 @@ func TestShowCuts(t *testing.T) {
 		t.Skip("BOBBIN_PAGE_CUTS says how many: make show-page-cuts")
 	}
 	table := apptest.NewTable("turns that something broke, and after which both tabs showed what was stored, once")
+	t.Cleanup(func() { table.Log(t) }) // the databases run beside each other
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		b := newBobbin(t, setup{database: url})
 		random := seed.Rand(t, 1)
@@ -44,5 +44,4 @@ func TestShowCuts(t *testing.T) {
 			})
 		}
 	})
-	table.Log(t)
 }

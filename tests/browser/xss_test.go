@@ -4,13 +4,11 @@ import (
 	"testing"
 
 	"bobbin/tests/apptest"
-	"bobbin/tests/dbtest"
 )
 
 // Hostile text in any place of the page runs nothing and asks no other origin.
-func TestHostileText(t *testing.T) {
-	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: 200_000})
+func testHostileText(t *testing.T, b *bobbin) {
+	t.Helper()
 	table := apptest.NewTable("hostile texts in each place, of which none ran or asked another origin for anything")
 	for _, name := range []string{"watch", "thread", "names", "summary", "shapes"} {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,8 @@ type Options struct {
 	Calls func(r Received) []Call
 	// Say returns what an answer says. nil = the question.
 	Say func(question string) string
+	// Bare leaves out the first words of an answer, "answer to: ".
+	Bare bool
 	// Reasoning is how many bytes the encrypted reasoning before each answer has, over the
 	// Responses API. As there, it is not counted when it comes back. 0 = none.
 	Reasoning int
@@ -312,7 +314,7 @@ func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked
 			out.toolCall(c.ID, c.Name, c.Arguments)
 		}
 	default:
-		if len(req.Format) == 0 {
+		if len(req.Format) == 0 && !s.opts.Bare {
 			out.text("answer to: ")
 			flush(w)
 		}

@@ -33,6 +33,8 @@ export default defineConfig({
     emptyOutDir: true,
     target: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: { polyfill: false },
+    license: { fileName: "assets/licenses.json" }, // of the packages that are in the files
+    cssCodeSplit: false, // a part that loads later brings no second file that can fail
     assetsInlineLimit: 0, // data: URLs are for images of messages only
   },
   server: {

@@ -24,16 +24,15 @@ async function differences(v) {
   for (const t of report.triggers.filter(t => t.threshold > 0)) {
     if (!same(numbers(words).includes(t.threshold), true)) bad.push(`trigger ${t.name}: ${t.threshold} is not in the panel`)
   }
-  const table = panel.getByRole('group', { name: 'Prompt, turn by turn' })
-  const rows = (await table.getByRole('row').allInnerTexts()).slice(1).map(r => r.split('\t'))
-  hold('chart', rows.toReversed().map(r => numbers(r[1])[0]), turns.turns.map(t => t.used))
-  hold('chart, summaries', rows.filter(r => /v\d+/.test(r[5])).length, turns.turns.filter(t => t.summarized).length)
+  const chart = panel.getByRole('slider', { name: 'Prompt, turn by turn' })
+  const newest = turns.turns.at(-1)
+  hold('chart, newest turn', numbers(await chart.getAttribute('aria-valuetext')).slice(0, 3), [turns.turns.length, newest.used, newest.usable])
+  hold('chart, summaries', await chart.locator('circle.made').count(), turns.turns.filter(t => t.summarized).length)
   // The line: each message of the page says where it is.
-  for (const article of await v.articles.all()) {
-    const seq = Number(await article.getAttribute('data-seq'))
+  const shown = await v.articles.evaluateAll(all => all.map(e => ({ seq: Number(e.dataset.seq), said: [...e.querySelectorAll('button')].some(b => b.textContent.startsWith(`#${e.dataset.seq} `)) })))
+  for (const { seq, said } of shown) {
     const place = turns.ranges.find(r => r.from_seq <= seq && seq <= r.through_seq)?.place ?? 'verbatim'
-    const said = await article.getByRole('button', { name: new RegExp(`^#${seq} `) }).count()
-    if ((place !== 'verbatim') !== (said > 0)) bad.push(`message ${seq}: it is ${place}, and the page ${said ? 'says where it is' : 'says nothing'}`)
+    if ((place !== 'verbatim') !== said) bad.push(`message ${seq}: it is ${place}, and the page ${said ? 'says where it is' : 'says nothing'}`)
   }
   return { bad, summaries: c.summarized > 0, versions: report.summaries?.length ?? 0 }
 }
@@ -45,23 +44,29 @@ export const cases = {
     await v.ask('Turn 0. We begin.')
     await v.page.keyboard.press('Control+.')
     const panel = v.page.getByRole('complementary', { name: 'Context of the next prompt' })
-    await panel.getByRole('button', { name: 'as a table' }).click()
     let compared = 0
     let last = { versions: 0 }
     for (let turn = 1; turn <= turns; turn++) {
       await v.send(`Turn ${turn}. ${`Facts of turn ${turn} are many and long, like heron ${turn * 7}. `.repeat(6)}`)
       await v.settled(`answer to: Turn ${turn}.`)
       // The page asks a moment after the end of a run; a summary in the background may still be at work.
-      for (const limit = Date.now() + 15_000; ; await v.page.waitForTimeout(150)) {
+      for (let tries = 1; ; await v.page.waitForTimeout(300 * tries++)) {
         last = await differences(v)
         if (last.bad.length === 0) break
-        if (Date.now() > limit) throw new Error(`after turn ${turn}:\n${last.bad.slice(0, 8).join('\n')}`)
+        if (tries > 9) throw new Error(`after turn ${turn}:\n${last.bad.slice(0, 8).join('\n')}`)
       }
       compared++
     }
     const versions = (await v.api(`sessions/${v.session()}/summaries`)).items.length
     check(versions > 0, 'no summary was made')
     await v.shot('context')
+    const chart = panel.getByRole('slider')
+    await chart.press('End')
+    const all = await v.api(`sessions/${v.session()}/context/turns`)
+    for (const turn of all.turns.toReversed()) { // the arrow keys read each one out
+      equal(numbers(await chart.getAttribute('aria-valuetext'))[1], turn.used, 'a turn of the chart')
+      await chart.press('ArrowLeft')
+    }
     return { turns: compared, summaries: versions }
   },
 

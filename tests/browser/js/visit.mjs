@@ -81,7 +81,8 @@ export class Visit {
 
   session() { return /#\/s\/([\w-]+)/.exec(this.page.url())?.[1] ?? '' }
 
-  async texts() { return this.articles.allInnerTexts() }
+  /** What the messages say, also those out of sight, which have no inner text. */
+  async texts() { return this.articles.allTextContents() }
 
   async control(path, values = {}) {
     const answer = await fetch(`${this.args.control}/${path}`, { method: 'POST', body: new URLSearchParams(values) })

@@ -41,7 +41,6 @@ export const words = {
   exportMarkdown: "Export as Markdown",
   exportJson: "Export as JSON",
   importFile: "Import a file…",
-  importFailed: "Nothing was imported",
   more: "More",
 
   // who, theme, keys
@@ -81,7 +80,6 @@ export const words = {
 
   // the thread
   thread: "Conversation",
-  context: "Context",
   contextPanel: "Context panel",
   loading: "Loading",
   you: "You",
@@ -129,7 +127,6 @@ export const words = {
   meta: { input: "in", cached: "cached", output: "out" },
 
   // tools
-  toolArguments: "Arguments",
   toolResult: "Result",
   toolRaw: "Raw",
   toolRuns: "running",
@@ -161,6 +158,7 @@ export const words = {
     answered: (by: string) => (by ? `Answered by ${by}` : "Answered"),
     expired: () => "Nobody answered in time",
     closed: () => "Closed by a new message, or by a stop",
+    decided: () => "Decided",
   },
   secondAnswer: "Someone else was faster. The first answer counts; nothing ran twice.",
   closesQuestion: "A new message closes the question.",
@@ -184,7 +182,7 @@ export const words = {
   agentsModel: "the agent’s model",
   keysHint: "Enter sends, Shift Enter is a new line",
   waitsItsTurn: "waits its turn",
-  sendNow: "Send now",
+  sendNow: "Stop the answer, send now",
   remove: "Remove",
   sending: "sending",
   keptHere: "Kept here. It is sent once, when the connection is back",
@@ -213,6 +211,7 @@ export const words = {
   signedOut: "Your key is no longer valid.",
   offlineShort: "No connection",
   failed: "That did not work",
+  partFailed: "A part of the page did not load.",
 
   // search
   searchHint: "Search in titles and messages",
@@ -246,7 +245,6 @@ export const words = {
     ["P", "Pin"],
     ["W", "Where is this message?"],
     ["← →", "Branch before, after"],
-    ["F2", "Rename, in the list"],
     ["?", "This list"],
   ] as const,
 } as const;

@@ -1,6 +1,7 @@
 // Requests to the API: where it is, who asks, and what an error says.
 import type { components } from "./schema";
 import { auth } from "../state/auth.svelte";
+import { words } from "../words";
 
 export type Schema = components["schemas"];
 export type Problem = Schema["Problem"];
@@ -64,7 +65,7 @@ export async function send(path: string, request: Request = {}): Promise<Respons
     });
   } catch (e) {
     if (request.signal?.aborted) throw e;
-    throw new ApiError(0, "offline", String(e));
+    throw new ApiError(0, "offline", words.offlineShort);
   }
   if (response.ok) return response;
   const error = await readProblem(response);

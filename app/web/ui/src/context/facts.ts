@@ -4,52 +4,20 @@ import type { Context, Summary } from "./context.svelte";
 import { count } from "../words";
 import { words } from "./words";
 
-const fixedSections = ["system", "tools", "pinned", "standing"];
-
-export interface Part {
-  name: "tools" | "summary" | "tail";
-  tokens: number;
-}
-
 export interface Effect {
   before: number;
   after: number;
   /** Of the prompt, from the turn in which it came into use; else of the messages that it stands for. */
   ofPrompt: boolean;
-  beforeParts: Part[];
-  afterParts: Part[];
 }
 
 /** Undefined for what people made, before a prompt has it. */
 export function effectOf(context: Context, summary: Summary): Effect | undefined {
-  const number = context.turnOf(summary);
-  const turn = context.turn(number);
+  const turn = context.turn(context.turnOf(summary));
   const before = turn ? uncompacted(context.turns, context.turns.indexOf(turn)) : 0;
-  if (!before && byHand(summary)) return undefined;
-  if (!turn || !before) {
-    const { tokens_before, token_count } = summary;
-    return {
-      before: tokens_before,
-      after: token_count,
-      ofPrompt: false,
-      beforeParts: [{ name: "tail", tokens: tokens_before }],
-      afterParts: [{ name: "summary", tokens: token_count }],
-    };
-  }
-  const sum = (names: string[], of = turn) => names.reduce((total, name) => total + (of.sections[name] ?? 0), 0);
-  const parts = (all: number, wound: number): Part[] => [
-    { name: "tools", tokens: sum(fixedSections) },
-    { name: "summary", tokens: wound },
-    { name: "tail", tokens: Math.max(0, all - sum(fixedSections) - wound) },
-  ];
-  const earlier = context.turn(number - 1);
-  return {
-    before,
-    after: turn.used,
-    ofPrompt: true,
-    beforeParts: parts(before, earlier ? sum(["summary"], earlier) : 0),
-    afterParts: parts(turn.used, sum(["summary"])),
-  };
+  if (turn && before) return { before, after: turn.used, ofPrompt: true };
+  if (byHand(summary)) return undefined;
+  return { before: summary.tokens_before, after: summary.token_count, ofPrompt: false };
 }
 
 export function byHand(summary: Summary): boolean {

@@ -86,8 +86,6 @@ export const words = {
   chartHead: (turns: number, summaries: number) =>
     `${plural(turns, "turn")}, ${summaries ? plural(summaries, "summary", "summaries") : "no summary"}`,
   chartEmpty: "The chart begins with the next answer.",
-  asTable: "as a table",
-  asChart: "as a chart",
   turn: (n: number) => `Turn ${n}`,
   turnOnAxis: (n: number) => `turn ${n}`,
   readout: (turn: string, used: number, usable: number) => `${turn}: ${count(used)} of ${count(usable)} tokens`,
@@ -98,7 +96,6 @@ export const words = {
   keySummary: "summary",
   keyMasked: "old tool results masked",
   keyWithout: "what it would have been",
-  tableHead: { turn: "Turn", prompt: "Prompt", summary: "Summary", messages: "Messages", without: "Without", what: "" },
   omitted: (n: number) => `The first ${plural(n, "turn is", "turns are")} not shown.`,
 
   where: (n: number) => `Where the ${plural(n, "message is", "messages are")}`,

@@ -1,5 +1,6 @@
 // Files on their way into a message: loaded to the server when they are chosen.
 import { ApiError, asError, ask, type Schema } from "../api/http";
+import { explain } from "../text/errors";
 import { bytesOf } from "../text/format";
 import { words } from "../words";
 
@@ -11,7 +12,7 @@ export class Attachment {
   constructor(readonly file: File) {}
 
   get note(): string {
-    if (this.problem) return this.problem.message;
+    if (this.problem) return this.problem.message || explain(this.problem).title;
     return this.blob ? bytesOf(this.blob.size) : words.uploading;
   }
 }

@@ -11,7 +11,8 @@ import { ui } from "./ui.svelte";
 
 export type Session = Schema["Session"];
 export type Run = Schema["Run"];
-export type Approval = Schema["Approval"];
+/** decided: by whom and how is unknown, since runs list open questions only. */
+export type Approval = Omit<Schema["Approval"], "status"> & { status: Schema["Approval"]["status"] | "decided" };
 
 /** A tool call as the feed reports it; older calls have only their messages. */
 export interface ToolCall {
@@ -175,8 +176,14 @@ export class Conversation {
     return this.entries.some((e) => e.seq === seq);
   }
 
-  async cancel(runId = this.activeRun?.id): Promise<void> {
-    if (runId) await ask(`runs/${runId}/cancel`, { method: "POST", json: {} });
+  async cancel(runId: string): Promise<void> {
+    await ask(`runs/${runId}/cancel`, { method: "POST", json: {} });
+  }
+
+  /** Stops the answer that is being written. */
+  stop(): void {
+    const id = this.activeRun?.id;
+    if (id) this.cancel(id).catch((e) => (this.actionFailure = asError(e)));
   }
 
   async decide(approval: Approval, body: Record<string, unknown>): Promise<void> {
@@ -188,11 +195,11 @@ export class Conversation {
     if (value?.id) this.approvals.set(value.id, value);
   }
 
-  /** Asks for the run's present state, such as who answered its questions. */
-  async loadRun(id: string): Promise<Run> {
-    const run = await ask<Run>(`runs/${id}`);
-    this.keepRun(run);
-    return run;
+  /** Asks for the run's present state. A question that it does not list any more was decided. */
+  async loadRun(id: string): Promise<void> {
+    const asked = this.openApprovals.filter((a) => a.run_id === id);
+    this.keepRun(await ask<Run>(`runs/${id}`));
+    for (const a of asked) if (this.approvals.get(a.id) === a) this.approvals.set(a.id, { ...a, status: "decided" });
   }
 
   /** A message of one's own was accepted: its run may begin before the feed is open. */
@@ -205,6 +212,7 @@ export class Conversation {
   private async loadRuns(session: Session): Promise<void> {
     const page = await ask<Schema["RunPage"]>(`sessions/${this.id}/runs`, { query: { limit: 20 } });
     for (const run of page.items) this.keepRun(run);
+    for (const a of this.openApprovals) if (a.run_id !== session.active_run_id) await this.loadRun(a.run_id);
     if (session.active_run_id && session.status !== "queued") {
       await this.loadRun(session.active_run_id);
       const run = this.runs.get(session.active_run_id)!;
@@ -212,6 +220,9 @@ export class Conversation {
     }
     // A run that ended before the feed began has no end in it.
     if (this.activeRun && ended(this.runs.get(this.activeRun.id))) this.activeRun = undefined;
+    if (!this.activeRun) this.summarizing = undefined;
+    this.entries = this.entries.filter((e) => e.message || !ended(this.runs.get(e.runId)));
+    this.contextVersion++;
   }
 
   /** An answer that was on its way while the run ended does not wake it again. */
@@ -262,9 +273,7 @@ export class Conversation {
     if (event.event === "resync") {
       this.lastEvent = number;
       this.resynced = true;
-      this.contextVersion++;
-      void this.load().catch((e) => (this.failure = asError(e)));
-      return;
+      return void this.open();
     }
     if (number && number <= this.lastEvent) return; // delivered before
     if (number) this.lastEvent = number;
@@ -295,8 +304,9 @@ export class Conversation {
         this.entries = this.entries.filter((e) => e.id !== data.message_id);
         return;
       case "messages.imported":
-        this.contextVersion++;
-        return void this.load().catch((e) => (this.failure = asError(e)));
+        return void this.load()
+          .catch((e) => (this.failure = asError(e)))
+          .finally(() => this.contextVersion++);
       case "run.queued":
         if (!this.pending.some((m) => m.id === data.message!.id)) this.pending = [...this.pending, data.message!];
         return this.outbox.settle([data.message!]);
@@ -348,6 +358,7 @@ export class Conversation {
   private add(message: Message): void {
     this.pending = this.pending.filter((m) => m.id !== message.id);
     this.outbox.settle([message]);
+    if (!message.run_id) this.contextVersion++; // imported: no run ends after it
     const known = this.find(message.id);
     if (known) {
       known.complete(message);

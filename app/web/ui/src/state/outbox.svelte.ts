@@ -89,11 +89,12 @@ export class Outbox {
       return true;
     } catch (e) {
       const error = asError(e);
-      const later = error.offline || error.status === 503 || error.status === 502 || error.status === 504;
-      item.state = later || error.status === 401 ? "waiting" : "refused";
+      const seconds = error.retryAfter || ([502, 503, 504].includes(error.status) ? 2 : 0);
+      const later = seconds > 0 && error.code !== "spend_limit";
+      item.state = later || error.offline || error.status === 401 ? "waiting" : "refused";
       item.problem = error;
-      if (error.status === 503) setTimeout(() => void this.sendWaiting(), (error.retryAfter || 2) * 1000);
-      return !later;
+      if (later) setTimeout(() => void this.sendWaiting(), seconds * 1000);
+      return item.state === "refused";
     }
   }
 }

@@ -1,0 +1,18 @@
+/** Hands a file of the API to the browser's downloads. */
+import { send, type Request } from "../api/http";
+
+export async function save(path: string, name: string, request: Request = {}): Promise<void> {
+  const blob = await (await send(path, request)).blob();
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Lets a person choose files. */
+export function pick(chosen: (files: File[]) => void, options: { accept?: string; multiple?: boolean } = {}): void {
+  const input = Object.assign(document.createElement("input"), { type: "file", ...options });
+  input.onchange = () => chosen([...(input.files ?? [])]);
+  input.click();
+}

@@ -1,0 +1,223 @@
+// What can fail, and what the page says and does then.
+import { check, equal, until } from './visit.mjs'
+import { compare } from './chat.mjs'
+
+/** Answers the next request that fits with a problem; those after it reach Bobbin. */
+function fail(v, pattern, status, { code = '', ...headers } = {}) {
+  const answer = { status, contentType: 'application/problem+json', headers: { 'X-Request-Id': '01a1fd1b-c4bd-7000', ...headers }, body: JSON.stringify({ type: 'about:blank', title: 'No', status, code, detail: `the server's sentence for ${status}` }) }
+  return v.page.route(pattern, route => route.fulfill(answer), { times: 1 })
+}
+
+/** What a refused message says; what waits for a while is sent by itself, the rest by a press. */
+const refusals = [
+  { status: 403, says: 'This key may look, but not write' },
+  { status: 409, says: 'Someone else was faster' },
+  { status: 413, says: 'Too large' },
+  { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
+  { status: 429, 'Retry-After': '1', says: 'Too many at once', later: true },
+  { status: 503, 'Retry-After': '1', says: 'Bobbin is starting again', later: true },
+  { status: 401, says: 'Your key is no longer valid', sign: true },
+]
+
+export const cases = {
+  async refusals(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    for (const { says, later, sign, status, ...more } of refusals) {
+      const text = `refused with ${status} ${more.code ?? 'at once'}`
+      await fail(v, '**/messages', status, more)
+      await v.send(text)
+      await v.page.getByText(says).first().waitFor()
+      await v.page.getByText(text).first().waitFor()
+      if (sign) {
+        await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
+        await v.button('Sign in').click()
+      } else if (!later) {
+        await v.log.getByText(`the server's sentence for ${status}`).waitFor()
+        await v.button('Try again', v.log).click()
+      }
+      await v.settled(`answer to: ${text}`)
+      await compare(v)
+    }
+  },
+
+  /** A token that expires in mid-stream: the sign-in comes, the draft stays, and all of the answer is there afterwards. */
+  async stream(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    await v.send('hold-expired one two three four')
+    await v.control('release', { mark: 'hold-expired', pieces: 2 })
+    await v.log.getByText('answer to: hold').waitFor()
+    await v.field.fill('a draft')
+    await fail(v, '**/sessions/*/events', 401, { code: 'token_expired' })
+    await v.control('cut')
+    await v.page.getByLabel('Key or token').waitFor()
+    await v.control('release', { mark: 'hold-expired', pieces: 20 })
+    await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
+    await v.button('Sign in').click()
+    await v.settled('answer to: hold-expired one two three four')
+    equal(await v.field.inputValue(), 'a draft', 'the draft')
+    await compare(v)
+  },
+
+  /** The server has not kept what was missed: the page loads anew, what runs goes on, what ended has ended. */
+  async resync(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const events = () => v.page.route('**/sessions/*/events', async route => {
+      const { last_event_id: id } = await v.api(`sessions/${v.session()}/messages?limit=1`)
+      await route.fulfill({ status: 200, contentType: 'text/event-stream', body: `id: ${id}\nevent: resync\ndata: {}\n\n` })
+    }, { times: 1 })
+    await v.send('hold-resync one two three four five')
+    await v.control('release', { mark: 'hold-resync', pieces: 2 })
+    await v.log.getByText('answer to: hold').waitFor()
+    await events()
+    await v.control('cut')
+    await v.page.getByText('You were away for long').waitFor()
+    await v.page.locator('[role=log][aria-busy=true]').waitFor()
+    await v.control('release', { mark: 'hold-resync', pieces: 20 })
+    await v.settled('answer to: hold-resync one two three four five')
+    await compare(v)
+    await v.button('Close', v.page.getByRole('main')).click()
+    // Once more, and the run ends while nobody looks.
+    await v.send('hold-missed one two three four five')
+    await v.control('release', { mark: 'hold-missed', pieces: 2 })
+    await v.log.getByText('answer to: hold').last().waitFor()
+    await v.control('refuse', { on: 'true' })
+    await v.control('release', { mark: 'hold-missed', pieces: 20 })
+    await v.page.getByText('No connection').first().waitFor()
+    await events()
+    await v.control('refuse', { on: 'false' })
+    await v.settled('answer to: hold-missed one two three four five')
+    await compare(v)
+    const used = async () => (await v.api(`sessions/${v.session()}/context`)).used
+    await until('the meter has what the API has', async () => Number(await v.page.getByRole('meter', { name: 'Prompt' }).getAttribute('aria-valuenow')) === await used())
+    await v.api(`sessions/${v.session()}/messages/import`, { method: 'POST', type: 'application/jsonl', body: JSON.stringify({ role: 'user', content: 'imported '.repeat(200) }) })
+    await v.log.getByText('imported imported').waitFor()
+    await until('the meter counts what was imported', async () => Number(await v.page.getByRole('meter', { name: 'Prompt' }).getAttribute('aria-valuenow')) === await used())
+  },
+
+  /** A file of the page that does not come can be asked for again. */
+  async parts(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    await v.page.route('**/assets/Panel-*.js', route => route.abort())
+    await v.page.keyboard.press('Control+.')
+    await v.page.getByText('A part of the page did not load').waitFor()
+    await v.page.unroute('**/assets/Panel-*.js')
+    await v.button('Try again').click()
+    await v.page.getByRole('complementary', { name: /^Context/ }).getByText('0 lost').waitFor()
+  },
+
+  /** Esc closes the topmost thing and nothing below it, wherever the focus is. */
+  async escape(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    await v.page.keyboard.press('Control+.')
+    const panel = v.page.getByRole('complementary', { name: /^Context/ })
+    await v.send('hold-escape one two')
+    await v.page.locator('[role=log][aria-busy=true]').waitFor()
+    for (const blur of [false, true]) {
+      await v.button('Summarize now…', panel).click()
+      await v.page.getByRole('dialog').waitFor()
+      if (blur) await v.page.evaluate(() => document.activeElement.blur())
+      await v.page.keyboard.press('Escape')
+      await v.page.getByRole('dialog').waitFor({ state: 'detached' })
+      check(await panel.isVisible(), 'Esc in a dialog closes the panel')
+    }
+    await v.page.keyboard.press('Escape')
+    await panel.waitFor({ state: 'detached' })
+    check(await v.log.getAttribute('aria-busy') === 'true', 'Esc stops the answer before the panel is closed')
+    await v.field.fill('waits')
+    await v.field.press('Enter')
+    await v.button('Stop the answer, send now').click()
+    await v.log.getByText('You stopped it').waitFor()
+    await v.control('release', { mark: 'hold-escape', pieces: 20 })
+    await v.settled('answer to: waits')
+  },
+
+  /** Letters typed right after Ctrl K are the search's. */
+  async keys(open) {
+    const v = await open()
+    await v.field.waitFor()
+    await v.page.keyboard.press('Control+k')
+    await v.page.keyboard.type('at once')
+    equal(await v.page.getByRole('combobox').inputValue(), 'at once', 'the search')
+    await v.page.keyboard.press('Escape')
+    equal(await v.field.inputValue(), '', 'the field')
+  },
+
+  /** Files by paste and by drop; one that is refused; one that goes with its message and comes back. */
+  async files(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const give = (name, how, text = 'the text of a file') => v.field.evaluate((field, { name, how, text }) => {
+      const data = new DataTransfer()
+      data.items.add(new File([text], name, { type: 'text/plain' }))
+      if (how === 'paste') return void field.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
+      for (const type of ['dragover', 'drop']) field.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }))
+    }, { name, how, text })
+    await fail(v, '**/blobs', 413)
+    await give('large.txt', 'paste')
+    await v.page.getByText("the server's sentence for 413").waitFor()
+    check(await v.button('Send').isDisabled(), 'a message with a refused file can be sent')
+    await v.button('Remove large.txt').click()
+    await give('pasted.txt', 'paste')
+    await give('dropped.txt', 'drop')
+    await v.page.getByText('18 B').nth(1).waitFor()
+    await v.ask('with two files')
+    await v.log.getByRole('button', { name: /dropped\.txt/ }).waitFor()
+    const saved = v.page.waitForEvent('download')
+    await v.log.getByRole('button', { name: /pasted\.txt/ }).click()
+    equal((await saved).suggestedFilename(), 'pasted.txt', 'the name of the file')
+  },
+
+  /** Exports, imports and forks. */
+  async copies(open) {
+    const v = await open()
+    await v.ask('a conversation to copy')
+    const id = v.session()
+    const menu = async name => {
+      await v.button('More', v.page.getByRole('main')).click()
+      await v.page.getByRole('menuitem', { name }).click()
+    }
+    const saved = v.page.waitForEvent('download')
+    await menu('Export as JSON')
+    const path = await (await saved).path()
+    const choosing = v.page.waitForEvent('filechooser')
+    await menu('Import a file…')
+    await (await choosing).setFiles({ name: 'copied.json', mimeType: 'application/json', buffer: (await import('node:fs')).readFileSync(path) })
+    await until('the import is open', () => v.session() && v.session() !== id)
+    await v.settled('answer to: a conversation to copy')
+    const wrong = v.page.waitForEvent('filechooser')
+    await menu('Import a file…')
+    await (await wrong).setFiles({ name: 'wrong.json', mimeType: 'application/json', buffer: Buffer.from('{"half') })
+    await v.page.getByText('That did not work').waitFor()
+    const copy = v.session()
+    await menu('Fork')
+    await until('the fork is open', () => v.session() && v.session() !== copy)
+    await v.settled('answer to: a conversation to copy')
+    await compare(v)
+  },
+
+  /** An answer of one line of 1 MB. */
+  async line(open) {
+    const v = await open({ patience: 60_000 })
+    await v.send('one long line')
+    await v.idle()
+    await v.log.getByRole('button', { name: /^Show all of it/ }).waitFor()
+    check(await v.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the page is wider than the window')
+  },
+
+  /** Below a path of a proxy: the page, its parts, the API, the streams and the links. */
+  async prefix(open, { url }) {
+    const v = await open()
+    await v.ask('below a path')
+    check(v.page.url().startsWith(url + '#/s/'), `the address is ${v.page.url()}`)
+    await v.page.keyboard.press('Control+.')
+    await v.page.getByText('0 lost').waitFor()
+    await v.page.reload()
+    await v.settled('answer to: below a path')
+    await v.list.getByRole('link').first().waitFor()
+  },
+}
