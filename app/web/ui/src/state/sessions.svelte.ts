@@ -157,7 +157,8 @@ class Sessions {
   }
 
   private fetchPage(cursor?: string): Promise<Schema["SessionPage"]> {
-    const query = { limit: 50, cursor, archived: this.showArchived || undefined };
+    const limit = cursor ? 50 : Math.min(Math.max(50, this.heads.length), 200); // what is shown stays after a resync
+    const query = { limit, cursor, archived: this.showArchived || undefined };
     return ask<Schema["SessionPage"]>("sessions", { query });
   }
 
