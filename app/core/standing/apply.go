@@ -15,13 +15,11 @@ const (
 // leaves those of other people as they are.
 func Apply(standing []Instruction, found Found) Effect {
 	matches := related(ofSpeaker(standing, found.Speaker), found)
-	changes := found.Withdraws || found.Amends
-	switch {
-	case changes && len(matches) == 0:
+	if len(matches) == 0 && (found.Withdraws || found.Amends) {
 		return Effect{}
 	}
 	e := Effect{Ends: ids(matches), Stands: !found.Withdraws, Topic: found.Topic}
-	if found.Amends && len(matches) > 0 {
+	if found.Amends {
 		e.Topic = matches[len(matches)-1].Topic
 	}
 	return e

@@ -85,7 +85,7 @@ func TestInstructionsSurviveConversations(t *testing.T) {
 			t.Errorf("lost %q", slices.DeleteFunc(slices.Clone(instructions), func(i string) bool { return strings.Contains(got, i) }))
 		}
 	}
-	raw, err := os.ReadFile("../../eval/data/recall.json")
+	raw, err := os.ReadFile("../../../tests/eval/recall/sample.json")
 	if err != nil {
 		t.Fatal(err)
 	}
