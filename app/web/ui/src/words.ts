@@ -220,8 +220,6 @@ export const words = {
   thisOne: "This one",
   byPeople: "By people",
   byAgents: "By agents",
-  byTools: "Tools",
-  otherBranches: "Other branches",
   nothingFound: "No message has all these words. Try fewer, or begin*",
   enterOpens: "Enter opens it",
   searchSyntax: "\"in quotes\" together · -without · begin*",
