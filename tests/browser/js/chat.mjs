@@ -91,12 +91,16 @@ export const cases = {
   async drafts(open) {
     const v = await open()
     await v.ask('a conversation with a draft')
-    await v.field.fill('not sent yet')
+    const draft = 'not sent yet '.repeat(10_000)
+    await v.field.fill(draft)
     await v.page.waitForTimeout(500) // the page writes it down after 300 ms
     await v.page.reload()
     await v.settled('answer to: a conversation with a draft')
-    equal(await v.field.inputValue(), 'not sent yet', 'draft')
+    check(await v.field.inputValue() === draft, 'the draft is not whole')
     equal((await v.texts()).some(t => t.includes('not sent yet')), false, 'a draft in the thread')
+    await v.page.evaluate(() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') } })
+    await v.field.fill('for a full storage')
+    await v.page.getByText('This browser does not keep a draft of this length').waitFor()
   },
 
   async list(open) {

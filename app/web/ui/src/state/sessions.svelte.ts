@@ -3,6 +3,7 @@ import { ApiError, asError, ask, type Schema } from "../api/http";
 import { Feed, type ServerEvent } from "../api/sse";
 import { timeZone } from "../text/format";
 import { words } from "../words";
+import { Retry } from "./retry.svelte";
 import { router, sessionHref } from "./route.svelte";
 import { store, stored, ui } from "./ui.svelte";
 
@@ -28,16 +29,21 @@ class Sessions {
   private readonly since = this.firstVisit();
   private feed: Feed | undefined;
 
+  /** For a first load that failed. */
+  readonly again = new Retry(() => this.load());
+
   async load(): Promise<void> {
-    this.failure = undefined;
     try {
       const page = await this.fetchPage();
       this.heads = page.items.map(headOf);
       this.cursor = page.next_cursor;
       this.loaded = true;
+      this.failure = undefined;
+      this.again.stop();
       this.follow();
     } catch (e) {
       this.failure = asError(e);
+      this.again.after(this.failure);
     }
   }
 

@@ -69,12 +69,14 @@ export function stored(slot: string, fallback: string): string {
   }
 }
 
-export function store(slot: string, value: string): void {
+/** False if the browser does not keep it: a full or forbidden storage costs a preference, not the page. */
+export function store(slot: string, value: string): boolean {
   try {
     if (value) localStorage.setItem(slot, value);
     else localStorage.removeItem(slot);
+    return true;
   } catch {
-    // A full or forbidden storage costs a preference, not the page.
+    return false;
   }
 }
 
