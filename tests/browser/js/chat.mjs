@@ -91,12 +91,16 @@ export const cases = {
   async drafts(open) {
     const v = await open()
     await v.ask('a conversation with a draft')
-    await v.field.fill('not sent yet')
+    const draft = 'not sent yet '.repeat(10_000)
+    await v.field.fill(draft)
     await v.page.waitForTimeout(500) // the page writes it down after 300 ms
     await v.page.reload()
     await v.settled('answer to: a conversation with a draft')
-    equal(await v.field.inputValue(), 'not sent yet', 'draft')
+    check(await v.field.inputValue() === draft, 'the draft is not whole')
     equal((await v.texts()).some(t => t.includes('not sent yet')), false, 'a draft in the thread')
+    await v.page.evaluate(() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') } })
+    await v.field.fill('for a full storage')
+    await v.page.getByText('This browser does not keep a draft of this length').waitFor()
   },
 
   async list(open) {
@@ -198,6 +202,25 @@ export const cases = {
     await v.button('Deny', card).click()
     await v.page.getByRole('region', { name: /^Denied/ }).waitFor()
     await v.idle()
+    // Who decided is in the events only: a tab that has missed them says what is true.
+    await v.send('calculate while one tab is away')
+    await card.waitFor()
+    await other.waitFor()
+    const events = '**/sessions/*/events'
+    await second.page.route(events, route => route.abort())
+    await v.control('cut')
+    await second.page.getByText('No connection').waitFor()
+    await v.button('Deny', card).click()
+    await v.idle()
+    const { items, last_event_id: last } = await v.api(`sessions/${id}/messages?order=desc&limit=1`)
+    await second.page.unroute(events)
+    await second.page.route(events, route => route.fulfill({ status: 200, contentType: 'text/event-stream', body: `id: ${last}\nevent: resync\ndata: {}\n\n` }), { times: 1 })
+    await second.page.getByRole('region', { name: 'Decided', exact: true }).waitFor()
+    check(await second.button('Approve').count() === 0, 'the tab that was away still asks')
+    await v.page.reload()
+    await v.settled(items[0].content)
+    await v.log.getByText('not approved').last().waitFor()
+    check(await v.button('Approve').count() === 0, 'the page asks again after a reload')
   },
 
   async signin(open, { key }) {

@@ -15,7 +15,7 @@ const refusals = [
   { status: 413, says: 'Too large' },
   { status: 429, code: 'spend_limit', 'Retry-After': '3600', says: 'the limit of this key is spent' },
   { status: 429, 'Retry-After': '1', says: 'Too many at once', later: true },
-  { status: 503, 'Retry-After': '1', says: 'Bobbin is starting again', later: true },
+  { status: 503, 'Retry-After': '3', says: 'Bobbin is starting again', later: true },
   { status: 401, says: 'Your key is no longer valid', sign: true },
 ]
 
@@ -32,13 +32,24 @@ export const cases = {
       if (sign) {
         await v.page.getByLabel('Key or token').fill('any-key-will-do-on-this-server-here')
         await v.button('Sign in').click()
-      } else if (!later) {
+      } else if (later) {
+        await v.page.getByText('Next try in 1 s').waitFor() // of 3: it counts down
+      } else {
         await v.log.getByText(`the server's sentence for ${status}`).waitFor()
         await v.button('Try again', v.log).click()
       }
       await v.settled(`answer to: ${text}`)
       await compare(v)
     }
+    // A first load tries again by itself.
+    await fail(v, /sessions\?/, 503, { 'Retry-After': '1' })
+    await fail(v, /sessions\/[\w-]+$/, 503, { 'Retry-After': '1' })
+    await v.page.reload()
+    await v.log.getByText('Bobbin is starting again').waitFor()
+    await v.log.getByText('Next try in').waitFor()
+    await v.list.getByRole('link').first().waitFor()
+    await v.log.getByText('a conversation').first().waitFor()
+    check(await v.page.getByRole('alert').count() === 0, 'the failure is still shown')
   },
 
   /** A token that expires in mid-stream: the sign-in comes, the draft stays, and all of the answer is there afterwards. */

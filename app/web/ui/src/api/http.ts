@@ -26,6 +26,12 @@ export class ApiError extends Error {
   get offline(): boolean {
     return this.status === 0;
   }
+
+  /** Seconds after which it may have passed by itself; 0 = it does not pass. */
+  get passesIn(): number {
+    if (this.code === "spend_limit") return 0;
+    return this.retryAfter || ([0, 502, 503, 504].includes(this.status) ? 2 : 0);
+  }
 }
 
 export function asError(e: unknown): ApiError {

@@ -47,4 +47,3 @@ export function fork(conversation: Conversation, message?: Message): Promise<boo
   });
   return attempt(conversation, work);
 }
-

@@ -1,12 +1,9 @@
-// The numbers of the chart: turns as columns, merged where there are too many, and the scale beside them.
+// The numbers of the chart: turns as columns, and the scale beside them.
 import type { Turn } from "./context.svelte";
 
-const mostColumns = 120;
-
 export interface Column {
-  /** Counted from 1 over the whole conversation. */
-  first: number;
-  last: number;
+  /** The turn, counted from 1 over the whole conversation. */
+  turn: number;
   used: number;
   usable: number;
   trigger: number;
@@ -33,31 +30,23 @@ export function uncompacted(turns: Turn[], i: number): number {
   return before ? turn.without - (before.without - before.used) : turn.without;
 }
 
-/** One column per turn; beyond the most, neighbors become one with the values of the largest. */
-export function columnsOf(turns: Turn[], omitted: number, most = mostColumns): Column[] {
-  const size = Math.max(1, Math.ceil(turns.length / most));
-  const columns: Column[] = [];
-  for (let i = 0; i < turns.length; i += size) {
-    const group = turns.slice(i, i + size);
-    const largest = group.reduce((a, b) => (b.used > a.used ? b : a));
-    const made = turns.findLastIndex((t, at) => t.summarized && at >= i && at < i + size);
-    const fixed = ["system", "tools", "pinned", "standing"].reduce((sum, name) => sum + (largest.sections[name] ?? 0), 0);
-    const summary = largest.sections.summary ?? 0;
-    columns.push({
-      first: omitted + i + 1,
-      last: omitted + i + group.length,
-      used: largest.used,
-      usable: largest.usable,
-      trigger: largest.trigger,
+export function columnsOf(turns: Turn[], omitted: number): Column[] {
+  return turns.map((t, i) => {
+    const fixed = ["system", "tools", "pinned", "standing"].reduce((sum, name) => sum + (t.sections[name] ?? 0), 0);
+    const summary = t.sections.summary ?? 0;
+    return {
+      turn: omitted + i + 1,
+      used: t.used,
+      usable: t.usable,
+      trigger: t.trigger,
       fixed,
       summary,
-      messages: Math.max(0, largest.used - fixed - summary),
-      without: made < 0 ? 0 : uncompacted(turns, made),
-      version: turns[made]?.summary_version ?? 0,
-      masked: group.some((t, at) => t.masked && !turns[i + at - 1]?.masked),
-    });
-  }
-  return columns;
+      messages: Math.max(0, t.used - fixed - summary),
+      without: t.summarized ? uncompacted(turns, i) : 0,
+      version: t.summarized ? t.summary_version : 0,
+      masked: Boolean(t.masked && !turns[i - 1]?.masked),
+    };
+  });
 }
 
 /** Round values from 0 to the top, about four of them. */
@@ -70,8 +59,8 @@ export function ticksOf(top: number): number[] {
   return ticks;
 }
 
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
 export function shortNumber(n: number): string {
-  if (n < 1000) return String(Math.round(n));
-  const thousands = n / 1000;
-  return `${thousands >= 100 || Number.isInteger(thousands) ? Math.round(thousands) : thousands.toFixed(1)}k`;
+  return short.format(n).replace("K", "k");
 }

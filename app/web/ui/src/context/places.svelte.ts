@@ -47,16 +47,8 @@ class Places {
 
   private range(seq: number): Range | undefined {
     const context = contextOf(page.conversation);
-    const ranges = context?.ranges ?? [];
-    let low = 0;
-    let high = ranges.length - 1;
-    while (low <= high) {
-      const middle = (low + high) >> 1;
-      const range = ranges[middle]!;
-      if (seq < range.from_seq) high = middle - 1;
-      else if (seq > range.through_seq) low = middle + 1;
-      else return range;
-    }
+    const range = context?.ranges.find((r) => r.from_seq <= seq && seq <= r.through_seq);
+    if (range) return range;
     // The answer has the newest ranges only; what came since it stands word for word.
     if (context && seq <= context.cursor) {
       return { from_seq: 1, through_seq: context.cursor, place: "covered", summary_version: context.active?.version };

@@ -92,7 +92,6 @@ export const words = {
   readVersion: (version: number) => `v${version} came into use`,
   readWithout: (n: number) => `${count(n)} without it`,
   readMasked: "old tool results masked",
-  merged: (from: number, to: number) => `Turns ${from} to ${to}, the largest`,
   keySummary: "summary",
   keyMasked: "old tool results masked",
   keyWithout: "what it would have been",

@@ -1,5 +1,6 @@
 // The agents and the models that a conversation may choose.
-import { asError, ask, type ApiError, type Schema } from "../api/http";
+import { asError, ask, type Schema } from "../api/http";
+import { Retry } from "./retry.svelte";
 import { store, stored } from "./ui.svelte";
 
 export type Agent = Schema["Agent"];
@@ -13,20 +14,21 @@ export interface Model {
 
 class Agents {
   items = $state.raw<Agent[]>([]);
-  failure = $state.raw<ApiError>();
   /** The agent of the next new conversation; empty = the server's default, which is the first one. */
   chosen = $state(stored("bobbin.agent", ""));
   /** The model of the next new conversation; empty = the agent's. */
   chosenModel = $state("");
+
+  readonly again = new Retry(() => this.load());
 
   async load(): Promise<void> {
     try {
       const page = await ask<Schema["AgentPage"]>("agents");
       this.items = page.items;
       if (!this.items.some((a) => a.name === this.chosen)) this.chosen = "";
-      this.failure = undefined;
+      this.again.stop();
     } catch (e) {
-      this.failure = asError(e);
+      this.again.after(asError(e)); // the list says why nothing comes
     }
   }
 

@@ -7,6 +7,7 @@ import { words } from "../words";
 import { auth } from "./auth.svelte";
 import { Entry, type Message } from "./entry.svelte";
 import { Outbox } from "./outbox.svelte";
+import { Retry } from "./retry.svelte";
 import { ui } from "./ui.svelte";
 
 export type Session = Schema["Session"];
@@ -80,11 +81,14 @@ export class Conversation {
   /** Why the last action on a message failed. */
   actionFailure = $state.raw<ApiError>();
   readonly outbox: Outbox;
+  /** For a first load that failed. */
+  readonly again = new Retry(() => this.open(this.wanted));
 
   private feed: Feed | undefined;
   private lastEvent = 0;
   private frame = 0;
   private growing = new Set<Entry>();
+  private wanted = 0;
   private closed = false;
   private paging = false;
   /** Where the path changed last: the events after it do not say which messages have siblings. */
@@ -105,15 +109,18 @@ export class Conversation {
   /** Loads the page around a message (0 = the newest) and follows the feed from there. */
   async open(seq = 0): Promise<void> {
     this.loading = true;
-    this.failure = undefined;
+    this.wanted = seq;
     try {
       const [session] = await Promise.all([ask<Session>(`sessions/${this.id}`), this.load(seq)]);
       if (this.closed) return;
       this.session = session;
       this.follow();
       await this.loadRuns(session);
+      this.failure = undefined;
+      this.again.stop();
     } catch (e) {
       this.failure = asError(e);
+      if (!this.closed) this.again.after(this.failure);
     } finally {
       this.loading = false;
     }
@@ -121,13 +128,15 @@ export class Conversation {
 
   close(): void {
     this.closed = true;
+    this.again.stop();
+    this.outbox.again.stop();
     this.feed?.close();
     cancelAnimationFrame(this.frame);
   }
 
   retryNow(): void {
     if (this.feed) this.feed.retryNow();
-    else void this.open();
+    else this.again.now();
   }
 
   /** Loads the newest page, or one around a message, in the place of what is shown. */
@@ -187,12 +196,11 @@ export class Conversation {
   }
 
   async decide(approval: Approval, body: Record<string, unknown>): Promise<void> {
-    const decided = await ask<Approval | { approval: Approval }>(`runs/${approval.run_id}/approvals/${approval.id}`, {
+    const decided = await ask<Approval>(`runs/${approval.run_id}/approvals/${approval.id}`, {
       method: "POST",
       json: body,
     });
-    const value = "approval" in decided ? decided.approval : decided;
-    if (value?.id) this.approvals.set(value.id, value);
+    this.approvals.set(decided.id, decided);
   }
 
   /** Asks for the run's present state. A question that it does not list any more was decided. */

@@ -2,6 +2,7 @@
 import { ApiError, asError, ask, type Schema } from "../api/http";
 import type { Conversation } from "./conversation.svelte";
 import type { Message } from "./entry.svelte";
+import { Retry } from "./retry.svelte";
 
 export interface Draft {
   content: string;
@@ -21,6 +22,8 @@ export class Outgoing {
 
 export class Outbox {
   items = $state.raw<Outgoing[]>([]);
+  /** For what waits though there is a connection; else the feed says when it is back. */
+  readonly again = new Retry(() => this.sendWaiting());
   private busy = false;
 
   constructor(private readonly conversation: Conversation) {}
@@ -85,15 +88,14 @@ export class Outbox {
         headers: { Prefer: "respond-async" },
       });
       this.posted.add(item.id);
+      this.again.stop();
       this.conversation.noteRun(accepted.run);
       return true;
     } catch (e) {
       const error = asError(e);
-      const seconds = error.retryAfter || ([502, 503, 504].includes(error.status) ? 2 : 0);
-      const later = seconds > 0 && error.code !== "spend_limit";
-      item.state = later || error.offline || error.status === 401 ? "waiting" : "refused";
+      item.state = error.passesIn || error.status === 401 ? "waiting" : "refused";
       item.problem = error;
-      if (later) setTimeout(() => void this.sendWaiting(), seconds * 1000);
+      if (!error.offline) this.again.after(error);
       return item.state === "refused";
     }
   }

@@ -3,31 +3,16 @@ import { ApiError, asError, ask, type Schema } from "../api/http";
 import { Feed, type ServerEvent } from "../api/sse";
 import { timeZone } from "../text/format";
 import { words } from "../words";
+import { Retry } from "./retry.svelte";
 import { router, sessionHref } from "./route.svelte";
 import { store, stored, ui } from "./ui.svelte";
 
 export type Session = Schema["Session"];
 
 /** What the list needs of a session. */
-export interface Head {
-  id: string;
-  title: string;
-  source: string;
-  status: string;
-  updatedAt: string;
-  archived: boolean;
-  agent: string;
-}
+export type Head = Pick<Session, "id" | "title" | "source" | "status" | "updated_at"> & { archived: boolean };
 
-interface HeadEvent {
-  session_id: string;
-  title?: string;
-  status?: string;
-  source?: string;
-  archived?: boolean;
-  updated_at?: string;
-  deleted?: boolean;
-}
+type HeadEvent = Partial<Head> & { session_id: string; deleted?: boolean };
 
 const seenSlot = "bobbin.seen";
 const mostSeen = 500;
@@ -44,16 +29,21 @@ class Sessions {
   private readonly since = this.firstVisit();
   private feed: Feed | undefined;
 
+  /** For a first load that failed. */
+  readonly again = new Retry(() => this.load());
+
   async load(): Promise<void> {
-    this.failure = undefined;
     try {
       const page = await this.fetchPage();
       this.heads = page.items.map(headOf);
       this.cursor = page.next_cursor;
       this.loaded = true;
+      this.failure = undefined;
+      this.again.stop();
       this.follow();
     } catch (e) {
       this.failure = asError(e);
+      this.again.after(this.failure);
     }
   }
 
@@ -124,7 +114,7 @@ class Sessions {
     this.merge([headOf(session)]);
   }
 
-  /** Forgets a session that was made and is not wanted. */
+  /** Forgets a session that is gone, or was made and is not wanted. */
   drop(id: string): void {
     this.heads = this.heads.filter((h) => h.id !== id);
   }
@@ -146,14 +136,14 @@ class Sessions {
   }
 
   unread(head: Head): boolean {
-    return head.updatedAt > (this.seen[head.id] ?? this.since) && head.id !== router.current.session;
+    return head.updated_at > (this.seen[head.id] ?? this.since) && head.id !== router.current.session;
   }
 
   private merge(heads: Head[]): void {
     const byId = new Map(this.heads.map((h) => [h.id, h]));
     for (const head of heads) byId.set(head.id, head);
     const all = [...byId.values()].filter((h) => this.showArchived || !h.archived);
-    this.heads = all.sort((a, b) => b.updatedAt.localeCompare(a.updatedAt));
+    this.heads = all.sort((a, b) => b.updated_at.localeCompare(a.updated_at));
   }
 
   private fetchPage(cursor?: string): Promise<Schema["SessionPage"]> {
@@ -176,23 +166,11 @@ class Sessions {
   private receive(event: ServerEvent): void {
     if (event.event === "resync") return void this.load();
     if (event.event !== "session.head") return;
-    const data = JSON.parse(event.data) as HeadEvent;
-    if (data.deleted) {
-      this.heads = this.heads.filter((h) => h.id !== data.session_id);
-      return;
-    }
-    const known = this.heads.find((h) => h.id === data.session_id);
-    this.merge([
-      {
-        id: data.session_id,
-        title: data.title ?? known?.title ?? "",
-        source: data.source ?? known?.source ?? "api",
-        status: data.status ?? known?.status ?? "idle",
-        updatedAt: data.updated_at ?? known?.updatedAt ?? new Date().toISOString(),
-        archived: data.archived ?? false,
-        agent: known?.agent ?? "",
-      },
-    ]);
+    const { session_id: id, deleted, archived = false, ...said } = JSON.parse(event.data) as HeadEvent;
+    if (deleted) return this.drop(id);
+    const known = this.heads.find((h) => h.id === id);
+    const unknown = { title: "", source: "api", status: "idle", updated_at: new Date().toISOString() } as const;
+    this.merge([{ ...unknown, ...known, ...said, id, archived }]);
   }
 
   private firstVisit(): string {
@@ -205,15 +183,7 @@ class Sessions {
 }
 
 function headOf(s: Session): Head {
-  return {
-    id: s.id,
-    title: s.title,
-    source: s.source,
-    status: s.status,
-    updatedAt: s.updated_at,
-    archived: Boolean(s.archived_at),
-    agent: s.agent,
-  };
+  return { ...s, archived: Boolean(s.archived_at) };
 }
 
 function readSeen(): Record<string, string> {

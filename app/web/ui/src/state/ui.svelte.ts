@@ -1,7 +1,7 @@
 // What the page itself remembers: theme, open parts, toasts, and the spoken status.
 
 export type Theme = "system" | "light" | "dark";
-export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string } | { name: "archive" };
+export type Dialog = { name: "search" } | { name: "keys" } | { name: "switch"; model: string };
 
 export interface Toast {
   id: number;
@@ -69,12 +69,14 @@ export function stored(slot: string, fallback: string): string {
   }
 }
 
-export function store(slot: string, value: string): void {
+/** False if the browser does not keep it: a full or forbidden storage costs a preference, not the page. */
+export function store(slot: string, value: string): boolean {
   try {
     if (value) localStorage.setItem(slot, value);
     else localStorage.removeItem(slot);
+    return true;
   } catch {
-    // A full or forbidden storage costs a preference, not the page.
+    return false;
   }
 }
 

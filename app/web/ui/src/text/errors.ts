@@ -25,7 +25,7 @@ export function explain(error: ApiError): Explained {
     case 413:
       return { title: words.tooLarge, detail, passing: false };
     case 429:
-      return { title: error.code === "spend_limit" ? words.limitSpent : words.tooMany(error.retryAfter), detail, passing: true };
+      return { title: error.code === "spend_limit" ? words.limitSpent : words.tooMany, detail, passing: true };
     case 503:
       return { title: words.restarting, detail, passing: true };
   }
