@@ -64,6 +64,7 @@ func TestChangesWaitForTheIndex(t *testing.T) {
 			t.Errorf("%s: did not wait for the indexer", name)
 		}
 		cancel()
+		s.get(t, id) // not hidden by a purge that waits
 		indexer.Rollback()
 		if err := change(t.Context(), id, asked); err != nil {
 			t.Errorf("%s: after the indexer: %v", name, err)
