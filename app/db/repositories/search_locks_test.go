@@ -47,6 +47,11 @@ func TestChangesWaitForTheIndex(t *testing.T) {
 			_, _, err := branches.Revise(ctx, ann(), core.ReviseMessage{SessionID: id, MessageID: m, Content: "new"})
 			return err
 		},
+		"rename": func(ctx context.Context, id core.SessionID, _ core.MessageID) error {
+			title := "bees"
+			_, _, err := s.sessions.Update(ctx, ann(), id, core.SessionPatch{Title: &title})
+			return err
+		},
 		"purge": func(ctx context.Context, id core.SessionID, _ core.MessageID) error {
 			_, err := repositories.NewPurges(s.Gorm).Session(ctx, id, true)
 			return err
