@@ -60,7 +60,7 @@ CREATE TABLE sessions (
     slack                    boolean NOT NULL DEFAULT false, -- a row of slack_threads is bound to it
     speakers                 text NOT NULL DEFAULT '', -- core.AfterSpeaker
     temporary                boolean NOT NULL DEFAULT false,
-    indexed_seq              bigint NOT NULL DEFAULT -1,
+    indexed_seq              bigint NOT NULL DEFAULT -1, -- no more than session_readers.seq of the search index; finds what is not indexed
     standing_count           bigint NOT NULL DEFAULT 0, -- rows of standing_instructions
     native_summary           jsonb, -- of the active version
     stored_bytes             bigint NOT NULL DEFAULT 0
@@ -81,6 +81,14 @@ CREATE INDEX sessions_temporary_user ON sessions (owner, user_id, id) WHERE temp
 CREATE INDEX sessions_unindexed ON sessions (updated_at, id) WHERE indexed_seq < last_seq AND NOT temporary;
 CREATE INDEX sessions_pinned ON sessions (owner, updated_at, id) WHERE pinned;
 CREATE INDEX sessions_user_pinned ON sessions (owner, user_id, updated_at, id) WHERE pinned;
+
+CREATE TABLE session_readers (
+    session_id uuid NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    reader     text NOT NULL,
+    owner      text NOT NULL,
+    seq        bigint NOT NULL, -- messages up to this one are read; -1: nothing
+    PRIMARY KEY (session_id, reader)
+);
 
 CREATE TABLE messages (
     id                uuid PRIMARY KEY,
@@ -306,7 +314,7 @@ CREATE UNIQUE INDEX session_summaries_prepared ON session_summaries (session_id)
 CREATE TABLE search_entries (
     n          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     owner      text NOT NULL,
-    session_id uuid NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    session_id uuid NOT NULL, -- without a reference, which would lock the row of the session
     message_id uuid REFERENCES messages (id) ON DELETE CASCADE, -- NULL: the session's title
     created_at timestamptz NOT NULL, -- to the millisecond
     words      tsvector NOT NULL,

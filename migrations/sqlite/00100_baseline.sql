@@ -60,7 +60,7 @@ CREATE TABLE sessions (
     slack                    BOOLEAN NOT NULL DEFAULT false, -- a row of slack_threads is bound to it
     speakers                 TEXT NOT NULL DEFAULT '', -- core.AfterSpeaker
     temporary                BOOLEAN NOT NULL DEFAULT false,
-    indexed_seq              INTEGER NOT NULL DEFAULT -1,
+    indexed_seq              INTEGER NOT NULL DEFAULT -1, -- no more than session_readers.seq of the search index; finds what is not indexed
     standing_count           INTEGER NOT NULL DEFAULT 0, -- rows of standing_instructions
     native_summary           TEXT, -- of the active version
     stored_bytes             BIGINT NOT NULL DEFAULT 0
@@ -81,6 +81,14 @@ CREATE INDEX sessions_temporary_user ON sessions (owner, user_id, id) WHERE temp
 CREATE INDEX sessions_unindexed ON sessions (updated_at, id) WHERE indexed_seq < last_seq AND NOT temporary;
 CREATE INDEX sessions_pinned ON sessions (owner, updated_at, id) WHERE pinned;
 CREATE INDEX sessions_user_pinned ON sessions (owner, user_id, updated_at, id) WHERE pinned;
+
+CREATE TABLE session_readers (
+    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    reader     TEXT NOT NULL,
+    owner      TEXT NOT NULL,
+    seq        INTEGER NOT NULL, -- messages up to this one are read; -1: nothing
+    PRIMARY KEY (session_id, reader)
+);
 
 CREATE TABLE messages (
     id                TEXT NOT NULL PRIMARY KEY,
@@ -309,7 +317,7 @@ CREATE UNIQUE INDEX session_summaries_prepared ON session_summaries (session_id)
 CREATE TABLE search_entries (
     n          INTEGER NOT NULL PRIMARY KEY,
     owner      TEXT NOT NULL,
-    session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    session_id TEXT NOT NULL, -- without a reference, which would lock the row of the session
     message_id TEXT REFERENCES messages (id) ON DELETE CASCADE, -- NULL: the session's title
     created_at DATETIME NOT NULL, -- to the millisecond
     seq        INTEGER NOT NULL DEFAULT 0, -- of the message

@@ -178,11 +178,11 @@ func (x *indexKills) count(sql string) (n int64) {
 }
 
 func (x *indexKills) indexed() int64 {
-	return x.count("SELECT COALESCE(SUM(indexed_seq), 0) FROM sessions")
+	return x.count("SELECT COALESCE(SUM(seq), 0) FROM session_readers WHERE reader = 'search'")
 }
 
 func (x *indexKills) unindexed() int64 {
-	return x.count("SELECT COALESCE(SUM(last_seq - indexed_seq), 0) FROM sessions")
+	return x.count("SELECT COALESCE(SUM(s.last_seq - r.seq), 0) FROM sessions s JOIN session_readers r ON r.session_id = s.id AND r.reader = 'search'")
 }
 
 // write searches, revises and deletes, has a turn, and imports messages, until the process is gone.
@@ -346,8 +346,8 @@ func (x *indexKills) verifyIndex() {
 	for what, sql := range map[string]string{
 		"twice":   "SELECT COUNT(*) - COUNT(DISTINCT message_id) FROM search_entries WHERE message_id IS NOT NULL",
 		"deleted": entries + " AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = e.message_id AND m.deleted_at IS NULL)",
-		"early":   entries + " AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = e.session_id AND e.seq > s.indexed_seq)",
-		"missing": "SELECT COUNT(*) FROM messages m, sessions s WHERE " + visibleSQL + " AND m.seq <= s.indexed_seq AND NOT EXISTS (SELECT 1 FROM search_entries e WHERE e.message_id = m.id)",
+		"early":   entries + " AND EXISTS (SELECT 1 FROM session_readers r WHERE r.session_id = e.session_id AND r.reader = 'search' AND e.seq > r.seq)",
+		"missing": "SELECT COUNT(*) FROM messages m, sessions s, session_readers r WHERE " + visibleSQL + " AND r.session_id = s.id AND r.reader = 'search' AND m.seq <= r.seq AND NOT EXISTS (SELECT 1 FROM search_entries e WHERE e.message_id = m.id)",
 	} {
 		if n := x.count(sql); n != 0 {
 			x.recordFault(what, "%d entries or messages are %s", n, what)

@@ -20,3 +20,18 @@ type SearchEntry struct {
 
 // TableName is the table's name.
 func (SearchEntry) TableName() string { return "search_entries" }
+
+// ReaderSearch is the reader of messages that writes the search index.
+const ReaderSearch = "search"
+
+// SessionReader is a row of session_readers: how far a reader has read the messages of a session. Its
+// lock excludes the reader, and holds up no turn.
+type SessionReader struct {
+	SessionID string `gorm:"primaryKey"`
+	Reader    string `gorm:"primaryKey"`
+	Owner     string
+	Seq       int64 // -1 = nothing, of the search index the title neither
+}
+
+// TableName is the table's name.
+func (SessionReader) TableName() string { return "session_readers" }

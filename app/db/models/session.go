@@ -25,7 +25,7 @@ type Session struct {
 	Speakers     string // core.AfterSpeaker
 	MessageCount int
 	LastSeq      int64
-	IndexedSeq   int64 // messages up to this one are in the search index; -1 = nothing, the title neither
+	IndexedSeq   int64 // no more than the seq of ReaderSearch; finds sessions that are not indexed
 	LastEventSeq int64
 	LastQueueSeq int64
 	FullEventSeq int64     // events up to this one hold whole messages; those after it refer to them

@@ -166,6 +166,9 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := stx.lockIndex(); err != nil {
+		return nil, err
+	}
 	for part := range slices.Chunk(ids, maxIDs) {
 		err := stx.tx.Model(&models.Message{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "", "author_id": "",

@@ -12,7 +12,10 @@ import (
 // the messages again.
 func (r *Messages) SetRecorded(ctx context.Context, tenant core.Tenant, session core.SessionID, recorded []core.Message) error {
 	err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
-		indexed := stx.session.IndexedSeq
+		indexed, err := stx.lockIndex()
+		if err != nil {
+			return err
+		}
 		for _, m := range recorded {
 			changes := map[string]any{}
 			if m.Author != "" {
@@ -28,6 +31,10 @@ func (r *Messages) SetRecorded(ctx context.Context, tenant core.Tenant, session 
 				return err
 			}
 			indexed = min(indexed, m.Seq-1)
+		}
+		err = stx.tx.Model(&models.SessionReader{SessionID: stx.session.ID, Reader: models.ReaderSearch}).UpdateColumn("seq", indexed).Error
+		if err != nil {
+			return err
 		}
 		return stx.tx.Model(&models.Session{}).Where("id = ?", session).UpdateColumn("indexed_seq", indexed).Error
 	}, visibleTo(tenant))

@@ -26,7 +26,7 @@ func NewPurges(db *gorm.DB) *Purges { return &Purges{db: db} }
 // sessionTables hold rows of one session each, in an order in which they can be deleted.
 // Deleting from search_entries removes the words from its index as well.
 func sessionTables() []string {
-	return []string{"search_entries", "tool_executions", "approvals", "session_events", "session_summaries", "message_revisions", "message_vectors", "message_vector_sessions", "standing_instructions", "prompt_setups", "messages", "deliveries", "runs", "session_aliases", "slack_inbox", "slack_threads", "slack_posts"}
+	return []string{"search_entries", "session_readers", "tool_executions", "approvals", "session_events", "session_summaries", "message_revisions", "message_vectors", "message_vector_sessions", "standing_instructions", "prompt_setups", "messages", "deliveries", "runs", "session_aliases", "slack_inbox", "slack_threads", "slack_posts"}
 }
 
 // deletionOf returns how the rows of a session are deleted from the table.
@@ -164,8 +164,11 @@ func (stx *sessionTx) admitPurge(force bool) error {
 	return stx.checkIdle()
 }
 
-// beginPurge hides the session.
+// beginPurge hides the session, so that nothing of it is indexed any more.
 func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
+	if _, err := stx.lockIndex(); err != nil {
+		return nil, err
+	}
 	err := stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(map[string]any{
 		"last_seq": 0, "message_count": 0, "conversation_summary": nil, "native_summary": nil, "summary_through_id": nil,
 	}).Error

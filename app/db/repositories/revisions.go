@@ -90,13 +90,17 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		return m, err
 	}
 	err = stx.tx.Model(&models.Message{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
+	indexed := int64(0)
+	if err == nil {
+		indexed, err = stx.lockIndex()
+	}
 	if err == nil {
 		err = stx.tx.Where("message_id = ?", m.ID).Delete(&models.SearchEntry{}).Error
 	}
 	if err == nil {
 		err = stx.tx.Model(&models.MessageVector{}).Where("message_id = ?", m.ID).UpdateColumns(map[string]any{"model": "", "embedding": nil}).Error
 	}
-	if err == nil && m.Seq <= stx.session.IndexedSeq && !stx.session.Temporary {
+	if err == nil && m.Seq <= indexed && !stx.session.Temporary {
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})
 	}
 	if err == nil {

@@ -142,7 +142,7 @@ func (r *Search) hasBacklog(ctx context.Context, session core.SessionID) bool {
 		return false
 	}
 	some, err := r.hasUnindexed(ctx, func(db *gorm.DB) *gorm.DB {
-		return db.Where("id = ? AND last_seq - indexed_seq > ?", session, maxUnindexed)
+		return db.Joins(unindexedJoinSQL).Where("id = ? AND last_seq - seq > ?", session, maxUnindexed)
 	})
 	return err == nil && some
 }
@@ -154,14 +154,18 @@ func (r *Search) indexScope(ctx context.Context, tenant core.Tenant, session cor
 		if session != "" {
 			db = db.Where("id = ?", session)
 		}
-		return db.Scopes(visibleTo(tenant))
+		if tenant.User != "" {
+			db = db.Where("user_id = ?", tenant.User)
+		}
+		return db.Where("sessions.owner = ?", tenant.Owner) // readers have an owner, too
 	}
 	for range indexTries {
 		n, _, err := r.indexSome(ctx, scope)
 		if err != nil { // a database that only reads: the search goes on
 			return true
 		}
-		if left, err = r.hasUnindexed(ctx, scope); err != nil || !left {
+		left, err = r.hasUnindexed(ctx, func(db *gorm.DB) *gorm.DB { return scope(db).Joins(unindexedJoinSQL).Where("seq < last_seq") })
+		if err != nil || !left {
 			return err != nil
 		}
 		if n > 0 {

@@ -13,22 +13,27 @@ import (
 	"bobbin/app/db/models"
 )
 
-// Bounds of one transaction that indexes. Turns of its sessions wait meanwhile, on SQLite all
-// writers: some milliseconds.
+// Bounds of one transaction that indexes. On SQLite all writers wait meanwhile, some milliseconds; on
+// PostgreSQL only those who change what is indexed already.
 const (
 	indexedSessions = 16
 	indexedMessages = 100
 	indexedBytes    = 512 << 10
 )
 
-// unindexedSQL is the condition for sessions with messages, or a title, to be indexed.
-const unindexedSQL = "indexed_seq < last_seq AND NOT temporary AND busy NOT IN ('fork', 'purge')"
+// unindexedSQL is the condition for sessions with messages, or a title, to be indexed; unindexedJoinSQL joins
+// their readers. Some of them may be indexed already: reader.seq says that, indexed_seq is for the index of
+// sessions.
+const (
+	unindexedSQL     = "indexed_seq < last_seq AND NOT temporary AND busy NOT IN ('fork', 'purge')"
+	unindexedJoinSQL = "JOIN session_readers reader ON reader.session_id = sessions.id AND reader.reader = '" + models.ReaderSearch + "'"
+)
 
 // IndexNext indexes the next messages that are not indexed yet, those of the sessions with the
 // newest activity first, and returns how many it read; done reports that nothing is left
 // that another transaction does not hold. Any number of processes may call it: a session is
-// indexed by one at a time, which holds its row. A crash loses nothing: the watermark is
-// written with the entries.
+// indexed by one at a time, which holds its row of session_readers, and never that of the session
+// while it reads or writes entries. A crash loses nothing: the watermark is written with the entries.
 func (r *Search) IndexNext(ctx context.Context) (n int, done bool, err error) {
 	n, done, err = r.indexSome(ctx, func(db *gorm.DB) *gorm.DB { return db })
 	return n, done, wrapError(err, "search", "")
@@ -41,9 +46,7 @@ func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (
 		return 0, true, err
 	}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		var sessions []models.Session
-		err := scope(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})).
-			Where(unindexedSQL).Order("updated_at DESC, id DESC").Limit(indexedSessions).Find(&sessions).Error
+		sessions, err := lockUnindexed(tx, scope)
 		if err != nil {
 			return err
 		}
@@ -61,7 +64,27 @@ func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (
 	return n, done && err == nil, err
 }
 
-// hasUnindexed reports whether messages of some sessions are not indexed yet.
+// unindexedSession is a session that may not be indexed whole.
+type unindexedSession struct {
+	models.Session
+	Seq int64 // it is indexed up to this one
+}
+
+// lockUnindexed locks the readers of the newest sessions to be indexed that nobody else has locked, and returns
+// the sessions as they are then. Their own rows are not locked.
+func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB) (sessions []unindexedSession, err error) {
+	var ids []string
+	lock := clause.Locking{Strength: clause.LockingStrengthUpdate, Table: clause.Table{Name: "reader"}, Options: clause.LockingOptionsSkipLocked}
+	err = scope(tx.Model(&models.Session{}).Clauses(lock)).Joins(unindexedJoinSQL).Where(unindexedSQL).
+		Order("updated_at DESC, id DESC").Limit(indexedSessions).Pluck("id", &ids).Error
+	if err == nil && len(ids) > 0 { // another statement, as this one sees what those have committed who held the locks
+		err = tx.Model(&models.Session{}).Select("sessions.*, reader.seq").Joins(unindexedJoinSQL).Where(unindexedSQL).Where("id IN ?", ids).
+			Order("updated_at DESC, id DESC").Scan(&sessions).Error
+	}
+	return sessions, err
+}
+
+// hasUnindexed reports whether messages of some sessions may not be indexed yet.
 func (r *Search) hasUnindexed(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (bool, error) {
 	var some []string
 	err := scope(r.db.WithContext(ctx).Model(&models.Session{})).Where(unindexedSQL).Limit(1).Pluck("id", &some).Error
@@ -70,23 +93,22 @@ func (r *Search) hasUnindexed(ctx context.Context, scope func(*gorm.DB) *gorm.DB
 
 // unindexedPart is what is to be indexed of a session.
 type unindexedPart struct {
-	session  models.Session
+	session  unindexedSession
 	messages []core.Message
 	through  int64 // the seq up to which the session is indexed then
 }
 
-// readUnindexed reads what is to be indexed next of the sessions, whose rows are locked: on PostgreSQL in
-// one round trip, as the writers of all these sessions wait meanwhile. The first ones come first, as far
-// as the bounds of a transaction allow.
-func readUnindexed(tx *gorm.DB, sessions []models.Session) ([]unindexedPart, error) {
+// readUnindexed reads what is to be indexed next of the sessions, whose readers are locked: on PostgreSQL in
+// one round trip. The first ones come first, as far as the bounds of a transaction allow.
+func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, error) {
 	dry := tx.Session(&gorm.Session{DryRun: true})
 	rows := make([][]models.Message, len(sessions))
 	var queries []*gorm.DB
 	for i, rest := 0, int64(indexedMessages); i < len(sessions) && rest > 0; i++ {
 		s := sessions[i]
-		part := directPart{ID: s.ID, IndexedSeq: s.IndexedSeq, LastSeq: s.LastSeq}
+		part := directPart{ID: s.ID, IndexedSeq: s.Seq, LastSeq: s.LastSeq}
 		queries = append(queries, unindexed(dry, part).Where("seq <= COALESCE("+fmt.Sprintf(boundSQL, "ASC")+", @through)", part.bounds(int(rest), indexedBytes)).Limit(int(rest)).Find(&rows[i]))
-		rest -= max(1, min(s.LastSeq-s.IndexedSeq, rest))
+		rest -= max(1, min(s.LastSeq-s.Seq, rest))
 	}
 	if err := db.QueryBatch(tx, queries...); err != nil {
 		return nil, err
@@ -122,8 +144,8 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 			entries = append(entries, messageEntry(m, s.UserID))
 			replaced = append(replaced, models.Ref(m.ID))
 		}
-		if s.IndexedSeq < 0 {
-			entries = append(entries, titleEntry(s))
+		if s.Seq < 0 {
+			entries = append(entries, titleEntry(s.Session))
 			if err := tx.Where("session_id = ? AND message_id IS NULL", s.ID).Delete(&models.SearchEntry{}).Error; err != nil {
 				return err
 			}
@@ -135,12 +157,18 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	if err := indexEntries(tx, entries); err != nil {
 		return err
 	}
+	ids := make([]string, 0, len(parts))
 	for _, part := range parts {
-		if err := tx.Model(&models.Session{}).Where("id = ?", part.session.ID).UpdateColumn("indexed_seq", part.through).Error; err != nil {
+		reader := models.SessionReader{SessionID: part.session.ID, Reader: models.ReaderSearch}
+		if err := tx.Model(&reader).UpdateColumn("seq", part.through).Error; err != nil {
 			return err
 		}
+		ids = append(ids, part.session.ID)
 	}
-	return nil
+	// The rows of the sessions come last, and locked ones another time: a turn waits only for the commit.
+	free := tx.Model(&models.Session{}).Select("id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}).Where("id IN ?", ids)
+	through := gorm.Expr("(SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?)", models.ReaderSearch)
+	return tx.Model(&models.Session{}).Where("id IN (?)", free).UpdateColumn("indexed_seq", through).Error
 }
 
 // unindexed selects the messages of the part, in their order.
@@ -158,14 +186,22 @@ const boundSQL = "(SELECT seq FROM (SELECT seq, SUM(size) OVER (ORDER BY seq %[1
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
 // sessions. Searches find everything meanwhile.
-func (r *Search) Reindex(ctx context.Context) (int64, error) {
-	done := r.db.WithContext(ctx).Model(&models.Session{}).Where("indexed_seq >= 0 AND NOT temporary").UpdateColumn("indexed_seq", -1)
-	return done.RowsAffected, wrapError(done.Error, "search", "")
+func (r *Search) Reindex(ctx context.Context) (n int64, err error) {
+	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
+		// The sessions first: writeIndex skips them then.
+		if err := tx.Model(&models.Session{}).Where("indexed_seq >= 0 AND NOT temporary").UpdateColumn("indexed_seq", -1).Error; err != nil {
+			return err
+		}
+		done := tx.Exec("UPDATE session_readers SET seq = -1 WHERE reader = ? AND seq >= 0", models.ReaderSearch)
+		n = done.RowsAffected
+		return done.Error
+	})
+	return n, wrapError(err, "search", "")
 }
 
 // Unindexed returns how many messages are not indexed yet.
 func (r *Search) Unindexed(ctx context.Context) (n int64, err error) {
-	err = r.db.WithContext(ctx).Raw("SELECT COALESCE(SUM(last_seq - indexed_seq), 0) FROM sessions WHERE " + unindexedSQL).Scan(&n).Error
+	err = r.db.WithContext(ctx).Raw("SELECT COALESCE(SUM(last_seq - seq), 0) FROM sessions " + unindexedJoinSQL + " WHERE " + unindexedSQL).Scan(&n).Error
 	return n, wrapError(err, "search", "")
 }
 
@@ -193,7 +229,7 @@ func (p directPart) bounds(most, bytes int) map[string]any {
 // unindexedParts returns the newest parts of sessions in the scope that are not indexed yet,
 // and whether there are more.
 func (s *messageSearch) unindexedParts() (parts []directPart, more bool, err error) {
-	const columns = "SELECT id, owner, user_id, indexed_seq, last_seq FROM sessions WHERE " + unindexedSQL
+	const columns = "SELECT id, sessions.owner, user_id, reader.seq AS indexed_seq, last_seq FROM sessions " + unindexedJoinSQL + " WHERE reader.seq < last_seq AND " + unindexedSQL
 	var all []directPart
 	if s.q.SessionID != "" {
 		err = s.db.Raw(columns+" AND id = ?", s.q.SessionID).Scan(&all).Error

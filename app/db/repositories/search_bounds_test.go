@@ -245,7 +245,9 @@ func TestSearchAfterAnUpgrade(t *testing.T) {
 		}
 		s.index(t)
 		s.exec(t, "UPDATE search_entries SET terms = NULL, seq = 0")
-		s.exec(t, "UPDATE sessions SET indexed_seq = -1")
+		if _, err := repositories.NewSearch(s.Gorm).Reindex(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "zebra"})
 		if err != nil || len(page.Items) != 1 || page.Total != 1 || !page.Indexing {
 			t.Errorf("got %+v (%v), want one message, while it is indexed", page, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
@@ -106,12 +107,24 @@ func hashedWord(kind, name string) string {
 
 func sessionWord(id string) string { return wordSession + strings.ReplaceAll(id, "-", "") }
 
+// lockIndex keeps the session from being indexed until the transaction ends, and returns up to which
+// message it is indexed. Whoever changes what is indexed calls it before the entries: the indexer has written
+// then what it read before, and reads the session again only after the commit.
+func (stx *sessionTx) lockIndex() (through int64, err error) {
+	var reader models.SessionReader
+	err = stx.tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("session_id = ? AND reader = ?", stx.session.ID, models.ReaderSearch).Take(&reader).Error
+	return reader.Seq, err
+}
+
 // indexTitle indexes the session's title.
 func (stx *sessionTx) indexTitle() error {
 	if stx.session.Temporary {
 		return nil
 	}
-	err := stx.tx.Where("session_id = ? AND message_id IS NULL", stx.session.ID).Delete(&models.SearchEntry{}).Error
+	_, err := stx.lockIndex()
+	if err == nil {
+		err = stx.tx.Where("session_id = ? AND message_id IS NULL", stx.session.ID).Delete(&models.SearchEntry{}).Error
+	}
 	if err != nil {
 		return err
 	}
@@ -121,6 +134,9 @@ func (stx *sessionTx) indexTitle() error {
 // movePathOfIndex sets for the entries of messages after the seq whether they are on the
 // path. It writes only those that change.
 func (stx *sessionTx) movePathOfIndex(after int64) error {
+	if _, err := stx.lockIndex(); err != nil {
+		return err
+	}
 	return stx.tx.Exec(`UPDATE search_entries SET on_path = (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)
 		WHERE session_id = ? AND seq > ? AND message_id IS NOT NULL
 		AND on_path <> (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)`, stx.session.ID, after).Error

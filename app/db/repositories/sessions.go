@@ -69,10 +69,18 @@ func withSessionDefaults(s core.Session) (core.Session, error) {
 // createSession inserts a session and indexes its title, if it has one. Nothing of a temporary
 // one is indexed.
 func createSession(tx *gorm.DB, row models.Session) error {
-	if err := insertRows(tx, &row); err != nil || row.Title == "" || row.Temporary {
+	if err := insertSession(tx, row); err != nil || row.Title == "" || row.Temporary {
 		return err
 	}
 	return indexEntries(tx, []entry{titleEntry(row)})
+}
+
+// insertSession inserts a session with its readers.
+func insertSession(tx *gorm.DB, row models.Session) error {
+	if err := insertRows(tx, &row); err != nil {
+		return err
+	}
+	return insertRows(tx, &models.SessionReader{SessionID: row.ID, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1})
 }
 
 // checkMetadata returns ErrInvalid for metadata that is not a JSON object.
