@@ -10,8 +10,6 @@ import (
 
 // Every module that is linked into the program has its license here, in the version that
 // is linked in.
-//
-// Finding: security-18
 func TestNoticesAreComplete(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "bobbin")

@@ -61,8 +61,6 @@ func prompt(t *testing.T, c *agents.Catalog, name string) string {
 
 // What changed in the folder counts after a reload; a broken file keeps its agent and says
 // where it is broken.
-//
-// Finding: users-A31
 func TestReload(t *testing.T) {
 	t.Parallel()
 	f := folder{t, t.TempDir()}

@@ -15,8 +15,6 @@ import (
 
 // Fallback models, and models of summaries and notes, that are not known are refused when the
 // agents are loaded, with file, line and column. One that only lacks its key here is not.
-//
-// Finding: users-A4
 func TestFallbackModelsAreChecked(t *testing.T) {
 	t.Parallel()
 	known := agents.KnownParts{Model: func(name string) (llm.Info, error) {

@@ -37,8 +37,6 @@ func leaves(typ reflect.Type, prefix string) []string {
 }
 
 // The table of keys has every key of an agent's file, once, and none else.
-//
-// Finding: users-A3
 func TestKeysCoverAgent(t *testing.T) {
 	t.Parallel()
 	want, got := map[string]bool{}, map[string]bool{}
@@ -177,8 +175,6 @@ func TestSettings(t *testing.T) {
 }
 
 // Parameters are read as they are written: 0 is a value, and a schema keeps its order.
-//
-// Finding: users-A2
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	text := `name: a
@@ -212,8 +208,6 @@ response_format:
 
 // A parameter that the agent's model or a fallback does not take is refused by name, where it
 // is written, also without the key of the model, and together with other faults.
-//
-// Finding: users-A2
 func TestParametersThatModelsLack(t *testing.T) {
 	t.Parallel()
 	k := known()

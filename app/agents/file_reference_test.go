@@ -19,8 +19,6 @@ const reference = "../../docs/AGENTS.md"
 
 // TestReference: docs/AGENTS.md documents every key, and nothing else. Run with -update to
 // write it anew.
-//
-// Finding: users-A3
 func TestReference(t *testing.T) {
 	t.Parallel()
 	want := document(t)

@@ -52,8 +52,6 @@ tool_settings:
 }
 
 // fetch_url that may ask all hosts needs an approval, unless the file says otherwise.
-//
-// Finding: security-9
 func TestFetchURLNeedsAnApproval(t *testing.T) {
 	t.Parallel()
 	for settings, want := range map[string]struct {

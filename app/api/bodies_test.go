@@ -29,8 +29,6 @@ func part(name, file, content string) string {
 
 // The message of a form is no longer than one that comes as JSON, and counted like it,
 // however long the form may be.
-//
-// Finding: security-1
 func TestFormMessageIsBounded(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
@@ -96,8 +94,6 @@ func (s *slowRequest) end() *httptest.ResponseRecorder {
 
 // Bodies that do not end take the memory of their end user and of all end users together, and
 // leave a quarter to the owner's keys.
-//
-// Finding: security-2, security-5
 func TestBodiesInHand(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
@@ -145,8 +141,6 @@ func TestBodiesInHand(t *testing.T) {
 
 // A large body that does not end is on the disk: it holds little memory, and the rest when all
 // of it is there. Others read and write meanwhile.
-//
-// Finding: security-5
 func TestSlowLargeBodies(t *testing.T) {
 	t.Parallel()
 	opts := userOptions(apitest.New())
@@ -202,8 +196,6 @@ func TestBodiesOfStreams(t *testing.T) {
 
 // Uploads and histories that do not end hold no memory and no place that others wait for;
 // what is on the disk is of their caller's share, and gone at the end.
-//
-// Finding: security-5, runs-14
 func TestSlowUploads(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()

@@ -13,8 +13,6 @@ import (
 
 // Long answers to GET are compressed for readers who take it; short ones, changes and
 // streams are not.
-//
-// Finding: users-C10
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()

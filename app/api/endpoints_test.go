@@ -190,8 +190,6 @@ func TestLocations(t *testing.T) {
 
 // TestRunWithoutAnswer: a failed run is an answer like any other, with 200: the request was
 // taken and is in the log. The run's status and error say what became of it.
-//
-// Finding: users-C8
 func TestRunWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()

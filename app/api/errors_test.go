@@ -295,10 +295,6 @@ func TestReady(t *testing.T) {
 }
 
 // A browser that opens the printed address finds the page, and HEAD what GET has.
-//
-// Finding: users-A8
-// Finding: users-A33
-// Finding: users-A34
 func TestFirstLook(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())

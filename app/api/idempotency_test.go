@@ -281,7 +281,6 @@ func (k awayKeys) Release(ctx context.Context, in core.KeyedRequest) error {
 
 // A key that could not be released when its request failed is released when the
 // database is back.
-// Finding: runs-5
 func TestIdempotencyKeyIsReleasedLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -161,8 +161,6 @@ func TestDocsPage(t *testing.T) {
 
 // What is not there is absent from answers and events: nothing is null but the next_cursor
 // of a last page, and no id is an empty text.
-//
-// Finding: users-C7
 func TestOneKindOfNothing(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("openapi/components.yaml")

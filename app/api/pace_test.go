@@ -54,8 +54,6 @@ func connect(t *testing.T, opts api.Options) net.Conn {
 
 // A body has to come at a rate from its first seconds on, whatever time the whole of it
 // may take and however much of it came quickly.
-//
-// Finding: security-5
 func TestPaceOfBodies(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -104,8 +102,6 @@ func TestPaceOfBodies(t *testing.T) {
 
 // Who does not read an answer is cut off, however long it is, and what it took is given
 // back.
-//
-// Finding: runs-2
 func TestPaceOfAnswers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -152,8 +148,6 @@ func TestPaceOfAnswers(t *testing.T) {
 
 // A request that only reads waits until there is memory for its answer, and is refused
 // after some seconds; one that changes something is answered in any case.
-//
-// Finding: runs-2
 func TestAnswersWaitForMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,6 @@ import (
 
 // A path has one spelling, so that a proxy in front that looks at paths sees the same as
 // the router.
-//
-// Finding: security-19
 func TestEncodedPaths(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())
@@ -43,8 +41,6 @@ func TestEncodedPaths(t *testing.T) {
 
 // A path with a word has its own methods, and not those of the route with a parameter in
 // its place.
-//
-// Finding: security-19
 func TestMethodsOfWords(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
@@ -71,8 +67,6 @@ func TestMethodsOfWords(t *testing.T) {
 }
 
 // What is taken is what the document says: an empty parameter is no number, time or word.
-//
-// Finding: security-19
 func TestEmptyParameters(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())
@@ -95,8 +89,6 @@ func TestEmptyParameters(t *testing.T) {
 }
 
 // The document says that a member may be null where null counts as left out.
-//
-// Finding: security-19
 func TestNullInBodies(t *testing.T) {
 	t.Parallel()
 	opts, _ := options(apitest.New())

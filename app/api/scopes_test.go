@@ -54,8 +54,6 @@ func scopesOf(t *testing.T) map[string]string {
 // TestScopes: what the document says of scopes is what the server does: a key with all
 // scopes but that one is refused, by name, before anything is done; one with that
 // alone is not.
-//
-// Finding: users-A12
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()

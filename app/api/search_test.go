@@ -14,8 +14,6 @@ import (
 
 // A search that takes longer than 5 seconds ends with 503 and says when to come back; a
 // user has two at once, an owner eight, and others are not held up by them.
-//
-// Finding: security-4
 func TestSearchesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/api/v1/search?q=pump", "/api/v1/sessions?q=pump"} {

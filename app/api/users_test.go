@@ -152,8 +152,6 @@ func TestUserLimits(t *testing.T) {
 }
 
 // The last quarter of the places for open requests is for owners who have few.
-//
-// Finding: security-5
 func TestPlacesForOtherOwners(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
@@ -249,8 +247,6 @@ func TestUserEvents(t *testing.T) {
 
 // What end users see of an event has to be said by its type: a new one ends their stream
 // with an error and is logged, and is shown to the owner.
-//
-// Finding: house-1
 func TestNewEventType(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()

@@ -12,8 +12,6 @@ import (
 )
 
 // A link ends at its time, by the second.
-//
-// Finding: users-C13
 func TestLinksExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -172,7 +172,6 @@ func TestTitleOfTheModel(t *testing.T) {
 
 // A title made of the question is there while the run answers, as an event of the run; the
 // answer takes no second one.
-// Finding: users-C12
 func TestTitleWithTheQuestion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

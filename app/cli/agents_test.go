@@ -23,8 +23,6 @@ func agentsOf(t *testing.T, flags []string, files map[string]string) string {
 }
 
 // The list says which agents can be used, and why one cannot.
-//
-// Finding: users-A4
 func TestAgentsList(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -38,8 +36,6 @@ func TestAgentsList(t *testing.T) {
 }
 
 // Every key of an agent's file is shown, with its value and where that comes from.
-//
-// Finding: users-A3
 func TestAgentsShow(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--tools-fetch-url-enabled", "true", "--context-usage-threshold", "0.7")
@@ -89,8 +85,6 @@ func TestAgentsShow(t *testing.T) {
 
 // Files are checked without a server: what is wrong has file, line and column, and ends
 // with 1; a model that cannot be used here does not.
-//
-// Finding: users-A3, users-A4
 func TestAgentsCheck(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -129,8 +123,6 @@ func TestAgentsCheck(t *testing.T) {
 }
 
 // An agent whose other models lack their key is used without them, and each command says so.
-//
-// Finding: users-A4
 func TestAgentsWithoutKeys(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("ANTHROPIC_API_KEY", "")
@@ -161,8 +153,6 @@ func TestAgentsWithoutKeys(t *testing.T) {
 }
 
 // Doctor checks a model that only an agent names, for its summaries.
-//
-// Finding: users-A4
 func TestDoctorOfSummaryModels(t *testing.T) {
 	t.Setenv("OLLAMA_HOST", "http://127.0.0.1:1")
 	flags := append(folder(t), "--addr", "127.0.0.1:0")
@@ -174,8 +164,6 @@ func TestDoctorOfSummaryModels(t *testing.T) {
 }
 
 // Doctor has a line for each agent. It fails if the default agent, or none at all, can be used.
-//
-// Finding: users-A4
 func TestDoctorOfAgents(t *testing.T) {
 	t.Parallel()
 	flags := append(folder(t), "--addr", "127.0.0.1:0")

@@ -102,8 +102,6 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 }
 
 // Help is short; every setting is in that of --help-all, of each command.
-//
-// Finding: users-A14
 func TestHelpAll(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -245,8 +245,6 @@ func TestServeNeedsKeys(t *testing.T) {
 }
 
 // Who makes a key that never expires is told so.
-//
-// Finding: security-19
 func TestKeysWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -260,9 +258,6 @@ func TestKeysWithoutAnEnd(t *testing.T) {
 }
 
 // Who looks at settings, keys and the version sees columns, what to take, and what was built.
-//
-// Finding: users-A39
-// Finding: users-A40
 func TestListsAreReadable(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)

@@ -186,9 +186,6 @@ func (r *recorder) remembers() {
 
 // All commands that talk to a server do so from another machine, with a key that no
 // command line shows; what they said is recorded.
-//
-// Finding: users-A24
-// Finding: users-A38
 func TestRemoteServer(t *testing.T) {
 	t.Parallel()
 	r := recorder{remote: startRemote(t), t: t, session: strings.Repeat("-", 36)}
@@ -295,8 +292,6 @@ var localCommands = []string{
 }
 
 // With a server in the environment no command works on a second database without a word.
-//
-// Finding: users-A24
 func TestServerOfTheEnvironment(t *testing.T) {
 	t.Setenv("BOBBIN_URL", "http://127.0.0.1:1")
 	t.Chdir(t.TempDir())
@@ -327,8 +322,6 @@ func TestServerOfTheEnvironment(t *testing.T) {
 
 // A command that works without a server says on which folder, if that is new or if it talks to an
 // agent; an address that it would not use is refused.
-//
-// Finding: users-A24
 func TestCommandsSayWhereTheyWork(t *testing.T) {
 	t.Parallel()
 	const created, directly = ": created it; for a server elsewhere use --url\n", ": working on it directly\n"
@@ -386,8 +379,6 @@ func TestSuggestedCommands(t *testing.T) {
 }
 
 // A pipe is one message, and what is no answer does not come to the standard output.
-//
-// Finding: users-A27
 func TestPipeIsOneMessage(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -416,8 +407,6 @@ func TestPipeIsOneMessage(t *testing.T) {
 }
 
 // The settings of a server that runs are those that doctor, config and backup look at.
-//
-// Finding: users-A23
 func TestSettingsOfTheRunningServer(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)

@@ -81,8 +81,6 @@ func TestRuns(t *testing.T) {
 }
 
 // What is agreed to is shown whole, before it is agreed to.
-//
-// Finding: security-11
 func TestRunsShowWholeArguments(t *testing.T) {
 	t.Parallel()
 	do, ask := asking(t)

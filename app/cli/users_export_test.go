@@ -9,8 +9,6 @@ import (
 )
 
 // users export writes a whole archive to a file, and no bytes to a terminal or to nowhere.
-//
-// Finding: users-A6
 func TestExportUser(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)

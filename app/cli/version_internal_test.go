@@ -9,8 +9,6 @@ import (
 
 // The version stands in one place, from which a release has it, and what is built for others has no
 // paths, nothing for debuggers and no codec that nobody uses.
-//
-// Finding: users-A9
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	if got := readBuild().Version; got != version || !strings.HasPrefix(got, "0.") {

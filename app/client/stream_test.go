@@ -241,8 +241,6 @@ func TestStreams(t *testing.T) {
 
 // Who reads a stream is told once that its server is away, and the stream goes on when it is
 // back.
-//
-// Finding: users-A28
 func TestLostConnectionIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

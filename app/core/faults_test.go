@@ -39,8 +39,6 @@ func TestFaultsAreBounded(t *testing.T) {
 }
 
 // Python's json module cannot read objects that are nested thousands of levels deep.
-//
-// Finding: security-10
 func TestFaultsMetadataDepth(t *testing.T) {
 	nested := func(levels int) []byte {
 		return []byte(strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels))

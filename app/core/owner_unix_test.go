@@ -13,8 +13,6 @@ import (
 )
 
 // Root works in no folder of another user: its owner could have put links there.
-//
-// Finding: security-15
 func TestCheckOwner(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -9,8 +9,6 @@ import (
 )
 
 // The pieces of an excerpt are the excerpt, in any script.
-//
-// Finding: users-C2
 func TestPieces(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

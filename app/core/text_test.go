@@ -8,8 +8,6 @@ import (
 )
 
 // What somebody agrees to is shown whole, with what cannot be seen.
-//
-// Finding: security-11
 func TestLiteral(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -16,8 +16,6 @@ import (
 )
 
 // A temporary outage has a code, and the error contains nothing internal.
-//
-// Finding: runs-18
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	for state, code := range map[string]string{
@@ -55,8 +53,6 @@ func wantOutage(t *testing.T, err error, code string) {
 }
 
 // CheckWrites writes at intervals, and repeats the last result in between.
-//
-// Finding: runs-18
 func TestCheckWrites(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -75,8 +71,6 @@ func TestCheckWrites(t *testing.T) {
 }
 
 // After a failover the connections to a read-only host are closed.
-//
-// Finding: runs-18
 func TestReadOnlyConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Postgres(t)

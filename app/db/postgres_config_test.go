@@ -14,7 +14,6 @@ import (
 )
 
 // A statement whose caller goes away costs no connection.
-// Finding: runs-18
 func TestCanceledStatementsKeepTheirConnection(t *testing.T) {
 	t.Parallel()
 	url := dbtest.PostgresURL(t)
@@ -57,7 +56,6 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Of several hosts the one that takes writes is taken, unless the URL says otherwise.
-// Finding: runs-18
 func TestHostThatTakesWritesIsTaken(t *testing.T) {
 	t.Parallel()
 	raw := dbtest.MigratedPostgresURL(t)

@@ -15,8 +15,6 @@ import (
 // Of several processes one has a name; another gets an error that names the first, and gets
 // the name when the first has released it. Names of other replicas, and all names on
 // SQLite, are free. Others counts the other processes.
-//
-// Finding: users-A17
 func TestHoldName(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -86,8 +84,6 @@ func TestNameOfADeadProcess(t *testing.T) {
 }
 
 // A database that does not exist is named, with how to make it.
-//
-// Finding: users-A20
 func TestDatabaseThatDoesNotExist(t *testing.T) {
 	t.Parallel()
 	at, err := url.Parse(dbtest.PostgresURL(t))

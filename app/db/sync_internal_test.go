@@ -13,7 +13,6 @@ import (
 
 // A write returns when it is on the disk, and not before. The next writer does not wait
 // for that.
-// Finding: runs-8
 func TestCommitWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bobbin.db")
@@ -69,7 +68,6 @@ func TestCommitWaitsForTheDisk(t *testing.T) {
 }
 
 // Those who write while the log is brought to the disk share the next time.
-// Finding: runs-8
 func TestOneSyncForAllWhoWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -92,7 +92,6 @@ func (q *queue) GiveUpReceiver(_ context.Context, in core.ReceiverGivenUp) ([]co
 
 // A host is permanently gone, with deliveries of hundreds of runs: none waits much longer than a
 // day, and each that is given up is reported and counted, though most were never tried.
-// Finding: runs-10
 func TestDeadReceiverKeepsNoBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

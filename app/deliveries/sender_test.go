@@ -222,8 +222,6 @@ const unreachable = "the host does not exist, or is not public"
 
 // Of the network that Bobbin runs in a tenant learns nothing: a name that does not exist
 // and one that is not public give the same error, down to whether it is tried again.
-//
-// Finding: security-16
 func TestInternalNamesAreNotTold(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusOK))
@@ -249,8 +247,6 @@ func TestInternalNamesAreNotTold(t *testing.T) {
 }
 
 // Private addresses that the operator allows are not those of clouds' metadata.
-//
-// Finding: security-16
 func TestMetadataIsNeverReached(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, status(http.StatusOK))

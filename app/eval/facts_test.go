@@ -19,7 +19,6 @@ func planting(m core.Message, facts string) core.Message {
 	return m
 }
 
-// Finding: context-F2
 func TestReadFacts(t *testing.T) {
 	t.Parallel()
 	three := []eval.Fact{{Kind: "path", Text: "go.mod"}, {Kind: "fact", Text: "note: this"}, {Kind: "name", Text: "Ann"}}

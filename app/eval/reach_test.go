@@ -21,7 +21,6 @@ func found(n int, text string) []string {
 
 // Search is asked a fact's question, never its words, and each fact counts in the first
 // place that has it.
-// Finding: context-F2
 func TestSearchIsAskedTheQuestion(t *testing.T) {
 	t.Parallel()
 	s := &stub{quotes: map[string][]string{

@@ -90,7 +90,6 @@ func TestTable(t *testing.T) {
 }
 
 // The report says which facts have no question, as search is not asked for those.
-// Finding: context-F2
 func TestTableOfQuestions(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

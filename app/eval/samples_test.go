@@ -14,7 +14,6 @@ import (
 
 // Every fact of a sample has a question that nobody could answer with the fact's own
 // words: none of them is in it, and at most half of its words are in the message.
-// Finding: context-F2
 func TestQuestionsAreInOtherWords(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.List() {

@@ -24,8 +24,6 @@ func readSeqs(t *testing.T, w *watch, first, last int64) {
 // What is replayed to readers who stall is bounded: by bytes for each of them, and by the
 // memory for all. A reader that gets none is told to reconnect, and the live feeds of others
 // continue.
-//
-// Finding: runs-2
 func TestReplaysInBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

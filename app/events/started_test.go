@@ -10,9 +10,6 @@ import (
 
 // Every watcher hears who begins to speak before the first piece of what is said, also one
 // that joins in the middle, and counts as JavaScript does.
-//
-// Finding: users-C1
-// Finding: users-C2
 func TestMessageStarted(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
@@ -48,8 +45,6 @@ func TestMessageStarted(t *testing.T) {
 
 // A watcher that joins is told once which node the run executes, but not a node that has ended,
 // as when the run continues in another process.
-//
-// Finding: users-C11
 func TestNodeOfARunAtWork(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)

@@ -14,8 +14,6 @@ import (
 )
 
 // The text of each kind of document is read.
-//
-// Finding: users-A5
 func TestRead(t *testing.T) {
 	t.Parallel()
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -11,8 +11,6 @@ import (
 )
 
 // Doctor warns of what is not encrypted, and of models that a limit in dollars refuses.
-//
-// Finding: security-3, security-13
 func TestDoctorWarns(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()

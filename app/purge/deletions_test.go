@@ -162,8 +162,6 @@ func scope() core.Tenant { return core.Tenant{Owner: "shop"} }
 
 // A session that is to be deleted leaves the lists and is removed immediately; asked for
 // again, when it is gone, the same deletion is answered.
-//
-// Finding: users-A6
 func TestDeleteSession(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{}, &jobs{}
@@ -191,8 +189,6 @@ func TestDeleteSession(t *testing.T) {
 
 // An attempt that fails is followed by others, later and later, and what is wrong is
 // shown; at last it succeeds, with what earlier attempts removed in its report.
-//
-// Finding: users-A6
 func TestDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{breaks: "own"}, &jobs{}
@@ -222,8 +218,6 @@ func TestDeletionIsRetried(t *testing.T) {
 
 // An attempt ends when another process has taken its deletion over: it waits for a run
 // that does not end, and its heartbeat learns of it.
-//
-// Finding: users-A6
 func TestDeletionEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{runs: []core.UnfinishedRun{{ID: "r", SessionID: "a", Owner: "shop", Leased: true}}}, &jobs{lost: true}
@@ -240,8 +234,6 @@ func TestDeletionEndsWithItsLease(t *testing.T) {
 }
 
 // What a stopping process has not done is left to the next one immediately.
-//
-// Finding: users-A6
 func TestDeletionIsReleasedAtAStop(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{runs: []core.UnfinishedRun{{ID: "r", SessionID: "a", Owner: "shop", Leased: true}}}, &jobs{}
@@ -258,8 +250,6 @@ func TestDeletionIsReleasedAtAStop(t *testing.T) {
 }
 
 // A lease is renewed while it is still being counted what there is, however long that takes.
-//
-// Finding: users-A6
 func TestDeletionIsPlannedUnderItsLease(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{slow: time.Minute}, &jobs{}

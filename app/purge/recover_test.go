@@ -13,7 +13,6 @@ import (
 
 // What processes left behind is removed at the start, and later within 5 s; a session
 // that goes with it is gone for those who watch it, and so are its kept answers.
-// Finding: runs-3
 func TestRecoversAbandonedSessions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

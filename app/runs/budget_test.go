@@ -30,8 +30,6 @@ var priced = llm.Info{Name: "priced", Provider: "openai", InputPrice: 1}
 
 // A limit in US dollars refuses models whose cost it would not see; what costs nothing
 // is seen, and a limit in tokens sees every model.
-//
-// Finding: security-3
 func TestBudgetCheckRefusesModelsWithoutPrice(t *testing.T) {
 	t.Parallel()
 	limits := map[string]runs.DailyLimit{"usd": {MicroUSD: 1}, "tokens": {Tokens: 1}}

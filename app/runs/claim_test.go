@@ -37,8 +37,6 @@ func (p *process) sendAgain(t *testing.T, id string) (core.Accepted, error) {
 
 // An acceptance was committed, but its answer got lost: the run begins when the message is
 // sent again, once.
-//
-// Finding: runs-13
 func TestRepeatBeginsAForgottenRun(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()
@@ -71,8 +69,6 @@ func TestRepeatBeginsAForgottenRun(t *testing.T) {
 }
 
 // A repeated message that was read before its run ended does not begin it again.
-//
-// Finding: runs-13
 func TestRepeatOfARunThatEnds(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()
@@ -121,8 +117,6 @@ func TestRepeatWithoutAFreeSlot(t *testing.T) {
 
 // A claim was committed, but the response got lost: the next try finds the run, even if
 // the database is unavailable in between.
-//
-// Finding: runs-13
 func TestClaimWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -40,8 +40,6 @@ func acceptDying(t *testing.T, db *coretest.Store, worker, content string, death
 
 // A run that executed alone when its process died fails, and is not executed again. The
 // session continues.
-//
-// Finding: runs-1
 func TestRunGivesUpAfterItsLastDeath(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()
@@ -66,8 +64,6 @@ func TestRunGivesUpAfterItsLastDeath(t *testing.T) {
 
 // A run whose processes died three times executes alone: active runs end first, nothing
 // begins beside it, and runs that arrive meanwhile are queued until it has ended.
-//
-// Finding: runs-1
 func TestRunExecutesAlone(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()
@@ -132,8 +128,6 @@ func TestWaitForBeingAloneEnds(t *testing.T) {
 }
 
 // Runs whose processes died twice share a few slots; fresh ones execute beside them.
-//
-// Finding: runs-1
 func TestSuspectsShareAFewSlots(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()

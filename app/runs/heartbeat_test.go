@@ -16,8 +16,6 @@ import (
 
 // While the database is unavailable no process can renew a lease. A process that survives keeps
 // its runs; those of a process that died meanwhile are taken over one lease later.
-//
-// Finding: runs-4
 func TestOutageLongerThanALease(t *testing.T) {
 	t.Parallel()
 	for _, away := range []time.Duration{5 * time.Second, 31 * time.Second, 40 * time.Second, 2 * time.Minute} {
@@ -58,8 +56,6 @@ func TestOutageLongerThanALease(t *testing.T) {
 
 // While a table is locked the database responds to reads, and no process can renew a lease. A
 // process without runs notices at its first take-over, at most one sweep after a lease.
-//
-// Finding: runs-4
 func TestLockedLongerThanALease(t *testing.T) {
 	t.Parallel()
 	for _, locked := range []time.Duration{36 * time.Second, 2 * time.Minute, 2*time.Minute + 3*time.Second, 2*time.Minute + 7*time.Second} {
@@ -89,8 +85,6 @@ func TestLockedLongerThanALease(t *testing.T) {
 
 // A process that is started when the database has just come back leaves the runs of those
 // alone that lived through it, and takes over its own.
-//
-// Finding: runs-4
 func TestStartAfterAnOutage(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()
@@ -134,8 +128,6 @@ func (l *lateAnswer) Renew(ctx context.Context, worker string, ids []core.RunID)
 // A run begins to wait for a decision while the heartbeat asks for it: it is not running any
 // more, so that its lease is lost. The decision comes, and this process works on the next
 // attempt before the response to the heartbeat is handled: that attempt continues.
-//
-// Finding: runs-19
 func TestLateHeartbeatSparesTheNextAttempt(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()
@@ -193,8 +185,6 @@ func approve(t *testing.T, db *coretest.Store, run core.RunID) {
 
 // Decisions are no attempts: a run that was approved many times outlives a database that is
 // away as well as any other.
-//
-// Finding: runs-20
 func TestDecisionsAreNotGiveBacks(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db := coretest.New()

@@ -311,7 +311,6 @@ func TestAppendErrors(t *testing.T) {
 }
 
 // A run that cannot write because its session is busy writes later: it has not lost.
-// Finding: runs-3
 func TestAppendToABusySession(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)

@@ -62,8 +62,6 @@ func slowly(d time.Duration) execute {
 
 // Messages that come to a process without a free slot are queued, and say so; another
 // process with a free slot takes its share of them without waiting for a sweep.
-//
-// Finding: runs-6
 func TestProcessesShareTheWork(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		db, signals := coretest.New(), &bus{}
@@ -101,8 +99,6 @@ func TestProcessesShareTheWork(t *testing.T) {
 
 // What a dead process left behind is leased as slots become free, not before: leases are
 // renewed by the heartbeat alone, and only those of runs at work.
-//
-// Finding: runs-6
 func TestLapsedRunsWaitForSlots(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		const lapsed, slots = 200, 4
@@ -147,8 +143,6 @@ func TestLapsedRunsWaitForSlots(t *testing.T) {
 
 // The runs of a full replica that was killed are taken over within 35 s, as many as slots
 // are free.
-//
-// Finding: runs-12
 func TestTakeOverOfAFullReplica(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{100, 256, 500} {

@@ -37,8 +37,6 @@ func TestPrompts(t *testing.T) {
 }
 
 // That no message is lost is a metric, which is there before anything is counted.
-//
-// Finding: users-B1
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)

@@ -11,8 +11,6 @@ import (
 
 // Runs count when they begin and when they end, by agent and status, and their
 // failures by code.
-//
-// Finding: users-A36
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)

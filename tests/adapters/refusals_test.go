@@ -16,8 +16,6 @@ func refuse(t *testing.T, r refusal.Refusal, n refusal.Numbers) *llm.Error {
 
 // Each way in which real servers refuse a prompt that is too long is understood, with
 // the numbers that it tells; some of them say nothing at all.
-//
-// Finding: context-F3
 func TestVendorsRefusals(t *testing.T) {
 	t.Parallel()
 	list := refusal.Vendors()
@@ -45,8 +43,6 @@ func TestVendorsRefusals(t *testing.T) {
 
 // Other words, other numbers and other forms are understood as well. What says nothing
 // is unclear: it is not taken for anything else.
-//
-// Finding: context-F3
 func TestOtherWordsForTooLong(t *testing.T) {
 	t.Parallel()
 	n := refusal.Numbers{Limit: 8192, Prompt: 15_321, Output: 1024}
@@ -66,8 +62,6 @@ func TestOtherWordsForTooLong(t *testing.T) {
 
 // Refusals for other reasons are not taken for a prompt that is too long, whatever they
 // quote.
-//
-// Finding: context-F3
 func TestOtherRefusals(t *testing.T) {
 	t.Parallel()
 	list := refusal.Others()

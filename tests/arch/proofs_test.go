@@ -133,3 +133,14 @@ func walkGo(t *testing.T, root string, do func(path string, text []byte)) {
 		t.Fatal(err)
 	}
 }
+
+// testAt returns the package and name of the function that the comment documents or is in.
+func testAt(file *ast.File, comment *ast.CommentGroup) string {
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if ok && comment.Pos() < f.End() && (f.Doc == comment || comment.Pos() > f.Pos()) {
+			return strings.TrimSuffix(file.Name.Name, "_test") + "." + f.Name.Name
+		}
+	}
+	return file.Name.Name
+}

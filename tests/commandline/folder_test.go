@@ -8,8 +8,6 @@ import (
 
 // A folder that came from somebody else sends nothing of the environment, and no
 // question, to an address of its own; the command that trusts its file is shown.
-//
-// Finding: security-6
 func TestForeignFolder(t *testing.T) {
 	t.Parallel()
 	author := newStranger(t)
@@ -33,8 +31,6 @@ func TestForeignFolder(t *testing.T) {
 
 // A folder of one's own needs no flag for what is harmless, and the start says which
 // file is in force.
-//
-// Finding: security-6
 func TestOwnFolder(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -9,8 +9,6 @@ import (
 
 // Who looks at a data folder whose owner prepared it writes to no file outside of it,
 // and root is told to come as its owner.
-//
-// Finding: security-15
 func TestPreparedDataFolder(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "BOBBIN_DEFAULT_LLM=demo")
@@ -82,8 +80,6 @@ func TestDataFolderWithOtherFiles(t *testing.T) {
 
 // A folder that somebody else made does not lead Bobbin to another one by the link that is
 // its data folder.
-//
-// Finding: security-6
 func TestDataFolderThatIsALink(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{"": "name it: --data-dir ./bobbin-data", "data_dir: bobbin-data\n": "--config bobbin.yaml"} {

@@ -53,8 +53,6 @@ func steering(text string) []rune {
 
 // Nothing of a model or of a user steers the terminal at the end of a pipe, whatever
 // command prints it.
-//
-// Finding: security-11
 func TestPipesAreCleaned(t *testing.T) {
 	t.Parallel()
 	s := newHostileShell(t)

@@ -8,8 +8,6 @@ import (
 
 // What the command line says to the server of this machine goes to no proxy, whatever
 // address the server listens on, and the server announces an address of this machine.
-//
-// Finding: security-7
 func TestCommandLineUsesNoProxy(t *testing.T) {
 	t.Parallel()
 	hosts := map[string]string{"0.0.0.0:0": "http://127.0.0.1:", ":0": "http://127.0.0.1:", "127.0.0.1:0": "http://127.0.0.1:"}

@@ -36,8 +36,6 @@ func blocks(t *testing.T, name, language string) []string {
 
 // What the README says can be typed in bash and in zsh: its commands work in an empty home
 // folder, one after the other.
-//
-// Finding: users-A18
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bash", "zsh"} {
@@ -82,8 +80,6 @@ func TestReadmeCommands(t *testing.T) {
 var unsafe = regexp.MustCompile(`(?m)^#|\s#|^[^'"\n]*("[^"\n]*"[^'"\n]*|'[^'\n]*'[^'"\n]*)*[?*\[]`)
 
 // Commands of the README and of the documents are meant to be typed as they stand.
-//
-// Finding: users-A18
 func TestCommandsCanBeTyped(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(root + "docs/*.md")
@@ -103,8 +99,6 @@ func TestCommandsCanBeTyped(t *testing.T) {
 }
 
 // The conversation that the README shows is what happens.
-//
-// Finding: users-A16
 func TestReadmeTranscript(t *testing.T) {
 	t.Parallel()
 	shown := ""

@@ -15,8 +15,6 @@ import (
 
 // A terminal that has not told its size is one of 80 columns: what steers it does not
 // get through there either.
-//
-// Finding: security-11
 func TestTerminalsAreNotSteered(t *testing.T) {
 	t.Parallel()
 	for _, size := range []unix.Winsize{{Row: 24, Col: 80}, {}} {

@@ -13,7 +13,6 @@ import (
 
 // A process that is killed after the COMMIT of a request and before its answer leaves the
 // request done: the next start gives the repetition what was made.
-// Finding: runs-5
 func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 	t.Parallel()
 	proxy := pgproxy.New(t, dbtest.PostgresURL(t))

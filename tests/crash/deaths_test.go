@@ -15,8 +15,6 @@ import (
 // TestRunThatKillsItsProcess: one run ends each process that executes it. Others at work die
 // with it, one of them three times; they are all answered. The one that kills ends as failed,
 // and once its cause is gone a person can try it again.
-//
-// Finding: runs-1
 func TestRunThatKillsItsProcess(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {

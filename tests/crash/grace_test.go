@@ -20,8 +20,6 @@ import (
 // TestStoppedWithARunAtWork: after SIGTERM the run goes on within the grace period, and
 // whoever reads its stream gets it to its end; who comes anew is told to come again. The same
 // holds for SIGHUP, which a terminal sends that is closed.
-//
-// Finding: users-A31
 func TestStoppedWithARunAtWork(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {

@@ -17,7 +17,6 @@ import (
 // TestKilledInTheMiddleOfALargeWrite: a history is imported, a session is forked or
 // removed, which takes many transactions, and the process is killed in between. Nobody
 // ever sees a part of it, and what was written is gone soon after the restart.
-// Finding: runs-3
 func TestKilledInTheMiddleOfALargeWrite(t *testing.T) {
 	t.Parallel()
 	const n = 6000

@@ -114,8 +114,6 @@ func TestCompose(t *testing.T) {
 
 // TestComposeTrustsItsProxy: the replicas count wrong keys by the address that the proxy
 // saw, and believe nobody but the proxy.
-//
-// Finding: security-14
 func TestComposeTrustsItsProxy(t *testing.T) {
 	t.Parallel()
 	c := documents[compose](t, "docker-compose.yaml")[0]
@@ -131,8 +129,6 @@ func TestComposeTrustsItsProxy(t *testing.T) {
 }
 
 // TestImages: every image that is pulled is named by a version, or says why not.
-//
-// Finding: security-18
 func TestImages(t *testing.T) {
 	t.Parallel()
 	exact := regexp.MustCompile(`^[a-z]+:\d+\.\d+(\.\d+)?$`)

@@ -136,8 +136,6 @@ func TestKubernetes(t *testing.T) {
 
 // TestKubernetesIsClosedAsItStands: the secrets of the file are empty, and none of those
 // that keep others out can stay so.
-//
-// Finding: security-8
 func TestKubernetesIsClosedAsItStands(t *testing.T) {
 	t.Parallel()
 	all := documents[object](t, "kubernetes.yaml")
@@ -159,8 +157,6 @@ func TestKubernetesIsClosedAsItStands(t *testing.T) {
 
 // TestKubernetesNetwork: only replicas reach the port of the replicas, and the settings
 // that encrypt what they say stand in the file.
-//
-// Finding: security-13
 func TestKubernetesNetwork(t *testing.T) {
 	t.Parallel()
 	all := documents[policy](t, "kubernetes.yaml")

@@ -57,7 +57,6 @@ func TestSystemd(t *testing.T) {
 	if cfg.DataDir != "/var/lib/"+u["StateDirectory"][0] || !strings.HasPrefix(strings.TrimPrefix(cfg.Database.URL.Reveal(), "sqlite://"), cfg.DataDir) || !cfg.Loopback() {
 		t.Errorf("data in %s, database %s, address %s", cfg.DataDir, cfg.Database.URL, cfg.Addr)
 	}
-	// Finding: security-15
 	how := "-p User=" + u["User"][0] + " -p DynamicUser=yes -p StateDirectory=" + u["StateDirectory"][0]
 	if text := read(t, "bobbin.service"); !strings.Contains(text, how) || strings.Contains(text, "as root:") {
 		t.Errorf("the file does not say how to use the command line as the unit's user (%s)", how)

@@ -21,8 +21,6 @@ import (
 // An operator edits agents' files and reloads them: a run at work keeps the agent that it
 // began with, the next one has the new one, and a broken file keeps its agent and says where
 // it is broken. Nobody but the operator can reload.
-//
-// Finding: users-A31
 func TestReloadAgents(t *testing.T) {
 	t.Parallel()
 	asked, goOn := make(chan struct{}, 10), make(chan struct{})

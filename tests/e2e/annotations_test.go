@@ -18,9 +18,6 @@ import (
 
 // Messages are read one by one and newest first, rated and labeled: nothing runs, watchers
 // are notified, exports have it, and it goes with the message.
-//
-// Finding: users-C5
-// Finding: users-C6
 func TestAnnotations(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {

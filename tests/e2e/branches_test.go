@@ -107,7 +107,6 @@ func TestBranches(t *testing.T) {
 		}
 		wantPath(t, h.Client, id, turns("one", "two!")...)
 		e := until(t, feed, "change of the path", func(e core.Event) bool { return e.Type == core.EventSessionUpdated })
-		// Finding: users-C15
 		if diff := cmp.Diff(&core.PathChange{AfterID: log[1].ID, AfterSeq: log[1].Seq, LeafID: log[1].ID}, apptest.EventData[core.SessionData](t, e).Path); diff != "" {
 			t.Errorf("change of the path (-want +got):\n%s", diff)
 		}
@@ -342,8 +341,6 @@ func TestMessageBehindAnother(t *testing.T) {
 }
 
 // Verbs that a reader could take for something else do what docs/API.md promises (docs/adr/0025).
-//
-// Finding: users-C9
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))

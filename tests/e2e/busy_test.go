@@ -37,7 +37,6 @@ func isBusy(t *testing.T, d *db.DB, id core.SessionID) bool {
 // While a history is imported into a session, whoever writes to it is told immediately
 // when to come back, and readers see it as it was. When the importing replica has died
 // the others clean up, and the session goes on.
-// Finding: runs-3
 func TestSessionThatIsImportedInto(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {

@@ -29,8 +29,6 @@ const maxClientLines = 100
 
 // The web chat of docs/examples, in Node, shows what the log has: after a stream, a stop
 // with a queue behind it, an edit in place, an approval, and a restart of the server in mid-answer.
-//
-// Finding: users-C1
 func TestChatClient(t *testing.T) {
 	t.Parallel()
 	node := process.FindNode(t)

@@ -196,8 +196,6 @@ func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, d cor
 // A person answers in place of a tool of the server, which does not start; each kind of
 // question takes its own answers only, and a tool the arguments that a person edited; a new message
 // ends the wait.
-//
-// Finding: users-A37
 func TestAnswersToToolCalls(t *testing.T) {
 	t.Parallel()
 	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))

@@ -150,7 +150,6 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 
 // What is done with an idempotency key is done once, also when the database commits it and
 // the answer of the COMMIT gets lost: the repetition finds what there is and answers.
-// Finding: runs-5
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedPostgresURL(t)

@@ -67,7 +67,6 @@ func fillDisk(t *testing.T, dir string, but int64) (empty func()) {
 // A disk that is full loses nothing and fails no run: what cannot be stored is refused,
 // what was accepted waits for room. One run has its answer on the way when the disk fills
 // up, the other one a summary, without which it cannot go on.
-// Finding: users-A22
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, 8<<20)
@@ -130,7 +129,6 @@ func awaitLog(t *testing.T, h *apptest.Bobbin, words ...string) {
 }
 
 // A start on a full disk says so, and doctor too. With room again it goes on where it was.
-// Finding: users-A22
 func TestStartOnFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, left := range []int64{0, 100 << 10, 400 << 10} { // for nothing, for some of the schema, for most of it

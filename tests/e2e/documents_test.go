@@ -16,8 +16,6 @@ import (
 
 // A PDF of 300 pages, a Word document and a workbook are uploaded and asked about; the
 // model sees what stands on their last pages.
-//
-// Finding: users-A5
 func TestShowFiles(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Window: 400_000, Record: true})

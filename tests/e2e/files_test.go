@@ -38,8 +38,6 @@ func followPath(h *apptest.Bobbin, path string) (status int, header http.Header,
 }
 
 // Files are listed, described, shown to browsers by links that end, and deleted.
-//
-// Finding: users-C13
 func TestManageFiles(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, dbURL string) {

@@ -54,7 +54,6 @@ var templateToken = regexp.MustCompile(`<\|\w|<｜|\[/?INST\]|<</?SYS>>|</?s>|<(
 // and of our own prompts. None stands in the system role outside of a fence, none breaks a
 // fence, no token of a template is left in what is quoted, and no ledger repeats as a wish
 // or an error what only a tool said. With summary_role user none is in the system role.
-// Finding: context-F11
 func TestShowInjection(t *testing.T) {
 	t.Parallel()
 	orders := plantedOrders()

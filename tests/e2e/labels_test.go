@@ -13,8 +13,6 @@ import (
 )
 
 // Lists of sessions are narrowed by what people sort them by.
-//
-// Finding: users-C14
 func TestSessionFilters(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {

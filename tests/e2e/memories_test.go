@@ -195,8 +195,6 @@ func TestMemoriesByAProvider(t *testing.T) {
 
 // Embeddings count in the usage and the limits of whoever asks for them: those of memories, of
 // queries, and by the OpenAI API. Over a limit a memory is stored, and found after a reindex.
-//
-// Finding: security-3
 func TestEmbeddingsObeySpendLimits(t *testing.T) {
 	t.Parallel()
 	wire := newWire(t, "")

@@ -19,7 +19,6 @@ const (
 	largeText     = 1 << 20
 )
 
-// Finding: runs-1
 // However large a conversation is: to look at its context, to answer a question in it and
 // to summarize it takes a bounded part of the memory. Its messages would otherwise be in
 // there several times. Not in parallel: it measures the process.

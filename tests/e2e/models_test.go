@@ -16,8 +16,6 @@ import (
 
 // A caller chooses among the models of the settings and of the agents: no field takes
 // the name of another provider's model, and no answer says which keys the server lacks.
-//
-// Finding: security-3
 func TestCallersChooseConfiguredModels(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})
@@ -54,8 +52,6 @@ func TestCallersChooseConfiguredModels(t *testing.T) {
 
 // While a limit in US dollars holds for a caller, a model without a price is refused,
 // also as a fallback, and the start says which models these are.
-//
-// Finding: security-3
 func TestDollarLimitsRefuseModelsWithoutPrice(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})

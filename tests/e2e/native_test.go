@@ -41,8 +41,6 @@ func filesOf(p *provider.Server) (files []provider.File, question string) {
 // A scanned PDF goes to a model that reads PDFs byte for byte, in both dialects and in
 // later prompts, too; as text to a model that does not, in the same session. What it costs
 // is planned.
-//
-// Finding: users-A5
 func TestScannedPDF(t *testing.T) {
 	t.Parallel()
 	for dialect, prefix := range map[string]string{"openai": "data:application/pdf;base64,", "anthropic": ""} {
@@ -79,8 +77,6 @@ func TestScannedPDF(t *testing.T) {
 }
 
 // files.native_pdf says which PDFs are sent as files; long ones never are.
-//
-// Finding: users-A5
 func TestNativePDFSetting(t *testing.T) {
 	t.Parallel()
 	pages := func(n int) []string { return slices.Repeat([]string{"Pump seven leaks."}, n) }
@@ -107,8 +103,6 @@ func TestNativePDFSetting(t *testing.T) {
 }
 
 // Where there is no room for the pages the model gets the text, and people learn why.
-//
-// Finding: users-A5
 func TestNoRoomForPages(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Window: 16_384, Record: true})

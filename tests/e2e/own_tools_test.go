@@ -100,8 +100,6 @@ call calculator {"expression":"6*7"}`
 
 // Tools of all kinds work in one conversation. What only reads runs immediately, the others when a
 // person has approved them.
-//
-// Finding: users-A1
 func TestOwnTools(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {

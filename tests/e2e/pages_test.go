@@ -13,8 +13,6 @@ import (
 
 // A session of large messages is read in pages of 8 MiB, forward and backward, in feeds and
 // in exports, and nothing of it is left out.
-//
-// Finding: runs-2
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {

@@ -54,8 +54,6 @@ func members(t *testing.T, p *provider.Server, keys ...string) map[string]any {
 
 // The parameters of an agent's file are in each request for an answer, in the words of the
 // provider, and its output limit is in the plan.
-//
-// Finding: users-A2
 func TestAgentParameters(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Record: true})
@@ -101,8 +99,6 @@ func TestAgentParameters(t *testing.T) {
 
 // A caller may choose another model: parameters that only tune an answer are left out where
 // it lacks them, those that an answer depends on refuse it.
-//
-// Finding: users-A2
 func TestAgentParametersOfAnotherModel(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Record: true})
@@ -122,8 +118,6 @@ func TestAgentParametersOfAnotherModel(t *testing.T) {
 // The start and a reload warn of each agent whose model cannot be used, with the reason; the
 // server runs, and messages to the agent are refused. An agent works without a fallback that lacks
 // its key, of which they warn, too.
-//
-// Finding: users-A4
 func TestUnusableAgentsAreReported(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})

@@ -59,8 +59,6 @@ type privacyCase struct {
 // Summaries and titles are written where the conversation takes place, or where the
 // operator said: by policy and by where the models are, who received how many requests
 // and messages.
-//
-// Finding: context-F7
 func TestShowPrivacy(t *testing.T) {
 	t.Parallel()
 	const house, cloud = "house", "cloud"

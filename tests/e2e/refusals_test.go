@@ -146,8 +146,6 @@ func (o recovery) fault() string {
 // generated ones, end to end: the first message is answered, and the window is learned
 // for the model. Refusals for other reasons, with a prompt that is as long, end the run
 // with the provider's own words after one request, and nothing is learned.
-//
-// Finding: context-F3
 func TestShowRefusals(t *testing.T) {
 	t.Parallel()
 	fig := apptest.NewTable("Refused prompts of 16,000 tokens, window believed 128,000, real %d", realWindow)

@@ -164,8 +164,6 @@ func checkFile(data []byte, b core.Blob) error {
 
 // TestShowRights: a user with 1,000 messages, memories, files and webhooks is exported, read
 // back and deleted over the API; no byte of the user is left in the files of the database.
-//
-// Finding: users-A6
 func TestShowRights(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -241,8 +239,6 @@ func (p *purging) checkExported(a archive) {
 
 // An end user deletes and exports what is their own and nothing else; scopes that the
 // token does not have are refused.
-//
-// Finding: users-A6
 func TestUsersOwnData(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -305,8 +301,6 @@ func TestUsersOwnData(t *testing.T) {
 
 // A deletion while runs are at work cancels these first, also the queued ones; whoever
 // waits for their answers is told.
-//
-// Finding: users-A6
 func TestDeletionEndsRuns(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -336,8 +330,6 @@ func TestDeletionEndsRuns(t *testing.T) {
 
 // A deletion whose process died is finished by the next one, and its report has what was
 // removed before.
-//
-// Finding: users-A6
 func TestDeletionSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -382,8 +374,6 @@ func TestDeletionSurvivesRestarts(t *testing.T) {
 
 // TestShowLargeRights measures export and deletion of a user with 100,000 messages: the
 // memory does not grow with them.
-//
-// Finding: users-A6
 func TestShowLargeRights(t *testing.T) {
 	if !apptest.IsLong() {
 		t.Skip("set BOBBIN_TEST_LONG=1")

@@ -21,7 +21,6 @@ import (
 
 // One process works on a SQLite file, whatever data folders are named and by whatever
 // path; the second one says which process that is. Who only reads it may.
-// Finding: runs-11
 func TestOneProcessOnAFile(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedSQLiteURL(t)

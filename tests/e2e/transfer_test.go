@@ -62,8 +62,6 @@ func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message 
 // R4: 5,000 messages come into a session whose model has a window of 8K. The next
 // message is answered after one call of the summary model at most; the others follow
 // behind the answer, by every policy, and nothing is lost.
-//
-// Finding: users-A10
 func TestImportIsFoldedBeforeTheNextAnswer(t *testing.T) {
 	t.Parallel()
 	n := apptest.ChooseSize(1200, 5000)

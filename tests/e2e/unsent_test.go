@@ -13,7 +13,6 @@ import (
 
 // A user takes back a message before its turn and deletes it: its text and its file are
 // nowhere any more, while the run before it still works.
-// Finding: runs-16
 func TestDeleteAMessageBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {

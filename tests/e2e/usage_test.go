@@ -33,8 +33,6 @@ func titled(t testing.TB, e core.Event) (string, bool) {
 
 // A client that reads nothing but the stream of its first message gets the title there,
 // while the answer is written.
-//
-// Finding: users-C12
 func TestTitleInTheStreamOfTheMessage(t *testing.T) {
 	t.Parallel()
 	const question = "How do bees find their way back home?"

@@ -81,8 +81,6 @@ func (w *switching) say(t *testing.T, how, question string, facts []string) int 
 // 128K → 8K → 128K, by a fallback, by a message and by the session's own model, under
 // every policy, in random orders: what the large model's prompts would have word for word
 // if no smaller one had ever answered, they have.
-//
-// Finding: context-F5
 func TestShowFallback(t *testing.T) {
 	t.Parallel()
 	fig := apptest.NewTable("Facts word for word in prompts of the model of 128K, of %d, after a model of 8K answered in between", toldFacts())

@@ -12,8 +12,6 @@ import (
 
 // An owner's webhook is told of runs whose message and session have none, in sessions that
 // were there before, and no longer when it is removed.
-//
-// Finding: users-A35
 func TestDefaultWebhook(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {

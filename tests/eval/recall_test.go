@@ -31,7 +31,6 @@ func recallPolicies() []string {
 // TestShowRecall prints where the evidence of questions about long conversations is, on both
 // databases, beside plain FTS5. The conversations may not be copied: BOBBIN_RECALL_DATA is the
 // path to them. make show-recall runs it.
-// Finding: context-F2
 func TestShowRecall(t *testing.T) {
 	t.Parallel()
 	path := os.Getenv("BOBBIN_RECALL_DATA")

@@ -63,8 +63,6 @@ func (f figure) share() float64 { return 100 * float64(f.stored) / float64(max(f
 // refused: as the first summary and as an extension of one. With BOBBIN_TEST_LONG=1 all
 // answers are given under all policies, else a bad one of each kind and all good ones
 // under one policy.
-//
-// Finding: context-F4
 func TestShowGarbage(t *testing.T) {
 	count := tokens.NewCounter()
 	g := gate{t, count, os.Getenv("BOBBIN_TEST_LONG") != ""}

@@ -14,8 +14,6 @@ import (
 var named = regexp.MustCompile("`([a-z][a-z_]*\\.[a-z_.]+)` \\(([0-9][0-9.,]* ?(?:KiB|MiB|GiB|s|min|minutes|h|days|d))\\b")
 
 // What documents say that a setting is by default is its default.
-//
-// Finding: users-A13
 func TestDefaultsOfDocuments(t *testing.T) {
 	t.Parallel()
 	defaults := map[string]string{}

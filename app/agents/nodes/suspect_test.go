@@ -18,8 +18,6 @@ func unclear(words string) *llm.Error {
 
 // A request that is refused for no clear reason is tried again with a shorter prompt
 // if it was large for the model. If that is accepted, the prompt was too long.
-//
-// Finding: context-F3
 func TestUnclearRefusalOfALongPrompt(t *testing.T) {
 	t.Parallel()
 	for _, refusals := range []int{1, 2} {
@@ -59,8 +57,6 @@ func TestUnclearRefusalOfALongPrompt(t *testing.T) {
 
 // If shorter prompts are refused as well, the refusal is what it was: the run ends
 // with it, and nothing was changed or learned.
-//
-// Finding: context-F3
 func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -94,8 +90,6 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 
 // A prompt that is no longer than what the model has accepted, and small for its window,
 // is not tried again; nor is one that is short in any case.
-//
-// Finding: context-F3
 func TestUnclearRefusalOfAShortPrompt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

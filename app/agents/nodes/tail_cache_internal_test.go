@@ -86,8 +86,6 @@ func TestTailCacheIsBounded(t *testing.T) {
 }
 
 // A long log, of whose old messages the texts are in storage, is not loaded for each run.
-//
-// Finding: context-F13
 func TestTailCacheKeepsALongLog(t *testing.T) {
 	t.Parallel()
 	c := NewTailCache()

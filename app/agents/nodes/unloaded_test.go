@@ -54,7 +54,6 @@ func TestOpenCallsAreLoadedWhole(t *testing.T) {
 	}
 }
 
-// Finding: runs-1
 // A run whose tools write a lot keeps the newest of it in memory. Its prompts are the
 // same, and what they show of the others is loaded once.
 func TestRunKeepsTheNewestTexts(t *testing.T) {

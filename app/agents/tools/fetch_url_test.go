@@ -100,8 +100,6 @@ func TestFetchURLArguments(t *testing.T) {
 
 // An address that holds a key or a password is not asked for: what an agent reads can
 // make it carry one away.
-//
-// Finding: security-9
 func TestFetchURLSendsNoSecrets(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

@@ -36,8 +36,6 @@ func (h *history) Messages(_ context.Context, tenant core.Tenant, q core.SearchQ
 // at once, some wait.
 //
 // Those for prompts count, too.
-//
-// Finding: security-4, review16-5
 func TestSearchHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,8 +84,6 @@ func (f searchFunc) Messages(ctx context.Context, _ core.Tenant, _ core.SearchQu
 
 // The agent finds any message of its session, and quotes it with id
 // and date.
-//
-// Finding: users-A30
 func TestSearchHistory(t *testing.T) {
 	t.Parallel()
 	hit := func(seq int64) core.SearchHit {

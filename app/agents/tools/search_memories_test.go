@@ -12,8 +12,6 @@ import (
 )
 
 // An agent finds the memories of the session's user, and never those of another one.
-//
-// Finding: users-A7
 func TestSearchMemories(t *testing.T) {
 	t.Parallel()
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

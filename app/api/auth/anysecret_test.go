@@ -25,7 +25,7 @@ func TestAnySecretWithoutKeys(t *testing.T) {
 	}{
 		{"no keys", auth.Options{}, ask{headers: sdk}, local, nil},
 		{"no keys, by X-API-Key", auth.Options{}, ask{headers: header("X-API-Key", "none")}, local, nil},
-		{"no keys, an empty bearer", auth.Options{}, ask{headers: header("Authorization", "Bearer ")}, local, nil}, // Finding: users-A19
+		{"no keys, an empty bearer", auth.Options{}, ask{headers: header("Authorization", "Bearer ")}, local, nil},
 		{"an empty store, an empty bearer", auth.Options{Stored: storedIn(empty)}, ask{headers: header("Authorization", "Bearer ")}, local, nil},
 		{"an empty store", auth.Options{Stored: storedIn(empty)}, ask{headers: sdk}, local, nil},
 		{"a revoked key", auth.Options{Stored: storedIn(newShelf(core.NewSecret()))}, ask{headers: sdk}, none, core.ErrUnauthorized},

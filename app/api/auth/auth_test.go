@@ -157,8 +157,6 @@ func TestLoopback(t *testing.T) {
 }
 
 // A proxy that shows itself in any way lets nobody in without a key.
-//
-// Finding: security-19
 func TestHeadersOfProxies(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{

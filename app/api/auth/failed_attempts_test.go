@@ -13,8 +13,6 @@ import (
 
 // An address with too many requests without a good key is held up until its time has
 // passed. A good key is let in from there all the same, also one that was never seen.
-//
-// Finding: security-14
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

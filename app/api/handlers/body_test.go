@@ -71,8 +71,6 @@ func TestDecodeIsBounded(t *testing.T) {
 
 // What a body may hold is counted before it is decoded: decoding costs a few times the
 // length of the body, and what holds more than that is refused.
-//
-// Finding: security-2
 func TestDecodeMemory(t *testing.T) { // not parallel: it measures what the process allocates
 	size := 2 << 20
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {

@@ -14,8 +14,6 @@ import (
 )
 
 // A type of answers that does not say what end users see of it is refused.
-//
-// Finding: house-1
 func TestUserView(t *testing.T) {
 	t.Parallel()
 	hook := &core.Webhook{URL: "https://hush.example"}
@@ -43,8 +41,6 @@ func TestUserView(t *testing.T) {
 }
 
 // Every type of events says what end users see of it, and one that does not is refused.
-//
-// Finding: house-1
 func TestUserEvent(t *testing.T) {
 	t.Parallel()
 	types := eventTypes(t)

@@ -89,8 +89,6 @@ func TestImportOfBrokenJSON(t *testing.T) {
 
 // Questions and answers without any content, as one that was stopped before its first word,
 // are passed over and counted; the rest of the history comes in.
-//
-// Finding: context-F13
 func TestImportSkipsEmptyMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -126,8 +124,6 @@ func TestImportNamesTheFaults(t *testing.T) {
 }
 
 // Messages of other branches and deleted ones do not come in with an export.
-//
-// Finding: users-A11
 func TestImportSkips(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -179,8 +175,6 @@ func TestImportLimits(t *testing.T) {
 }
 
 // What is too long or too deep is never in memory as a whole, whatever it is.
-//
-// Finding: security-2
 func TestImportOfLongValues(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
@@ -252,8 +246,6 @@ func TestImportErrors(t *testing.T) {
 }
 
 // The imports of one owner come one after the other, and leave places for those of others.
-//
-// Finding: security-5, runs-14
 func TestImportPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

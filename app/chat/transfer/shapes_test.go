@@ -92,8 +92,6 @@ func TestShapes(t *testing.T) {
 }
 
 // What is wrong is named by its line, and nothing comes in.
-//
-// Finding: security-10
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, line, says string }{

@@ -97,8 +97,6 @@ func newUser(t *testing.T) *user {
 
 // An export of a user has everything, for an end user without what is the owner's; the name
 // of a file leads nowhere.
-//
-// Finding: users-A6
 func TestExportUser(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -143,8 +141,6 @@ func TestExportUser(t *testing.T) {
 }
 
 // An export that broke off cannot be taken for a whole one.
-//
-// Finding: users-A6
 func TestExportUserBreaksOff(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
@@ -157,8 +153,6 @@ func TestExportUserBreaksOff(t *testing.T) {
 }
 
 // An owner makes a few exports at once; another one waits for a while and is refused.
-//
-// Finding: users-A6
 func TestExportsAtOnce(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)

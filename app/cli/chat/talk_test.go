@@ -117,8 +117,6 @@ func TestCommands(t *testing.T) {
 }
 
 // A sitting goes from one conversation to the next, has an answer given anew, and by whom.
-//
-// Finding: users-A29
 func TestSitting(t *testing.T) {
 	t.Parallel()
 	answer := core.Message{ID: "m9", Role: core.RoleAssistant, Content: "hello"}

@@ -273,8 +273,6 @@ func TestBurstWaitsForTheSummaryInTheMaking(t *testing.T) {
 
 // Whoever waits, waits no longer than the interactive limit, and
 // continues without the oldest messages, visibly. A later result is not discarded.
-//
-// Finding: context-F6
 func TestRow22WaitsNoLongerThanTheLimit(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)

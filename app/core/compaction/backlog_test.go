@@ -150,8 +150,6 @@ func (b *backlog) shown() (part float64, words int) {
 // A backlog is summarized call by call: the summarizer sees every word that the summary
 // covers, paid work is kept, and a user who writes meanwhile waits for the call at
 // hand. The clock is that of testing/synctest: a call takes exactly three seconds.
-//
-// Finding: context-F6
 func TestShowBacklog(t *testing.T) {
 	t.Parallel()
 	sizes, policies := []int{125_000}, []string{"window"}
@@ -192,8 +190,6 @@ func TestShowBacklog(t *testing.T) {
 
 // ratio makes its summary while the message waits, and only for so long: then the message
 // continues unchanged, and the summary that is paid for is in use at the next.
-//
-// Finding: context-F6
 func TestRatioDoesNotEndWithTheExtract(t *testing.T) {
 	t.Parallel()
 	w := grown(t, core.ContextSettings{Policy: "ratio"}, 6_000)

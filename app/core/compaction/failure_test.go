@@ -254,8 +254,6 @@ func TestPromptStateUnreadable(t *testing.T) {
 
 // C7: a summarizer that takes long is not awaited: the prompt is sent without its
 // oldest messages, which says so, and the summary is still made.
-//
-// Finding: context-F6
 func TestRow22SummaryTimeLimit(t *testing.T) {
 	t.Parallel()
 	w := full(t)

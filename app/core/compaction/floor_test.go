@@ -36,8 +36,6 @@ func TestFloorCallsNoModel(t *testing.T) {
 
 // A system prompt that nearly fills the window pays for no summary that cannot help:
 // whenever nothing can be sent, no model was called for one.
-//
-// Finding: context-F13
 func TestFullSystemPromptPaysForNoSummary(t *testing.T) {
 	t.Parallel()
 	refused := 0
@@ -61,8 +59,6 @@ func TestFullSystemPromptPaysForNoSummary(t *testing.T) {
 }
 
 // A shortened message is reported by an event, once, with both sizes; /context says it.
-//
-// Finding: context-F12
 func TestShortenedMessageIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 4096)
@@ -85,8 +81,6 @@ func TestShortenedMessageIsTold(t *testing.T) {
 }
 
 // The summary block says how many messages it covers, and that they can be searched.
-//
-// Finding: context-F12
 func TestSummaryBlockSaysWhatItStandsFor(t *testing.T) {
 	t.Parallel()
 	w := full(t)

@@ -20,8 +20,6 @@ func script(name, provider string) *llm.Script {
 // W8: who writes the summary: the model that the agent's file names, then the
 // global one, then what the preset prefers of the agent's provider (its small model or
 // default_llm), then the model that answers. The conversation goes to no other provider.
-//
-// Finding: context-F7
 func TestSummaryModelPrecedence(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -115,8 +113,6 @@ func (p pricing) Check(_ context.Context, _ string, m llm.Info) error {
 
 // A limit in US dollars leaves out a small model without a price, and where no model has
 // one the summary is made without any, and says why.
-//
-// Finding: security-3
 func TestSummaryModelsHavePrices(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -123,8 +123,6 @@ func TestObserver(t *testing.T) {
 
 // Each summary and each report is followed by a count of the conversation. What is
 // missing is reported, and logged for the operator.
-//
-// Finding: users-B1
 func TestCoverageIsChecked(t *testing.T) {
 	t.Parallel()
 	w := full(t)

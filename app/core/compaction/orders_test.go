@@ -28,8 +28,6 @@ func (w *world) slowWriter(window int, took time.Duration) {
 
 // A manual summary has the time of one in the background, continues until all is covered
 // that was requested, and answers with the last version.
-//
-// Finding: context-F6
 func TestSummarizeCallByCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 128_000)
@@ -59,8 +57,6 @@ func TestSummarizeCallByCall(t *testing.T) {
 }
 
 // When the request stops waiting it is answered with the last version so far, and the work continues.
-//
-// Finding: context-F6
 func TestSummarizeGoesOnBehindTheAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 128_000)
@@ -112,8 +108,6 @@ func (r *refusing) ApplyContext(ctx context.Context, tenant core.Tenant, c core.
 // A request with an idempotency key may be answered before its last version is committed:
 // what continues behind it commits without the key. If its process died before it answered,
 // a repetition gets the last version, and the rest continues.
-//
-// Finding: context-F6
 func TestSummarizeWithIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 128_000)
@@ -169,8 +163,6 @@ func TestSummarizeWithIdempotencyKey(t *testing.T) {
 
 // An order that the provider refuses as too long is halved, or made as large as the provider
 // says; it counts as no failure.
-//
-// Finding: context-F6
 func TestOrderTooLongForTheProvider(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

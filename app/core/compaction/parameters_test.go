@@ -11,8 +11,6 @@ import (
 
 // The agent's parameters hold for answers and not for summaries, and its output limit leaves
 // more of the window for the prompt, as the model's own would.
-//
-// Finding: users-A2
 func TestParametersHoldForAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{Timing: new("inline")}, 8_192)

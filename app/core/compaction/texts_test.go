@@ -13,7 +13,6 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-// Finding: runs-1
 // A prompt is the same whether the texts of its messages were loaded immediately or had to
 // be fetched, and so is what people are shown of it. What a run has fetched for a prompt
 // it does not fetch for the next one.
@@ -62,7 +61,6 @@ func TestPromptsOfTextsThatAreFetched(t *testing.T) {
 	}
 }
 
-// Finding: runs-1
 // A request for a prompt that is too large to be sent gets its numbers, and the newest
 // of its texts. The others are not loaded for that.
 func TestLookingAtALargePromptLoadsNoTexts(t *testing.T) {
@@ -105,7 +103,6 @@ func TestDeletedBeforeItsTextIsLoaded(t *testing.T) {
 	}
 }
 
-// Finding: runs-1
 // However many sessions need large texts concurrently: a bounded part is in memory at a time
 // as the limit of the process says.
 func TestSlicesOfAllSessionsAreBounded(t *testing.T) {

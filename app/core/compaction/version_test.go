@@ -67,8 +67,6 @@ func (w sizes) prompt(window, size int, rounds ...int) (compaction.Turn, []core.
 // A smaller model that answers once folds nothing away for the larger one: after the
 // switch back its prompt has every message that it had before, and no model was called for
 // that.
-//
-// Finding: context-F5
 func TestSwitchBackForgetsNothing(t *testing.T) {
 	t.Parallel()
 	w := newSizes(t, "window", 128_000, 8_192)

@@ -9,8 +9,6 @@ import (
 )
 
 // A variable with a typing error is not ignored in silence.
-//
-// Finding: users-A32
 func TestCheckEnvironment(t *testing.T) {
 	t.Parallel()
 	got := config.CheckEnvironment([]string{

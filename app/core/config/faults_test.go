@@ -246,8 +246,6 @@ auth.jwt.owner: it is missing; name the owner whose users the tokens are for, su
 
 // A text that is short, or that stands in a file to be replaced, keeps nobody out; a
 // hash is taken as it is.
-//
-// Finding: security-8
 func TestWeakSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	const strong = "PV3bLDUUqGwXgW4iSb0Uj2mh"

@@ -7,8 +7,6 @@ import (
 )
 
 // What replicas tell each other is encrypted, stays on this machine, or the start warns.
-//
-// Finding: security-13
 func TestNATSInTheClear(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

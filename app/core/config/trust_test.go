@@ -34,8 +34,6 @@ retention.archived_sessions: 1h
 
 // A bobbin.yaml that is only found in the working directory sends nothing away, lets
 // nobody in and touches nothing outside of its folder.
-//
-// Finding: security-6
 func TestUnnamedFileIsHeldBack(t *testing.T) {
 	t.Parallel()
 	_, _, err := source{found: hostile}.load(t)
@@ -70,8 +68,6 @@ func TestUnnamedFileIsHeldBack(t *testing.T) {
 }
 
 // Neither such a file nor a default leaves the working directory by a symbolic link.
-//
-// Finding: security-6
 func TestFolderLinksLeadNowhere(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -113,8 +109,6 @@ func TestFolderLinksLeadNowhere(t *testing.T) {
 
 // Every key that is not known to be harmless is refused, and a user's own file may set
 // all of them.
-//
-// Finding: security-6
 func TestUnnamedFileSetsOpenKeysOnly(t *testing.T) {
 	t.Parallel()
 	open := source{found: `addr: 127.0.0.1:9000

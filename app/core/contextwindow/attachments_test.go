@@ -136,8 +136,6 @@ func TestPinnedFilesAreTold(t *testing.T) {
 
 // The text that was read out of a document is sent, and not its content; of one that is
 // not read any more a line says so.
-//
-// Finding: users-A5
 func TestDocumentsAreSentAsText(t *testing.T) {
 	t.Parallel()
 	parts, d := pictures(1)

@@ -67,8 +67,6 @@ func (l *library) plan(p cw.Policy, model llm.Info, window int, from int64) (cw.
 
 // A PDF that the model gets as a file costs its text and an image a page in the plan and
 // in the prompt; another model gets the text, and pays for no more.
-//
-// Finding: users-A5
 func TestDocumentsAsFiles(t *testing.T) {
 	t.Parallel()
 	l := &library{}

@@ -352,8 +352,6 @@ func TestEachRungYieldsLess(t *testing.T) {
 // An order has no more than one call of the summary model takes, ends before a user's
 // message, and says how far it goes in all; a turn that alone is larger is an order of its
 // own. The orders that follow each other cover everything once.
-//
-// Finding: context-F6
 func TestOrdersAreOneCallEach(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(40, 300).turns(1, 9_000).turns(60, 20).turns(20, 300).user(300)

@@ -99,7 +99,6 @@ func TestLoopTriggers(t *testing.T) {
 		{"tokens, and a quarter", rounds(4, 600), defaultLoop(2_400), nil, "tokens 2"},
 		{"keeps one", rounds(4, 600), with(func(l *cw.Loop) { l.KeepRecent = 1 }), nil, "tokens 6"},
 		{"every fourth", rounds(4, 100), with(func(l *cw.Loop) { l.Threshold = 4; l.KeepRecent = 2 }), nil, "iterations 4"},
-		// Finding: context-F9
 		{"small rounds in a large window", rounds(30, 50), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 8_000, 0 }), nil, ""},
 		{"the same by the seed's rule", rounds(30, 50), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 0, 0 }), nil, "iterations 54"},
 		{"over the floor", rounds(30, 300), with(func(l *cw.Loop) { l.MinTokens, l.MaxContextTokens = 8_000, 0 }), nil, "iterations 54"},

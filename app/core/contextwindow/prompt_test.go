@@ -129,7 +129,6 @@ func TestFenceCannotBeClosedFromInside(t *testing.T) {
 
 // A summary may be a user's message: the first one, in its fence, and counted as the
 // summary.
-// Finding: context-F11
 func TestSummaryAsUserMessage(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(3, 20).user(20)

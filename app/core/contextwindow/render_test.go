@@ -37,7 +37,6 @@ func completed(parts *cw.Parts, d cw.Decision, whole cw.Parts) int {
 	return len(render) + len(quoted)
 }
 
-// Finding: runs-1
 // A prompt has the same bytes and the same numbers, whichever of its messages came
 // without their texts.
 func TestPromptOfMessagesWithoutTexts(t *testing.T) {

@@ -105,10 +105,9 @@ func TestAfterRunCatchesUp(t *testing.T) {
 		change   func(*cw.Input)
 		want     string
 	}{
-		"14 messages":       {14, func(*cw.Input) {}, "sends"},
-		"16 messages":       {16, func(*cw.Input) {}, "summarizes"},
-		"somebody is at it": {16, func(in *cw.Input) { in.Busy = true }, "sends"},
-		// Finding: context-F13
+		"14 messages":                            {14, func(*cw.Input) {}, "sends"},
+		"16 messages":                            {16, func(*cw.Input) {}, "summarizes"},
+		"somebody is at it":                      {16, func(in *cw.Input) { in.Busy = true }, "sends"},
 		"imported, somebody is at it":            {400, func(in *cw.Input) { in.Busy = true }, "summarizes"},
 		"over the hard limit, somebody is at it": {52, func(in *cw.Input) { in.Busy = true }, "summarizes"},
 		"over it, in a run":                      {52, func(in *cw.Input) { in.Busy, in.Run = true, append(in.Run, in.Run[0], in.Run[0]) }, "sends"},

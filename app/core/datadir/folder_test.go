@@ -94,8 +94,6 @@ func TestWorkerNameStays(t *testing.T) {
 }
 
 // Whoever put symbolic links into the folder has nothing written, read or made elsewhere.
-//
-// Finding: security-15
 func TestSymbolicLinksLeadNowhere(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bobbin.lock", "server.json.new", "worker"} {
@@ -132,8 +130,6 @@ func TestSymbolicLinksLeadNowhere(t *testing.T) {
 
 // A lock that somebody else holds elsewhere does not make a process out of a
 // server.json that came with a folder.
-//
-// Finding: security-15
 func TestRunningFollowsNoLinks(t *testing.T) {
 	t.Parallel()
 	held, fake := t.TempDir(), t.TempDir()

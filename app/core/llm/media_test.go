@@ -9,8 +9,6 @@ import (
 
 // A model gets a PDF as a file as files.native_pdf says, if it is small and its text is
 // there to fall back on.
-//
-// Finding: users-A5
 func TestTakesDocuments(t *testing.T) {
 	t.Parallel()
 	scan := core.Part{Type: core.PartFile, MediaType: "application/pdf", Size: 1 << 20, Pages: 20, Blank: 1, Extracted: true}

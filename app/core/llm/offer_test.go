@@ -13,8 +13,6 @@ import (
 
 // Callers choose among what is configured: a name that only looks like a provider's
 // model is none, and an error says nothing of what the server has in its environment.
-//
-// Finding: security-3
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t, []llm.Entry{

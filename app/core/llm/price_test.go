@@ -37,8 +37,6 @@ func TestCost(t *testing.T) {
 // The work beside a conversation is done by a model of the same provider, at the same
 // address, with the same key, and one that the operator named: what is said to a server of
 // one's own goes to no other.
-//
-// Finding: context-F7
 func TestPreferred(t *testing.T) {
 	t.Parallel()
 	keys := map[string]string{"OPENAI_API_KEY": "k", "MINE": "m"}
@@ -88,8 +86,6 @@ func TestPreferred(t *testing.T) {
 
 // Servers of OpenAI's dialect take the output limit under the name that they know: one
 // that does not know the name writes as long as it likes.
-//
-// Finding: context-F13
 func TestTakesMaxTokens(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

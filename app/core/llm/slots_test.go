@@ -43,8 +43,6 @@ func (m *timed) addCalls(n int) {
 
 // Configured slots bound the concurrent calls to a server, wherever it is, for all its models
 // together; without them nothing waits.
-//
-// Finding: context-F8
 func TestSlotsBoundCalls(t *testing.T) {
 	t.Parallel()
 	const local, remote = "http://127.0.0.1:8080/v1", "https://box/v1"

@@ -47,8 +47,6 @@ func TestPublic(t *testing.T) {
 
 // Link-local addresses and those of clouds' metadata are refused whatever else is
 // allowed, in all their forms.
-//
-// Finding: security-16
 func TestMetadataIsAlwaysRefused(t *testing.T) {
 	t.Parallel()
 	var asked []netip.Addr

@@ -96,7 +96,6 @@ func TestCutOldest(t *testing.T) {
 }
 
 // One long unit is shortened, not dropped, while the rest is far below the limit.
-// Finding: users-A25
 func TestOldestShortensALongUnit(t *testing.T) {
 	t.Parallel()
 	var items []string

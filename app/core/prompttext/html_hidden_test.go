@@ -23,8 +23,6 @@ func read(ctx context.Context, page string) string {
 
 // Where more is open than is looked at, nothing ends what is hidden: what a browser
 // hides is not shown there either, at the price of text that it shows.
-//
-// Finding: security-17
 func TestHiddenWhereItIsDeep(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("<div>", 70)
@@ -61,8 +59,6 @@ func TestReopenedStylesAreNotCopied(t *testing.T) {
 }
 
 // A page is read no longer than its fetch may take.
-//
-// Finding: security-17
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,8 +72,6 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 
 // FuzzHTML holds what is read of any page against a browser's rules: a text that is
 // hidden there is not shown.
-//
-// Finding: security-17
 func FuzzHTML(f *testing.F) {
 	for _, page := range []string{
 		"<p>a<p hidden>b<p>c", "<table><tr><td><p></table>", strings.Repeat("<b><i>", 20) + "<p></p>", "<svg><title>x</svg>", "<select><option>", "<a href=x>y<a>",

@@ -12,7 +12,6 @@ import (
 )
 
 // No quoted text ends a fence, begins a message, or has a token of a chat template.
-// Finding: context-F11
 func TestHarmless(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -66,8 +66,6 @@ func TestGrow(t *testing.T) {
 }
 
 // The last quarter of the total is for owners who hold no more than a quarter of their share.
-//
-// Finding: security-5
 func TestLastQuarter(t *testing.T) {
 	t.Parallel()
 	q := quota.New(quota.Limits{Total: 400, Owner: 100, User: 30})

@@ -149,7 +149,6 @@ func TestKept(t *testing.T) {
 }
 
 // Numbers of cards, social security numbers and PINs; other numbers stay.
-// Finding: context-F11
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

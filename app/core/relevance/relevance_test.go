@@ -32,8 +32,6 @@ func documentsOf(texts ...string) []relevance.Document {
 
 // A group stands at the places with it and at two on each side, none counted twice. The
 // counts take one sort and a few allocations, however many groups and documents there are.
-//
-// Finding: review16-2
 func TestFrequencies(t *testing.T) { //nolint:paralleltest // it counts allocations
 	texts := slices.Repeat([]string{"nothing"}, 40)
 	texts[0], texts[1], texts[4], texts[38] = "pump", "pump valve", "pump", "seal"
@@ -53,8 +51,6 @@ func TestFrequencies(t *testing.T) { //nolint:paralleltest // it counts allocati
 }
 
 // Of many groups the rarest are kept, with their documents.
-//
-// Finding: review16-2
 func TestKeepRarest(t *testing.T) {
 	t.Parallel()
 	q := parse(t, "pump valve seal zebra")

@@ -137,8 +137,6 @@ func TestParseQuestionRefuses(t *testing.T) {
 }
 
 // A question of any size is parsed in one pass, and what it finds in a text in another one.
-//
-// Finding: review16-1, review16-2, review16-11
 func TestQuestionsAreBounded(t *testing.T) { //nolint:paralleltest // it counts allocations
 	var words, phrases []string
 	for i := range 70 {

@@ -330,8 +330,6 @@ func TestLargeTexts(t *testing.T) {
 
 // Of a text that is full of what is looked for, some 50 places are told, and no more of
 // it is read; of a common term before a rare one no more than a thousand.
-//
-// Finding: security-4
 func TestFindIsBounded(t *testing.T) {
 	t.Parallel()
 	full := strings.Repeat("a b ", 60_000)
@@ -356,8 +354,6 @@ func TestFindIsBounded(t *testing.T) {
 }
 
 // A query has a bounded number of words and of phrases.
-//
-// Finding: security-4
 func TestQueriesAreBounded(t *testing.T) {
 	t.Parallel()
 	phrases := func(n int) string {

@@ -88,7 +88,6 @@ Use Go.
 }
 
 // The last request is kept, the messages that are not shown are counted, over 20 rounds.
-// Finding: context-F10
 func TestExtractiveRounds(t *testing.T) {
 	t.Parallel()
 	req := summarize.Request{Limit: 300}

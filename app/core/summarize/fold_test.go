@@ -73,8 +73,6 @@ func TestRow13OneCallSeesAllThatFits(t *testing.T) {
 }
 
 // A single message over a call is cut into head and tail with a mark, and counted.
-//
-// Finding: context-F6
 func TestHugeMessage(t *testing.T) {
 	t.Parallel()
 	model := small(4_096, quotedAnswer())

@@ -77,7 +77,6 @@ func TestMaterialIsLoaded(t *testing.T) {
 	}
 }
 
-// Finding: runs-1
 // A backlog of any size is read in slices, and what a summary is made of is bounded.
 // Short messages stay whole; of long ones the beginning and the end are there.
 func TestMaterialIsBounded(t *testing.T) {

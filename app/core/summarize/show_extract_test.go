@@ -54,7 +54,6 @@ const (
 // extract has at least 60 % of the telling words of one of its messages, and all words of
 // the answer that this message has. What is still in the prompt word for word does not
 // count.
-// Finding: context-F10
 func TestShowExtract(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(recallData())
@@ -216,7 +215,6 @@ func wishSample() []string {
 
 // Standing wishes in the midst of a long conversation are still told by the extract of
 // its end, word for word and as the user's, whatever came after them.
-// Finding: context-F10
 func TestShowWishes(t *testing.T) {
 	t.Parallel()
 	kept, all := 0, wishSample()
@@ -253,7 +251,6 @@ func talkWith(wishes []string) []core.Message {
 
 // What is no wish of the user: stories, idioms, what is quoted, pasted or in code, and
 // what anybody else says.
-// Finding: context-F11
 func TestWishesAreTheUsersOwn(t *testing.T) {
 	t.Parallel()
 	for _, m := range []core.Message{

@@ -98,8 +98,6 @@ func TestNoGain(t *testing.T) {
 }
 
 // Over its limit: asked once for a shorter one, then cut at a sentence.
-//
-// Finding: users-A15
 func TestOverLimit(t *testing.T) {
 	t.Parallel()
 	long := "## Goal\nShip it.\n\n## Facts\n" + sentences(120) + " The newest fact is 4711."

@@ -74,7 +74,6 @@ func TestToolResultCut(t *testing.T) {
 
 // Text that looks like a model's special tokens is text: neither the
 // summarizer nor who reads the summary gets the tokens.
-// Finding: context-F11
 func TestRow21SpecialTokensAreText(t *testing.T) {
 	t.Parallel()
 	req := request()

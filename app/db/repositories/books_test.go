@@ -52,8 +52,6 @@ func TestEvents(t *testing.T) {
 }
 
 // A run stores the number of its first event, so that no reader scans those of its session.
-//
-// Finding: runs-17
 func TestFirstEventOfARun(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

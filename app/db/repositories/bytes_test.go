@@ -61,8 +61,6 @@ func large() []core.Message {
 
 // A page of messages ends at a number of bytes, in both directions, and nothing is left
 // out between two pages.
-//
-// Finding: runs-2
 func TestPagesOfMessagesInBytes(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -97,8 +95,6 @@ func TestPagesOfMessagesInBytes(t *testing.T) {
 }
 
 // The other lists end at a number of bytes, too.
-//
-// Finding: runs-2
 func TestPagesInBytes(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -151,8 +147,6 @@ func TestPagesInBytes(t *testing.T) {
 }
 
 // A page of events ends at a number of bytes, and says whether there are more.
-//
-// Finding: runs-2
 func TestPagesOfEventsInBytes(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -194,8 +188,6 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 // A tool's message is checked against the calls of the last answer. The contents of the
 // messages behind that answer, of which the system's are unlimited, are not loaded for it.
 // Not in parallel: it counts what the process allocates.
-//
-// Finding: runs-2
 func TestToolResultLoadsNoContents(t *testing.T) {
 	for name, create := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(name, func(t *testing.T) { wantNoContentsLoaded(t, open(create(t))) })

@@ -13,8 +13,6 @@ import (
 
 // Deaths count runs of processes that died. Runs that were given back, and runs that the
 // process itself claimed and forgot, do not count.
-//
-// Finding: runs-1
 func TestDeathsAreCounted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -56,8 +54,6 @@ func TestDeathsAreCounted(t *testing.T) {
 
 // The death of a run that has to wait before it executes alone is not counted until then:
 // if the process dies first, the run is found unchanged.
-//
-// Finding: runs-1
 func TestDeathIsCountedLater(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

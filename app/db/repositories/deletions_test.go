@@ -17,8 +17,6 @@ func userDeletion(user string) core.Deletion {
 
 // One process executes a deletion, and another one after the lease of the first has
 // expired; the user's name is cleared when it is finished.
-//
-// Finding: users-A6
 func TestDeletions(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

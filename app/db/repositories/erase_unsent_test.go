@@ -31,8 +31,6 @@ func (s *store) canceledInQueue(t *testing.T) (session core.SessionID, unsent co
 }
 
 // Deleting a message that was canceled while it was queued removes it completely.
-//
-// Finding: runs-16
 func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -82,8 +80,6 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 
 // The file of such a message is swept even if the message is not deleted, and does not
 // count against the quota then; a message that is still queued cannot be deleted.
-//
-// Finding: runs-16
 func TestCanceledMessageLetsItsFileGo(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

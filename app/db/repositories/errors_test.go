@@ -243,8 +243,6 @@ func TestAClosedDatabaseIsAnInternalError(t *testing.T) {
 }
 
 // A value that only PostgreSQL refuses is reported as the caller's error.
-//
-// Finding: security-19
 func TestUnstorableNumber(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))

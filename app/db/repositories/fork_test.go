@@ -35,8 +35,6 @@ func (s *store) left(t *testing.T, id core.SessionID) (n int) {
 
 // A fork becomes visible when it is complete. Meanwhile its source continues, as does a
 // second fork, and messages added to the source are not copied.
-//
-// Finding: runs-3
 func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -108,8 +106,6 @@ func (s *store) checkHidden(t *testing.T, id core.SessionID) {
 }
 
 // An incomplete fork is removed.
-//
-// Finding: runs-3
 func TestAbandonedForkIsRemoved(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -35,10 +35,6 @@ func mostReadOf(name string) float64 {
 // No query of the API, of a turn, of a sweep, of retention or of a limit reads rows in
 // proportion to the stored history: every statement reads at most mostRead rows, of tables
 // that have many times more.
-//
-// Finding: runs-9
-// Finding: runs-10
-// Finding: runs-17
 func TestNothingReadsInProportionToHistory(t *testing.T) {
 	t.Parallel()
 	n := 2 * mostRead

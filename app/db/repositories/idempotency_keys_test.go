@@ -163,8 +163,6 @@ func keyedContext(t *testing.T, in core.KeyedRequest, hash string, result *core.
 
 // A committed request counts as executed even if its process dies: the key is not released,
 // and the next request with it finds the result.
-//
-// Finding: runs-5
 func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -208,7 +206,6 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 }
 
 // A request whose key was taken over commits nothing.
-// Finding: runs-5
 func TestIdempotencyKeyFencesItsRequest(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -23,8 +23,6 @@ func (s *store) begun(t *testing.T, target string) (*repositories.IdempotencyKey
 
 // An answer is not stored if something in it was removed before: a removal finds the
 // answers stored before it, and none follow.
-//
-// Finding: runs-9
 func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -76,7 +74,6 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 
 // Answers are found by what they mention, in the path of the request, in Location and in
 // the body; those of others stay, and so do keys that are not answered yet.
-// Finding: runs-9
 func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

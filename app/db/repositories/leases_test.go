@@ -157,8 +157,6 @@ func TestRenew(t *testing.T) {
 }
 
 // More leases than a statement may have parameters.
-//
-// Finding: runs-21
 func TestRenewMany(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -176,8 +174,6 @@ func TestRenewMany(t *testing.T) {
 }
 
 // A claim whose answer was lost is found by the next one of the same process, and of no other.
-//
-// Finding: runs-13
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -25,8 +25,6 @@ func (s *store) hog(t *testing.T, id core.SessionID) (release func()) {
 
 // The clients of a locked session wait in this process, all but one: they do not occupy the
 // connections that other sessions need.
-//
-// Finding: runs-3
 func TestWritersOfALockedSessionLeaveThePool(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))
@@ -60,7 +58,6 @@ func TestWritersOfALockedSessionLeaveThePool(t *testing.T) {
 
 // A writer waits longer than one transaction may wait for another one's lock, and gets in when it
 // is released. One that has waited as long as for a turn is refused, and may be tried again.
-// Finding: runs-3
 func TestWriterWaitsForALockedSession(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))
@@ -92,8 +89,6 @@ func TestWriterWaitsForALockedSession(t *testing.T) {
 
 // Heartbeats have separate connections: requests that use the whole pool do not prevent the
 // renewal of leases.
-//
-// Finding: runs-3
 func TestHeartbeatHasAReserve(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))
@@ -122,8 +117,6 @@ func TestHeartbeatHasAReserve(t *testing.T) {
 
 // While a table is locked, for instance to create an index, no process can renew a lease. A
 // take-over that waited for the lock takes nothing, although the leases have lapsed.
-//
-// Finding: runs-4
 func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))
@@ -157,8 +150,6 @@ func TestTakeOverAfterALockedTableTakesNothing(t *testing.T) {
 
 // On SQLite writers take turns. A renewal of leases waits for the active one only, not for those
 // that came before it.
-//
-// Finding: runs-3
 func TestRenewalComesBeforeWaitingWriters(t *testing.T) {
 	t.Parallel()
 	url := dbtest.MigratedSQLiteURL(t)

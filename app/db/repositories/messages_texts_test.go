@@ -39,7 +39,6 @@ func (s *store) large(t *testing.T) core.SessionID {
 	return id
 }
 
-// Finding: runs-1
 // A conversation of any size is loaded with the newest MiB of its texts, in one
 // statement; what the older messages are but for their texts is there.
 func TestConversationLoadsTheNewestTexts(t *testing.T) {

@@ -180,8 +180,6 @@ func TestPurgeOfManyMessages(t *testing.T) {
 }
 
 // Many messages are erased in several transactions, and counted once.
-//
-// Finding: runs-3
 func TestPurgeOfMuchThatWasShared(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -11,8 +11,6 @@ import (
 
 // A session that is being removed is hidden; when the process dies, another one continues,
 // and nothing is left.
-//
-// Finding: runs-3
 func TestPurgeThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

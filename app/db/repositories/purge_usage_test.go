@@ -14,7 +14,6 @@ import (
 
 // The purge of a session with calls of many days, which takes several steps, keeps what
 // the days came to and leaves no name in them.
-// Finding: runs-17
 func TestUsageAfterAPurgeInSteps(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -54,8 +53,6 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 }
 
 // Canceling a queued run that regenerates an answer keeps the files of its question.
-//
-// Finding: runs-16
 func TestCanceledRegenerationKeepsTheFileOfTheQuestion(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -76,7 +73,6 @@ func TestCanceledRegenerationKeepsTheFileOfTheQuestion(t *testing.T) {
 }
 
 // The files of an import that broke off are swept.
-// Finding: runs-16
 func TestFilesOfAnAbandonedImportAreSwept(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -96,8 +92,6 @@ func TestFilesOfAnAbandonedImportAreSwept(t *testing.T) {
 }
 
 // A purge finds a request that was executed and never answered.
-//
-// Finding: runs-9
 func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -115,8 +109,6 @@ func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 }
 
 // A page of events that refer to a long message or session is bounded by what readers get.
-// Finding: runs-2
-// Finding: runs-22
 func TestPagesOfEventsCountWhatTheyReferTo(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -66,8 +66,6 @@ func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 
 // Deliveries to a host that is gone wait for a day at most, though only one delivery at a
 // time probes it: then they are abandoned and reported.
-//
-// Finding: runs-10
 func TestADeadReceiverIsGivenUp(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -127,8 +125,6 @@ func (s *store) wantStates(t *testing.T, want map[string]int) {
 }
 
 // A receiver that answers in between starts a new count.
-//
-// Finding: runs-10
 func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -152,7 +148,6 @@ func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
 }
 
 // What waits is counted up to a bound.
-// Finding: runs-10
 func TestWaitingDeliveriesAreCountedUpToABound(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -26,9 +26,6 @@ func (s *store) copies(t *testing.T, text string) map[string]int {
 
 // A question and its answer are stored in the log only, however many events contain them,
 // and readers get them from there.
-//
-// Finding: runs-22
-// Finding: users-A21
 func TestMessagesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -92,7 +89,6 @@ func (s *store) wantReadable(t *testing.T, id core.SessionID, run core.Run, ques
 }
 
 // A run that another process takes over knows its question.
-// Finding: runs-22
 func TestTakenOverRunsHaveTheirQuestions(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -108,7 +104,6 @@ func TestTakenOverRunsHaveTheirQuestions(t *testing.T) {
 
 // Rows of earlier versions, which hold whole messages, stay readable, and a deletion
 // reaches all of them.
-// Finding: runs-22
 func TestRowsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -84,8 +84,6 @@ func TestSweepEvents(t *testing.T) {
 
 // A sweep continues where the last one ended, so that it does not read the newest events of
 // all sessions again: these are removed with the next old event of their session.
-//
-// Finding: runs-17
 func TestSweepEventsGoesOn(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -49,8 +49,6 @@ func (s *store) acceptAtOnce(t *testing.T, n int, limit func(*core.AcceptRun)) i
 }
 
 // The limits of an owner's and a user's runs hold for concurrent requests to many sessions.
-//
-// Finding: runs-15
 func TestRunLimitsHoldForRequestsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -36,8 +36,6 @@ func (c *endedContext) Err() error {
 }
 
 // A search that has taken too long ends between two messages, too, not only in the database.
-//
-// Finding: review16-2
 func TestSearchEndsInTime(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -64,8 +62,6 @@ func TestSearchEndsInTime(t *testing.T) {
 }
 
 // Of a question with very many words, the rarest count.
-//
-// Finding: review16-2
 func TestSearchForManyWords(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -95,8 +91,6 @@ func TestSearchForManyWords(t *testing.T) {
 }
 
 // A search reads a bounded number of bytes, the same on both databases.
-//
-// Finding: review16-5
 func TestSearchReadsFewBytes(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -124,8 +118,6 @@ func TestSearchReadsFewBytes(t *testing.T) {
 }
 
 // Filters that the index does not have do not disturb Skip, Total and cursors.
-//
-// Finding: review16-3, review16-15
 func TestRankedPagesOfAnAuthor(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -169,8 +161,6 @@ func TestRankedPagesOfAnAuthor(t *testing.T) {
 }
 
 // Phrases in long texts are checked in few queries.
-//
-// Finding: review16-10
 func TestPhrasesAreCheckedTogether(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -201,8 +191,6 @@ func TestPhrasesAreCheckedTogether(t *testing.T) {
 }
 
 // A switch to another branch writes only the entries of messages that come on or off the path.
-//
-// Finding: review16-12
 func TestPathSwitchWritesFewEntries(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -230,8 +218,6 @@ func TestPathSwitchWritesFewEntries(t *testing.T) {
 }
 
 // What an older version has indexed is found by its words until it is indexed again.
-//
-// Finding: review16-6
 func TestSearchAfterAnUpgrade(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

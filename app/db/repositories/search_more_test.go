@@ -455,8 +455,6 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 
 // A long phrase is found where it stands, and not where only its beginning and its
 // words do; a search ends with its context.
-//
-// Finding: security-4
 func TestSearchLongPhrases(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

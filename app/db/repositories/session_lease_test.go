@@ -66,7 +66,6 @@ func wantBusy(t *testing.T, what string, err error) {
 
 // While a history is being imported the session takes no messages and says so
 // immediately, also in another process; its readers see it as it was.
-// Finding: runs-3
 func TestImportingSessionIsBusy(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -165,8 +164,6 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 
 // The messages of an import that dies are removed, also from the search index; a late step
 // of the import writes nothing.
-//
-// Finding: runs-3
 func TestAbandonedImportIsRemoved(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -328,7 +325,6 @@ func TestImportOfLongMessages(t *testing.T) {
 }
 
 // Others write while a history is imported: they wait for a step of it, not for all.
-// Finding: runs-3
 func TestOthersWriteDuringAnImport(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -35,8 +35,6 @@ func (s *store) pages(t *testing.T, q core.SessionQuery, between func()) (ids []
 
 // Reading all sessions page by page in the order of creation misses none, though sessions
 // are used, archived and created meanwhile.
-//
-// Finding: runs-23
 func TestListByCreationIsStable(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -22,8 +22,6 @@ func workOf(s core.Session) work { return work{s.Status, s.ActiveRunID, s.OpenAp
 
 // Every read of a session includes the state of its runs, and a list needs no more queries
 // for more sessions.
-//
-// Finding: users-C3
 func TestSessionStatus(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -89,8 +87,6 @@ func TestSessionStatus(t *testing.T) {
 }
 
 // Lists and events have no texts of summaries, unless a list is asked for them.
-//
-// Finding: users-C4
 func TestListsHaveNoSummaries(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -20,8 +20,6 @@ func call(at time.Time) core.ModelCall {
 }
 
 // Concurrent usage of many sessions is complete in the sums of the day and of the sessions.
-//
-// Finding: runs-17
 func TestUsageIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -65,7 +63,6 @@ func TestUsageIsExactUnderConcurrency(t *testing.T) {
 
 // Spans that do not begin or end with a day are exact, too: in every group the same as
 // the sum of their calls.
-// Finding: runs-17
 func TestUsageOfPartsOfDays(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -97,7 +94,6 @@ func TestUsageOfPartsOfDays(t *testing.T) {
 
 // Usage by session is paged, sessions that were purged are together at the end, and
 // their users are nobody.
-// Finding: runs-17
 func TestUsageAfterPurges(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -131,8 +131,6 @@ func TestUsageOfOthers(t *testing.T) {
 }
 
 // A call without a session counts in the usage and the spending of its owner and user.
-//
-// Finding: security-3
 func TestCallsWithoutASession(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -83,8 +83,6 @@ func TestRenewComesTooLate(t *testing.T) {
 
 // A locked row does not prevent the renewal of the process's other leases, and its own run
 // does not count as lost.
-//
-// Finding: runs-21
 func TestRenewDoesNotWaitForHeldRows(t *testing.T) {
 	t.Parallel()
 	s := open(dbtest.Postgres(t))

@@ -24,7 +24,6 @@ const twoTalks = `[
 ]`
 
 // A file of conversations with questions is read by its shape.
-// Finding: context-F2
 func TestReadRecalls(t *testing.T) {
 	t.Parallel()
 	got, err := recall.Read([]byte(twoTalks))

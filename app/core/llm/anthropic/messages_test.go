@@ -36,8 +36,6 @@ func TestImages(t *testing.T) {
 }
 
 // A PDF is a document block with its name, before the text; one alone has no text.
-//
-// Finding: users-A5
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	pdf := llm.Media{Part: core.Part{Type: core.PartFile, MediaType: "application/pdf", Name: "plan.pdf"}, Data: []byte("%PDF-1.7 scan")}

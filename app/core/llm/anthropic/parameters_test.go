@@ -14,8 +14,6 @@ import (
 
 // The parameters of an agent are members of the request, under Anthropic's names; those
 // that the model does not take are left out.
-//
-// Finding: users-A2
 func TestParametersAreSent(t *testing.T) {
 	t.Parallel()
 	p := core.ModelParameters{

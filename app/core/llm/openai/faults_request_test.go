@@ -80,8 +80,6 @@ func TestO15Images(t *testing.T) {
 }
 
 // PDFs are file parts with their name and their bytes; other messages keep their bytes.
-//
-// Finding: users-A5
 func TestO15Files(t *testing.T) {
 	t.Parallel()
 	pdf := llm.Media{Part: core.Part{Type: core.PartFile, MediaType: "application/pdf", Name: "plan <1>.pdf"}, Data: []byte("%PDF-1.7 scan")}

@@ -23,8 +23,6 @@ func parameters() core.ModelParameters {
 
 // The parameters of an agent are members of the request, under the names that the provider
 // has for them; what an agent does not set is not sent.
-//
-// Finding: users-A2
 func TestParametersAreSent(t *testing.T) {
 	t.Parallel()
 	all := map[string]any{

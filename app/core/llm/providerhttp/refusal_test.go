@@ -11,8 +11,6 @@ import (
 )
 
 // What a provider answers may be shown, stored and logged: it is cleaned and bounded.
-//
-// Finding: context-F3
 func TestRefusalsAreCleaned(t *testing.T) {
 	t.Parallel()
 	p := &providerhttp.Peer{Provider: "p", Key: "hush"}
