@@ -123,7 +123,7 @@ type Compaction struct {
 // Summarized reports whether a summary came into use in the turn, or after it.
 func (t Turned) Summarized() (in, after bool) {
 	for _, c := range t.Compactions {
-		if c.Event == string(core.EventContextCompleted) {
+		if c.Event == string(core.EventContextCompleted) && !c.Ahead {
 			in, after = in || !c.After, after || c.After
 		}
 	}

@@ -206,8 +206,8 @@ func (k *Compactor) prepareSummary(ctx context.Context, t Turn, p plan, e *progr
 		}
 		return k.prepareSummary(ctx, t, p, e)
 	case errors.Is(err, summarize.ErrNoGain):
-		e.noGain = true
-		return nil
+		_, _, err = k.recordSkipped(ctx, t, p, m, e)
+		return err
 	case errors.Is(err, summarize.ErrFailed):
 		_, _, err = k.continueWithoutSummary(ctx, t, p, m, e)
 		return err
@@ -218,6 +218,8 @@ func (k *Compactor) prepareSummary(ctx context.Context, t Turn, p plan, e *progr
 	m.toChange = func(_ Turn, p plan) (plan, core.ContextChange, error) {
 		return p, core.ContextChange{Summary: &m.summary, Setup: k.setupToStore(t, m.summary.Native), ModelCalls: m.calls}, nil
 	}
-	_, _, err = k.commitDraft(ctx, t, p, m, e)
+	if _, _, err = k.commitDraft(ctx, t, p, m, e); err == nil {
+		k.Publisher.Delta(ctx, t.newEvent(core.EventContextCompleted, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: true}))
+	}
 	return err
 }

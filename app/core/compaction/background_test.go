@@ -97,8 +97,14 @@ func TestPreparedThenActivated(t *testing.T) {
 		if diff := cmp.Diff(session, after); diff != "" || len(w.Events) != 0 {
 			t.Errorf("session (-before +after):\n%s, events %v, want nothing changed", diff, coretest.Types(w.Events))
 		}
-		if got := w.feed.Passing(); len(got) != 1 || got[0].Type != core.EventContextStarted || !coretest.Data[core.ContextData](got[0]).Ahead {
-			t.Errorf("got %v, want to be told that a summary is made ahead", got)
+		told := w.feed.Passing()
+		if diff := cmp.Diff([]core.EventType{core.EventContextStarted, core.EventContextCompleted}, coretest.Types(told)); diff != "" {
+			t.Errorf("what watchers were told (-want +got):\n%s", diff)
+		}
+		for _, e := range told {
+			if !coretest.Data[core.ContextData](e).Ahead {
+				t.Errorf("got %s without ahead, want it to say that no prompt changes", e.Type)
+			}
 		}
 		if diff := cmp.Diff(before, w.request(w.fit())); diff != "" {
 			t.Errorf("the prompt changed (-before +after):\n%s", diff)

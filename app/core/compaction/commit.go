@@ -137,7 +137,7 @@ func (k *Compactor) continueWithoutSummary(ctx context.Context, t Turn, p plan, 
 	}
 	k.Logger.WarnContext(ctx, "summary failed, context unchanged", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name,
 		"trigger", m.order.Trigger, "ahead", m.ahead, "reason", m.failure)
-	events, err := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), core.SummaryFailure{
+	err := k.recordUnused(ctx, t, core.SummaryFailure{
 		SessionID: t.Session.ID, Reason: m.failure, ModelCalls: m.calls, Events: []core.Event{
 			t.newEvent(core.EventContextFailed, core.ContextData{
 				Kind: m.order.Kind, Trigger: m.order.Trigger, Reason: "no summary was made: " + m.failure, Ahead: m.ahead,
@@ -147,6 +147,12 @@ func (k *Compactor) continueWithoutSummary(ctx context.Context, t Turn, p plan, 
 	if err != nil {
 		return t, p, fmt.Errorf("record the failed summary: %w", err)
 	}
-	k.Publisher.Publish(ctx, events)
 	return t, newPlan(in), nil
+}
+
+// recordUnused stores what became of a summary that is not made, and publishes its events.
+func (k *Compactor) recordUnused(ctx context.Context, t Turn, f core.SummaryFailure) error {
+	events, err := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), f)
+	k.Publisher.Publish(ctx, events)
+	return err
 }

@@ -327,20 +327,18 @@ func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSum
 }
 
 // recordSkipped continues without a summary because none would be smaller than what it
-// replaces.
+// replaces; the next prompt may order it again. A manual request gets an error in place of the event.
 func (k *Compactor) recordSkipped(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
 	e.noGain = true
 	in := p.in // with the stored state: a plan that changes nothing else would not store the order's
 	in.NoSummary, in.Force = true, false
-	if e.background || e.manual { // the next prompt orders it again; a manual request gets an error
-		return t, newPlan(in), nil
+	unused := core.SummaryFailure{SessionID: t.Session.ID, ModelCalls: m.calls}
+	if !e.manual {
+		unused.Events = []core.Event{t.newEvent(core.EventContextSkipped, core.ContextData{
+			Kind: m.order.Kind, Trigger: m.order.Trigger, Reason: summarize.ErrNoGain.Error(), Ahead: m.ahead,
+		})}
 	}
-	change := core.ContextChange{PromptState: t.Session.PromptState, ModelCalls: m.calls, Events: []core.Event{
-		t.newEvent(core.EventContextSkipped, core.ContextData{
-			Kind: p.d.Summarize.Kind, Trigger: p.d.Summarize.Trigger, Reason: summarize.ErrNoGain.Error(),
-		}),
-	}}
-	if err := k.applyChange(ctx, &t, change); err != nil {
+	if err := k.recordUnused(ctx, t, unused); err != nil {
 		return t, p, fmt.Errorf("record the skipped summary: %w", err)
 	}
 	return t, newPlan(in), nil

@@ -82,6 +82,9 @@ func TestSummarizeNoGain(t *testing.T) {
 	if w.state() != before {
 		t.Errorf("got state %s, want nothing stored", w.state())
 	}
+	if len(w.Calls) == 0 || len(w.Calls) != len(w.writer.Requests()) {
+		t.Errorf("got %d booked calls, want the %d that were made", len(w.Calls), len(w.writer.Requests()))
+	}
 }
 
 // 409: while another one of the session is being made here, and when another
