@@ -157,6 +157,16 @@ show-page-xss: ## 300 hostile texts × message, tool output, title, name, summar
 show-page-a11y: ## axe over every state in both themes and widths, and every flow by keyboard alone
 	$(measure_page) '^TestPage$$/^access$$'
 
+house: ## lines, packages, names, interfaces, imports, functions on the way of a message: recorded, now, goals (UPDATE=1 records)
+	HOUSE=1 go test ./tests/arch/house -v -count=1 -timeout=30m -run '^TestShowHouse$$' $(if $(UPDATE),-update)
+
+pictures: ## draw the pictures of the documentation anew, and the golden files with them
+	go test ./tests/eval -count=1 -timeout=20m -run '^TestShowEval$$|^TestRecallSample$$' -update
+	go test ./tests/eval -count=1 -run '^TestDocumentation$$' -update
+
+samples: ## rewrite the sample conversations
+	go test ./tests/eval/story -count=1 -update
+
 page-pictures: ## take the README's two pictures of the web page anew
 	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'
 

@@ -64,6 +64,11 @@ func isTest(name string) bool {
 	return strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "tests/") && strings.HasSuffix(name, ".go")
 }
 
+// isMoved reports whether the file was one of app: a smaller app is no deletion then.
+func isMoved(name string) bool {
+	return (strings.HasPrefix(name, "tests/slackfake/") || strings.HasPrefix(name, "tests/eval/")) && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
+}
+
 func isDocument(name string) bool {
 	return strings.HasPrefix(name, "docs/") && strings.HasSuffix(name, ".md") || name == "README.md" || name == "CHANGELOG.md"
 }
