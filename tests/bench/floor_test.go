@@ -81,7 +81,7 @@ func newFloor(t *testing.T, name, url string) target {
 
 // floorTurn writes the rows of a turn.
 func floorTurn(session string, turn int, writes chan<- floorWrite) error {
-	run, question, answer := uuid.NewString(), strings.Repeat("x", messageBytes), strings.Repeat(chunkText, answerChunks)
+	run, question, answer := uuid.NewString(), messageText, strings.Repeat(chunkText, answerChunks)
 	event := func(n int) []any {
 		return []any{session, 4*(turn-1) + n, "event", `{"run_id":"` + run + `"}`}
 	}

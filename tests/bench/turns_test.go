@@ -28,7 +28,8 @@ import (
 
 // A turn of the benchmark, as in the first comparison with LangGraph.
 const (
-	messageBytes = 200
+	messageText = "I moved the herons' feeding times to the early morning, since the visitors come later now. Please write the notice for the gate again, " +
+		"shorter than the last one, and never use more than two sentences for it."
 	answerChunks = 64
 	chunkText    = "a word "
 )
@@ -280,7 +281,6 @@ func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database st
 	}
 	url, pid := serve(t, den, den.Program(t, false), dir, config, database)
 	x.pid = pid
-	text := strings.Repeat("x", messageBytes)
 	x.newTurns = func(t *testing.T, _ int, stream bool) func() (time.Duration, error) {
 		t.Helper()
 		path := url + "/api/v1/sessions/" + newSession(t, url) + "/messages"
@@ -289,7 +289,7 @@ func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database st
 			accept, end = "text/event-stream", "event: run.succeeded"
 		}
 		return func() (time.Duration, error) {
-			return ask(path, accept, map[string]any{"content": text}, chunkText, end)
+			return ask(path, accept, map[string]any{"content": messageText}, chunkText, end)
 		}
 	}
 	return x
