@@ -383,7 +383,7 @@ func writeSeries(t *testing.T, all []series) {
 		dir = t.TempDir()
 	}
 	drawing := chart.Chart{
-		Title: "Turns a second", Subtitle: "messages of 200 bytes, answers of 64 chunks by a provider without delay",
+		Title: "Turns a second", Subtitle: "messages of two sentences, answers of 64 chunks by a provider without delay",
 		XLabel: "sessions at the same time", YLabel: "turns/s",
 	}
 	for _, s := range all {
