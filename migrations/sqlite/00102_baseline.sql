@@ -87,8 +87,10 @@ CREATE TABLE session_readers (
     reader     TEXT NOT NULL,
     owner      TEXT NOT NULL,
     seq        INTEGER NOT NULL, -- messages up to this one are read; below 1: nothing
+    behind     BOOLEAN NOT NULL DEFAULT false, -- there are messages beyond them; of the reader of vectors
     PRIMARY KEY (session_id, reader)
 );
+CREATE INDEX session_readers_behind ON session_readers (session_id) WHERE behind;
 
 CREATE TABLE messages (
     id                TEXT NOT NULL PRIMARY KEY,

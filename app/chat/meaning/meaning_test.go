@@ -160,6 +160,12 @@ func (w *world) say(session core.SessionID, owner string, role core.Role, text s
 // embedAll embeds until nothing is left, and returns how many messages.
 func (w *world) embedAll() int {
 	w.t.Helper()
+	for done := false; !done; { // a session is to be embedded once it is indexed
+		var err error
+		if _, done, err = w.stores.Search.IndexNext(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	for all := 0; ; {
 		n, err := w.worker.EmbedBatch(w.t.Context())
 		if err != nil {
@@ -324,6 +330,9 @@ func TestMeaningUnavailable(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
+		if _, _, err := w.stores.Search.IndexNext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		w.server.broken.Store(true)
 		if _, err := w.worker.EmbedBatch(t.Context()); err == nil {
 			t.Error("got no error from a broken server")

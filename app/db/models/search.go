@@ -24,7 +24,7 @@ func (SearchEntry) TableName() string { return "search_entries" }
 // The readers of messages.
 const (
 	ReaderSearch  = "search"  // writes the search index
-	ReaderVectors = "vectors" // embeds them; its row exists since it has first seen the session
+	ReaderVectors = "vectors" // embeds them
 )
 
 // SessionReader is a row of session_readers: how far a reader has read the messages of a session. Its
@@ -34,6 +34,7 @@ type SessionReader struct {
 	Reader    string `gorm:"primaryKey"`
 	Owner     string
 	Seq       int64 // below 1 = nothing; -1 of the search index = the title neither
+	Behind    bool  // there are messages beyond it; of ReaderVectors
 }
 
 // TableName is the table's name.

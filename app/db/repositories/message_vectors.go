@@ -31,7 +31,7 @@ func (r *MessageVectors) Claim(ctx context.Context, worker string, space core.Ve
 	free := " id = 1 AND (worker = @worker OR leased_until IS NULL OR leased_until < " + clockBoundSQL(r.db, 0) + ")"
 	args := map[string]any{"worker": worker, "model": space.Model, "dimension": space.Dimension, "reader": models.ReaderVectors}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		err := tx.Exec("DELETE FROM session_readers WHERE reader = @reader AND EXISTS (SELECT 1 FROM message_vector_work WHERE"+free+" AND "+otherSpace+")", args).Error
+		err := tx.Exec("UPDATE session_readers SET seq = 0, behind = true WHERE reader = @reader AND EXISTS (SELECT 1 FROM message_vector_work WHERE"+free+" AND "+otherSpace+")", args).Error
 		if err != nil {
 			return err
 		}
@@ -43,9 +43,9 @@ func (r *MessageVectors) Claim(ctx context.Context, worker string, space core.Ve
 	return claimed, wrapError(err, "message vectors", "")
 }
 
-// behindVectorsSQL finds the session that has waited for longest.
-const behindVectorsSQL = `SELECT s.id, s.owner, s.last_seq, r.seq FROM sessions s LEFT JOIN session_readers r ON r.session_id = s.id AND r.reader = ?
-	WHERE s.last_seq > COALESCE(r.seq, 0) AND NOT s.temporary AND s.busy NOT IN ('fork', 'purge') AND s.owner NOT IN ? ORDER BY s.updated_at, s.id LIMIT 1`
+// behindVectorsSQL finds the newest session with messages to embed.
+const behindVectorsSQL = `SELECT s.id, s.owner, s.last_seq, r.seq FROM session_readers r JOIN sessions s ON s.id = r.session_id
+	WHERE r.behind AND r.reader = ? AND NOT s.temporary AND s.busy NOT IN ('fork', 'purge') AND r.owner NOT IN ? ORDER BY r.session_id DESC LIMIT 1`
 
 // unembeddedSQL are the messages with a text of a person or a model and without a vector in the space.
 const unembeddedSQL = `role IN ('user', 'assistant') AND content <> '' AND deleted_at IS NULL AND session_id = @session AND seq > @after AND seq <= @through
@@ -60,25 +60,18 @@ func (r *MessageVectors) Unembedded(ctx context.Context, space core.VectorSpace,
 	db := r.db.WithContext(ctx)
 	for {
 		var s struct {
-			ID, Owner string
-			LastSeq   int64
-			Seq       *int64
+			ID, Owner    string
+			LastSeq, Seq int64
 		}
 		err := db.Raw(behindVectorsSQL, models.ReaderVectors, append(except, "")).Scan(&s).Error
 		if err != nil || s.ID == "" {
 			return core.Unembedded{}, wrapError(err, "message vectors", "")
 		}
-		if s.Seq == nil { // before its messages are read, as it shows when they are edited
-			s.Seq = new(int64)
-			err = insertRows(db.Clauses(clause.OnConflict{DoNothing: true}), &models.SessionReader{SessionID: s.ID, Reader: models.ReaderVectors, Owner: s.Owner})
-		}
-		next := core.Unembedded{SessionID: core.SessionID(s.ID), Owner: s.Owner, AfterSeq: *s.Seq, ThroughSeq: s.LastSeq}
+		next := core.Unembedded{SessionID: core.SessionID(s.ID), Owner: s.Owner, AfterSeq: s.Seq, ThroughSeq: s.LastSeq}
 		var rows []models.Message
-		if err == nil {
-			err = db.Select("id, session_id, owner, seq, role, substr(content, 1, ?) AS content, created_at", embeddedText).Where(unembeddedSQL, map[string]any{
-				"session": s.ID, "after": next.AfterSeq, "through": next.ThroughSeq, "model": space.Model, "dimension": space.Dimension,
-			}).Order("seq").Limit(limit).Find(&rows).Error
-		}
+		err = db.Select("id, session_id, owner, seq, role, substr(content, 1, ?) AS content, created_at", embeddedText).Where(unembeddedSQL, map[string]any{
+			"session": s.ID, "after": s.Seq, "through": s.LastSeq, "model": space.Model, "dimension": space.Dimension,
+		}).Order("seq").Limit(limit).Find(&rows).Error
 		if err == nil {
 			next.Messages, err = mapRows(rows, models.Message.Core)
 		}
@@ -97,7 +90,8 @@ func (r *MessageVectors) Unembedded(ctx context.Context, space core.VectorSpace,
 // advanceVectors records how far the session is embedded; false if a message was edited, or another
 // space has begun, since the messages were read.
 func advanceVectors(db *gorm.DB, of core.Unembedded) (current bool, err error) {
-	done := db.Model(&models.SessionReader{}).Where("session_id = ? AND reader = ? AND seq = ?", of.SessionID, models.ReaderVectors, of.AfterSeq).UpdateColumn("seq", of.ThroughSeq)
+	done := db.Exec("UPDATE session_readers SET seq = @seq, behind = (SELECT last_seq FROM sessions WHERE id = @session) > @seq WHERE session_id = @session AND reader = @reader AND seq = @after",
+		map[string]any{"session": of.SessionID, "reader": models.ReaderVectors, "after": of.AfterSeq, "seq": of.ThroughSeq})
 	return done.RowsAffected == 1, done.Error
 }
 
@@ -107,7 +101,7 @@ func (stx *sessionTx) dropVector(m core.Message) error {
 	if err := stx.tx.Where("message_id = ?", m.ID).Delete(&models.MessageVector{}).Error; err != nil {
 		return err
 	}
-	return stx.tx.Exec("UPDATE session_readers SET seq = CASE WHEN seq < @seq THEN seq ELSE @seq END - 1 WHERE session_id = @session AND reader = @reader",
+	return stx.tx.Exec("UPDATE session_readers SET seq = CASE WHEN seq < @seq THEN seq ELSE @seq END - 1, behind = true WHERE session_id = @session AND reader = @reader",
 		map[string]any{"seq": m.Seq, "session": stx.session.ID, "reader": models.ReaderVectors}).Error
 }
 

@@ -165,6 +165,11 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 		}
 		ids = append(ids, part.session.ID)
 	}
+	// What is indexed is to be embedded, too: no turn writes that.
+	behind := "UPDATE session_readers SET behind = true WHERE session_id IN ? AND reader = ? AND NOT behind AND seq < (SELECT search.seq FROM session_readers search WHERE search.session_id = session_readers.session_id AND search.reader = ?)"
+	if err := tx.Exec(behind, ids, models.ReaderVectors, models.ReaderSearch).Error; err != nil {
+		return err
+	}
 	// The rows of the sessions come last, and locked ones another time: a turn waits only for the commit.
 	free := tx.Model(&models.Session{}).Select("id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}).Where("id IN ?", ids)
 	through := gorm.Expr("(SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?)", models.ReaderSearch)
