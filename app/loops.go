@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"bobbin/app/core"
 	"bobbin/app/wire"
 )
 
@@ -27,16 +28,7 @@ func restoreCalibrations(ctx context.Context, d wire.Deps) error {
 // saveCalibrations keeps what was learned about the models' counting, until ctx ends; Run saves the
 // rest. What is lost in a crash is learned again in a few calls.
 func (a *App) saveCalibrations(ctx context.Context) error {
-	ticker := time.NewTicker(calibrationInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			a.saveCalibration(ctx)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return core.Every(ctx, calibrationInterval, a.saveCalibration)
 }
 
 // saveCalibration saves what changed since the last save. The end of ctx does not interrupt it: what
@@ -67,47 +59,34 @@ const (
 // directly what is not indexed yet.
 func (a *App) indexMessages(ctx context.Context) error {
 	begin, reported, total := time.Now(), time.Now(), 0
-	for ctx.Err() == nil {
+	idle, until := int64(-1), time.Time{}
+	return core.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
 		before, start := a.Statements(), time.Now()
+		if before <= idle && start.Before(until) { // an idle server asks nothing
+			return indexInterval
+		}
 		n, done, err := a.Stores.Search.IndexNext(ctx)
 		total += n
-		wait := time.Since(start) // as long as it has kept other writers waiting
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			a.Logger.WarnContext(ctx, "messages not indexed", "err", err)
-			wait = indexRetry
+			return indexRetry
 		case done:
 			if total > indexBacklog {
 				a.Logger.InfoContext(ctx, "backlog of messages indexed", "messages", total, "dur", time.Since(begin))
 			}
-			begin, reported, total, wait = time.Now(), time.Now(), 0, indexInterval
+			begin, reported, total = time.Now(), time.Now(), 0
+			if n == 0 {
+				idle, until = before+1, start.Add(indexMaxWait) // IndexNext has asked once
+			}
+			return indexInterval
 		case time.Since(reported) > indexLog:
 			reported = time.Now()
 			a.Logger.InfoContext(ctx, "messages are being indexed", "messages", total)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-		if done && n == 0 {
-			a.awaitStatements(ctx, before+1) // IndexNext has asked once
-		}
-	}
-	return nil
-}
-
-// awaitStatements waits until this process has sent more statements to the database than those, at
-// most indexMaxWait: an idle server asks nothing.
-func (a *App) awaitStatements(ctx context.Context, known int64) {
-	for end := time.Now().Add(indexMaxWait); a.Statements() <= known && time.Now().Before(end); {
-		select {
-		case <-time.After(indexInterval):
-		case <-ctx.Done():
-			return
-		}
-	}
+		return time.Since(start) // as long as it has kept other writers waiting
+	})
 }
 
 // How often idempotency keys that have expired are deleted, and how many in one
@@ -119,24 +98,16 @@ const (
 
 // sweepKeys deletes the idempotency keys that have expired.
 func (a *App) sweepKeys(ctx context.Context) error {
-	ticker := time.NewTicker(keySweepInterval)
-	defer ticker.Stop()
-	for {
-		for {
-			n, err := a.Stores.Keys.Sweep(ctx, keySweepBatch)
-			if err != nil && ctx.Err() == nil {
-				a.Logger.WarnContext(ctx, "idempotency keys not swept", "err", err)
-			}
-			if err != nil || n < keySweepBatch {
-				break
-			}
+	return core.Repeat(ctx, nil, func(ctx context.Context) time.Duration {
+		n, err := a.Stores.Keys.Sweep(ctx, keySweepBatch)
+		if err != nil && ctx.Err() == nil {
+			a.Logger.WarnContext(ctx, "idempotency keys not swept", "err", err)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
+		if err != nil || n < keySweepBatch {
+			return keySweepInterval
 		}
-	}
+		return 0
+	})
 }
 
 // warmCounter loads the vocabulary, which takes some hundredths of a second, before the first

@@ -178,24 +178,17 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // watchKeys ends the streams of revoked and expired keys, as fast as new requests with
 // them are refused, until ctx ends.
 func (s *Server) watchKeys(ctx context.Context) {
-	tick := time.NewTicker(auth.Remembered)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	_ = core.Every(ctx, auth.Remembered, func(ctx context.Context) {
 		keys := s.streams.Keys()
 		if len(keys) == 0 {
-			continue
+			return
 		}
 		lapsed, err := s.auth.Lapsed(ctx, keys)
 		if err != nil {
 			s.log.WarnContext(ctx, "keys of open streams not checked", "err", err)
 		}
 		s.streams.End(lapsed)
-	}
+	})
 }
 
 // drainAndStop lets requests in progress finish and cancels those that do not. New requests

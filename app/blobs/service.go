@@ -199,24 +199,16 @@ const (
 
 // Run sweeps unused blobs until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
+	return core.Every(ctx, sweepInterval, func(ctx context.Context) {
 		swept, err := s.Store.Sweep(ctx, time.Now().Add(-orphanTime))
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			s.Logger.WarnContext(ctx, "files not swept", "err", err)
 		case swept.Blobs > 0:
 			s.Logger.InfoContext(ctx, "files swept", "files", swept.Blobs, "bytes", swept.Bytes)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	})
 }
 
 // fieldName returns the name of a part's field.

@@ -18,12 +18,11 @@ type MessageVectorStore interface {
 	// Claim makes the worker the one that embeds messages for a while, and begins anew for
 	// another space; false = another worker is at it, or has just begun.
 	Claim(ctx context.Context, worker string, space VectorSpace) (bool, error)
-	// Unembedded returns messages of one session without a vector in the space, in the order of
-	// the log, unless one of the owners has it: those that were edited, or else the next after
-	// those that have one. An empty SessionID = there are none.
+	// Unembedded returns the next messages of a session without a vector in the space, in the
+	// order of the log, unless one of the owners has it. An empty SessionID = there are none.
 	Unembedded(ctx context.Context, space VectorSpace, except []string, limit int) (Unembedded, error)
 	// StoreVectors stores the vectors of the messages, how far the session is embedded, and the
-	// call that made them.
+	// call that made them; the call alone if a message was edited since Unembedded.
 	StoreVectors(ctx context.Context, of Unembedded, space VectorSpace, vectors []MessageVector, call ModelCall) error
 	// SessionVectors returns vectors of a session's messages, the newest first, before the
 	// given message; empty = from the newest on.
@@ -44,5 +43,6 @@ type Unembedded struct {
 	SessionID  SessionID
 	Owner      string
 	Messages   []Message
-	ThroughSeq int64 // with them the session is embedded up to there; 0 = they were edited, and it does not change
+	AfterSeq   int64 // the session is embedded up to there
+	ThroughSeq int64 // and with them up to there
 }

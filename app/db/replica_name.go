@@ -106,16 +106,7 @@ func (n *ReplicaName) warn(ctx context.Context, taken *ReplicaLockedError) {
 
 // Keep holds the name, and takes it again when the connection is lost, until ctx ends.
 func (n *ReplicaName) Keep(ctx context.Context) error {
-	t := time.NewTicker(nameEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			n.check(ctx)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return core.Every(ctx, nameEvery, n.check)
 }
 
 // check takes the name again if it is no longer held.

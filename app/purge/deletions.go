@@ -126,31 +126,15 @@ func (d *Deletions) Run(ctx context.Context) error {
 	var group errgroup.Group
 	for range deletionWorkers {
 		group.Go(func() error {
-			d.workLoop(ctx)
-			return nil
+			return core.Repeat(ctx, d.wake, func(ctx context.Context) time.Duration {
+				for d.attemptNext(ctx) {
+				}
+				return deletionPoll
+			})
 		})
 	}
-	group.Go(func() error {
-		d.sweepOld(ctx)
-		return nil
-	})
+	group.Go(func() error { return core.Every(ctx, deletionSweep, d.sweepOld) })
 	return group.Wait()
-}
-
-// workLoop executes one deletion after the other.
-func (d *Deletions) workLoop(ctx context.Context) {
-	ticker := time.NewTicker(deletionPoll)
-	defer ticker.Stop()
-	for {
-		for d.attemptNext(ctx) {
-		}
-		select {
-		case <-d.wake:
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // attemptNext attempts a deletion that is due, and reports whether there was one.
@@ -301,18 +285,9 @@ func reasonOf(err error) string {
 	return "internal error; see the server's log"
 }
 
-// sweepOld removes deletions that were finished long ago, at intervals.
+// sweepOld removes deletions that were finished long ago.
 func (d *Deletions) sweepOld(ctx context.Context) {
-	ticker := time.NewTicker(deletionSweep)
-	defer ticker.Stop()
-	for {
-		if err := d.store.Sweep(ctx, deletionLife); err != nil && ctx.Err() == nil {
-			d.service.Logger.WarnContext(ctx, "old deletions not removed", "err", err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	if err := d.store.Sweep(ctx, deletionLife); err != nil && ctx.Err() == nil {
+		d.service.Logger.WarnContext(ctx, "old deletions not removed", "err", err)
 	}
 }

@@ -17,16 +17,7 @@ const (
 // Run removes what processes left behind that died, or lost their database, during an import, a
 // fork or a purge. It sweeps immediately and then every 5 s, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	ticker := time.NewTicker(recoverEvery)
-	defer ticker.Stop()
-	for {
-		s.recoverAll(ctx)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return core.Every(ctx, recoverEvery, s.recoverAll)
 }
 
 // recoverAll recovers the sessions that are currently abandoned.

@@ -57,16 +57,7 @@ func NewRetentionWorker(o RetentionOptions) *RetentionWorker {
 
 // Run sweeps immediately and then every hour, until ctx ends. A failed sweep is logged.
 func (w *RetentionWorker) Run(ctx context.Context) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		w.sweepOnce(ctx)
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return core.Every(ctx, interval, w.sweepOnce)
 }
 
 // sweepOnce removes everything that is too old by now.

@@ -30,8 +30,8 @@ func (s *Runner) Run(ctx context.Context) error {
 	// Heartbeats continue while active runs finish.
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var clocks sync.WaitGroup
-	clocks.Go(func() { runEvery(alive, heartbeatEvery, s.sendHeartbeat) })
-	clocks.Go(func() { runEvery(alive, saveEvery, s.journal.saveDrafts) })
+	clocks.Go(func() { _ = core.Every(alive, heartbeatEvery, s.sendHeartbeat) })
+	clocks.Go(func() { _ = core.Every(alive, saveEvery, s.journal.saveDrafts) })
 	if s.signals != nil {
 		clocks.Go(func() { s.signals.Listen(alive, s.handleSignal) })
 	}
@@ -43,20 +43,6 @@ func (s *Runner) Run(ctx context.Context) error {
 	stop()
 	clocks.Wait()
 	return nil
-}
-
-// runEvery calls f every d until ctx ends.
-func runEvery(ctx context.Context, d time.Duration, f func(context.Context)) {
-	t := time.NewTicker(d)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			f(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // sweepLoop sweeps at intervals, and when a sweep is requested, until ctx ends.

@@ -91,18 +91,18 @@ func (s *Service) Run(ctx context.Context) error {
 			if sleep(ctx, time.Duration(i)*workerTime) != nil {
 				return nil
 			}
-			s.workLoop(ctx)
-			return nil
+			return core.Repeat(ctx, s.wake, func(ctx context.Context) time.Duration {
+				for s.handleNext(ctx) {
+				}
+				return pollTime
+			})
 		})
 	}
 	group.Go(func() error {
 		s.checkToken(ctx)
 		return nil
 	})
-	group.Go(func() error {
-		s.sweepLoop(ctx)
-		return nil
-	})
+	group.Go(func() error { return core.Every(ctx, sweepTime, s.sweepItems) })
 	group.Go(func() error {
 		s.confirmLoop(ctx)
 		return nil

@@ -31,35 +31,10 @@ type waitError struct{ after time.Duration }
 // Error says so.
 func (e waitError) Error() string { return "waits for the session's runs to end" }
 
-// workLoop handles one item after the other.
-func (s *Service) workLoop(ctx context.Context) {
-	ticker := time.NewTicker(pollTime)
-	defer ticker.Stop()
-	for {
-		for s.handleNext(ctx) {
-		}
-		select {
-		case <-s.wake:
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// sweepLoop removes old items, at intervals.
-func (s *Service) sweepLoop(ctx context.Context) {
-	ticker := time.NewTicker(sweepTime)
-	defer ticker.Stop()
-	for {
-		if err := s.Inbox.Sweep(ctx, core.SlackMemory); err != nil && ctx.Err() == nil {
-			s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+// sweepItems removes old items.
+func (s *Service) sweepItems(ctx context.Context) {
+	if err := s.Inbox.Sweep(ctx, core.SlackMemory); err != nil && ctx.Err() == nil {
+		s.Logger.WarnContext(ctx, "old items of Slack not removed", "err", err)
 	}
 }
 

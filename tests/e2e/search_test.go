@@ -157,7 +157,7 @@ func TestSearchOfOldMessages(t *testing.T) {
 		g := old.Gorm.WithContext(t.Context())
 		err := g.Exec("INSERT INTO sessions (id, owner, title, last_seq, message_count, created_at, updated_at) VALUES (?, 'local', 'Old pumps', 300, 300, ?, ?)", id, now, now).Error
 		if err == nil {
-			err = g.Exec("INSERT INTO session_readers VALUES (?, 'search', 'local', -1)", id).Error
+			err = g.Exec("INSERT INTO session_readers (session_id, reader, owner, seq) VALUES (?, 'search', 'local', -1)", id).Error
 		}
 		for i := 0; err == nil && i < 300; i++ {
 			err = g.Exec("INSERT INTO messages (id, session_id, owner, seq, role, content, status, created_at) VALUES (?, ?, 'local', ?, 'user', 'an old pump', 'complete', ?)",

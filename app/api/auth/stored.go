@@ -151,19 +151,11 @@ func (s *Stored) noteUse(id core.KeyID, now time.Time) {
 
 // Run periodically saves when keys were last used, until ctx ends.
 func (s *Stored) Run(ctx context.Context) error {
-	tick := time.NewTicker(saveUsesEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.saveUses(ctx)
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUsesEvery)
-			defer cancel()
-			s.saveUses(last)
-			return nil
-		}
-	}
+	err := core.Every(ctx, saveUsesEvery, s.saveUses)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUsesEvery)
+	defer cancel()
+	s.saveUses(last)
+	return err
 }
 
 // saveUses saves the recorded uses. Those that cannot be saved are dropped: they only

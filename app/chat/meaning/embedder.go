@@ -38,24 +38,18 @@ func NewEmbedder(o EmbedderOptions) *Embedder { return &Embedder{o} }
 
 // Run embeds messages until ctx ends.
 func (e *Embedder) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		pause := time.Duration(0)
+	return core.Repeat(ctx, nil, func(ctx context.Context) (pause time.Duration) {
 		n, err := e.EmbedBatch(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			e.Logger.WarnContext(ctx, "messages not embedded", "model", e.Embedder.Model(), "err", err)
 			pause = failurePause
 		case n == 0:
 			pause = idlePause
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
-	return nil
+		return pause
+	})
 }
 
 // EmbedBatch embeds the next messages of a session and returns how many; 0 = there is nothing

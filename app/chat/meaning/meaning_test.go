@@ -29,6 +29,7 @@ type server struct {
 	requests, texts atomic.Int64
 	broken          atomic.Bool
 	dimension       atomic.Int64
+	during          func(texts string) // called by each request, if set
 }
 
 func newServer(t *testing.T) *server {
@@ -46,6 +47,9 @@ func newServer(t *testing.T) *server {
 			return
 		}
 		s.texts.Add(int64(len(in.Input)))
+		if s.during != nil {
+			s.during(string(raw))
+		}
 		var data []string
 		for i, text := range in.Input {
 			v := make([]float32, s.dimension.Load())
@@ -156,6 +160,12 @@ func (w *world) say(session core.SessionID, owner string, role core.Role, text s
 // embedAll embeds until nothing is left, and returns how many messages.
 func (w *world) embedAll() int {
 	w.t.Helper()
+	for done := false; !done; { // a session is to be embedded once it is indexed
+		var err error
+		if _, done, err = w.stores.Search.IndexNext(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	for all := 0; ; {
 		n, err := w.worker.EmbedBatch(w.t.Context())
 		if err != nil {
@@ -282,12 +292,47 @@ func TestMeaningOfChanges(t *testing.T) {
 	})
 }
 
+// A message that is edited while the model embeds it, for the first time or again, gets the
+// vector of its new text.
+func TestMeaningOfChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		w := newWorld(t, d)
+		first := w.say(w.session, "ann", core.RoleUser, "A boat of my own.")
+		revise := func(m core.Message, text string) {
+			if _, _, err := w.stores.Branches.Revise(t.Context(), ann, core.ReviseMessage{SessionID: w.session, MessageID: m.ID, Content: text, TokenCount: 5}); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, text := range []string{"A bicycle of my own.", "A ladder of my own."} {
+			w.server.during = func(texts string) {
+				if strings.Contains(texts, "of my own") {
+					w.server.during = nil
+					revise(first, text)
+				}
+			}
+			w.embedAll()
+			if w.server.during != nil {
+				t.Error("got the message not embedded, want its first text embedded")
+			}
+			list, err := w.stores.MessageVectors.SessionVectors(t.Context(), ann, w.session, core.MessageVectorQuery{Space: llm.SpaceOf(w.embedder), Limit: 100})
+			if err != nil || len(list) != 73 || list[0].MessageID != first.ID || list[0].Vector[0] != 0 {
+				t.Errorf("got %d vectors, first %v, %v, want one of each message, of the edited one that of its new text", len(list), list[0], err)
+			}
+			revise(first, "A boat of my own, again.")
+		}
+	})
+}
+
 // Without the embedding model search goes on by words and says so; with another dimension all
 // is embedded anew (P16-2).
 func TestMeaningUnavailable(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
+		if _, _, err := w.stores.Search.IndexNext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		w.server.broken.Store(true)
 		if _, err := w.worker.EmbedBatch(t.Context()); err == nil {
 			t.Error("got no error from a broken server")
@@ -307,8 +352,8 @@ func TestMeaningUnavailable(t *testing.T) {
 		w.server.dimension.Store(6)
 		w.restart()
 		w.say(w.session, "ann", core.RoleUser, "One more.")
-		if n := w.embedAll(); n != 76 {
-			t.Errorf("got %d messages embedded, want the new one, then all 75 with the new dimension", n)
+		if n := w.embedAll(); n != 75 {
+			t.Errorf("got %d messages embedded, want all 75 with the new dimension", n)
 		}
 		if got, page := w.find(core.SearchQuery{Text: "my boat"}); page.Meaning != core.MeaningUsed || !strings.Contains(got[0], "canoe") {
 			t.Errorf("got %q, %q, want the canoe", got[0], page.Meaning)

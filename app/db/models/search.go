@@ -21,8 +21,11 @@ type SearchEntry struct {
 // TableName is the table's name.
 func (SearchEntry) TableName() string { return "search_entries" }
 
-// ReaderSearch is the reader of messages that writes the search index.
-const ReaderSearch = "search"
+// The readers of messages.
+const (
+	ReaderSearch  = "search"  // writes the search index
+	ReaderVectors = "vectors" // embeds them
+)
 
 // SessionReader is a row of session_readers: how far a reader has read the messages of a session. Its
 // lock excludes the reader, and holds up no turn.
@@ -30,7 +33,8 @@ type SessionReader struct {
 	SessionID string `gorm:"primaryKey"`
 	Reader    string `gorm:"primaryKey"`
 	Owner     string
-	Seq       int64 // -1 = nothing, of the search index the title neither
+	Seq       int64 // below 1 = nothing; -1 of the search index = the title neither
+	Behind    bool  // there are messages beyond it; of ReaderVectors
 }
 
 // TableName is the table's name.

@@ -124,6 +124,9 @@ func (h *bigHistory) details() map[string]question {
 			q := core.MessageVectorQuery{Space: core.VectorSpace{Model: "embed", Dimension: 1}, Limit: 1000, Before: core.MessageID(numbered("M", 10*h.n+100))}
 			return repositories.NewMessageVectors(h.Gorm).SessionVectors(ctx, ann(), h.long(), q)
 		}),
+		"what is to be embedded": asks(func(ctx context.Context) (core.Unembedded, error) {
+			return repositories.NewMessageVectors(h.Gorm).Unembedded(ctx, core.VectorSpace{Model: "embed", Dimension: 1}, nil, 64)
+		}),
 		"oldest event": asks(func(ctx context.Context) (int64, error) { return h.events.Oldest(ctx, h.long()) }),
 		"newest event": asks(func(ctx context.Context) (int64, error) { return h.events.Last(ctx, ann(), h.long()) }),
 		"pin": func(ctx context.Context) error {

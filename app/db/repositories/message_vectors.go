@@ -29,14 +29,13 @@ const vectorLease = 2 * time.Minute
 func (r *MessageVectors) Claim(ctx context.Context, worker string, space core.VectorSpace) (claimed bool, err error) {
 	const otherSpace = "(model <> @model OR @dimension > 0 AND dimension > 0 AND dimension <> @dimension)"
 	free := " id = 1 AND (worker = @worker OR leased_until IS NULL OR leased_until < " + clockBoundSQL(r.db, 0) + ")"
-	args := map[string]any{"worker": worker, "model": space.Model, "dimension": space.Dimension}
+	args := map[string]any{"worker": worker, "model": space.Model, "dimension": space.Dimension, "reader": models.ReaderVectors}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		err := tx.Exec("DELETE FROM message_vector_sessions WHERE EXISTS (SELECT 1 FROM message_vector_work WHERE"+free+" AND "+otherSpace+")", args).Error
+		err := tx.Exec("UPDATE session_readers SET seq = 0, behind = true WHERE reader = @reader AND EXISTS (SELECT 1 FROM message_vector_work WHERE"+free+" AND "+otherSpace+")", args).Error
 		if err != nil {
 			return err
 		}
 		res := tx.Exec("UPDATE message_vector_work SET worker = @worker, model = @model, leased_until = "+clockSQL(r.db, vectorLease)+
-			", through_at = CASE WHEN "+otherSpace+" THEN NULL ELSE through_at END"+
 			", dimension = CASE WHEN model <> @model OR @dimension > 0 THEN @dimension ELSE dimension END WHERE"+free, args)
 		claimed = res.RowsAffected == 1
 		return res.Error
@@ -44,101 +43,70 @@ func (r *MessageVectors) Claim(ctx context.Context, worker string, space core.Ve
 	return claimed, wrapError(err, "message vectors", "")
 }
 
-// embeddableSQL are the messages that have a text of a person or a model, in sessions that are kept.
-const embeddableSQL = "m.role IN ('user', 'assistant') AND m.content <> '' AND m.deleted_at IS NULL"
+// behindVectorsSQL finds the newest session with messages to embed.
+const behindVectorsSQL = `SELECT s.id, s.owner, s.last_seq, r.seq FROM session_readers r JOIN sessions s ON s.id = r.session_id
+	WHERE r.behind AND r.reader = ? AND NOT s.temporary AND s.busy NOT IN ('fork', 'purge') AND r.owner NOT IN ? ORDER BY r.session_id DESC LIMIT 1`
+
+// unembeddedSQL are the messages with a text of a person or a model and without a vector in the space.
+const unembeddedSQL = `role IN ('user', 'assistant') AND content <> '' AND deleted_at IS NULL AND session_id = @session AND seq > @after AND seq <= @through
+	AND NOT EXISTS (SELECT 1 FROM message_vectors v WHERE v.message_id = messages.id AND v.model = @model AND (@dimension = 0 OR v.dimension IN (0, @dimension)))`
 
 // embeddedText is how many characters of a message are embedded: its beginning.
 const embeddedText = 6_000
 
-// Unembedded returns messages of one session without a vector in the space, in the order of the
-// log, unless one of the owners has it: those that were edited, or else the next after those
-// that have one. An empty SessionID = there are none.
+// Unembedded returns the next messages of a session without a vector in the space, in the order of
+// the log, unless one of the owners has it. An empty SessionID = there are none.
 func (r *MessageVectors) Unembedded(ctx context.Context, space core.VectorSpace, except []string, limit int) (core.Unembedded, error) {
 	db := r.db.WithContext(ctx)
-	next, err := r.edited(db, except, limit)
-	for err == nil && next.SessionID == "" {
-		var found bool
-		if next, found, err = r.unembedded(db, space, except, limit); !found {
-			break
+	for {
+		var s struct {
+			ID, Owner    string
+			LastSeq, Seq int64
 		}
-		if err == nil && len(next.Messages) == 0 { // nothing in it has a text
-			err = r.storeProgress(db, next, space)
-			next = core.Unembedded{}
+		err := db.Raw(behindVectorsSQL, models.ReaderVectors, append(except, "")).Scan(&s).Error
+		if err != nil || s.ID == "" {
+			return core.Unembedded{}, wrapError(err, "message vectors", "")
 		}
-	}
-	return next, wrapError(err, "message vectors", "")
-}
-
-// edited returns messages of one session whose vectors are outdated.
-func (r *MessageVectors) edited(db *gorm.DB, except []string, limit int) (core.Unembedded, error) {
-	var session models.Session
-	err := db.Raw(`SELECT s.* FROM message_vectors v JOIN messages m ON m.id = v.message_id JOIN sessions s ON s.id = v.session_id
-		WHERE v.model = '' AND `+embeddableSQL+" AND s.owner NOT IN ? ORDER BY v.message_id LIMIT 1", append(except, "")).Scan(&session).Error
-	if err != nil || session.ID == "" {
-		return core.Unembedded{}, err
-	}
-	out := core.Unembedded{SessionID: core.SessionID(session.ID), Owner: session.Owner}
-	out.Messages, err = embeddableMessages(db.Where("m.id IN (SELECT message_id FROM message_vectors WHERE model = '' AND session_id = ?)", session.ID), limit)
-	return out, err
-}
-
-// embeddedSession is a session with how far it is embedded.
-type embeddedSession struct {
-	models.Session
-	ThroughSeq int64
-}
-
-// settledTime is how long ago a change of a session was that every transaction sees now.
-const settledTime = 10 * time.Minute
-
-// unembedded returns the next messages of the session that has waited for longest; false = none
-// waits.
-func (r *MessageVectors) unembedded(db *gorm.DB, space core.VectorSpace, except []string, limit int) (core.Unembedded, bool, error) {
-	begin := time.Now()
-	var session embeddedSession
-	err := db.Raw(`SELECT s.*, COALESCE(v.through_seq, 0) AS through_seq FROM sessions s LEFT JOIN message_vector_sessions v ON v.session_id = s.id AND v.model = @model
-		WHERE s.last_seq > COALESCE(v.through_seq, 0) AND NOT s.temporary AND s.owner NOT IN @except
-		AND (s.updated_at >= (SELECT through_at FROM message_vector_work WHERE id = 1) OR (SELECT through_at FROM message_vector_work WHERE id = 1) IS NULL)
-		ORDER BY s.updated_at, s.id LIMIT 1`, map[string]any{"model": space.Model, "except": append(except, "")}).Scan(&session).Error
-	if err != nil {
-		return core.Unembedded{}, false, err
-	}
-	if session.ID == "" {
-		if len(except) == 0 { // nobody waits
-			err = db.Model(&models.MessageVectorWork{}).Where("id = 1").UpdateColumn("through_at", begin.Add(-settledTime).UTC()).Error
+		next := core.Unembedded{SessionID: core.SessionID(s.ID), Owner: s.Owner, AfterSeq: s.Seq, ThroughSeq: s.LastSeq}
+		var rows []models.Message
+		err = db.Select("id, session_id, owner, seq, role, substr(content, 1, ?) AS content, created_at", embeddedText).Where(unembeddedSQL, map[string]any{
+			"session": s.ID, "after": s.Seq, "through": s.LastSeq, "model": space.Model, "dimension": space.Dimension,
+		}).Order("seq").Limit(limit).Find(&rows).Error
+		if err == nil {
+			next.Messages, err = mapRows(rows, models.Message.Core)
 		}
-		return core.Unembedded{}, false, err
+		if n := len(next.Messages); n == limit {
+			next.ThroughSeq = next.Messages[n-1].Seq
+		}
+		if err == nil && len(rows) == 0 { // nothing in it has a text
+			if _, err = advanceVectors(db, next); err == nil {
+				continue
+			}
+		}
+		return next, wrapError(err, "message vectors", "")
 	}
-	out := core.Unembedded{SessionID: core.SessionID(session.ID), Owner: session.Owner, ThroughSeq: session.LastSeq}
-	out.Messages, err = embeddableMessages(db.Where("m.session_id = ? AND m.seq > ? AND m.seq <= ?", session.ID, session.ThroughSeq, session.LastSeq), limit)
-	if n := len(out.Messages); n == limit {
-		out.ThroughSeq = out.Messages[n-1].Seq
-	}
-	return out, true, err
 }
 
-// embeddableMessages returns messages that have a text to embed, in the order of the log.
-func embeddableMessages(db *gorm.DB, limit int) ([]core.Message, error) {
-	var rows []models.Message
-	err := db.Table("messages m").Select("m.id, m.session_id, m.owner, m.seq, m.role, substr(m.content, 1, ?) AS content, m.created_at", embeddedText).
-		Where(embeddableSQL).Order("m.seq").Limit(limit).Scan(&rows).Error
-	if err != nil {
-		return nil, err
-	}
-	return mapRows(rows, models.Message.Core)
+// advanceVectors records how far the session is embedded; false if a message was edited, or another
+// space has begun, since the messages were read.
+func advanceVectors(db *gorm.DB, of core.Unembedded) (current bool, err error) {
+	done := db.Exec("UPDATE session_readers SET seq = @seq, behind = (SELECT last_seq FROM sessions WHERE id = @session) > @seq WHERE session_id = @session AND reader = @reader AND seq = @after",
+		map[string]any{"session": of.SessionID, "reader": models.ReaderVectors, "after": of.AfterSeq, "seq": of.ThroughSeq})
+	return done.RowsAffected == 1, done.Error
 }
 
-// storeProgress records how far the session is embedded.
-func (r *MessageVectors) storeProgress(db *gorm.DB, of core.Unembedded, space core.VectorSpace) error {
-	if of.ThroughSeq == 0 {
-		return nil
+// dropVector drops the vector of a message that was edited, which is embedded anew. A call of the model that is
+// under way for the session is thereby outdated.
+func (stx *sessionTx) dropVector(m core.Message) error {
+	if err := stx.tx.Where("message_id = ?", m.ID).Delete(&models.MessageVector{}).Error; err != nil {
+		return err
 	}
-	row := models.MessageVectorSession{SessionID: string(of.SessionID), Owner: of.Owner, Model: space.Model, ThroughSeq: of.ThroughSeq}
-	return db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
+	return stx.tx.Exec("UPDATE session_readers SET seq = CASE WHEN seq < @seq THEN seq ELSE @seq END - 1, behind = true WHERE session_id = @session AND reader = @reader",
+		map[string]any{"seq": m.Seq, "session": stx.session.ID, "reader": models.ReaderVectors}).Error
 }
 
 // StoreVectors stores the vectors of the messages, how far the session is embedded, and the call
-// that made them. Those of messages that are gone are dropped.
+// that made them. Those of messages that are gone are dropped, and all if one was edited meanwhile.
 func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, space core.VectorSpace, vectors []core.MessageVector, call core.ModelCall) error {
 	err := changeSession(ctx, r.db, of.SessionID, func(stx *sessionTx) error {
 		ids := make([]models.Ref, len(vectors))
@@ -158,15 +126,14 @@ func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, s
 				MessageID: string(v.MessageID), SessionID: string(of.SessionID), Owner: of.Owner, Model: space.Model, Dimension: len(v.Vector), Embedding: models.Vector(v.Vector),
 			})
 		}
-		if len(list) > 0 {
-			if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&list).Error; err != nil {
-				return err
-			}
+		current, err := advanceVectors(stx.tx, of)
+		if err == nil && current && len(list) > 0 {
+			err = stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&list).Error
 		}
-		if err := r.storeProgress(stx.tx, of, space); err != nil {
-			return err
+		if err == nil {
+			err = stx.recordCalls([]core.ModelCall{call}, "")
 		}
-		if err := stx.recordCalls([]core.ModelCall{call}, ""); err != nil {
+		if err != nil {
 			return err
 		}
 		return stx.saveChanges()

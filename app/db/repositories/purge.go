@@ -26,7 +26,7 @@ func NewPurges(db *gorm.DB) *Purges { return &Purges{db: db} }
 // sessionTables hold rows of one session each, in an order in which they can be deleted.
 // Deleting from search_entries removes the words from its index as well.
 func sessionTables() []string {
-	return []string{"search_entries", "session_readers", "tool_executions", "approvals", "session_events", "session_summaries", "message_revisions", "message_vectors", "message_vector_sessions", "standing_instructions", "prompt_setups", "messages", "deliveries", "runs", "session_aliases", "slack_inbox", "slack_threads", "slack_posts"}
+	return []string{"search_entries", "session_readers", "tool_executions", "approvals", "session_events", "session_summaries", "message_revisions", "message_vectors", "standing_instructions", "prompt_setups", "messages", "deliveries", "runs", "session_aliases", "slack_inbox", "slack_threads", "slack_posts"}
 }
 
 // deletionOf returns how the rows of a session are deleted from the table.

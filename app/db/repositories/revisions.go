@@ -98,7 +98,7 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = stx.tx.Where("message_id = ?", m.ID).Delete(&models.SearchEntry{}).Error
 	}
 	if err == nil {
-		err = stx.tx.Model(&models.MessageVector{}).Where("message_id = ?", m.ID).UpdateColumns(map[string]any{"model": "", "embedding": nil}).Error
+		err = stx.dropVector(m)
 	}
 	if err == nil && m.Seq <= indexed && !stx.session.Temporary {
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})

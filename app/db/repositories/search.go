@@ -124,12 +124,9 @@ func (r *Search) parseSearch(q core.SearchQuery) (read func(messageSearch, int) 
 	}, "relevance", err
 }
 
-// How often a search tries to index before it searches, and how long it waits for another
-// transaction that holds the sessions.
-const (
-	indexTries = 100
-	indexPause = 20 * time.Millisecond
-)
+// indexTime is how long a search takes at most to index what it reads, or waits until another
+// transaction has done that.
+const indexTime = 5 * time.Second
 
 // maxUnindexed is how many messages of a session a search reads directly rather than to index
 // them first.
@@ -142,7 +139,7 @@ func (r *Search) hasBacklog(ctx context.Context, session core.SessionID) bool {
 		return false
 	}
 	some, err := r.hasUnindexed(ctx, func(db *gorm.DB) *gorm.DB {
-		return db.Joins(unindexedJoinSQL).Where("id = ? AND last_seq - seq > ?", session, maxUnindexed)
+		return db.Where("id = ? AND last_seq - seq > ?", session, maxUnindexed)
 	})
 	return err == nil && some
 }
@@ -157,27 +154,16 @@ func (r *Search) indexScope(ctx context.Context, tenant core.Tenant, session cor
 		if tenant.User != "" {
 			db = db.Where("user_id = ?", tenant.User)
 		}
-		return db.Where("sessions.owner = ?", tenant.Owner) // readers have an owner, too
+		return db.Where("seq < last_seq AND sessions.owner = ?", tenant.Owner) // readers have an owner, too
 	}
-	for range indexTries {
-		n, _, err := r.indexSome(ctx, scope)
-		if err != nil { // a database that only reads: the search goes on
-			return true
-		}
-		left, err = r.hasUnindexed(ctx, func(db *gorm.DB) *gorm.DB { return scope(db).Joins(unindexedJoinSQL).Where("seq < last_seq") })
-		if err != nil || !left {
+	ctx, cancel := context.WithTimeout(ctx, indexTime)
+	defer cancel()
+	for {
+		_, done, err := r.indexSome(ctx, scope, "")
+		if err != nil || done { // an error, too, of a database that only reads: the search goes on
 			return err != nil
 		}
-		if n > 0 {
-			continue
-		}
-		select {
-		case <-time.After(indexPause):
-		case <-ctx.Done():
-			return true
-		}
 	}
-	return true
 }
 
 // foundMessage is a message that the index found, with the position of its entry.

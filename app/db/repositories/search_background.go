@@ -35,18 +35,19 @@ const (
 // indexed by one at a time, which holds its row of session_readers, and never that of the session
 // while it reads or writes entries. A crash loses nothing: the watermark is written with the entries.
 func (r *Search) IndexNext(ctx context.Context) (n int, done bool, err error) {
-	n, done, err = r.indexSome(ctx, func(db *gorm.DB) *gorm.DB { return db })
+	n, done, err = r.indexSome(ctx, func(db *gorm.DB) *gorm.DB { return db }, clause.LockingOptionsSkipLocked)
 	return n, done, wrapError(err, "search", "")
 }
 
-// indexSome is IndexNext for some sessions.
-func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (n int, done bool, err error) {
+// indexSome is IndexNext for some sessions. Without SKIP LOCKED among its options it waits for
+// transactions that hold them.
+func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB, lockOptions string) (n int, done bool, err error) {
 	// A look first: on SQLite the transaction takes the lock of all writers.
 	if some, err := r.hasUnindexed(ctx, scope); err != nil || !some {
 		return 0, true, err
 	}
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		sessions, err := lockUnindexed(tx, scope)
+		sessions, err := lockUnindexed(tx, scope, lockOptions)
 		if err != nil {
 			return err
 		}
@@ -70,11 +71,10 @@ type unindexedSession struct {
 	Seq int64 // it is indexed up to this one
 }
 
-// lockUnindexed locks the readers of the newest sessions to be indexed that nobody else has locked, and returns
-// the sessions as they are then. Their own rows are not locked.
-func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB) (sessions []unindexedSession, err error) {
+// lockUnindexed locks the readers of the newest sessions to be indexed, and returns the sessions as they are then. Their own rows are not locked.
+func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB, lockOptions string) (sessions []unindexedSession, err error) {
 	var ids []string
-	lock := clause.Locking{Strength: clause.LockingStrengthUpdate, Table: clause.Table{Name: "reader"}, Options: clause.LockingOptionsSkipLocked}
+	lock := clause.Locking{Strength: clause.LockingStrengthUpdate, Table: clause.Table{Name: "reader"}, Options: lockOptions}
 	err = scope(tx.Model(&models.Session{}).Clauses(lock)).Joins(unindexedJoinSQL).Where(unindexedSQL).
 		Order("updated_at DESC, id DESC").Limit(indexedSessions).Pluck("id", &ids).Error
 	if err == nil && len(ids) > 0 { // another statement, as this one sees what those have committed who held the locks
@@ -87,7 +87,7 @@ func lockUnindexed(tx *gorm.DB, scope func(*gorm.DB) *gorm.DB) (sessions []unind
 // hasUnindexed reports whether messages of some sessions may not be indexed yet.
 func (r *Search) hasUnindexed(ctx context.Context, scope func(*gorm.DB) *gorm.DB) (bool, error) {
 	var some []string
-	err := scope(r.db.WithContext(ctx).Model(&models.Session{})).Where(unindexedSQL).Limit(1).Pluck("id", &some).Error
+	err := scope(r.db.WithContext(ctx).Model(&models.Session{})).Joins(unindexedJoinSQL).Where(unindexedSQL).Limit(1).Pluck("id", &some).Error
 	return len(some) > 0, err
 }
 
@@ -164,6 +164,11 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 			return err
 		}
 		ids = append(ids, part.session.ID)
+	}
+	// What is indexed is to be embedded, too: no turn writes that.
+	behind := "UPDATE session_readers SET behind = true WHERE session_id IN ? AND reader = ? AND NOT behind AND seq < (SELECT search.seq FROM session_readers search WHERE search.session_id = session_readers.session_id AND search.reader = ?)"
+	if err := tx.Exec(behind, ids, models.ReaderVectors, models.ReaderSearch).Error; err != nil {
+		return err
 	}
 	// The rows of the sessions come last, and locked ones another time: a turn waits only for the commit.
 	free := tx.Model(&models.Session{}).Select("id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}).Where("id IN ?", ids)

@@ -76,3 +76,22 @@ func TestChangesWaitForTheIndex(t *testing.T) {
 		}
 	}
 }
+
+// A search that needs the index waits for who holds its session, and finds all then.
+func TestSearchesWaitForTheIndex(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	id := s.session(t).ID
+	s.turns(t, id, 1)
+	other := s.Gorm.WithContext(t.Context()).Begin()
+	if err := other.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error; err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	time.AfterFunc(300*time.Millisecond, func() { other.Rollback() })
+	q := core.SearchQuery{Text: s.log(t, id)[0].Content, SessionID: id, Sort: core.SortNewest}
+	page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
+	if err != nil || len(page.Items) == 0 || page.Indexing || time.Since(begin) < 300*time.Millisecond {
+		t.Errorf("got %d hits after %v, indexing %t, %v, want the message after the other transaction", len(page.Items), time.Since(begin), page.Indexing, err)
+	}
+}

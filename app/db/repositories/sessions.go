@@ -80,7 +80,9 @@ func insertSession(tx *gorm.DB, row models.Session) error {
 	if err := insertRows(tx, &row); err != nil {
 		return err
 	}
-	return insertRows(tx, &models.SessionReader{SessionID: row.ID, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1})
+	return insertRows(tx, &[]models.SessionReader{
+		{SessionID: row.ID, Reader: models.ReaderSearch, Owner: row.Owner, Seq: -1}, {SessionID: row.ID, Reader: models.ReaderVectors, Owner: row.Owner},
+	})
 }
 
 // checkMetadata returns ErrInvalid for metadata that is not a JSON object.

@@ -9,7 +9,8 @@ SELECT S[k], 'ann', CASE WHEN k % (1 + N / 3) = 0 THEN 'rare' ELSE 'assistant' E
 
 INSERT INTO sessions (id, owner, agent, source, message_count, last_seq, last_event_seq, last_queue_seq, created_at, updated_at)
 VALUES (S[N + 1], 'ann', 'assistant', 'api', 2 * N, 2 * N, 3 * N, N, T[60 * 86400], T[60]);
-INSERT INTO session_readers SELECT id, 'search', owner, -1 FROM sessions;
+INSERT INTO session_readers SELECT id, 'search', owner, -1, false FROM sessions;
+INSERT INTO session_readers SELECT id, 'vectors', owner, last_seq, false FROM sessions;
 
 ROWS[10 * N] INSERT INTO messages (id, session_id, owner, seq, parent_id, role, content, status, source, run_id, token_count, created_at)
 SELECT M[k], S[(k - 1) / 10 + 1], 'ann', (k - 1) % 10 + 1, CASE WHEN k % 10 <> 1 THEN M[k - 1] END, CASE WHEN k % 2 = 1 THEN 'user' ELSE 'assistant' END,

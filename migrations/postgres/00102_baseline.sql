@@ -86,9 +86,11 @@ CREATE TABLE session_readers (
     session_id uuid NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     reader     text NOT NULL,
     owner      text NOT NULL,
-    seq        bigint NOT NULL, -- messages up to this one are read; -1: nothing
+    seq        bigint NOT NULL, -- messages up to this one are read; below 1: nothing
+    behind     boolean NOT NULL DEFAULT false, -- there are messages beyond them; of the reader of vectors
     PRIMARY KEY (session_id, reader)
 );
+CREATE INDEX session_readers_behind ON session_readers (session_id) WHERE behind;
 
 CREATE TABLE messages (
     id                uuid PRIMARY KEY,
@@ -688,25 +690,16 @@ CREATE TABLE message_vectors (
     message_id uuid PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
     session_id uuid NOT NULL,
     owner      text NOT NULL,
-    model      text NOT NULL, -- '' = to be made anew: the message was edited
+    model      text NOT NULL,
     dimension  bigint NOT NULL, -- 0 = the model refused the text
     embedding  bytea -- float32, little endian
 );
-CREATE INDEX message_vectors_edited ON message_vectors (message_id) WHERE model = '';
 CREATE INDEX message_vectors_session ON message_vectors (session_id, message_id);
-
-CREATE TABLE message_vector_sessions (
-    session_id  uuid PRIMARY KEY,
-    owner       text NOT NULL,
-    model       text NOT NULL,
-    through_seq bigint NOT NULL -- messages up to this one have their vectors
-);
 
 CREATE TABLE message_vector_work (
     id           bigint PRIMARY KEY, -- 1: there is one row
     model        text NOT NULL DEFAULT '',
     dimension    bigint NOT NULL DEFAULT 0,
-    through_at   timestamptz, -- sessions without a change since then have their vectors; NULL = look at all
     worker       text NOT NULL DEFAULT '',
     leased_until timestamptz
 );

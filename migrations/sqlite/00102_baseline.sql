@@ -86,9 +86,11 @@ CREATE TABLE session_readers (
     session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
     reader     TEXT NOT NULL,
     owner      TEXT NOT NULL,
-    seq        INTEGER NOT NULL, -- messages up to this one are read; -1: nothing
+    seq        INTEGER NOT NULL, -- messages up to this one are read; below 1: nothing
+    behind     BOOLEAN NOT NULL DEFAULT false, -- there are messages beyond them; of the reader of vectors
     PRIMARY KEY (session_id, reader)
 );
+CREATE INDEX session_readers_behind ON session_readers (session_id) WHERE behind;
 
 CREATE TABLE messages (
     id                TEXT NOT NULL PRIMARY KEY,
@@ -714,25 +716,16 @@ CREATE TABLE message_vectors (
     message_id TEXT NOT NULL PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
     session_id TEXT NOT NULL,
     owner      TEXT NOT NULL,
-    model      TEXT NOT NULL, -- '' = to be made anew: the message was edited
+    model      TEXT NOT NULL,
     dimension  INTEGER NOT NULL, -- 0 = the model refused the text
     embedding  BLOB -- float32, little endian
 );
-CREATE INDEX message_vectors_edited ON message_vectors (message_id) WHERE model = '';
 CREATE INDEX message_vectors_session ON message_vectors (session_id, message_id);
-
-CREATE TABLE message_vector_sessions (
-    session_id  TEXT NOT NULL PRIMARY KEY,
-    owner       TEXT NOT NULL,
-    model       TEXT NOT NULL,
-    through_seq INTEGER NOT NULL -- messages up to this one have their vectors
-);
 
 CREATE TABLE message_vector_work (
     id           INTEGER NOT NULL PRIMARY KEY, -- 1: there is one row
     model        TEXT NOT NULL DEFAULT '',
     dimension    INTEGER NOT NULL DEFAULT 0,
-    through_at   DATETIME, -- sessions without a change since then have their vectors; NULL = look at all
     worker       TEXT NOT NULL DEFAULT '',
     leased_until DATETIME
 );
