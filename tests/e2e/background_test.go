@@ -24,7 +24,7 @@ const (
 
 // A summary is prepared while the conversation goes on and put to use when
 // a trigger is crossed. No turn waits for the summarizer, and nothing that it made is
-// thrown away (§ 10, row 25).
+// thrown away.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {

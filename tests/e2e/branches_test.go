@@ -85,7 +85,7 @@ func until(t testing.TB, feed <-chan core.Event, what string, fits func(core.Eve
 	}
 }
 
-// ENGINE, branches; API: edit, regenerate, select, pin and delete over HTTP, and
+// Edit, regenerate, select, pin and delete over HTTP, and
 // what another client sees of it.
 func TestBranches(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestBranchesRefuse(t *testing.T) {
 	})
 }
 
-// API, fork: a copy that goes its own way.
+// A copy that goes its own way.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {

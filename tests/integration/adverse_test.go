@@ -200,7 +200,7 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	})
 }
 
-// ENGINE, durable events: in the order in which things happened, for a run that
+// In the order in which things happened, for a run that
 // succeeds, one that fails in mid-sentence, and one that is queued behind them.
 func TestEventsOfRuns(t *testing.T) {
 	simulate(t, func(t *testing.T) {
