@@ -47,7 +47,7 @@ func observeNodes(o core.Observer, node map[string]graph.NodeFunc[nodes.AgentSta
 	return node
 }
 
-// buildGraph puts the nodes together (W1). This is the whole shape of an agent.
+// buildGraph puts the nodes together. This is the whole shape of an agent.
 func buildGraph(node map[string]graph.NodeFunc[nodes.AgentState]) (*graph.Compiled[nodes.AgentState], error) {
 	g := graph.New[nodes.AgentState]("agent")
 	for _, name := range []string{nodes.NameProcessMessage, nodes.NameRetrieveContext, nodes.NameSaveUserMessage, nodes.NameLLM, nodes.NameTools} {

@@ -107,7 +107,7 @@ func (p *Profiles) fallbackModels(agent core.Agent, model llm.Model) []llm.Model
 
 // systemPrompt returns the agent's prompt with the session's time zone and
 // instructions: these are the user's wishes, fenced and below what the agent is
-// told. Nothing in it changes from turn to turn, so that its bytes can be cached (R5).
+// told. Nothing in it changes from turn to turn, so that its bytes can be cached.
 func systemPrompt(agent core.Agent, session core.Session) string {
 	prompt := strings.TrimSpace(agent.SystemPrompt)
 	if session.Timezone != "" {

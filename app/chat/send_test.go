@@ -172,7 +172,7 @@ func TestSendRepeated(t *testing.T) {
 	})
 }
 
-// ENGINE, double texting: enqueue, reject, interrupt.
+// A message during a run is queued, refused, or interrupts the run.
 func TestSendWhileARunIsActive(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		var executed []string // by one goroutine at a time

@@ -18,7 +18,7 @@ const (
 	PlaceLeftOut   Placement = "left_out"  // not sent, a marker says so
 	PlaceRecalled  Placement = "recalled"  // of a prompt's message alone: it quotes messages that the user's message asks for
 	PlaceStanding  Placement = "standing"  // of a prompt's message alone: it lists standing instructions
-	PlaceExcluded  Placement = "excluded"  // a system row: never sent (W14)
+	PlaceExcluded  Placement = "excluded"  // a system row: never sent
 
 	// PlaceInstructions: of a prompt's message alone: it has the instructions of a run.
 	PlaceInstructions Placement = "instructions"

@@ -6,7 +6,7 @@ import (
 	"bobbin/app/core"
 )
 
-// ENGINE, "a new attempt has a new message id": each step of each attempt of each
+// Each step of each attempt of each
 // run has its own, and anybody can say which.
 func TestDraftID(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 )
 
 // Memory is a fact that a user asked to keep. Memories live outside the agent
-// graph: no node reads or writes them (W1, W11).
+// graph: no node reads or writes them.
 type Memory struct {
 	ID             MemoryID        `json:"id"`
 	Owner          string          `json:"-"`

@@ -15,7 +15,7 @@ const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"
-	RoleSystem    Role = "system" // kept in the log, never sent (W14)
+	RoleSystem    Role = "system" // kept in the log, never sent
 )
 
 // MessageStatus says whether a message is whole.
@@ -53,7 +53,7 @@ const (
 )
 
 // Message is one entry of a session's log. Its content is never changed and its
-// row never deleted by context management (W10); only OnPath and Pinned move, until
+// row never deleted by context management; only OnPath and Pinned move, until
 // the user edits or deletes it.
 type Message struct {
 	ID              MessageID       `json:"id"`
@@ -71,7 +71,7 @@ type Message struct {
 	ToolName        string          `json:"tool_name,omitempty"`
 	Model           string          `json:"model,omitempty"`
 	FinishReason    FinishReason    `json:"finish_reason,omitempty"`
-	TokenCount      int             `json:"token_count"` // cl100k_base tokens, overhead and tool calls included (B8)
+	TokenCount      int             `json:"token_count"` // cl100k_base tokens, overhead and tool calls included
 	Pinned          bool            `json:"pinned"`
 	Source          Source          `json:"source"`
 	Author          string          `json:"author,omitempty"`    // the name for people and models

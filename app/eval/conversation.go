@@ -39,7 +39,7 @@ const (
 )
 
 // Split returns the messages as turns. System messages behind the first other one
-// are passed over, as prompts never hold them (W14). The messages must be in an order
+// are passed over, as prompts never hold them. The messages must be in an order
 // that providers take: every result behind its call.
 func Split(messages []core.Message) Conversation {
 	s := splitter{ids: map[string]int{}, tools: map[string]bool{}}

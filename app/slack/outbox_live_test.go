@@ -11,6 +11,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // fromSlack is a message that a person wrote in Slack.
@@ -109,23 +110,18 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
-			if method == "chat.startStream" && call == 1 {
-				return 0, `{"ok":false,"error":"user_not_found"}`
-			}
-			return 0, ""
-		})
+		w.slack.Inject(fakeslack.Fault{Method: "chat.startStream", Error: "user_not_found", Times: 1})
 		other, err := repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.bind(t, other.ID, "C2", thread)
+		w.bind(t, other.ID, "C2", otherThread)
 		w.start(t, "a/1")
 		for i, asked := range []struct {
 			session  core.SessionID
 			user     string
 			streamed bool
-		}{{w.session.ID, "slack:T2/U2", false}, {other.ID, "slack:T1/U1", true}} {
+		}{{w.session.ID, "slack:T2/U2", false}, {other.ID, "slack:" + team + "/U1", true}} {
 			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: asked.session, User: asked.user, Agent: "a", Worker: "w", Input: fromSlack("Hello?")})
 			if err != nil {
 				t.Fatal(err)
@@ -139,8 +135,12 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 				t.Errorf("%s: got the post %+v, want a stream: %v", asked.user, got, asked.streamed)
 			}
 		}
-		if want := []string{"T2/U2", "T1/U1"}; !slices.Equal(w.slack.started, want) {
-			t.Errorf("streams were started for %q, want %q", w.slack.started, want)
+		var started []string
+		for _, call := range w.slack.Calls("chat.startStream") {
+			started = append(started, fmt.Sprint(call.Args["recipient_team_id"], "/", call.Args["recipient_user_id"]))
+		}
+		if want := []string{"T2/U2", team + "/U1"}; !slices.Equal(started, want) {
+			t.Errorf("streams were started for %q, want %q", started, want)
 		}
 	})
 }
@@ -347,7 +347,7 @@ func TestFailedRun(t *testing.T) {
 		w := newWorld(t, d)
 		w.start(t, "a/1")
 		for _, in := range []core.RunInput{fromSlack("Hello?"), {Content: "from the web", Source: core.SourceWeb}} {
-			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: w.session.ID, User: "slack:T1/U1", Agent: "a", Worker: "w", Input: in})
+			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: w.session.ID, User: w.session.UserID, Agent: "a", Worker: "w", Input: in})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -355,10 +355,8 @@ func TestFailedRun(t *testing.T) {
 			w.write(t, core.RunWrite{RunID: a.Run.ID, SessionID: w.session.ID, Attempt: 1, End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "x", Message: "the model <is> away"}}})
 		}
 		w.slack.awaitTexts(t, "from the web")
-		w.slack.mu.Lock()
-		defer w.slack.mu.Unlock()
-		if !slices.Equal(w.slack.private, []string{"U1: the model &lt;is&gt; away"}) {
-			t.Errorf("got the ephemeral messages %q, want one", w.slack.private)
+		if got := w.slack.ws.Ephemerals(w.slack.ann.ID); len(got) != 1 || got[0].Text != "the model &lt;is&gt; away" {
+			t.Errorf("got the ephemeral messages %+v, want one", got)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func TestPurgePosts(t *testing.T) {
 			}
 			return 0, ""
 		})
-		w.slack.delete(all[3].TS)
+		w.slack.delete(t, all[3].TS)
 		if got, err := outbox.PurgePosts(t.Context(), w.session.ID, true); err != nil || got != (core.PurgedPosts{Found: 5}) {
 			t.Errorf("dry: got %+v (%v), want the five that are left", got, err)
 		}
@@ -87,11 +87,10 @@ func TestPurgePostsWithoutSlack(t *testing.T) {
 		w.slack.setFault(func(method string, call int, work func()) (int, string) {
 			switch method {
 			case "chat.postMessage":
-				work()
 				if call == 1 {
+					work()
 					return -1, ""
 				}
-				return 0, `{"ok":true,"ts":"1000.000003"}`
 			case "conversations.replies":
 				return 0, `{"ok":false,"error":"missing_scope"}`
 			case "chat.delete":
@@ -106,7 +105,7 @@ func TestPurgePostsWithoutSlack(t *testing.T) {
 		if _, err := w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false); !errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("got error %v, want that Slack does not answer", err)
 		}
-		w.slack.delete("1000.000003")
+		w.slack.delete(t, w.slack.list()[1].TS)
 		w.slack.setFault(func(method string, _ int, _ func()) (int, string) {
 			if method == "conversations.replies" {
 				return 0, `{"ok":false,"error":"missing_scope"}`

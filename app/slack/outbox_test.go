@@ -43,7 +43,7 @@ func TestPostsMessages(t *testing.T) {
 			t.Errorf("got %d sentences, want 1200", strings.Count(text, "Some words."))
 		}
 		stop()
-		p, err := w.posts.PostAt(t.Context(), "T1", "C1", posts[3].TS)
+		p, err := w.posts.PostAt(t.Context(), team, "C1", posts[3].TS)
 		if err != nil || p.Part != 1 || p.State != core.SlackPostSent {
 			t.Errorf("got post %+v (%v), want part 1", p, err)
 		}
@@ -55,6 +55,12 @@ func TestNoAgentStatus(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
+		w.slack.setFault(func(method string, _ int, _ func()) (int, string) {
+			if method == "agents.sessions.setStatus" {
+				return 0, `{"ok":false,"error":"unknown_method"}`
+			}
+			return 0, ""
+		})
 		stop := w.start(t, "a/1")
 		for n := range 3 {
 			w.turn(t, n)
@@ -229,10 +235,10 @@ func TestSlowChannel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.bind(t, other.ID, "C2", "2000.1")
+		w.bind(t, other.ID, "C2", otherThread)
 		limited := make(chan struct{})
-		w.slack.setFault(func(_ string, call int, _ func()) (int, string) {
-			if call == 1 {
+		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
+			if method == "chat.postMessage" && call == 1 {
 				close(limited)
 				return http.StatusTooManyRequests, "3600"
 			}

@@ -1,16 +1,20 @@
 package slack_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,22 +24,29 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/slack"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
-// thread is the ts of the first message of the thread of the tests.
-const thread = "1000.000001"
+// The workspace, and the ts of the first message of a thread in C1 and in C2.
+const (
+	team        = "T00000001"
+	thread      = "1000.000000"
+	otherThread = "1000.000001"
+)
 
-// slackServer is a Slack with one channel.
+// slackServer is the fake Slack behind faults that a test chooses.
 type slackServer struct {
-	*httptest.Server
+	*fakeslack.Server
 
-	mu      sync.Mutex
-	changed chan struct{}
-	posts   []*slackPost
-	private []string                                                             // shown to one user: user and text
-	calls   map[string]int                                                       // by method
-	started []string                                                             // for whom streams were to be started: team and user
-	fault   func(method string, call int, work func()) (status int, body string) // nil = none; status 0 = none, -1 = the connection breaks
+	ws    *fakeslack.Workspace
+	ann   *fakeslack.User
+	url   string
+	token string
+	clock atomic.Int64 // seconds
+
+	mu    sync.Mutex
+	calls map[string]int                                                       // by method
+	fault func(method string, call int, work func()) (status int, body string) // nil = none; status 0 = none, -1 = the connection breaks
 }
 
 type slackPost struct {
@@ -43,43 +54,50 @@ type slackPost struct {
 	Markdown             string // the text of the markdown blocks
 	Blocks               string
 	Streaming, Streamed  bool
-	Deleted              bool
 	Tasks                []string
-	Edits                int
 }
 
 func newSlackServer(t *testing.T) *slackServer {
 	t.Helper()
-	s := &slackServer{changed: make(chan struct{}), calls: map[string]int{}}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(s.Close)
+	s := &slackServer{calls: map[string]int{}}
+	s.clock.Store(1000)
+	var err error
+	if s.Server, err = fakeslack.New(fakeslack.Options{Now: func() time.Time { return time.Unix(s.clock.Load(), 0) }}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	s.ws = s.AddWorkspace("acme")
+	s.token, s.ann = s.ws.Install(), s.ws.AddUser("Ann", "")
+	for _, first := range []struct{ channel, ts string }{{"C1", thread}, {"C2", otherThread}} {
+		s.ws.AddChannel(first.channel, first.channel)
+		if ts, err := s.ann.Post(first.channel, "first"); err != nil || ts != first.ts {
+			t.Fatalf("got the ts %s, %v, want %s", ts, err, first.ts)
+		}
+	}
+	front := httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(front.Close)
+	s.url = front.URL
 	return s
 }
 
 func (s *slackServer) serve(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
+	method := strings.TrimPrefix(r.URL.Path, "/api/")
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	method := strings.TrimPrefix(r.URL.Path, "/api/")
 	s.mu.Lock()
 	s.calls[method]++
-	if method == "chat.startStream" {
-		s.started = append(s.started, r.Form.Get("recipient_team_id")+"/"+r.Form.Get("recipient_user_id"))
-	}
 	call, fault := s.calls[method], s.fault
 	s.mu.Unlock()
-	work := func() map[string]any {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		defer func() {
-			close(s.changed)
-			s.changed = make(chan struct{})
-		}()
-		return s.work(method, r)
+	work := func(w http.ResponseWriter) {
+		again := r.Clone(r.Context())
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		s.ServeHTTP(w, again)
 	}
 	if fault != nil {
-		switch status, body := fault(method, call, func() { work() }); {
+		switch status, body := fault(method, call, func() { work(httptest.NewRecorder()) }); {
 		case status < 0:
 			panic(http.ErrAbortHandler)
 		case status > 0:
@@ -90,150 +108,63 @@ func (s *slackServer) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		case body != "":
 			if strings.Contains(body, "message_not_in_streaming_state") {
-				s.endStreams()
+				s.clock.Add(300) // Slack ends streams after five minutes
 			}
 			_, _ = w.Write([]byte(body))
 			return
 		}
 	}
-	_ = json.NewEncoder(w).Encode(work())
+	work(w)
 }
 
-// endStreams ends all streams, as Slack does after five minutes.
-func (s *slackServer) endStreams() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.posts {
-		p.Streaming = false
+// list returns the posts that are there.
+func (s *slackServer) list() []slackPost {
+	var list []slackPost
+	for _, m := range append(s.ws.Posts("C1"), s.ws.Posts("C2")...) {
+		list = append(list, newSlackPost(m))
 	}
+	slices.SortFunc(list, func(a, b slackPost) int { return strings.Compare(a.TS, b.TS) })
+	return list
 }
 
-// work carries a call out. The caller holds mu.
-func (s *slackServer) work(method string, r *http.Request) map[string]any {
-	answer := map[string]any{"ok": true, "channel": "C1"}
-	refuse := func(code string) map[string]any { return map[string]any{"ok": false, "error": code} }
-	at := slices.IndexFunc(s.posts, func(p *slackPost) bool { return p.TS == r.Form.Get("ts") && !p.Deleted })
-	switch method {
-	case "chat.postMessage", "chat.startStream":
-		p := &slackPost{TS: fmt.Sprintf("1000.%06d", len(s.posts)+2), Thread: r.Form.Get("thread_ts")}
-		p.Streaming = method == "chat.startStream"
-		p.Streamed = p.Streaming
-		p.fill(r)
-		s.posts = append(s.posts, p)
-		answer["ts"] = p.TS
-	case "chat.update", "chat.appendStream", "chat.stopStream", "chat.delete":
-		if at < 0 {
-			return refuse("message_not_found")
-		}
-		p := s.posts[at]
-		answer["ts"] = p.TS
-		switch {
-		case method == "chat.delete":
-			p.Deleted = true
-		case method == "chat.update" && p.Streaming:
-			return refuse("streaming_state_conflict")
-		case method == "chat.update":
-			p.Edits++
-			p.fill(r)
-		case !p.Streaming:
-			return refuse("message_not_in_streaming_state")
-		default:
-			p.fill(r)
-			p.Streaming = method != "chat.stopStream"
-		}
-	case "chat.postEphemeral":
-		s.private = append(s.private, r.Form.Get("user")+": "+r.Form.Get("text"))
-	case "conversations.replies":
-		var list []map[string]any
-		for _, p := range s.posts {
-			if p.Deleted || p.TS <= r.Form.Get("oldest") {
-				continue
-			}
-			m := map[string]any{"ts": p.TS, "bot_id": "B1", "text": "x"}
-			if p.Delivery != "" {
-				m["metadata"] = map[string]any{"event_type": slack.MetadataEvent, "event_payload": map[string]any{"delivery_id": p.Delivery}}
-			}
-			list = append(list, m)
-		}
-		answer["messages"] = list
-	case "auth.test":
-		answer["bot_id"], answer["team_id"] = "B1", "T1"
-	default:
-		return refuse("unknown_method")
-	}
-	return answer
-}
-
-// fill takes what a call says.
-func (p *slackPost) fill(r *http.Request) {
+func newSlackPost(m fakeslack.Message) slackPost {
 	var metadata struct {
 		Payload struct {
 			ID string `json:"delivery_id"`
 		} `json:"event_payload"`
 	}
-	if json.Unmarshal([]byte(r.Form.Get("metadata")), &metadata) == nil {
-		p.Delivery = metadata.Payload.ID
-	}
-	var blocks []struct{ Type, Text string }
-	if raw := r.Form.Get("blocks"); raw != "" && json.Unmarshal([]byte(mapTexts(raw)), &blocks) == nil {
-		p.Blocks = raw
-		if !p.Streamed || strings.HasSuffix(r.URL.Path, "update") {
-			p.Markdown = ""
-			for _, b := range blocks {
-				if b.Type == "markdown" {
-					p.Markdown += b.Text
-				}
-			}
+	_ = json.Unmarshal(m.Metadata, &metadata) // none: a stream that grows
+	p := slackPost{TS: m.TS, Thread: m.ThreadTS, Delivery: metadata.Payload.ID, Blocks: string(m.Blocks), Streamed: m.Stream != nil}
+	if p.Streamed {
+		p.Streaming = m.Stream.Open && m.Edited == nil
+		for _, task := range m.Stream.Tasks {
+			p.Tasks = append(p.Tasks, task.Title+" "+task.Status)
+		}
+		if m.Edited == nil {
+			p.Markdown = m.Text
+			return p
 		}
 	}
-	p.Markdown += r.Form.Get("markdown_text")
-	var chunks []struct{ Type, Text, ID, Title, Status string }
-	if json.Unmarshal([]byte(r.Form.Get("chunks")), &chunks) == nil {
-		for _, c := range chunks {
-			if c.Type == "markdown_text" {
-				p.Markdown += c.Text
-			} else {
-				p.Tasks = append(p.Tasks, c.Title+" "+c.Status)
-			}
-		}
+	var blocks []struct {
+		Type string
+		Text json.RawMessage
 	}
-}
-
-// mapTexts makes texts that are objects plain ones.
-func mapTexts(raw string) string {
-	var blocks []map[string]any
-	if json.Unmarshal([]byte(raw), &blocks) != nil {
-		return raw
-	}
+	_ = json.Unmarshal(m.Blocks, &blocks) // none
 	for _, b := range blocks {
-		if object, ok := b["text"].(map[string]any); ok {
-			b["text"] = object["text"]
+		var text string
+		if b.Type == "markdown" && json.Unmarshal(b.Text, &text) == nil {
+			p.Markdown += text
 		}
 	}
-	out, _ := json.Marshal(blocks)
-	return string(out)
-}
-
-// list returns the posts that are there.
-func (s *slackServer) list() []slackPost {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []slackPost
-	for _, p := range s.posts {
-		if !p.Deleted {
-			list = append(list, *p)
-		}
-	}
-	return list
+	return p
 }
 
 // delete removes a post as its app does not.
-func (s *slackServer) delete(ts string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.posts {
-		p.Deleted = p.Deleted || p.TS == ts
-	}
+func (s *slackServer) delete(t *testing.T, ts string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/chat.delete", strings.NewReader(url.Values{"token": {s.token}, "channel": {"C1"}, "ts": {ts}}.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	s.ServeHTTP(httptest.NewRecorder(), r)
 }
 
 func (s *slackServer) setFault(f func(method string, call int, work func()) (int, string)) {
@@ -247,18 +178,8 @@ func (s *slackServer) await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if condition() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("%s: never happened; the posts are %+v", what, s.list())
-		}
+	if err := s.Wait(ctx, condition); err != nil {
+		t.Fatalf("%s: never happened; the posts are %+v", what, s.list())
 	}
 }
 
@@ -300,7 +221,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 		threads: repositories.NewSlackThreads(d.Gorm), posts: repositories.NewSlackPosts(d.Gorm),
 	}
 	var err error
-	if w.session, err = repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a", UserID: "slack:T1/U1"}); err != nil {
+	if w.session, err = repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a", UserID: "slack:" + team + "/" + w.slack.ann.ID}); err != nil {
 		t.Fatal(err)
 	}
 	w.bind(t, w.session.ID, "C1", thread)
@@ -309,7 +230,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 
 func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 	t.Helper()
-	_, err := w.threads.Bind(t.Context(), core.SlackThread{SessionID: session, Owner: "ann", Team: "T1", Channel: channel, Thread: ts, Mode: core.SlackTwoWay})
+	_, err := w.threads.Bind(t.Context(), core.SlackThread{SessionID: session, Owner: "ann", Team: team, Channel: channel, Thread: ts, Mode: core.SlackTwoWay})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +251,7 @@ func (w *world) start(t *testing.T, name string, change ...func(*slack.OutboxOpt
 	t.Helper()
 	o := slack.OutboxOptions{
 		Threads: w.threads, Posts: w.posts, Sessions: repositories.NewSessions(w.db.Gorm), Messages: repositories.NewMessages(w.db.Gorm), Feed: w.feed,
-		Clients: newClients(t, config.Slack{BotToken: config.NewSecret("xoxb-1"), APIURL: w.slack.URL + "/api"}), Worker: name, Logger: slog.New(slog.DiscardHandler),
+		Clients: newClients(t, config.Slack{BotToken: config.NewSecret(w.slack.token), APIURL: w.slack.url + "/api"}), Worker: name, Logger: slog.New(slog.DiscardHandler),
 		Pause: time.Millisecond, Settle: 10 * time.Millisecond,
 	}
 	for _, f := range change {

@@ -21,7 +21,7 @@ const (
 
 // Edit and regenerate before and after the
 // cursor in random sequences: the invariants of package contextwindow hold, nothing is lost.
-func TestShowBranches(t *testing.T) {
+func TestBranches(t *testing.T) {
 	t.Parallel()
 	sequences := setting("BOBBIN_BRANCHES_SEQUENCES", usual)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

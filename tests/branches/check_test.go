@@ -68,7 +68,7 @@ func (w *world) check(k *talk, step string) {
 }
 
 // checkPath wants the current path to be the expected one, from a root, without a
-// gap. ENGINE, branches.
+// gap.
 func (w *world) checkPath(k *talk, rows []models.Message) {
 	w.t.Helper()
 	var got []core.MessageID

@@ -30,7 +30,7 @@ const usualInterleaved = 3
 // that make summaries. They go on call by call, in an order that the seed chooses. Every
 // message reaches the model exactly once, verbatim or covered; the cursor never passes
 // what was read.
-func TestShowInterleave(t *testing.T) {
+func TestInterleave(t *testing.T) {
 	t.Parallel()
 	sequences := setting("BOBBIN_INTERLEAVE_SEQUENCES", usualInterleaved)
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

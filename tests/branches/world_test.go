@@ -5,7 +5,7 @@
 // and all prompts are right.
 //
 // Storage, agents and the keeper of prompts are the real ones; the model and the
-// summarizer are scripted. TestShowInterleave does the same for conversations
+// summarizer are scripted. TestInterleave does the same for conversations
 // beside which two other processes make summaries, call by call in a random order.
 // Variables of the environment change them:
 //

@@ -18,8 +18,7 @@ const (
 	mib     = 1 << 20
 )
 
-// The attacks of ../shared/reviews/security.md that need a running program, carried out against
-// the one of this source. Run it with make show-attacks.
+// Attacks that need a running program, carried out against the one of this source. Run it with make show-attacks.
 func TestShowAttacks(t *testing.T) {
 	if !apptest.IsLong() {
 		t.Skip("make show-attacks")

@@ -12,7 +12,7 @@ import (
 
 // TestKilledOnABranch: the process is killed while a new answer, or the answer to
 // an edited message, is half said. The restart gives it on the same branch, and the
-// old one is as it was. ENGINE, branches; the log is the checkpoint.
+// old one is as it was.
 func TestKilledOnABranch(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T, c *client.Client, question core.Message) core.RunID{

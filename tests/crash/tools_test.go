@@ -19,10 +19,10 @@ import (
 	"bobbin/tests/provider"
 )
 
-// TestShowToolsCrash kills Bobbin while it executes five calls at the same time, and a client's
+// TestToolsCrash kills Bobbin while it executes five calls at the same time, and a client's
 // tool has been called, too. A call whose tool may have run is repeated only if it is declared
 // safe: of the others the model and the log have that the outcome is not known.
-func TestShowToolsCrash(t *testing.T) {
+func TestToolsCrash(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {
 		w := newToolWorld(t, p)

@@ -85,7 +85,7 @@ func until(t testing.TB, feed <-chan core.Event, what string, fits func(core.Eve
 	}
 }
 
-// ENGINE, branches; API: edit, regenerate, select, pin and delete over HTTP, and
+// Edit, regenerate, select, pin and delete over HTTP, and
 // what another client sees of it.
 func TestBranches(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestBranchesRefuse(t *testing.T) {
 	})
 }
 
-// API, fork: a copy that goes its own way.
+// A copy that goes its own way.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -256,53 +256,6 @@ func TestFork(t *testing.T) {
 		apptest.ListMessages(t, h.Client, fork.ID)
 		contextOf(t, h.Client, fork.ID)
 		contextOf(t, h.Client, early.ID)
-	})
-}
-
-// ENGINE, the log is the checkpoint: a regenerated answer whose process stops is
-// given after the restart, on its own branch, and once.
-func TestStopWhileRegenerating(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p, g := newHolding(t)
-		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), apptest.WithGrace(time.Millisecond))
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		first, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold it"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-g.arrived
-		if _, err := h.CancelRun(t.Context(), first.ID, true); err != nil {
-			t.Fatal(err)
-		}
-		_, before := path(t, h.Client, id)
-		begun := make(chan core.RunID, 1)
-		go func() {
-			for e, err := range h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: first.UserMessageID, ClientMessageID: "r"}) {
-				if err != nil {
-					break
-				}
-				if e.Type == core.EventRunStarted {
-					begun <- e.RunID
-					break
-				}
-			}
-			close(begun)
-		}()
-		run := <-begun
-		<-g.arrived
-		h.Stop()
-		g.open()
-		h.Start()
-		got := apptest.ReadTurn(t, h.WatchRun(t.Context(), run, core.Cursor{}))
-		if got.Run.Status != core.RunSucceeded || got.Run.Attempt != 2 || got.Answer.ParentID != first.UserMessageID {
-			t.Errorf("got %s, attempt %d, an answer after %s, want the answer to the question", got.Run.Status, got.Run.Attempt, got.Answer.ParentID)
-		}
-		wantPath(t, h.Client, id, turns("hold it")...)
-		page, err := h.Messages(t.Context(), id, core.MessageQuery{AllBranches: true})
-		if want := len(before) + 1; err != nil || len(page.Items) != want {
-			t.Errorf("got %d messages on all branches and %v, want %d", len(page.Items), err, want)
-		}
 	})
 }
 

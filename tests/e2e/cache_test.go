@@ -15,30 +15,27 @@ import (
 )
 
 // cachedTurns is how long the conversation is whose prompts a provider caches: 50
-// turns; with BOBBIN_TEST_LONG=1 200.
-func cachedTurns() int { return apptest.ChooseSize(50, 200) }
+// turns.
+const cachedTurns = 50
 
 // R5: the bytes of a prompt begin those of the next one until
 // a compaction, tools and system first, so that a provider's cache holds all but what
 // is new. The fake provider caches by the rules that OpenAI and Anthropic publish. What
 // it held is told of each run, in the books and in the metrics.
-func TestShowCache(t *testing.T) {
+func TestCache(t *testing.T) {
 	t.Parallel()
 	ours, err := provider.Cl100k()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fig := apptest.NewTable("%d turns, every second with a tool, window 16,384", cachedTurns())
-	fig.AddRow("", "prompts", "tokens sent", "from the cache", "into the cache", "share", "shares of 100 prompts", "summaries", "other beginnings")
 	for _, dialect := range []string{"openai", "anthropic"} {
 		p := apptest.NewProvider(t, provider.Options{
 			Record: true, Cache: true, Count: func(r provider.Received) int { return provider.ByTheBook(r, ours) },
 		})
 		h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, dialect, 16_384))
-		id, breaks := cachedTalk(t, h, p)
+		id := cachedTalk(t, h, p)
 		all, s := p.Received(), session(t, h.Client, id)
-		read, written, tokens := cacheOf(all)
-		fig.AddRow(dialect, len(all), tokens, read, written, percentOf(read, tokens), shares(all), s.SummaryCount, breaks)
+		read, _, tokens := cacheOf(all)
 		if float64(read) < 0.8*float64(tokens) || s.SummaryCount == 0 {
 			t.Errorf("%s: %d of %d tokens from the cache with %d summaries, want 80 %%", dialect, read, tokens, s.SummaryCount)
 		}
@@ -51,18 +48,17 @@ func TestShowCache(t *testing.T) {
 		m.want(t, float64(books.CacheReadTokens), "bobbin_model_cache_read_tokens_total", "model=house")
 		m.want(t, float64(books.CacheWriteTokens), "bobbin_model_cache_write_tokens_total", "model=house")
 	}
-	fig.Log(t)
 }
 
 // cachedTalk holds a conversation and holds what each run says of the cache against
-// what the provider says. It returns how many prompts did not begin with all of the one
-// before: only a compaction may lead to one.
-func cachedTalk(t *testing.T, h *apptest.Bobbin, p *provider.Server) (id core.SessionID, breaks int) {
+// what the provider says. Only a compaction may lead to a prompt that does not begin
+// with all of the one before.
+func cachedTalk(t *testing.T, h *apptest.Bobbin, p *provider.Server) (id core.SessionID) {
 	t.Helper()
 	id = apptest.NewSession(t, h.Client, core.Session{Timezone: "Europe/Vienna", Instructions: "Be brief."})
 	w := apptest.NewWriter(5)
 	// A summary is made beside the runs: on a busy machine it comes some turns later.
-	for n := 0; n < cachedTurns() || n < 4*cachedTurns() && session(t, h.Client, id).SummaryCount == 0; n++ {
+	for n := 0; n < cachedTurns || n < 4*cachedTurns && session(t, h.Client, id).SummaryCount == 0; n++ {
 		before := len(p.Received())
 		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Question(n + 1)})
 		all := p.Received()
@@ -75,9 +71,8 @@ func cachedTalk(t *testing.T, h *apptest.Bobbin, p *provider.Server) (id core.Se
 		if r := reported(t, h.Client, got.Run.ID); len(broken) > 0 && len(r.Rungs) == 0 && !compacted {
 			t.Errorf("turn %d: the prompt does not go on where the last one ended: %s", n+1, broken[0])
 		}
-		breaks += len(broken)
 	}
-	return id, breaks
+	return id
 }
 
 // bookedOf returns a session's usage when so many calls are in the books: a summary that
@@ -134,15 +129,3 @@ func cacheOf(all []provider.Received) (read, written, tokens int) {
 	}
 	return read, written, tokens
 }
-
-// shares returns what the cache held of each hundred prompts.
-func shares(all []provider.Received) string {
-	var out []string
-	for part := range slices.Chunk(all, 100) {
-		read, _, tokens := cacheOf(part)
-		out = append(out, percentOf(read, tokens))
-	}
-	return strings.Join(out, " ")
-}
-
-func percentOf(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(max(of, 1))) }

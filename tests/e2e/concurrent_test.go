@@ -16,14 +16,14 @@ import (
 
 // 16 requests at once on one session: order
 // of acceptance, one running at a time; one summarization.
-func TestShowConcurrent(t *testing.T) {
+func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	const requests = 16
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15, Record: true})
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
 		id := apptest.NewSession(t, h.Client, core.Session{})
-		gap := fill(t, h.Client, id)
+		fill(t, h.Client, id)
 		before, asked := session(t, h.Client, id), len(p.Prompts())
 		if before.SummaryCount != 0 {
 			t.Fatalf("got %d summaries before, want none", before.SummaryCount)
@@ -49,21 +49,14 @@ func TestShowConcurrent(t *testing.T) {
 			t.Errorf("got the log %.20q, want the order of acceptance %.20q", questions, got)
 		}
 		wantPrompts(t, p.Prompts()[asked:], log(all, core.RoleUser))
-		most := wantOneAtATime(t, replay(t, h.Client, id))
+		wantOneAtATime(t, replay(t, h.Client, id))
 		contextOf(t, h.Client, id)
 		h.Restart() // what is made ahead is finished then
-		made := wantOneCallEach(t, h.Client, id, p)
+		wantOneCallEach(t, h.Client, id, p)
 		if got := after.SummaryCount; got != 1 {
 			t.Errorf("got %d summaries in use, want 1", got)
 		}
 
-		fig := apptest.NewTable("%d concurrent requests on one session (%s)", requests, t.Name())
-		fig.AddRow("runs succeeded", requests, "every answer to its own question")
-		fig.AddRow("order", "queue = log = prompts", fmt.Sprintf("%d running at most", most))
-		fig.AddRow("tokens under the trigger before", gap, "less than any of the questions")
-		fig.AddRow("summaries in use", after.SummaryCount, fmt.Sprintf("%d made, one call each", made))
-		fig.AddRow("messages in the log", len(all), "seq without a gap")
-		fig.Log(t)
 	})
 }
 

@@ -41,7 +41,7 @@ func frameOf(t *testing.T, r *bufio.Reader) (id, event string) {
 	}
 }
 
-// ENGINE, "What the user's browser sees": over two replicas, from every number that a
+// Over two replicas, from every number that a
 // reader can have, and from some that it cannot have, nothing is missing and nothing
 // comes twice.
 func TestFeedEdges(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 )
@@ -40,9 +39,6 @@ type feedReader struct {
 	marks  map[core.EventType]chan struct{}
 	failed error  // of the reader's goroutine, when it has ended
 	until  string // in the data of the event after which it has seen enough; empty = none
-
-	mu   sync.Mutex
-	late []time.Duration // from an event to its reader; guarded by mu
 }
 
 // newFeedReader reads the answer to a request for a feed.
@@ -128,27 +124,6 @@ func (a *audience) await(ctx context.Context, t *testing.T, n int, kind core.Eve
 	}
 }
 
-// late returns how late the events were since it was asked last.
-func (a *audience) late() []time.Duration {
-	var all []time.Duration
-	for _, r := range a.readers {
-		r.mu.Lock()
-		all = append(all, r.late...)
-		r.late = nil
-		r.mu.Unlock()
-	}
-	slices.Sort(all)
-	return all
-}
-
-// rank returns the value that so many percent of the sorted ones do not exceed.
-func rank(sorted []time.Duration, percent int) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[(len(sorted)-1)*percent/100].Round(100 * time.Microsecond)
-}
-
 // read reads to the end, which is an error.
 func (r *feedReader) read() error {
 	defer func() {
@@ -183,25 +158,20 @@ func (r *feedReader) read() error {
 	}
 }
 
-// take checks an event, and notes how late it is.
+// take checks an event.
 func (r *feedReader) take(id string, kind core.EventType, data []byte) error {
-	now := time.Now()
 	var d struct {
-		At        time.Time      `json:"at"`
 		MessageID core.MessageID `json:"message_id"`
 		Offset    int            `json:"offset"`
 		Text      string         `json:"text"`
 	}
 	head := data
-	if len(data) > 2000 { // only At of it is wanted, which is at its beginning
+	if len(data) > 2000 { // nothing of the message is wanted
 		head = slices.Concat(data[:bytes.Index(data, []byte(`,"message"`))], []byte("}"))
 	}
 	if err := json.Unmarshal(head, &d); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.late = append(r.late, now.Sub(d.At))
-	r.mu.Unlock()
 	if id != "" {
 		seq, err := strconv.ParseInt(id, 10, 64)
 		if err != nil || seq != r.seq+1 {

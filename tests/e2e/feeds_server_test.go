@@ -29,9 +29,6 @@ type feedServer struct {
 	pid    int
 }
 
-// manyFeeds are limits that let in as many streams as are wanted.
-const manyFeeds = "{open_streams: 20000, open_streams_per_owner: 20000}"
-
 // newFeedServer starts one; the limits count in a process of its own.
 func newFeedServer(t *testing.T, url string, p *provider.Server, limits string) *feedServer {
 	t.Helper()
@@ -183,17 +180,14 @@ func (s *feedServer) newest(ctx context.Context, id core.SessionID) (int64, erro
 	return strconv.ParseInt(answer.Header.Get("Last-Event-ID"), 10, 64)
 }
 
-// newPacer is a model that answers in as many pieces as are wanted, in its own time.
+// newPacer is a model that answers in as many pieces as are wanted.
 func newPacer(t *testing.T, c crowd) *provider.Server {
 	t.Helper()
 	return apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
 		w.Header().Set("Content-Type", "text/event-stream")
-		next := time.NewTicker(max(c.pace, time.Microsecond))
-		defer next.Stop()
 		for i := range c.deltas {
 			fmt.Fprintf(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"piece %d of it, \"},\"finish_reason\":null}]}\n\n", i)
 			_ = http.NewResponseController(w).Flush() // who has gone is of no interest
-			<-next.C
 		}
 		fmt.Fprint(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"+
 			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":9,\"total_tokens\":18}}\n\ndata: [DONE]\n\n")

@@ -295,38 +295,3 @@ func TestLoopSwitchedOff(t *testing.T) {
 		t.Errorf("got %d messages in the last prompt of %d, and %d notes", len(last), len(log), len(l.loops()))
 	}
 }
-
-// L2: what compaction saves in a run of 60 rounds. The bound is that of TestLoopOfThirtyRounds.
-func TestShowLoop(t *testing.T) {
-	t.Parallel()
-	if !apptest.IsLong() {
-		t.Skip("set BOBBIN_TEST_LONG=1")
-	}
-	const rounds = 60
-	var prompts [2][]int
-	var cost [2]core.Usage
-	var notes []core.Summary
-	for i, compaction := range []string{"", "compaction: {enabled: false}\n"} {
-		l := newLooper(t, dbtest.MigratedSQLiteURL(t), 1_000_000, compaction)
-		l.work(rounds)
-		got := apptest.SendMessage(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
-		prompts[i], cost[i] = sizesOf(l.provider.Received()), got.Run.Usage
-		notes = append(notes, l.loops()...)
-	}
-	if len(prompts[0]) != rounds+1 || len(prompts[1]) != rounds+1 || len(notes) != 7 {
-		t.Fatalf("got %d and %d prompts and %d notes, want %d and 7", len(prompts[0]), len(prompts[1]), len(notes), rounds+1)
-	}
-	round := prompts[1][2] - prompts[1][1]
-	if most := slices.Max(prompts[0]); most > prompts[0][0]+11*round+3_000 {
-		t.Errorf("got a prompt of %d tokens with compaction, want no more than 11 rounds of %d", most, round)
-	}
-	fig := apptest.NewTable("Tokens of the prompt in a run of %d rounds of about %d tokens each", rounds, round)
-	fig.AddRow("after round", "with compaction", "without")
-	for _, n := range []int{0, 4, 7, 8, 12, 15, 16, 24, 32, 40, 48, 56, 60} {
-		fig.AddRow(n, prompts[0][n], prompts[1][n])
-	}
-	fig.AddRow("largest", slices.Max(prompts[0]), slices.Max(prompts[1]))
-	fig.AddRow("all prompts", cost[0].InputTokens, cost[1].InputTokens)
-	fig.AddRow("notes", len(notes), "0")
-	fig.Log(t)
-}

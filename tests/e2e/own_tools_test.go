@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -179,9 +178,9 @@ func TestToolServerIsDown(t *testing.T) {
 	}
 }
 
-// TestShowTools prints what the model and the log get of tools that work, die and lie.
-func TestShowTools(t *testing.T) {
-	h := allKinds(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) { c.Log.Level = "debug" }) // the log is shown
+// What the model and the log get of tools that work, die and lie.
+func TestTools(t *testing.T) {
+	h := allKinds(t, dbtest.MigratedSQLiteURL(t))
 	id := apptest.NewSession(t, h.Client, core.Session{Agent: "own"})
 	run := waitsForTools(t, h, id, everything+"\ncall lookup {\"name\":\"Ada\"}", lookup)
 	for _, a := range run.Approvals {
@@ -192,34 +191,32 @@ func TestShowTools(t *testing.T) {
 		decideOne(t, h, run, a.Tool, core.ApprovalDecision{Approve: true})
 	}
 	_, results := ended(t, h, run.ID)
-	t.Logf("one conversation, %d tools, %d of them approved by a person or executed by the client:\n  %s", len(results), len(run.Approvals), strings.Join(results, "\n  "))
 	if len(results) != 9 || len(run.Approvals) != 5 || strings.Contains(strings.Join(results, " "), "error:") || !slices.Contains(results, "lookup: in London") {
 		t.Errorf("got %d results, %d questions", len(results), len(run.Approvals))
 	}
-	showIdle(t, h, id)
-	showDeath(t, h, id)
-	showMany(t, h, id)
-	showLies(t, h)
+	turnsWithoutTools(t, h, id)
+	killInMidCall(t, h, id)
+	manyCalls(t, h, id)
+	lyingServers(t, h)
 }
 
-// showIdle has turns that call no tool: the goroutines of idle servers do not grow with the runs.
-func showIdle(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
+// turnsWithoutTools has turns that call no tool: the goroutines of idle servers do not grow with the runs.
+func turnsWithoutTools(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
 	t.Helper()
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
-	before, turns := runtime.NumGoroutine(), apptest.ChooseSize(20, 100)
-	for range turns {
+	before := runtime.NumGoroutine()
+	for range 20 {
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
 	}
 	for begin := time.Now(); runtime.NumGoroutine() > before; apptest.PauseBriefly(t) {
 		if time.Since(begin) > apptest.Patience {
-			t.Fatalf("%d goroutines after %d turns, %d before", runtime.NumGoroutine(), turns, before)
+			t.Fatalf("%d goroutines after 20 turns, %d before", runtime.NumGoroutine(), before)
 		}
 	}
-	t.Logf("%d goroutines before %d turns that call no tool, with two MCP servers, and not more behind them", before, turns)
 }
 
-// showDeath kills the MCP server while it executes a call.
-func showDeath(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
+// killInMidCall kills the MCP server while it executes a call.
+func killInMidCall(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
 	t.Helper()
 	pid, err := strconv.Atoi(apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "who\ncall local__pid {}"}).Messages[2].Content)
 	if err != nil {
@@ -237,7 +234,6 @@ func showDeath(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
 			}
 		}
 	})
-	t.Logf("kill -9 of the MCP server in mid-call: %s", got.Messages[2].Content)
 	if !strings.Contains(got.Messages[2].Content, "was lost during the call; whether it took effect is not known") {
 		t.Errorf("got %s", got.Messages[2].Content)
 	}
@@ -251,7 +247,6 @@ func showDeath(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
 			t.Fatalf("the server does not come back: %s", answer)
 		}
 	}
-	t.Logf("the server answers again %.1f s later", time.Since(begin).Seconds())
 }
 
 // killAsleep kills the server as soon as it executes the call, which writes a file.
@@ -264,15 +259,14 @@ func killAsleep(mark string, pid int) {
 	_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
 }
 
-// showMany makes the model call a tool many times in one message.
-func showMany(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
+// manyCalls makes the model call a tool many times in one message.
+func manyCalls(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
 	t.Helper()
-	n := apptest.ChooseSize(20, 100)
+	const n = 20
 	var lines []string
 	for i := range n {
 		lines = append(lines, fmt.Sprintf(`call %s {"text":"%d"}`, []string{"local__echo", "remote__echo"}[i%2], i))
 	}
-	begin := time.Now()
 	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "many\n" + strings.Join(lines, "\n")})
 	right := 0
 	for i := range n {
@@ -280,14 +274,13 @@ func showMany(t *testing.T, h *apptest.Bobbin, id core.SessionID) {
 			right++
 		}
 	}
-	t.Logf("%d calls at once over both transports: %d right, the turn took %.2f s", n, right, time.Since(begin).Seconds())
 	if right != n {
 		t.Errorf("%d of %d are right", right, n)
 	}
 }
 
-// showLies lets an agent have the tools of servers that lie.
-func showLies(t *testing.T, h *apptest.Bobbin) {
+// lyingServers lets an agent have the tools of servers that lie.
+func lyingServers(t *testing.T, h *apptest.Bobbin) {
 	t.Helper()
 	lies := []string{"garbage", "complain", "flood", "long", "many", "hang"}
 	for _, mode := range lies {
@@ -298,35 +291,12 @@ func showLies(t *testing.T, h *apptest.Bobbin) {
 		t.Fatal(err)
 	}
 	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{Agent: "liars"}), Content: "go\ncall garbage__echo {\"text\":\"x\"}\ncall many__echo {\"text\":\"y\"}\ncall flood__echo {}"})
-	for _, m := range got.Messages[2:5] {
-		t.Logf("the model got of %s: %.200s", m.ToolName, m.Content)
-	}
 	count := map[string]int{}
 	for _, tool := range agentNamed(t, h, "liars").Tools {
 		name, _, _ := strings.Cut(tool, core.ToolSeparator)
 		count[name]++
 	}
-	log := h.Log.String()
-	for _, mode := range lies {
-		reasons := regexp.MustCompile(`mcp server is not connected.*server=` + mode + ` reason="((?:[^"\\]|\\.)*)"`).FindStringSubmatch(log)
-		if reasons == nil {
-			reasons = []string{"", "no reason in the log"}
-		}
-		t.Logf("%-9s %3d tools, %3d lines in the log; %s", mode, count[mode], strings.Count(log, "server="+mode+" "), reasons[1])
-	}
-	t.Logf("all lines of the log on servers have %d bytes", linesBytes(log, "server="))
 	if got.Messages[2].Content != "x" || got.Messages[3].Content != "y" || count["many"] > 128 {
 		t.Errorf("got %q, %q, %d tools", got.Messages[2].Content, got.Messages[3].Content, count["many"])
 	}
-}
-
-// linesBytes returns how many bytes the lines with the text have.
-func linesBytes(log, text string) int {
-	n := 0
-	for line := range strings.Lines(log) {
-		if strings.Contains(line, text) {
-			n += len(line)
-		}
-	}
-	return n
 }

@@ -249,3 +249,5 @@ func playPrefix(t *testing.T, window int, agent string, mismatch provider.Mismat
 	}
 	return p
 }
+
+func percentOf(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(max(of, 1))) }

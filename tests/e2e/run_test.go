@@ -14,7 +14,7 @@ import (
 	"bobbin/tests/provider"
 )
 
-// ENGINE, cancel: what was said is kept, and the conversation goes on with it.
+// What was said is kept, and the conversation goes on with it.
 func TestCancelKeepsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -57,7 +57,7 @@ func TestCancelKeepsWhatWasSaid(t *testing.T) {
 	})
 }
 
-// API, streams: who comes later, leaves and comes back hears everything once.
+// Who comes later, leaves and comes back hears everything once.
 func TestWatchersHearTheSame(t *testing.T) {
 	t.Parallel()
 	p, g := newHolding(t)
@@ -105,7 +105,7 @@ func TestWatchersHearTheSame(t *testing.T) {
 	}
 }
 
-// ENGINE, stopping: an answer that is not ready in time is handed back, and
+// An answer that is not ready in time is handed back, and
 // given after the restart; those that wait come after it.
 func TestStopWhileAnswering(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 
 // A session's webhook is told of an answer, signed, and again with the same id until
 // the receiver takes it; a message's webhook takes its place; a person may ask again.
-func TestShowWebhooks(t *testing.T) {
+func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url, withWebhooks)

@@ -44,9 +44,9 @@ func sample(t *testing.T, name string, policies ...string) eval.Evaluation {
 	return eval.Evaluation{Source: s.Name, Data: data, Format: core.ImportLines, Window: s.Window, Policies: policies}
 }
 
-// TestShowEval replays each sample under each policy: the table is golden, the laws
+// TestEval replays each sample under each policy: the table is golden, the laws
 // hold, and the pictures of the documentation show that. CI has one policy of one sample.
-func TestShowEval(t *testing.T) {
+func TestEval(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.EvaluationSamples() {
 		policies := eval.EvaluationPolicies()

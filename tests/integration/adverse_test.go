@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,61 +42,6 @@ func TestFloorThenASmallerTurn(t *testing.T) {
 			t.Errorf("got %d messages that end with %q, want all, the unanswered one too", len(sent), got)
 		}
 	})
-}
-
-// A cancel in the middle of an inline summary leaves the old state;
-// the next turn makes the summary.
-func TestCancelInsideASummary(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		gate := llm.NewGate()
-		s := newSettings(8192, llm.Scripted("answer"))
-		writer := llm.Scripted(llm.Step{Text: []string{"half of a sum"}, Gate: gate, GateAfter: 1}, summaryText)
-		s.models["writer"] = writer
-		h := newHouse(t, coretest.New(), "w", s)
-		h.turns(30, 220)
-		first := h.send("first", "")
-		<-gate.Reached()
-		h.cancel(first)
-		h.want(first, core.RunCanceled, "")
-		if session := h.load(); session.SummaryVersion != 0 || session.PromptRevision != 0 {
-			t.Errorf("got summary version %d, revision %d, want the session as it was", session.SummaryVersion, session.PromptRevision)
-		}
-		second := h.send("second", "")
-		synctest.Wait()
-		h.want(second, core.RunSucceeded, "")
-		if session := h.load(); session.SummaryVersion != 1 || !strings.Contains(*session.ConversationSummary, summaryText) {
-			t.Errorf("got version %d, want the summary of the second run", session.SummaryVersion)
-		}
-	})
-}
-
-// ENGINE, stop: a process that stops inside a summary hands its run back; the
-// restart goes on with it and what was queued, in order.
-func TestStopWithRunsQueued(t *testing.T) {
-	for name, restart := range map[string]string{"restart": "w", "another process": "other"} {
-		t.Run(name, func(t *testing.T) {
-			simulate(t, func(t *testing.T) {
-				gate := llm.NewGate()
-				db := coretest.New()
-				h := newHouse(t, db, "w", newSettings(8192, llm.Scripted(llm.Step{Text: []string{"lost ", "words"}, Gate: gate, GateAfter: 1})))
-				all := []core.Run{h.send("one", ""), h.send("two", ""), h.send("three", "")}
-				<-gate.Reached()
-				h.stop()
-				for i, want := range []core.RunStatus{core.RunRunning, core.RunQueued, core.RunQueued} {
-					h.want(all[i], want, "")
-				}
-				next := newHouse(t, db, restart, newSettings(8192, llm.Scripted("a one", "a two", "a three")))
-				<-time.After(time.Minute)
-				for _, run := range all {
-					next.want(run, core.RunSucceeded, "")
-				}
-				want := []string{"user one", "assistant a one", "user two", "assistant a two", "user three", "assistant a three"}
-				if diff := cmp.Diff(want, h.log()); diff != "" {
-					t.Errorf("log (-want +got):\n%s", diff)
-				}
-			})
-		})
-	}
 }
 
 // An agent that was removed while its runs were queued fails them, one after the
@@ -256,7 +200,7 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	})
 }
 
-// ENGINE, durable events: in the order in which things happened, for a run that
+// In the order in which things happened, for a run that
 // succeeds, one that fails in mid-sentence, and one that is queued behind them.
 func TestEventsOfRuns(t *testing.T) {
 	simulate(t, func(t *testing.T) {

@@ -337,7 +337,7 @@ func TestForcedTextAtTheLastIteration(t *testing.T) {
 	}
 }
 
-// ENGINE, the log is the checkpoint: each row of its table, resumed.
+// A run is resumed from each state of its log.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	assistant := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{calc("c1", "1+1"), {ID: "c2", Name: "fire", Arguments: "{}"}}, Status: core.MessageComplete}
@@ -411,7 +411,7 @@ func TestProviderSaysTooLong(t *testing.T) {
 	}
 }
 
-// ENGINE, fencing: an attempt that lost its run stores nothing.
+// An attempt that lost its run stores nothing.
 func TestStaleAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "too late")

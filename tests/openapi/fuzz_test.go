@@ -28,12 +28,12 @@ func number(name string, otherwise int) int {
 	return otherwise
 }
 
-// TestShowFuzz: thousands of requests made from the document, valid, nearly valid and
+// TestFuzz: thousands of requests made from the document, valid, nearly valid and
 // wild, by two owners at once: no 500, no answer that the document does not have, no
 // hang, no leak of what is internal or another owner's, no goroutine left, and the
 // server works afterwards. BOBBIN_FUZZ_REQUESTS
 // changes how many.
-func TestShowFuzz(t *testing.T) {
+func TestFuzz(t *testing.T) {
 	total := number("BOBBIN_FUZZ_REQUESTS", 1200)
 	// One after the other: goroutines are counted.
 	t.Run("sqlite", func(t *testing.T) { showFuzz(t, dbtest.MigratedSQLiteURL(t), total) })

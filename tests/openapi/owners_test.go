@@ -13,39 +13,35 @@ import (
 	"bobbin/tests/document"
 )
 
-// TestShowOwners: every operation of the document and every place in it where an id
+// TestOwners: every operation of the document and every place in it where an id
 // stands, in the path, the query or the body: the second owner with the ids of the
 // first gets 404 (or 403), sees nothing of them, and changes nothing.
-func TestShowOwners(t *testing.T) {
+func TestOwners(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada, bob := w.settle("ada"), w.settle("bob")
 		before := w.snapshot(ada)
-		var rows []string
+		refusals := 0
 		for _, op := range w.doc.Operations {
 			if op.ID == "watchSessions" { // it does not end: e2e.TestHeadsOfUsers, events.TestHeads
 				continue
 			}
 			cases := theirs(w.doc, op)
 			if len(cases) == 0 {
-				rows = append(rows, row(op, "-", w.alone(op, bob, ada)))
+				w.alone(op, bob, ada)
 			}
 			for _, c := range cases {
-				rows = append(rows, row(op, c.where, w.refused(op, c, bob, ada)))
+				w.refused(op, c, bob, ada)
+				refusals++
 			}
 		}
 		if diff := cmp.Diff(before, w.snapshot(ada)); diff != "" {
 			t.Errorf("what is the first owner's has changed (-before +after):\n%s", diff)
 		}
-		if cases := strings.Count(strings.Join(rows, "\n"), "404"); cases < 30 {
-			t.Errorf("got %d refusals, want at least 30: is the document read at all?", cases)
+		if refusals < 30 {
+			t.Errorf("got %d refusals, want at least 30: is the document read at all?", refusals)
 		}
-		t.Logf("\n%-7s %-52s %-24s %s\n%s", "", "operation", "the other owner's", "answer", strings.Join(rows, "\n"))
 	})
-}
-
-func row(op *document.Operation, where, answer string) string {
-	return fmt.Sprintf("%-7s %-52s %-24s %s", op.Method, op.Path, where, answer)
 }
 
 // place is somewhere in a request where another owner's id stands.
@@ -88,7 +84,7 @@ func theirs(d *document.Document, op *document.Operation) []place {
 
 // refused asks as bob, with his own ids but for the one of ada's, and returns what the
 // answer was.
-func (w *world) refused(op *document.Operation, c place, bob, ada *owner) string {
+func (w *world) refused(op *document.Operation, c place, bob, ada *owner) {
 	w.t.Helper()
 	path, query := op.Path, ""
 	for _, p := range op.Params {
@@ -122,7 +118,6 @@ func (w *world) refused(op *document.Operation, c place, bob, ada *owner) string
 			w.t.Errorf("%s %s: got %d for whose it is, want 200", op.Method, path, own)
 		}
 	}
-	return fmt.Sprint(status)
 }
 
 // bodyOf returns a body that the operation takes, with ada's id if it is to be there.
@@ -164,17 +159,16 @@ func (w *world) bodyOf(op *document.Operation, c place, ada *owner) any {
 
 // alone asks what takes no id, and returns what the answer was: nothing of ada's is in
 // it.
-func (w *world) alone(op *document.Operation, bob, ada *owner) string {
+func (w *world) alone(op *document.Operation, bob, ada *owner) {
 	w.t.Helper()
 	path, body := op.Path, any(nil)
 	switch {
 	case op.ID == "searchMemories":
 		body = map[string]any{"query": ada.marker + " remembers"}
 	case op.Method != http.MethodGet || strings.Contains(op.Path, "{"):
-		return "takes no id"
+		return
 	case op.ID == "exportUser": // a scope that keys of the configuration do not have
-		status, _ := w.do(bob, op.Method, path+"?user_id=u-"+ada.marker, nil)
-		return fmt.Sprintf("%d, by the scope", status)
+		return
 	}
 	if op.ID == "getUsage" {
 		path += "?group_by=session"
@@ -184,7 +178,6 @@ func (w *world) alone(op *document.Operation, bob, ada *owner) string {
 		w.t.Errorf("%s: got %d, want 200", path, status)
 	}
 	w.silent(op, ada, answer)
-	return fmt.Sprintf("%d, without them", status)
 }
 
 // silent fails the test if an answer has something of the owner's.

@@ -2,7 +2,6 @@ package openapi_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,33 +32,36 @@ func (w *world) forUsers(op *document.Operation) bool {
 	return slices.ContainsFunc(read.Security, func(way map[string][]string) bool { return way["jwt"] != nil })
 }
 
-// TestShowUsers: two end users of one owner, by their tokens. Every operation of the
+// TestUsers: two end users of one owner, by their tokens. Every operation of the
 // document and every place in it where an id stands: the second with the ids of the
 // first, and with those of what the owner has for somebody else, gets 404 (or 403), sees
 // nothing of them, and changes nothing; the owner's key gets at all of it. What is the
 // owner's is 403.
-func TestShowUsers(t *testing.T) {
+func TestUsers(t *testing.T) {
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada, kim, eve := w.settle("ada"), w.user("kim"), w.user("eve")
 		own := &owner{name: "ada", key: ada.key, marker: kim.marker, ids: kim.ids} // kim's things by the owner's key
 		before := w.snapshot(own)
 		others := w.snapshot(ada)
-		var rows []string
+		refusals := 0
 		for _, op := range w.doc.Operations {
 			if op.ID == "watchSessions" { // it does not end: e2e.TestHeadsOfUsers, events.TestHeads
 				continue
 			}
 			if !w.forUsers(op) {
-				rows = append(rows, row(op, "not for users", w.closed(op, eve)))
+				w.closed(op, eve)
 				continue
 			}
 			cases := theirs(w.doc, op)
 			if len(cases) == 0 {
-				rows = append(rows, row(op, "-", w.alone(op, eve, kim)+"; "+w.alone(op, eve, ada)))
+				w.alone(op, eve, kim)
+				w.alone(op, eve, ada)
 			}
 			for _, c := range cases {
-				rows = append(rows, row(op, c.where, w.refused(op, c, eve, kim)+" "+w.refused(op, c, eve, ada)))
+				w.refused(op, c, eve, kim)
+				w.refused(op, c, eve, ada)
+				refusals++
 				w.open(op, c, own)
 			}
 		}
@@ -68,18 +70,17 @@ func TestShowUsers(t *testing.T) {
 				t.Errorf("what is %s has changed (-before +after):\n%s", whose, diff)
 			}
 		}
-		if cases := strings.Count(strings.Join(rows, "\n"), "404 404"); cases < 30 {
-			t.Errorf("got %d refusals, want at least 30: is the document read at all?", cases)
+		if refusals < 30 {
+			t.Errorf("got %d refusals, want at least 30: is the document read at all?", refusals)
 		}
-		t.Logf("\n%-7s %-52s %-24s %s\n%s", "", "operation", "another user's, owner's", "answers", strings.Join(rows, "\n"))
 	})
 }
 
 // closed asks as an end user for what is not for one.
-func (w *world) closed(op *document.Operation, user *owner) string {
+func (w *world) closed(op *document.Operation, user *owner) {
 	w.t.Helper()
 	if w.scopeOf(op.Path, op.Method) == "" {
-		return "everybody's"
+		return
 	}
 	path := op.Path
 	for _, p := range op.Params {
@@ -93,7 +94,6 @@ func (w *world) closed(op *document.Operation, user *owner) string {
 	if status != http.StatusForbidden {
 		w.t.Errorf("%s %s by an end user: got %d %.200s, want 403", op.Method, path, status, answer)
 	}
-	return fmt.Sprint(status)
 }
 
 // open asks by the owner's key for what is an end user's.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/tiktoken-go/tokenizer"
 )
@@ -88,20 +87,4 @@ func counterOf(encoding tokenizer.Encoding) (func(string) int, error) {
 		counts.Store(text, len(ids))
 		return len(ids)
 	}, nil
-}
-
-// ByScript returns a counter that counts letters of Chinese, Japanese and Korean
-// differently: a token of theirs is so many of its own.
-func ByScript(text func(string) int, cjk float64) func(string) int {
-	return func(s string) int {
-		var east, west strings.Builder
-		for _, r := range s {
-			if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
-				east.WriteRune(r)
-				continue
-			}
-			west.WriteRune(r)
-		}
-		return text(west.String()) + int(math.Ceil(cjk*float64(text(east.String()))))
-	}
 }

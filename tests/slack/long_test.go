@@ -259,12 +259,10 @@ func unbalanced(part string) string {
 
 // Long answers are complete in Slack, in parts that Slack takes and of which each is whole by
 // itself, both as streams and where Slack has none. An answer notifies nobody.
-func TestShowSlackLong(t *testing.T) {
+func TestSlackLong(t *testing.T) {
 	t.Parallel()
 	size := apptest.ChooseSize(24_000, 60_000)
 	answers := longAnswers(size)
-	fig := apptest.NewTable("Answers of %d kB in Slack", size/1000)
-	fig.AddRow("answer", "shown as", "bytes", "parts", "largest part, characters", "calls of Slack", "text")
 	var worlds []*longSlack
 	t.Run("ways", func(t *testing.T) {
 		for _, way := range []string{"streams", "posts and edits"} {
@@ -284,12 +282,6 @@ func TestShowSlackLong(t *testing.T) {
 			})
 		}
 	})
-	for i, way := range []string{"streams", "posts and edits"} {
-		for _, th := range worlds[i].threads {
-			fig.AddRow(th.kind, way, len(th.text), len(th.parts), th.largest, worlds[i].callCount(th.channel), "equal")
-		}
-	}
-	fig.Log(t)
 }
 
 // start starts Slack and a Bobbin whose model gives the answers.

@@ -96,7 +96,7 @@ func TestSlackBots(t *testing.T) {
 
 // Nothing of a purged Slack user is left: no message in a thread of others, nothing in the
 // inbox, no name, no file.
-func TestShowPurgeOfSlackUser(t *testing.T) {
+func TestPurgeOfSlackUser(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		// The answer to Alice does not quote: nobody can know what is a quotation.
@@ -161,13 +161,6 @@ func TestShowPurgeOfSlackUser(t *testing.T) {
 		}
 		report := apptest.Must(w.house.NewClient(w.house.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: user, PurgeOptions: core.PurgeOptions{Compact: true, Force: true}}))(t)
 		after := m.Find(t, p.Folders)
-		table := apptest.NewTable("%s, a user of Slack is purged", p.Database.Dialect())
-		table.AddRow("table", "rows removed", "rows emptied", "rows left")
-		for _, line := range report.Tables {
-			table.AddRow(line.Table, line.Removed, line.Emptied, line.Left)
-		}
-		table.AddRow("marks in the files", len(before), "", len(after))
-		table.Log(t)
 		for place, path := range after {
 			t.Errorf("%s is still in %s", place, path)
 		}

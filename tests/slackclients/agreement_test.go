@@ -1,7 +1,6 @@
 package slackclients_test
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +30,6 @@ func TestSameAnswersAsBolt(t *testing.T) {
 	s := b.world.start(t, "bolt.mjs", "SLACK_SIGNING_SECRET="+secret, `SLACK_VECTOR=["","0","",""]`)
 	port, _ := s.read()["port"].(float64)
 	app := "http://127.0.0.1:" + strconv.Itoa(int(port))
-	rows := [][]string{{"request", "Bobbin", bolt}}
 	for _, c := range []struct {
 		name         string
 		request      rawRequest
@@ -51,9 +49,7 @@ func TestSameAnswersAsBolt(t *testing.T) {
 		if got != c.bobbin || gotBolt != c.bolt {
 			t.Errorf("%s: got %d of Bobbin and %d of Bolt, want %d and %d", c.name, got, gotBolt, c.bobbin, c.bolt)
 		}
-		rows = append(rows, []string{c.name, strconv.Itoa(got) + " " + http.StatusText(got), strconv.Itoa(gotBolt) + " " + http.StatusText(gotBolt)})
 	}
-	logTable(t, rows)
 }
 
 // A socket that is open and silent is noticed: Bobbin opens another one, and what was sent to

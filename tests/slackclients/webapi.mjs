@@ -26,13 +26,8 @@ const upload = await app.files.uploadV2({ channel_id: channel, thread_ts: root, 
 const file = (await app.files.info({ file: upload.files[0].files[0].id })).file
 result.file = await (await fetch(file.url_private_download, { headers: { Authorization: `Bearer ${token}` } })).text()
 
-await app.reactions.add({ channel, timestamp: root, name: 'eyes' })
 result.texts = []
 for await (const page of app.paginate('conversations.replies', { channel, ts: root, limit: 2, include_all_metadata: true })) result.texts.push(...page.messages.map(m => m.text.slice(0, 8)))
-result.history = (await app.conversations.history({ channel })).messages.length
-result.email = (await app.users.lookupByEmail({ email: 'alice@example.org' })).user.profile.email
-result.dm = (await app.conversations.open({ users: process.env.SLACK_USER })).channel.id
-await app.assistant.threads.setStatus({ channel_id: channel, thread_ts: root, status: 'thinks', loading_messages: ['a', 'b'] })
 
 const oauth = { client_id: '1.1', client_secret: 'client-secret' }
 const installed = await new WebClient('', options).oauth.v2.access({ ...oauth, code: process.env.SLACK_CODE, redirect_uri: process.env.SLACK_REDIRECT })

@@ -246,7 +246,7 @@ func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	}
 }
 
-// ENGINE, fencing: an answer that comes too late is not stored; the error says why.
+// An answer that comes too late is not stored; the error says why.
 func TestAnswerOfALostRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "too late")
@@ -257,7 +257,7 @@ func TestAnswerOfALostRun(t *testing.T) {
 	}
 }
 
-// ENGINE, the log is the checkpoint: an answer that is in the log is not made
+// An answer that is in the log is not made
 // again, open calls wait for tool_node.
 func TestNothingIsSaidTwice(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 )
 
 // A result over its limit is stored whole, and the prompt gets
-// head, tail and a pointer, counted as it is sent and the same in every later prompt
-// (§ 3, invariant 7), also when the limit is another one by then.
+// head, tail and a pointer, counted as it is sent and the same in every later prompt, also
+// when the limit is another one by then.
 func TestLargeResultsAreStoredWhole(t *testing.T) {
 	t.Parallel()
 	large := "BEGIN " + strings.Repeat("0123456789 ", 20_000) + " END"

@@ -243,7 +243,7 @@ func toolChoice(s AgentState) core.ToolChoice {
 		return core.ToolChoiceAuto
 	case choice.Forced() && s.owesClientCall() && calls < s.Profile.MaxIterations(): // the last call has the client's tools alone
 		return choice
-	case s.isLastCall(): // W13: the last word is text
+	case s.isLastCall(): // the last word is text
 		return core.ToolChoiceNone
 	case choice.Forced() && calls > 0: // else the run would not end
 		return core.ToolChoiceAuto

@@ -9,7 +9,7 @@ import (
 )
 
 // RetrieveContext is the node retrieve_context: it loads the session's summary and
-// ALL messages after it (W3, W6), and compacts them where the plan says so. After
+// ALL messages after it, and compacts them where the plan says so. After
 // a crash it also finds what the run has already added to the log. The texts of old
 // messages stay in storage where there are many; the compactor loads those it needs.
 type RetrieveContext struct{ Deps }

@@ -85,7 +85,7 @@ func (s AgentState) Answer() (core.Message, bool) {
 	return core.Message{}, false
 }
 
-// Iteration returns how many model calls the run has made (W13).
+// Iteration returns how many model calls the run has made.
 func (s AgentState) Iteration() int {
 	n := 0
 	for _, m := range s.RunMessages {

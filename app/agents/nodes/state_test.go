@@ -42,7 +42,7 @@ func calls(ids ...string) core.Message {
 
 func result(id string) core.Message { return core.Message{Role: core.RoleTool, ToolCallID: id} }
 
-// ENGINE, the log is the checkpoint: what comes next follows from the messages.
+// What comes next follows from the messages.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	text := core.Message{Role: core.RoleAssistant, Content: "done"}

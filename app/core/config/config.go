@@ -17,8 +17,8 @@ type Config struct {
 	AgentsDir             string
 	DefaultAgent          string
 	DefaultLLM            string  // empty = chosen at start, from the keys that are there
-	ContextUsageThreshold float64 // share of the window (W8)
-	ContextSummaryModel   string  // empty = DefaultLLM (W8)
+	ContextUsageThreshold float64 // share of the window
+	ContextSummaryModel   string  // empty = DefaultLLM
 	ContextSummaryRole    string  // system or user; empty = the policy's
 	EmbeddingModel        string  // of memories; empty = without a model, by words
 	Models                []Model
@@ -112,7 +112,7 @@ type Limits struct {
 	RunTime             time.Duration // of one execution of a run
 	ToolTime            time.Duration // of one tool call
 	ApprovalTime        time.Duration // a run waits so long for a person's decision; 0 = until there is one
-	SummaryTime         time.Duration // of one summary's model calls (C7)
+	SummaryTime         time.Duration // of one summary's model calls
 
 	BackgroundSummaryTime time.Duration // the same of a summary that nobody waits for
 	ShutdownGrace         time.Duration // for the work in hand when the process stops

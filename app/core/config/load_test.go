@@ -82,7 +82,7 @@ func TestLoadNothing(t *testing.T) {
 	}
 }
 
-// API, configuration contract: flag, environment, bobbin.yaml (working directory,
+// Flag, environment, bobbin.yaml (working directory,
 // then the user's), default.
 func TestLoadPrecedence(t *testing.T) {
 	t.Parallel()

@@ -1,43 +1,14 @@
 package models_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/models"
-	"bobbin/tests/dbtest"
 )
-
-// W11: memories are stored, though no node of the graph uses them.
-func TestMemoryKeepsItsEmbedding(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		now := core.Now()
-		for _, want := range []core.Memory{
-			{ID: core.NewID[core.MemoryID](), Owner: "ann", Content: "likes tea", Embedding: []float32{0, -1.5, 3.4028235e38, 1e-45},
-				EmbeddingModel: "e", Dimension: 4, Revision: 3, Metadata: json.RawMessage(`{}`), CreatedAt: now, UpdatedAt: now},
-			{ID: core.NewID[core.MemoryID](), Owner: "ann", Content: "no embedding", CreatedAt: now, UpdatedAt: now},
-		} {
-			row := models.MemoryFrom(want)
-			if err := d.Gorm.WithContext(t.Context()).Create(&row).Error; err != nil {
-				t.Fatal(err)
-			}
-			var stored models.Memory
-			if err := d.Gorm.WithContext(t.Context()).Take(&stored, "id = ?", want.ID).Error; err != nil {
-				t.Fatal(err)
-			}
-			got, err := stored.Core()
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("memory (-want +got): %v\n%s", err, diff)
-			}
-		}
-	})
-}
 
 func TestModelCallIsTheSameAfterwards(t *testing.T) {
 	t.Parallel()

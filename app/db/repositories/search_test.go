@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -44,56 +42,6 @@ func TestSearchFindsTheSame(t *testing.T) {
 		}
 		s.goldenSearch(t, "search_800")
 	})
-}
-
-// 100,000 messages: answers take less than 50 ms on both databases, with the same golden
-// results. BOBBIN_TEST_SEARCH is how many messages.
-func TestShowSearch(t *testing.T) {
-	if os.Getenv("BOBBIN_TEST_SEARCH") == "" {
-		t.Skip("set BOBBIN_TEST_SEARCH=100000")
-	}
-	for name, openDB := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(name, func(t *testing.T) {
-			s := open(openDB(t))
-			began := time.Now()
-			s.fill(t, 100_000)
-			took := time.Since(began)
-			s.exec(t, "ANALYZE")
-			s.goldenSearch(t, "search_100000")
-			t.Logf("%s: 100,000 messages stored in %s\n%s", name, took.Round(time.Second), s.measure(t))
-		})
-	}
-}
-
-// measure asks every question 21 times for its first page of messages, and once
-// for the sessions that have it, and returns a table.
-func (s *store) measure(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "query\thits of the page\tp50\tp95\tsessions")
-	var all []time.Duration
-	for _, text := range corpusQueries() {
-		var times []time.Duration
-		hits := 0
-		for range 21 {
-			times = append(times, timed(func() { hits = len(s.search(t, ann(), core.SearchQuery{Text: text}).Items) }))
-		}
-		slices.Sort(times)
-		p50, p95 := times[10], times[19]
-		all = append(all, times...)
-		list := timed(func() { s.titlesWith(t, ann(), text) })
-		fmt.Fprintf(w, "%s\t%d\t%.1f ms\t%.1f ms\t%.1f ms\n", text, hits, ms(p50), ms(p95), ms(list))
-		if p95 > 50*time.Millisecond {
-			t.Errorf("%s: got %s at the 95th percentile, want less than 50 ms", text, p95)
-		}
-	}
-	slices.Sort(all)
-	fmt.Fprintf(w, "all\t\t%.1f ms\t%.1f ms\n", ms(all[len(all)/2]), ms(all[len(all)*95/100]))
-	if err := w.Flush(); err != nil {
-		t.Error(err)
-	}
-	return b.String()
 }
 
 func timed(do func()) time.Duration {

@@ -63,7 +63,7 @@ func TestPreparedSummary(t *testing.T) {
 			t.Errorf("got session %+v, want it as it was: %+v", got, before)
 		}
 		s.ahead(t, id, log[5]) // in the place of the one before
-		s.turns(t, id, 1)      // § 10 row 25: what is appended does not matter
+		s.turns(t, id, 1)      // what is appended does not matter
 		want := core.SummaryVersion{ID: s.work(t, id).Prepared.ID, Version: 3, State: core.SummaryPrepared, ThroughID: log[5].ID, ThroughSeq: 6, Tokens: 3, Messages: 6}
 		if got := s.work(t, id).Prepared; got != want || got.ID == "" {
 			t.Errorf("got %+v, want %+v", s.work(t, id).Prepared, want)

@@ -108,14 +108,6 @@ func (u *User) StopAgent(channel, thread string) error {
 	return nil
 }
 
-// OpenMessages opens the direct messages with the app.
-func (u *User) OpenMessages() {
-	u.ws.server.mu.Lock()
-	defer u.ws.server.mu.Unlock()
-	c := u.ws.openDM(u)
-	u.ws.server.emitEvent(u.ws, c.ID, reply{"type": "app_home_opened", "user": u.ID, "channel": c.ID, "tab": "messages"})
-}
-
 // findMessage returns a message and its channel.
 func (u *User) findMessage(channel, ts string) (*Channel, *Message, error) {
 	c := u.ws.findChannel(channel)

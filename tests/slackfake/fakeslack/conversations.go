@@ -25,25 +25,6 @@ func (ch *Channel) channelInfo() reply {
 	return r
 }
 
-func conversationsOpen(c *call) (reply, error) {
-	u := c.ws.findUser(c.args.text("users"))
-	if u == nil {
-		return nil, failure{code: "user_not_found"}
-	}
-	return reply{"channel": reply{"id": c.ws.openDM(u).ID}}, nil
-}
-
-// conversationsHistory returns the messages outside of threads, newest first.
-func conversationsHistory(c *call) (reply, error) {
-	channel, err := c.findChannel("channel")
-	if err != nil {
-		return nil, err
-	}
-	list := slices.DeleteFunc(slices.Clone(channel.messages), func(m *Message) bool { return m.threadRoot() != m.TS && m.Subtype != "thread_broadcast" })
-	slices.Reverse(list)
-	return c.listPage(list)
-}
-
 // conversationsReplies returns a thread with its root, oldest first.
 func conversationsReplies(c *call) (reply, error) {
 	channel, err := c.findChannel("channel")

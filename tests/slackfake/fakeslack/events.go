@@ -77,13 +77,3 @@ func (s *Server) emitEvent(w *Workspace, channel string, event reply) {
 	s.enqueueEvent(&delivery{queue: w.ID + "/" + channel, envelope: "events_api", url: s.urls.Events, contentType: "application/json",
 		payload: payload, record: &Delivery{ID: id, Type: kind}})
 }
-
-// EmitRateLimited sends app_rate_limited, which has no event inside.
-func (w *Workspace) EmitRateLimited() {
-	s := w.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := s.newID("Ev")
-	s.enqueueEvent(&delivery{queue: w.ID + "/", envelope: "events_api", url: s.urls.Events, contentType: "application/json", record: &Delivery{ID: id, Type: "app_rate_limited"},
-		payload: reply{"token": "verification", "type": "app_rate_limited", "team_id": w.ID, "minute_rate_limited": s.opts.Now().Unix() / 60 * 60, "api_app_id": s.opts.AppID}})
-}

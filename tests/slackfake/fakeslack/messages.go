@@ -28,7 +28,6 @@ type Message struct {
 	LatestReply  string          `json:"latest_reply,omitempty"`
 	ClientMsgID  string          `json:"client_msg_id,omitempty"`
 	Edited       *Edited         `json:"edited,omitempty"`
-	Reactions    []Reaction      `json:"reactions,omitempty"`
 	Hidden       bool            `json:"hidden,omitempty"`
 
 	Channel string  `json:"-"`
@@ -47,13 +46,6 @@ type BotProfile struct {
 type Edited struct {
 	User string `json:"user"`
 	TS   string `json:"ts"`
-}
-
-// Reaction is an emoji with those who added it.
-type Reaction struct {
-	Name  string   `json:"name"`
-	Users []string `json:"users"`
-	Count int      `json:"count"`
 }
 
 // Ephemeral is a message that only one user sees.
@@ -132,7 +124,7 @@ func copyMessages(messages []*Message) []Message {
 
 func (m *Message) clone() Message {
 	c := *m
-	c.Files, c.Reactions = slices.Clone(m.Files), slices.Clone(m.Reactions)
+	c.Files = slices.Clone(m.Files)
 	if m.Stream != nil {
 		stream := *m.Stream
 		stream.Tasks = slices.Clone(m.Stream.Tasks)
@@ -166,14 +158,13 @@ func (w *Workspace) insertMessage(c *Channel, u *User, m Message) (*Message, err
 		root.ReplyCount++
 	}
 	c.messages = append(c.messages, &m)
-	w.clearStatus(c.ID, m.threadRoot())
 	w.server.emitMessage(w, c, &m)
 	w.server.notifyWaiters()
 	return &m, nil
 }
 
 // changeMessage changes a message and sends message_changed. An edit is marked as one; a
-// stream's growth, a reaction or an unfurled link is not.
+// stream's growth or an unfurled link is not.
 func (w *Workspace) changeMessage(c *Channel, m *Message, editor string, change func(*Message)) {
 	before := m.clone()
 	change(m)
@@ -203,38 +194,4 @@ func (w *Workspace) removeMessage(c *Channel, m *Message) {
 	}
 	w.server.emitHidden(w, c, reply{"subtype": "message_deleted", "deleted_ts": m.TS, "previous_message": m.clone()})
 	w.server.notifyWaiters()
-}
-
-// addReaction adds a user's reaction to a message.
-func (m *Message) addReaction(name, user string) error {
-	i := slices.IndexFunc(m.Reactions, func(r Reaction) bool { return r.Name == name })
-	if i < 0 {
-		m.Reactions = append(m.Reactions, Reaction{Name: name, Users: []string{user}, Count: 1})
-		return nil
-	}
-	r := &m.Reactions[i]
-	if slices.Contains(r.Users, user) {
-		return failure{code: "already_reacted"}
-	}
-	r.Users = append(slices.Clone(r.Users), user)
-	r.Count++
-	return nil
-}
-
-func reactionsAdd(c *call) (reply, error) {
-	channel, err := c.findChannel("channel")
-	if err != nil {
-		return nil, err
-	}
-	m := channel.findMessage(c.args.text("timestamp"))
-	if m == nil {
-		return nil, failure{code: "message_not_found"}
-	}
-	name := strings.Trim(c.args.text("name"), ":")
-	if err := m.addReaction(name, c.token.user.ID); err != nil {
-		return nil, err
-	}
-	c.s.emitEvent(c.ws, channel.ID, reply{"type": "reaction_added", "user": c.token.user.ID, "reaction": name, "item_user": m.User,
-		"item": reply{"type": "message", "channel": channel.ID, "ts": m.TS}})
-	return reply{}, nil
 }

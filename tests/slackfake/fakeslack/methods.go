@@ -50,7 +50,6 @@ func methodTable() map[string]method {
 	return map[string]method{
 		"agents.sessions.setStatus":    {anyToken, "chat:write", sessionsSetStatus},
 		"apps.connections.open":        {appToken, "", connectionsOpen},
-		"assistant.threads.setStatus":  {anyToken, "chat:write", threadsSetStatus},
 		"auth.revoke":                  {anyToken, "", authRevoke},
 		"auth.test":                    {anyToken, "", authTest},
 		"chat.appendStream":            {anyToken, "chat:write", appendStream},
@@ -60,17 +59,13 @@ func methodTable() map[string]method {
 		"chat.startStream":             {anyToken, "chat:write", startStream},
 		"chat.stopStream":              {anyToken, "chat:write", stopStream},
 		"chat.update":                  {anyToken, "chat:write", chatUpdate},
-		"conversations.history":        {anyToken, "channels:history", conversationsHistory},
 		"conversations.info":           {anyToken, "channels:read", conversationsInfo},
-		"conversations.open":           {anyToken, "im:write", conversationsOpen},
 		"conversations.replies":        {anyToken, "channels:history", conversationsReplies},
 		"files.completeUploadExternal": {anyToken, "files:write", filesCompleteUpload},
 		"files.getUploadURLExternal":   {anyToken, "files:write", filesGetUploadURL},
 		"files.info":                   {anyToken, "files:read", filesInfo},
 		"oauth.v2.access":              {noToken, "", oauthAccess},
-		"reactions.add":                {anyToken, "reactions:write", reactionsAdd},
 		"users.info":                   {anyToken, "users:read", usersInfo},
-		"users.lookupByEmail":          {anyToken, "users:read.email", usersLookupByEmail},
 		"views.open":                   {anyToken, "", viewsOpen},
 	}
 }

@@ -23,7 +23,7 @@ func TestAuth(t *testing.T) {
 	if got := who.Header.Get("X-OAuth-Scopes"); got != "chat:write,users:read" {
 		t.Errorf("got scopes %q, want those of the app", got)
 	}
-	if _, err := w.client.GetUserByEmail("alice@example.org"); errorOf(err) != "missing_scope" {
+	if _, err := w.client.GetConversationInfo(&slack.GetConversationInfoInput{ChannelID: "C1"}); errorOf(err) != "missing_scope" {
 		t.Errorf("got %v, want missing_scope", err)
 	}
 	if u, err := w.client.GetUserInfo(w.alice.ID); err != nil || u.Profile.Email != "" || u.Profile.DisplayName != "Alice" {
@@ -48,16 +48,12 @@ func TestAuth(t *testing.T) {
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakeslack.Options{})
-	u, err := w.client.GetUserByEmail("ALICE@example.org")
+	u, err := w.client.GetUserInfo(w.alice.ID)
 	if err != nil || u.ID != w.alice.ID || u.Profile.Email != "alice@example.org" || u.IsBot {
 		t.Errorf("got %+v and %v, want Alice", u, err)
 	}
 	if _, err := w.client.GetUserInfo("U404"); errorOf(err) != "user_not_found" {
 		t.Errorf("got %v, want user_not_found", err)
-	}
-	dm, _, _, err := w.client.OpenConversation(&slack.OpenConversationParameters{Users: []string{w.alice.ID}})
-	if err != nil || dm.ID != w.alice.DM().ID {
-		t.Errorf("got %+v and %v, want the direct messages with Alice", dm, err)
 	}
 	// Another app's bot has an id of its own.
 	other := w.ws.AddBot("other")
@@ -69,7 +65,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-func TestHistoryAndReplies(t *testing.T) {
+func TestReplies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakeslack.Options{})
 	root := w.say(t, "root")
@@ -82,7 +78,6 @@ func TestHistoryAndReplies(t *testing.T) {
 	if _, _, err := w.client.PostMessage("C1", slack.MsgOptionTS(root), slack.MsgOptionText("own", false), slack.MsgOptionMetadata(metadata)); err != nil {
 		t.Fatal(err)
 	}
-	w.say(t, "second")
 	var texts []string
 	cursor, pages := "", 0
 	for {
@@ -105,27 +100,8 @@ func TestHistoryAndReplies(t *testing.T) {
 	if err != nil || len(page) != 1 || page[0].Metadata.EventType != "" {
 		t.Errorf("got %+v and %v, want what is newer, without metadata", page, err)
 	}
-	history, err := w.client.GetConversationHistory(&slack.GetConversationHistoryParameters{ChannelID: "C1"})
-	if err != nil || len(history.Messages) != 2 || history.Messages[0].Text != "second" || history.Messages[1].ReplyCount != 4 {
-		t.Errorf("got %+v and %v, want the newest first, without replies", history, err)
-	}
 	if _, _, _, err := w.client.GetConversationReplies(&slack.GetConversationRepliesParameters{ChannelID: "C1", Timestamp: "1.1"}); errorOf(err) != "thread_not_found" {
 		t.Errorf("got %v, want thread_not_found", err)
-	}
-}
-
-func TestReactions(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, fakeslack.Options{})
-	at := slack.NewRefToMessage("C1", w.say(t, "hello"))
-	if err := w.client.AddReaction("eyes", at); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.client.AddReaction("eyes", at); errorOf(err) != "already_reacted" {
-		t.Errorf("got %v, want already_reacted", err)
-	}
-	if got := w.ws.Messages("C1")[0].Reactions; len(got) != 1 || got[0].Name != "eyes" || got[0].Count != 1 {
-		t.Errorf("got %+v, want one pair of eyes", got)
 	}
 }
 
@@ -174,22 +150,16 @@ func TestThreadStates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakeslack.Options{})
 	ts := w.say(t, "hello")
-	if err := w.client.SetAssistantThreadsStatus(slack.AssistantThreadsSetStatusParameters{ChannelID: "C1", ThreadTS: ts, Status: "thinks", LoadingMessages: []string{"…"}}); err != nil {
-		t.Fatal(err)
-	}
 	answer, err := w.client.SetAgentSessionStatus(slack.AgentSessionSetStatusParameters{ChannelID: "C1", ThreadTS: ts, Status: slack.AgentSessionStatusProcessing, Title: "Agent"})
 	if err != nil || answer.Status != slack.AgentSessionStatusProcessing || answer.Title != "Agent" {
 		t.Errorf("got %+v and %v, want a session", answer, err)
 	}
-	want := fakeslack.ThreadState{Status: "thinks", Title: "Agent", Session: "processing"}
+	want := fakeslack.ThreadState{Title: "Agent", Session: "processing"}
 	if got := w.ws.ThreadState("C1", ts); !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if _, _, err := w.client.PostMessage("C1", slack.MsgOptionTS(ts), slack.MsgOptionText("done", false)); err != nil {
 		t.Fatal(err)
-	}
-	if got := w.ws.ThreadState("C1", ts).Status; got != "" {
-		t.Errorf("got the status %q, want none after a message", got)
 	}
 	if err := w.alice.StopAgent("C1", ts); err != nil {
 		t.Fatal(err)
@@ -200,17 +170,13 @@ func TestThreadStates(t *testing.T) {
 	if err := w.alice.StopAgent("C1", ts); err == nil {
 		t.Error("an agent that is not processing has a button to stop it")
 	}
-	w.alice.OpenMessages()
-	w.ws.EmitRateLimited()
 	seen := map[string]bool{}
 	for _, r := range w.delivered(t) {
 		seen[r.event.InnerEvent.Type] = true
 		seen[r.event.Type] = true
 	}
-	for _, want := range []string{"agent_session_stopped", "app_home_opened", "app_rate_limited"} {
-		if !seen[want] {
-			t.Errorf("got %v, want %s", seen, want)
-		}
+	if !seen["agent_session_stopped"] {
+		t.Errorf("got %v, want agent_session_stopped", seen)
 	}
 }
 

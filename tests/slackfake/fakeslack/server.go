@@ -34,7 +34,7 @@ type Options struct {
 // AllScopes are the bot scopes of an app that uses every method of this server.
 func AllScopes() []string {
 	return strings.Fields("app_mentions:read assistant:write channels:history channels:read chat:write chat:write.customize " +
-		"commands files:read files:write groups:history groups:read im:history im:read im:write mpim:history mpim:read reactions:write users:read users:read.email")
+		"commands files:read files:write groups:history groups:read im:history im:read im:write mpim:history mpim:read users:read users:read.email")
 }
 
 func (o *Options) setDefaults() {

@@ -10,7 +10,6 @@ type threadKey struct{ team, channel, ts string }
 
 // ThreadState is what the app shows beside a thread.
 type ThreadState struct {
-	Status  string // the line "… is typing"
 	Title   string // of the agent session
 	Session string // status of the agent session: active, processing, suspended or closed
 }
@@ -32,13 +31,6 @@ func (w *Workspace) threadState(channel, ts string) *ThreadState {
 	return state
 }
 
-// clearStatus removes the status line, as every message in the thread does.
-func (w *Workspace) clearStatus(channel, ts string) {
-	if state := w.server.threadStates[threadKey{w.ID, channel, ts}]; state != nil {
-		state.Status = ""
-	}
-}
-
 // findThread returns the state of the thread that the call names.
 func (c *call) findThread() (*ThreadState, error) {
 	channel, err := c.findChannel("channel_id")
@@ -50,19 +42,6 @@ func (c *call) findThread() (*ThreadState, error) {
 		return nil, failure{code: "thread_not_found"}
 	}
 	return c.ws.threadState(channel.ID, ts), nil
-}
-
-func threadsSetStatus(c *call) (reply, error) {
-	state, err := c.findThread()
-	if err != nil {
-		return nil, err
-	}
-	loading := c.args.list("loading_messages")
-	if len(loading) > 10 || slices.ContainsFunc(loading, func(s string) bool { return countChars(s) > 50 }) {
-		return nil, failure{code: "invalid_arguments"}
-	}
-	state.Status = c.args.text("status")
-	return reply{}, nil
 }
 
 func sessionsSetStatus(c *call) (reply, error) {

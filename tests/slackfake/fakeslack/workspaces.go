@@ -177,15 +177,6 @@ func usersInfo(c *call) (reply, error) {
 	return reply{"user": c.visibleProfile(u)}, nil
 }
 
-func usersLookupByEmail(c *call) (reply, error) {
-	email := c.args.text("email")
-	u := findFirst(c.ws.users, func(u *User) bool { return u.Email != "" && strings.EqualFold(u.Email, email) })
-	if u == nil {
-		return nil, failure{code: "users_not_found"}
-	}
-	return reply{"user": c.visibleProfile(u)}, nil
-}
-
 // visibleProfile leaves out the e-mail address if the token's scopes do not cover it.
 func (c *call) visibleProfile(u *User) reply {
 	p := u.userProfile()

@@ -3,13 +3,9 @@ package openai_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -17,40 +13,6 @@ import (
 )
 
 // The numbers in the names of the tests are those of doc.go.
-
-func TestO1CancelInMidStreamIsTyped(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("user pressed stop")
-	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			stop := time.AfterFunc(time.Second, func() { cancel(cause) })
-			return ctx, func() { stop.Stop(); cancel(nil) }
-		},
-		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeoutCause(ctx, time.Second, cause)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-					say(w, text("par"))
-					<-r.Context().Done() // the provider is told
-				})
-				ctx, cancel := end(t.Context())
-				defer cancel()
-				got, err := llm.Collect(s.model(t, openai.Options{}).Stream(ctx, ask("hi")), nil)
-				if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, ctx.Err()) {
-					t.Errorf("got %v, want KindCanceled that wraps the cause and %v", err, ctx.Err())
-				}
-				if got.Text != "par" {
-					t.Errorf("got %q, want what came before", got.Text)
-				}
-			})
-		})
-	}
-}
 
 func TestO2TruncatedStream(t *testing.T) {
 	t.Parallel()
