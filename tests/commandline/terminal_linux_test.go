@@ -72,6 +72,8 @@ func TestTypingIsNotEchoed(t *testing.T) {
 			t.Fatal("the terminal echoes what is typed during an answer")
 		}
 	}
+	for ; mode()&unix.ICANON != 0 && ctx.Err() == nil; runtime.Gosched() { // until the prompt is there
+	}
 	if _, err := io.WriteString(master, "\x04"); err != nil {
 		t.Fatal(err)
 	}
