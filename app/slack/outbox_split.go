@@ -230,14 +230,6 @@ func cutBetweenWords(text string, from, hard int) int {
 	return hard
 }
 
-// runeUnits returns how many code units of UTF-16 the rune has.
-func runeUnits(r rune) int {
-	if r > 0xffff {
-		return 2
-	}
-	return 1
-}
-
 var mention = regexp.MustCompile(`<(?:!(?:channel|here|everyone|subteam|group)|@[UWB])`)
 
 // neutralizeMentions returns the text in which markup that notifies people or channels is
