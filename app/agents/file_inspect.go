@@ -44,6 +44,9 @@ func CheckFiles(paths []string, known KnownParts) ([]CheckedFile, error) {
 	}
 	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
 	var out []CheckedFile
+	for _, d := range unreadTools(known) {
+		out = append(out, CheckedFile{Path: d.File, Tool: d, Off: switchedOff(d)})
+	}
 	for _, f := range tools {
 		out = append(out, CheckedFile{Path: f.path, Tool: f.definition, Off: f.off, Err: f.err})
 	}

@@ -172,9 +172,9 @@ var (
 	kindLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?kind"?:\s*"?([a-z]+)`)
 )
 
-// UnreadTools returns name, kind and file of the tools that the folder of tools seems to describe, while
+// unreadTools returns name, kind and file of the tools that the folder of tools seems to describe, while
 // no kind is allowed and it is not read: it may be anybody's.
-func UnreadTools(known KnownParts) []core.ToolDefinition {
+func unreadTools(known KnownParts) []core.ToolDefinition {
 	if known.ToolsDir == "" || len(known.Kinds) > 0 {
 		return nil
 	}
@@ -192,7 +192,7 @@ func UnreadTools(known KnownParts) []core.ToolDefinition {
 // leftOut says why the tool of the name, or of its definition, is switched off; empty = it is not.
 func (k KnownParts) leftOut(name string) string {
 	group, _, _ := strings.Cut(name, core.ToolSeparator)
-	for _, d := range UnreadTools(k) {
+	for _, d := range unreadTools(k) {
 		if d.Name == group {
 			return switchedOff(d)
 		}

@@ -94,6 +94,22 @@ func TestAgentsCheck(t *testing.T) {
 	if code, out, errs := check(); code != 0 || errs != "" || !strings.Contains(out, "there are no agent files") {
 		t.Errorf("no folder: got %d, %q, %q", code, out, errs)
 	}
+	tools := filepath.Join(filepath.Dir(flags[5]), "tools")
+	if err := os.MkdirAll(tools, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	agentsOf(t, flags, map[string]string{"../tools/files.yaml": "name: files\nkind: mcp\ndescription: d\ncommand: sh\n"})
+	for _, kinds := range []string{"", "http"} { // a folder that is not read, and a kind that is not allowed
+		for _, command := range []string{"agents check", "doctor --addr 127.0.0.1:0"} {
+			code, out, _ := run(t, "", append(append(strings.Fields(command), flags...), "--tools-allow", kinds)...)
+			if code != 0 || !strings.Contains(out, "it is left out: "+filepath.Join(tools, "files.yaml")+" describes the tool files, and tools.allow does not have its kind mcp") {
+				t.Errorf("%s, tools.allow %q: got %d, %q", command, kinds, code, out)
+			}
+		}
+	}
+	if err := os.RemoveAll(tools); err != nil {
+		t.Fatal(err)
+	}
 	dir := agentsOf(t, flags, map[string]string{"good.yaml": "name: good\n", "lost.yaml": "name: lost\nmodel: nosuch\n"})
 	code, out, errs := check()
 	if code != 0 || errs != "" || !strings.Contains(out, "good.yaml  good  ok\n") || !strings.Contains(out, "lost.yaml  lost  ok, but it cannot be used: model \"nosuch\" is not known") {

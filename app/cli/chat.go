@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 
@@ -67,6 +68,9 @@ func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, li
 		return err
 	}
 	attended := p.isAttended()
+	if attended {
+		defer p.hideTyping(context.WithoutCancel(ctx))()
+	}
 	input, err := p.openInput(attended, lines)
 	if err != nil {
 		return err
@@ -91,6 +95,23 @@ func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, li
 		fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(talked.Session.ID)))
 	}
 	return err
+}
+
+// hideTyping turns off the terminal's echo, which would mix what is typed ahead into an answer: the
+// editor itself shows what is typed at its prompt. The returned function restores the terminal.
+func (p *program) hideTyping(ctx context.Context) (restore func()) {
+	stty := func(setting string) (string, error) {
+		cmd := exec.CommandContext(ctx, "stty", setting)
+		cmd.Stdin = p.In
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	saved, err := stty("-g")
+	if err != nil {
+		return func() {} // a system without stty
+	}
+	_, _ = stty("-echo")
+	return func() { _, _ = stty(saved) }
 }
 
 // printGreeting prints which server and agent the conversation is with.

@@ -58,7 +58,7 @@ type textKey struct {
 // progress is the position in a stream. It filters out what a new connection repeats.
 type progress struct {
 	after int64           // number of the last durable event, or unknownSeq
-	texts map[textKey]int // bytes received of each streaming text
+	texts map[textKey]int // received of each streaming text, in code units of UTF-16
 
 	startedEvent core.Event       // message.started of the streaming message
 	startedData  core.StartedData // its data
@@ -110,13 +110,13 @@ func (p *progress) completeDelta(e core.Event, d core.DeltaData) core.Event {
 // trimDelta removes the beginning of a delta that was received before.
 func (p *progress) trimDelta(e core.Event, d core.DeltaData) (core.Event, bool) {
 	key := textKey{kind: e.Type, message: d.MessageID}
-	have, end := p.texts[key], d.Offset+len(d.Text)
+	have, end := p.texts[key], d.OffsetUTF16+core.UTF16Len(d.Text)
 	if end <= have && len(d.Text) > 0 {
 		return e, false
 	}
 	p.texts[key] = max(end, have)
-	if d.Offset < have {
-		d = d.From(have)
+	if d.OffsetUTF16 < have {
+		d.Text, d.OffsetUTF16 = d.Text[core.UTF16Index(d.Text, have-d.OffsetUTF16):], have
 	}
 	return p.completeDelta(e, d), true
 }

@@ -100,7 +100,7 @@ func durable(seq int, kind core.EventType) string {
 }
 
 func text(offset int, text string) string {
-	data, _ := json.Marshal(core.DeltaData{MessageID: "m1", Attempt: 1, Offset: offset, Text: text})
+	data, _ := json.Marshal(core.DeltaData{MessageID: "m1", Attempt: 1, OffsetUTF16: offset, Text: text})
 	return fmt.Sprintf("event: message.delta\ndata: %s\n\n", data)
 }
 
@@ -125,7 +125,7 @@ func seen(t *testing.T, events iter.Seq2[core.Event, error]) ([]string, error) {
 			if !ok {
 				t.Fatalf("the data of a delta are %T", e.Data)
 			}
-			line = fmt.Sprintf("%s %d %s", line, d.Offset, d.Text)
+			line = fmt.Sprintf("%s %d %s", line, d.OffsetUTF16, d.Text)
 		}
 		all = append(all, line)
 	}
@@ -166,9 +166,9 @@ func TestStreams(t *testing.T) {
 			all, []string{post, events + " 1"}, nil, 0},
 		{"repetitions are dropped", send, []connection{stream(durable(1, started)), stream(durable(1, started), durable(2, succeeded))}, all, []string{post, events + " 1"}, nil, 0},
 		{"text is said once", send, []connection{
-			stream(durable(1, started), text(0, "He"), text(2, "llo")),
-			stream(text(0, "He"), text(0, "Hello"), text(0, "Hello, wor"), text(10, "ld"), durable(2, succeeded)),
-		}, []string{"1 run.started", "message.delta 0 He", "message.delta 2 llo", "message.delta 5 , wor", "message.delta 10 ld", "2 run.succeeded"},
+			stream(durable(1, started), text(0, "😀"), text(2, "llo")),
+			stream(text(0, "😀"), text(0, "😀llo"), text(0, "😀llo, wor"), text(10, "ld"), durable(2, succeeded)),
+		}, []string{"1 run.started", "message.delta 0 😀", "message.delta 2 llo", "message.delta 5 , wor", "message.delta 10 ld", "2 run.succeeded"},
 			[]string{post, events + " 1"}, nil, 0},
 		{"a message after the other", run, []connection{stream(text(0, "a"), durable(1, core.EventMessageCreated), text(0, "b"), durable(2, core.EventMessageDiscarded), text(0, "c"), durable(3, succeeded))},
 			[]string{"message.delta 0 a", "1 message.created", "message.delta 0 b", "2 message.discarded", "message.delta 0 c", "3 run.succeeded"}, []string{events + " 0"}, nil, 0},

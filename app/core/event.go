@@ -166,7 +166,6 @@ func (d DeltaData) From(offset int) DeltaData {
 // LeanDelta is what a stream shows of a DeltaData.
 type LeanDelta struct {
 	MessageID   MessageID `json:"message_id"`
-	Offset      int       `json:"offset"`
 	OffsetUTF16 int       `json:"offset_utf16"`
 	Text        string    `json:"text"`
 }

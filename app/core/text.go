@@ -61,6 +61,16 @@ func UTF16Len(s string) int {
 	return n
 }
 
+// UTF16Index returns how many bytes of the text have at most so many code units of UTF-16.
+func UTF16Index(s string, units int) int {
+	for i, r := range s {
+		if units -= utf16.RuneLen(r); units < 0 {
+			return i
+		}
+	}
+	return len(s)
+}
+
 // VisibleText returns the text without tag characters: nobody sees them, and models
 // read them as letters.
 func VisibleText(s string) string {

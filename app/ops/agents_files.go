@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 
@@ -68,14 +69,10 @@ func (f *AgentFiles) List() ([]AgentState, error) {
 // Check reads files, and the *.yaml of folders, as a server would; without paths, the folder of
 // the settings, which need not exist. An error is that a path cannot be read.
 func (f *AgentFiles) Check(paths []string) ([]AgentState, error) {
-	optional := len(paths) == 0
-	if optional {
+	if _, err := os.Stat(f.dir); len(paths) == 0 && !errors.Is(err, fs.ErrNotExist) {
 		paths = []string{f.dir}
 	}
 	files, err := agents.CheckFiles(paths, f.agents.Known)
-	if optional && errors.Is(err, fs.ErrNotExist) {
-		return []AgentState{}, nil
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -312,8 +312,11 @@ func (d *doctor) checkAgents(ctx context.Context, m wire.Models) {
 // checkTools checks the tools that files describe: that their variables are set, and with Call that
 // they can be loaded.
 func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
-	for _, t := range agents.UnreadTools(loaded.Known) {
-		d.addWarning("tool "+t.Name, t.File+" is not read, because tools.allow is empty", "if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW="+string(t.Kind))
+	files, _ := agents.CheckFiles(nil, loaded.Known) // they have been read just before
+	for _, f := range files {
+		if f.Off != "" {
+			d.addWarning("tool "+f.Tool.Name, "it is left out: "+f.Off, "")
+		}
 	}
 	definitions := loaded.Catalog.Definitions()
 	listed := make([]ToolSource, len(definitions))

@@ -62,7 +62,7 @@ func approvalContent(a core.Approval) content {
 	buttons := []slack.BlockElement{button(core.SlackActionApprove, "Approve", slack.StylePrimary), button(core.SlackActionDeny, "Deny", slack.StyleDanger)}
 	texts := []string{title}
 	for n := 0; args != ""; args = args[n:] {
-		n = cutUnits(args, maxSection)
+		n = core.UTF16Index(args, maxSection)
 		texts = append(texts, args[:n])
 	}
 	if !whole {
@@ -93,7 +93,7 @@ func argumentsText(arguments string) (text string, whole bool) {
 		lines[i] = prompttext.Characters(line, each)
 	}
 	text = strings.Join(lines, "\n")
-	return text[:cutUnits(text, maxArguments)], false
+	return text[:core.UTF16Index(text, maxArguments)], false
 }
 
 // argumentLines returns each argument of a call with its name as JSON; what is no object is one line.

@@ -197,7 +197,7 @@ func (d *draft) chunks(text string, end int) []slack.StreamChunk {
 		piece = opening + "\n" + piece
 	}
 	for piece != "" {
-		n := cutUnits(piece, maxPost)
+		n := core.UTF16Index(piece, maxPost)
 		chunks, piece = append(chunks, slack.NewMarkdownTextChunk(piece[:n])), piece[n:]
 	}
 	return append(chunks, d.tasks...)

@@ -184,7 +184,7 @@ func lineIndex(lines []line, at int) int {
 // nextEnd returns where the part ends that begins at from.
 func nextEnd(text string, lines []line, from int) int {
 	const tail = 24 // a closing fence
-	hard := from + cutUnits(text[from:], maxPost-tail-core.UTF16Len(blockAt(lines, from).opening))
+	hard := from + core.UTF16Index(text[from:], maxPost-tail-core.UTF16Len(blockAt(lines, from).opening))
 	first := lineIndex(lines, from)
 	best, units, before := map[rank]int{}, 0, from
 	for _, l := range lines[first+1:] {
@@ -230,24 +230,6 @@ func cutBetweenWords(text string, from, hard int) int {
 	return hard
 }
 
-// cutUnits returns how many bytes of the text have at most so many code units of UTF-16.
-func cutUnits(text string, units int) int {
-	for i, r := range text {
-		if units -= runeUnits(r); units < 0 {
-			return i
-		}
-	}
-	return len(text)
-}
-
-// runeUnits returns how many code units of UTF-16 the rune has.
-func runeUnits(r rune) int {
-	if r > 0xffff {
-		return 2
-	}
-	return 1
-}
-
 var mention = regexp.MustCompile(`<(?:!(?:channel|here|everyone|subteam|group)|@[UWB])`)
 
 // neutralizeMentions returns the text in which markup that notifies people or channels is
@@ -259,7 +241,7 @@ func neutralizeMentions(text string) string {
 // plainText returns the beginning of the text for notifications, in Slack's own escaping.
 func plainText(text string) string {
 	const units = 300
-	if cut := cutUnits(text, units); cut < len(text) {
+	if cut := core.UTF16Index(text, units); cut < len(text) {
 		text = strings.ToValidUTF8(text[:cut], "") + "…"
 	}
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)

@@ -9,7 +9,11 @@ import (
 )
 
 func newDeliveryTries() *prometheus.CounterVec {
-	return newCounter("delivery_tries_total", "Tries of deliveries, by the resulting state of the delivery: delivered, failed (given up; includes deliveries that were given up with their receiver without a try), pending (will be retried).", "kind", "state")
+	tries := newCounter("delivery_tries_total", "Tries of deliveries, by the resulting state of the delivery: delivered, failed (given up; includes deliveries that were given up with their receiver without a try), pending (will be retried).", "kind", "state")
+	for _, state := range []core.DeliveryState{core.DeliveryDelivered, core.DeliveryFailed, core.DeliveryPending} { // 0 from the start
+		tries.WithLabelValues(string(core.DeliveryWebhook), string(state))
+	}
+	return tries
 }
 
 func newSlackReceived() *prometheus.CounterVec {

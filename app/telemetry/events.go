@@ -37,6 +37,7 @@ func fanOutBuckets() []float64 {
 // increase.
 func (m eventMetrics) allCollectors() []prometheus.Collector {
 	m.watchers.WithLabelValues()
+	m.fanOut.WithLabelValues()
 	for _, c := range []*prometheus.CounterVec{m.slow, m.resyncs, m.found} {
 		c.WithLabelValues()
 	}

@@ -35,6 +35,7 @@ func newHTTPMetrics() httpMetrics {
 }
 
 func (m httpMetrics) allCollectors() []prometheus.Collector {
+	m.inFlight.WithLabelValues() // 0 from the start
 	return []prometheus.Collector{m.inFlight, m.requests, m.duration}
 }
 
@@ -126,6 +127,10 @@ func newStreamMetrics() streamMetrics {
 
 func (m streamMetrics) allCollectors() []prometheus.Collector {
 	m.open.WithLabelValues() // 0 from the start
+	m.duration.WithLabelValues()
+	for _, outcome := range []string{"ended", "gone", "slow", "failed"} {
+		m.ended.WithLabelValues(outcome)
+	}
 	return []prometheus.Collector{m.open, m.ended, m.duration}
 }
 

@@ -42,7 +42,7 @@ func TestStreamsAreNoSlowRequests(t *testing.T) {
 	ended(200, true)
 	want(t, tel, "bobbin_http_requests_in_flight", "bobbin_http_requests_in_flight 0")
 	want(t, tel, "bobbin_sse_streams_open", "bobbin_sse_streams_open 0")
-	want(t, tel, "bobbin_sse_streams_total", `bobbin_sse_streams_total{outcome="slow"} 1`)
+	want(t, tel, `bobbin_sse_streams_total{outcome="slow"}`, `bobbin_sse_streams_total{outcome="slow"} 1`)
 	want(t, tel, "bobbin_sse_stream_duration_seconds_count", "bobbin_sse_stream_duration_seconds_count 1")
 	want(t, tel, "bobbin_http_request_duration_seconds")
 }

@@ -38,7 +38,13 @@ func (m workMetrics) allCollectors() []prometheus.Collector {
 		}
 		m.takeovers.WithLabelValues(string(kind))
 	}
-	m.refused.WithLabelValues(string(core.WorkRun))
+	for _, kind := range []string{string(core.WorkRun), string(core.DeliveryWebhook)} {
+		m.refused.WithLabelValues(kind)
+	}
+	m.takeovers.WithLabelValues(string(core.DeliveryWebhook))
+	for _, work := range []string{"lapsed_run", "queued_run", "approval", "webhook"} {
+		m.finds.WithLabelValues(work)
+	}
 	return []prometheus.Collector{m.renewals, m.takeovers, m.finds, m.refused}
 }
 
@@ -110,6 +116,12 @@ func newRetentionMetrics() retentionMetrics {
 }
 
 func (m retentionMetrics) allCollectors() []prometheus.Collector {
+	for _, kind := range []string{"events", "sessions"} { // 0 from the start
+		m.removed.WithLabelValues(kind)
+	}
+	for _, outcome := range []string{"done", "failed"} {
+		m.sweeps.WithLabelValues(outcome)
+	}
 	return []prometheus.Collector{m.removed, m.sweeps}
 }
 

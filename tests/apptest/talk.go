@@ -73,8 +73,8 @@ func (g *Turn) take(t testing.TB, e core.Event) {
 	switch e.Type {
 	case core.EventMessageDelta:
 		d := EventData[core.DeltaData](t, e)
-		if d.Offset != len(g.Texts[d.MessageID]) {
-			t.Errorf("got a delta at offset %d, want %d", d.Offset, len(g.Texts[d.MessageID]))
+		if d.OffsetUTF16 != core.UTF16Len(g.Texts[d.MessageID]) {
+			t.Errorf("got a delta at offset %d, want %d", d.OffsetUTF16, core.UTF16Len(g.Texts[d.MessageID]))
 		}
 		g.Texts[d.MessageID] += d.Text
 		g.Deltas++

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +35,59 @@ func TestTerminalsAreNotSteered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is typed during an answer is not echoed into it, and the terminal is as before afterwards.
+func TestTypingIsNotEchoed(t *testing.T) {
+	t.Parallel()
+	master, slave := openTerminal(t, unix.Winsize{Row: 24, Col: 80})
+	defer func() { _ = slave.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := newHostileShell(t).command(ctx, t, "chat")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	mode := func() uint32 {
+		m, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Lflag
+	}
+	before := mode()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, master, "quits")
+	if _, err := io.WriteString(master, "say hi\r"); err != nil {
+		t.Fatal(err)
+	}
+	shown, buffer := "", make([]byte, 4096)
+	for !strings.Contains(shown, "done\r\n") {
+		n, err := master.Read(buffer)
+		if shown += string(buffer[:n]); err != nil {
+			t.Fatalf("got %q: %v", shown, err)
+		}
+		if mode()&unix.ECHO != 0 {
+			t.Fatal("the terminal echoes what is typed during an answer")
+		}
+	}
+	for ; mode()&unix.ICANON != 0 && ctx.Err() == nil; runtime.Gosched() { // until the prompt is there
+	}
+	if _, err := io.WriteString(master, "\x04"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, master, "to continue")
+	go func() { _, _ = io.Copy(io.Discard, master) }() // a terminal's mode changes when its output was read
+	for ; mode() != before && ctx.Err() == nil; runtime.Gosched() {
+	}
+	if ctx.Err() != nil {
+		t.Errorf("afterwards the terminal's mode is %x, want %x", mode(), before)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
 }
 
 // talk types a line into a chat on a terminal of the size, and returns what it showed

@@ -144,8 +144,8 @@ func checkFrames(t *testing.T, frames []frame) {
 		seq = max(seq, f.id)
 		switch f.event {
 		case core.EventMessageDelta:
-			if have := len(texts[f.data.MessageID]); f.data.Offset != have {
-				t.Errorf("text of message %s: a piece for offset %d after %d bytes", f.data.MessageID, f.data.Offset, have)
+			if have := core.UTF16Len(texts[f.data.MessageID]); f.data.OffsetUTF16 != have {
+				t.Errorf("text of message %s: a piece for offset %d after %d", f.data.MessageID, f.data.OffsetUTF16, have)
 			}
 			texts[f.data.MessageID] += f.data.Text
 		case core.EventMessageDiscarded:

@@ -241,8 +241,8 @@ func (f *feed) event(e core.Event) {
 		f.talk.board.accepted(records.Decoded[core.RunData](e).Run.ClientMessageID, stageRun)
 	case core.EventMessageDelta:
 		d := records.Decoded[core.DeltaData](e)
-		if have := len(f.texts[d.MessageID]); d.Offset != have || f.created[d.MessageID] {
-			t.Errorf("session %s: text of message %s at offset %d after %d bytes, created: %v", e.SessionID, d.MessageID, d.Offset, have, f.created[d.MessageID])
+		if have := core.UTF16Len(f.texts[d.MessageID]); d.OffsetUTF16 != have || f.created[d.MessageID] {
+			t.Errorf("session %s: text of message %s at offset %d after %d, created: %v", e.SessionID, d.MessageID, d.OffsetUTF16, have, f.created[d.MessageID])
 		}
 		f.texts[d.MessageID] += d.Text
 	case core.EventMessageDiscarded:

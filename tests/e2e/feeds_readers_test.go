@@ -162,7 +162,7 @@ func (r *feedReader) read() error {
 func (r *feedReader) take(id string, kind core.EventType, data []byte) error {
 	var d struct {
 		MessageID core.MessageID `json:"message_id"`
-		Offset    int            `json:"offset"`
+		Offset    int            `json:"offset_utf16"`
 		Text      string         `json:"text"`
 	}
 	head := data
@@ -185,9 +185,9 @@ func (r *feedReader) take(id string, kind core.EventType, data []byte) error {
 	}
 	if kind == core.EventMessageDelta {
 		if d.Offset != r.text[d.MessageID] {
-			return fmt.Errorf("text at %d after %d bytes", d.Offset, r.text[d.MessageID])
+			return fmt.Errorf("text at %d after %d", d.Offset, r.text[d.MessageID])
 		}
-		r.text[d.MessageID] += len(d.Text)
+		r.text[d.MessageID] += core.UTF16Len(d.Text)
 	}
 	if mark := r.marks[kind]; mark != nil {
 		mark <- struct{}{}

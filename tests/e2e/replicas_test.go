@@ -64,8 +64,8 @@ func (l *runLog) take(e core.Event) {
 	switch e.Type {
 	case core.EventMessageDelta:
 		d := apptest.EventData[core.DeltaData](l.t, e)
-		if d.Offset != len(l.text[d.MessageID]) {
-			l.t.Errorf("text at %d after %d bytes", d.Offset, len(l.text[d.MessageID]))
+		if d.OffsetUTF16 != core.UTF16Len(l.text[d.MessageID]) {
+			l.t.Errorf("text at %d after %d", d.OffsetUTF16, core.UTF16Len(l.text[d.MessageID]))
 		}
 		l.text[d.MessageID] += d.Text
 	case core.EventMessageCreated:

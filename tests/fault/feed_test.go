@@ -61,9 +61,9 @@ func (f *feed) take(e core.Event) {
 func (f *feed) delta(e core.Event) {
 	d := records.Decoded[core.DeltaData](e)
 	have := f.texts[d.MessageID]
-	if d.Offset != len(have) || f.created[d.MessageID] || f.gone[d.MessageID] {
-		f.errorf("text of message %s at offset %d after %d bytes (in the log: %v, taken back: %v)",
-			d.MessageID, d.Offset, len(have), f.created[d.MessageID], f.gone[d.MessageID])
+	if d.OffsetUTF16 != core.UTF16Len(have) || f.created[d.MessageID] || f.gone[d.MessageID] {
+		f.errorf("text of message %s at offset %d after %d (in the log: %v, taken back: %v)",
+			d.MessageID, d.OffsetUTF16, core.UTF16Len(have), f.created[d.MessageID], f.gone[d.MessageID])
 	}
 	f.texts[d.MessageID] = have + d.Text
 	f.shown[d.MessageID] = e.RunID

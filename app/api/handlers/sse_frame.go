@@ -73,7 +73,7 @@ func appendDelta(buf []byte, name core.EventType, d core.DeltaData) ([]byte, err
 	out := bytes.NewBuffer(appendName(buf, string(name)))
 	enc := json.NewEncoder(out) // it ends the line
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, Offset: d.Offset, OffsetUTF16: d.OffsetUTF16, Text: d.Text}); err != nil {
+	if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, OffsetUTF16: d.OffsetUTF16, Text: d.Text}); err != nil {
 		return buf, fmt.Errorf("data of %s: %w", name, err)
 	}
 	return append(out.Bytes(), '\n'), nil

@@ -30,7 +30,7 @@ func TestAppendEvent(t *testing.T) {
 		{"durable", core.Event{SessionID: "s", RunID: "r", Seq: 7, Type: core.EventRunStarted, At: at(), Data: json.RawMessage(`{"a":1}`)},
 			"id: 7\nevent: run.started\ndata: " + head + ",\"a\":1}\n\n"},
 		{"passing", core.Event{SessionID: "s", RunID: "r", Type: core.EventMessageDelta, At: at(), Data: core.DeltaData{MessageID: "m", ParentID: "p", Attempt: 1, Offset: 7, OffsetUTF16: 5, Text: "\n<"}},
-			"event: message.delta\ndata: {\"message_id\":\"m\",\"offset\":7,\"offset_utf16\":5,\"text\":\"\\n<\"}\n\n"},
+			"event: message.delta\ndata: {\"message_id\":\"m\",\"offset_utf16\":5,\"text\":\"\\n<\"}\n\n"},
 		{"resync", core.Event{SessionID: "s", Seq: 9, Type: core.EventResync, At: at()}, "id: 9\nevent: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
 		{"resync of a session without events", core.Event{SessionID: "s", Type: core.EventResync, At: at()}, "id: 0\nevent: resync\ndata: {\"session_id\":\"s\",\"at\":\"2026-01-02T03:04:05Z\"}\n\n"},
 		{"of no run, without data", core.Event{SessionID: "s", Type: core.EventNodeStarted, At: at()},

@@ -190,7 +190,7 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 	case body.Conversation == "" && body.PreviousResponseID == "":
 		return a.startRun(c, r)
 	case r.conversation.next.Role == "":
-		return a.resumeRun(ctx, r)
+		return a.resumeRun(handlers.KeyedContext(c), r)
 	case r.conversation.continued:
 		return activeRun{}, errNoQuestion()
 	case body.Conversation != "":

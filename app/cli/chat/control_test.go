@@ -19,12 +19,12 @@ func TestControlCommands(t *testing.T) {
 		want    string // the beginning
 		call    string // the last one
 	}{
-		{"/summary", 2, false, "summary v2: 8 messages → 90 tokens\n  covers messages up to #7\n  focus: names\n\n## Facts\n- Rex is a dog.\n", "session s"},
+		{"/summary", 2, false, "summary v2: 8 messages → 90 cl100k tokens\n  covers messages up to #7\n  focus: names\n\n## Facts\n- Rex is a dog.\n", "session s"},
 		{"/summary v1", 2, false, "summary v1: 4 messages", ""},
 		{"/summary 9", 2, false, "! there is no version 9\n", ""},
 		{"/summary", 0, false, "! there is no active summary; /summarize creates one, /summary list shows earlier versions\n", "session s"},
 		{"/summary diff", 0, false, "! there is no active summary", "session s"},
-		{"/summary list", 2, false, "  summary v2: 8 messages → 90 tokens\n  undone v1: 4 messages → 50 tokens\n  and older ones\n", ""},
+		{"/summary list", 2, false, "  summary v2: 8 messages → 90 cl100k tokens\n  undone v1: 4 messages → 50 cl100k tokens\n  and older ones\n", ""},
 		{"/summary diff", 2, false, "version 2 compared to version 1: 1 added, 1 removed, 2 unchanged\n  ## Facts\n- - Rex barks.\n+ - Rex sleeps.\n", "diff 2 -1"},
 		{"/summary diff 1", 2, false, "version 1 compared to", "diff 1 -1"},
 		{"/summary restore 1", 2, false, "· restored version 1 as version 3: it covers 4 of 12 messages\n", "context s"},

@@ -148,7 +148,7 @@ func (c *Conversation) summarizeNow(ctx context.Context, focus string) error {
 	if err != nil {
 		return err
 	}
-	c.printNotice("· ", fmt.Sprintf("summary v%d: %d messages → %d tokens (%s, %.1f s)", s.Version, s.MessagesCovered, s.TokenCount, s.Strategy, s.Duration.Seconds()))
+	c.printNotice("· ", fmt.Sprintf("summary v%d: %d messages → %d cl100k tokens (%s, %.1f s)", s.Version, s.MessagesCovered, s.TokenCount, s.Strategy, s.Duration.Seconds()))
 	if s.Note != "" {
 		c.printNotice("  ", s.Note)
 	}

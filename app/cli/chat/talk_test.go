@@ -103,7 +103,7 @@ func TestCommands(t *testing.T) {
 		{"/help", "/summarize [focus]"},
 		{"/context", "gpt-4o · policy window"},
 		{"/summarize", "! there is nothing to summarize\n"},
-		{"/summarize the names", "· summary v2: 8 messages → 120 tokens (llm, 1.5 s)\n  short\n"},
+		{"/summarize the names", "· summary v2: 8 messages → 120 cl100k tokens (llm, 1.5 s)\n  short\n"},
 		{"/contxt", "! unknown command /contxt; did you mean /context?\n"},
 		{"/zzzzzzz", "! unknown command /zzzzzzz; /help lists all commands\n"},
 		{"^C", "(press Ctrl-D or type /quit to quit)\n"},

@@ -197,7 +197,7 @@ func describeVersion(s core.Summary, now time.Time) string {
 	if s.TokensBefore > 0 && s.TokensBefore != s.TokenCount {
 		before = fmt.Sprintf(" (%s before)", core.Number(s.TokensBefore))
 	}
-	text := fmt.Sprintf("%s v%d: %s → %s tokens%s", title, s.Version, Pluralize(messages, "message"), core.Number(s.TokenCount), before)
+	text := fmt.Sprintf("%s v%d: %s → %s cl100k tokens%s", title, s.Version, Pluralize(messages, "message"), core.Number(s.TokenCount), before)
 	when := ""
 	if !s.CreatedAt.IsZero() {
 		when = formatAge(now.Sub(s.CreatedAt)) + " ago"

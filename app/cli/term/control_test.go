@@ -65,8 +65,8 @@ func TestDrawContextWhole(t *testing.T) {
 		"2 instructions", "- #1: rule", "- #2: rule (in its message)", "- #3: rule (left out: it does not fit)",
 		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the current rate", "! summaries: failing repeatedly",
 		"paused for another 1m30s (breaker open)", "the model failed (auth)", "summarizing ",
-		"ready v5: 40 messages → 900 tokens, tokens, llm", "summary v4: 25 messages → 850 tokens (6,200 before), messages, llm, 3h ago",
-		"undone v3: 30 messages → 800 tokens (repeats version 1)", "earlier (tool calls) v2: 12 messages → 300 tokens", "erased v1",
+		"ready v5: 40 messages → 900 cl100k tokens, tokens, llm", "summary v4: 25 messages → 850 cl100k tokens (6,200 before), messages, llm, 3h ago",
+		"undone v3: 30 messages → 800 cl100k tokens (repeats version 1)", "earlier (tool calls) v2: 12 messages → 300 cl100k tokens", "erased v1",
 	}
 	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, now, width) }, says...)
 	r.Triggers, r.Breaker = nil, "closed"

@@ -28,7 +28,7 @@ func TestDrawContext(t *testing.T) {
 	}, now, 0)
 	for _, want := range []string{
 		"20,000 of 123,904 tokens used (16%)", "28 of 30 (93%)", "19,500 of 128,000 (15%)", "[##################--]",
-		"summarization will trigger on the next message", "25 messages → 850 tokens", "5m ago",
+		"summarization will trigger on the next message", "25 messages → 850 cl100k tokens", "5m ago",
 		"53 messages: 25 summarized, 28 verbatim, 0 lost", "12 earlier blocks of the model's reasoning sent; 3 not: the prompt before them has changed",
 	} {
 		if !strings.Contains(b.String(), want) {
