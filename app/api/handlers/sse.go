@@ -198,7 +198,14 @@ func (s *stream) commentError() error {
 
 // writeEvent writes an event.
 func (s *stream) writeEvent(e core.Event) error {
-	frame, err := s.encodeEvent(e)
+	var frame []byte
+	var err error
+	if s.encode != nil {
+		s.buf, err = s.encode(s.buf[:0], e)
+		frame = s.buf
+	} else { // shared by all readers
+		frame, err = e.Frame.Encoded(func() ([]byte, error) { return AppendEvent(nil, e) })
+	}
 	if err != nil {
 		return fmt.Errorf("write event %d of session %s: %w", e.Seq, e.SessionID, err)
 	}
@@ -213,15 +220,6 @@ func (s *stream) writeEvent(e core.Event) error {
 	}
 	s.beat.Reset(s.every)
 	return s.write(frame)
-}
-
-// encodeEvent returns the frames of the event. Native frames are shared by all readers.
-func (s *stream) encodeEvent(e core.Event) (frame []byte, err error) {
-	if s.encode == nil {
-		return e.Frame.Encoded(func() ([]byte, error) { return AppendEvent(nil, e) })
-	}
-	s.buf, err = s.encode(s.buf[:0], e)
-	return s.buf, err
 }
 
 // write writes and flushes within the time limit. The caller holds s.mu once events are
