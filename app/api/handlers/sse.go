@@ -87,7 +87,9 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 			return err
 		}
 	}
-	return s.commentError()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commentErr
 }
 
 // FailStream ends a stream that ServeEvents has begun with an error; frame is how its protocol
@@ -187,13 +189,6 @@ func (s *stream) close() {
 	s.closed = true
 	s.beat.Stop()
 	s.extendDeadline()
-}
-
-// commentError returns the error of writing a comment, if any.
-func (s *stream) commentError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.commentErr
 }
 
 // writeEvent writes an event.
