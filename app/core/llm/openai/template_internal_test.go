@@ -73,7 +73,9 @@ func TestTemplateReadsWhatTheParserReads(t *testing.T) {
 		literal := rapid.OneOf(rapid.SampledFrom(literals), rapid.Custom(func(t *rapid.T) string {
 			raw, _ := json.Marshal(rapid.String().Draw(t, "text")) // strings have no error
 			return string(raw)
-		}), rapid.Custom(func(t *rapid.T) string { return `"` + string(rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(t, "bytes")) + `"` }))
+		}), rapid.Custom(func(t *rapid.T) string {
+			return `"` + string(rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(t, "bytes")) + `"`
+		}))
 		chunk := rapid.Custom(func(t *rapid.T) []string {
 			frame := rapid.SampledFrom(around()).Draw(t, "frame")
 			var chunks []string
