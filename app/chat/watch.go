@@ -82,27 +82,17 @@ func (w *runWatcher) watchEvents(ctx context.Context, run core.Run, from core.Cu
 		if err != nil {
 			return err
 		}
-		more, err := w.passEvent(ctx, e)
-		if err != nil || !more {
-			return err
+		isResync := e.Type == core.EventResync
+		if (isResync || e.RunID == w.id) && (!w.yield(e, nil) || e.Type.EndsRun()) || !isResync && w.until > 0 && e.Seq >= w.until {
+			return nil
+		}
+		if isResync {
+			if run, err := s.runs.Get(ctx, w.scope, w.id); err != nil || run.Status.Ended() {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// passEvent passes an event on and reports whether there may be more.
-func (w *runWatcher) passEvent(ctx context.Context, e core.Event) (bool, error) {
-	if e.Type == core.EventResync {
-		if !w.yield(e, nil) {
-			return false, nil
-		}
-		run, err := w.service.runs.Get(ctx, w.scope, w.id)
-		return !run.Status.Ended(), err
-	}
-	if e.RunID == w.id && (!w.yield(e, nil) || e.Type.EndsRun()) {
-		return false, nil
-	}
-	return w.until == 0 || e.Seq < w.until, nil
 }
 
 // rewatch is the pause before a watch that was dropped begins again.

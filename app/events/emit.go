@@ -144,21 +144,19 @@ func (w *watcher) flushPending() error {
 	return nil
 }
 
-// recentSize is how many ids recent keeps. When a message is known to be finished, at most
+// recentSize is how many ids recent keeps at least. When a message is known to be finished, at most
 // defaultBuffer of its deltas can still arrive.
 const recentSize = defaultBuffer
 
-// recent is a bounded set: the newest id replaces the oldest. The zero value is empty and ready
-// to use.
+// recent is a bounded set that keeps the newest ids. The zero value is empty and ready to use.
 type recent struct {
-	ids  map[string]struct{}
-	ring []string // in the order of insertion; starts at next when full
-	next int
+	ids, older map[string]struct{}
 }
 
 func (r *recent) has(id string) bool {
-	_, ok := r.ids[id]
-	return ok
+	_, isNew := r.ids[id]
+	_, isOlder := r.older[id]
+	return isNew || isOlder
 }
 
 // add adds the id; the empty one is ignored.
@@ -166,15 +164,8 @@ func (r *recent) add(id string) {
 	if id == "" || r.has(id) {
 		return
 	}
-	if r.ids == nil {
-		r.ids = map[string]struct{}{}
+	if r.ids == nil || len(r.ids) == recentSize {
+		r.ids, r.older = map[string]struct{}{}, r.ids
 	}
 	r.ids[id] = struct{}{}
-	if len(r.ring) < recentSize {
-		r.ring = append(r.ring, id)
-		return
-	}
-	delete(r.ids, r.ring[r.next])
-	r.ring[r.next] = id
-	r.next = (r.next + 1) % recentSize
 }

@@ -55,7 +55,7 @@ func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 	for _, e := range events {
 		f.live.dropFinished(e)
 		f.active.addEvent(e)
-		f.publishEvent(ctx, e)
+		f.publishTo(ctx, sessionSubject(e.SessionID), e)
 		f.notifyListeners(e)
 	}
 	for i, e := range events {
@@ -76,7 +76,7 @@ func (f *Feed) Delta(ctx context.Context, e core.Event) {
 		if e.Type == core.EventNodeStarted || e.Type == core.EventNodeFinished {
 			f.live.setNode(e) // for watchers that join while it runs
 		}
-		f.publishEvent(ctx, e)
+		f.publishTo(ctx, sessionSubject(e.SessionID), e)
 		return
 	}
 	d, ok := e.Data.(core.DeltaData)
@@ -93,11 +93,6 @@ func (f *Feed) Delta(ctx context.Context, e core.Event) {
 		f.sendText(ctx, sessionSubject(e.SessionID), e)
 		return
 	}
-	f.publishEvent(ctx, e)
-}
-
-// publishEvent publishes the event to the watchers of its session.
-func (f *Feed) publishEvent(ctx context.Context, e core.Event) {
 	f.publishTo(ctx, sessionSubject(e.SessionID), e)
 }
 

@@ -168,7 +168,10 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 		var err error
 		select {
 		case <-sub.Ready():
-			err = w.takeMessage(ctx, sub)
+			var message *Message
+			if message, err = sub.Take(); message != nil {
+				err = w.handleMessage(ctx, message)
+			}
 		case <-w.peers.answersReady():
 			err = w.handleAnswer(ctx)
 		case <-w.peers.deadline:
@@ -186,15 +189,6 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 			return err
 		}
 	}
-}
-
-// takeMessage handles a message of the bus, if there is one.
-func (w *watcher) takeMessage(ctx context.Context, sub Subscription) error {
-	message, err := sub.Take()
-	if err != nil || message == nil {
-		return err
-	}
-	return w.handleMessage(ctx, message)
 }
 
 // pollStore checks the store for events that the bus lost, and for the session's existence.

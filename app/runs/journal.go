@@ -94,22 +94,15 @@ func (j *Recorder) lockRun(run core.RunID) (done func()) {
 // Delta publishes an event that is not stored. It keeps the partial text of the message for a
 // cancel or a crash, and never waits for the database or for a listener.
 func (j *Recorder) Delta(ctx context.Context, e core.Event) {
-	j.applyDelta(e)
-	j.feed.Delta(ctx, e)
-}
-
-// applyDelta adds the event to the run's draft.
-func (j *Recorder) applyDelta(e core.Event) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[e.RunID]
-	if s == nil {
-		return
+	if s := j.runs[e.RunID]; s != nil {
+		if d, ok := e.Data.(core.DeltaData); ok {
+			s.appendDelta(e.Type, d)
+		}
+		s.applyDiscard(e)
 	}
-	if d, ok := e.Data.(core.DeltaData); ok {
-		s.appendDelta(e.Type, d)
-	}
-	s.applyDiscard(e)
+	j.mu.Unlock()
+	j.feed.Delta(ctx, e)
 }
 
 // applyWrite updates the state of the run after a write.

@@ -87,7 +87,9 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 			return err
 		}
 	}
-	return s.commentError()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commentErr
 }
 
 // FailStream ends a stream that ServeEvents has begun with an error; frame is how its protocol
@@ -189,16 +191,16 @@ func (s *stream) close() {
 	s.extendDeadline()
 }
 
-// commentError returns the error of writing a comment, if any.
-func (s *stream) commentError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.commentErr
-}
-
 // writeEvent writes an event.
 func (s *stream) writeEvent(e core.Event) error {
-	frame, err := s.encodeEvent(e)
+	var frame []byte
+	var err error
+	if s.encode != nil {
+		s.buf, err = s.encode(s.buf[:0], e)
+		frame = s.buf
+	} else { // shared by all readers
+		frame, err = e.Frame.Encoded(func() ([]byte, error) { return AppendEvent(nil, e) })
+	}
 	if err != nil {
 		return fmt.Errorf("write event %d of session %s: %w", e.Seq, e.SessionID, err)
 	}
@@ -213,15 +215,6 @@ func (s *stream) writeEvent(e core.Event) error {
 	}
 	s.beat.Reset(s.every)
 	return s.write(frame)
-}
-
-// encodeEvent returns the frames of the event. Native frames are shared by all readers.
-func (s *stream) encodeEvent(e core.Event) (frame []byte, err error) {
-	if s.encode == nil {
-		return e.Frame.Encoded(func() ([]byte, error) { return AppendEvent(nil, e) })
-	}
-	s.buf, err = s.encode(s.buf[:0], e)
-	return s.buf, err
 }
 
 // write writes and flushes within the time limit. The caller holds s.mu once events are

@@ -21,7 +21,12 @@ func separateThoughts(stream iter.Seq2[Delta, error]) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		var r thoughtReader
 		for d, err := range stream {
-			if err == nil {
+			switch {
+			case err != nil:
+				if !r.yieldRest(yield) {
+					return
+				}
+			case !r.inText:
 				var text, reasoning strings.Builder
 				reasoning.WriteString(d.Reasoning)
 				r.read(d.Text, &text, &reasoning)
@@ -29,8 +34,6 @@ func separateThoughts(stream iter.Seq2[Delta, error]) iter.Seq2[Delta, error] {
 					r.end(&text, &reasoning)
 				}
 				d.Text, d.Reasoning = text.String(), reasoning.String()
-			} else if !r.yieldRest(yield) {
-				return
 			}
 			if !yield(d, err) || err != nil {
 				return
@@ -61,12 +64,8 @@ type thoughtReader struct {
 	unclear   strings.Builder
 }
 
-// read adds what the piece is known to be to text and reasoning.
+// read adds what the piece is known to be to text and reasoning. Not once it is in the text.
 func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
-	if r.inText {
-		text.WriteString(piece)
-		return
-	}
 	r.held += piece
 	for r.depth > 0 || r.begin(text) {
 		before, tag, rest := cutTag(r.held)

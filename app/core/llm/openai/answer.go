@@ -21,7 +21,13 @@ type answer struct {
 	model      string // that answered, as reported
 	finish     string // the provider's word, as it came
 	hasContent bool   // there was text, reasoning or a tool call
+
+	template template // of the last chunk
+	misses   int      // templates that no chunk has fitted, in a row
 }
+
+// maxMisses is after how many templates that did not fit no more are made: the server varies its chunks.
+const maxMisses = 8
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
@@ -90,6 +96,10 @@ func (a *answer) handleEvent(data []byte) error {
 	if data[0] != '{' { // not of the protocol: a keep-alive
 		return nil
 	}
+	if text := a.template.text(data); text != "" {
+		a.misses = 0
+		return a.emitPiece(&piece{Content: content{text: text}}, false)
+	}
 	c, err := parseChunk(data)
 	if err != nil {
 		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
@@ -102,6 +112,10 @@ func (a *answer) handleEvent(data []byte) error {
 	}
 	if c.Model != "" {
 		a.model = c.Model
+	}
+	a.template = template{} // what the last chunk reported holds for those that fit its template
+	if a.misses < maxMisses {
+		a.template, a.misses = newTemplate(data), a.misses+1
 	}
 	for _, one := range c.Choices {
 		if one.Index != 0 && len(c.Choices) > 1 { // only one is requested

@@ -44,7 +44,7 @@ func (a Reader) Read(body io.Reader) error {
 	case '<':
 		return a.Page()
 	default:
-		return a.Stream(NewEvents(r))
+		return a.Stream(&Events{lines: r})
 	}
 }
 

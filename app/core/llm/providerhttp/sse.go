@@ -42,11 +42,6 @@ type Events struct {
 	atEnd   bool
 }
 
-// NewEvents returns a reader of the events of r.
-func NewEvents(r io.Reader) *Events {
-	return &Events{lines: bufio.NewReaderSize(r, 4<<10)}
-}
-
 // Next returns the next event that has data; io.EOF after the last.
 func (r *Events) Next() (Event, error) {
 	var e Event
@@ -78,7 +73,10 @@ func (r *Events) Next() (Event, error) {
 			if string(field) == "error" {
 				e.Name = "error"
 			}
-			e.Data = appendLine(e.Data, value)
+			if len(e.Data) > 0 {
+				value = append(append(e.Data, '\n'), value...)
+			}
+			e.Data = value
 		}
 	}
 }
@@ -90,13 +88,6 @@ func isComplete(data []byte) bool { return IsDone(data) || json.Valid(data) }
 // IsDone reports whether the data is [DONE], with which servers of the OpenAI
 // dialect end.
 func IsDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
-
-func appendLine(data, line []byte) []byte {
-	if len(data) > 0 {
-		data = append(data, '\n')
-	}
-	return append(data, line...)
-}
 
 // readLine returns the next line without its end. The slice is not overwritten.
 func (r *Events) readLine() ([]byte, error) {

@@ -1,0 +1,40 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+)
+
+// template is what the chunks of one answer have around their text. Servers send a chunk for each
+// word, and all but the word is the same: it need not be parsed again. The zero value fits nothing.
+type template struct{ before, after []byte }
+
+// newTemplate returns the template of a chunk that brings text and nothing else; the zero one if it
+// finds none. The parser itself proves it, with another text in the same place.
+func newTemplate(data []byte) template {
+	const field, probe = `"content":`, `"probe"`
+	head, rest, found := bytes.Cut(data, []byte(field+`"`))
+	_, after, whole := bytes.Cut(rest, []byte(`"`))
+	if !found || !whole {
+		return template{}
+	}
+	t := template{data[:len(head)+len(field)], after}
+	c, err := parseChunk([]byte(string(t.before) + probe + string(after)))
+	text := []choice{{Delta: &piece{Content: content{text: "probe"}}}}
+	if err != nil || c.Object == "error" || !reflect.DeepEqual(c, chunk{Object: c.Object, Model: c.Model, Choices: text}) {
+		return template{}
+	}
+	return t
+}
+
+// text returns the text of a chunk that differs from the template in nothing else, byte for byte what
+// parseChunk reads; empty if it differs.
+func (t template) text(data []byte) (text string) {
+	literal, begins := bytes.CutPrefix(data, t.before)
+	literal, ends := bytes.CutSuffix(literal, t.after)
+	if len(t.before) == 0 || !begins || !ends || len(literal) == 0 || literal[0] != '"' || json.Unmarshal(literal, &text) != nil {
+		return ""
+	}
+	return text
+}
