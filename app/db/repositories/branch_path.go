@@ -215,7 +215,7 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 		changed = &core.PathChange{AfterID: core.MessageID(common.ID), AfterSeq: common.Seq, LeafID: c.leaf}
 	}
 	stx.setUpdatedAt()
-	return stx.emitSession(c.run, changed)
+	return stx.emitSession(c.run, core.SessionData{Path: changed})
 }
 
 // maxIDs bounds the ids of one statement.

@@ -94,7 +94,7 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) (err error) {
 		stx.emitMessage(core.EventMessageUpdated, m)
 	}
 	stx.setUpdatedAt()
-	return stx.emitSession("", nil)
+	return stx.emitSession("", core.SessionData{})
 }
 
 // atomSQL selects an atom: an assistant's message with the results of its tool calls, which

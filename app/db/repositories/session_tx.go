@@ -19,9 +19,8 @@ type sessionTx struct {
 	changes map[string]any // columns of the session that saveChanges writes
 	events  []core.Event   // numbered, written by saveChanges
 
-	days       []models.UsageDay            // usage to add, by day
-	ownerHooks *[]models.OwnerWebhook       // of the session's owner; nil = not loaded
-	references map[int64]func(size int) any // returns what is stored instead of the data of an event, by its number
+	days       []models.UsageDay      // usage to add, by day
+	ownerHooks *[]models.OwnerWebhook // of the session's owner; nil = not loaded
 }
 
 // setUpdatedAt sets the time of the session's last activity to now.
@@ -163,8 +162,8 @@ func (stx *sessionTx) saveChanges() error {
 	for i, e := range stx.events {
 		row, err := models.EventFrom(stx.session.Owner, e)
 		stx.events[i].Size = len(row.Data)
-		if stored, ok := stx.references[e.Seq]; ok && err == nil {
-			row.Data, err = models.EventData(stored(len(row.Data)))
+		if ref := referenceOf(e, len(row.Data)); ref != nil && err == nil {
+			row.Data, err = models.EventData(ref)
 		}
 		if err != nil {
 			return err
