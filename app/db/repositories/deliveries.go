@@ -12,7 +12,7 @@ import (
 )
 
 // Deliveries stores messages to outside receivers. They are written with what they report
-// (sessionTx.reportRun). Safe for concurrent use, by any number of replicas.
+// (sessionTx.reportEvent). Safe for concurrent use, by any number of replicas.
 type Deliveries struct {
 	db *gorm.DB
 }
@@ -141,13 +141,21 @@ func (stx *sessionTx) webhookOf(run core.Run) (*core.Webhook, error) {
 	return ownerWebhook(stx.tx, run.Owner)
 }
 
-// reportRun emits the event of a run and inserts a delivery to its webhook, if there is one.
-func (stx *sessionTx) reportRun(run core.Run, event core.EventType) error {
+// reportEvent emits an event. If a run waits or has ended, it also inserts a delivery to its
+// webhook, if there is one.
+func (stx *sessionTx) reportEvent(e core.Event) error {
+	d, ok := e.Data.(core.RunData)
+	if !ok || e.Type == core.EventRunStarted {
+		stx.emitEvents(e)
+		return nil
+	}
+	run := d.Run
 	hook, err := stx.webhookOf(run)
 	if err != nil {
 		return wrapError(err, "webhook of", run.Owner)
 	}
-	stx.emitRunData(event, core.RunData{Run: run, Delivers: hook != nil})
+	d.Delivers = hook != nil
+	stx.emitEvents(e.WithData(d))
 	if hook == nil {
 		return nil
 	}
@@ -155,7 +163,7 @@ func (stx *sessionTx) reportRun(run core.Run, event core.EventType) error {
 	now := core.Now().Truncate(time.Millisecond)
 	row := models.Delivery{
 		ID: core.NewID[string](), Owner: run.Owner, SessionID: string(run.SessionID), RunID: string(run.ID),
-		Kind: string(core.DeliveryWebhook), Event: string(event), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
+		Kind: string(core.DeliveryWebhook), Event: string(e.Type), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
 		Secret: hook.Secret, State: string(core.DeliveryPending), Since: now, DueAt: now, CreatedAt: now,
 	}
 	return wrapError(insertRows(stx.tx, &row), "delivery", row.ID)

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -239,7 +240,7 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	case err != nil || run.Input.DeletedAt != nil:
 		return err
 	case !run.Status.Ended():
-		return activeRunsError(stx.session.ID)
+		return conversation.Busy(core.SessionID(stx.session.ID))
 	}
 	now := core.Now()
 	run.Input.DeletedAt = &now

@@ -35,21 +35,6 @@ func (stx *sessionTx) emitMessage(kind core.EventType, m core.Message) {
 	stx.emitEvents(core.NewEvent(m.SessionID, m.RunID, kind, core.MessageData{Message: m}))
 }
 
-// emitQueued emits that a run is queued; its message may be the question of another run.
-func (stx *sessionTx) emitQueued(run core.RunID, m core.Message) {
-	stx.emitEvents(core.NewEvent(m.SessionID, run, core.EventRunQueued, core.MessageData{Message: m}))
-}
-
-// emitRun emits an event about a run, without the content of its message.
-func (stx *sessionTx) emitRun(kind core.EventType, run core.Run) {
-	stx.emitRunData(kind, core.RunData{Run: run})
-}
-
-func (stx *sessionTx) emitRunData(kind core.EventType, data core.RunData) {
-	data.Run.Input = data.Run.Input.Emptied()
-	stx.emitEvents(core.NewEvent(data.Run.SessionID, data.Run.ID, kind, data))
-}
-
 // emitSession emits what changed in the session, with the session as it will be. Run is the run that
 // caused the change; empty = none.
 func (stx *sessionTx) emitSession(run core.RunID, d core.SessionData) (err error) {
@@ -245,6 +230,18 @@ func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
 		return nil, err
 	}
 	return mapRows(rows, runRow.toCore)
+}
+
+// findRun returns the run that matches.
+func findRun(db, which *gorm.DB) (core.Run, error) {
+	runs, err := findRuns(db, which, "session_id") // ordered by another index, PostgreSQL may look through all runs
+	if err == nil && len(runs) == 0 {
+		err = gorm.ErrRecordNotFound
+	}
+	if err != nil {
+		return core.Run{}, err
+	}
+	return runs[0], nil
 }
 
 // loadInputs returns the runs of the rows with their inputs.
