@@ -117,3 +117,23 @@ func (c *Change) start(run core.Run, worker string, now time.Time) core.Run {
 	c.Events = append(c.Events, runEvent(core.EventRunStarted, run))
 	return run
 }
+
+// Append returns the messages as they enter the log of the session, each a child of the one
+// before, the first a child of parent, and the session with its new numbers and speakers. Missing
+// fields of a message come from the session and the run.
+func Append(s core.Session, messages []core.Message, parent core.MessageID, run core.RunID) (core.Session, []core.Message) {
+	stored := core.WithIDs(messages)
+	for i := range stored {
+		m := &stored[i]
+		m.RunID, m.Status = cmp.Or(m.RunID, run), cmp.Or(m.Status, core.MessageComplete)
+		if m.CreatedAt.IsZero() {
+			m.CreatedAt = core.Now()
+		}
+		s.LastSeq++
+		s.MessageCount++
+		m.SessionID, m.Owner, m.Seq, m.ParentID, m.OnPath = s.ID, s.Owner, s.LastSeq, parent, true
+		s.Speakers, m.Named = core.AfterSpeaker(s.Speakers, *m)
+		parent = m.ID
+	}
+	return s, stored
+}
