@@ -98,3 +98,15 @@ func runEvent(kind core.EventType, run core.Run) core.Event {
 	run.Input = run.Input.Emptied()
 	return core.NewEvent(run.SessionID, run.ID, kind, core.RunData{Run: run})
 }
+
+// WithVersion adds the version of a new summary to the data of context.completed; 0 = there is none.
+func WithVersion(events []core.Event, version int) []core.Event {
+	events = slices.Clone(events)
+	for i, e := range events {
+		if data, ok := e.Data.(core.ContextData); ok && e.Type == core.EventContextCompleted && version > 0 {
+			data.Version = version
+			events[i] = e.WithData(data)
+		}
+	}
+	return events
+}
