@@ -103,3 +103,21 @@ func TestDecideAgain(t *testing.T) {
 		t.Errorf("the other decision: got %v, want a conflict that says who decided what", err)
 	}
 }
+
+// A message that comes with the results of a client's calls lets the run that waits for them end, or
+// continue if the message is to be queued.
+func TestAcceptWithResults(t *testing.T) {
+	t.Parallel()
+	for multitask, instead := range map[core.Multitask]bool{"": true, core.MultitaskEnqueue: false} {
+		s := conversation.State{Run: core.Run{ID: "r", Status: core.RunWaiting, Attempt: 1}, Counts: conversation.Counts{Active: 1}}
+		s.Approvals = []core.Approval{{ID: "a", RunID: "r", ToolCallID: "c", Kind: core.KindClientTool, Status: core.ApprovalOpen}}
+		in := core.AcceptRun{Worker: "w", Multitask: multitask, Results: core.AnswerCalls{Results: []core.CallResult{{ToolCallID: "c", Result: "seen"}}}}
+		got, err := conversation.Accept(s, in)
+		if err != nil || got.Instead != instead || got.Run.CancelRequested != instead || got.Run.Status != core.RunQueued || got.Accepted.Status != core.RunQueued {
+			t.Errorf("multitask %q: got %+v, %v, want both runs queued, the first to end: %t", multitask, got, err, instead)
+		}
+		if len(got.Changed) != 1 || got.Changed[0].Result != "seen" || got.Accepted.FirstEvent != 2 {
+			t.Errorf("multitask %q: got %+v, first event %d, want the result stored and told first", multitask, got.Changed, got.Accepted.FirstEvent)
+		}
+	}
+}
