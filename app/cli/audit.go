@@ -18,9 +18,9 @@ import (
 func (p *program) auditCommand() *cobra.Command {
 	var q core.PageQuery
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Show the audit log: keys, purges, backups, changed settings, deliveries",
+		Use: "audit", Short: "Show the audit log: keys, purges, backups, changed settings",
 		Long: "Lists what operators did, newest first: keys created and revoked, sessions and users purged, sessions\n" +
-			"removed by retention, backups, retried deliveries, and settings that had changed when a server started.\n" +
+			"removed by retention, backups, and settings that had changed when a server started.\n" +
 			"It contains neither secrets nor users: a purged user appears as the beginning of the SHA-256 of the id,\n" +
 			"so that only those who know the id can find the entry.",
 		Example: "  bobbin audit --json --limit 200",

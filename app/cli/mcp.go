@@ -12,8 +12,8 @@ import (
 )
 
 func (p *program) mcpCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "mcp", Short: "List the tools of MCP servers, and call them", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.listMCPCommand(), p.callMCPCommand())
+	cmd := &cobra.Command{Use: "mcp", Short: "List MCP servers and their tools", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd.AddCommand(p.listMCPCommand())
 	return cmd
 }
 
@@ -92,30 +92,4 @@ func (p *program) showServers(list []ops.ToolSource, one bool) error {
 		}
 	}
 	return nil
-}
-
-func (p *program) callMCPCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "call <server> <tool> [arguments]", Short: "Call a tool of an MCP server",
-		Long: "Calls a tool of an MCP server that a file describes, with arguments as a JSON object, and prints\n" +
-			"the result. Nobody is asked for approval. It needs no Bobbin server.",
-		Example: "  bobbin mcp call files read_file '{\"path\":\"notes.txt\"}'", Args: cobra.RangeArgs(2, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := p.loadServerSettings(cmd)
-			if err != nil {
-				return err
-			}
-			arguments := "{}"
-			if len(args) > 2 {
-				arguments = args[2]
-			}
-			result, err := ops.CallMCP(cmd.Context(), cfg, args[0], args[1], arguments)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(p.Out, term.Clean(result))
-			return nil
-		},
-	}
-	return cmd
 }

@@ -16,7 +16,7 @@ import (
 
 func (p *program) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "sessions", Short: "List, show, copy, export and remove sessions", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.purgeSessionsCommand(), p.forkSessionCommand(), p.attachSlackCommand(), p.detachSlackCommand())
+	cmd.AddCommand(p.purgeSessionsCommand(), p.forkSessionCommand())
 	var q core.PageQuery
 	list := &cobra.Command{
 		Use:   "list",

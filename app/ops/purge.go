@@ -45,5 +45,5 @@ func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(
 		return err
 	}
 	s := wire.NewStores(database)
-	return do(NewService(s.APIKeys, s.Audit, s.Deliveries))
+	return do(NewService(s.APIKeys, s.Audit))
 }

@@ -1,6 +1,6 @@
 // Package ops is what operators do from the command line, without a server: diagnose an
-// installation, migrate, copy and purge a database, look after keys, check agents' files and
-// count tokens.
+// installation, migrate, copy and purge a database, look after keys, and check agents'
+// files.
 package ops
 
 import (
@@ -8,16 +8,12 @@ import (
 	"errors"
 	"log/slog"
 
-	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/db"
 	"bobbin/app/wire"
 )
-
-// Graph returns the agent graph, to be drawn.
-func Graph() (*agents.Engine, error) { return agents.Blank() }
 
 // Migrate applies the migrations that the database lacks and returns its version;
 // with apply false it only looks.
