@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,23 +38,14 @@ func (p *program) listMemoriesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if p.json {
-				return p.printJSON(page)
-			}
-			if len(page.Items) == 0 {
-				fmt.Fprintf(p.Out, "no memories yet; add one with: %s\n", p.suggestCommand("api", "createMemory", "content=the inspection is on Friday"))
-				return nil
-			}
-			w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ID\tUSER\tCREATED\tMEMORY")
-			for _, m := range page.Items {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", m.ID, term.Line(m.UserID, 20), m.CreatedAt.Local().Format(time.DateTime), term.Line(m.Content, 60), staleMark(m))
-			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			p.printMore(page.NextCursor, "memories list")
-			return nil
+			return printList(p, page, list[core.Memory]{
+				none:   "no memories yet; add one with: " + p.suggestCommand("api", "createMemory", "content=the inspection is on Friday"),
+				titles: "ID|USER|CREATED|MEMORY",
+				cells: func(m core.Memory) []any {
+					return []any{m.ID, term.Line(m.UserID, 20), m.CreatedAt, term.Line(m.Content, 60) + staleMark(m)}
+				},
+				next: "memories list",
+			})
 		})
 	}
 	return cmd

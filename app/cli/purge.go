@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -153,20 +152,11 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	if p.json {
 		return p.printJSON(r)
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	l := list[core.PurgedTable]{titles: "TABLE|REMOVED|EMPTIED|LEFT", cells: func(t core.PurgedTable) []any { return []any{t.Table, t.Removed, t.Emptied, t.Left} }}
 	if r.DryRun {
-		fmt.Fprintln(w, "TABLE\tTO REMOVE\tTO EMPTY")
-	} else {
-		fmt.Fprintln(w, "TABLE\tREMOVED\tEMPTIED\tLEFT")
+		l = list[core.PurgedTable]{titles: "TABLE|TO REMOVE|TO EMPTY", cells: func(t core.PurgedTable) []any { return []any{t.Table, t.Removed, t.Emptied} }}
 	}
-	for _, t := range r.Tables {
-		if r.DryRun {
-			fmt.Fprintf(w, "%s\t%d\t%d\n", t.Table, t.Removed, t.Emptied)
-		} else {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", t.Table, t.Removed, t.Emptied, t.Left)
-		}
-	}
-	if err := w.Flush(); err != nil {
+	if err := printList(p, core.Page[core.PurgedTable]{Items: r.Tables}, l); err != nil {
 		return err
 	}
 	p.printNotes(r)
