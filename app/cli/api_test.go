@@ -27,7 +27,7 @@ func TestAPI(t *testing.T) {
 	}
 	run, _ := fields(t, do(`{"content": "hello"}`, "sendMessage", "id="+id, "--body", "-"))["run"].(map[string]any)
 	runID, _ := run["id"].(string)
-	if out := do("", "watchRun", "id="+runID, "after=0"); !strings.Contains(out, "\nevent: run.finished\n") {
+	if out := do("", "watchRun", "id="+runID, "after=0"); !strings.Contains(out, "\nevent: run.succeeded\n") {
 		t.Errorf("watchRun: got %q, want the events of the run", out)
 	}
 	if items, _ := fields(t, do("", "listMessages", "id="+id, "limit=1"))["items"].([]any); len(items) != 1 {
@@ -82,7 +82,7 @@ func TestAPIOperations(t *testing.T) {
 			t.Errorf("%s is not offered: %s", id[1], offers)
 		}
 	}
-	if _, offers, _ := run(t, "", "__complete", "api", "createMemory", "con"); !strings.HasPrefix(offers, "content=\t") {
+	if _, offers, _ := run(t, "", "__complete", "api", "createMemory", "con"); !strings.HasPrefix(offers, "content=") {
 		t.Errorf("parameters: got %q", offers)
 	}
 }
