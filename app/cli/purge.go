@@ -10,37 +10,7 @@ import (
 
 	draw "bobbin/app/cli/term"
 	"bobbin/app/core"
-	"bobbin/app/core/datadir"
-	"bobbin/app/ops"
-	"bobbin/app/purge"
 )
-
-// purger removes sessions and users, through a running server or in this process.
-type purger struct {
-	sessions func(context.Context, core.PurgeSessions) (core.PurgeReport, error)
-	user     func(context.Context, core.PurgeUser) (core.PurgeReport, error)
-}
-
-// withPurger calls do with the server that runs on the data folder, or with a purger in this
-// process, which locks the folder meanwhile.
-func (p *program) withPurger(cmd *cobra.Command, do func(context.Context, purger) error) error {
-	cfg, origins, err := p.loadFolderSettings(cmd)
-	if err != nil {
-		return err
-	}
-	if running, ok := datadir.Running(cfg.DataDir); ok {
-		s, err := p.connectLocal(cfg.DataDir, running)
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), purger{s.client.PurgeSessions, s.client.PurgeUser})
-	}
-	logger, err := p.newLogger(cfg, origins, true)
-	if err != nil {
-		return err
-	}
-	return ops.Purge(cmd.Context(), cfg, logger, func(s *purge.Service) error { return do(cmd.Context(), purger{s.Sessions, s.User}) })
-}
 
 // purgeFlags are the flags that both purge commands share.
 type purgeFlags struct {

@@ -1,5 +1,5 @@
 // Package ops is what operators do from the command line, without a server: diagnose an
-// installation, migrate, copy and purge a database, look after keys, and check agents'
+// installation, migrate and copy a database, look after keys, and check agents'
 // files.
 package ops
 
