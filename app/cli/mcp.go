@@ -67,12 +67,16 @@ func (p *program) showServers(servers []ops.ToolSource, one bool) error {
 	case one:
 		err = printList(p, core.Page[ops.ListedTool]{Items: servers[0].Tools}, list[ops.ListedTool]{
 			none: servers[0].Name + " has no tools", titles: "TOOL|APPROVAL|DESCRIPTION",
-			cells: func(t ops.ListedTool) []any { return []any{t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth)} },
+			cells: func(t ops.ListedTool) []any {
+				return []any{t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth)}
+			},
 		})
 	default:
 		err = printList(p, page, list[ops.ToolSource]{
 			none: "no file describes an MCP server (docs/TOOLS.md)", titles: "SERVER|TOOLS|STATE|FROM",
-			cells: func(s ops.ToolSource) []any { return []any{s.Name, len(s.Tools), cmp.Or(s.Problem, "connected"), s.File} },
+			cells: func(s ops.ToolSource) []any {
+				return []any{s.Name, len(s.Tools), cmp.Or(s.Problem, "connected"), s.File}
+			},
 		})
 	}
 	for _, s := range servers {

@@ -42,9 +42,9 @@ func TestMemoryMistakes(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
 	for args, says := range map[string]string{
-		"memories delete": "no memory given: ",
-		"memories delete a b": "no memory given: ",
-		"memories lst": "did you mean",
+		"memories delete":                          "no memory given: ",
+		"memories delete a b":                      "no memory given: ",
+		"memories lst":                             "did you mean",
 		"memories list --embedding-model nonsense": "embedding_model: ", "memories list --embedding-model demo": "has no embeddings",
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)

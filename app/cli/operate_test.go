@@ -126,7 +126,7 @@ func TestJSON(t *testing.T) {
 		{"memories list", "items"},
 		{"usage", "items"},
 		{"config show", "items"},
-		{"config show --agent quick", "items"},
+		{"agents show quick", "items"},
 		{"version", "version"},
 		{"migrate --status", "newest"},
 		{"keys list", "items"},

@@ -264,7 +264,7 @@ func TestRemoteMistakes(t *testing.T) {
 // localCommands are commands that work on this machine.
 var localCommands = []string{
 	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
-	"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
+	"migrate", "search reindex", "doctor", "config show", "backup copy.db", "agents reload",
 	"agents list", "agents show assistant", "agents check", "mcp list", "eval context --sample coding",
 	"slack check",
 }
@@ -390,7 +390,7 @@ func TestSettingsOfTheRunningServer(t *testing.T) {
 	flags := folder(t)
 	defer serve(t, append(flags, "--context-usage-threshold", "0.7"))()
 	for args, says := range map[string]string{
-		"config show": "--context-usage-threshold", "doctor": "is the running server's", "config show --agent assistant": "0.7",
+		"config show": "--context-usage-threshold", "doctor": "is the running server's", "agents show assistant": "0.7",
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
 		if code != 0 || !strings.Contains(out, says) || !strings.HasPrefix(errs, "using the settings of the server at http://127.0.0.1:") {

@@ -105,7 +105,7 @@ func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSour
 // openMCP returns the definitions of MCP servers in the files, or the one of the name, which may be that
 // of an agent's own server: agent/server.
 func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition, error) {
-	agents, err := loadAgents(cfg, false)
+	agents, err := loadAgents(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
