@@ -70,42 +70,6 @@ func (r *Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunI
 	return mapRows(rows, infallible(models.Delivery.Core))
 }
 
-// All returns a page of the deliveries of all owners, the newest first: by their ids, which
-// begin with the time.
-func (r *Deliveries) All(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
-	none := core.Page[core.Delivery]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "deliveries")
-	if err != nil {
-		return none, err
-	}
-	db := r.db.WithContext(ctx)
-	if after.isSet() {
-		db = db.Where("id < ?", after.ID)
-	}
-	if q.State != "" {
-		db = db.Where("state = ?", string(q.State))
-	}
-	var rows []models.Delivery
-	if err := db.Order("id DESC").Limit(limit + 1).Find(&rows).Error; err != nil {
-		return none, wrapError(err, "deliveries", "")
-	}
-	return pageOf(rows, limit, infallible(models.Delivery.Core), func(d models.Delivery) position {
-		return position{List: "deliveries", ID: d.ID}
-	})
-}
-
-// One returns a delivery of any owner.
-func (r *Deliveries) One(ctx context.Context, id core.DeliveryID) (core.Delivery, error) {
-	if err := requireID("delivery", id); err != nil {
-		return core.Delivery{}, err
-	}
-	var row models.Delivery
-	if err := r.db.WithContext(ctx).Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Delivery{}, wrapError(err, "delivery", id)
-	}
-	return row.Core(), nil
-}
-
 // maxWaiting bounds the deliveries that Stats counts.
 const maxWaiting = 10_000
 

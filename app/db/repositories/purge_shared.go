@@ -60,19 +60,15 @@ func (stx *sessionTx) emptyShared(owner, user string, gone *core.Purged) (more b
 
 // checkRunsEnded returns ErrConflict while the session has a run that is not allowed.
 func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
-	switch allowed {
-	case core.AllowUnended:
-		return nil
-	case core.AllowUnleased:
-		var leased int64
-		err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
-		if err == nil && leased > 0 {
-			err = conversation.Busy(core.SessionID(stx.session.ID))
-		}
-		return err
-	default:
+	if allowed != core.AllowUnleased {
 		return stx.checkIdle()
 	}
+	var leased int64
+	err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
+	if err == nil && leased > 0 {
+		err = conversation.Busy(core.SessionID(stx.session.ID))
+	}
+	return err
 }
 
 // emptyMessages deletes some of the user's messages and their answers, as a user would, and

@@ -3,35 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 )
-
-func (p *program) restoreSummaryCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "restore <id> <version>",
-		Short: "Restore an earlier version; 0 removes the summary",
-		Long: "Makes an earlier version active again, as a new version. Messages that it does not cover are sent\n" +
-			"verbatim again; 0 leaves the session without a summary.",
-		Example: "  bobbin summary restore 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 2",
-		Args:    requireSessionIDAnd("version", true), ValidArgsFunction: p.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withVersion(cmd, args, func(ctx context.Context, s connection, id core.SessionID, version int) error {
-				session, err := s.client.RestoreSummary(ctx, id, version)
-				if err != nil {
-					return err
-				}
-				return p.printRestored(ctx, s, version, session)
-			})
-		},
-	}
-	p.withJSON(cmd)
-	return cmd
-}
 
 func (p *program) undoSummaryCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -48,7 +25,7 @@ func (p *program) undoSummaryCommand() *cobra.Command {
 				}
 				err = p.printRestored(ctx, s, done.To, done.Session)
 				if !p.json {
-					fmt.Fprintf(p.Out, "to undo: %s\n", p.suggestCommand("summary", "restore", args[0], strconv.Itoa(done.From)))
+					fmt.Fprintf(p.Out, "to undo: %s\n", p.suggestCommand("api", "restoreSummary", "id="+string(id), fmt.Sprintf("version=%d", done.From)))
 				}
 				return err
 			})
