@@ -88,6 +88,14 @@ func dialectOf(provider string) dialect {
 	}
 }
 
+// BaseURL returns where a provider's API is; empty = it is not known.
+func BaseURL(provider string) string { return dialectOf(provider).baseURL }
+
+// EmbeddingProviders returns the providers that have embeddings at their BaseURL.
+func EmbeddingProviders() []string {
+	return []string{ProviderOpenAI, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter}
+}
+
 // withDefaults returns the options filled up and checked.
 func (o Options) withDefaults() (Options, dialect, error) {
 	if o.Provider == "" {
