@@ -4,22 +4,26 @@ import (
 	"encoding/json"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"bobbin/app/core/llm"
 )
 
-// bindingControls ask the API to leave out thoughts behind another prompt than that of their
-// making, instead of refusing the request, and to report them. They need a thinking
-// configuration; without one the API refuses, and Stream sends the request without thoughts.
-func bindingControls(params sdk.MessageNewParams) []option.RequestOption {
-	settings := []option.RequestOption{option.WithHeaderAdd("anthropic-beta", sdk.AnthropicBetaThinkingBindingControls2026_08_01)}
-	if thinking := params.Thinking; thinking.OfAdaptive != nil || thinking.OfEnabled != nil {
-		settings = append(settings, option.WithJSONSet("thinking.block_binding", sdk.BetaThinkingBlockBindingParam{
-			PrefixMismatchBehavior: sdk.BetaThinkingPrefixMismatchBehaviorDropBlock,
-		}))
+// bindsThoughts reports whether the API is asked to leave out thoughts behind another prompt than that
+// of their making, instead of refusing the request, and to report them.
+func (m *Model) bindsThoughts(req llm.Request) bool {
+	return req.ChecksPrefix && (!m.options.isCloud() || m.options.Cloud.BindingControls)
+}
+
+// dropMismatches says so in the thinking configuration; without one the API refuses the request, and
+// Stream sends it without thoughts.
+func dropMismatches(thinking sdk.ThinkingConfigParamUnion) {
+	binding := map[string]any{"block_binding": sdk.BetaThinkingBlockBindingParam{PrefixMismatchBehavior: sdk.BetaThinkingPrefixMismatchBehaviorDropBlock}}
+	switch {
+	case thinking.OfAdaptive != nil:
+		thinking.OfAdaptive.SetExtraFields(binding)
+	case thinking.OfEnabled != nil:
+		thinking.OfEnabled.SetExtraFields(binding)
 	}
-	return settings
 }
 
 // refusedAll tells that a prompt was refused for its thoughts, so that all of them are left out.

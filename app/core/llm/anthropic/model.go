@@ -1,12 +1,11 @@
 package anthropic
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"iter"
 	"net/http"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
@@ -17,7 +16,6 @@ type Model struct {
 	options Options
 	claude  generation
 	peer    *providerhttp.Peer
-	client  sdk.Client
 }
 
 // New returns the model that the options describe. Nothing is sent before the
@@ -32,16 +30,6 @@ func New(options Options) (*Model, error) {
 		Client: providerhttp.NewClient(options.Transport),
 	}}
 	m.peer.Client.Transport = options.Cloud.transport(m.peer.Client.Transport)
-	settings := []option.RequestOption{
-		// Else keys, tokens, headers and files of this machine would be sent anywhere.
-		option.WithoutEnvironmentDefaults(),
-		option.WithBaseURL(options.BaseURL),
-		option.WithMaxRetries(0), // llm.WithRetry does it
-	}
-	if options.APIKey != "" && !options.isCloud() {
-		settings = append(settings, option.WithAPIKey(options.APIKey))
-	}
-	m.client = sdk.NewClient(settings...)
 	return m, nil
 }
 
@@ -57,56 +45,63 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		req = compactionRequest(req)
 	}
 	return func(yield func(llm.Delta, error) bool) {
-		x := m.newConversation(req, yield)
-		err := m.run(ctx, x, req)
-		if m.refusedThoughts(req, err) {
-			x = m.newConversation(req, yield)
-			if yield(llm.Delta{Dropped: m.refusedAll(req)}, nil) {
-				err = m.run(ctx, x, req.WithoutThoughts())
-			} else {
-				x.left = true
-			}
+		hasLeft := false // the caller left its loop
+		emit := func(d llm.Delta) bool {
+			hasLeft = !yield(d, nil)
+			return !hasLeft
 		}
-		if err != nil && !x.left {
+		err := m.callProvider(ctx, req, emit)
+		if m.refusedThoughts(req, err) {
+			if !emit(llm.Delta{Dropped: m.refusedAll(req)}) {
+				return
+			}
+			err = m.callProvider(ctx, req.WithoutThoughts(), emit)
+		}
+		if err != nil && !hasLeft {
 			yield(llm.Delta{}, err)
 		}
 	}
 }
 
-// newConversation returns a call with the request.
-func (m *Model) newConversation(req llm.Request, yield func(llm.Delta, error) bool) *conversation {
-	return &conversation{model: m, yield: yield, compaction: providerhttp.NewCompaction(m.options.provider(), req)}
-}
-
-// run lets the SDK build the request; the conversation, as its HTTP client, does
-// everything from there on and keeps the outcome.
-func (m *Model) run(ctx context.Context, x *conversation, req llm.Request) error {
+// callProvider sends the request and emits the answer. Its result is not an error, so that no
+// error is a plain nil.
+func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm.Delta) bool) *llm.Error {
 	if ctx.Err() != nil {
 		return llm.CanceledError(ctx, m.options.provider())
 	}
-	params, raw, err := m.toParams(req)
+	body, err := m.requestBody(req)
 	if err != nil {
 		return m.peer.Invalid(err)
 	}
-	x.raw = raw
-	var response *http.Response
-	// Post, not Messages.NewStreaming: that writes warnings to the terminal.
-	settings := []option.RequestOption{option.WithJSONSet("stream", true), option.WithHTTPClient(x)}
-	if req.ChecksPrefix && (!m.options.isCloud() || m.options.Cloud.BindingControls) {
-		settings = append(settings, bindingControls(params)...)
-	}
-	settings = append(settings, compactionSettings(req)...)
-	settings = append(settings, toolChangeSettings(req)...)
-	settings = append(settings, m.options.Cloud.settings()...)
-	err = m.client.Post(ctx, m.options.Cloud.path(), params, &response, settings...)
-	if !x.sent {
-		return m.peer.Invalid(err)
-	}
-	if refused := req.RefusedToolChanges(x.err); refused != nil {
+	failure := m.peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		return m.newRequest(ctx, req, body)
+	}, func(response *http.Response, body io.Reader) error {
+		a := &answer{origin: m.signatureOrigin(), emit: emit, compaction: providerhttp.NewCompaction(m.options.provider(), req), refusal: func(text []byte) *llm.Error {
+			return m.peer.Refusal(0, response.Header, text)
+		}}
+		return a.read(body)
+	})
+	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused
 	}
-	if x.err != nil { // not err: the SDK flattens those of the context
-		return asCompactionRefusal(req, x.err)
+	return asCompactionRefusal(req, failure)
+}
+
+// newRequest returns the HTTP request with the body.
+func (m *Model) newRequest(ctx context.Context, req llm.Request, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.options.BaseURL+"/"+m.options.Cloud.path(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("User-Agent", "bobbin")
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	for _, beta := range m.betas(req) {
+		request.Header.Add("Anthropic-Beta", beta)
+	}
+	if key := m.options.APIKey; key != "" && !m.options.isCloud() {
+		request.Header.Set("X-Api-Key", key)
+	}
+	return request, nil
 }
