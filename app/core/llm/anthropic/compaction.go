@@ -13,10 +13,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// compacts reports whether the model writes compactions on demand: Claude 4.6 to 5.5, by the page
-// compaction-on-demand.
-func (g generation) compacts() bool { return g.isSince(4, 6) && !g.isSince(5, 6) }
-
 // compactionRequest returns the request without what only shapes an answer: the API refuses it
 // beside a compaction.
 func compactionRequest(req llm.Request) llm.Request {

@@ -42,7 +42,7 @@ func (o Options) lackedParameters() []llm.Parameter {
 	} else {
 		out = append(out, llm.HighTemperature, llm.TopPBeside)
 	}
-	if !claude.isSince(4, 5) { // as schemas of answers, so those of tools
+	if !claude.IsSince(4, 5) { // as schemas of answers, so those of tools
 		out = append(out, llm.JSONSchema, llm.StrictTools)
 	}
 	return out
