@@ -19,17 +19,6 @@ type Cloud struct {
 	Authorize func(*http.Request) error
 }
 
-// isCloud reports whether another provider than Anthropic serves the model.
-func (o Options) isCloud() bool { return o.Cloud.Provider != "" }
-
-// provider returns what the provider is called.
-func (o Options) provider() string {
-	if o.isCloud() {
-		return o.Cloud.Provider
-	}
-	return Provider
-}
-
 // path returns where requests go.
 func (c Cloud) path() string {
 	if c.Path != "" {

@@ -117,7 +117,7 @@ func (a *answer) endCompaction(last llm.Delta) error {
 	if a.stop != "compaction" {
 		stopped = string(a.stop)
 	}
-	return a.compaction.End(last, stopped, a.emitDelta)
+	return a.Compaction.End(last, stopped, a.EmitDelta)
 }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with

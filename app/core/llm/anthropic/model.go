@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"iter"
@@ -14,22 +13,23 @@ import (
 // Model is one model of Anthropic.
 type Model struct {
 	options Options
+	cloud   Cloud
 	claude  generation
 	peer    *providerhttp.Peer
 }
 
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
-func New(options Options) (*Model, error) {
-	options, err := options.withDefaults()
+func New(options Options) (*Model, error) { return NewOnCloud(options, Cloud{}) }
+
+// NewOnCloud is New for a model that the cloud serves.
+func NewOnCloud(options Options, cloud Cloud) (*Model, error) {
+	options, err := complete(options, cloud)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{options: options, claude: generationOf(options.Model), peer: &providerhttp.Peer{
-		Provider: options.provider(), BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
-		Client: providerhttp.NewClient(options.Transport),
-	}}
-	m.peer.Client.Transport = options.Cloud.transport(m.peer.Client.Transport)
+	m := &Model{options: options, cloud: cloud, claude: generationOf(options.Model), peer: options.NewPeer()}
+	m.peer.Client.Transport = cloud.transport(m.peer.Client.Transport)
 	return m, nil
 }
 
@@ -44,64 +44,39 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	if req.Compact {
 		req = compactionRequest(req)
 	}
-	return func(yield func(llm.Delta, error) bool) {
-		hasLeft := false // the caller left its loop
-		emit := func(d llm.Delta) bool {
-			hasLeft = !yield(d, nil)
-			return !hasLeft
-		}
+	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		err := m.callProvider(ctx, req, emit)
-		if m.refusedThoughts(req, err) {
-			if !emit(llm.Delta{Dropped: m.refusedAll(req)}) {
-				return
-			}
-			err = m.callProvider(ctx, req.WithoutThoughts(), emit)
+		if !m.refusedThoughts(req, err) {
+			return err
 		}
-		if err != nil && !hasLeft {
-			yield(llm.Delta{}, err)
+		if !emit(llm.Delta{Dropped: m.refusedAll(req)}) {
+			return nil
 		}
-	}
+		return m.callProvider(ctx, req.WithoutThoughts(), emit)
+	})
 }
 
-// callProvider sends the request and emits the answer. Its result is not an error, so that no
-// error is a plain nil.
+// callProvider sends the request and emits the answer.
 func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm.Delta) bool) *llm.Error {
-	if ctx.Err() != nil {
-		return llm.CanceledError(ctx, m.options.provider())
-	}
 	body, err := m.requestBody(req)
 	if err != nil {
 		return m.peer.Invalid(err)
 	}
-	failure := m.peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		return m.newRequest(ctx, req, body)
-	}, func(response *http.Response, body io.Reader) error {
-		a := &answer{origin: m.signatureOrigin(), emit: emit, compaction: providerhttp.NewCompaction(m.options.provider(), req), refusal: func(text []byte) *llm.Error {
-			return m.peer.Refusal(0, response.Header, text)
-		}}
-		return a.read(body)
+	prepare := func(header http.Header) {
+		header.Set("Anthropic-Version", "2023-06-01")
+		for _, beta := range m.betas(req) {
+			header.Add("Anthropic-Beta", beta)
+		}
+		if m.options.APIKey != "" && m.cloud.Provider == "" {
+			header.Set("X-Api-Key", m.options.APIKey)
+		}
+	}
+	failure := m.peer.Post(ctx, "/"+m.cloud.path(), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
+		shared := providerhttp.Answer{Emit: emit, Refusal: refusal, Compaction: providerhttp.NewCompaction(m.options.Provider, req)}
+		return (&answer{Answer: shared, origin: m.signatureOrigin()}).read(body)
 	})
 	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused
 	}
 	return asCompactionRefusal(req, failure)
-}
-
-// newRequest returns the HTTP request with the body.
-func (m *Model) newRequest(ctx context.Context, req llm.Request, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.options.BaseURL+"/"+m.options.Cloud.path(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "text/event-stream")
-	request.Header.Set("User-Agent", "bobbin")
-	request.Header.Set("Anthropic-Version", "2023-06-01")
-	for _, beta := range m.betas(req) {
-		request.Header.Add("Anthropic-Beta", beta)
-	}
-	if key := m.options.APIKey; key != "" && !m.options.isCloud() {
-		request.Header.Set("X-Api-Key", key)
-	}
-	return request, nil
 }

@@ -34,7 +34,7 @@ type outputFormat struct {
 
 // lackedParameters returns the parameters that the model does not take. Thinking excludes sampling
 // parameters; schemas came with Claude 4.5.
-func (o Options) lackedParameters() []llm.Parameter {
+func lackedParameters(o Options) []llm.Parameter {
 	claude := generationOf(o.Model)
 	out := []llm.Parameter{llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.BlankStop}
 	if claude.fixedSampling() || o.Thinking > 0 {

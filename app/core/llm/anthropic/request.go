@@ -35,7 +35,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	beta, err := json.Marshal(betaMembers{Stream: true, Compaction: compactionOrder(req), Version: m.options.Cloud.Version})
+	beta, err := json.Marshal(betaMembers{Stream: true, Compaction: compactionOrder(req), Version: m.cloud.Version})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, error) {
 		MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
 		System: systemBlocks(req.System), Tools: toolParams(req.Tools),
 	}
-	if m.options.Cloud.Path == "" { // else the path names it
+	if m.cloud.Path == "" { // else the path names it
 		p.Model = m.options.Model
 	}
 	p.Thinking = m.thinkingConfig(req, turns, int(p.MaxTokens))
@@ -179,11 +179,7 @@ func systemBlocks(texts []string) []sdk.TextBlockParam {
 func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
 	var out []sdk.ToolUnionParam
 	for _, t := range tools {
-		schema := t.Parameters
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
+		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema())}
 		if t.Description != "" {
 			tool.Description = param.NewOpt(t.Description)
 		}

@@ -1,14 +1,11 @@
 package langchain
 
 import (
-	"cmp"
 	"context"
-	"strings"
 	"sync/atomic"
 
 	"github.com/tmc/langchaingo/llms/openai"
 
-	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 )
@@ -32,16 +29,11 @@ type Embedder struct {
 // NewEmbedder returns the embedder that the options describe; the BaseURL is required, and Info is
 // not used. Nothing is sent before the first Embed. Options that cannot work are core.ErrInvalid.
 func NewEmbedder(o Options, backoff llm.Backoff) (*Embedder, error) {
-	if o.Model == "" {
-		return nil, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
-	}
-	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
-	if err := providerhttp.CheckURL(cmp.Or(o.Name, o.Model), o.BaseURL); err != nil {
+	o, err := o.Complete(o.Provider, "")
+	if err != nil {
 		return nil, err
 	}
-	return &Embedder{options: o, backoff: backoff, peer: &providerhttp.Peer{
-		Provider: o.Provider, BaseURL: o.BaseURL, Key: o.APIKey, Timeouts: o.Timeouts.WithDefaults(), Client: providerhttp.NewClient(o.Transport),
-	}}, nil
+	return &Embedder{options: o, backoff: backoff, peer: o.NewPeer()}, nil
 }
 
 // Model is provider:model, by which the vectors are known.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"log/slog"
-	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -23,29 +21,9 @@ import (
 	"bobbin/app/core/llm/providerhttp"
 )
 
-// Options describe a model of one of the Providers.
-type Options struct {
-	Name     string // what agents call it; empty = Model
-	Model    string // what the provider calls it
-	Provider string // one of Providers
-	BaseURL  string // empty = the provider's own
-	APIKey   string // empty = none is sent; never in errors or logs
-	// Info describes the model; an empty Name or Provider is taken from above.
-	Info llm.Info
-	// Transport sends the requests of providers that accept an HTTP client; nil = one that
-	// honors the proxy variables of the environment.
-	Transport http.RoundTripper
-	// Timeouts are our own limits. A whole answer may be one piece, so until the first the default is that of Idle.
-	Timeouts providerhttp.Timeouts
-}
-
-// Format keeps the key out of printed Options.
-func (o Options) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, providerhttp.Redacted(o.BaseURL))
-}
-
-// LogValue keeps the key out of logs.
-func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o)) }
+// Options describe a model of one of the Providers. A whole answer may be one piece, so until the first
+// the default limit is that of Idle.
+type Options = providerhttp.Options
 
 // Model is a model of langchaingo. Safe for concurrent use if the llms.Model is.
 type Model struct {
@@ -62,22 +40,14 @@ func New(o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Model == "" {
-		return nil, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
-	}
-	o.Name, o.BaseURL = cmp.Or(o.Name, o.Model), cmp.Or(strings.TrimRight(o.BaseURL, "/"), t.baseURL)
-	if err := providerhttp.CheckURL(o.Name, o.BaseURL); err != nil {
+	o.Timeouts.Headers = cmp.Or(o.Timeouts.Headers, o.Timeouts.Idle, providerhttp.DefaultIdleTimeout)
+	if o, err = o.Complete(o.Provider, t.baseURL); err != nil {
 		return nil, err
 	}
-	o.Info.Name, o.Info.Provider = cmp.Or(o.Info.Name, o.Name), cmp.Or(o.Info.Provider, o.Provider)
 	o.Info.Images = o.Info.Images && t.images
 	o.Info.Documents, o.Info.Lacks = llm.DocumentsNever, t.lacks
 	m := FromModel(nil, o.Info)
-	m.traits = t
-	m.peer.BaseURL, m.peer.Key = o.BaseURL, o.APIKey
-	m.peer.Timeouts.Idle = cmp.Or(o.Timeouts.Idle, m.peer.Timeouts.Idle)
-	m.peer.Timeouts.Headers = cmp.Or(o.Timeouts.Headers, m.peer.Timeouts.Idle)
-	m.peer.Client = providerhttp.NewClient(o.Transport)
+	m.traits, m.peer = t, o.NewPeer()
 	if m.chat, err = t.open(o, m.peer.ClientForOthers()); err != nil {
 		return nil, err
 	}
