@@ -79,7 +79,7 @@ func TestOtherRefusals(t *testing.T) {
 			t.Logf("%s: suspected: %s", r.Name, r.Body)
 		}
 	}
-	if suspected > len(list)/5 {
+	if suspected > len(list)/10 {
 		t.Errorf("%d of %d refusals are suspected", suspected, len(list))
 	}
 }
