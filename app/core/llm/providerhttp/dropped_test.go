@@ -1,4 +1,4 @@
-package anthropic
+package providerhttp_test
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 func TestReadDropped(t *testing.T) {
@@ -24,9 +25,11 @@ func TestReadDropped(t *testing.T) {
 		"model":      {`{"input_transformations":[{"type":"thinking_dropped","reason":"model_binding_mismatch"}]}`, dropped(llm.DropModel, 1)},
 		"account":    {`{"input_transformations":[{"type":"thinking_dropped","reason":"organization_binding_mismatch"}]}`, dropped(llm.DropOrganization, 1)},
 		"end user":   {`{"input_transformations":[{"type":"thinking_dropped","reason":"end_user_binding_mismatch"}]}`, dropped(llm.DropEndUser, 1)},
+		"OpenAI's":   {`{"input_transformations":[{"type":"reasoning","action":"removed","reason":"prefix_mismatch"}]}`, dropped(llm.DropPrefix, 1)},
+		"its others": {`{"input_transformations":[{"type":"reasoning","action":"kept","reason":"prefix_mismatch"},{"type":"reasoning","action":"removed","reason":"x"}]}`, dropped(llm.DropOther, 1)},
 		"new reason": {`{"input_transformations":[{"type":"thinking_dropped","reason":"moon"}]}`, dropped(llm.DropOther, 1)},
 	} {
-		if diff := cmp.Diff(tt.want, readDropped([]byte(tt.event))); diff != "" {
+		if diff := cmp.Diff(tt.want, providerhttp.ReadDropped([]byte(tt.event))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
