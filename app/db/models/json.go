@@ -22,6 +22,9 @@ func (j JSON) Value() (driver.Value, error) {
 	return string(j), nil
 }
 
+// GormDataType is the type of the column on PostgreSQL, unless a tag has another one.
+func (JSON) GormDataType() string { return "jsonb" }
+
 // Scan reads the text from the driver.
 func (j *JSON) Scan(v any) error {
 	switch v := v.(type) {

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/models"
 )
 
 // wrapError translates the error of an operation on the named thing into an error of core.
@@ -65,7 +66,7 @@ func unstorableReason(err error) string {
 	if errors.As(err, &pg) && pg.Code == outOfRange {
 		return "a number in the JSON is too large or too precise to be stored; send it as a string"
 	}
-	return unstorableMessage
+	return models.UnstorableMessage
 }
 
 // outOfRange is PostgreSQL's code for numbers that do not fit a numeric.

@@ -62,8 +62,8 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 // nextRevision increments the owner's revision. It locks the owner's row until the
 // transaction ends, which serializes the owner's writes.
 func nextRevision(tx *gorm.DB, owner string) (int64, error) {
-	if !isStorableText(owner) {
-		return 0, core.Errorf(core.ErrInvalid, unstorableMessage)
+	if err := models.CheckText(owner); err != nil {
+		return 0, err
 	}
 	var revision int64
 	err := tx.Raw(`INSERT INTO memory_revisions (owner, revision) VALUES (?, 1)

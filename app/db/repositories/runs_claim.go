@@ -8,7 +8,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
-	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
@@ -21,7 +20,6 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 	}
 	var out core.Claimed
 	err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
-		stx.later = db.DeferWrites(stx.tx)
 		f, err := stx.loadFacts()
 		if err != nil {
 			return err

@@ -3,25 +3,47 @@ package repositories
 import (
 	"errors"
 	"maps"
+	"strings"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
-// sessionTx is a transaction that has locked a session's row. It alone assigns the next
+// sessionTx changes a session: in a transaction that has locked its row, or by a change that is
+// decided without a lock and fails if another one comes first (shareLog). It alone assigns the next
 // numbers, and saveChanges writes them back.
 type sessionTx struct {
-	tx      *gorm.DB
-	later   *gorm.DB       // tx, or db.DeferWrites of it where all ids are new, so that no write is refused
+	tx      *gorm.DB       // of a change it refuses every statement, with commit.ErrAlone
+	read    *gorm.DB       // for queries that a change may make
+	change  *commit.Change // nil = the session's row is locked
+	loaded  *loadedSession // of a change: the session as it was
 	session models.Session // as it will be after the commit
 	changes map[string]any // columns of the session that saveChanges writes
 	events  []core.Event   // numbered, written by saveChanges
 
-	days       []models.UsageDay      // usage to add, by day
-	ownerHooks *[]models.OwnerWebhook // of the session's owner; nil = not loaded
+	days []models.UsageDay // usage to add, by day
+}
+
+// update executes an UPDATE of other rows, with % for each of the values of these types: now, or with the
+// change.
+func (stx *sessionTx) update(sql string, kinds []string, values ...any) error {
+	if stx.change != nil {
+		stx.change.Update(sql, kinds, values...)
+		return nil
+	}
+	return stx.tx.Exec(strings.ReplaceAll(sql, "%", "?"), values...).Error
+}
+
+// insert inserts rows that are new: now, or with the change.
+func (stx *sessionTx) insert(rows any) error {
+	if stx.change != nil {
+		return stx.change.Insert(rows)
+	}
+	return insertRows(stx.tx, rows)
 }
 
 // setUpdatedAt sets the time of the session's last activity to now.
@@ -58,7 +80,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		}
 		rows = append(rows, models.MessageFrom(m))
 	}
-	if err := insertRows(stx.later, &rows); err != nil {
+	if err := stx.insert(&rows); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	if err := stx.insertRevisions(stored); err != nil {
@@ -123,7 +145,7 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 		rows = append(rows, models.ModelCallFrom(c))
 	}
 	stx.addUsage(rows)
-	return wrapError(insertRows(stx.later, &rows), "session", stx.session.ID)
+	return wrapError(stx.insert(&rows), "session", stx.session.ID)
 }
 
 // saveChanges writes the events and the session's changed columns, with one statement each,
@@ -142,7 +164,7 @@ func (stx *sessionTx) saveChanges() error {
 		}
 		rows = append(rows, row)
 	}
-	if err := insertRows(stx.later, &rows); err != nil {
+	if err := stx.insert(&rows); err != nil {
 		return wrapError(err, "session", stx.session.ID)
 	}
 	if _, renamed := stx.changes["title"]; renamed {
@@ -157,17 +179,35 @@ func (stx *sessionTx) saveChanges() error {
 	if len(changes) == 0 {
 		return nil
 	}
-	changes, err := storableChanges(changes)
-	if err == nil {
-		err = stx.later.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changes).Error
-	}
+	err := stx.updateSession(changes)
 	if err == nil {
 		err = stx.setSlackSeq()
 	}
-	if err == nil {
-		err = addUsageDays(stx.later, stx.days)
+	if rows := sumDays(stx.days); err == nil && len(rows) > 0 {
+		if stx.change != nil {
+			err = stx.change.Insert(&rows)
+		} else {
+			err = commit.Insert(stx.tx, &rows)
+		}
 	}
 	return wrapError(err, "session", stx.session.ID)
+}
+
+// updateSession sets columns of the session. A change sets those that it knows.
+func (stx *sessionTx) updateSession(changes map[string]any) error {
+	if stx.change == nil {
+		changes, err := storableChanges(changes)
+		if err != nil {
+			return err
+		}
+		return stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changes).Error
+	}
+	for column := range changes {
+		if !commit.Sets(column) {
+			return commit.ErrAlone
+		}
+	}
+	return nil
 }
 
 // isNotFound reports whether err is a core.ErrNotFound.

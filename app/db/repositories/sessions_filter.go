@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/models"
 )
 
 // filterSessions narrows a list of sessions to the query, except for its text.
@@ -23,8 +24,8 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 	db = inRange(inRange(db, "created_at", q.Created), "updated_at", q.Updated)
 	db = withStatus(db, tenant, q.Status)
 	if q.Tag != "" {
-		if !isStorableText(q.Tag) {
-			return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
+		if err := models.CheckText(q.Tag); err != nil {
+			return nil, err
 		}
 		if isPostgres(db) {
 			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
@@ -89,8 +90,8 @@ func withMetadata(db *gorm.DB, raw json.RawMessage) (*gorm.DB, error) {
 	if len(raw) == 0 {
 		return db, nil
 	}
-	if !isStorableText(string(raw)) {
-		return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
+	if err := models.CheckText(string(raw)); err != nil {
+		return nil, err
 	}
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {

@@ -318,7 +318,7 @@ func (stx *sessionTx) setSlackSeq() error {
 	if !stx.session.Slack || len(stx.events) == 0 {
 		return nil
 	}
-	return stx.later.Model(&models.SlackThread{}).Where("session_id = ?", stx.session.ID).UpdateColumn("last_seq", stx.session.LastEventSeq).Error
+	return stx.update("UPDATE slack_threads SET last_seq = % WHERE session_id = %", []string{"bigint", "uuid"}, stx.session.LastEventSeq, stx.session.ID)
 }
 
 // checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.

@@ -363,7 +363,7 @@ func TestSlackPostOfSeveralParts(t *testing.T) {
 	})
 }
 
-// A session without a thread costs no statement more; one with a thread costs one.
+// A write to a session with a thread of Slack sets one row more.
 func TestSlackStatementsPerWrite(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -381,8 +381,12 @@ func TestSlackStatementsPerWrite(t *testing.T) {
 		if slack != 0 {
 			t.Errorf("without Slack: got %d statements on its tables, want none", slack)
 		}
-		if all, slack := turn(s.bindThread(t, "1.1").SessionID); slack != 2 || all != plain+2 {
-			t.Errorf("with Slack: got %d statements, %d for Slack, want %d and 2", all, slack, plain+2)
+		more := 2
+		if d.Dialect() == "postgres" { // the statements that commit the change do it
+			more = 0
+		}
+		if all, slack := turn(s.bindThread(t, "1.1").SessionID); slack != 2 || all != plain+more {
+			t.Errorf("with Slack: got %d statements, %d for Slack, want %d and 2", all, slack, plain+more)
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 		}
 	}
 	for part := range slices.Chunk(rows, instructionRows) {
-		if err := insertRows(stx.later, &part); err != nil {
+		if err := stx.insert(&part); err != nil {
 			return err
 		}
 	}
