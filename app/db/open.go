@@ -49,6 +49,7 @@ type backend struct {
 	reserve    *sql.DB
 	migrations fs.FS
 	lockFile   string
+	writers    int // of shared commits
 }
 
 // Option changes how a database is opened.
@@ -80,7 +81,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) 
 	}
 	d := &DB{
 		url: url, pool: b.pool, reserve: b.reserve, migrations: b.migrations,
-		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(), commits: commit.New(),
+		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(), commits: commit.New(b.writers),
 	}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)

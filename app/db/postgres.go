@@ -56,6 +56,7 @@ func openPostgres(url string) (backend, error) {
 		pool:       pool,
 		reserve:    reserve,
 		migrations: migrations.Postgres(),
+		writers:    2, // while one waits for the disk, the other one is executed
 	}, nil
 }
 

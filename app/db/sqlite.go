@@ -56,6 +56,7 @@ func openSQLite(path string, o options) (backend, error) {
 		reserve:    pool, // no long waits for a connection: writers wait in the writeQueue
 		migrations: migrations.SQLite(),
 		lockFile:   path + lockSuffix,
+		writers:    1,
 	}, nil
 }
 

@@ -37,9 +37,10 @@ type Commits struct {
 	deciding map[string]int // see Count; guarded by mu
 }
 
-// New returns commits without any. Two batches are under way: while one waits for the disk, the next
-// is executed.
-func New() *Commits { return &Commits{group: newGroup(2), deciding: map[string]int{}} }
+// New returns commits without any, of which so many batches may be under way.
+func New(writers int) *Commits {
+	return &Commits{group: newGroup(writers), deciding: map[string]int{}}
+}
 
 const pluginName = "bobbin:commits"
 

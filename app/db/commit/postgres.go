@@ -10,8 +10,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// writePostgres writes the changes in one statement, except those of sessions that are locked or
-// that have changed. An error of one undoes all.
+// writePostgres writes the changes in one statement, except those of sessions and runs that are locked
+// or that have changed: so it waits for no transaction that may wait for it. An error of one undoes all.
 func writePostgres(g *gorm.DB, all []*Change) error {
 	sql, args := buildPostgres(all)
 	var written []string
@@ -30,22 +30,20 @@ func buildPostgres(changes []*Change) (string, []any) {
 	var args []any
 	all := join(changes)
 	rows, writes := make([]string, len(all)), make([]string, len(all))
-	notOwned, last := "", "SELECT id FROM ok"
+	mine, notMine := "", ""
 	for i, j := range all {
 		j.name = fmt.Sprintf("u%d", i)
 		rows[i] = j.name + " AS (SELECT * FROM " + j.unnest(&args) + ")"
 		writes[i] = fmt.Sprintf("w%d AS (%s)", i, j.sql())
 		if j.update == runUpdate {
 			_, where := j.setWhere()
-			notOwned = " WHERE NOT EXISTS (SELECT 1 FROM " + j.name + " WHERE " + j.at(0) + " = sessions.id AND NOT EXISTS (SELECT 1 FROM runs WHERE " + where + "))"
-			// Another transaction may take the run after that: then nothing is written.
-			last += fmt.Sprintf(" WHERE 1 / CASE WHEN (SELECT count(*) FROM w%d) = (SELECT count(*) FROM %s JOIN ok ON ok.id = %s) THEN 1 ELSE 0 END = 1", i, j.name, j.at(0))
-			writes[i] = strings.TrimSuffix(writes[i], ")") + " RETURNING runs.id)"
+			mine = "mine AS (SELECT runs.id FROM " + j.name + " JOIN runs ON " + where + " FOR NO KEY UPDATE OF runs SKIP LOCKED),\n"
+			notMine = " WHERE NOT EXISTS (SELECT 1 FROM " + j.name + " WHERE " + j.at(0) + " = sessions.id AND NOT EXISTS (SELECT 1 FROM mine WHERE mine.id = " + j.at(len(j.kinds)-3) + "))"
 		}
 	}
 	_, where := all[0].setWhere()
-	ok := "ok AS (SELECT sessions.id FROM u0 JOIN sessions ON " + where + notOwned + " FOR NO KEY UPDATE OF sessions SKIP LOCKED)"
-	return "WITH " + strings.Join(rows, ",\n") + ",\n" + ok + ",\n" + strings.Join(writes, ",\n") + "\n" + last, args
+	ok := "ok AS (SELECT sessions.id FROM u0 JOIN sessions ON " + where + notMine + " FOR NO KEY UPDATE OF sessions SKIP LOCKED)"
+	return "WITH " + strings.Join(rows, ",\n") + ",\n" + mine + ok + ",\n" + strings.Join(writes, ",\n") + "\nSELECT id FROM ok", args
 }
 
 // joined is a statement for the rows of all changes; their first value is the id of the session.

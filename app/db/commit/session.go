@@ -1,13 +1,11 @@
 package commit
 
 import (
-	"cmp"
+	"slices"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
 
-	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
@@ -22,7 +20,8 @@ const sessionKinds = "bigint bigint bigint bigint timestamptz text bigint bigint
 
 // Sets reports whether a change can set the column of a session.
 func Sets(column string) bool {
-	return strings.Contains(sessionUpdateSQL, " "+column+" = ") || strings.Contains(sessionUpdateSQL, "\n"+column+" = ")
+	set, _, _ := strings.Cut(sessionUpdateSQL, " WHERE ")
+	return slices.Contains(strings.Fields(set), column)
 }
 
 func sessionUpdate(before, after models.Session) statement {
@@ -46,26 +45,22 @@ cache_read_tokens = cache_read_tokens + %, cache_write_tokens = cache_write_toke
 
 const runKinds = "text uuid jsonb timestamptz jsonb jsonb text text boolean boolean bigint bigint bigint bigint bigint uuid bigint text"
 
-// Run is a write of an attempt at a run. Empty fields leave what there is.
+// Run is a write of the attempt that the row has, which is then as the row says. What is nil of the others
+// stays as it is.
 type Run struct {
-	ID       string
-	Attempt  int
-	Write    models.Ref // core.RunWrite.ID
-	Status   models.Ref
-	Answer   models.Ref
-	Error    models.JSON
-	Finished *time.Time // the run has ended
-	State    models.JSON
-	Context  models.JSON
-	Partial  *string
-	Usage    models.Usage // to add
+	Row            models.Run
+	Write          string // core.RunWrite.ID
+	State, Context models.JSON
+	Partial        *string
+	Usage          models.Usage // to add
 }
 
 func (r Run) values() ([]any, error) {
-	u := r.Usage
+	ended := r.Row.FinishedAt != nil
 	return storables([]any{
-		r.Status, r.Answer, r.Error, r.Finished, r.State, r.Context, r.Partial, r.Write, r.Finished != nil, r.Finished != nil,
-		u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens, u.CacheWriteTokens, r.ID, r.Attempt, string(r.Write),
+		r.Row.Status, r.Row.AnswerID, r.Row.Error, r.Row.FinishedAt, r.State, r.Context, r.Partial, models.Ref(r.Write), ended, ended,
+		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.ReasoningTokens, r.Usage.CacheReadTokens, r.Usage.CacheWriteTokens,
+		r.Row.ID, r.Row.Attempt, r.Write,
 	})
 }
 
@@ -84,21 +79,4 @@ func (r Run) Exec(tx *gorm.DB) (owned bool, err error) {
 	}
 	n, err := statement{update: runUpdate, rows: [][]any{values}}.execute(tx)
 	return n > 0, err
-}
-
-// Apply changes the row of the run as the write does.
-func (r Run) Apply(row *models.Run) {
-	row.Status, row.AnswerID, row.LastWrite = string(cmp.Or(r.Status, models.Ref(row.Status))), cmp.Or(r.Answer, row.AnswerID), string(cmp.Or(r.Write, models.Ref(row.LastWrite)))
-	for to, from := range map[*models.JSON]models.JSON{&row.Error: r.Error, &row.State: r.State, &row.Context: r.Context} {
-		if from != nil {
-			*to = from
-		}
-	}
-	if r.Partial != nil {
-		row.Partial = *r.Partial
-	}
-	if r.Finished != nil {
-		row.FinishedAt, row.LeaseOwner, row.LeaseUntil = r.Finished, "", nil
-	}
-	row.Usage = models.Usage(core.Usage(row.Usage).Add(core.Usage(r.Usage)))
 }

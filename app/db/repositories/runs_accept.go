@@ -120,8 +120,8 @@ func (stx *sessionTx) queryFacts(q factsQuery) (f sessionFacts, err error) {
 	if stx.loaded != nil {
 		return stx.loaded.Facts, nil
 	}
-	sql, args := q.columns(stx.tx)
-	err = stx.tx.Raw("SELECT "+sql, args...).Find(&f).Error
+	columns, args := q.columns(stx.tx)
+	err = stx.tx.Raw("SELECT "+columns, args...).Find(&f).Error
 	return f, err
 }
 

@@ -30,6 +30,9 @@ type runLimits struct {
 	owner   string
 	commits *commit.Commits
 	entered bool
+
+	// How many are accepted without a lock, as of a moment before the facts were loaded.
+	ofOwner, ofUser int
 }
 
 // names are what the messages of the owner and of the user are counted by.
@@ -37,20 +40,15 @@ func (l *runLimits) names() (owner, user string) {
 	return "runs " + l.owner, "runs " + l.owner + " / " + limitedUser(l.in)
 }
 
-// enter counts the message, until leave, as one that is accepted without a lock.
-func (l *runLimits) enter() {
-	if owner, user := l.names(); !l.entered {
-		l.commits.Count(owner, 1)
-		l.commits.Count(user, 1)
-		l.entered = true
-	}
-}
+// enter counts the message as one that is accepted without a lock, until leave.
+func (l *runLimits) enter() { l.count(1) }
 
-func (l *runLimits) leave() {
-	if owner, user := l.names(); l.entered {
-		l.commits.Count(owner, -1)
-		l.commits.Count(user, -1)
-		l.entered = false
+func (l *runLimits) leave() { l.count(-1) }
+
+func (l *runLimits) count(n int) {
+	owner, user := l.names()
+	if entered := n > 0; l.entered != entered || n == 0 {
+		l.ofOwner, l.ofUser, l.entered = l.commits.Count(owner, n), l.commits.Count(user, n), entered
 	}
 }
 
@@ -81,15 +79,10 @@ func limitedUser(in core.AcceptRun) string {
 func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, error) {
 	if stx.change == nil {
 		l.leave()
+		l.count(0)
 	}
-	owner, user := l.names()
-	count := func() (f sessionFacts, ofOwner, ofUser int, err error) {
-		ofOwner, ofUser = l.commits.Count(owner, 0), l.commits.Count(user, 0) // before they are committed
-		f, err = stx.queryFacts(q)
-		return f, ofOwner, ofUser, err
-	}
-	f, ofOwner, ofUser, err := count()
-	if err != nil || f.RepeatID != "" || !l.reached(f, ofOwner+ownerMargin, ofUser+userMargin) {
+	f, err := stx.queryFacts(q)
+	if err != nil || f.RepeatID != "" || !l.reached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
 		return f, err
 	}
 	if stx.change != nil {
@@ -97,15 +90,17 @@ func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, er
 	}
 	if isPostgres(stx.tx) {
 		const lock = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
+		owner, user := l.names()
 		if err = stx.tx.Exec(lock, owner).Error; err == nil && limitedUser(l.in) != "" {
 			err = stx.tx.Exec(lock, user).Error
 		}
 		if err != nil {
 			return f, err
 		}
-		f, ofOwner, ofUser, err = count()
+		l.count(0)
+		f, err = stx.queryFacts(q)
 	}
-	if err == nil && !l.reached(f, 0, 0) && l.reached(f, ofOwner, ofUser) {
+	if err == nil && !l.reached(f, 0, 0) && l.reached(f, l.ofOwner, l.ofUser) {
 		err = errUncertain
 	}
 	return f, err

@@ -113,7 +113,7 @@ func (stx *sessionTx) storeWait(run core.RunID, w core.RunWait) (core.Run, error
 
 // updateOwnedRun updates the run if the attempt owns it: now, or with the change.
 func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bool, err error) {
-	u := commit.Run{ID: row.ID, Attempt: row.Attempt, Write: models.Ref(w.ID), State: models.JSON(w.State), Context: models.JSON(w.Context), Usage: models.Usage(w.Usage)}
+	u := commit.Run{Write: w.ID, State: models.JSON(w.State), Context: models.JSON(w.Context), Usage: models.Usage(w.Usage)}
 	if len(w.Messages) > 0 || w.Wait != nil || w.End != nil {
 		u.Partial = new(string)
 	}
@@ -126,15 +126,24 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 	}
 	if w.End != nil {
 		now := core.Now()
-		u.Status, u.Answer, u.Error, u.Finished = models.Ref(w.End.Status), models.Ref(w.End.AnswerID), models.RunErrorFrom(w.End.Error), &now
+		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.RunErrorFrom(w.End.Error), &now, "", nil
+		row.AnswerID = cmp.Or(models.Ref(w.End.AnswerID), row.AnswerID)
 	}
+	if u.State != nil {
+		row.State = u.State
+	}
+	if u.Context != nil {
+		row.Context = u.Context
+	}
+	if u.Partial != nil {
+		row.Partial = *u.Partial
+	}
+	row.LastWrite, row.Usage = cmp.Or(w.ID, row.LastWrite), models.Usage(core.Usage(row.Usage).Add(w.Usage))
+	u.Row = *row
 	if stx.change != nil {
-		owned, err = true, stx.change.UpdateRun(u)
-	} else {
-		owned, err = u.Exec(stx.tx)
+		return true, stx.change.UpdateRun(u)
 	}
-	u.Apply(row)
-	return owned, err
+	return u.Exec(stx.tx)
 }
 
 // appendNew appends the messages that are not in the log yet, and returns all of them as
