@@ -51,13 +51,15 @@ type series struct {
 	Commits     float64 `json:"commits_per_turn"`         // of PostgreSQL, also of reads
 	WAL         float64 `json:"wal_kb_per_turn"`
 	Stored      float64 `json:"stored_kb_per_turn"`
+	Allocated   float64 `json:"allocated_kb_per_turn"` // of memory, by Bobbin
 	RSS         float64 `json:"rss_mb"`
 }
 
 // target is what has turns.
 type target struct {
 	name     string
-	streams  bool // it can stream
+	url      string // of Bobbin
+	streams  bool   // it can stream
 	pid      int  // 0 = this process
 	database *pgx.Conn
 	file     string // of SQLite
@@ -128,6 +130,7 @@ func (x target) measure(t *testing.T, sessions, turns int, stream bool) series {
 	var mu sync.Mutex
 	var first, whole []float64
 	cpu, database, commits, wal, stored := cpuOf(t, x.pid), x.databaseCPU(t), x.counter(t, commitsSQL), x.counter(t, walSQL), x.storedBytes(t)
+	allocated := x.allocatedBytes(t)
 	began := time.Now()
 	var all sync.WaitGroup
 	for _, turn := range have {
@@ -154,7 +157,7 @@ func (x target) measure(t *testing.T, sessions, turns int, stream bool) series {
 		First50: first[len(first)/2], First99: first[len(first)*99/100], Whole50: whole[len(whole)/2], Whole99: whole[len(whole)*99/100],
 		CPU: (cpuOf(t, x.pid) - cpu) / n, CPUDatabase: (x.databaseCPU(t) - database) / n,
 		Commits: (x.counter(t, commitsSQL) - commits) / n, WAL: (x.counter(t, walSQL) - wal) / n / 1024,
-		Stored: (x.storedBytes(t) - stored) / n / 1024, RSS: residentMB(t, x.pid),
+		Stored: (x.storedBytes(t) - stored) / n / 1024, Allocated: (x.allocatedBytes(t) - allocated) / n / 1024, RSS: residentMB(t, x.pid),
 	}
 }
 
@@ -186,6 +189,28 @@ func (x target) storedBytes(t *testing.T) (n float64) {
 		if info, err := os.Stat(x.file + suffix); x.file != "" && err == nil {
 			n += float64(info.Size())
 		}
+	}
+	return n
+}
+
+// allocatedBytes returns how much memory Bobbin has allocated so far; 0 for other targets.
+func (x target) allocatedBytes(t *testing.T) (n float64) {
+	t.Helper()
+	if x.url == "" {
+		return 0
+	}
+	res, err := client.Get(x.url + "/metrics") //nolint:noctx // it has no end of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }() // it is read to its end
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), "go_memstats_alloc_bytes_total "); ok {
+			n, err = strconv.ParseFloat(value, 64)
+		}
+	}
+	if err != nil || n == 0 {
+		t.Fatalf("go_memstats_alloc_bytes_total is not in /metrics: %v", err)
 	}
 	return n
 }
@@ -280,7 +305,7 @@ func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database st
 		x.database, x.file = connect(t, database), ""
 	}
 	url, pid := serve(t, den, den.Program(t, false), dir, config, database)
-	x.pid = pid
+	x.pid, x.url = pid, url
 	x.newTurns = func(t *testing.T, _ int, stream bool) func() (time.Duration, error) {
 		t.Helper()
 		path := url + "/api/v1/sessions/" + newSession(t, url) + "/messages"
@@ -348,7 +373,7 @@ func medianSeries(runs []series) series {
 		func(s *series) *float64 { return &s.PerSecond }, func(s *series) *float64 { return &s.First50 }, func(s *series) *float64 { return &s.First99 },
 		func(s *series) *float64 { return &s.Whole50 }, func(s *series) *float64 { return &s.Whole99 }, func(s *series) *float64 { return &s.CPU },
 		func(s *series) *float64 { return &s.CPUDatabase }, func(s *series) *float64 { return &s.Commits }, func(s *series) *float64 { return &s.WAL },
-		func(s *series) *float64 { return &s.Stored }, func(s *series) *float64 { return &s.RSS },
+		func(s *series) *float64 { return &s.Stored }, func(s *series) *float64 { return &s.Allocated }, func(s *series) *float64 { return &s.RSS },
 	} {
 		var values []float64
 		for i := range runs {
@@ -365,11 +390,11 @@ func printSeries(t *testing.T, all []series) {
 	t.Helper()
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "target\tmode\tsessions\tturns/s\tfirst word p50\tp99\tturn p50\tp99 ms\tCPU ms\tof PostgreSQL\tcommits\tWAL KB\tstored KB\tRSS MB\t")
+	fmt.Fprintln(w, "target\tmode\tsessions\tturns/s\tfirst word p50\tp99\tturn p50\tp99 ms\tCPU ms\tof PostgreSQL\tcommits\tWAL KB\tstored KB\tallocated KB\tRSS MB\t")
 	for _, s := range all {
 		mode := map[bool]string{true: "stream", false: "wait"}[s.Stream]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.0f\t\n", s.Target, mode, s.Sessions, s.PerSecond,
-			s.First50, s.First99, s.Whole50, s.Whole99, s.CPU, s.CPUDatabase, s.Commits, s.WAL, s.Stored, s.RSS)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t\n", s.Target, mode, s.Sessions, s.PerSecond,
+			s.First50, s.First99, s.Whole50, s.Whole99, s.CPU, s.CPUDatabase, s.Commits, s.WAL, s.Stored, s.Allocated, s.RSS)
 	}
 	_ = w.Flush() // into memory
 	t.Logf("medians; CPU, commits, WAL and bytes are those of a turn\n%s", b.String())
