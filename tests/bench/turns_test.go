@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -60,7 +61,7 @@ type target struct {
 	name     string
 	url      string // of Bobbin
 	streams  bool   // it can stream
-	pid      int  // 0 = this process
+	pid      int    // 0 = this process
 	database *pgx.Conn
 	file     string // of SQLite
 	// newTurns returns what has the turns of one session. It returns when the first word came.
@@ -112,6 +113,7 @@ func TestShowBench(t *testing.T) {
 		medians = append(medians, medianSeries(all[key]))
 	}
 	printSeries(t, medians)
+	measureTokens(t, den, 500*runs)
 	writeSeries(t, medians)
 	for _, s := range medians {
 		if s.PerSecond <= 0 || s.CPU < 0 || s.Whole50 <= 0 {
@@ -159,6 +161,14 @@ func (x target) measure(t *testing.T, sessions, turns int, stream bool) series {
 		Commits: (x.counter(t, commitsSQL) - commits) / n, WAL: (x.counter(t, walSQL) - wal) / n / 1024,
 		Stored: (x.storedBytes(t) - stored) / n / 1024, Allocated: (x.allocatedBytes(t) - allocated) / n / 1024, RSS: residentMB(t, x.pid),
 	}
+}
+
+// measureTokens prints what a token takes that comes by itself: answers of 16 sessions with so many, one each 10 ms.
+func measureTokens(t *testing.T, den *process.Den, tokens int) {
+	t.Helper()
+	x := newBobbinTarget(t, den, "Bobbin, SQLite", newPacedProvider(t, tokens, 10*time.Millisecond), dbtest.SQLiteURL(t))
+	s := x.measure(t, 16, 1, true)
+	t.Logf("a token that comes by itself takes %.0f µs (with %.1f ms for the turn of %d of them)", s.CPU*1e3/float64(tokens), s.CPU, tokens)
 }
 
 // Questions for PostgreSQL.
@@ -276,15 +286,32 @@ func residentMB(t *testing.T, pid int) float64 {
 // newLeanProvider starts a provider that takes almost no CPU: its answer is made once.
 func newLeanProvider(t *testing.T) string {
 	t.Helper()
+	return newPacedProvider(t, answerChunks, 0)
+}
+
+// newPacedProvider starts a provider whose answers have so many chunks, with a pause before each.
+func newPacedProvider(t *testing.T, chunks int, pause time.Duration) string {
+	t.Helper()
 	chunk := func(delta, reason string) string {
 		return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + reason + "}]}\n\n"
 	}
-	answer := chunk(`{"role":"assistant","content":""}`, "null") + strings.Repeat(chunk(`{"content":"`+chunkText+`"}`, "null"), answerChunks) +
-		chunk(`{}`, `"stop"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}` +
+	word := chunk(`{"content":"`+chunkText+`"}`, "null")
+	first, last := chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{}`, `"stop"`)+`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}`+
 		"\n\ndata: [DONE]\n\n"
+	whole := []byte(first + strings.Repeat(word, chunks) + last)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte(answer)) // who has left needs no answer
+		if pause == 0 {
+			_, _ = w.Write(whole) // who has left needs no answer
+			return
+		}
+		_, _ = io.WriteString(w, first)
+		for range chunks {
+			time.Sleep(pause)
+			_, _ = io.WriteString(w, word)
+			w.(http.Flusher).Flush()
+		}
+		_, _ = io.WriteString(w, last)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/v1"
