@@ -21,7 +21,7 @@ type nativeSetups struct {
 	*apptest.Bobbin
 
 	t     *testing.T
-	model compactor
+	model strictProvider
 	id    core.SessionID
 	sent  *atomic.Int64 // compactions that came back to the provider
 	turns int
@@ -33,7 +33,7 @@ func nativeAgent(prompt, tools string) string {
 }
 
 // newNativeSetups starts a Bobbin whose agent has the tools search_history and calculator.
-func newNativeSetups(t *testing.T, start func(*testing.T, *provider.Strict) compactor, strict provider.Strict) *nativeSetups {
+func newNativeSetups(t *testing.T, strict provider.Strict) *nativeSetups {
 	t.Helper()
 	k := &nativeSetups{t: t, sent: new(atomic.Int64)}
 	strict.Account, strict.Secret, strict.AlwaysThinks = "account", "secret", true
@@ -42,7 +42,7 @@ func newNativeSetups(t *testing.T, start func(*testing.T, *provider.Strict) comp
 		k.sent.Add(1)
 		return refuses != nil && refuses(n)
 	}
-	k.model = start(t, &strict)
+	k.model = strictProviders["Anthropic"](t, &strict)
 	m := k.model.model
 	m.Name, m.ContextWindow, m.MaxOutputTokens = "house", 64_000, 8_192
 	writer := apptest.NewProvider(t, provider.Options{})
@@ -111,73 +111,55 @@ func (k *nativeSetups) want(version int, first string, appended []string, kept, 
 // changes prompts begin anew, and the thoughts before it are lost; a change behind what it covers stays where it is.
 func TestNativeSummaryBehindOtherSetups(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := newNativeSetups(t, start, provider.Strict{})
-			before := func(n int) (kept, dropped int) { // thoughts of messages that were there before a summary
-				if name == "Anthropic" {
-					return n, 0
-				}
-				return 0, n
-			}
-			k.say(6)
-			k.summarize()
-			kept, dropped := before(2)
-			k.say(1)
-			k.want(1, "the first", nil, kept+1, dropped)
-			k.change("You are the second.", "search_history, calculator, current_time")
-			k.say(1)
-			k.want(1, "the first", []string{"the second"}, kept+2, dropped)
-			k.Restart()
-			k.say(1)
-			k.change("You are the third.", "calculator, current_time")
-			k.say(2)
-			k.want(1, "the first", []string{"the second", "the third"}, kept+5, dropped)
-			if got := k.sent.Load(); got != 6-1 {
-				t.Errorf("the summary went back %d times, want with each of 5 messages", got)
-			}
-
-			k.summarize()
-			k.want(2, "the third", nil, 0, 2)
-			k.say(2)
-			k.want(2, "the third", nil, 2, 2)
-			k.change("You are the fourth.", "calculator, search_history")
-			k.say(1)
-			k.want(2, "the third", []string{"the fourth"}, 3, 2)
-			k.summarize()
-			kept, dropped = before(2)
-			k.want(3, "the third", []string{"the fourth"}, kept, dropped)
-			k.Restart()
-			k.say(1)
-			k.want(3, "the third", []string{"the fourth"}, kept+1, dropped)
-		})
+	k := newNativeSetups(t, provider.Strict{})
+	k.say(6)
+	k.summarize()
+	k.say(1)
+	k.want(1, "the first", nil, 3, 0)
+	k.change("You are the second.", "search_history, calculator, current_time")
+	k.say(1)
+	k.want(1, "the first", []string{"the second"}, 4, 0)
+	k.Restart()
+	k.say(1)
+	k.change("You are the third.", "calculator, current_time")
+	k.say(2)
+	k.want(1, "the first", []string{"the second", "the third"}, 7, 0)
+	if got := k.sent.Load(); got != 6-1 {
+		t.Errorf("the summary went back %d times, want with each of 5 messages", got)
 	}
+
+	k.summarize()
+	k.want(2, "the third", nil, 0, 2)
+	k.say(2)
+	k.want(2, "the third", nil, 2, 2)
+	k.change("You are the fourth.", "calculator, search_history")
+	k.say(1)
+	k.want(2, "the third", []string{"the fourth"}, 3, 2)
+	k.summarize()
+	k.want(3, "the third", []string{"the fourth"}, 2, 0)
+	k.Restart()
+	k.say(1)
+	k.want(3, "the third", []string{"the fourth"}, 3, 0)
 }
 
 // A compaction that covers changes is made with the current agent, even if no answer was: prompts go on to begin with
 // that one when the agent changes once more.
 func TestNativeSummaryOfAnAgentWithoutAnswer(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := newNativeSetups(t, start, provider.Strict{})
-			k.say(2)
-			k.change("You are the second.", "search_history, calculator, current_time")
-			k.say(4)
-			k.change("You are the third.", "calculator")
-			k.summarize()
-			k.want(1, "the third", nil, 0, 2)
-			k.change("You are the fourth.", "calculator, search_history")
-			k.Restart()
-			k.want(1, "the third", []string{"the fourth"}, 0, 2)
-			k.say(2)
-			k.want(1, "the third", []string{"the fourth"}, 2, 2)
-			if got := k.sent.Load(); got != 2 {
-				t.Errorf("the summary went back %d times, want with both messages", got)
-			}
-		})
+	k := newNativeSetups(t, provider.Strict{})
+	k.say(2)
+	k.change("You are the second.", "search_history, calculator, current_time")
+	k.say(4)
+	k.change("You are the third.", "calculator")
+	k.summarize()
+	k.want(1, "the third", nil, 0, 2)
+	k.change("You are the fourth.", "calculator, search_history")
+	k.Restart()
+	k.want(1, "the third", []string{"the fourth"}, 0, 2)
+	k.say(2)
+	k.want(1, "the third", []string{"the fourth"}, 2, 2)
+	if got := k.sent.Load(); got != 2 {
+		t.Errorf("the summary went back %d times, want with both messages", got)
 	}
 }
 
@@ -185,39 +167,37 @@ func TestNativeSummaryOfAnAgentWithoutAnswer(t *testing.T) {
 // words after one more call; and the next summary is a native one again.
 func TestNativeSummaryBehindOtherSetupsIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
-		for _, what := range []string{"tools", "summary"} {
-			t.Run(name+"/"+what, func(t *testing.T) {
-				t.Parallel()
-				var refusesAll atomic.Bool
-				strict := provider.Strict{RefusesToolChanges: true}
-				if what == "summary" {
-					strict = provider.Strict{RefusesBlob: func(int) bool { return refusesAll.Load() }}
-				}
-				k := newNativeSetups(t, start, strict)
-				k.say(6)
-				k.summarize()
-				k.say(1)
-				k.change("You are the second.", "search_history, calculator, current_time")
-				refusesAll.Store(true)
-				k.say(2)
-				if got := k.model.thoughts(); got.Refused != 1 || got.Dropped > 0 {
-					t.Errorf("got %+v, want one refusal and no thought dropped", got)
-				}
-				if got := report(t, k.Client, k.id).SummaryReason; !strings.Contains(got, "Prompts have its words") {
-					t.Errorf("got %q, want the words in prompts", got)
-				}
-				refusesAll.Store(false)
-				k.say(2)
-				k.summarize()
-				k.say(1)
-				if got := report(t, k.Client, k.id).SummaryReason; !strings.Contains(got, "Prompts have the provider's own summary") {
-					t.Errorf("got %q, want the next native summary in prompts", got)
-				}
-				if got := k.model.thoughts(); got.Refused != 1 || got.Dropped > 0 {
-					t.Errorf("at last: got %+v, want one refusal and no thought dropped", got)
-				}
-			})
-		}
+	for _, what := range []string{"tools", "summary"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var refusesAll atomic.Bool
+			strict := provider.Strict{RefusesToolChanges: true}
+			if what == "summary" {
+				strict = provider.Strict{RefusesBlob: func(int) bool { return refusesAll.Load() }}
+			}
+			k := newNativeSetups(t, strict)
+			k.say(6)
+			k.summarize()
+			k.say(1)
+			k.change("You are the second.", "search_history, calculator, current_time")
+			refusesAll.Store(true)
+			k.say(2)
+			if got := k.model.thoughts(); got.Refused != 1 || got.Dropped > 0 {
+				t.Errorf("got %+v, want one refusal and no thought dropped", got)
+			}
+			if got := report(t, k.Client, k.id).SummaryReason; !strings.Contains(got, "Prompts have its words") {
+				t.Errorf("got %q, want the words in prompts", got)
+			}
+			refusesAll.Store(false)
+			k.say(2)
+			k.summarize()
+			k.say(1)
+			if got := report(t, k.Client, k.id).SummaryReason; !strings.Contains(got, "Prompts have the provider's own summary") {
+				t.Errorf("got %q, want the next native summary in prompts", got)
+			}
+			if got := k.model.thoughts(); got.Refused != 1 || got.Dropped > 0 {
+				t.Errorf("at last: got %+v, want one refusal and no thought dropped", got)
+			}
+		})
 	}
 }

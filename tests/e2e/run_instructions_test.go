@@ -16,7 +16,7 @@ import (
 // each prompt has the instructions of its run.
 func TestThoughtsStayValidBehindInstructions(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
+	for name, start := range strictProviders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, &provider.Strict{Account: "account", Secret: "secret", AlwaysThinks: true})

@@ -15,7 +15,7 @@ import (
 // refused or left out, over a restart too, and each prompt says what is new. A summary ends it.
 func TestThoughtsStayValidBehindSystemPrompts(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
+	for name, start := range strictProviders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, &provider.Strict{Account: "account", Secret: "secret", AlwaysThinks: true})

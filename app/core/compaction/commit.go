@@ -104,7 +104,7 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 		return t, p, err
 	}
 	if t.Setups = activated.Setups; k.nativeOf(activated) != nil {
-		a.Tokens, a.KeepsThoughts, a.Frozen = s.Native.Tokens, s.Native.KeepsThoughts, k.frozenFor(activated, s.Native)
+		a.Tokens, a.KeepsThoughts, a.Frozen = s.Native.Tokens, len(s.Native.Prefixes) > 0, k.frozenFor(activated, s.Native)
 		in.Setups = activated.Setups
 	}
 	next := newPlan(in.Activated(a))

@@ -314,7 +314,7 @@ func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSum
 		in.State = p.state
 		order, tokens := m.order, m.summary.TokenCount
 		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-			order.KeepsThoughts, order.Frozen, tokens = n.KeepsThoughts, k.frozenFor(t, n), n.Tokens
+			order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
 		}
 		in = in.After(order, tokens, m.summary.MessagesCovered)
 		next := newPlan(in)

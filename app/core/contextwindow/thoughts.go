@@ -147,7 +147,7 @@ func (p *assembly) bindThoughts() {
 // replaces; none if thoughts behind it are valid only if they were produced behind it.
 func (p *assembly) replacedPrefixes() (replaced []llm.Prefix) {
 	n := p.parts.Native
-	if n == nil || !n.KeepsThoughts || n.Start != p.Start {
+	if n == nil || n.Start != p.Start {
 		return nil
 	}
 	for _, encoded := range n.Prefixes {
