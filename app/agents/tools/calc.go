@@ -37,10 +37,8 @@ type calculation struct {
 	depth  int
 }
 
-var (
-	calcSpelling = strings.NewReplacer("**", " ^", "×", "*", "·", "*", "÷", "/", "−", "-")
-	calcPattern  = regexp.MustCompile(`(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[a-z_]\w*|[^\s\pZ]`)
-)
+// calcPattern matches a token.
+var calcPattern = regexp.MustCompile(`(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[a-z_]\w*|[^\s\pZ]`)
 
 // EvaluateExpression returns the value of an arithmetic expression, such as 2*(3+4)^2, sqrt(2) or max(1, pi).
 //
@@ -54,7 +52,7 @@ func EvaluateExpression(expression string) (string, error) {
 	if n := utf8.RuneCountInString(expression); n > MaxExpressionLength {
 		return "", fmt.Errorf("the expression has %d characters; at most %d are possible", n, MaxExpressionLength)
 	}
-	input := strings.ToLower(calcSpelling.Replace(expression))
+	input := strings.ToLower(strings.NewReplacer("**", " ^", "×", "*", "·", "*", "÷", "/", "−", "-").Replace(expression))
 	c := &calculation{}
 	for _, place := range calcPattern.FindAllStringIndex(input, -1) {
 		at := utf8.RuneCountInString(input[:place[0]]) + 1
@@ -172,9 +170,10 @@ func (c *calculation) operand() (number, error) {
 	case t.text == "e":
 		return number{f: math.E}, nil
 	}
-	f, ok := calcFunctions[t.text]
+	functions := calcFunctions()
+	f, ok := functions[t.text]
 	if !ok {
-		return number{}, fmt.Errorf("%s is unknown; the functions are %s; the constants are pi and e", t.describe(), strings.Join(slices.Sorted(maps.Keys(calcFunctions)), ", "))
+		return number{}, fmt.Errorf("%s is unknown; the functions are %s; the constants are pi and e", t.describe(), strings.Join(slices.Sorted(maps.Keys(functions)), ", "))
 	}
 	open, ok := c.take("(")
 	if !ok {

@@ -152,28 +152,30 @@ type calcFunction struct {
 	call    func(args []number) (number, error)
 }
 
-var calcFunctions = map[string]calcFunction{
-	"abs": {1, func(args []number) (number, error) {
-		if args[0].fraction().Sign() < 0 {
-			return args[0].apply("*", number{r: big.NewRat(-1, 1)})
-		}
-		return args[0], nil
-	}},
-	"floor": {1, func(args []number) (number, error) { return exactNumber(floor(args[0].fraction())) }},
-	"ceil": {1, func(args []number) (number, error) {
-		r := floor(new(big.Rat).Neg(args[0].fraction()))
-		return exactNumber(r.Neg(r))
-	}},
-	"max":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MaxFunc(args, compareNumbers), nil }},
-	"min":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MinFunc(args, compareNumbers), nil }},
-	"round": {2, roundNumber},
-	"sqrt":  {1, squareRoot},
-	"cos":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Cos(x), x) }),
-	"sin":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) }),
-	"tan":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) / withoutNoise(math.Cos(x), x) }),
-	"exp":   floatFunction(math.MaxFloat64, math.Exp),
-	"ln":    floatFunction(math.MaxFloat64, math.Log),
-	"log":   floatFunction(math.MaxFloat64, math.Log10),
+func calcFunctions() map[string]calcFunction {
+	return map[string]calcFunction{
+		"abs": {1, func(args []number) (number, error) {
+			if args[0].fraction().Sign() < 0 {
+				return args[0].apply("*", number{r: big.NewRat(-1, 1)})
+			}
+			return args[0], nil
+		}},
+		"floor": {1, func(args []number) (number, error) { return exactNumber(floor(args[0].fraction())) }},
+		"ceil": {1, func(args []number) (number, error) {
+			r := floor(new(big.Rat).Neg(args[0].fraction()))
+			return exactNumber(r.Neg(r))
+		}},
+		"max":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MaxFunc(args, compareNumbers), nil }},
+		"min":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MinFunc(args, compareNumbers), nil }},
+		"round": {2, roundNumber},
+		"sqrt":  {1, squareRoot},
+		"cos":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Cos(x), x) }),
+		"sin":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) }),
+		"tan":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) / withoutNoise(math.Cos(x), x) }),
+		"exp":   floatFunction(math.MaxFloat64, math.Exp),
+		"ln":    floatFunction(math.MaxFloat64, math.Log),
+		"log":   floatFunction(math.MaxFloat64, math.Log10),
+	}
 }
 
 // withoutNoise returns a sine or a cosine, or zero if it is only the error of the angle, such as sin(pi).
