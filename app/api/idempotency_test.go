@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"bobbin/app/api"
-	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 )
@@ -243,23 +241,6 @@ func TestIdempotentAnswerThatCannotBeKept(t *testing.T) {
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{"x":1}`, "Idempotency-Key: k-3")), 422, "invalid")
 	if len(log.lines(t, "idempotent answer not stored")) != 1 || len(log.lines(t, "idempotency key not released, will retry")) != 2 {
 		t.Errorf("got log %s, want both faults", log)
-	}
-}
-
-// Two owners may use the same key.
-func TestIdempotencyKeyOfTwoOwners(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
-	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "a", core.ReadWrite), auth.NewKey("bob", "b", core.ReadWrite)}, Required: true})
-	server := api.New(opts)
-	for _, secret := range []string{"a", "b", "a"} {
-		if w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey, "X-API-Key: "+secret)); w.Code != http.StatusCreated {
-			t.Errorf("got %d, want 201", w.Code)
-		}
-	}
-	if n := calls(backend, "CreateSession"); n != 2 {
-		t.Errorf("got %d sessions, want one of each owner", n)
 	}
 }
 
