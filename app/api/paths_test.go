@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -33,32 +32,5 @@ func TestEncodedPaths(t *testing.T) {
 		if w := do(server, request("GET", path, "")); w.Code != code || w.Code == 404 && !strings.Contains(w.Body.String(), `"code":"not_found"`) {
 			t.Errorf("%s: got %d %s, want %d", path, w.Code, w.Body, code)
 		}
-	}
-}
-
-// A path with a word has its own methods, and not those of the route with a parameter in
-// its place.
-func TestMethodsOfWords(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
-	server := api.New(opts)
-	for _, path := range []string{"/api/v1/memories/search", "/api/v1/memories/reindex", sessionPath + "/messages/import"} {
-		for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE"} {
-			w := do(server, request(method, path, ""))
-			if got := w.Header().Get("Allow"); got != "POST" {
-				t.Errorf("%s %s: got Allow %q, want POST", method, path, got)
-			}
-			if wantProblem(t, w, http.StatusMethodNotAllowed, "method_not_allowed"); len(backend.Calls()) > 0 {
-				t.Errorf("%s %s: got calls %v, want none", method, path, backend.Calls())
-			}
-		}
-	}
-	if w := do(server, request("PUT", memoryPath, `{"content":"x"}`)); w.Code != 200 {
-		t.Errorf("got %d %s for the route with a parameter, want 200", w.Code, w.Body)
-	}
-	w := do(server, request("PATCH", memoryPath, ""))
-	if got := w.Header().Get("Allow"); w.Code != 405 || got != "DELETE, GET, PUT" {
-		t.Errorf("got %d and Allow %q for the route with a parameter, want its own", w.Code, got)
 	}
 }
