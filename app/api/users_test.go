@@ -65,18 +65,6 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// An end user acts for themselves only.
-func TestUserScope(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	if w := do(api.New(userOptions(backend)), request("GET", sessionPath, "", asEve)); w.Code != 200 {
-		t.Fatalf("got %d %s", w.Code, w.Body)
-	}
-	if got, want := backend.Calls()[0].Scope, (core.Tenant{Owner: core.LocalOwner, User: "eve"}); got != want {
-		t.Errorf("got scope %+v, want %+v", got, want)
-	}
-}
-
 // A stream ends when its reader's token does, with an event that says so; the time of
 // another stream does not end.
 func TestStreamEndsWithTheToken(t *testing.T) {
