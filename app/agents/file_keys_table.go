@@ -93,7 +93,7 @@ func compactionKeys() []FileKey {
 		{Path: "compaction.max_context_tokens", Meaning: "compact above this size of the prompt", Bounds: "0 or more; 0 = off"},
 		{Path: "compaction.summary_model", Default: "the model of summaries", Meaning: "the model that writes the notes", Bounds: "a known model; without its API key the notes are made without a model"},
 	}
-	fields, err := contextwindow.ExplainLoop("", core.CompactionSettings{})
+	fields, err := contextwindow.Explain(contextwindow.Global{}, core.Agent{})
 	if err != nil { // the defaults are valid
 		return keys
 	}

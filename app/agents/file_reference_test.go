@@ -85,15 +85,19 @@ func policyTable(t *testing.T) string {
 	rows := map[string][]string{}
 	var order []string
 	for _, name := range names {
-		fields, err := contextwindow.Explain(contextwindow.Global{}, core.ContextSettings{Policy: name})
+		fields, err := contextwindow.Explain(contextwindow.Global{}, core.Agent{Context: core.ContextSettings{Policy: name}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range fields[1:] { // not the policy
-			if rows[f.Name] == nil {
-				order = append(order, f.Name)
+			key, isPolicys := strings.CutPrefix(f.Name, "context.")
+			if !isPolicys {
+				break
 			}
-			rows[f.Name] = append(rows[f.Name], f.Value)
+			if rows[key] == nil {
+				order = append(order, key)
+			}
+			rows[key] = append(rows[key], f.Value)
 		}
 	}
 	var b strings.Builder
