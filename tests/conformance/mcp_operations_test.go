@@ -24,6 +24,7 @@ func mcpOperations() []mcpOperation {
 		{"resources: list, templates, read", mcpResources},
 		{"errors: arguments, unknown tool, unknown resource", mcpErrors},
 		{"a wrong key", mcpWrongKey},
+		{"100 calls at once", mcpHundred},
 	}
 }
 
@@ -143,5 +144,19 @@ func mcpWrongKey(t *testing.T, u *mcpUser) {
 	other.key = "bbn-nobody-0123456789-0123456789"
 	if out := other.do(t, "listTools", nil); out.fault == nil {
 		t.Errorf("got %s, want it refused", out.result)
+	}
+}
+
+func mcpHundred(t *testing.T, u *mcpUser) {
+	answers := make(chan *fault, 100)
+	for range 100 {
+		go func() {
+			answers <- u.do(t, "callTool", object{"name": "list_sessions", "arguments": object{"limit": 1}}).fault
+		}()
+	}
+	for range 100 {
+		if f := <-answers; f != nil {
+			t.Error(f)
+		}
 	}
 }
