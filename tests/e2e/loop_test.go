@@ -275,23 +275,3 @@ func TestLoopOverARestart(t *testing.T) {
 		}
 	})
 }
-
-// L1: switched off, each prompt is the one before with a round more.
-func TestLoopSwitchedOff(t *testing.T) {
-	t.Parallel()
-	l := newLooper(t, dbtest.MigratedSQLiteURL(t), 1_000_000, "compaction: {enabled: false}\n")
-	l.work(20)
-	apptest.SendMessage(t, l.Client, core.SendMessage{SessionID: l.id, Content: "Read all of it."})
-	requests := l.provider.Received()
-	l.wantGrowingAtTheEnd(requests, 0)
-	log := apptest.ListMessages(t, l.Client, l.id)
-	last := requests[len(requests)-1].Messages
-	for i, m := range last {
-		if m.Role != string(log[i].Role) || m.Text != log[i].Content {
-			t.Errorf("message %d of the last prompt is %s %.40q, want #%d as it is", i, m.Role, m.Text, log[i].Seq)
-		}
-	}
-	if len(last) != len(log)-1 || len(l.loops()) != 0 || session(t, l.Client, l.id).SummaryCount != 0 {
-		t.Errorf("got %d messages in the last prompt of %d, and %d notes", len(last), len(log), len(l.loops()))
-	}
-}

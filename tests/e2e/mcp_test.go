@@ -424,27 +424,3 @@ func TestMCPBadArguments(t *testing.T) {
 		}
 	}
 }
-
-// A hundred calls at once are answered, each with its own answer.
-func TestMCPHundredCalls(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := newMCPHouse(t, url)
-		hosts := []*host{newHost(t, h, "", revision2025), newHost(t, h, "", revision2026)}
-		var wg sync.WaitGroup
-		for i := range 100 {
-			wg.Go(func() {
-				p, word := hosts[i%2], fmt.Sprintf("number-%d-", i)
-				got, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: "send_message", Arguments: arguments{"content": word, "wait_seconds": 300}})
-				if err != nil || got.IsError {
-					t.Errorf("call %d: %+v, %v", i, got, err)
-					return
-				}
-				if text := got.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "answer to: "+word) {
-					t.Errorf("call %d: got %s", i, text)
-				}
-			})
-		}
-		wg.Wait()
-	})
-}

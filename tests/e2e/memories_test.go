@@ -18,7 +18,6 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
-	"bobbin/tests/provider"
 )
 
 // twoOwners gives a house the owners alice and bob.
@@ -99,46 +98,6 @@ func TestMemoryEndpoints(t *testing.T) {
 		}
 		if _, err := alice.Memory(t.Context(), "", pump.ID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("get after the deletion: got error %v, want not found", err)
-		}
-	})
-}
-
-// W1, W11: nothing of a memory is in what a model is sent, not even when the talk is
-// about it.
-func TestMemoriesStayOutOfPrompts(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		p := apptest.NewProvider(t, provider.Options{})
-		wire := newWire(t, p.URL)
-		h := apptest.New(t, url, func(c *config.Config) {
-			c.Models = []config.Model{{Name: "m", Provider: "openai", BaseURL: wire.url, ContextWindow: 8192, MaxOutputTokens: 512}}
-			c.DefaultLLM = "m"
-		})
-		const secret = "Xylophone-7731"
-		m := remember(t, h.Client, "carol", "The password of the pump is "+secret+".")
-		id := apptest.NewSession(t, h.Client, core.Session{UserID: "carol"})
-		for i, question := range []string{"What is the password of the pump?", "/remember the pump", "Use a tool to check the number.", "What do you remember of the pump?"} {
-			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, User: "carol", Content: question, ClientMessageID: fmt.Sprint(i)})
-		}
-		if found, err := h.SearchMemories(t.Context(), "carol", core.MemorySearch{Query: "password of the pump"}); err != nil || len(found.Items) != 1 {
-			t.Errorf("search: got %+v, error %v, want the memory", found, err)
-		}
-		sent := wire.sent()
-		if len(sent) < 5 {
-			t.Fatalf("got %d requests to the model, want one for each turn and the tool", len(sent))
-		}
-		view, err := h.Prompt(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown, err := json.Marshal(view)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range append(sent, string(shown)) {
-			if strings.Contains(text, secret) || strings.Contains(text, string(m.ID)) {
-				t.Errorf("a prompt holds the memory: %s", text)
-			}
 		}
 	})
 }
