@@ -176,49 +176,6 @@ func TestKeyOfToolResults(t *testing.T) {
 	}
 }
 
-// The same holds for a response.
-func TestKeyOfResponseResults(t *testing.T) {
-	t.Parallel()
-	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))
-	for name, continues := range map[string]string{"whole input": "", "previous response": `,"previous_response_id":%q`} {
-		const question, tools = `{"role":"user","content":"use lookup"}`, `,"tools":[{"type":"function","name":"lookup"}]`
-		first := postForeign(t, h, "responses", `{"model":"careful","input":[`+question+`]`+tools+`}`)
-		var asked struct {
-			Output []struct {
-				Type   string
-				CallID string `json:"call_id"`
-			}
-		}
-		if err := json.Unmarshal([]byte(first.text), &asked); err != nil || len(asked.Output) == 0 || asked.Output[len(asked.Output)-1].CallID == "" {
-			t.Fatalf("got %s, want a call", first.text)
-		}
-		call := asked.Output[len(asked.Output)-1].CallID
-		input := fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"lookup","arguments":"{}"},`, call)
-		if continues != "" {
-			continues, input = fmt.Sprintf(continues, first.ID), ""
-		} else {
-			input = question + "," + input
-		}
-		result := func(text, more string) foreignAnswer {
-			body := fmt.Sprintf(`{"model":"careful","input":[%s{"type":"function_call_output","call_id":%q,"output":%q}]%s%s%s}`, input, call, text, tools, continues, more)
-			return postForeign(t, h, "responses", body, "Idempotency-Key", "k "+name)
-		}
-		var done foreignAnswer
-		for range 2 {
-			if a := result("in London", ""); a.status != http.StatusOK || done.ID != "" && a.ID != done.ID {
-				t.Errorf("%s: got %d %s, want the response %s", name, a.status, a.text, done.ID)
-			} else {
-				done = a
-			}
-		}
-		for _, a := range []foreignAnswer{result("in Paris", ""), result("in London", `,"temperature":0.5`)} {
-			if a.status != http.StatusBadRequest || a.Error.Code != core.CodeKeyReused {
-				t.Errorf("%s: another request with the key: got %d %s, want %s", name, a.status, a.text, core.CodeKeyReused)
-			}
-		}
-	}
-}
-
 // sectionTokens returns the tokens of a section of a report.
 func sectionTokens(r core.ContextReport, name string) int {
 	for _, s := range r.Sections {

@@ -1,22 +1,33 @@
 package e2e_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"testing"
 
+	"gorm.io/gorm"
+
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/pgproxy"
+	"bobbin/tests/provider"
 )
 
 // keyedRequest is a request with an idempotency key, and what it stores.
 type keyedRequest struct {
+	name   string
 	method string // empty = POST
 	path   string
 	media  string // empty = JSON
 	body   string
+	word   string         // in a statement of its transaction
+	rows   map[string]int // that it adds, by table
 }
 
 // keyedAnswer is the answer to it.
@@ -60,5 +71,121 @@ func sendKeyed(t *testing.T, h *apptest.Bobbin, r keyedRequest, key string) keye
 			return keyedAnswer{res.StatusCode, problem.Code, res.Header.Get("Idempotency-Replayed") == "true", string(body)}
 		}
 		apptest.PauseBriefly(t)
+	}
+}
+
+// asksForMessage reports whether the key is a client_message_id: nothing is kept then.
+func asksForMessage(r keyedRequest) bool {
+	return r.rows["runs"] > 0 || r.name == "append"
+}
+
+// countedTables are those whose rows show how often something was done.
+func countedTables() []string {
+	return []string{"sessions", "messages", "session_summaries", "memories", "blobs", "runs", "session_events"}
+}
+
+func rowCounts(t *testing.T, g *gorm.DB) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for _, table := range countedTables() {
+		var n int
+		if err := g.Raw("SELECT COUNT(*) FROM " + table).Scan(&n).Error; err != nil {
+			t.Fatal(err)
+		}
+		counts[table] = n
+	}
+	return counts
+}
+
+// keyedRequests are a request of each kind that stores something.
+func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
+	t.Helper()
+	const history = `[{"role":"user","content":"One?"},{"role":"assistant","content":"1."},{"role":"user","content":"Two?"},{"role":"assistant","content":"2."}]`
+	talk := func() (core.SessionID, []core.Message) {
+		id, lines := apptest.NewSession(t, h.Client, core.Session{Title: "keyed"}), ""
+		for i := range 4 {
+			note := apptest.NewWriter(uint64(5 + i)).Sentences(30)
+			lines += fmt.Sprintf("{\"role\":\"user\",\"content\":\"Note %d. %s\"}\n{\"role\":\"assistant\",\"content\":\"Noted: %s\"}\n", i, note, note)
+		}
+		bringIn(t, h.Client, id, core.ImportLines, lines)
+		return id, apptest.ListMessages(t, h.Client, id)
+	}
+	path := func(id core.SessionID, rest string) string { return "/sessions/" + string(id) + rest }
+	plain := func() core.SessionID { id, _ := talk(); return id }
+	branched, log := talk()
+	if _, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: branched, MessageID: log[3].ID}); err != nil {
+		t.Fatal(err)
+	}
+	restored := plain()
+	for i := range 2 {
+		if _, err := h.Summarize(t.Context(), restored, ""); err != nil {
+			t.Fatal(err)
+		}
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: restored, Content: fmt.Sprintf("More %d.", i)})
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: restored, Content: fmt.Sprintf("Still more %d.", i)})
+	}
+	edited, lines := talk()
+	again, turns := talk()
+	var form bytes.Buffer
+	writer := multipart.NewWriter(&form)
+	part, _ := writer.CreateFormFile("file", "note.txt")
+	_, _ = part.Write([]byte("a note"))
+	_ = writer.Close()
+	return []keyedRequest{
+		{name: "create a session", path: "/sessions", body: `{"title":"T"}`, word: `INTO "sessions"`, rows: map[string]int{"sessions": 1}},
+		{name: "change a session", method: "PATCH", path: path(plain(), ""), body: `{"title":"U"}`, word: `"title"=`, rows: map[string]int{"session_events": 1}},
+		{name: "fork", path: path(plain(), "/fork"), body: `{}`, word: `UPDATE "idempotency_keys"`, rows: map[string]int{"sessions": 1, "messages": 8}},
+		{name: "import", path: path(plain(), "/messages/import"), body: history, word: `INTO "messages"`, rows: map[string]int{"messages": 4, "session_events": 4}},
+		{name: "append", path: path(plain(), "/messages"), body: `{"content":"x","run":false}`, word: `INTO "messages"`, rows: map[string]int{"messages": 1, "session_events": 1}},
+		{name: "select a branch", path: path(branched, "/messages/"+string(log[3].ID)+"/select"), body: `{}`, word: `UPDATE "messages" SET "on_path"`, rows: map[string]int{"session_events": 1}},
+		{name: "summarize", path: path(plain(), "/summarize"), body: `{}`, word: `INTO "session_summaries"`, rows: map[string]int{"session_summaries": 1, "session_events": 1}},
+		{name: "restore a summary", path: path(restored, "/summaries/1/restore"), body: `{}`, word: `INTO "session_summaries"`, rows: map[string]int{"session_summaries": 1, "session_events": 1}},
+		{name: "upload", path: "/blobs", media: writer.FormDataContentType(), body: form.String(), word: `INTO "blobs"`, rows: map[string]int{"blobs": 1}},
+		{name: "remember", path: "/memories", body: `{"content":"likes tea"}`, word: `INTO "memories"`, rows: map[string]int{"memories": 1}},
+		{name: "send", path: path(plain(), "/messages"), body: `{"content":"hello"}`, word: `INTO "runs"`, rows: map[string]int{"runs": 1}},
+		{name: "edit", method: "PATCH", path: path(edited, "/messages/"+string(lines[2].ID)), body: `{"content":"hello"}`, word: `INTO "runs"`, rows: map[string]int{"runs": 1}},
+		{name: "regenerate", path: path(again, "/messages/"+string(turns[3].ID)+"/regenerate"), body: `{}`, word: `INTO "runs"`, rows: map[string]int{"runs": 1}},
+	}
+}
+
+// What is done with an idempotency key is done once, also when the database commits it and
+// the answer of the COMMIT gets lost: the repetition finds what there is and answers.
+func TestLostCommits(t *testing.T) {
+	t.Parallel()
+	url := dbtest.MigratedPostgresURL(t)
+	proxy := pgproxy.New(t, url)
+	p := apptest.NewProvider(t, provider.Options{Window: 32_768})
+	h := apptest.New(t, proxy.URL, apptest.WithModel("house", 32_768, 2048, p))
+	direct := dbtest.Open(t, url).Gorm
+	for i, r := range keyedRequests(t, h) {
+		t.Run(r.name, func(t *testing.T) {
+			key, before := fmt.Sprint("key-", i), rowCounts(t, direct)
+			committed := proxy.Lose(r.word)
+			if got := sendKeyed(t, h, r, key); got.status != http.StatusServiceUnavailable || got.code != "database_unavailable" {
+				t.Fatalf("got %+v, want that the database did not answer", got)
+			}
+			<-committed
+			got := sendKeyed(t, h, r, key)
+			if got.status/100 != 2 || got.replayed == asksForMessage(r) {
+				t.Errorf("got %+v for the repetition, want an answer that is marked as one", got)
+			}
+			if again := sendKeyed(t, h, r, key); again.status/100 != 2 || got.replayed && again != got {
+				t.Errorf("got %+v for the second repetition, want %+v", again, got)
+			}
+			other := r
+			other.body += " "
+			if got := sendKeyed(t, h, other, key); !asksForMessage(r) && got.code != core.CodeKeyReused {
+				t.Errorf("got %+v for another body, want %s", got, core.CodeKeyReused)
+			}
+			after := rowCounts(t, direct)
+			for _, table := range countedTables() {
+				if r.rows["runs"] > 0 && table != "runs" {
+					continue // the run goes on beside the test
+				}
+				if n := after[table] - before[table]; n != r.rows[table] {
+					t.Errorf("got %d new rows in %s, want %d", n, table, r.rows[table])
+				}
+			}
+		})
 	}
 }

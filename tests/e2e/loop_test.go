@@ -240,38 +240,3 @@ func (l *looper) wantRollingSummary(before int) {
 		l.t.Errorf("context %+v, %d tokens: want the summary in place of the notes", r.Coverage, r.Used)
 	}
 }
-
-// A crash in the middle of a loop does not bring the long version back:
-// the new process goes on with the notes.
-func TestLoopOverARestart(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		l := newLooper(t, url, 128_000, "")
-		arrived, goOn := make(chan struct{}), make(chan struct{})
-		l.at[12] = func() { close(arrived); <-goOn }
-		l.work(20)
-		run, err := l.SendAsync(t.Context(), core.SendMessage{SessionID: l.id, Content: "Read all of it."})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-arrived
-		before := len(l.provider.Received())
-		l.Stop()
-		close(goOn)
-		l.Start()
-		got := apptest.ReadTurn(t, l.WatchRun(t.Context(), run.ID, core.Cursor{}))
-		if got.Run.Status != core.RunSucceeded || got.Run.Attempt < 2 {
-			t.Fatalf("got the run %s at attempt %d, want it to succeed in the second", got.Run.Status, got.Run.Attempt)
-		}
-		again := l.provider.Received()[before]
-		if !strings.Contains(string(again.Body), "Notes on the work so far, in place of messages #6–#15") || strings.Contains(string(again.Body), `read_3"`) {
-			t.Errorf("the first prompt after the restart has %d messages, want the notes and not what they replace", len(again.Messages))
-		}
-		if s := states(l.loops()); s != "dropped active" {
-			t.Errorf("the notes are %s, want those at 8 and at 16", s)
-		}
-		if r := contextOf(t, l.Client, l.id); r.Coverage.Compacted == 0 {
-			t.Errorf("coverage %+v, want messages in notes", r.Coverage)
-		}
-	})
-}

@@ -1,18 +1,12 @@
 package e2e_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/tests/apptest"
-	"bobbin/tests/dbtest"
 )
 
 // history returns JSON lines of n messages: question and answer in turn, with
@@ -54,50 +48,4 @@ func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message 
 		}
 		q.Cursor = *page.NextCursor
 	}
-}
-
-// Messages that nobody answers are in the log and in the next prompt; watchers see
-// them at once.
-func TestAppendWithoutRunning(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		at := time.Date(2024, 2, 3, 4, 5, 6, 0, time.UTC)
-		seed := []core.Message{
-			{Role: core.RoleUser, Content: "My name is Ada.", Author: "Ada", Source: core.SourceSlack, CreatedAt: at, ClientMessageID: "s-1"},
-			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "calculator", Arguments: `{ "expression":"1+1" }`}}},
-			{Role: core.RoleTool, Content: "2", ToolCallID: "c1", ToolName: "calculator"},
-			{Role: core.RoleAssistant, Content: "Hello Ada."},
-		}
-		for i, m := range seed {
-			got, err := h.AppendMessage(t.Context(), id, m)
-			if err != nil || got.Seq != int64(i+1) || got.TokenCount == 0 {
-				t.Fatalf("append %d: got %+v, %v", i, got, err)
-			}
-		}
-		again, err := h.AppendMessage(t.Context(), id, seed[0])
-		if err != nil || again.Seq != 1 || !again.CreatedAt.Equal(at) || again.Source != core.SourceSlack {
-			t.Errorf("got %+v, %v, want the message of the first time", again, err)
-		}
-		if _, err := h.AppendMessage(t.Context(), id, core.Message{Role: core.RoleTool, Content: "3", ToolCallID: "c1"}); !errors.Is(err, core.ErrUnprocessable) {
-			t.Errorf("got %v for a result without its call, want ErrUnprocessable", err)
-		}
-		a, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "What is my name?"})
-		if err != nil || a.Message == nil || !strings.Contains(a.Message.Content, "Ada") {
-			t.Errorf("got %+v, %v, want an answer that knows the name", a.Message, err)
-		}
-		var kinds []core.EventType
-		for e, err := range h.WatchSession(t.Context(), id, core.Cursor{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if kinds = append(kinds, e.Type); len(kinds) == 4 {
-				break
-			}
-		}
-		if want := []core.EventType{core.EventMessageCreated, core.EventMessageCreated, core.EventMessageCreated, core.EventMessageCreated}; !cmp.Equal(kinds, want) {
-			t.Errorf("got events %v, want %v", kinds, want)
-		}
-	})
 }

@@ -21,47 +21,6 @@ import (
 // withTitles gives sessions titles.
 func withTitles(c *config.Config) { c.Titles = true }
 
-// titled reports whether the event tells a title.
-func titled(t testing.TB, e core.Event) (string, bool) {
-	t.Helper()
-	if e.Type != core.EventSessionUpdated {
-		return "", false
-	}
-	title := apptest.EventData[core.SessionData](t, e).Session.Title
-	return title, title != ""
-}
-
-// A client that reads nothing but the stream of its first message gets the title there,
-// while the answer is written.
-func TestTitleInTheStreamOfTheMessage(t *testing.T) {
-	t.Parallel()
-	const question = "How do bees find their way back home?"
-	received := make(chan struct{})
-	p := apptest.NewProvider(t, provider.Options{Pieces: 2, Hold: func(q string) {
-		if q == question {
-			select { // the answer goes on when the client has the title
-			case <-received:
-			case <-time.After(apptest.Patience):
-			}
-		}
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_768, 2048, p), withTitles)
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	title := ""
-	for e, err := range h.Send(t.Context(), core.SendMessage{SessionID: id, Content: question}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := titled(t, e); ok && title == "" {
-			title = got
-			close(received)
-		}
-	}
-	if title == "" || session(t, h.Client, id).Title != title {
-		t.Errorf("got title %q in the stream, %q in the session, want the same", title, session(t, h.Client, id).Title)
-	}
-}
-
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
