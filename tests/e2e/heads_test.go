@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/jwttest"
 )
 
 // headReader follows the heads of a client's sessions.
@@ -105,4 +106,20 @@ func TestHeads(t *testing.T) {
 		}
 		r.await("removed", id, nil)
 	})
+}
+
+// Users see the heads of their own sessions, their backend those of all.
+func TestHeadsOfUsers(t *testing.T) {
+	t.Parallel()
+	s := jwttest.NewSigner(t, "k", "EdDSA")
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withTokens(jwttest.Serve(t, s)))
+	kim, eve := h.NewClient(s.User(t, "kim")), h.NewClient(s.User(t, "eve"))
+	ofShop, ofEve := followHeads(t, h.NewClient("configured-secret")), followHeads(t, eve)
+	kims := apptest.NewSession(t, kim, core.Session{})
+	ofShop.await("kim's", kims, func(s core.SessionHead) bool { return s.UserID == "kim" })
+	eves := apptest.NewSession(t, eve, core.Session{})
+	ofShop.await("eve's", eves, func(s core.SessionHead) bool { return s.UserID == "eve" })
+	if e := ofEve.next(); e.SessionID != eves {
+		t.Errorf("eve got a head of session %s, want her own first", e.SessionID)
+	}
 }
