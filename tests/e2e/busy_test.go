@@ -24,16 +24,6 @@ func busyUntil(t *testing.T, d *db.DB, id core.SessionID, until time.Time) {
 	}
 }
 
-// isBusy reports whether the session is busy.
-func isBusy(t *testing.T, d *db.DB, id core.SessionID) bool {
-	t.Helper()
-	var count int
-	if err := d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM sessions WHERE busy <> '' AND id = ?", id).Scan(&count).Error; err != nil {
-		t.Fatal(err)
-	}
-	return count > 0
-}
-
 // While a history is imported into a session, whoever writes to it is told immediately
 // when to come back, and readers see it as it was. When the importing replica has died
 // the others clean up, and the session goes on.
@@ -77,91 +67,4 @@ func TestSessionThatIsImportedInto(t *testing.T) {
 			t.Errorf("got %d messages, want both turns", got)
 		}
 	})
-}
-
-// A client that goes away in the middle of an import leaves all of it or nothing, and a
-// session that goes on.
-func TestImportWhoseClientGoesAway(t *testing.T) {
-	t.Parallel()
-	const n = 3000
-	lines := history(n)
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		d := dbtest.Open(t, url)
-		busy := func() bool { return isBusy(t, d, id) }
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := h.ImportMessages(ctx, core.ImportMessages{SessionID: id, Body: strings.NewReader(lines), Format: core.ImportLines})
-			ended <- err
-		}()
-		var err error
-		for began := false; !began; {
-			select {
-			case err = <-ended:
-				ended <- err
-				began = true
-			default:
-				began = busy()
-				apptest.PauseBriefly(t)
-			}
-		}
-		cancel()
-		err = <-ended
-		for busy() {
-			apptest.PauseBriefly(t)
-		}
-		done := err == nil
-		var stored int
-		if err := d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM messages WHERE session_id = ?", id).Scan(&stored).Error; err != nil {
-			t.Fatal(err)
-		}
-		session, err := h.Session(t.Context(), id)
-		whole, none := session.MessageCount == n, session.MessageCount == 0 && !done
-		if err != nil || !whole && !none || stored != session.MessageCount {
-			t.Errorf("got %d messages of which %d are stored, %v, want all or nothing", session.MessageCount, stored, err)
-		}
-		if answer, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "Are you there?"}); err != nil || answer.Run.Status != core.RunSucceeded {
-			t.Errorf("a message after it: %+v, %v", answer.Run, err)
-		}
-	})
-}
-
-// An import that fails in the middle, because the session was archived meanwhile, leaves a session
-// that takes a message immediately.
-func TestMessageAfterAFailedImport(t *testing.T) {
-	t.Parallel()
-	url := dbtest.MigratedSQLiteURL(t)
-	h, d := apptest.New(t, url), dbtest.Open(t, url)
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	archive := func(yes bool) error {
-		_, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Archived: &yes})
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := h.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(history(5000)), Format: core.ImportLines})
-		ended <- err
-	}()
-	for !isBusy(t, d, id) && len(ended) == 0 {
-		apptest.PauseBriefly(t)
-	}
-	if err := archive(true); err != nil {
-		t.Fatal(err)
-	}
-	var p *client.ProblemError
-	if err := <-ended; !errors.As(err, &p) || p.Status != http.StatusConflict {
-		t.Fatalf("import: got %v, want 409 as the session is archived", err)
-	}
-	if err := archive(false); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: id, Content: "Are you there?"})
-	if err != nil || answer.Run.Status != core.RunSucceeded {
-		t.Errorf("a message after it: %+v, %v", answer.Run, err)
-	}
-	if got := len(apptest.ListMessages(t, h.Client, id)); got != 2 {
-		t.Errorf("got %d messages, want the turn", got)
-	}
 }

@@ -176,49 +176,6 @@ func TestKeyOfToolResults(t *testing.T) {
 	}
 }
 
-// The same holds for a response.
-func TestKeyOfResponseResults(t *testing.T) {
-	t.Parallel()
-	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))
-	for name, continues := range map[string]string{"whole input": "", "previous response": `,"previous_response_id":%q`} {
-		const question, tools = `{"role":"user","content":"use lookup"}`, `,"tools":[{"type":"function","name":"lookup"}]`
-		first := postForeign(t, h, "responses", `{"model":"careful","input":[`+question+`]`+tools+`}`)
-		var asked struct {
-			Output []struct {
-				Type   string
-				CallID string `json:"call_id"`
-			}
-		}
-		if err := json.Unmarshal([]byte(first.text), &asked); err != nil || len(asked.Output) == 0 || asked.Output[len(asked.Output)-1].CallID == "" {
-			t.Fatalf("got %s, want a call", first.text)
-		}
-		call := asked.Output[len(asked.Output)-1].CallID
-		input := fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"lookup","arguments":"{}"},`, call)
-		if continues != "" {
-			continues, input = fmt.Sprintf(continues, first.ID), ""
-		} else {
-			input = question + "," + input
-		}
-		result := func(text, more string) foreignAnswer {
-			body := fmt.Sprintf(`{"model":"careful","input":[%s{"type":"function_call_output","call_id":%q,"output":%q}]%s%s%s}`, input, call, text, tools, continues, more)
-			return postForeign(t, h, "responses", body, "Idempotency-Key", "k "+name)
-		}
-		var done foreignAnswer
-		for range 2 {
-			if a := result("in London", ""); a.status != http.StatusOK || done.ID != "" && a.ID != done.ID {
-				t.Errorf("%s: got %d %s, want the response %s", name, a.status, a.text, done.ID)
-			} else {
-				done = a
-			}
-		}
-		for _, a := range []foreignAnswer{result("in Paris", ""), result("in London", `,"temperature":0.5`)} {
-			if a.status != http.StatusBadRequest || a.Error.Code != core.CodeKeyReused {
-				t.Errorf("%s: another request with the key: got %d %s, want %s", name, a.status, a.text, core.CodeKeyReused)
-			}
-		}
-	}
-}
-
 // sectionTokens returns the tokens of a section of a report.
 func sectionTokens(r core.ContextReport, name string) int {
 	for _, s := range r.Sections {
@@ -234,54 +191,4 @@ func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, d cor
 	if _, err := h.Decide(t.Context(), run.ID, approvalOf(t, run, tool), d); err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
-}
-
-// A person answers in place of a tool of the server, which does not start; each kind of
-// question takes its own answers only, and a tool the arguments that a person edited; a new message
-// ends the wait.
-func TestAnswersToToolCalls(t *testing.T) {
-	t.Parallel()
-	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful"})
-	run := waitsFor(t, h, id, "use calculator and lookup")
-	tool, client := approvalOf(t, run, "calculator"), approvalOf(t, run, "lookup")
-	for _, c := range []struct {
-		id   core.ApprovalID
-		d    core.ApprovalDecision
-		says string
-	}{
-		{tool, core.ApprovalDecision{Result: new("42")}, "executed by the server"},
-		{tool, core.ApprovalDecision{Approve: true, Respond: "42"}, "must be the only answer"},
-		{tool, core.ApprovalDecision{Arguments: `{"a":1}`}, "arguments are for an approval"},
-		{client, core.ApprovalDecision{Approve: true}, "executed by the client"},
-		{client, core.ApprovalDecision{Respond: "in Rome"}, "executed by the client"},
-		{client, core.ApprovalDecision{IsError: true}, "is_error is for a result"},
-	} {
-		_, err := h.Decide(t.Context(), run.ID, c.id, c.d)
-		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, c.says)
-	}
-	_, err := h.Decide(t.Context(), run.ID, client, core.ApprovalDecision{Result: new(strings.Repeat("x", 4<<20+1))})
-	wantProblem(t, err, core.ErrTooLarge, http.StatusRequestEntityTooLarge, "the result has 4194305 bytes")
-	decideOne(t, h, run, "calculator", core.ApprovalDecision{Respond: "42, I think"})
-	long := strings.Repeat("London ", 20_000)
-	decideOne(t, h, run, "lookup", core.ApprovalDecision{Result: &long})
-	wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: 42, I think", "lookup: "+long)
-	log := apptest.ListMessages(t, h.Client, id)
-	if m := log[len(log)-2]; m.TokenCount > 30_000 || !strings.Contains(string(m.Metadata), core.ExcerptKey) {
-		t.Errorf("the long result has %d tokens and metadata %s, want an excerpt of it in prompts", m.TokenCount, m.Metadata)
-	}
-
-	run = waitsFor(t, h, id, "use calculator")
-	decideOne(t, h, run, "calculator", core.ApprovalDecision{Approve: true, Arguments: `{"formula":"6*8"}`})
-	_, results := ended(t, h, run.ID)
-	if len(results) != 1 || !strings.Contains(results[0], `error: there is no argument "formula"`) {
-		t.Errorf("got the results %q, want the tool to check the arguments of a person as it checks the model's", results)
-	}
-
-	run = waitsFor(t, h, id, "use lookup and weather")
-	decideOne(t, h, run, "weather", core.ApprovalDecision{Result: new("it rains")})
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "never mind"})
-	wantEnd(t, h, run.ID, core.RunCanceled, "lookup: no result: the user wrote instead", "weather: it rains")
-	_, err = h.Decide(t.Context(), run.ID, approvalOf(t, run, "lookup"), core.ApprovalDecision{Result: new("late")})
-	wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was closed")
 }

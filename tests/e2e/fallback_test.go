@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app"
-	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -134,18 +131,4 @@ func TestFallbackModel(t *testing.T) {
 			t.Errorf("got the answer of %s, want that of the model that is back", got.Answer.Model)
 		}
 	})
-}
-
-// A fallback that nobody knows is refused at start-up, with its place.
-func TestUnknownFallbackModel(t *testing.T) {
-	t.Parallel()
-	cfg := config.Default()
-	cfg.DataDir, cfg.DefaultLLM = t.TempDir(), "demo"
-	cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
-	cfg.Database.URL = config.NewSecretURL(dbtest.MigratedSQLiteURL(t))
-	withFallback(t, "[demo, no-such-model]")(&cfg)
-	_, err := app.New(t.Context(), cfg, handlers.Build{}, slog.New(slog.DiscardHandler))
-	if err == nil || !strings.Contains(err.Error(), `assistant.yaml:4:25: fallback model "no-such-model" is not known`) {
-		t.Errorf("got %v, want the place of the fallback model", err)
-	}
 }

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"bobbin/app/client"
-	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/tests/apptest"
 	"bobbin/tests/provider"
@@ -148,49 +146,4 @@ func (s *feedServer) metric(t *testing.T, series string) float64 {
 		}
 	}
 	return 0
-}
-
-// dropped returns how many slow readers were dropped.
-func (s *feedServer) dropped(t *testing.T) int {
-	t.Helper()
-	return int(s.metric(t, `bobbin_sse_streams_total{outcome="slow"}`))
-}
-
-// awaitDropped returns when so many were.
-func (s *feedServer) awaitDropped(ctx context.Context, t *testing.T, want int) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for s.dropped(t) < want {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%d slow readers were dropped, want %d", s.dropped(t), want)
-		}
-	}
-}
-
-// newest returns the number of the session's last event.
-func (s *feedServer) newest(ctx context.Context, id core.SessionID) (int64, error) {
-	answer, err := s.open(ctx, id, "")
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	return strconv.ParseInt(answer.Header.Get("Last-Event-ID"), 10, 64)
-}
-
-// newPacer is a model that answers in as many pieces as are wanted.
-func newPacer(t *testing.T, c crowd) *provider.Server {
-	t.Helper()
-	return apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i := range c.deltas {
-			fmt.Fprintf(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"piece %d of it, \"},\"finish_reason\":null}]}\n\n", i)
-			_ = http.NewResponseController(w).Flush() // who has gone is of no interest
-		}
-		fmt.Fprint(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"+
-			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":9,\"total_tokens\":18}}\n\ndata: [DONE]\n\n")
-		return true
-	}})
 }

@@ -71,39 +71,6 @@ func TestRunOptions(t *testing.T) {
 	}
 }
 
-// Options come with a new version of a message and with a new answer, too. A repeated message
-// gets the first run, whatever its options; deleting the message deletes them.
-func TestRunOptionsOfBranches(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Record: true})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "plain", "model: house\n"))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "plain"})
-	seed := func(n int) *core.RunOptions {
-		return &core.RunOptions{ModelParameters: core.ModelParameters{Seed: &n}}
-	}
-	want := func(what string, seed float64) {
-		t.Helper()
-		if got := members(t, p, "seed")["seed"]; got != seed {
-			t.Errorf("%s: got the seed %v, want %v", what, got, seed)
-		}
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one", ClientMessageID: "c1", Options: seed(1)})
-	want("message", 1)
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one", ClientMessageID: "c1", Options: seed(2)})
-	if n := len(p.Received()); n != 1 {
-		t.Errorf("got %d requests after a repetition, want one", n)
-	}
-	_, log := path(t, h.Client, id)
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: log[0].ID, Content: "two", Options: seed(3)})
-	want("edit", 3)
-	if _, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: id, MessageID: log[1].ID, Options: seed(4)}); err != nil {
-		t.Fatal(err)
-	}
-	want("new answer", 4)
-	_, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: id, MessageID: log[1].ID, Options: &core.RunOptions{ToolChoice: "nosuch"}})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, `"nosuch" is not a tool of this run`)
-}
-
 // What options may not say, and what a model does not take, is refused by name, and nothing runs.
 func TestRunOptionsAreChecked(t *testing.T) {
 	t.Parallel()

@@ -3,10 +3,8 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -95,49 +93,4 @@ func TestAgentParameters(t *testing.T) {
 	if diff := cmp.Diff(want, members(t, p, keys...)); diff != "" {
 		t.Errorf("request to Claude (-want +got):\n%s", diff)
 	}
-}
-
-// A caller may choose another model: parameters that only tune an answer are left out where
-// it lacks them, those that an answer depends on refuse it.
-func TestAgentParametersOfAnotherModel(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Record: true})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withClaude("claude", "claude-opus-4-7", p),
-		withAgentFile(t, "tuned", "model: house\ntemperature: 0\nseed: 7\n"),
-		withAgentFile(t, "bound", "model: house\nresponse_format: {type: json_object}\n"))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "tuned", Model: "claude"})
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
-	if got := members(t, p, "temperature", "seed"); len(got) > 0 {
-		t.Errorf("got %v in the request, want neither", got)
-	}
-	id = apptest.NewSession(t, h.Client, core.Session{Agent: "bound"})
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Model: "claude"})
-	wantProblem(t, err, core.ErrUnprocessable, http.StatusUnprocessableEntity, `the agent bound sets response_format json_object, which the model does not take`)
-}
-
-// The start and a reload warn of each agent whose model cannot be used, with the reason; the
-// server runs, and messages to the agent are refused. An agent works without a fallback that lacks
-// its key, of which they warn, too.
-func TestUnusableAgentsAreReported(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "lost", "model: nosuch\n"), withAgentFile(t, "fine", "model: house\nfallback_models: [mistral/mistral-small-latest]\n"))
-	warnings := func() int { return strings.Count(h.Log.String(), "agent cannot be used") }
-	if got := h.Log.String(); warnings() != 1 || !strings.Contains(got, "agent=lost") || !strings.Contains(got, `model \"nosuch\" is not known`) {
-		t.Errorf("start: got the log %s, want one warning of lost", got)
-	}
-	if got := h.Log.String(); !strings.Contains(got, "works without a part of its file") || !strings.Contains(got, "agent=fine") || !strings.Contains(got, "MISTRAL_API_KEY") {
-		t.Errorf("start: got the log %s, want a warning of the fallback of fine", got)
-	}
-	if _, err := h.Agents(t.Context()); err != nil { // it is up, and its folder says where
-		t.Fatal(err)
-	}
-	withAgentFile(t, "new", "model: neither\n")(&h.Config)
-	if code, _, errs := reload(t, h.Config); code != 0 || warnings() != 3 || !strings.Contains(h.Log.String(), "agent=new") {
-		t.Errorf("reload: got %d, %s, %d warnings in all, want those of lost and new", code, errs, warnings())
-	}
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "lost"})
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello"})
-	wantProblem(t, err, core.ErrUnprocessable, http.StatusUnprocessableEntity, "cannot be used")
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{Agent: "fine"}), Content: "hello"})
 }

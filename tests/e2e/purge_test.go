@@ -299,31 +299,3 @@ func TestPurgeIsForOperators(t *testing.T) {
 		t.Errorf("purge of nothing: %v", err)
 	}
 }
-
-// A run in the way is a conflict; with force it is canceled and waited for.
-func TestPurgeCancelsRuns(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		asked := make(chan struct{}, 1)
-		never := make(chan struct{})
-		defer close(never)
-		model := apptest.NewProvider(t, provider.Options{Hold: func(string) {
-			asked <- struct{}{}
-			<-never
-		}})
-		h := apptest.New(t, url, apptest.WithModel("slow", 8192, 1024, model))
-		session := apptest.Must(h.CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
-		apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "take your time"}))(t)
-		apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "and then"}))(t)
-		<-asked
-		operator := h.NewClient(h.App.Token())
-		if _, err := operator.PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: "ann"}); !errors.Is(err, core.ErrConflict) {
-			t.Errorf("while a run works: %v, want a conflict", err)
-		}
-		in := core.PurgeUser{Owner: core.LocalOwner, User: "ann", PurgeOptions: core.PurgeOptions{Force: true, Compact: true}}
-		report := apptest.Must(operator.PurgeUser(t.Context(), in))(t)
-		if report.Left() != 0 || len(report.Sessions) != 1 {
-			t.Errorf("forced: %+v", report)
-		}
-	})
-}

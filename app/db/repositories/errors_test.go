@@ -242,17 +242,6 @@ func TestAClosedDatabaseIsAnInternalError(t *testing.T) {
 	})
 }
 
-// A value that only PostgreSQL refuses is reported as the caller's error.
-func TestUnstorableNumber(t *testing.T) {
-	t.Parallel()
-	s := open(dbtest.Postgres(t))
-	_, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Metadata: json.RawMessage(`{"a":1e999999}`)})
-	wantError(t, "number beyond numeric", err, core.ErrInvalid)
-	if err != nil && !strings.Contains(err.Error(), "a number in the JSON is too large") {
-		t.Errorf("got %v, want it to say what is wrong", err)
-	}
-}
-
 // Another process writes for longer than busy_timeout: the error asks for a retry.
 func TestABusySQLiteIsUnavailable(t *testing.T) {
 	t.Parallel()
@@ -289,4 +278,15 @@ func TestCanceledWrites(t *testing.T) {
 			t.Errorf("runs: got %d, want none", n)
 		}
 	})
+}
+
+// A value that only PostgreSQL refuses is reported as the caller's error.
+func TestUnstorableNumber(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	_, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Metadata: json.RawMessage(`{"a":1e999999}`)})
+	wantError(t, "number beyond numeric", err, core.ErrInvalid)
+	if err != nil && !strings.Contains(err.Error(), "a number in the JSON is too large") {
+		t.Errorf("got %v, want it to say what is wrong", err)
+	}
 }

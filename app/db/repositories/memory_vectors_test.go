@@ -1,7 +1,6 @@
 package repositories_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -185,49 +184,4 @@ func TestSetVectors(t *testing.T) {
 			t.Errorf("of none: got %d, error %v", n, err)
 		}
 	})
-}
-
-// No question that a search or a page asks looks through the table.
-func TestNoQuestionAboutMemoriesScans(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewMemories(d.Gorm)
-		first := keep(t, r, "carol", "x")
-		s.exec(t, `INSERT INTO memory_revisions (owner, revision) VALUES ('bob', 4000), ('eve', 4000)`)
-		uuid := "printf('01920000-0000-7000-8000-%012x', n)"
-		series := "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 4000)"
-		if d.Dialect() == "postgres" {
-			uuid = "CAST('01920000-0000-7000-8000-' || lpad(to_hex(n), 12, '0') AS uuid)"
-		}
-		s.exec(t, `INSERT INTO memories (id, owner, user_id, content, embedding_model, dimension, revision, created_at, updated_at) `+series+`
-			SELECT `+uuid+`, CASE WHEN n % 2 = 0 THEN 'bob' ELSE 'eve' END, 'u' || (n % 50), 'c', 'm-1', 2, n, '2026-01-01 00:00:00+00:00', '2026-01-01 00:00:00+00:00' FROM s`)
-		s.exec(t, "ANALYZE")
-		eve := core.Tenant{Owner: "eve"}
-		seen := s.recorded(t, func() {
-			_, err := r.List(t.Context(), eve, core.PageQuery{Limit: 10})
-			fail(t, err)
-			_, err = r.List(t.Context(), core.Tenant{Owner: "eve", User: "u7"}, core.PageQuery{Limit: 10})
-			fail(t, err)
-			_, err = r.CountStale(t.Context(), eve, space())
-			fail(t, err)
-			_, err = r.Changes(t.Context(), "eve", 3990, space())
-			fail(t, err)
-			_, err = r.Vectors(t.Context(), core.Tenant{Owner: "eve", User: "u7"}, core.VectorQuery{Space: space(), Limit: 10, After: core.MemoryVector{ID: first.ID, UserID: "u7"}})
-			fail(t, err)
-			_, err = r.Found(t.Context(), ann(), []core.MemoryID{first.ID})
-			fail(t, err)
-		})
-		for _, q := range seen {
-			if plan := s.plan(t, q); strings.Contains(plan, "Seq Scan on memories") || strings.Contains(plan, "SCAN memories") || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
-				t.Errorf("looks through a table or sorts it:\n%s\n%s", q.text, plan)
-			}
-		}
-	})
-}
-
-func fail(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
 }

@@ -286,30 +286,6 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 	})
 }
 
-// The prefix at the end of a phrase may also begin a part or a stem of a word, which have no place in
-// the text (found by TestSearchWhateverIsWritten with seed 418813870843).
-func TestSearchPrefixAtTheEndOfAPhrase(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		texts := []string{"call config.getUserId", "the config has no getUserId", "all water-pumping stations", "ﷺégetUserId AND @s"}
-		var messages []core.Message
-		for i, text := range texts {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: text, CreatedAt: time.Unix(int64(i), 0)})
-		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-			t.Fatal(err)
-		}
-		for query, want := range map[string][]string{
-			"config.get*": texts[:1], "getUserId -config.ge*": texts[1:2], "water-pump*": texts[2:3], "@s\u200d AND ﷺ*": texts[3:],
-		} {
-			if got := s.contents(t, ann(), core.SearchQuery{Text: query, Sort: core.SortNewest}); !slices.Equal(got, want) {
-				t.Errorf("%s: got %q, want %q", query, got, want)
-			}
-		}
-	})
-}
-
 // index indexes all messages.
 func (s *store) index(t testing.TB) {
 	t.Helper()
