@@ -65,38 +65,3 @@ func TestContextCommands(t *testing.T) {
 		}
 	}
 }
-
-// The summary of a session for scripts and people: shown and taken back, and by operations of the API edited, compared and restored.
-func TestSummaryCommands(t *testing.T) {
-	t.Parallel()
-	id, do := talked(t)
-	for _, tt := range []struct {
-		args string
-		says string
-	}{
-		{"summary show ID", "summary v1: "},
-		{"summary show ID 1 --json", `"strategy": "hybrid"`},
-		{"api editSummary id=ID content=Rex", `"version": 2`},
-		{"api diffSummary id=ID version=2", `"op": "removed"`},
-		{"summary list ID", "summary v2: "},
-		{"summary list ID --limit 1", "--cursor "},
-		{"summary undo ID", "restored version 1 as version 3: "},
-		{"api restoreSummary id=ID version=0", `"summary_version": 0`},
-		{"api restoreSummary id=ID version=3", `"summary_version": 4`},
-		{"summary undo ID --json", `"summary_version": 0`},
-	} {
-		if out, _ := do(0, "", strings.Fields(strings.ReplaceAll(tt.args, "ID", id))...); !strings.Contains(out, tt.says) {
-			t.Errorf("%s: no %q in\n%s", tt.args, tt.says, out)
-		}
-	}
-	for _, tt := range []struct{ args, says string }{
-		{"summary show ID", "this session has no active summary"},
-		{"summary show ID x", "is not a version"},
-		{"summary undo ID", "there is no summary to undo"},
-		{"api restoreSummary id=ID", "restoreSummary needs version=…"},
-	} {
-		if _, errs := do(1, "", strings.Fields(strings.ReplaceAll(tt.args, "ID", id))...); !strings.Contains(errs, tt.says) {
-			t.Errorf("%s: got %q, want %q", tt.args, errs, tt.says)
-		}
-	}
-}

@@ -81,12 +81,13 @@ func TestDrawContextWhole(t *testing.T) {
 func TestDrawInstructions(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
-	list := []core.StandingInstruction{
+	r := report()
+	r.StandingInstructions = []core.StandingInstruction{
 		{ID: "3", Seq: 9, Text: "be brief", State: core.InstructionStands}, {ID: "2", MessageID: "m", Seq: 7, Text: "use Dutch", State: core.InstructionStands, EditedAt: &at},
 		{ID: "1", MessageID: "m", Seq: 1, Text: "use French", State: core.InstructionReplaced, EndSeq: 7}, {ID: "0", MessageID: "m", Seq: 1, Text: "no emojis", State: core.InstructionRemoved},
 	}
-	drawn(t, func(w io.Writer, width int) { term.DrawInstructions(w, list, width) },
-		"3 added: be brief", "2 #7, edited: use Dutch", "1 #1: use French (replaced by #7)", "0 #1: no emojis (removed)")
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, at, width) },
+		"- added: be brief", "- #7, edited: use Dutch", "- #1: use French (replaced by #7)", "- #1: no emojis (removed)")
 }
 
 // Where a message is, for each place that there is.
