@@ -32,7 +32,7 @@ func TestDocumentation(t *testing.T) {
 		t.Fatalf("%s: want one block of text, which is the table", file)
 	}
 	golden(t, file, block.ReplaceAllLiteral(text, []byte("```text\n"+string(table)+"```")))
-	for _, s := range eval.EvaluationSamples() {
+	for _, s := range eval.List() {
 		if !strings.Contains(string(text), "| `"+s.Name+"` |") {
 			t.Errorf("%s: want a row of the sample %s", file, s.Name)
 		}

@@ -25,7 +25,7 @@ func recallPolicies() []string {
 	if names := os.Getenv("BOBBIN_RECALL_POLICIES"); names != "" {
 		return strings.Split(names, ",")
 	}
-	return eval.EvaluationPolicies()
+	return eval.Policies()
 }
 
 // TestShowRecall prints where the evidence of questions about long conversations is, on both

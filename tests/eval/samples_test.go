@@ -36,7 +36,7 @@ func evaluate(t *testing.T, e eval.Evaluation) eval.Report {
 // sample is the evaluation of a sample as the command makes it.
 func sample(t *testing.T, name string, policies ...string) eval.Evaluation {
 	t.Helper()
-	s, data, err := eval.EvaluationSample(name)
+	s, data, err := eval.Get(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,8 @@ func sample(t *testing.T, name string, policies ...string) eval.Evaluation {
 // hold. CI has one policy of one sample.
 func TestEval(t *testing.T) {
 	t.Parallel()
-	for _, s := range eval.EvaluationSamples() {
-		policies := eval.EvaluationPolicies()
+	for _, s := range eval.List() {
+		policies := eval.Policies()
 		if !*update && !apptest.IsLong() {
 			if s.Name != "coding" {
 				continue
