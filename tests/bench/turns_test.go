@@ -23,7 +23,6 @@ import (
 	bobbin "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
-	"bobbin/tests/eval/chart"
 	"bobbin/tests/process"
 )
 
@@ -70,8 +69,7 @@ type target struct {
 
 // What a turn takes: Bobbin on both databases, the bare rows of a turn written by pgx and SQLite with
 // shared commits, and the provider called directly, in turns on the same machine. The median of some
-// runs is printed as a table and written as JSON and as a picture to the folder that
-// BOBBIN_BENCH_DIR names. CPU hardly depends on what else the machine does; rates and times do.
+// runs is printed as a table and written as JSON to the folder that BOBBIN_BENCH_DIR names. CPU hardly depends on what else the machine does; rates and times do.
 func TestShowBench(t *testing.T) {
 	runs, turns, loads := 1, 2, []int{2}
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {
@@ -427,37 +425,19 @@ func printSeries(t *testing.T, all []series) {
 	t.Logf("medians; CPU, commits, WAL and bytes are those of a turn\n%s", b.String())
 }
 
-// writeSeries writes the figures as JSON and the rates as a picture, if a folder is named.
+// writeSeries writes the figures as JSON, if a folder is named.
 func writeSeries(t *testing.T, all []series) {
 	t.Helper()
 	dir := os.Getenv("BOBBIN_BENCH_DIR")
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	drawing := chart.Chart{
-		Title: "Turns a second", Subtitle: "messages of two sentences, answers of 64 chunks by a provider without delay",
-		XLabel: "sessions at the same time", YLabel: "turns/s",
-	}
-	for _, s := range all {
-		if !strings.HasPrefix(s.Target, "Bobbin") {
-			continue
-		}
-		name := strings.TrimPrefix(s.Target, "Bobbin, ") + map[bool]string{true: ", streamed", false: ", waited for"}[s.Stream]
-		i := slices.IndexFunc(drawing.Lines, func(l chart.Line) bool { return l.Name == name })
-		if i < 0 {
-			i = len(drawing.Lines)
-			drawing.Lines = append(drawing.Lines, chart.Line{Name: name})
-		}
-		drawing.Lines[i].Points = append(drawing.Lines[i].Points, chart.Point{X: float64(s.Sessions), Y: s.PerSecond})
-	}
 	figures, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"bench.json": append(figures, '\n'), "bench.svg": drawing.SVG()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, "bench.json"), append(figures, '\n'), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,60 +4,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 )
-
-// A caller with a revision gets the later changes, and no others.
-func TestMemoryChanges(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
-		if got, err := r.Changes(t.Context(), "ann", 0, space()); err != nil || got.Revision != 0 || got.Reload || len(got.Changed) != 0 {
-			t.Errorf("of nothing: got %+v, error %v", got, err)
-		}
-		a, b := keep(t, r, "carol", "a"), keep(t, r, "dave", "b")
-		got, err := r.Changes(t.Context(), "ann", 1, space())
-		want := core.MemoryChanges{Revision: 2, Changed: []core.MemoryVector{{ID: b.ID, UserID: "dave", Vector: []float32{1, 0}}}}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-			t.Errorf("after revision 1: error %v (-want +got):\n%s", err, diff)
-		}
-		// A memory that lost its vector is listed without one, a deleted memory as gone.
-		if _, err := r.Update(t.Context(), ann(), core.Memory{ID: a.ID, Content: "another"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Delete(t.Context(), ann(), b.ID); err != nil {
-			t.Fatal(err)
-		}
-		got, err = r.Changes(t.Context(), "ann", 2, space())
-		want = core.MemoryChanges{Revision: 4, Changed: []core.MemoryVector{{ID: a.ID, UserID: "carol"}}, Gone: []core.MemoryID{b.ID}}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-			t.Errorf("after revision 2: error %v (-want +got):\n%s", err, diff)
-		}
-		if got, err := r.Changes(t.Context(), "ann", 4, space()); err != nil || got.Reload || len(got.Changed)+len(got.Gone) != 0 {
-			t.Errorf("after the newest: got %+v, error %v, want nothing", got, err)
-		}
-		// A revision that this database does not have (it was restored) or does not
-		// remember.
-		open(d).exec(t, "UPDATE memory_revisions SET revision = 20000")
-		for _, after := range []int64{3, 20_001} {
-			if got, err := r.Changes(t.Context(), "ann", after, space()); err != nil || !got.Reload {
-				t.Errorf("after %d of 20000: got %+v, error %v, want all to be read anew", after, got, err)
-			}
-		}
-		c := keep(t, r, "carol", "c")
-		if err := r.Delete(t.Context(), ann(), c.ID); err != nil {
-			t.Fatal(err)
-		}
-		if n := open(d).count(t, "SELECT COUNT(*) FROM memory_deletions"); n != 1 {
-			t.Errorf("got %d deletions remembered, want only the new one", n)
-		}
-	})
-}
 
 // Only vectors of the space are read, in batches that neither repeat nor omit.
 func TestVectorsOfASpace(t *testing.T) {
@@ -97,8 +49,6 @@ func TestVectorsOfASpace(t *testing.T) {
 			t.Errorf("vectors (-want +got):\n%s", diff)
 		}
 		for what, pair := range map[string][2]int{
-			"count":                        {number(t)(r.Count(t.Context(), ann(), space())), 10},
-			"count of carol":               {number(t)(r.Count(t.Context(), carol(), space())), 3},
 			"stale":                        {number(t)(r.CountStale(t.Context(), ann(), space())), 4},
 			"stale, dimension not known":   {number(t)(r.CountStale(t.Context(), ann(), core.VectorSpace{Model: "m-1"})), 3},
 			"stale of carol":               {number(t)(r.CountStale(t.Context(), carol(), space())), 0},
