@@ -38,8 +38,6 @@ func (p *program) slackManifestCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Email, "email", false, "with the scope for slack.link_by_email")
-	cmd.Flags().BoolVar(&o.Organization, "organization", false, "for an app that is installed for a whole organization (Enterprise Grid); needs slack.client_id")
-	cmd.Flags().BoolVar(&o.Rotation, "rotation", false, "with tokens that expire; needs slack.client_id")
 	return cmd
 }
 

@@ -72,16 +72,14 @@ func checkInstallations(ctx context.Context, cfg config.Slack, installed []core.
 	var found []Finding
 	for _, i := range installed {
 		name := "workspace " + i.Team
-		tokens, err := vault.openTokens(i)
+		token, err := vault.openToken(i)
 		switch {
 		case i.State == core.SlackRevoked:
 			found = append(found, Finding{name, cleanName(i.Name) + ": removed in Slack; nothing is sent there", ""})
 		case err != nil:
 			found = append(found, Finding{name, failure(err), "set slack.token_key as it was, or install the app again at " + InstallPath})
-		case expiresIn(i, 0):
-			found = append(found, Finding{name, cleanName(i.Name) + ": its token is replaced when it is needed", ""})
 		default:
-			found = append(found, checkToken(ctx, cfg, name, tokens.Access)...)
+			found = append(found, checkToken(ctx, cfg, name, token)...)
 		}
 	}
 	return found

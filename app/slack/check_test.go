@@ -78,23 +78,3 @@ func TestManifest(t *testing.T) {
 		}
 	}
 }
-
-// The manifest allows an installation for an organization, and tokens that expire, if that is wanted.
-func TestManifestOptions(t *testing.T) {
-	t.Parallel()
-	for _, want := range []slack.ManifestOptions{{}, {Organization: true}, {Rotation: true}} {
-		var got struct {
-			Settings struct {
-				Organization bool `json:"org_deploy_enabled"`
-				Rotation     bool `json:"token_rotation_enabled"`
-			} `json:"settings"`
-		}
-		data, err := slack.Manifest(want)
-		if err == nil {
-			err = json.Unmarshal(data, &got)
-		}
-		if err != nil || got.Settings.Organization != want.Organization || got.Settings.Rotation != want.Rotation {
-			t.Errorf("%+v: got %+v, %v", want, got, err)
-		}
-	}
-}

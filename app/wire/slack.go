@@ -20,12 +20,12 @@ func NewSlackClients(settings config.Slack, stores Stores, log *slog.Logger) (*s
 	return slack.NewClients(settings, stores.SlackInstallations, log)
 }
 
-// findOrganization returns chat.Options.FindOrganization; nil if Slack is off.
-func findOrganization(clients *slack.Clients) func(context.Context, string, string) (string, error) {
+// checkInstalled returns chat.Options.CheckInstalled; nil if Slack is off.
+func checkInstalled(clients *slack.Clients) func(context.Context, string) error {
 	if clients == nil {
 		return nil
 	}
-	return clients.FindOrganization
+	return clients.CheckInstalled
 }
 
 // NewSlack builds what takes in messages of Slack, and what posts to its threads; nil if Slack
