@@ -35,9 +35,6 @@ const maxSkew = 2 * time.Minute
 func Check(ctx context.Context, cfg config.Slack, installed []core.SlackInstallation, address string) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, 3*apiTime)
 	defer cancel()
-	if !cfg.Enabled() {
-		return []Finding{{"settings", "Slack is off", "set slack.bot_token, and slack.signing_secret or slack.app_token (docs/SLACK.md)"}}
-	}
 	var found []Finding
 	if cfg.OAuth() {
 		found = checkInstallations(ctx, cfg, installed)

@@ -34,7 +34,6 @@ func TestCheck(t *testing.T) {
 		address string
 		broken  []string
 	}{
-		"off":               {config.Slack{}, "", []string{"settings"}},
 		"a wrong token":     {wrong(func(c *config.Slack) { c.BotToken = config.NewSecret("xoxb-wrong") }), "", []string{"bot token"}},
 		"a wrong app token": {wrong(func(c *config.Slack) { c.AppToken = config.NewSecret("xapp-wrong") }), bobbin.URL, []string{"socket mode"}},
 		"a wrong secret":    {wrong(func(c *config.Slack) { c.SigningSecret = config.NewSecret("wrong") }), bobbin.URL, []string{"reach"}},

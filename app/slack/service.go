@@ -124,7 +124,7 @@ func (s *Service) checkToken(ctx context.Context) {
 	_, err := s.Clients.of(ctx, "")
 	switch {
 	case isTokenRefused(err):
-		s.Logger.ErrorContext(ctx, "slack.bot_token is refused: no message is answered, and nothing is posted; see bobbin slack check", "err", err)
+		s.Logger.ErrorContext(ctx, "slack.bot_token is refused: no message is answered, and nothing is posted; see bobbin doctor", "err", err)
 	case err != nil && !errors.Is(err, errNotInstalled) && ctx.Err() == nil: // it names no workspace
 		s.Logger.WarnContext(ctx, "no connection to Slack", "err", err)
 	}
