@@ -111,11 +111,10 @@ type SlackBacklog struct {
 
 // SlackClaim asks for threads that are behind their sessions.
 type SlackClaim struct {
-	Worker   string
-	Lease    time.Duration
-	Limit    int
-	Sessions []SessionID // only threads of these; nil = of any
-	Busy     []string    // channels, as "<team>/<channel>", whose threads are left out
+	Worker string
+	Lease  time.Duration
+	Limit  int
+	Busy   []string // channels, as "<team>/<channel>", whose threads are left out
 }
 
 // SlackPostKind says what a post shows.

@@ -21,7 +21,6 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/app/slack"
 	"bobbin/app/wire"
 )
 
@@ -97,7 +96,7 @@ func (d *doctor) checkSlack(ctx context.Context) {
 	if !d.Config.Slack.Enabled() {
 		return
 	}
-	for _, f := range slack.Check(ctx, d.Config.Slack, d.slack, d.Address) {
+	for _, f := range wire.CheckSlack(ctx, d.Config.Slack, d.slack, d.Address) {
 		status := VerdictOK
 		if f.Do != "" {
 			status = VerdictFail

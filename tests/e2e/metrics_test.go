@@ -242,32 +242,3 @@ func TestMetricsOfAConversation(t *testing.T) {
 		}
 	})
 }
-
-// What goes wrong is counted by its kind.
-func TestMetricsOfFailures(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
-		if strings.Contains(a.Question, "refuse") {
-			w.WriteHeader(http.StatusUnauthorized)
-			return true
-		}
-		return false
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p))
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.Run.Status != core.RunFailed {
-		t.Errorf("got the run %s, want it failed", got.Run.Status)
-	}
-	m := eventually(t, h.Client, 1, "bobbin_runs_finished_total", "status=failed")
-	m.want(t, 1, "bobbin_run_failures_total", "code=model_auth")
-	m.want(t, 1, "bobbin_model_errors_total", "model=house", "kind=auth")
-	m.want(t, 1, "bobbin_model_calls_total")
-	m = eventually(t, h.Client, 1, "bobbin_sse_streams_total") // of the message: ended, or gone where its reader closed it first
-	m.want(t, 0, "bobbin_sse_streams_open")
-	// A model that nobody has is refused before it can become a label.
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "x", Model: "made-up-model"})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "made-up-model")
-	if text, err := h.Metrics(t.Context()); err != nil || strings.Contains(text, "made-up-model") {
-		t.Errorf("the metrics hold a model that somebody made up, or cannot be read: %v", err)
-	}
-}

@@ -225,9 +225,6 @@ func (r *SlackThreads) Claim(ctx context.Context, c core.SlackClaim) ([]core.Sla
 	var rows []models.SlackThread
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		due := tx.Model(&models.SlackThread{}).Select("session_id").Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit)
-		if c.Sessions != nil {
-			due = due.Where("session_id IN ?", c.Sessions)
-		}
 		if len(c.Busy) > 0 {
 			due = due.Where("team || '/' || channel NOT IN ?", c.Busy)
 		}
