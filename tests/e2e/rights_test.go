@@ -3,15 +3,20 @@ package e2e_test
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
@@ -61,6 +66,98 @@ func (a archive) in(folder string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// decoded reads a file of the archive.
+func decoded[T any](a archive, name string) T {
+	a.t.Helper()
+	var v T
+	if err := json.Unmarshal(a.files[name], &v); err != nil {
+		a.t.Fatalf("%s: %v", name, err)
+	}
+	return v
+}
+
+// saidLines returns a history of n messages as lines.
+func saidLines(n int, text string) *bytes.Reader {
+	var b bytes.Buffer
+	for i := range n {
+		role := []string{"user", "assistant"}[i%2]
+		fmt.Fprintf(&b, "{\"role\":%q,\"content\":\"%s %d\"}\n", role, text, i)
+	}
+	return bytes.NewReader(b.Bytes())
+}
+
+// fillMore gives the user 1,000 messages more, memories, files and webhooks.
+func (p *purging) fillMore(messages int) {
+	t := p.T
+	t.Helper()
+	hook := core.Webhook{URL: "https://hooks.example/T0"}
+	long := apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "long", Webhook: &hook}))(t)
+	apptest.Must(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
+	for i := range 20 {
+		apptest.Must(p.north.CreateMemory(t.Context(), core.Memory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
+		apptest.Must(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: fmt.Sprintf("note-%d.txt", i), Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
+	}
+}
+
+// TestRights: a user with 1,000 messages, memories, files and webhooks is exported and
+// deleted over the API; no byte of the user is left in the files of the database.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+		p := newPurging(t, url)
+		p.fillMore(1000)
+		_, secret := createKey(p.Bobbin, ops.NewKey{Name: "rights", Owner: "north", Rights: core.CanDelete | core.CanExport})
+		rights := p.NewClient(secret)
+
+		a := exportOf(t, rights, p.user)
+		counts := decoded[core.UserExportCounts](a, "counts.json")
+		if counts.Sessions != 2 || counts.Messages < 1000 || counts.Memories != 21 || counts.Files < 21 || counts.MessagesElsewhere != 3 || counts.Keys != 1 {
+			t.Errorf("exported: %+v", counts)
+		}
+		if all := fmt.Sprintf("%s", a.files); strings.Contains(all, bobsWord) {
+			t.Error("the export has something of another user's own sessions")
+		}
+		p.checkExported(a)
+
+		others := p.rest()
+		d := apptest.Must(rights.AwaitDeletion(t.Context(), apptest.Must(rights.DeleteUser(t.Context(), p.user))(t).ID))(t)
+		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
+			t.Errorf("deletion: %+v", d)
+		}
+		if _, err := p.NewClient(p.App.Token()).PurgeSessions(t.Context(), core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
+			t.Error(err)
+		}
+		after := p.Marks.Find(t, p.Folders)
+		for place, path := range after {
+			t.Errorf("%s is still in %s", place, path)
+		}
+		if diff := cmp.Diff(others, p.rest()); diff != "" {
+			t.Errorf("what others have (-before +after):\n%s", diff)
+		}
+		p.checkShared(t)
+	})
+}
+
+// checkExported looks for what is planted.
+func (p *purging) checkExported(a archive) {
+	p.T.Helper()
+	var all bytes.Buffer
+	for name, data := range a.files {
+		fmt.Fprintf(&all, "%s\n%s\n", name, data)
+	}
+	for _, place := range []string{
+		"title", "title in an event", "instructions", "session metadata", "message", "message metadata", "long message", "memory", "memory metadata", "many memories",
+		"blob", "blob name", "many files", "summary", "imported message", "message in a shared session", "run error",
+	} {
+		if place != "title" && !bytes.Contains(all.Bytes(), []byte(p.Marks.Of(place))) { // another title followed
+			p.T.Errorf("%q is not in the export", place)
+		}
+	}
+	if !bytes.Contains(all.Bytes(), []byte("https://hooks.example")) {
+		p.T.Error("the webhook is not in the export")
+	}
 }
 
 // An end user deletes and exports what is their own and nothing else; scopes that the

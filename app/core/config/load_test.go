@@ -195,7 +195,7 @@ limits:
   shutdown_grace: 0s
 retention: {events: 48h, archived_sessions: 2160h}
 webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, time: 5s, concurrent: 4}
-slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, members_only: true, approvers: [U1, W2], bots: [B1], max_bot_turns: 5}
+slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, members_only: true, approvers: [U1, W2]}
 `}.load(t)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
@@ -227,7 +227,7 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 		},
 		Webhooks: config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
 		Slack: config.Slack{BotToken: config.NewSecret("xoxb-1-a"), SigningSecret: config.NewSecret("hush"), AppToken: config.NewSecret("xapp-1-b"), Owner: "alice", Agent: "quick",
-			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}, Bots: []string{"B1"}, MaxBotTurns: 5},
+			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -269,7 +269,7 @@ func TestLoadTexts(t *testing.T) {
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.user_requests_per_second": "1", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"webhooks.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "webhooks.allow_private": "true", "webhooks.time": "7s", "webhooks.concurrent": "8",
-		"slack.client_id": "1.2", "slack.client_secret": "hush", "slack.token_key": strings.Repeat("a", 43) + "=", "slack.teams": "T1,E2", "slack.signing_secret": "hush", "slack.app_token": "xapp-1-b", "slack.owner": "alice", "slack.agent": "x", "slack.api_url": "http://h/api/", "slack.link_by_email": "true", "slack.members_only": "true", "slack.approvers": "U1,U2", "slack.bots": "B1", "slack.max_bot_turns": "5",
+		"slack.client_id": "1.2", "slack.client_secret": "hush", "slack.token_key": strings.Repeat("a", 43) + "=", "slack.teams": "T1,T2", "slack.signing_secret": "hush", "slack.app_token": "xapp-1-b", "slack.owner": "alice", "slack.agent": "x", "slack.api_url": "http://h/api/", "slack.link_by_email": "true", "slack.members_only": "true", "slack.approvers": "U1,U2",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}
 	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}
