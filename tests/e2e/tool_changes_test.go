@@ -140,30 +140,3 @@ func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 		})
 	}
 }
-
-// A provider that knows no such messages refuses one once: the same run goes on without, the thoughts so far are
-// lost and announced, and neither another session nor the next process sends any.
-func TestToolChangesThatAreRefused(t *testing.T) {
-	t.Parallel()
-	for name, start := range compactors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := newToolTalk(t, start, provider.Strict{RefusesToolChanges: true})
-			for range 2 {
-				apptest.SendMessage(t, k.Client, core.SendMessage{SessionID: k.id, Content: "go on"})
-				k.changeAgent("calculator, current_time")
-				k.callTool("current_time")
-				report := contextOf(t, k.Client, k.id).Thoughts
-				if report == nil || report.Kept != 2 || len(report.Dropped) != 1 || report.Dropped[0].Reason != "changed" || report.Dropped[0].Count != 1 {
-					t.Errorf("got %+v, want the first thought lost and announced", report)
-				}
-				k.changeAgent("calculator")
-				k.Restart()
-				k.id = apptest.NewSession(t, k.Client, core.Session{Agent: "helper"})
-			}
-			if got := k.model.thoughts(); got.Refused != 1 || got.Dropped != 0 {
-				t.Errorf("got %+v, want one refusal and no thought dropped", got)
-			}
-		})
-	}
-}
