@@ -27,3 +27,16 @@ func withClaude(name, model string, p *provider.Server) apptest.Setting {
 		c.Models = append(c.Models, config.Model{Name: name, Provider: "anthropic", Model: model, BaseURL: p.URL, ContextWindow: 16_000, MaxOutputTokens: 2_048})
 	}
 }
+
+// withFallback gives the default agent a fallback model.
+func withFallback(t *testing.T, models string) apptest.Setting {
+	return func(c *config.Config) {
+		if err := os.MkdirAll(c.AgentsDir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := "name: assistant\nsystem_prompt: Be kind.\ntools: [calculator]\nfallback_models: " + models + "\n"
+		if err := os.WriteFile(filepath.Join(c.AgentsDir, "assistant.yaml"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
