@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -40,12 +38,6 @@ tool_settings:
 
 func clientTools() *core.RunOptions {
 	return &core.RunOptions{Instructions: "Be brief.", Tools: []core.ClientTool{lookup, {Name: "weather"}}}
-}
-
-// waitsFor sends a message with the client's tools, and returns its run, which waits.
-func waitsFor(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
-	t.Helper()
-	return waitsForTools(t, h, id, content, clientTools().Tools...)
 }
 
 // waitsForTools is waitsFor with the client's tools.
@@ -86,61 +78,6 @@ func approvalOf(t *testing.T, run core.Run, tool string) core.ApprovalID {
 	return ""
 }
 
-// Calls of a client's tools wait for their results; tools of the server run meanwhile, or wait
-// for their own approvals. The options outlive a restart.
-func TestClientTools(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h, p := newClientTools(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful"})
-		run := waitsFor(t, h, id, "use lookup and calculator and current_time and weather")
-		want := []string{`approval calculator {"expression": "6*7"}`, `client_tool lookup {"name":"Ada"}`, `client_tool weather {`}
-		if diff := cmp.Diff(want, questions(run)); diff != "" {
-			t.Errorf("questions (-want +got):\n%s", diff)
-		}
-		if log := apptest.ListMessages(t, h.Client, id); len(log) != 3 || log[2].ToolName != "current_time" {
-			t.Errorf("got %d messages while it waits, want the question, the calls and the time", len(log))
-		}
-		report, err := h.Context(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		view, err := h.Prompt(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Restart()
-		decideOne(t, h, run, "lookup", core.ApprovalDecision{Result: new("in London")})
-		decideOne(t, h, run, "lookup", core.ApprovalDecision{Result: new("in London")}) // again
-		_, err = h.Decide(t.Context(), run.ID, approvalOf(t, run, "lookup"), core.ApprovalDecision{Result: new("in Paris")})
-		wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was answered by local")
-		decideOne(t, h, run, "weather", core.ApprovalDecision{Result: new("no arguments"), IsError: true})
-		decideOne(t, h, run, "calculator", core.ApprovalDecision{Approve: true, Arguments: `{"expression":"6*8"}`})
-		wantEnd(t, h, run.ID, core.RunSucceeded, "current_time: "+apptest.ListMessages(t, h.Client, id)[2].Content,
-			"lookup: in London", "calculator: [A person changed the arguments of this call to {\"expression\":\"6*8\"}]\n48", "weather: no arguments")
-		last := p.Received()[len(p.Received())-1]
-		if len(last.Tools) != 4 || !strings.HasSuffix(strings.Join(last.System, "|"), "Be brief.") {
-			t.Errorf("after the restart: got the tools %v and the system prompt %q, want those of the options, too", last.Tools, last.System)
-		}
-		if got := strings.Join(view.System, "\n\n"); got != strings.Join(last.System, "\n\n") || len(view.Tools) != 4 || view.Tools[2].Name != last.Tools[2].Name {
-			t.Errorf("the prompt shown while it waits has the system %q and %d tools, want %q and 4", got, len(view.Tools), last.System)
-		}
-		for _, m := range apptest.ListMessages(t, h.Client, id) {
-			if m.ToolName == "weather" && m.Status != core.MessageFailed || m.ToolName == "lookup" && m.Status != core.MessageComplete {
-				t.Errorf("the result of %s is %s", m.ToolName, m.Status)
-			}
-		}
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "thank you"})
-		plain, err := h.Context(t.Context(), id)
-		if before, after := sectionTokens(report, "tools"), sectionTokens(plain, "tools"); err != nil || before <= after {
-			t.Errorf("the report counts %d tokens of tools with the client's and %d without, want more with them (%v)", before, after, err)
-		}
-		if before, after := sectionTokens(report, "system"), sectionTokens(plain, "system"); before <= after {
-			t.Errorf("the report counts %d tokens of the system with the instructions and %d without, want more with them", before, after)
-		}
-	})
-}
-
 // A request of /v1 that has results of tools only may be repeated with its key; another one with the
 // key is refused, also when its results are those of the first.
 func TestKeyOfToolResults(t *testing.T) {
@@ -174,16 +111,6 @@ func TestKeyOfToolResults(t *testing.T) {
 			t.Errorf("another request with the key: got %d %s, want %s", a.status, a.text, core.CodeKeyReused)
 		}
 	}
-}
-
-// sectionTokens returns the tokens of a section of a report.
-func sectionTokens(r core.ContextReport, name string) int {
-	for _, s := range r.Sections {
-		if s.Name == name {
-			return s.Tokens
-		}
-	}
-	return 0
 }
 
 func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, d core.ApprovalDecision) {

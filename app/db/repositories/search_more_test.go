@@ -300,51 +300,6 @@ func (s *store) index(t testing.TB) {
 	}
 }
 
-// What is not indexed yet is indexed a little at a time, by any number of processes; a
-// search finds the newest messages meanwhile, and says that some may be missing.
-func TestSearchBacklog(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		const messages = 1200
-		now, session := core.Now(), core.NewID[core.SessionID]()
-		g := d.Gorm.WithContext(t.Context())
-		if err := g.Exec("INSERT INTO sessions (id, owner, title, last_seq, message_count, created_at, updated_at) VALUES (?, 'ann', 'old pumps', ?, ?, ?, ?)", session, messages, messages, now, now).Error; err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Exec("INSERT INTO session_readers (session_id, reader, owner, seq) VALUES (?, 'search', 'ann', -1)", session).Error; err != nil {
-			t.Fatal(err)
-		}
-		for i := range messages {
-			err := g.Exec("INSERT INTO messages (id, session_id, owner, seq, role, content, status, created_at) VALUES (?, ?, 'ann', ?, 'user', ?, 'complete', ?)",
-				core.NewID[core.MessageID](), session, i+1, fmt.Sprintf("pump %d", i), now.Add(time.Duration(i)*time.Second)).Error
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		s := open(d)
-		s.accept(t, ask(session, "a new pump"))
-		find := func(text string) core.SearchPage {
-			return s.search(t, ann(), core.SearchQuery{Text: text, Sort: core.SortRelevance, PageQuery: core.PageQuery{Limit: 1}})
-		}
-		if page := find("1199"); !page.Indexing || page.Total != 1 {
-			t.Errorf("before: got %d results and indexing %t, want the newest message and true", page.Total, page.Indexing)
-		}
-		s.index(t)
-		if page := find("7"); page.Indexing || page.Total != 1 {
-			t.Errorf("after: got %d results and indexing %t, want 1 and false", page.Total, page.Indexing)
-		}
-		if page := s.search(t, ann(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200}}); page.Indexing || page.Items[0].Excerpt != "pump 1199" {
-			t.Errorf("after: got %q first, indexing %t", page.Items[0].Excerpt, page.Indexing)
-		}
-		if got := s.titlesWith(t, ann(), "old"); len(got) != 1 {
-			t.Errorf("titles: got %q, want one", got)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM search_entries"); n != messages+2 {
-			t.Errorf("got %d entries, want one for each message and the title", n)
-		}
-	})
-}
-
 // A message is found at once, and once, whatever is indexed meanwhile: all of it, in all
 // orders; what is edited, deleted or off the path is found as it is then.
 func TestSearchBeforeTheIndex(t *testing.T) {

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,26 +15,27 @@ import (
 	"time"
 
 	"bobbin/app/client"
+	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/tests/apptest"
 	"bobbin/tests/provider"
 )
 
-// feedServer is a Bobbin whose feeds are measured: in this process, or one of its own.
-type feedServer struct {
+// manyServer is a Bobbin with many streams: in this process, or one of its own.
+type manyServer struct {
 	url    string
 	client *client.Client
 	http   *http.Client
 	pid    int
 }
 
-// newFeedServer starts one; the limits count in a process of its own.
-func newFeedServer(t *testing.T, url string, p *provider.Server, limits string) *feedServer {
+// newManyServer starts one; the limits count in a process of its own.
+func newManyServer(t *testing.T, url string, p *provider.Server) *manyServer {
 	t.Helper()
-	s := &feedServer{pid: os.Getpid(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s := &manyServer{pid: os.Getpid(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	if apptest.IsLong() {
-		s.process(t, url, p, limits)
+		s.process(t, url, p)
 	} else {
 		h := apptest.New(t, url, apptest.WithModel("house", 8_000_000, 2048, p), apptest.WithGrace(time.Millisecond)) // nothing is summarized beside it
 		s.url = h.URL
@@ -46,15 +48,15 @@ func newFeedServer(t *testing.T, url string, p *provider.Server, limits string) 
 }
 
 // process builds Bobbin and starts it.
-func (s *feedServer) process(t *testing.T, url string, p *provider.Server, limits string) {
+func (s *manyServer) process(t *testing.T, url string, p *provider.Server) {
 	t.Helper()
 	dir := t.TempDir()
 	program, settings := filepath.Join(dir, "bobbin"), filepath.Join(dir, "bobbin.yaml")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "bobbin").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	text := fmt.Sprintf("default_llm: house\ntitles: false\nlimits: %s\n"+
-		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", limits, p.URL)
+	text := fmt.Sprintf("default_llm: house\ntitles: false\n"+
+		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +107,11 @@ func (b bytesOf) String() string {
 	return fmt.Sprintf("%.1f MiB", float64(b)/(1<<20))
 }
 
-// memory is what a process takes.
-type memory struct{ rss, heap, stacks bytesOf }
-
-// memory asks the system, and the server itself.
-func (s *feedServer) memory(t *testing.T) memory {
+// memory asks the system what the process takes; 0 if it is not a process of its own.
+func (s *manyServer) memory(t *testing.T) bytesOf {
 	t.Helper()
 	if !apptest.IsLong() {
-		return memory{}
+		return 0
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
 	if err != nil {
@@ -126,24 +125,15 @@ func (s *feedServer) memory(t *testing.T) memory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return memory{bytesOf(rss) << 10, bytesOf(s.metric(t, "go_memstats_heap_inuse_bytes")), bytesOf(s.metric(t, "go_memstats_stack_inuse_bytes"))}
+	return bytesOf(rss) << 10
 }
 
-// metric returns the value of a metric of one series, 0 if it is not there.
-func (s *feedServer) metric(t *testing.T, series string) float64 {
+// session makes a session.
+func (s *manyServer) session(ctx context.Context, t *testing.T) core.SessionID {
 	t.Helper()
-	text, err := s.client.Metrics(t.Context())
+	session, err := s.client.CreateSession(ctx, core.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, series+" "); ok {
-			value, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return value
-		}
-	}
-	return 0
+	return session.ID
 }
