@@ -297,7 +297,7 @@ func newPacedProvider(t *testing.T, chunks int, pause time.Duration) string {
 	first, last := chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{}`, `"stop"`)+`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}`+
 		"\n\ndata: [DONE]\n\n"
 	whole := []byte(first + strings.Repeat(word, chunks) + last)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		if pause == 0 {
 			_, _ = w.Write(whole) // who has left needs no answer
@@ -305,7 +305,7 @@ func newPacedProvider(t *testing.T, chunks int, pause time.Duration) string {
 		}
 		_, _ = io.WriteString(w, first)
 		for range chunks {
-			time.Sleep(pause)
+			process.Pause(r.Context(), pause)
 			_, _ = io.WriteString(w, word)
 			w.(http.Flusher).Flush()
 		}

@@ -33,7 +33,7 @@ func (s *Server) addHook(h *hook) string {
 func (s *Server) serveHook(w http.ResponseWriter, r *http.Request) {
 	a, err := decodeArgs(r)
 	if err == nil {
-		err = s.useHook(r.PathValue("id"), a) //nolint:contextcheck // events outlive the request
+		err = s.useHook(r.PathValue("id"), a)
 	}
 	s.recordCall("response_url", a, errorCode(err), false)
 	if err != nil {
