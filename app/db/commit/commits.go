@@ -21,7 +21,7 @@ import (
 	"bobbin/app/db/models"
 )
 
-// ErrAlone: the change was not written, and must be decided again in a transaction of its own.
+// ErrAlone means that a change was not written, and must be decided again in a transaction of its own.
 var ErrAlone = errors.New("not with others")
 
 // maxTime bounds the transaction of a batch.

@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"context"
 	"database/sql/driver"
 	"reflect"
 	"slices"
@@ -62,7 +61,7 @@ func insertOf(g *gorm.DB, rows any) (statement, error) {
 	for i := range s.rows {
 		values := make([]any, len(t.fields))
 		for k, f := range t.fields {
-			values[k], _ = f.ValueOf(context.Background(), v.Index(i))
+			values[k], _ = f.ValueOf(g.Statement.Context, v.Index(i))
 		}
 		var err error
 		if s.rows[i], err = storables(values); err != nil {

@@ -59,7 +59,8 @@ func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sess
 // shareLog is changeLog for a change that most often can be written together with those of other
 // sessions (package commit). Fn decides it first without a lock; if it needs stx.tx, or the change is not
 // written, fn is called again with the session locked. Columns selects what is loaded with the session.
-func shareLog(ctx context.Context, g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+func shareLog(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+	ctx := g.Statement.Context
 	if db.TurnsOf(g).IsHeld(id) {
 		return changeLog(ctx, g, id, fn, conds...)
 	}
@@ -67,7 +68,7 @@ func shareLog(ctx context.Context, g *gorm.DB, id core.SessionID, columns func(*
 	if err != nil {
 		return err
 	}
-	err = shareChange(g.WithContext(ctx), id, columns, fn, conds...)
+	err = shareChange(g, id, columns, fn, conds...)
 	release()
 	if errors.Is(err, commit.ErrAlone) {
 		return changeLog(ctx, g, id, fn, conds...)

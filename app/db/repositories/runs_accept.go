@@ -36,7 +36,7 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		return err
 	}
 	err := retryCollisions(func() error {
-		return shareLog(ctx, r.db, in.SessionID, func(db *gorm.DB) *gorm.DB {
+		return shareLog(r.db.WithContext(ctx), in.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
 			limits.enter()
 			facts, args := q.columns(db)
 			return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+facts, args...)
