@@ -112,7 +112,7 @@ func sessionWord(id string) string { return wordSession + strings.ReplaceAll(id,
 // then what it read before, and reads the session again only after the commit.
 func (stx *sessionTx) lockIndex() (through int64, err error) {
 	var reader models.SessionReader
-	err = stx.tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("session_id = ? AND reader = ?", stx.session.ID, models.ReaderSearch).Limit(1).Find(&reader).Error // a purge may have removed it
+	err = stx.tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("session_id = ? AND reader = ?", stx.session.ID, models.ReaderSearch).Take(&reader).Error
 	return reader.Seq, err
 }
 
