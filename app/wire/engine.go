@@ -42,7 +42,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	})
 	if d.Config.Titles {
 		e.Titler = chat.NewTitler(chat.TitlerOptions{
-			Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, LoadProfile: profiles.Profile, Models: d.Models,
+			Sessions: d.Stores.Sessions, LoadProfile: profiles.Profile, Models: d.Models,
 			Counter: d.Counter, Budget: d.Budget.Check, Feed: d.Feed, Logger: d.Logger,
 		})
 	}

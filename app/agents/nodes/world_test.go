@@ -84,9 +84,8 @@ func (w *world) Profile(context.Context, core.Session, string) (compaction.Profi
 	return w.profile, nil
 }
 
-// Begin is titles.Titler.Begin, and Answered its Answered.
-func (*world) Begin(core.Session, core.Run)    {}
-func (*world) Answered(core.Session, core.Run) {}
+// Begin is chat.Titler.Begin.
+func (*world) Begin(core.Session, core.Run) {}
 
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
 
