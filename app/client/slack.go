@@ -22,8 +22,3 @@ func (c *Client) AttachSlack(ctx context.Context, t core.SlackThread) (core.Slac
 		Mode    core.SlackMode `json:"mode,omitempty"`
 	}{t.Team, t.Channel, t.Thread, t.Mode}))
 }
-
-// DetachSlack separates the session from its thread of Slack.
-func (c *Client) DetachSlack(ctx context.Context, id core.SessionID) error {
-	return c.sendDelete(ctx, sessionPath(id, "/slack"), nil)
-}

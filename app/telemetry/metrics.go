@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,11 +24,7 @@ func (m metric) isCounter() bool { return strings.HasSuffix(m.name, "_total") }
 
 // metrics returns all metrics of our own. The tables of docs/OBSERVABILITY.md and the dashboard
 // have the same.
-func metrics() []metric {
-	return slices.Concat(requestMetrics(), contextMetrics(), modelMetrics(), runMetrics(), workMetrics(), eventMetrics())
-}
-
-func requestMetrics() []metric {
+func metrics() []metric { //nolint:funlen // a table
 	return []metric{
 		{name: "http_requests_in_flight", help: "Requests in progress, including open event streams."},
 		{name: "http_requests_total", labels: "route method status", help: "Completed requests, by route template, method and status class."},
@@ -37,11 +32,7 @@ func requestMetrics() []metric {
 		{name: "sse_streams_open", help: "Open event streams."},
 		{name: "sse_streams_total", labels: "outcome", zeros: []string{"ended", "gone", "slow", "failed"}, help: "Closed event streams, by outcome: ended, gone (the reader disconnected), slow (the reader did not keep up and was dropped), failed."},
 		{name: "sse_stream_duration_seconds", buckets: modelBuckets(), help: "Duration of event streams."},
-	}
-}
 
-func contextMetrics() []metric {
-	return []metric{
 		{name: "context_prompt_tokens", labels: "model", buckets: tokenBuckets(), help: "Estimated size of sent prompts, in the model's tokens."},
 		{name: "context_usage_ratio", labels: "model", buckets: shareBuckets(), help: "Fraction of the usable window that prompts take."},
 		{name: "context_summary_tokens", labels: "model", buckets: tokenBuckets(), help: "Size of the summary in prompts that have one, in the model's tokens."},
@@ -64,11 +55,7 @@ func contextMetrics() []metric {
 		{name: "calibration_factor", labels: "model", scraped: true, help: "Tokens of the model per cl100k_base token; estimates are multiplied by it."},
 		{name: "calibration_error_ratio", labels: "model", scraped: true, help: "Error of corrected estimates, as a fraction of the provider's count."},
 		{name: "calibration_samples", labels: "model", scraped: true, help: "Calls that the calibration is based on."},
-	}
-}
 
-func modelMetrics() []metric {
-	return []metric{
 		{name: "model_calls_total", labels: "model", help: "Model calls; every try counts, including failed ones."},
 		{name: "model_errors_total", labels: "model kind", help: "Failed model calls, by kind of error."},
 		{name: "model_call_duration_seconds", labels: "model", buckets: modelBuckets(), help: "Duration of a call, from the request to the last token."},
@@ -81,11 +68,7 @@ func modelMetrics() []metric {
 		{name: "model_cost_usd_total", labels: "model", help: "Cost of calls in US dollars, for models with prices."},
 		{name: "tool_calls_total", labels: "tool outcome", help: "Finished tool calls, by outcome: ok, failed, timeout, panicked, too_large, canceled, unknown (the agent has no such tool), denied (by a person), interrupted (by a crash)."},
 		{name: "tool_call_duration_seconds", labels: "tool", buckets: toolBuckets(), help: "Duration of a tool call."},
-	}
-}
 
-func runMetrics() []metric {
-	return []metric{
 		{name: "runs_started_total", labels: "agent", help: "Started executions of runs; a take-over starts another one."},
 		{name: "runs_finished_total", labels: "agent status", help: "Finished executions of runs, by status: succeeded, failed, canceled, handed_back (the process stops, another execution continues), lost (to another process), waiting (for a decision; the run continues later)."},
 		{
@@ -97,11 +80,7 @@ func runMetrics() []metric {
 		{name: "runs_queued", scraped: true, help: "Runs waiting for an earlier run of their session, in the whole database."},
 		{name: "runs_queued_oldest_age_seconds", scraped: true, help: "Time since the oldest of them was accepted; 0 = there is none."},
 		{name: "node_duration_seconds", labels: "node", buckets: modelBuckets(), help: "Duration of a node of the agent graph."},
-	}
-}
 
-func workMetrics() []metric {
-	return []metric{
 		{
 			name: "delivery_tries_total", labels: "kind state", zeros: []string{"webhook delivered", "webhook failed", "webhook pending"},
 			help: "Tries of deliveries, by the resulting state of the delivery: delivered, failed (given up; includes deliveries that were given up with their receiver without a try), pending (will be retried).",
@@ -122,11 +101,7 @@ func workMetrics() []metric {
 			help: "Work discovered by the sweep because no signal announced it: lapsed_run, queued_run, approval (not decided in time), webhook.",
 		},
 		{name: "fenced_writes_total", labels: "kind", zeros: []string{"run", "webhook"}, help: "Writes refused because another process had taken over the work, by kind: run, webhook. For summaries see bobbin_summary_commits_total."},
-	}
-}
 
-func eventMetrics() []metric {
-	return []metric{
 		{name: "event_fan_out_seconds", buckets: fanOutBuckets(), help: "Delay between an event and its arrival at a watcher over the bus, by the clocks of both processes."},
 		{name: "watchers_open", help: "Watchers of events in this process: event streams, and requests that wait for a run."},
 		{name: "watchers_slow_total", help: "Watchers that were dropped because they were too far behind; they reconnect and miss nothing."},

@@ -100,43 +100,6 @@ func TestFilesInMessages(t *testing.T) {
 	})
 }
 
-// A large text file on a window of 8K, and more images than fit: every prompt fits,
-// and the provider never refuses one.
-func TestFilesFitTheWindow(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true, Overcount: 1.15})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p), seeing(true))
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	text := []byte("THE BEGINNING " + strings.Repeat("the pump of hall three reported its pressure ", 20_000) + "THE END")
-	large := upload(t, h.Client, "log.txt", text)
-	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What does it say?", Parts: []core.Part{large}})
-	prompt := p.Prompts()[0][0]
-	if !strings.HasPrefix(prompt, "What does it say?") || !strings.Contains(prompt, "THE BEGINNING") || !strings.Contains(prompt, string(got.Question.ID)) {
-		t.Errorf("got the prompt %.300q …, want the question, the file's beginning and a marker", prompt)
-	}
-	var parts []core.Part
-	for i := range 8 {
-		parts = append(parts, upload(t, h.Client, fmt.Sprintf("%d.png", i), picture(t, 1500+i, 1500)))
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and these?", Parts: parts})
-	prompts := p.Prompts()
-	last := prompts[len(prompts)-1]
-	if q := last[len(last)-1]; !strings.HasPrefix(q, "and these?") || !strings.Contains(q, "left out here to save space") {
-		t.Errorf("got %q, want the question and the images described", q)
-	}
-	for i := range 6 {
-		one := upload(t, h.Client, "one.png", picture(t, 900+i, 900))
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprint("one more ", i), Parts: []core.Part{one}})
-		if images := p.Images(); len(images[len(images)-1]) == 0 {
-			t.Errorf("turn %d: the new image was not sent", i)
-		}
-	}
-	if p.Rejected() != 0 {
-		t.Errorf("%d prompts were refused as too long, want none", p.Rejected())
-	}
-	contextOf(t, h.Client, id)
-}
-
 // A message and its files in one form; a new version of it keeps them; the deletion
 // takes them.
 func TestMessageAsAForm(t *testing.T) {

@@ -93,42 +93,6 @@ func (e exposition) want(t testing.TB, want float64, name string, labels ...stri
 	}
 }
 
-// The metrics are Prometheus' text format and count requests by route template,
-// never by path.
-func TestMetricsAreExposed(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		session(t, h.Client, id)
-		session(t, h.Client, id)
-		if _, err := h.Session(t.Context(), core.NewID[core.SessionID]()); err == nil {
-			t.Error("a session that does not exist was found")
-		}
-		m := scrape(t, h.Client)
-		const route = "route=/api/v1/sessions/:id"
-		m.want(t, 2, "bobbin_http_requests_total", route, "method=GET", "status=2xx")
-		m.want(t, 1, "bobbin_http_requests_total", route, "method=GET", "status=4xx")
-		m.want(t, 3, "bobbin_http_request_duration_seconds", route, "method=GET")
-		m.want(t, 1, "bobbin_http_requests_in_flight") // this one
-		m.want(t, 1, "bobbin_build_info", "version=test")
-		for _, name := range []string{"go_goroutines", "process_start_time_seconds", "go_sql_open_connections"} {
-			if m.sum(name) <= 0 {
-				t.Errorf("%s is not there", name)
-			}
-		}
-		for name, family := range m {
-			for _, series := range family.GetMetric() {
-				for _, l := range series.GetLabel() {
-					if strings.Contains(l.GetValue(), string(id)) {
-						t.Errorf("%s has the id of a session in its label %s", name, l.GetName())
-					}
-				}
-			}
-		}
-	})
-}
-
 // Who may read the metrics: they are of all owners, so a key must be named; this
 // machine may without one unless keys are required; and everybody when they are open.
 func TestMetricsAccess(t *testing.T) {
