@@ -70,7 +70,7 @@ type job struct {
 	req       Request
 	system    string
 	frame     string // our own words around the data
-	languages spokenLanguages
+	language  string // of the conversation; empty = not sure
 	fixed     int // tokens of the system text and, at most, of the request around the data
 	limit     int // max tokens of the summary: the request's, or the model's max output
 	ask       int // tokens to ask for
@@ -88,14 +88,14 @@ func (l *LLM) Room(req Request) int { return max(l.newJob(req, true).messageRoom
 
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
-	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
+	j := &job{LLM: l, req: req, language: languageOf(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
 	if j.window <= 0 {
 		j.window = defaultWindow
 	}
 	j.req.Focus = makeHarmless(prompttext.Line(req.Focus, 1_000))
 	j.setLimits()
 	j.system = l.prompts.renderSystem(req.Preset, systemData{Tokens: cmp.Or(req.TargetTokens, tokensToAskFor(req.Limit)), Ledger: ledger})
-	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.languages.main, Tokens: j.ask, Rejected: string(errNotSmaller)})
+	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
 	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
 	return j
 }
@@ -120,14 +120,6 @@ func (j *job) setLimits() {
 // tokensToAskFor returns how many tokens to ask for under a limit: models write more than
 // asked, and an answer that is cut off at the output limit is lost.
 func tokensToAskFor(limit int) int { return max(limit*7/10, 1) }
-
-// newEvidence returns what an answer about the transcript is checked against.
-func (j *job) newEvidence(transcript string, least int) evidence {
-	return evidence{
-		transcript: transcript, previous: j.summary, prompt: j.system + "\n" + j.frame,
-		languages: j.languages.all, focused: j.req.Focus != "", minTokens: least,
-	}
-}
 
 func (l *LLM) currentFactor(info llm.Info) float64 {
 	if l.factor != nil {
