@@ -357,18 +357,3 @@ func TestDeletionSurvivesRestarts(t *testing.T) {
 		}
 	})
 }
-
-// countingWriter counts what is written, and calls at for each MiB or so.
-type countingWriter struct {
-	n  int64
-	at func()
-}
-
-// Write is part of io.Writer.
-func (w *countingWriter) Write(p []byte) (int, error) {
-	if before := w.n; before>>19 != (before+int64(len(p)))>>19 {
-		w.at()
-	}
-	w.n += int64(len(p))
-	return len(p), nil
-}

@@ -19,7 +19,7 @@ func durable(seq int64, kind core.EventType, data any) core.Event {
 }
 
 func text(id core.MessageID, offset int, text string) core.Event {
-	return core.NewEvent("s", "r", core.EventMessageDelta, core.DeltaData{MessageID: id, Attempt: 1, Offset: offset, Text: text})
+	return core.NewEvent("s", "r", core.EventMessageDelta, core.DeltaData{MessageID: id, Attempt: 1, OffsetUTF16: offset, Text: text})
 }
 
 func created(seq int64, id core.MessageID, content string) core.Event {
@@ -43,8 +43,8 @@ func TestFeedChecker(t *testing.T) {
 		{"a gap", []core.Event{begun, end}, "has number 3 after 1"},
 		{"a repetition", []core.Event{begun, begun}, "has number 1 after 1"},
 		{"a repetition after a new connection", []core.Event{begun, reconnect, begun}, "has number 1 after 1"},
-		{"text with a gap", []core.Event{begun, text("m", 2, "llo")}, "at offset 2 after 0 bytes"},
-		{"text twice", []core.Event{begun, text("m", 0, "he"), text("m", 0, "he")}, "at offset 0 after 2 bytes"},
+		{"text with a gap", []core.Event{begun, text("m", 2, "llo")}, "at offset 2 after 0"},
+		{"text twice", []core.Event{begun, text("m", 0, "he"), text("m", 0, "he")}, "at offset 0 after 2"},
 		{"text of another message", []core.Event{begun, text("m", 0, "no"), created(2, "m", "hello")}, "is not what was shown"},
 		{"text after its message", []core.Event{begun, created(2, "m", "hello"), text("m", 0, "hello")}, "in the log: true"},
 		{"text after it was taken back", []core.Event{begun, durable(2, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m"}), text("m", 0, "x")}, "taken back: true"},

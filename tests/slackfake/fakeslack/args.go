@@ -94,15 +94,6 @@ func (a args) decode(name string, target any) error {
 	return nil
 }
 
-// list returns an argument that is a list of strings: JSON, or separated by commas.
-func (a args) list(name string) []string {
-	var list []string
-	if a.decode(name, &list) == nil {
-		return list
-	}
-	return strings.Split(a.text(name), ",")
-}
-
 // bearerToken returns the token of a request's header.
 func bearerToken(r *http.Request) string {
 	value, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/seed"
 )
 
 // read returns what the chunks emit, and the state and the error behind them.
@@ -69,7 +70,7 @@ func TestTemplateReadsWhatTheParserReads(t *testing.T) {
 		"\"\xf0\x9f\x98\x80\"", "\"\x00\"", "\"a\nb\"", "\"\u2028\"", `"<&>"`, `"\/"`, `"\x"`, `"\u12"`, `"a"b"`, `"a","content":"b"`, `"a","reasoning":"b"`, `"a"},"finish_reason":"stop","x":{"y":"b"`,
 		`"probe"`, `"\"content\":\"b\""`, `"\"obfuscation\":\""`, `"obfuscation":""`, ` "a" `, `1`, `[{"type":"text","text":"b"}]`, `"a" "b"`, `"" "b"`, `{"a":"b"}`,
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	seed.Check(t, func(t *rapid.T) {
 		literal := rapid.OneOf(rapid.SampledFrom(literals), rapid.Custom(func(t *rapid.T) string {
 			raw, _ := json.Marshal(rapid.String().Draw(t, "text")) // strings have no error
 			return string(raw)
