@@ -24,6 +24,7 @@ const (
 	pairShare        = 50 // one in so many of a summary's word pairs is in its material; fewer are chance
 	minEarlierPairs  = 16 // of an earlier summary of which something has to be kept
 	minRepeated      = 10 // word pairs of a text that can repeat itself
+	repeatShare      = 8  // of them one in so many is different from the others, or the text repeats itself
 )
 
 // minSummaryTokens returns how many tokens a summary must have: few for a short
@@ -64,7 +65,7 @@ func (e evidence) checkText(text string, tokens int) error {
 		return errMarkup
 	case isDialog(text):
 		return errDialog
-	case all >= minRepeated && 2*len(pairs) <= all && len(pairs)*allMessages < len(messages)*all:
+	case all >= minRepeated && repeatShare*len(pairs) <= all && len(pairs)*allMessages < len(messages)*all:
 		return errRepetition
 	case 2*own > len(pairs):
 		return errPromptEcho
