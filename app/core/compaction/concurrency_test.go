@@ -146,7 +146,7 @@ func TestLostAndStillTooLong(t *testing.T) {
 	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
 		w.another(2, "THEIRS")
 		return llm.Say(notes + "\nOURS")
-	}}, notes)
+	}}, notes+"\n- turn 3, turn 5, turn 7, turn 9 and turn 11 were said.")
 	if turn, d := w.fit(); len(w.writer.Requests()) != 1 || turn.Session.SummaryVersion != 1 || !slices.Contains(d.Rungs, 7) {
 		t.Errorf("got %d calls, version %d, rungs %v, want theirs and no second call", len(w.writer.Requests()), turn.Session.SummaryVersion, d.Rungs)
 	}

@@ -41,7 +41,7 @@ func (e evidence) checkText(text string, tokens int) error {
 	messages, allMessages := pairsOf(e.transcript)
 	earlier, _ := pairsOf(e.previous)
 	ours, _ := pairsOf(e.prompt)
-	said, kept, fresh, own, backward := 0, 0, 0, 0, 0 // pairs of the text
+	said, kept, fresh, own, backward := 0, 0, 0, 0, 0
 	for p := range pairs {
 		switch {
 		case earlier[p]:
@@ -77,8 +77,6 @@ func (e evidence) checkText(text string, tokens int) error {
 		return errUngrounded
 	case len(earlier) >= minEarlierPairs && kept == 0:
 		return errForgotten
-	case len(earlier) >= minEarlierPairs && fresh == 0:
-		return errUngrounded
 	default:
 		return nil
 	}

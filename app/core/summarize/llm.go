@@ -71,11 +71,11 @@ type job struct {
 	system    string
 	frame     string // our own words around the data
 	language  string // of the conversation; empty = not sure
-	fixed     int // tokens of the system text and, at most, of the request around the data
-	limit     int // max tokens of the summary: the request's, or the model's max output
-	ask       int // tokens to ask for
-	maxOutput int // of a call, in the model's tokens
-	window    int // of the model, in its tokens
+	fixed     int    // tokens of the system text and, at most, of the request around the data
+	limit     int    // max tokens of the summary: the request's, or the model's max output
+	ask       int    // tokens to ask for
+	maxOutput int    // of a call, in the model's tokens
+	window    int    // of the model, in its tokens
 	scale     float64
 	shortened int    // messages that were cut to fit the call
 	summary   string // the previous one, then the new one
