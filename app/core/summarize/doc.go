@@ -35,6 +35,5 @@
 //
 // The package keeps no state between summaries and starts no goroutine: all types
 // are safe for concurrent use. A crash loses only the summary that is being written.
-// All work is linear in the size of its input, except for the sorting of a summary's
-// sections.
+// All work is linear in the size of its input.
 package summarize

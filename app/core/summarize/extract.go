@@ -12,7 +12,7 @@ import (
 
 // Bounds of what is read and recorded.
 const (
-	lineBytes    = 16_000 // of a line
+	longLine     = 16_000 // of a line
 	perMessage   = 40     // entries of a kind from one message
 	perResult    = 12     // and from a tool's result, which may be a long listing
 	jsonDepth    = 6      // of a tool call's arguments and of a result
@@ -116,7 +116,7 @@ func (s *scan) readContent(m core.Message) {
 func (s *scan) readText(text string) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(core.Clip(line, lineBytes), "\r\n")
+		line = strings.TrimRight(core.Clip(line, longLine), "\r\n")
 		if line == "" || line == s.last {
 			continue
 		}
@@ -171,7 +171,7 @@ func (s *scan) readValue(name string, value any, depth int) {
 		if command := commandOf(v); command != "" && s.isCall {
 			s.recordCommand(core.Clip(command, commandBytes))
 			s.filesOnly = true // the command shows the folders
-			s.takeNames(core.Clip(command, lineBytes))
+			s.takeNames(core.Clip(command, longLine))
 			s.filesOnly = false
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -199,7 +199,7 @@ func (s *scan) readNamedText(name, value string) {
 	case s.isCall && isContentName(name): // text to write is not an event
 	case s.isTool && isErrorName(name):
 		s.takeEntry(problems, value)
-		s.takeNames(core.Clip(value, lineBytes))
+		s.takeNames(core.Clip(value, longLine))
 	case len(value) < nameBytes && !strings.Contains(value, "\n") && (windowsPath.MatchString(value) || isPathName(name) && mayBePath(value)):
 		s.takeEntry(files, tidyPath(value)) // may contain blanks
 	default:

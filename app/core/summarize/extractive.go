@@ -1,124 +1,193 @@
 package summarize
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/core/prompttext"
 )
 
-// NewExtractive returns the strategy for conversations: the latest request, the most
-// informative lines of user and assistant, and the ledger with the user's standing wishes.
+// Extract is a strategy without a model (rung 5 of the ladder): sections of quoted lines, the
+// text of an earlier summary, and the facts. It always succeeds, and its result is always within
+// the limit and, where Replaces leaves room for anything, smaller than that. Safe for concurrent
+// use.
+type Extract struct {
+	count    core.TextCounter
+	name     string
+	sections func() outline // empty ones, in the order of the summary
+	read     func(o outline, messages []core.Message)
+}
+
+// NewExtractive returns the strategy for conversations: the newest messages of the users, the
+// first telling sentence of the newest answers, and the facts.
 func NewExtractive(count core.TextCounter) *Extract {
-	return &Extract{count: count, name: StrategyExtractive, read: readConversation, sections: func() []section {
-		return []section{
-			{heading: requestHeading, share: 3},
-			{heading: "## Earlier Summary", share: 10, kind: runningText},
-			{heading: userHeading, share: 5, kind: tellingLines},
-			{heading: assistantHeading, share: 4, kind: tellingLines},
-			{heading: mentionsHeading, share: 20, kind: unsaidLines},
-		}
+	return &Extract{count: count, name: StrategyExtractive, read: readConversation, sections: func() outline {
+		return outline{messageSection(userHeading, 5), messageSection(assistantHeading, 4)}
 	}}
 }
 
-// The headings of an extractive summary. Stored summaries are parsed by them.
+// NewSteps returns the strategy for a tool loop: a line for each call with the beginning of its
+// result, and the facts.
+func NewSteps(count core.TextCounter) *Extract {
+	return &Extract{count: count, name: StrategySteps, read: readSteps, sections: func() outline {
+		return outline{{heading: stepsHeading, share: 1}}
+	}}
+}
+
+// Headings of extracts. Stored summaries are parsed by them.
 const (
-	requestHeading   = "## Latest Request"
-	userHeading      = "## User Messages"
-	assistantHeading = "## Assistant Messages"
-	mentionsHeading  = "## Also Mentioned"
+	earlierHeading   = "## Earlier Summary"
+	userHeading      = "User Messages"
+	assistantHeading = "Assistant Messages"
+	stepsHeading     = "Steps"
 )
 
-// Limits for one message.
-const (
-	readBytes        = 2_000 // from its beginning
-	mentionBytes     = 160   // of the words that it mentions
-	mentionTerms     = 3     // fewer words mean nothing without their sentence
-	minSentenceValue = 2     // of a sentence (valueOf)
-	minTermValue     = 0.2   // of a word
-)
+// withoutLLM says who wrote an extract.
+const withoutLLM = "(Extracted by a program, without a language model.)"
 
-// readConversation adds the text of the messages.
-func readConversation(n *notes, messages []core.Message) {
-	request, user, assistant, mentions := n.sectionOf(requestHeading), n.sectionOf(userHeading), n.sectionOf(assistantHeading), n.sectionOf(mentionsHeading)
-	user.lines, request.lines = append(user.lines, request.lines...), nil // the previous request
-	common := commonTerms(messages)
+// Name returns StrategyExtractive or StrategySteps.
+func (e *Extract) Name() string { return e.name }
+
+// Summarize returns the extract. It ignores ctx and returns no error.
+func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
+	limit := req.Limit
+	if req.Replaces > 0 {
+		limit = min(limit, req.Replaces-1)
+	}
+	o := e.sections()
+	rest, l := splitLedger(strings.ToValidUTF8(req.Previous, "\uFFFD"))
+	earlier := o.parse(strings.NewReplacer(withoutLLM, "", earlierHeading+"\n", "", summaryHeading+"\n", "").Replace(rest))
+	messages := req.withoutInstructions()
+	l.extractFacts(messages)
+	l.dropInstructions(req.Instructions)
+	e.read(o, messages)
+	content := e.write(o, l, earlier, max(limit, 0))
+	if content == "" {
+		content = prompttext.Head(e.count, describeRange(req.Messages), max(limit, 0))
+	}
+	return Result{Content: content, Tokens: e.count.Text(content), Strategy: e.name}, nil
+}
+
+// write returns the sections and the earlier summary in at most limit tokens. The earlier summary
+// has two fifths, and what the sections do not use.
+func (e *Extract) write(o outline, l *ledger, earlier string, limit int) string {
+	room, mark := limit, ""
+	if limit > 8*MinLimit {
+		mark = withoutLLM + "\n\n"
+		room -= e.count.Text(mark)
+	}
+	facts := l.render(e.count, ledgerRoom(room))
+	sections := o.render(e.count, room-e.count.Text(facts)-min(room*2/5, e.count.Text(earlier)))
+	sections = strings.Trim(sections+"\n\n"+facts, "\n")
+	if out := strings.TrimSpace(mark + join(e.count, earlierHeading, earlier, sections, room)); out != strings.TrimSpace(mark) && e.count.Text(out) <= limit {
+		return out
+	}
+	for _, s := range o { // no room for sections
+		if n := len(s.lines); n > 0 {
+			return prompttext.Head(e.count, s.lines[n-1].text, limit)
+		}
+	}
+	return prompttext.Head(e.count, earlier, limit)
+}
+
+// messageSection returns an empty section of quoted messages.
+func messageSection(heading string, share int) *section {
+	return &section{heading: heading, share: share, before: `"`, after: `"`}
+}
+
+// describeRange returns which messages were added, for messages without any text.
+func describeRange(messages []core.Message) string {
+	if len(messages) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d messages, [%s] to [%s].", len(messages), messageRef(messages[0]), messageRef(messages[len(messages)-1]))
+}
+
+// readConversation adds the messages of both sides.
+func readConversation(o outline, messages []core.Message) {
+	o.addUserMessages(messages)
+	said := o.section(assistantHeading)
 	for _, m := range messages {
-		said := user
-		switch m.Role {
-		case core.RoleUser:
-		case core.RoleAssistant:
-			said = assistant
-		default:
+		if m.Role == core.RoleAssistant {
+			said.add(tellingSentence(spokenText(m)), "", messageRef(m))
+		}
+	}
+}
+
+// addUserMessages adds what users wrote, in their own words.
+func (o outline) addUserMessages(messages []core.Message) {
+	said := o.section(userHeading)
+	for _, m := range messages {
+		if m.Role != core.RoleUser {
 			continue
 		}
-		text := common.tellingSentences(spokenText(m), m.Role == core.RoleAssistant)
+		text := spokenText(m)
 		if speaker := prompttext.SpeakerName(m); text != "" && speaker != "" {
 			text = speaker + ": " + text
 		}
-		if text != "" {
-			said.addLine(`"`+text+`"`, messageRef(m))
-		}
-		mentions.addLine(common.tellingWords(text), messageRef(m))
-	}
-	if i := len(user.lines) - 1; i >= 0 {
-		request.lines, user.lines = user.lines[i:], user.lines[:i]
-	}
-	if earlier := n.earlierSection(); earlier.text == "" && len(request.lines) == 0 && len(assistant.lines) == 0 {
-		earlier.text = describeRange(messages)
+		said.add(text, "", messageRef(m))
 	}
 }
 
-// commonTerms counts the words of the messages.
-func commonTerms(messages []core.Message) *frequencies {
-	f := &frequencies{}
-	for _, m := range messages {
-		if m.Role == core.RoleUser || m.Role == core.RoleAssistant {
-			f.addTerms(termsOf(core.Clip(spokenText(m), readBytes)))
-		}
-	}
-	return f
-}
+const (
+	readBytes    = 2_000 // of an answer, from its beginning
+	tellingBytes = 30    // of a sentence that tells something
+	quoteBytes   = 240   // of a line
+)
 
-// tellingSentences returns the first informative sentences of a text; of an answer no
-// questions. If there are none, it returns the beginning of a question's text.
-func (f *frequencies) tellingSentences(text string, answer bool) string {
-	var kept []string
-	size := 0
+// tellingSentence returns the first sentence of an answer that is no question and long enough to
+// tell something; empty = none.
+func tellingSentence(text string) string {
 	for line := range strings.Lines(core.Clip(text, readBytes)) {
 		for _, sentence := range prompttext.Sentences(line) {
-			sentence = strings.TrimSpace(sentence)
-			if f.textValue(sentence) < minSentenceValue || answer && strings.HasSuffix(sentence, "?") {
-				continue
+			if sentence = strings.TrimSpace(sentence); len(sentence) >= tellingBytes && !strings.HasSuffix(sentence, "?") {
+				return prompttext.Line(sentence, quoteBytes)
 			}
-			if size += len(sentence) + 1; size > quoteBytes && len(kept) > 0 {
-				return strings.Join(kept, " ")
-			}
-			kept = append(kept, sentence)
 		}
 	}
-	if len(kept) == 0 && !answer {
-		return prompttext.Line(text, quoteBytes)
-	}
-	return prompttext.Line(strings.Join(kept, " "), quoteBytes)
+	return ""
 }
 
-// tellingWords returns the informative words of a text, in their order; empty = too few.
-func (f *frequencies) tellingWords(text string) string {
-	var kept []string
-	size := 0
-	for word := range strings.FieldsSeq(text) {
-		if f.textValue("a "+word) < minTermValue { // not as the beginning of a sentence
+// readSteps adds the calls, each with its result, and what the assistant said.
+func readSteps(o outline, messages []core.Message) {
+	steps := o.section(stepsHeading)
+	for i, m := range messages {
+		if m.Role != core.RoleAssistant {
 			continue
 		}
-		word = strings.Trim(word, ".,!?;:\"()[]…“”")
-		kept = append(kept, word)
-		if size += len(word) + 1; size > mentionBytes {
-			break
+		if text := spokenText(m); text != "" {
+			steps.add(`assistant said: "`+prompttext.Line(text, resultBytes)+`"`, "", messageRef(m))
+		}
+		end := i + 1
+		for end < len(messages) && messages[end].Role == core.RoleTool {
+			end++
+		}
+		for _, c := range m.ToolCalls {
+			steps.add(stepLine(c, messages[i+1:end]), "", messageRef(m))
 		}
 	}
-	if len(kept) < mentionTerms {
-		return ""
+}
+
+const (
+	argumentBytes = 160 // of a step's arguments
+	resultBytes   = 200 // of the beginning of its result
+)
+
+// stepLine describes a call and its result in one line.
+func stepLine(c core.ToolCall, results []core.Message) string {
+	line := fmt.Sprintf("%s(%s)", safeName(c.Name), prompttext.Line(c.Arguments, argumentBytes))
+	i := slices.IndexFunc(results, func(m core.Message) bool { return m.ToolCallID == c.ID })
+	if i < 0 {
+		return line + " → no result"
 	}
-	return strings.Join(kept, " ")
+	if results[i].Status == core.MessageFailed {
+		line += " → failed"
+	}
+	if text := prompttext.Line(spokenText(results[i]), resultBytes); text != "" {
+		line += ` → "` + text + `"`
+	}
+	return line
 }

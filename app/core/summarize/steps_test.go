@@ -74,12 +74,12 @@ func TestStepsFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(2, 20), Previous: first.Content})
+	second, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(5, 20)[7:], Previous: first.Content})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for want, n := range map[string]int{
-		"The lexer is done.": 1, "## Earlier Notes": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
+		"The lexer is done.": 1, "## Earlier Summary": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
 	} {
 		if got := strings.Count(second.Content, want); got != n {
 			t.Errorf("got %d of %q, want %d:\n%s", got, want, n, second.Content)
