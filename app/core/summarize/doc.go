@@ -1,14 +1,14 @@
 // Package summarize turns the oldest part of a conversation into a running summary.
 //
 // A Strategy writes a summary: LLM asks a language model, Hybrid appends to the
-// model's text a ledger that code extracted (the user's standing wishes, files,
+// model's text a ledger that code extracted (the users' newest messages, files,
 // commands, errors, URLs), and Extract needs no model at all: NewExtractive for
 // conversations, NewSteps for the tool loop of a run. A new strategy is one type with two
 // methods.
 //
-// A ledger is evidence, not authority. Sentences are quoted with their source, wishes
-// come only from a user's own prose, and sentences of a tool result that give orders are
-// left out.
+// A ledger is evidence, not authority. Messages and errors are quoted with their source. Of a
+// tool's result it has the exit code, the names of files, and the errors of a call that failed.
+// What is exact stands in the ledger; nothing is guessed from the words of a summary.
 //
 // A Summarizer guards a strategy. Whatever the strategy does, the result is
 // within its limit and strictly smaller than what it replaces, or there is an

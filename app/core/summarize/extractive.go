@@ -25,7 +25,7 @@ type Extract struct {
 // first telling sentence of the newest answers, and the facts.
 func NewExtractive(count core.TextCounter) *Extract {
 	return &Extract{count: count, name: StrategyExtractive, read: readConversation, sections: func() outline {
-		return outline{messageSection(userHeading, 5), messageSection(assistantHeading, 4)}
+		return append(outline{messageSection(userHeading, 5), messageSection(assistantHeading, 4)}, factSections()...)
 	}}
 }
 
@@ -33,14 +33,13 @@ func NewExtractive(count core.TextCounter) *Extract {
 // result, and the facts.
 func NewSteps(count core.TextCounter) *Extract {
 	return &Extract{count: count, name: StrategySteps, read: readSteps, sections: func() outline {
-		return outline{{heading: stepsHeading, share: 1}}
+		return append(outline{{heading: stepsHeading, share: 9}}, factSections()...)
 	}}
 }
 
 // Headings of extracts. Stored summaries are parsed by them.
 const (
 	earlierHeading   = "## Earlier Summary"
-	userHeading      = "User Messages"
 	assistantHeading = "Assistant Messages"
 	stepsHeading     = "Steps"
 )
@@ -58,13 +57,11 @@ func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
 		limit = min(limit, req.Replaces-1)
 	}
 	o := e.sections()
-	rest, l := splitLedger(strings.ToValidUTF8(req.Previous, "\uFFFD"))
-	earlier := o.parse(strings.NewReplacer(withoutLLM, "", earlierHeading+"\n", "", summaryHeading+"\n", "").Replace(rest))
-	messages := req.withoutInstructions()
-	l.extractFacts(messages)
-	l.dropInstructions(req.Instructions)
-	e.read(o, messages)
-	content := e.write(o, l, earlier, max(limit, 0))
+	earlier := o.parse(strings.NewReplacer(withoutLLM, "", earlierHeading+"\n", "", summaryHeading+"\n", "").Replace(strings.ToValidUTF8(req.Previous, "\uFFFD")))
+	o.addFacts(req.Messages)
+	e.read(o, req.quotable())
+	o.dropInstructions(req.Instructions)
+	content := e.write(o, earlier, max(limit, 0))
 	if content == "" {
 		content = prompttext.Head(e.count, describeRange(req.Messages), max(limit, 0))
 	}
@@ -73,15 +70,13 @@ func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
 
 // write returns the sections and the earlier summary in at most limit tokens. The earlier summary
 // has two fifths, and what the sections do not use.
-func (e *Extract) write(o outline, l *ledger, earlier string, limit int) string {
+func (e *Extract) write(o outline, earlier string, limit int) string {
 	room, mark := limit, ""
 	if limit > 8*MinLimit {
 		mark = withoutLLM + "\n\n"
 		room -= e.count.Text(mark)
 	}
-	facts := l.render(e.count, ledgerRoom(room))
-	sections := o.render(e.count, room-e.count.Text(facts)-min(room*2/5, e.count.Text(earlier)))
-	sections = strings.Trim(sections+"\n\n"+facts, "\n")
+	sections := o.render(e.count, room-min(room*2/5, e.count.Text(earlier)))
 	if out := strings.TrimSpace(mark + join(e.count, earlierHeading, earlier, sections, room)); out != strings.TrimSpace(mark) && e.count.Text(out) <= limit {
 		return out
 	}
@@ -91,11 +86,6 @@ func (e *Extract) write(o outline, l *ledger, earlier string, limit int) string 
 		}
 	}
 	return prompttext.Head(e.count, earlier, limit)
-}
-
-// messageSection returns an empty section of quoted messages.
-func messageSection(heading string, share int) *section {
-	return &section{heading: heading, share: share, before: `"`, after: `"`}
 }
 
 // describeRange returns which messages were added, for messages without any text.

@@ -21,7 +21,7 @@ const (
 // languageOf returns the language of a summary; empty = not sure. The users' messages count first,
 // then the previous summary, which is in the conversation's language, the assistant's last.
 func languageOf(messages []core.Message, previous string) string {
-	words, _ := splitLedger(core.Clip(previous, languageSample))
+	words := newLedger().parse(core.Clip(previous, languageSample))
 	return cmp.Or(spokenLanguage(messages, core.RoleUser), detectLanguage(withoutCode(words)), spokenLanguage(messages, core.RoleAssistant))
 }
 

@@ -47,7 +47,7 @@ func (l *LLM) Name() string { return StrategyLLM }
 // cut (see Room). Errors come from the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
 	res, err := l.writeSummary(ctx, req, false)
-	res.Content = demoteLedgerHeadings(res.Content)
+	res.Content = newLedger().demote(res.Content)
 	res.Tokens = l.count.Text(res.Content)
 	return res, err
 }

@@ -3,6 +3,7 @@ package summarize
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +82,12 @@ func (s *section) format(l line) string {
 	return text
 }
 
+var (
+	entryRef  = regexp.MustCompile(`^(.*) \[([0-9A-Za-z_-]{1,24})\]$`)
+	entryNote = regexp.MustCompile(`^(.*) → (exit -?\d+)$`)
+	moreLine  = regexp.MustCompile(`^\+(\d{1,9}) more$`)
+)
+
 // parse takes the lines of its sections out of an earlier summary, and returns the rest.
 func (o outline) parse(summary string) (rest string) {
 	var b strings.Builder
@@ -119,6 +126,18 @@ func (s *section) parseLine(text string) bool {
 	}
 	s.add(strings.TrimSuffix(strings.TrimPrefix(text, s.before), s.after), note, ref)
 	return true
+}
+
+// demote returns a model's text without the headings of the outline: only code writes them.
+func (o outline) demote(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "## ") && o.section(strings.TrimSpace(line)) != nil {
+			line = "#" + line
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // render returns the sections in at most limit tokens: of each the newest lines in the
@@ -175,7 +194,7 @@ func (o outline) divide(room int) {
 // render returns the section in about its room; empty = no lines, or no room.
 func (s *section) render(count core.TextCounter) string {
 	room := s.room - headingTokens
-	if len(s.lines) == 0 || room < minLineTokens {
+	if len(s.lines) == 0 || s.room < s.size && room < minLineTokens {
 		return ""
 	}
 	first := len(s.lines)
