@@ -93,14 +93,3 @@ func (e *Engine) Mermaid() string { return e.graph.Mermaid() }
 
 // Shape returns the graph's nodes and edges.
 func (e *Engine) Shape() graph.Description { return e.graph.Describe() }
-
-// Blank returns the graph without anything behind its nodes, to be drawn.
-func Blank() (*Engine, error) {
-	idle := func(_ context.Context, s nodes.AgentState) (nodes.AgentState, error) { return s, nil }
-	all := map[string]graph.NodeFunc[nodes.AgentState]{}
-	for _, n := range []string{nodes.NameProcessMessage, nodes.NameRetrieveContext, nodes.NameSaveUserMessage, nodes.NameLLM, nodes.NameTools} {
-		all[n] = idle
-	}
-	compiled, err := buildGraph(all)
-	return &Engine{graph: compiled}, err
-}

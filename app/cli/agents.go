@@ -2,9 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -61,11 +59,11 @@ func (p *program) reportReload(page core.Page[core.AgentFile]) error {
 			problems = append(problems, f.Problems...)
 		}
 	}
-	if p.json {
-		if err := p.printJSON(page); err != nil {
-			return err
-		}
-	} else if err := p.printAgentFileTable(page.Items); err != nil {
+	err := printList(p, page, list[core.AgentFile]{
+		none: noAgentFiles, titles: "FILE|CHANGE|NAME|VERSION",
+		cells: func(f core.AgentFile) []any { return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version} },
+	})
+	if err != nil {
 		return err
 	}
 	if broken > 0 {
@@ -74,15 +72,5 @@ func (p *program) reportReload(page core.Page[core.AgentFile]) error {
 	return nil
 }
 
-func (p *program) printAgentFileTable(files []core.AgentFile) error {
-	if len(files) == 0 {
-		fmt.Fprintln(p.Out, "there are no agent files; the built-in agents do not need any")
-		return nil
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tCHANGE\tNAME\tVERSION")
-	for _, f := range files {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", term.Clean(f.File), f.Change, cmp.Or(f.Agent, f.Tool), f.Version)
-	}
-	return w.Flush()
-}
+// noAgentFiles says why a list of agent files is empty.
+const noAgentFiles = "there are no agent files; the built-in agents do not need any"

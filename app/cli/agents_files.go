@@ -2,9 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -34,19 +32,14 @@ func (p *program) listAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := files.List()
+			states, err := files.List()
 			if err != nil {
 				return err
 			}
-			if p.json {
-				return p.printJSON(core.Page[ops.AgentState]{Items: list})
-			}
-			w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "AGENT\tMODEL\tUSABLE")
-			for _, a := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", a.Agent, term.Line(a.Model, 0), describeUsability(a))
-			}
-			return w.Flush()
+			return printList(p, core.Page[ops.AgentState]{Items: states}, list[ops.AgentState]{
+				titles: "AGENT|MODEL|USABLE",
+				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeUsability(a)} },
+			})
 		},
 	}
 	p.withJSON(cmd)
@@ -58,15 +51,13 @@ func (p *program) listAgentsCommand() *cobra.Command {
 func describeUsability(a ops.AgentState) string {
 	switch {
 	case !a.Usable:
-		return "no: " + term.Line(a.Reason, 0)
+		return "no: " + a.Reason
 	case len(a.Warnings) > 0:
-		return "yes, but " + describeWarnings(a)
+		return "yes, but " + strings.Join(a.Warnings, "; ")
 	default:
 		return "yes"
 	}
 }
-
-func describeWarnings(a ops.AgentState) string { return term.Line(strings.Join(a.Warnings, "; "), 0) }
 
 // maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
 const maxSettingWidth = 60
@@ -125,16 +116,20 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 }
 
 // reportCheck prints the result for each file; it returns an error if one is broken.
-func (p *program) reportCheck(list []ops.AgentState) error {
+func (p *program) reportCheck(states []ops.AgentState) error {
 	broken := 0
 	var problems []string
-	for _, f := range list {
+	for _, f := range states {
 		if len(f.Problems) > 0 {
 			broken++
 			problems = append(problems, f.Problems...)
 		}
 	}
-	if err := p.showCheck(list); err != nil {
+	err := printList(p, core.Page[ops.AgentState]{Items: states}, list[ops.AgentState]{
+		none: noAgentFiles, titles: "FILE|NAME|RESULT",
+		cells: func(f ops.AgentState) []any { return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)} },
+	})
+	if err != nil {
 		return err
 	}
 	if broken > 0 {
@@ -143,27 +138,16 @@ func (p *program) reportCheck(list []ops.AgentState) error {
 	return nil
 }
 
-func (p *program) showCheck(list []ops.AgentState) error {
-	if p.json {
-		return p.printJSON(core.Page[ops.AgentState]{Items: list})
+// describeCheck returns the result of the check of a file.
+func describeCheck(f ops.AgentState) string {
+	switch {
+	case len(f.Problems) > 0:
+		return "broken"
+	case !f.Usable:
+		return "ok, but it cannot be used: " + f.Reason
+	case len(f.Warnings) > 0:
+		return "ok, but " + strings.Join(f.Warnings, "; ")
+	default:
+		return "ok"
 	}
-	if len(list) == 0 {
-		fmt.Fprintln(p.Out, "there are no agent files; the built-in agents do not need any")
-		return nil
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tNAME\tRESULT")
-	for _, f := range list {
-		result := "ok"
-		switch {
-		case len(f.Problems) > 0:
-			result = "broken"
-		case !f.Usable:
-			result = "ok, but it cannot be used: " + term.Line(f.Reason, 0)
-		case len(f.Warnings) > 0:
-			result = "ok, but " + describeWarnings(f)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", term.Clean(f.File), cmp.Or(f.Agent, f.Tool), result)
-	}
-	return w.Flush()
 }

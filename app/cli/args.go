@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -127,16 +126,6 @@ func requireRun(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return core.Errorf(core.ErrInvalid, "which run? %s; %s runs list <session id> shows the ids", cmd.UseLine(), programName())
-}
-
-// requireText accepts arguments that contain text.
-func requireText(question string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if strings.TrimSpace(strings.Join(args, "")) != "" {
-			return nil
-		}
-		return core.Errorf(core.ErrInvalid, "%s %s", question, cmd.UseLine())
-	}
 }
 
 // requireWords accepts one or more arguments.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +17,9 @@ import (
 func (p *program) auditCommand() *cobra.Command {
 	var q core.PageQuery
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Show the audit log: keys, purges, backups, changed settings, deliveries",
+		Use: "audit", Short: "Show the audit log: keys, purges, backups, changed settings",
 		Long: "Lists what operators did, newest first: keys created and revoked, sessions and users purged, sessions\n" +
-			"removed by retention, backups, retried deliveries, and settings that had changed when a server started.\n" +
+			"removed by retention, backups, and settings that had changed when a server started.\n" +
 			"It contains neither secrets nor users: a purged user appears as the beginning of the SHA-256 of the id,\n" +
 			"so that only those who know the id can find the entry.",
 		Example: "  bobbin audit --json --limit 200",
@@ -31,10 +30,13 @@ func (p *program) auditCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.printJSON(page)
-				}
-				return p.printAudit(page)
+				return printList(p, page, list[core.AuditEntry]{
+					none: "no entries yet", titles: "TIME|WHO|WHAT|OWNER|TARGET|DETAILS",
+					cells: func(e core.AuditEntry) []any {
+						return []any{e.CreatedAt, e.Actor, e.Action, e.Owner, e.Target, auditDetails(e)}
+					},
+					next: "audit",
+				})
 			})
 		},
 	}
@@ -55,21 +57,4 @@ func auditDetails(e core.AuditEntry) string {
 		text += fmt.Sprintf(", %s: %q, was %q", key, start.Changed[key].To, start.Changed[key].From)
 	}
 	return term.Line(text, 400)
-}
-
-func (p *program) printAudit(page core.Page[core.AuditEntry]) error {
-	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "no entries yet")
-		return nil
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TIME\tWHO\tWHAT\tOWNER\tTARGET\tDETAILS")
-	for _, e := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", formatTime(&e.CreatedAt, ""), term.Line(e.Actor, 0), e.Action, term.Line(e.Owner, 0), term.Line(e.Target, 0), auditDetails(e))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	p.printMore(page.NextCursor, "audit")
-	return nil
 }

@@ -85,11 +85,12 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 		{"", "Available Commands:"},
 		{"sessions", "Available Commands:"},
 		{"version", "bobbin 0.9.0"},
-		{"graph", "llm_node -.-> tool_node"},
-		{"graph --json", `"nodes": [`},
+		{"api", "  createMemory  "},
+		{"api createMemory --help", "user_id="},
+		{"api --json", `"openapi": "3.1.0"`},
 		{"config show", "default_llm                      demo"},
-		{"config show --agent quick", "max_messages_before_summary        15"},
-		{"config show --agent quick", "compaction.threshold_iterations    8"}, // L1
+		{"agents show quick", "context.max_messages_before_summary          15"},
+		{"agents show quick", "compaction.threshold_iterations              8"}, // L1
 		{"migrate", ", newest "},
 		{"migrate --status", ", newest "},
 	}

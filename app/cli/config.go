@@ -10,23 +10,18 @@ import (
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/ops"
 )
 
 func (p *program) configCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Inspect settings", Args: rejectUnknownCommand, RunE: showHelp}
-	agent := ""
 	show := &cobra.Command{
 		Use:   "show",
 		Short: "Print every setting, its value and where it comes from",
-		Long: "Prints every setting, its effective value and where it comes from; secrets are masked.\n" +
-			"With --agent it prints the context and compaction settings of that agent instead.",
-		Example: "  bobbin config show\n  bobbin config show --agent assistant",
+		Long: "Prints every setting, its effective value and where it comes from; secrets are masked. Those of an agent\n" +
+			"are printed by `bobbin agents show`.",
+		Example: "  bobbin config show",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if agent != "" {
-				return p.showAgent(cmd, agent)
-			}
 			_, origins, err := p.loadServerSettings(cmd)
 			list := make([]setting, 0, len(origins))
 			for _, o := range origins {
@@ -36,23 +31,8 @@ func (p *program) configCommand() *cobra.Command {
 		},
 	}
 	p.withJSON(show)
-	show.Flags().StringVar(&agent, "agent", "", "print the context and compaction settings of this agent")
 	cmd.AddCommand(show)
 	return cmd
-}
-
-// showAgent prints an agent's context settings, in order of precedence: agent's file, global
-// settings, preset.
-func (p *program) showAgent(cmd *cobra.Command, name string) error {
-	cfg, origins, err := p.loadServerSettings(cmd)
-	if err != nil {
-		return err
-	}
-	fields, err := ops.AgentContext(cfg, origins.Set("context_usage_threshold"), name)
-	if err != nil {
-		return err
-	}
-	return p.printSettings(settingsOf(fields))
 }
 
 // settingsOf returns the fields of an agent's file as settings.

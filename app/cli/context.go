@@ -15,9 +15,10 @@ func (p *program) contextCommand() *cobra.Command {
 		Use:   "context <id>",
 		Short: "Show what a session's next prompt consists of, and why",
 		Long: "Shows the context of a session: the window by section, how close the next summary is, recent\n" +
-			"summaries, and where the messages are. The commands below show parts of the same plan.",
+			"summaries, and where the messages are. The operations getPrompt, planContext and whereIsMessage of\n" +
+			"`bobbin api` show the prompt itself, the plan for another model or message, and the place of one message.",
 		Example: "  bobbin context 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243\n" +
-			"  bobbin context plan 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --policy sliding",
+			"  bobbin api planContext id=01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 policy=sliding",
 		Args: requireSessionID, ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
@@ -27,6 +28,6 @@ func (p *program) contextCommand() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
-	cmd.AddCommand(p.contextPromptCommand(), p.contextPlanCommand(), p.contextMessageCommand(), p.contextInstructionsCommand())
+	cmd.AddCommand(p.contextInstructionsCommand())
 	return cmd
 }

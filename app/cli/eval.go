@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -159,15 +158,8 @@ func sampleNames() string {
 
 // listSamples prints the samples.
 func (p *program) listSamples() error {
-	if p.json {
-		return p.printJSON(struct {
-			Items any `json:"items"`
-		}{eval.EvaluationSamples()})
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tWINDOW\tABOUT")
-	for _, s := range eval.EvaluationSamples() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, core.Number(s.Window), s.About)
-	}
-	return w.Flush()
+	return printList(p, core.Page[eval.Sample]{Items: eval.EvaluationSamples()}, list[eval.Sample]{
+		titles: "NAME|WINDOW|ABOUT",
+		cells:  func(s eval.Sample) []any { return []any{s.Name, core.Number(s.Window), s.About} },
+	})
 }

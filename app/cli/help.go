@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -99,14 +100,23 @@ func usageLine(cmd *cobra.Command) string {
 }
 
 // listCommands prints the commands of a group with their descriptions.
-func listCommands(out *strings.Builder, cmd *cobra.Command, width int) {
-	commands := slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() && c.Name() != "help" })
-	longest := 0
-	for _, c := range commands {
-		longest = max(longest, len(c.Name()))
+func listCommands(out io.Writer, cmd *cobra.Command, width int) {
+	var lines [][2]string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			lines = append(lines, [2]string{c.Name(), c.Short})
+		}
 	}
-	for _, c := range commands {
-		line := fmt.Sprintf("  %-*s  %s", longest, c.Name(), c.Short)
-		fmt.Fprintln(out, term.Wrap(line, width, strings.Repeat(" ", longest+4)))
+	writePairs(out, lines, width)
+}
+
+// writePairs prints names with their descriptions beside them.
+func writePairs(out io.Writer, lines [][2]string, width int) {
+	longest := 0
+	for _, line := range lines {
+		longest = max(longest, len(line[0]))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(out, term.Wrap(fmt.Sprintf("  %-*s  %s", longest, line[0], line[1]), width, strings.Repeat(" ", longest+4)))
 	}
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,30 +91,21 @@ func (p *program) listKeys(cmd *cobra.Command) error {
 		for _, k := range cfg.Auth.Keys {
 			items = append(items, keyViewOf(k, origins.Of("auth.keys").From))
 		}
-		if p.json {
-			return p.printJSON(core.Page[any]{Items: items})
-		}
-		return p.printKeys(items)
+		return printList(p, core.Page[any]{Items: items}, list[any]{
+			none:   "no keys: only this machine has access. Create one with: " + programName() + " keys create <name>",
+			titles: "ID|NAME|OWNER|SCOPES|CREATED|LAST USED|STATE|EXPIRES|FROM",
+			cells:  keyCells,
+		})
 	})
 }
 
-func (p *program) printKeys(items []any) error {
-	if len(items) == 0 {
-		fmt.Fprintf(p.Out, "no keys: only this machine has access. Create one with: %s keys create <name>\n", programName())
-		return nil
+// keyCells returns the cells of a key in the list.
+func keyCells(item any) []any {
+	if k, isStored := item.(storedKeyView); isStored {
+		return []any{k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), stateOf(k.APIKey), formatTime(k.ExpiresAt, "never"), k.From}
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tOWNER\tSCOPES\tCREATED\tLAST USED\tSTATE\tEXPIRES\tFROM")
-	for _, item := range items {
-		switch k := item.(type) {
-		case storedKeyView:
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-				k.ID, k.Name, k.Owner, k.Rights, formatTime(&k.CreatedAt, ""), formatTime(k.LastUsedAt, "never"), stateOf(k.APIKey), formatTime(k.ExpiresAt, "never"), k.From)
-		case keyView:
-			fmt.Fprintf(w, "sha256 %s…\t%s\t%s\t%s\t\t\tvalid, %s\t%s\n", k.SHA256, k.Name, k.Owner, core.ReadWrite, k.Stored, k.From)
-		}
-	}
-	return w.Flush()
+	k, _ := item.(keyView)
+	return []any{"sha256 " + k.SHA256 + "…", k.Name, k.Owner, core.ReadWrite, "", "", "valid", "", k.Stored + ", " + k.From}
 }
 
 // stateOf returns the state of a key in words.

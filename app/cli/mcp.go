@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +12,8 @@ import (
 )
 
 func (p *program) mcpCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "mcp", Short: "List the tools of MCP servers, and call them", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.listMCPCommand(), p.callMCPCommand())
+	cmd := &cobra.Command{Use: "mcp", Short: "List MCP servers and their tools", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd.AddCommand(p.listMCPCommand())
 	return cmd
 }
 
@@ -56,66 +56,33 @@ func (p *program) listMCPCommand() *cobra.Command {
 }
 
 // showServers prints the servers, or the tools of one.
-func (p *program) showServers(list []ops.ToolSource, one bool) error {
-	if p.json {
-		return p.printJSON(core.Page[ops.ToolSource]{Items: list})
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(p.Out, "no file describes an MCP server (docs/TOOLS.md)")
-		return nil
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+func (p *program) showServers(servers []ops.ToolSource, one bool) error {
+	page := core.Page[ops.ToolSource]{Items: servers}
+	var err error
 	switch {
-	case !one:
-		fmt.Fprintln(w, "SERVER\tTOOLS\tSTATE\tFROM")
-		for _, s := range list {
-			state := "connected"
-			if s.Problem != "" {
-				state = term.Line(s.Problem, 0)
-			}
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", s.Name, len(s.Tools), state, term.Clean(s.File))
-		}
-	case list[0].Problem != "":
-		fmt.Fprintf(w, "%s cannot be reached: %s\n", list[0].Name, term.Line(list[0].Problem, 0))
+	case p.json:
+		return p.printJSON(page)
+	case one && servers[0].Problem != "":
+		fmt.Fprintf(p.Out, "%s cannot be reached: %s\n", servers[0].Name, servers[0].Problem)
+	case one:
+		err = printList(p, core.Page[ops.ListedTool]{Items: servers[0].Tools}, list[ops.ListedTool]{
+			none: servers[0].Name + " has no tools", titles: "TOOL|APPROVAL|DESCRIPTION",
+			cells: func(t ops.ListedTool) []any {
+				return []any{t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth)}
+			},
+		})
 	default:
-		fmt.Fprintln(w, "TOOL\tAPPROVAL\tDESCRIPTION")
-		for _, t := range list[0].Tools {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth))
-		}
+		err = printList(p, page, list[ops.ToolSource]{
+			none: "no file describes an MCP server (docs/TOOLS.md)", titles: "SERVER|TOOLS|STATE|FROM",
+			cells: func(s ops.ToolSource) []any {
+				return []any{s.Name, len(s.Tools), cmp.Or(s.Problem, "connected"), s.File}
+			},
+		})
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for _, s := range list {
+	for _, s := range servers {
 		for _, note := range s.Notes {
 			fmt.Fprintf(p.Err, "%s: %s\n", s.Name, term.Line(note, 0))
 		}
 	}
-	return nil
-}
-
-func (p *program) callMCPCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "call <server> <tool> [arguments]", Short: "Call a tool of an MCP server",
-		Long: "Calls a tool of an MCP server that a file describes, with arguments as a JSON object, and prints\n" +
-			"the result. Nobody is asked for approval. It needs no Bobbin server.",
-		Example: "  bobbin mcp call files read_file '{\"path\":\"notes.txt\"}'", Args: cobra.RangeArgs(2, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, _, err := p.loadServerSettings(cmd)
-			if err != nil {
-				return err
-			}
-			arguments := "{}"
-			if len(args) > 2 {
-				arguments = args[2]
-			}
-			result, err := ops.CallMCP(cmd.Context(), cfg, args[0], args[1], arguments)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(p.Out, term.Clean(result))
-			return nil
-		},
-	}
-	return cmd
+	return err
 }

@@ -4,44 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	draw "bobbin/app/cli/term"
 	"bobbin/app/core"
-	"bobbin/app/core/datadir"
-	"bobbin/app/ops"
-	"bobbin/app/purge"
 )
-
-// purger removes sessions and users, through a running server or in this process.
-type purger struct {
-	sessions func(context.Context, core.PurgeSessions) (core.PurgeReport, error)
-	user     func(context.Context, core.PurgeUser) (core.PurgeReport, error)
-}
-
-// withPurger calls do with the server that runs on the data folder, or with a purger in this
-// process, which locks the folder meanwhile.
-func (p *program) withPurger(cmd *cobra.Command, do func(context.Context, purger) error) error {
-	cfg, origins, err := p.loadFolderSettings(cmd)
-	if err != nil {
-		return err
-	}
-	if running, ok := datadir.Running(cfg.DataDir); ok {
-		s, err := p.connectLocal(cfg.DataDir, running)
-		if err != nil {
-			return err
-		}
-		return do(cmd.Context(), purger{s.client.PurgeSessions, s.client.PurgeUser})
-	}
-	logger, err := p.newLogger(cfg, origins, true)
-	if err != nil {
-		return err
-	}
-	return ops.Purge(cmd.Context(), cfg, logger, func(s *purge.Service) error { return do(cmd.Context(), purger{s.Sessions, s.User}) })
-}
 
 // purgeFlags are the flags that both purge commands share.
 type purgeFlags struct {
@@ -153,20 +122,11 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	if p.json {
 		return p.printJSON(r)
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	l := list[core.PurgedTable]{titles: "TABLE|REMOVED|EMPTIED|LEFT", cells: func(t core.PurgedTable) []any { return []any{t.Table, t.Removed, t.Emptied, t.Left} }}
 	if r.DryRun {
-		fmt.Fprintln(w, "TABLE\tTO REMOVE\tTO EMPTY")
-	} else {
-		fmt.Fprintln(w, "TABLE\tREMOVED\tEMPTIED\tLEFT")
+		l = list[core.PurgedTable]{titles: "TABLE|TO REMOVE|TO EMPTY", cells: func(t core.PurgedTable) []any { return []any{t.Table, t.Removed, t.Emptied} }}
 	}
-	for _, t := range r.Tables {
-		if r.DryRun {
-			fmt.Fprintf(w, "%s\t%d\t%d\n", t.Table, t.Removed, t.Emptied)
-		} else {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", t.Table, t.Removed, t.Emptied, t.Left)
-		}
-	}
-	if err := w.Flush(); err != nil {
+	if err := printList(p, core.Page[core.PurgedTable]{Items: r.Tables}, l); err != nil {
 		return err
 	}
 	p.printNotes(r)

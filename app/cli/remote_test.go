@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/cli"
-	"bobbin/tests/slackfake/fakeslack"
 )
 
 var refresh = flag.Bool("update", false, "write the golden files anew")
@@ -22,7 +21,6 @@ var refresh = flag.Bool("update", false, "write the golden files anew")
 type remote struct {
 	url  string
 	file string // with the key
-	team string // the workspace of Slack in which its app is installed
 }
 
 func startRemote(t *testing.T) remote {
@@ -34,7 +32,7 @@ func startRemote(t *testing.T) remote {
 	if code != 0 || key == "" {
 		t.Fatalf("keys create: %d, %q, %q", code, out, errs)
 	}
-	r := remote{file: filepath.Join(t.TempDir(), "key"), team: installSlack(t, flags[1])}
+	r := remote{file: filepath.Join(t.TempDir(), "key")}
 	if err := os.WriteFile(r.file, []byte(key+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -47,24 +45,8 @@ func startRemote(t *testing.T) remote {
 	return r
 }
 
-// installSlack installs the app in a workspace of a fake Slack, and returns the workspace's id.
-func installSlack(t *testing.T, settings string) (team string) {
-	t.Helper()
-	s, err := fakeslack.New(fakeslack.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	workspace := s.AddWorkspace("acme")
-	text := fmt.Sprintf("slack: {owner: ada, bot_token: %s, signing_secret: signing-secret, api_url: %q}\n", workspace.Install(), s.APIURL())
-	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return workspace.ID
-}
-
 // changing is what differs from run to run.
-var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|\d+(\.\d+)? ?(ms|µs|s)\b|127\.0\.0\.1:\d+|[\d,]+ bytes`)
+var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?Z?)?)?|\d+(\.\d+)? ?(ms|µs|s)\b|127\.0\.0\.1:\d+|[\d,]+ bytes`)
 
 // columns are as far apart as what changes is wide.
 var columns = regexp.MustCompile(` {2,}`)
@@ -120,7 +102,7 @@ func (r *recorder) talks() {
 	r.session = firstID.FindString(r.call(0, "", "sessions", "list"))
 	r.call(0, "What is 19 * 23?\n/model\n/context\n", "chat", "--session", r.session[:prefix], "-")
 	for _, args := range [][]string{
-		{"sessions", "show", r.session}, {"context", r.session}, {"context", "plan", r.session, "--policy", "sliding"}, {"context", "prompt", r.session}, {"context", "message", r.session, "1"},
+		{"sessions", "show", r.session}, {"context", r.session},
 		{"summary", "list", r.session}, {"runs", "list", r.session}, {"search", "name"}, {"usage"}, {"sessions", "fork", r.session}, {"sessions", "export", r.session, "--format", "markdown"},
 	} {
 		r.call(0, "", args...)
@@ -131,9 +113,6 @@ func (r *recorder) talks() {
 	r.call(0, "", "context", "instructions", "remove", r.session, added)
 	r.call(0, `{"role":"user","content":"hello"}`, "import", "-", "--title", "imported")
 	r.call(0, "hello\n/retry\n/search 19\n/new\nWhat is 2 + 2?\n", "chat", "-")
-	const link = "https://acme.slack.com/archives/C012345/p1700000000000100"
-	r.call(0, "", "sessions", "attach", r.session, link, "--team", r.team)
-	r.call(0, "", "sessions", "detach", r.session)
 }
 
 // decides records what becomes of runs that wait for a person.
@@ -167,19 +146,18 @@ func (r *recorder) summarizes() {
 	r.silently(0, input+"/summarize\n", "chat", "-")
 	r.newestSession()
 	r.call(0, "", "summary", "show", r.session)
-	r.call(0, "Rex is a dog.", "summary", "edit", r.session)
-	for _, args := range []string{"diff", "undo", "list"} {
+	r.silently(0, "", "api", "editSummary", "id="+r.session, "content=Rex is a dog.")
+	for _, args := range []string{"undo", "list"} {
 		r.call(0, "", "summary", args, r.session)
 	}
-	r.call(0, "", "summary", "restore", r.session, "0")
 }
 
 // remembers records memories, and the export of their user.
 func (r *recorder) remembers() {
-	r.call(0, "", "memories", "add", "Ada likes tea", "--user", "u")
-	r.call(0, "", "memories", "search", "tea", "--user", "u")
+	r.call(0, `{"content": "Ada likes tea", "user_id": "u"}`, "api", "createMemory", "--body", "-")
+	r.silently(0, "", "api", "searchMemories", "query=tea", "user_id=u", "limit=1")
 	id := firstID.FindString(r.call(0, "", "memories", "list", "--user", "u"))
-	r.call(1, "", "memories", "reindex") // of all owners: on the server
+	r.call(1, "", "api", "reindexMemories", "all_owners=true") // of all owners: on the server
 	r.call(0, "", "users", "export", "u", "-o", filepath.Join(filepath.Dir(r.file), "u.zip"))
 	r.call(0, "", "memories", "delete", id)
 }
@@ -285,10 +263,10 @@ func TestRemoteMistakes(t *testing.T) {
 
 // localCommands are commands that work on this machine.
 var localCommands = []string{
-	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "deliveries list", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
-	"migrate", "search reindex", "doctor", "config show", "config show --agent assistant", "backup copy.db", "agents reload",
-	"agents list", "agents show assistant", "agents check", "mcp list", "mcp call files read", "graph", "eval context --sample coding",
-	"deliveries retry x", "slack check", "tokens hello",
+	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
+	"migrate", "search reindex", "doctor", "config show", "backup copy.db", "agents reload",
+	"agents list", "agents show assistant", "agents check", "mcp list", "eval context --sample coding",
+	"slack check",
 }
 
 // With a server in the environment no command works on a second database without a word.
@@ -412,7 +390,7 @@ func TestSettingsOfTheRunningServer(t *testing.T) {
 	flags := folder(t)
 	defer serve(t, append(flags, "--context-usage-threshold", "0.7"))()
 	for args, says := range map[string]string{
-		"config show": "--context-usage-threshold", "doctor": "is the running server's", "config show --agent assistant": "0.7",
+		"config show": "--context-usage-threshold", "doctor": "is the running server's", "agents show assistant": "0.7",
 	} {
 		code, out, errs := run(t, "", append(strings.Fields(args), flags...)...)
 		if code != 0 || !strings.Contains(out, says) || !strings.HasPrefix(errs, "using the settings of the server at http://127.0.0.1:") {

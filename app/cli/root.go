@@ -93,9 +93,9 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.printHelp(cmd) })
 	p.addFlags(root)
-	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.tokensCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
+	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
 	defer p.completeFlags(root)
-	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.deliveriesCommand(), p.contextCommand(), p.summaryCommand(), p.usageCommand(), p.memoriesCommand(), p.searchCommand(), p.importCommand(), p.migrateCommand(), p.graphCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.summaryCommand(), p.usageCommand(), p.memoriesCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(), p.migrateCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
 	return root
 }
 
@@ -272,7 +272,7 @@ func (p *program) suggestCommand(args ...string) string {
 }
 
 // plainWord matches a word that means itself in every shell.
-var plainWord = regexp.MustCompile(`^[\w@%+,./:-]+$`)
+var plainWord = regexp.MustCompile(`^[\w@%+,./:-][\w@%+,./:=-]*$`)
 
 // shellWord returns the word as a shell takes it.
 func shellWord(word string) string {

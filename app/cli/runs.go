@@ -38,32 +38,18 @@ func (p *program) listRunsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.printJSON(page)
-				}
-				return p.printRunTable(page, args[0])
+				return printList(p, page, list[core.Run]{
+					none: "no runs yet", titles: "ID|STATUS|ATTEMPT|CREATED|DURATION|MESSAGE",
+					cells: func(r core.Run) []any {
+						return []any{r.ID, r.Status, r.Attempt, r.CreatedAt, runDuration(r), term.Line(r.Input.Content, 40)}
+					},
+					next: "runs list " + args[0],
+				})
 			})
 		},
 	}
 	addPageFlags(cmd, &q)
 	return cmd
-}
-
-func (p *program) printRunTable(page core.Page[core.Run], session string) error {
-	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "no runs yet")
-		return nil
-	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tSTATUS\tATTEMPT\tCREATED\tDURATION\tMESSAGE")
-	for _, r := range page.Items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Status, r.Attempt, r.CreatedAt.Local().Format(time.DateTime), runDuration(r), term.Line(r.Input.Content, 40))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	p.printMore(page.NextCursor, "runs list "+session)
-	return nil
 }
 
 // runDuration returns the time from the start of a run to its end.

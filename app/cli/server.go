@@ -39,6 +39,11 @@ func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connec
 		}
 		return do(cmd.Context(), s)
 	}
+	return p.withFolderServer(cmd, do)
+}
+
+// withFolderServer is withServer for a command that works on this machine alone.
+func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, connection) error) error {
 	cfg, origins, err := p.loadFolderSettings(cmd)
 	if err != nil {
 		return err

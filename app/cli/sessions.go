@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ import (
 
 func (p *program) sessionsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "sessions", Short: "List, show, copy, export and remove sessions", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.purgeSessionsCommand(), p.forkSessionCommand(), p.attachSlackCommand(), p.detachSlackCommand())
+	cmd.AddCommand(p.purgeSessionsCommand(), p.forkSessionCommand())
 	var q core.PageQuery
 	list := &cobra.Command{
 		Use:   "list",
@@ -52,48 +51,14 @@ func (p *program) listSessions(ctx context.Context, s connection, q core.PageQue
 	if err != nil {
 		return err
 	}
-	if p.json {
-		return p.printJSON(page)
-	}
-	if len(page.Items) == 0 {
-		fmt.Fprintln(p.Out, "no sessions yet; start one with: "+p.suggestCommand("chat"))
-		return nil
-	}
-	width, _ := p.terminalSize()
-	if width > 0 && width < tableWidth {
-		p.printSessionBlocks(page.Items, width)
-	} else if err := p.printSessionTable(page.Items); err != nil {
-		return err
-	}
-	p.printMore(page.NextCursor, "sessions list")
-	return nil
-}
-
-// tableWidth is the width of the table of sessions.
-const tableWidth = 100
-
-// printSessionTable prints one line per session.
-func (p *program) printSessionTable(items []core.Session) error {
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tAGENT\tMESSAGES\tSUMMARIZED\tLAST ACTIVITY\tTITLE")
-	for _, it := range items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", it.ID, it.Agent, it.MessageCount, it.SummarizedCount,
-			it.UpdatedAt.Local().Format(time.DateTime), term.Line(it.Title, maxTitle))
-	}
-	return w.Flush()
-}
-
-// printSessionBlocks prints sessions for a narrow terminal: an id, and below it the rest.
-func (p *program) printSessionBlocks(items []core.Session, width int) {
-	for _, it := range items {
-		fmt.Fprintln(p.Out, it.ID)
-		about := fmt.Sprintf("%s, %s, %s", it.UpdatedAt.Local().Format("2006-01-02 15:04"), term.Pluralize(it.MessageCount, "message"), it.Agent)
-		for _, line := range []string{term.Line(it.Title, width-3), about} {
-			if line != "" {
-				fmt.Fprintln(p.Out, term.Wrap("  "+line, width, "  "))
-			}
-		}
-	}
+	return printList(p, page, list[core.Session]{
+		none:   "no sessions yet; start one with: " + p.suggestCommand("chat"),
+		titles: "ID|AGENT|MESSAGES|SUMMARIZED|LAST ACTIVITY|TITLE",
+		cells: func(s core.Session) []any {
+			return []any{s.ID, s.Agent, s.MessageCount, s.SummarizedCount, s.UpdatedAt, term.Line(s.Title, maxTitle)}
+		},
+		next: "sessions list",
+	})
 }
 
 // sessionDetails is the output of `sessions show --json`.

@@ -30,7 +30,7 @@ func (p *program) exportSessionCommand() *cobra.Command {
 					return s.client.ExportSession(ctx, id, core.ExportFormat(format), w)
 				}
 				if file == "" || file == "-" {
-					return write(p.exportOutput(core.ExportFormat(format)))
+					return write(p.dataOutput(core.ExportFormat(format) == core.ExportMarkdown))
 				}
 				return p.writeFile(file, write)
 			})
@@ -41,10 +41,10 @@ func (p *program) exportSessionCommand() *cobra.Command {
 	return cmd
 }
 
-// exportOutput returns the standard output: raw for data that goes to another program, byte
+// dataOutput returns the standard output: raw for data that goes to another program, byte
 // for byte, and cleaned for text that people read.
-func (p *program) exportOutput(format core.ExportFormat) io.Writer {
-	if width, _ := p.terminalSize(); width > 0 || format == core.ExportMarkdown {
+func (p *program) dataOutput(isText bool) io.Writer {
+	if width, _ := p.terminalSize(); width > 0 || isText {
 		return p.Out
 	}
 	return term.Raw(p.Out)

@@ -40,15 +40,15 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 				if len(args) > 0 || before != "" || f.dryRun || f.noCompact {
 					return core.Errorf(core.ErrInvalid, "--compact-only cannot be combined with other options: it removes nothing and only compacts the database files")
 				}
-				return p.withPurger(cmd, p.compactOnly)
+				return p.withFolderServer(cmd, p.compactOnly)
 			}
 			if len(args) == 0 && before == "" {
 				return core.Errorf(core.ErrInvalid, "no sessions given: name their ids, or use --archived-before 2026-01-31; %s sessions list shows the ids", programName())
 			}
-			return p.withPurger(cmd, func(ctx context.Context, s purger) error {
+			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, "", func(o core.PurgeOptions) (core.PurgeReport, error) {
 					in.PurgeOptions = o
-					return s.sessions(ctx, in)
+					return s.client.PurgeSessions(ctx, in)
 				})
 			})
 		},
@@ -62,8 +62,8 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 }
 
 // compactOnly compacts the database files after earlier purges.
-func (p *program) compactOnly(ctx context.Context, s purger) error {
-	report, err := s.sessions(ctx, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
+func (p *program) compactOnly(ctx context.Context, s connection) error {
+	report, err := s.client.PurgeSessions(ctx, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
 	if err != nil {
 		return err
 	}

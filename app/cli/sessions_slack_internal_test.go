@@ -9,22 +9,6 @@ import (
 	"bobbin/app/core/config"
 )
 
-func TestParseSlackLink(t *testing.T) {
-	t.Parallel()
-	for link, want := range map[string]string{
-		"https://acme.slack.com/archives/C012/p1700000000000100":                                           "C012 1700000000.000100",
-		" https://acme.slack.com/archives/C012/p1700000000000200?thread_ts=1700000000.000100&cid=C012":     "C012 1700000000.000100",
-		"https://acme.enterprise.slack.com/archives/D9/p1700000000000200?cid=D9&thread_ts=1600000000.0001": "D9 1600000000.0001",
-		"https://acme.slack.com/archives/C012":                                                             "",
-		"C012":                                                                                             "",
-	} {
-		got, err := parseSlackLink(link)
-		if text := got.Channel + " " + got.Thread; (err != nil) != (want == "") || err == nil && text != want {
-			t.Errorf("%s: got %q and error %v, want %q", link, text, err, want)
-		}
-	}
-}
-
 // The welcome says what Slack must be told: the address of events, or nothing.
 func TestSlackSource(t *testing.T) {
 	t.Parallel()

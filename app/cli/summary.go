@@ -13,7 +13,7 @@ import (
 )
 
 func (p *program) summaryCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "summary", Short: "Show, edit and restore a session's summary", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd := &cobra.Command{Use: "summary", Short: "Show and undo a session's summary", Args: rejectUnknownCommand, RunE: showHelp}
 	show := &cobra.Command{
 		Use:     "show <id> [version]",
 		Short:   "Show the active summary, or another version",
@@ -40,7 +40,7 @@ func (p *program) summaryCommand() *cobra.Command {
 	}
 	addPageFlags(list, &q)
 	p.withJSON(show, list)
-	cmd.AddCommand(show, list, p.diffSummaryCommand(), p.editSummaryCommand(), p.restoreSummaryCommand(), p.undoSummaryCommand())
+	cmd.AddCommand(show, list, p.undoSummaryCommand())
 	return cmd
 }
 

@@ -29,9 +29,9 @@ func (p *program) purgeUserCommand() *cobra.Command {
 			"  bobbin users purge alice@example.com --owner web",
 		Args: requireUser,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withPurger(cmd, func(ctx context.Context, s purger) error {
+			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, args[0], func(o core.PurgeOptions) (core.PurgeReport, error) {
-					return s.user(ctx, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
+					return s.client.PurgeUser(ctx, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
 				})
 			})
 		},

@@ -20,7 +20,7 @@ func TestExportUser(t *testing.T) {
 	}{
 		{1, "users export", "which user?"},
 		{1, "users export ada", "choose where to write the archive"},
-		{0, "memories add tea --user ada", ""},
+		{0, "api createMemory content=tea user_id=ada", ""},
 		{0, "users export ada -o " + file, "bytes in " + file},
 		{1, "users export ada --owner web -o " + file, `the owner "web" has no data of the user "ada"`},
 		{0, "users export ada -o -", "counts.json"},

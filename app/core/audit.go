@@ -14,7 +14,6 @@ const (
 
 	AuditSessionsExpired = "sessions.expired" // by retention
 	AuditBackupMade      = "backup.made"
-	AuditDeliveryRetried = "delivery.retried"
 	AuditConfigChanged   = "config.changed" // found at a start; Details are a StartDetails
 )
 

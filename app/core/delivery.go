@@ -101,12 +101,6 @@ type DeliveryClaim struct {
 	Receivers map[string]int // the same of single receivers; 0 = none
 }
 
-// DeliveryQuery is a question for deliveries of all owners.
-type DeliveryQuery struct {
-	PageQuery
-	State DeliveryState // empty = all
-}
-
 // Settlement is what came of one try of a delivery.
 type Settlement struct {
 	ID      DeliveryID

@@ -152,7 +152,6 @@ type Unended int
 const (
 	RefuseUnended Unended = iota // each of them is
 	AllowUnleased                // those that nobody works on, by the database's clock, are not
-	AllowUnended                 // none is: nobody else works on runs
 )
 
 // PurgeMarks are what tells that an answer which was kept for a repeated request

@@ -197,10 +197,6 @@ type DeliveryStore interface {
 	Release(ctx context.Context, worker string, all bool) error
 	// List returns the deliveries of a run in the order of their creation.
 	List(ctx context.Context, tenant Tenant, run RunID) ([]Delivery, error)
-	// All returns deliveries of all owners, the newest first.
-	All(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
-	// One returns a delivery of any owner.
-	One(ctx context.Context, id DeliveryID) (Delivery, error)
 	// Retry makes a delivery due immediately. ErrConflict while a process is sending it.
 	Retry(ctx context.Context, tenant Tenant, run RunID, id DeliveryID) (Delivery, []Event, error)
 }

@@ -10,17 +10,16 @@ import (
 	"bobbin/app/core"
 )
 
-// Service creates and revokes keys and repeats deliveries, each with its entry in the audit
+// Service creates and revokes keys, each with its entry in the audit
 // log. Safe for concurrent use.
 type Service struct {
-	keys       core.APIKeyStore
-	audit      core.AuditLog
-	deliveries core.DeliveryStore
+	keys  core.APIKeyStore
+	audit core.AuditLog
 }
 
 // NewService returns a Service over the stores.
-func NewService(keys core.APIKeyStore, audit core.AuditLog, deliveries core.DeliveryStore) *Service {
-	return &Service{keys: keys, audit: audit, deliveries: deliveries}
+func NewService(keys core.APIKeyStore, audit core.AuditLog) *Service {
+	return &Service{keys: keys, audit: audit}
 }
 
 // NewKey describes a new key.
@@ -131,30 +130,4 @@ func (s *Service) findKey(ctx context.Context, which string) (core.APIKey, error
 // Audit returns a page of the audit log, the newest entries first.
 func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
 	return s.audit.List(ctx, q)
-}
-
-// Deliveries returns a page of the deliveries of all owners, the newest first.
-func (s *Service) Deliveries(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
-	return s.deliveries.All(ctx, q)
-}
-
-// RetryDelivery repeats a delivery with a fresh set of tries; a running server finds it within
-// seconds. ErrConflict while it is being delivered.
-func (s *Service) RetryDelivery(ctx context.Context, id core.DeliveryID, actor string) (core.Delivery, error) {
-	d, err := s.deliveries.One(ctx, id)
-	if err != nil {
-		return core.Delivery{}, err
-	}
-	details, err := json.Marshal(map[string]any{"run_id": d.RunID, "state": d.State, "attempt": d.Attempt})
-	if err != nil {
-		return core.Delivery{}, fmt.Errorf("audit entry: %w", err)
-	}
-	d, _, err = s.deliveries.Retry(ctx, core.Tenant{Owner: d.Owner}, d.RunID, id)
-	if err != nil {
-		return core.Delivery{}, err
-	}
-	return d, s.audit.Add(ctx, core.AuditEntry{
-		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditDeliveryRetried,
-		Owner: d.Owner, Target: "delivery " + string(id), Details: details,
-	})
 }

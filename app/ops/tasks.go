@@ -1,6 +1,6 @@
 // Package ops is what operators do from the command line, without a server: diagnose an
-// installation, migrate, copy and purge a database, look after keys, check agents' files and
-// count tokens.
+// installation, migrate and copy a database, look after keys, and check agents'
+// files.
 package ops
 
 import (
@@ -8,16 +8,11 @@ import (
 	"errors"
 	"log/slog"
 
-	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/db"
 	"bobbin/app/wire"
 )
-
-// Graph returns the agent graph, to be drawn.
-func Graph() (*agents.Engine, error) { return agents.Blank() }
 
 // Migrate applies the migrations that the database lacks and returns its version;
 // with apply false it only looks.
@@ -35,28 +30,9 @@ func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply 
 	return database.MigrationStatus(ctx)
 }
 
-// AgentContext returns the context and compaction settings of an agent, each with its
-// origin.
-func AgentContext(cfg config.Config, thresholdSet bool, name string) ([]contextwindow.Field, error) {
-	agents, err := loadAgents(cfg, thresholdSet)
-	if err != nil {
-		return nil, err
-	}
-	agent, err := agents.Catalog.Get(name)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := contextwindow.Explain(agents.Global, agent.Context)
-	if err != nil {
-		return nil, err
-	}
-	loop, err := contextwindow.ExplainLoop(agent.Context.Policy, agent.Compaction)
-	return append(fields, loop...), err
-}
-
 // Agents returns the agents that are configured.
 func Agents(cfg config.Config) ([]core.Agent, error) {
-	agents, err := loadAgents(cfg, false)
+	agents, err := loadAgents(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +40,10 @@ func Agents(cfg config.Config) ([]core.Agent, error) {
 }
 
 // loadAgents reads the agents' files without looking at their models.
-func loadAgents(cfg config.Config, thresholdSet bool) (wire.Agents, error) {
+func loadAgents(cfg config.Config) (wire.Agents, error) {
 	set, err := wire.NewTools(cfg, wire.ToolParts{})
 	if err != nil {
 		return wire.Agents{}, err
 	}
-	return wire.LoadAgents(cfg, set, thresholdSet, wire.Models{})
+	return wire.LoadAgents(cfg, set, false, wire.Models{})
 }

@@ -102,36 +102,10 @@ func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSour
 	return listTools(ctx, set, definitions), nil
 }
 
-// CallMCP calls a tool of an MCP server, by the name that models call it by or by the server's own,
-// and returns the result. No person is asked.
-func CallMCP(ctx context.Context, cfg config.Config, server, tool, arguments string) (result string, err error) {
-	set, definitions, err := openMCP(cfg, server)
-	if err != nil {
-		return "", err
-	}
-	withTools(ctx, set, definitions, func(listingOf func(core.ToolDefinition) tools.Listing) {
-		listing := listingOf(definitions[0])
-		i := slices.IndexFunc(listing.Tools, func(t *tools.Custom) bool { return t.Definition.Name == tool || t.Name == tool })
-		switch {
-		case listing.Problem != "":
-			err = core.Errorf(core.ErrUnavailable, "%s: %s", server, listing.Problem)
-		case i < 0:
-			err = core.Errorf(core.ErrNotFound, "%s has no tool %q; bobbin mcp list %s shows its tools", server, core.Clip(tool, 100), server)
-		default:
-			limit, stop := context.WithTimeout(ctx, cfg.Limits.ToolTime)
-			defer stop()
-			if result, err = listing.Tools[i].Call(limit, tools.Call{ID: "cli", Arguments: arguments}); err != nil {
-				err = core.Errorf(core.ErrUnprocessable, "%s: %s", tool, err)
-			}
-		}
-	})
-	return result, err
-}
-
 // openMCP returns the definitions of MCP servers in the files, or the one of the name, which may be that
 // of an agent's own server: agent/server.
 func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition, error) {
-	agents, err := loadAgents(cfg, false)
+	agents, err := loadAgents(cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -43,7 +43,7 @@ func withServers(t *testing.T) config.Config {
 	return cfg
 }
 
-// An operator lists MCP servers and calls their tools without a Bobbin server, once they are allowed.
+// An operator lists MCP servers and their tools without a Bobbin server, once they are allowed.
 func TestMCPServers(t *testing.T) {
 	t.Parallel()
 	cfg := withServers(t)
@@ -69,22 +69,16 @@ func TestMCPServers(t *testing.T) {
 	if w := good.Tools[1]; w.Name != "good__write" || w.Approval != core.ApprovalFirst || w.Description != "Does write." {
 		t.Errorf("got %+v", w)
 	}
-	for call, want := range map[[3]string]string{
-		{"good", "echo", `{"text":"hi"}`}:       "hi",
-		{"good", "good__echo", `{"text":"hi"}`}: "hi",
-		{"good", "gone", `{}`}:                  `error: good has no tool "gone"; bobbin mcp list good shows its tools`,
-		{"bad", "echo", `{}`}:                   "error: bad: the program no-such-program is not installed, or cannot be executed",
-		{"none", "echo", `{}`}:                  `error: there is no MCP server "none"; there are bad, good, one/own, two/own`,
-		{"one/own", "echo", `{"text":"hi"}`}:    "hi",
-		{"own", "echo", `{}`}:                   `error: there are several MCP servers "own"; name one: one/own of ` + filepath.Join(cfg.AgentsDir, "one.yaml") + ", two/own of " + filepath.Join(cfg.AgentsDir, "two.yaml"),
+	for name, want := range map[string]string{
+		"none": `there is no MCP server "none"; there are bad, good, one/own, two/own`,
+		"own":  `there are several MCP servers "own"; name one: one/own of ` + filepath.Join(cfg.AgentsDir, "one.yaml") + ", two/own of " + filepath.Join(cfg.AgentsDir, "two.yaml"),
 	} {
-		got, err := ops.CallMCP(t.Context(), cfg, call[0], call[1], call[2])
-		if err != nil {
-			got = "error: " + err.Error()
+		if _, err := ops.MCPServers(t.Context(), cfg, name); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
-		if got != want {
-			t.Errorf("%v: got %q, want %q", call, got, want)
-		}
+	}
+	if list, err = ops.MCPServers(t.Context(), cfg, "one/own"); err != nil || len(list) != 1 || list[0].Problem != "" {
+		t.Errorf("one/own: got %+v, %v", list, err)
 	}
 }
 

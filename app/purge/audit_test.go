@@ -14,7 +14,7 @@ import (
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	s := service(f, false)
+	s := service(f)
 	if _, err := s.Sessions(t.Context(), core.PurgeSessions{Owner: "web", IDs: []core.SessionID{"a"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("audit log: got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	f = &fake{fails: errors.New("no database")}
-	if _, err := service(f, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || len(f.noted) != 0 {
+	if _, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || len(f.noted) != 0 {
 		t.Errorf("got %v and %d entries for a purge that did nothing, want an error and none", err, len(f.noted))
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	n, err := service(f, false).Expired(t.Context(), []core.SessionID{"a", "busy", "gone", "b"}, false)
+	n, err := service(f).Expired(t.Context(), []core.SessionID{"a", "busy", "gone", "b"}, false)
 	if err != nil || n != 2 {
 		t.Errorf("got %d, %v, want 2 sessions", n, err)
 	}
@@ -23,7 +23,7 @@ func TestExpired(t *testing.T) {
 	if f.events != 2 || len(f.answers) != 1 || f.answers[0] || f.compact != 0 {
 		t.Errorf("got %d watchers told, answers %v, %d compactions; want 2, removed once, none", f.events, f.answers, f.compact)
 	}
-	if n, err := service(f, false).Expired(t.Context(), []core.SessionID{"gone"}, false); n != 0 || err != nil || len(f.answers) != 1 {
+	if n, err := service(f).Expired(t.Context(), []core.SessionID{"gone"}, false); n != 0 || err != nil || len(f.answers) != 1 {
 		t.Errorf("of sessions that are gone: %d, %v", n, err)
 	}
 }
@@ -31,7 +31,7 @@ func TestExpired(t *testing.T) {
 func TestExpiredBreaks(t *testing.T) {
 	t.Parallel()
 	f := &fake{breaks: "b"}
-	n, err := service(f, false).Expired(t.Context(), []core.SessionID{"a", "b", "c"}, false)
+	n, err := service(f).Expired(t.Context(), []core.SessionID{"a", "b", "c"}, false)
 	if n != 1 || !errors.Is(err, core.ErrUnavailable) {
 		t.Errorf("got %d, %v, want one session and why there are not more", n, err)
 	}

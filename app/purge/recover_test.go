@@ -19,7 +19,7 @@ func TestRecoversAbandonedSessions(t *testing.T) {
 		f := &fake{abandoned: []core.SessionID{"import", "fork"}}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- service(f, false).Run(ctx) }()
+		go func() { ended <- service(f).Run(ctx) }()
 		synctest.Wait()
 		if want := []core.SessionID{"import", "fork"}; !slices.Equal(f.recovered, want) || f.events != 1 || len(f.answers) != 1 {
 			t.Errorf("recovered %v with %d events, and %d searches for answers; want %v, and one of each for the removed session", f.recovered, f.events, len(f.answers), want)

@@ -19,9 +19,6 @@ func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID, force bool
 		return core.Errorf(core.ErrConflict, "run %s in session %s has not ended (%d such runs in total): wait for it, or cancel with --force",
 			runs[0].ID, runs[0].SessionID, len(runs))
 	}
-	if s.Alone {
-		return nil
-	}
 	for i := len(runs) - 1; i >= 0; i-- { // queued ones first, so that none of them begins
 		err := s.CancelRun(ctx, core.Tenant{Owner: runs[i].Owner}, runs[i].ID)
 		if err != nil && !isNotFound(err) {

@@ -42,7 +42,7 @@ type store interface {
 	CountUser(ctx context.Context, owner, user string) (core.Purged, error)
 }
 
-// Options configure a Service. All but DeletePosts, ForgetUser, CancelTime and Alone are required.
+// Options configure a Service. All but DeletePosts, ForgetUser and CancelTime are required.
 type Options struct {
 	Store store
 	// CancelRun requests the cancel of a run and does not wait for it.
@@ -60,9 +60,6 @@ type Options struct {
 	Tables     []string // from which a purge removes
 	Logger     *slog.Logger
 	Worker     string // names this process (core.NewWorker); for Run alone
-	// Alone says that no other process executes runs of this database: unfinished runs are not
-	// active either.
-	Alone bool
 	// CancelTime is how long a canceled run may take to end; 0 = 45 s, longer than a
 	// lease and a heartbeat.
 	CancelTime time.Duration

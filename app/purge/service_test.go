@@ -138,9 +138,9 @@ func (f *fake) Compact(context.Context, []string) ([]string, error) {
 }
 func (f *fake) Publish(_ context.Context, events []core.Event) { f.events += len(events) }
 
-func service(f *fake, alone bool) *purge.Service {
+func service(f *fake) *purge.Service {
 	return purge.New(purge.Options{
-		Store: f, CancelRun: f.Cancel, CompactFiles: f.Compact, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Alone: alone, Audit: f, Logger: slog.New(slog.DiscardHandler),
+		Store: f, CancelRun: f.Cancel, CompactFiles: f.Compact, Publisher: f, Tables: []string{"sessions", "messages", "memories"}, Audit: f, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -148,7 +148,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	before := core.Now()
-	got, err := service(f, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}})
+	got, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestSessions(t *testing.T) {
 // The report shows what is left.
 func TestTheProofCounts(t *testing.T) {
 	t.Parallel()
-	got, err := service(&fake{left: 7}, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}})
+	got, err := service(&fake{left: 7}).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}})
 	if err != nil || got.Left() != 7 || got.Compacted || len(got.Notes) != 1 {
 		t.Errorf("got %+v, %v, want 7 left and a note about the files", got, err)
 	}
@@ -189,7 +189,7 @@ func TestNothingIsRemovedBefore(t *testing.T) {
 		"a run works":      {&fake{runs: []core.UnfinishedRun{{ID: "r"}}}, core.PurgeSessions{IDs: []core.SessionID{"a"}}, core.ErrConflict},
 		"dry run":          {&fake{}, core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{DryRun: true, Force: true, Compact: true}}, nil},
 	} {
-		_, err := service(tt.fake, false).Sessions(t.Context(), tt.in)
+		_, err := service(tt.fake).Sessions(t.Context(), tt.in)
 		if !errors.Is(err, tt.want) || len(tt.fake.removed)+len(tt.fake.canceled)+tt.fake.compact > 0 {
 			t.Errorf("%s: got %v, removed %v, want %v and nothing removed", name, err, tt.fake.removed, tt.want)
 		}
@@ -199,7 +199,7 @@ func TestNothingIsRemovedBefore(t *testing.T) {
 func TestUser(t *testing.T) {
 	t.Parallel()
 	f := &fake{shared: []core.SessionID{"team"}}
-	got, err := service(f, false).User(t.Context(), core.PurgeUser{Owner: "o", User: "u"})
+	got, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u"})
 	if err != nil || got.Tables[1] != (core.PurgedTable{Table: "messages", Removed: 2, Emptied: 3}) || got.Tables[2].Removed != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -211,21 +211,21 @@ func TestUser(t *testing.T) {
 		t.Errorf("got the notes %q", got.Notes)
 	}
 	for _, in := range []core.PurgeUser{{Owner: "o"}, {User: "u"}} {
-		if _, err := service(f, false).User(t.Context(), in); !errors.Is(err, core.ErrInvalid) {
+		if _, err := service(f).User(t.Context(), in); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%+v: %v, want it refused: it would be everybody", in, err)
 		}
 	}
 }
 
 // With force, queued runs are canceled first; a run that does not end is a conflict, and
-// nothing is removed. If no other process executes runs, there is no wait.
+// nothing is removed.
 func TestForce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{runs: []core.UnfinishedRun{{ID: "running", Leased: true}, {ID: "queued"}}}
 		in := core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{Force: true}}
 		begin := time.Now()
-		_, err := service(f, false).Sessions(t.Context(), in)
+		_, err := service(f).Sessions(t.Context(), in)
 		if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), "running") || time.Since(begin) != 45*time.Second || len(f.removed) > 0 {
 			t.Errorf("a run that does not end: %v after %s, removed %v", err, time.Since(begin), f.removed)
 		}
@@ -233,12 +233,8 @@ func TestForce(t *testing.T) {
 			t.Errorf("canceled (-want +got):\n%s", diff)
 		}
 		f.runs[0].Leased = false // its lease is past
-		if _, err := service(f, false).Sessions(t.Context(), in); err != nil || len(f.removed) != 1 {
+		if _, err := service(f).Sessions(t.Context(), in); err != nil || len(f.removed) != 1 {
 			t.Errorf("a run that nobody works on: %v, removed %v", err, f.removed)
-		}
-		f.runs[0].Leased, f.canceled = true, nil
-		if _, err := service(f, true).Sessions(t.Context(), in); err != nil || len(f.canceled) > 0 {
-			t.Errorf("alone: %v, canceled %v", err, f.canceled)
 		}
 	})
 }
@@ -248,7 +244,7 @@ func TestForce(t *testing.T) {
 func TestUserWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	f := &fake{shared: []core.SessionID{"team"}, comes: []core.SessionID{"new"}, stale: 2}
-	got, err := service(f, false).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}})
+	got, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}})
 	if err != nil || len(f.removed) != 2 || len(f.emptied) != 3 || f.unended != core.AllowUnleased {
 		t.Errorf("removed %v, emptied %v with %v, error %v", f.removed, f.emptied, f.unended, err)
 	}
@@ -256,7 +252,7 @@ func TestUserWhoGoesOn(t *testing.T) {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 	f = &fake{shared: []core.SessionID{"team"}, stale: 100}
-	if _, err := service(f, true).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}}); err != nil || len(f.emptied) > 10 || f.unended != core.AllowUnended {
+	if _, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}}); err != nil || len(f.emptied) > 10 || f.unended != core.AllowUnleased {
 		t.Errorf("one that never ends: tried %d times with %v, error %v", len(f.emptied), f.unended, err)
 	}
 }
@@ -265,12 +261,12 @@ func TestUserWhoGoesOn(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	f := &fake{breaks: "b"}
-	_, err := service(f, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "b", "c"}})
+	_, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "b", "c"}})
 	if !errors.Is(err, core.ErrUnavailable) || !strings.Contains(err.Error(), "disk on fire. Before that 1 sessions were removed") {
 		t.Errorf("got %v, want how far it came", err)
 	}
 	f = &fake{breaks: "a"}
-	if _, err := service(f, false).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || err.Error() != "disk on fire" {
+	if _, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || err.Error() != "disk on fire" {
 		t.Errorf("at its beginning: got %v", err)
 	}
 }
@@ -281,12 +277,12 @@ func TestCompactionFails(t *testing.T) {
 	t.Parallel()
 	f := &fake{torn: errors.New("no room")}
 	in := core.PurgeSessions{IDs: []core.SessionID{"a"}, PurgeOptions: core.PurgeOptions{Compact: true}}
-	got, err := service(f, false).Sessions(t.Context(), in)
+	got, err := service(f).Sessions(t.Context(), in)
 	if err != nil || got.Compacted || got.Tables[0].Removed != 1 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "no room") {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 	f.torn, in.IDs = nil, nil
-	if got, err = service(f, false).Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || f.compact != 2 {
+	if got, err = service(f).Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || f.compact != 2 {
 		t.Errorf("only the files: got %+v, error %v", got, err)
 	}
 }

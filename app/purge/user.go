@@ -127,10 +127,7 @@ func (s *Service) removeTraces(ctx context.Context, in core.PurgeUser, u traces,
 		return gone, err
 	}
 	unended := core.RefuseUnended
-	switch {
-	case in.Force && s.Alone:
-		unended = core.AllowUnended
-	case in.Force:
+	if in.Force {
 		unended = core.AllowUnleased
 	}
 	for _, id := range u.shared {

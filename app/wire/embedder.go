@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // embedTimeout is shorter than that of models that talk: somebody waits until a
@@ -35,9 +38,9 @@ func OpenEmbedder(cfg config.Config, m Models, log *slog.Logger) (llm.Embedder, 
 		return nil, core.Errorf(core.ErrInvalid, "embedding_model: the provider %s has no embeddings; use one of %s, or leave it empty",
 			entry.Provider, strings.Join(openai.EmbeddingProviders(), ", "))
 	}
-	return openai.NewEmbedder(openai.Options{
-		Name: entry.Name, Model: entry.Model, Provider: entry.Provider, BaseURL: entry.BaseURL, APIKey: os.Getenv(entry.APIKeyEnv),
-		Timeouts: openai.Timeouts{Headers: embedTimeout, Idle: embedTimeout},
+	return langchain.NewEmbedder(langchain.Options{
+		Name: entry.Name, Model: entry.Model, Provider: entry.Provider, BaseURL: cmp.Or(entry.BaseURL, openai.BaseURL(entry.Provider)), APIKey: os.Getenv(entry.APIKeyEnv),
+		Timeouts: providerhttp.Timeouts{Headers: embedTimeout, Idle: embedTimeout},
 	}, llm.Backoff{Logger: log})
 }
 

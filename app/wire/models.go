@@ -124,28 +124,24 @@ func newOpener(o ModelOptions) func(llm.Entry) (llm.Model, error) {
 
 // openProvider opens a model behind HTTP.
 func openProvider(e llm.Entry, key string) (llm.Model, error) {
-	limits := providerhttp.Timeouts{Headers: e.FirstByteTime, Idle: e.IdleTime}
-	claude := anthropic.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits, Thinking: e.Thinking}
-	switch e.Provider {
-	case anthropic.Provider:
-		return anthropic.New(claude)
-	case bedrock.Provider:
-		return bedrock.New(bedrock.Options{Options: claude, Region: e.Region})
-	case vertex.Provider:
-		return vertex.New(vertex.Options{Options: claude})
+	o := providerhttp.Options{
+		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(),
+		Timeouts: providerhttp.Timeouts{Headers: e.FirstByteTime, Idle: e.IdleTime}, Thinking: e.Thinking, LegacyMaxTokens: e.TakesMaxTokens(),
 	}
-	if strings.HasPrefix(e.Provider, langchain.Prefix) {
-		return langchain.New(langchain.Options{
-			Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits,
-		})
+	switch {
+	case e.Provider == anthropic.Provider:
+		return anthropic.New(o)
+	case e.Provider == bedrock.Provider:
+		return bedrock.New(bedrock.Options{Options: o, Region: e.Region})
+	case e.Provider == vertex.Provider:
+		return vertex.New(vertex.Options{Options: o})
+	case strings.HasPrefix(e.Provider, langchain.Prefix):
+		return langchain.New(o)
+	case e.Responses:
+		return responses.New(o)
+	default:
+		return openai.New(o)
 	}
-	if e.Responses {
-		return responses.New(responses.Options{Name: e.Name, Model: e.Model, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits})
-	}
-	return openai.New(openai.Options{
-		Name: e.Name, Model: e.Model, Provider: e.Provider, BaseURL: e.BaseURL, APIKey: key, Info: e.Info(), Timeouts: limits,
-		LegacyMaxTokens: e.TakesMaxTokens(),
-	})
 }
 
 // Window returns how long the prompts for the default model are planned, answer

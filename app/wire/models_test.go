@@ -1,6 +1,9 @@
 package wire_test
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -69,5 +72,37 @@ func TestLangChainProviders(t *testing.T) {
 	named := slices.DeleteFunc(config.Providers(), func(p string) bool { return !strings.HasPrefix(p, langchain.Prefix) })
 	if got := langchain.Providers(); !slices.Equal(got, named) {
 		t.Errorf("got %q, the settings have %q", got, named)
+	}
+}
+
+// W9: a model that nobody knows has a window of 8,192 and is warned of once; at Ollama
+// it has that with which Ollama runs models. A configured window is no news.
+func TestUnknownModels(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		model    config.Model
+		window   int
+		warnings int
+	}{
+		{config.Model{Name: "mystery", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"}, 8192, 1},
+		{config.Model{Name: "mystery", Provider: "ollama", BaseURL: "http://127.0.0.1:1/v1"}, 4096, 1},
+		{config.Model{Name: "mystery", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1", ContextWindow: 50_000}, 50_000, 0},
+		{config.Model{Name: "mystery", Model: "gpt-4o", Provider: "openai", BaseURL: "http://127.0.0.1:1/v1"}, 128_000, 0},
+	} {
+		cfg := config.Default()
+		cfg.DefaultLLM, cfg.Models = "demo", []config.Model{tt.model}
+		var log bytes.Buffer
+		m, err := wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mystery, err := m.Get("mystery")
+		if err != nil {
+			t.Fatal(err)
+		}
+		warning := fmt.Sprintf(`assuming a small context window; set context_window under models" model=mystery window=%d`, tt.window)
+		if got := strings.Count(log.String(), warning); mystery.Info().Window != tt.window || got != tt.warnings || strings.Count(log.String(), "level=WARN") != got {
+			t.Errorf("%+v: got a window of %d and %d warnings, want %d and %d:\n%s", tt.model, mystery.Info().Window, got, tt.window, tt.warnings, &log)
+		}
 	}
 }

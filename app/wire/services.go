@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"log/slog"
 
 	"bobbin/app/blobs"
 	"bobbin/app/chat"
@@ -76,23 +75,6 @@ func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbo
 			return err
 		},
 	}, in, out))
-}
-
-// NewOfflinePurge builds what removes sessions and users in a process that does not serve.
-func NewOfflinePurge(s *Storage, stores Stores, settings config.Slack, log *slog.Logger) (*purge.Service, error) {
-	posts, err := newOfflineOutbox(settings, stores, log)
-	if err != nil {
-		return nil, err
-	}
-	return purge.New(addSlack(purge.Options{
-		Store: repositories.NewPurges(s.Gorm), CompactFiles: s.DB.Compact,
-		Publisher: events.New(events.NewLocal(0), stores.Events, log), // watchers at other processes read the database
-		Tables:    repositories.PurgedTables(), Logger: log, Audit: stores.Audit, Alone: s.Exclusive(),
-		CancelRun: func(ctx context.Context, tenant core.Tenant, id core.RunID) error { // by other processes, through the database
-			_, _, err := stores.Runs.RequestCancel(ctx, tenant, id)
-			return err
-		},
-	}, nil, posts)), nil
 }
 
 // NewDeletions builds what carries out deletions that were requested.

@@ -57,13 +57,3 @@ func addSlack(o purge.Options, in *slack.Service, out *slack.Outbox) purge.Optio
 	}
 	return o
 }
-
-// newOfflineOutbox builds what removes posts from Slack in a process that does not serve; nil if
-// Slack is off.
-func newOfflineOutbox(settings config.Slack, stores Stores, log *slog.Logger) (*slack.Outbox, error) {
-	clients, err := NewSlackClients(settings, stores, log)
-	if clients == nil || err != nil {
-		return nil, err
-	}
-	return slack.NewOutbox(slack.OutboxOptions{Threads: stores.SlackThreads, Posts: stores.SlackPosts, Clients: clients, Logger: log}), nil
-}

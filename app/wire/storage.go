@@ -52,9 +52,6 @@ func OpenStorage(ctx context.Context, cfg config.Config, log *slog.Logger) (*Sto
 	return s, nil
 }
 
-// Exclusive reports whether no other process can use the database.
-func (s *Storage) Exclusive() bool { return s.lock != nil }
-
 // Close closes the database and unlocks its file.
 func (s *Storage) Close() error { return errors.Join(s.DB.Close(), s.lock.Release()) }
 

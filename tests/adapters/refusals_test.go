@@ -61,17 +61,25 @@ func TestOtherWordsForTooLong(t *testing.T) {
 }
 
 // Refusals for other reasons are not taken for a prompt that is too long, whatever they
-// quote.
+// quote; few of them are suspected to be one, which costs a long prompt two calls.
 func TestOtherRefusals(t *testing.T) {
 	t.Parallel()
 	list := refusal.Others()
 	if len(list) < 100 {
 		t.Errorf("got %d refusals, want at least 100", len(list))
 	}
+	suspected := 0
 	for _, r := range list {
 		e := refuse(t, r, refusal.Numbers{})
-		if e.Kind == llm.KindContextLength || e.Unclear {
-			t.Errorf("%s: got %s, unclear %v, limit %d: %s", r.Name, e.Kind, e.Unclear, e.Limit, r.Body)
+		if e.Kind == llm.KindContextLength {
+			t.Errorf("%s: got %s, limit %d: %s", r.Name, e.Kind, e.Limit, r.Body)
 		}
+		if e.Unclear {
+			suspected++
+			t.Logf("%s: suspected: %s", r.Name, r.Body)
+		}
+	}
+	if suspected > len(list)/10 {
+		t.Errorf("%d of %d refusals are suspected", suspected, len(list))
 	}
 }

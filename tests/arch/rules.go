@@ -31,9 +31,9 @@ func parts() []part {
 		{dir: "app/api", may: []string{"app/agents", "app/blobs", "app/chat", "app/core", "app/events", "app/runs", "app/web"}},
 		{dir: "app/wire", may: []string{anything}},
 		{dir: "app/eval", may: []string{"app/agents", "app/chat", "app/core", "app/runs", "app/telemetry", "app/wire"}},
-		{dir: "app/ops", may: []string{"app/agents", "app/core", "app/db", "app/purge", "app/wire"}},
+		{dir: "app/ops", may: []string{"app/agents", "app/core", "app/db", "app/wire"}},
 		{dir: "app", may: []string{anything}},
-		{dir: "app/cli", may: []string{"app", "app/client", "app/core", "app/eval", "app/extract", "app/ops", "app/purge", "app/slack", "licenses"}},
+		{dir: "app/cli", may: []string{"app", "app/api", "app/client", "app/core", "app/eval", "app/extract", "app/ops", "app/slack", "licenses"}},
 		{dir: ".", may: []string{"app/cli"}},
 		{dir: "tests", may: []string{anything}},
 	}

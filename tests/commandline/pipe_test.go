@@ -65,11 +65,11 @@ func TestPipesAreCleaned(t *testing.T) {
 	if shown := s.run(t, "", "sessions", "show", id); shown.code != 0 || id == "" {
 		t.Fatalf("sessions show %s: %+v", id, shown)
 	}
-	s.run(t, "", "memories", "add", hostile, "--user", "evil\nuser"+hostile)
+	s.run(t, "", "api", "createMemory", "content="+hostile, "user_id=evil\nuser"+hostile)
 	for _, args := range [][]string{
 		{"sessions", "list"}, {"sessions", "list", "--json"}, {"sessions", "show", id}, {"sessions", "show", id, "--json"},
-		{"sessions", "export", id, "--format", "markdown"}, {"search", "done"}, {"search", "done", "--json"}, {"context", id}, {"context", "prompt", id},
-		{"context", "prompt", id, "--json"}, {"runs", "list", id}, {"memories", "list"}, {"memories", "search", "done"}, {"memories", "list", "--json"},
+		{"sessions", "export", id, "--format", "markdown"}, {"search", "done"}, {"search", "done", "--json"}, {"context", id}, {"api", "getPrompt", "id=" + id},
+		{"api", hostile}, {"api", "getPrompt", hostile}, {"runs", "list", id}, {"memories", "list"}, {"api", "searchMemories", "query=done"}, {"memories", "list", "--json"},
 		{"usage", "--by", "user"}, {"audit"}, {"sessions", "show", hostile}, {hostile}, {"chat", "--" + hostile},
 	} {
 		got := s.run(t, "", args...)

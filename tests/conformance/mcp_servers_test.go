@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/tests/process"
+	"bobbin/tests/provider"
 )
 
 // serverProgram returns the program of an MCP server of npm.
@@ -40,23 +41,27 @@ func TestMCPServers(t *testing.T) {
 	must(t, err)
 	t.Cleanup(p.Kill)
 	for name, text := range map[string]string{
-		"files":  "name: files\nkind: mcp\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-filesystem") + "', '" + shared + "']\n",
-		"stdio":  "name: stdio\nkind: mcp\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-everything") + "']\n",
-		"remote": "name: remote\nkind: mcp\nurl: http://" + addr + "/mcp\nprivate_hosts: [" + host + "]\n",
+		"files":  "name: files\nkind: mcp\napproval: never\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-filesystem") + "', '" + shared + "']\n",
+		"stdio":  "name: stdio\nkind: mcp\napproval: never\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-everything") + "']\n",
+		"remote": "name: remote\nkind: mcp\napproval: never\nurl: http://" + addr + "/mcp\nprivate_hosts: [" + host + "]\n",
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, "tools", name+".yaml"), []byte(text), 0o600))
 	}
+	model := newProvider(t, provider.Options{Record: true, Calls: callAsAsked})
+	must(t, os.WriteFile(filepath.Join(dir, "agents", "caller.yaml"), []byte("name: caller\nsystem_prompt: You call tools.\ntools: [files, stdio, remote]\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte("default_llm: large\nmodels:\n"+
+		"  - {name: large, provider: openai, base_url: '"+model.URL+"', api_key_env: HOME, context_window: 100000, max_output_tokens: 1000}\n"), 0o600))
 	program, err := os.Executable()
 	must(t, err)
 	bobbin := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), program, append([]string{"mcp"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), program, append(args, "--config", "bobbin.yaml")...)
 		cmd.Dir, cmd.Stderr = dir, t.Output()
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, serveVariable + "=1", "BOBBIN_TOOLS_ALLOW=mcp"}
 		out, err := cmd.Output()
 		return string(out), err
 	}
 	poll(t, "the server over HTTP", func() bool {
-		out, err := bobbin("list", "remote")
+		out, err := bobbin("mcp", "list", "remote")
 		return err == nil && strings.Contains(out, "echo")
 	})
 	calls := []struct{ server, tool, arguments, want string }{
@@ -69,12 +74,30 @@ func TestMCPServers(t *testing.T) {
 	if os.Getenv("BOBBIN_TEST_LONG") == "" { // each starts Bobbin and the server
 		calls = []struct{ server, tool, arguments, want string }{calls[0], calls[4]}
 	}
+	call := func(tool, arguments string) string {
+		out, err := bobbin("ask", "--agent", "caller", tool+" "+arguments)
+		received := model.Received()
+		if err != nil || len(received) == 0 {
+			t.Fatalf("%s: got %q, %v, %d requests", tool, out, err, len(received))
+		}
+		messages := received[len(received)-1].Messages
+		return messages[len(messages)-1].Text
+	}
 	for _, tt := range calls {
-		if out, err := bobbin("call", tt.server, tt.tool, tt.arguments); err != nil || !strings.Contains(out, tt.want) {
-			t.Errorf("%s %s: got %q, %v, want %q", tt.server, tt.tool, out, err, tt.want)
+		if got := call(tt.server+"__"+tt.tool, tt.arguments); !strings.Contains(got, tt.want) {
+			t.Errorf("%s %s: got %q, want %q", tt.server, tt.tool, got, tt.want)
 		}
 	}
-	if out, err := bobbin("call", "files", "read_text_file", `{"path": "/etc/passwd"}`); err == nil || strings.Contains(out, "root:") {
-		t.Errorf("got %q for a file outside of the folder, want an error", out)
+	if got := call("files__read_text_file", `{"path": "/etc/passwd"}`); !strings.Contains(got, "denied") || strings.Contains(got, "root:") {
+		t.Errorf("got %q for a file outside of the folder, want an error", got)
 	}
+}
+
+// callAsAsked calls the tool that the question names, with its arguments, once.
+func callAsAsked(r provider.Received) []provider.Call {
+	name, arguments, _ := strings.Cut(r.Messages[len(r.Messages)-1].Text, " ")
+	if r.Messages[len(r.Messages)-1].Role != "user" {
+		return nil
+	}
+	return []provider.Call{{ID: "call_1", Name: name, Arguments: arguments}}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 )
 
 // Branches change the messages of a Store.
@@ -16,7 +17,7 @@ type Branches struct {
 // Revise replaces the text of a user's message in place.
 func (r Branches) Revise(ctx context.Context, tenant core.Tenant, in core.ReviseMessage) (out core.Message, events []core.Event, err error) {
 	err = r.s.inSession(ctx, "Revise", tenant, in.SessionID, func(c *Conversation) error {
-		busy := core.Errorf(core.ErrConflict, "session %s is busy", in.SessionID)
+		busy := conversation.Busy(in.SessionID)
 		runs := slices.DeleteFunc(r.s.runsOf(in.SessionID), func(run *core.Run) bool { return run.Status.Ended() })
 		i := c.indexOf(in.MessageID)
 		switch {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 )
 
 // leaseRun leases the run's next attempt to the worker.
@@ -27,25 +28,21 @@ func endLease(run *core.Run) {
 // Claim starts the session's oldest queued run, if none is active.
 func (r Runs) Claim(ctx context.Context, session core.SessionID, worker string) (out core.Claimed, err error) {
 	err = r.s.transact(ctx, "Claim", func() error {
-		c := r.s.conversations[session]
-		var next *core.Run
+		state := conversation.State{Session: core.Session{ID: session}, Now: time.Now()}
 		for _, run := range r.s.runsOf(session) {
-			switch {
-			case run.Status == core.RunQueued && next == nil:
-				next = run
-			case run.Status == core.RunRunning && run.LeaseOwner == worker:
-				out = core.Claimed{Run: *run, Repeated: true}
-				return nil
-			case isActive(run):
-				return core.Errorf(core.ErrNotFound, "session %s has an active run", session)
+			if isActive(run) || run.Status == core.RunQueued && state.Run.ID == "" {
+				state.Run = *run
 			}
 		}
-		if next == nil {
-			return core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
+		change, err := conversation.Claim(state, worker)
+		if out = (core.Claimed{Run: change.Run, Repeated: true}); err != nil || len(change.Events) == 0 {
+			return err
 		}
-		message := r.s.startRun(c, next, worker)
-		out = core.Claimed{Run: *next, Session: r.s.withRuns(c), Message: message, Events: c.fresh}
-		out.Run.Resumed = next.Attempt > 1
+		c := r.s.conversations[session]
+		r.s.apply(c, change)
+		message := c.appendMessages([]core.Message{change.Run.UserMessage()}, change.Run.ID)[0]
+		out = core.Claimed{Run: change.Run, Session: r.s.withRuns(c), Message: message, Events: c.fresh}
+		out.Run.Resumed = change.Run.Attempt > 1
 		return nil
 	})
 	return out, err

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 )
 
 // Runs are the runs of a Store.
@@ -50,7 +52,7 @@ func (s *Store) inAttempt(ctx context.Context, call string, id core.RunID, attem
 	return s.transact(ctx, call, func() error {
 		r := s.runs[id]
 		if r == nil || r.Attempt != attempt || r.Status != core.RunRunning {
-			return core.Errorf(core.ErrStale, "run %s is owned by another worker or has ended", id)
+			return conversation.StaleRun(id)
 		}
 		return f(s.conversations[r.SessionID], r)
 	})
@@ -109,72 +111,50 @@ func (r Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun)
 			out = core.Accepted{Run: *run, Session: c.Session, Message: c.messageOf(run), Repeated: true}
 			return nil
 		}
-		known := r.s.runsOf(in.SessionID)
-		busy := slices.ContainsFunc(known, func(run *core.Run) bool { return !run.Status.Ended() })
-		if err := r.s.checkAdmission(c, in, busy); err != nil {
+		state := r.s.stateOfCalls(in.SessionID, in.Results.Results, true)
+		r.s.count(c, &state, in)
+		if err := conversation.Admit(state, in); err != nil {
 			return err
 		}
-		if _, err := r.s.answerCalls(c, in.Results); err != nil {
+		change, err := conversation.Accept(state, in)
+		if err != nil {
 			return err
 		}
-		for _, run := range known {
-			if run.Status == core.RunWaiting && in.Multitask == "" {
-				r.s.closeApprovals(c, run, core.ApprovalInstead)
-				out.Instead = true
-			}
+		out = core.Accepted{Run: r.s.enqueue(c, change), Message: change.Message, Instead: change.Instead}
+		r.s.apply(c, change)
+		if out.Run.Status == core.RunRunning {
+			out.Message = c.appendMessages([]core.Message{change.Message}, out.Run.ID)[0]
 		}
-		run := r.s.newRun(c, in)
-		message := run.UserMessage()
-		if in.Worker != "" && !busy {
-			message = r.s.startRun(c, run, in.Worker)
-		} else {
-			c.emit(core.NewEvent(run.SessionID, run.ID, core.EventRunQueued, core.MessageData{Message: message}))
-		}
-		out.Run, out.Session, out.Message, out.Events = *run, c.Session, message, c.fresh
+		out.Session, out.Events = c.Session, c.fresh
 		return nil
 	})
 	return out, err
 }
 
-// checkAdmission returns the error of a run that must not be accepted.
-func (s *Store) checkAdmission(c *Conversation, in core.AcceptRun, busy bool) error {
-	queued, owned, ofUser := 0, 0, 0
+// count adds to the state of a session what decides whether a message is accepted.
+func (s *Store) count(c *Conversation, state *conversation.State, in core.AcceptRun) {
+	state.Session, state.LastQueue, state.Now = c.Session, c.queueSeq, time.Now()
 	for _, run := range s.runs {
-		if run.Status == core.RunQueued && run.SessionID == in.SessionID {
-			queued++
+		switch {
+		case run.SessionID != in.SessionID:
+		case run.Status == core.RunQueued:
+			state.Queued++
+		case isActive(run):
+			state.Active++
 		}
 		if run.Owner == c.Session.Owner && (run.Status == core.RunQueued || run.Status == core.RunRunning) {
-			owned++
+			state.Owned++
 			if in.User != "" && run.User == in.User {
-				ofUser++
+				state.OfUser++
 			}
 		}
 	}
-	switch {
-	case c.Session.ArchivedAt != nil:
-		return core.Errorf(core.ErrConflict, "session %s is archived", in.SessionID)
-	case in.SessionAgent != nil && *in.SessionAgent != (core.SessionAgent{Agent: c.Session.Agent, Model: c.Session.Model}):
-		return core.Errorf(core.ErrStale, "session %s has another agent or model now", in.SessionID)
-	case busy && in.Multitask == core.MultitaskReject:
-		return core.Errorf(core.ErrConflict, "session %s is busy", in.SessionID)
-	case busy && in.MaxQueued > 0 && queued >= in.MaxQueued,
-		in.MaxOfUser > 0 && ofUser >= in.MaxOfUser, in.MaxOwned > 0 && owned >= in.MaxOwned:
-		return core.Errorf(core.ErrRateLimited, "too many runs")
-	}
-	return nil
 }
 
-// newRun stores the next run of the session's queue.
-func (s *Store) newRun(c *Conversation, in core.AcceptRun) *core.Run {
-	c.queueSeq++
-	run := &core.Run{
-		ID: core.NewID[core.RunID](), SessionID: c.Session.ID, Owner: c.Session.Owner, User: in.User, QueueSeq: c.queueSeq,
-		Status: core.RunQueued, Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
-		UserMessageID: core.NewID[core.MessageID](), ClientMessageID: in.ClientMessageID, RequestHash: in.RequestHash,
-		Multitask: cmp.Or(in.Multitask, core.MultitaskEnqueue), Options: in.Options, Webhook: in.Webhook, CreatedAt: core.Now(),
-		FirstEvent: c.Session.LastEventSeq + 1,
-	}
-	s.runs[run.ID] = run
+// enqueue stores the accepted run of a change.
+func (s *Store) enqueue(c *Conversation, change conversation.Change) core.Run {
+	run := *change.Accepted
+	s.runs[run.ID], c.queueSeq = &run, run.QueueSeq
 	return run
 }
 
@@ -184,25 +164,6 @@ func (c *Conversation) messageOf(run *core.Run) core.Message {
 		return c.Messages[i]
 	}
 	return run.UserMessage()
-}
-
-// startRun starts the run; its message enters the log unless the run has waited for a decision.
-func (s *Store) startRun(c *Conversation, run *core.Run, worker string) core.Message {
-	if run.StartedAt == nil {
-		now := core.Now()
-		run.StartedAt = &now
-	}
-	run.Status = core.RunRunning
-	s.leaseRun(run, worker)
-	c.emitRun(core.EventRunStarted, run)
-	return c.appendMessages([]core.Message{run.UserMessage()}, run.ID)[0]
-}
-
-// emitRun emits an event about a run, without the content of its message.
-func (c *Conversation) emitRun(kind core.EventType, run *core.Run) {
-	shown := *run
-	shown.Input = run.Input.Emptied()
-	c.emit(core.NewEvent(run.SessionID, run.ID, kind, core.RunData{Run: shown}))
 }
 
 // Write stores a step of a run.
@@ -215,23 +176,20 @@ func (r Runs) Write(ctx context.Context, w core.RunWrite) (out core.Written, err
 			return nil
 		}
 		run := r.s.runs[w.RunID]
-		switch {
-		case run == nil || run.SessionID != w.SessionID || run.Attempt != w.Attempt || run.Status != core.RunRunning:
-			return core.Errorf(core.ErrStale, "run %s is owned by another worker or has ended", w.RunID)
-		case w.Wait != nil && run.CancelRequested:
-			return core.Errorf(core.ErrCanceled, "run %s is to be canceled", w.RunID)
+		if run == nil || run.SessionID != w.SessionID || run.Attempt != w.Attempt || run.Status != core.RunRunning {
+			return conversation.StaleRun(w.RunID)
 		}
-		out = r.s.storeWrite(r.s.conversations[run.SessionID], run, w)
-		r.s.writes[w.RunID] = lastWrite{w.ID, w.Attempt, out}
-		return nil
+		var err error
+		if out, err = r.s.storeWrite(r.s.conversations[run.SessionID], *run, w); err == nil {
+			r.s.writes[w.RunID] = lastWrite{w.ID, w.Attempt, out}
+		}
+		return err
 	})
 	return out, err
 }
 
-// storeWrite is Write for a write that is accepted.
-func (s *Store) storeWrite(c *Conversation, run *core.Run, w core.RunWrite) core.Written {
-	c.Writes = append(c.Writes, w)
-	c.Calls = append(c.Calls, w.ModelCalls...)
+// storeWrite is Write for a write of the run's current attempt.
+func (s *Store) storeWrite(c *Conversation, run core.Run, w core.RunWrite) (core.Written, error) {
 	run.Usage = run.Usage.Add(w.Usage)
 	if w.State != nil {
 		run.State = w.State
@@ -245,28 +203,27 @@ func (s *Store) storeWrite(c *Conversation, run *core.Run, w core.RunWrite) core
 	if w.Next != "" {
 		run.Partial, _ = core.Draft{Attempt: w.Attempt, MessageID: w.Next}.Encode() // of texts that can be written
 	}
+	change, err := conversation.Change{Run: run}, conversation.CheckWrite(w)
+	switch {
+	case err == nil && w.Wait != nil:
+		change, err = conversation.Wait(conversation.State{Run: run, Approvals: s.approvals[run.ID], Now: time.Now()}, *w.Wait)
+	case err == nil && w.End != nil:
+		change.Run = conversation.End(run, *w.End)
+		change.Events = []core.Event{conversation.EndEvent(change.Run)}
+	}
+	if err != nil {
+		return core.Written{}, err
+	}
+	c.Writes = append(c.Writes, w)
+	c.Calls = append(c.Calls, w.ModelCalls...)
 	stored := c.appendMessages(w.Messages, run.ID)
 	c.finishTools(run.ID, stored)
 	for _, e := range w.Events {
 		e.RunID = cmp.Or(e.RunID, run.ID)
 		c.emit(e)
 	}
-	if w.Wait != nil {
-		s.setWaiting(c, run, *w.Wait)
-	}
-	if w.End != nil {
-		c.endRun(run, *w.End)
-	}
-	return core.Written{Messages: stored, Events: c.fresh, Run: *run, MoreQueued: c.queueSeq > run.QueueSeq}
-}
-
-// endRun ends a run.
-func (c *Conversation) endRun(run *core.Run, end core.RunEnd) {
-	now := core.Now()
-	run.Status, run.Error, run.FinishedAt = end.Status, end.Error, &now
-	run.AnswerID = cmp.Or(end.AnswerID, run.AnswerID)
-	run.LeaseOwner, run.LeaseUntil = "", nil
-	c.emitRun(core.EventType("run."+string(end.Status)), run)
+	s.apply(c, change)
+	return core.Written{Messages: stored, Events: c.fresh, Run: change.Run, MoreQueued: c.queueSeq > run.QueueSeq}, nil
 }
 
 // SavePartial stores the draft.
@@ -316,14 +273,7 @@ func (r Runs) ToolExecutions(ctx context.Context, id core.RunID) (out []core.Too
 // RequestCancel cancels a queued run and marks a running one.
 func (r Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.RunID) (out core.Run, events []core.Event, err error) {
 	err = r.s.inRun(ctx, "RequestCancel", tenant, id, func(c *Conversation, run *core.Run) error {
-		switch {
-		case run.Status == core.RunWaiting:
-			r.s.closeApprovals(c, run, core.ApprovalCanceled)
-		case run.Status == core.RunQueued && run.Attempt == 0:
-			c.endRun(run, core.RunEnd{Status: core.RunCanceled})
-		case !run.Status.Ended():
-			run.CancelRequested = true
-		}
+		r.s.apply(c, conversation.Cancel(r.s.stateOf(run)))
 		out, events = *run, c.fresh
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 )
 
 // Sessions are the sessions of a Store.
@@ -204,22 +205,16 @@ func (c *Conversation) appendMessages(messages []core.Message, run core.RunID) [
 
 // insertMessages is appendMessages without the events.
 func (c *Conversation) insertMessages(messages []core.Message, run core.RunID) (out []core.Message) {
+	messages = core.WithIDs(messages)
+	fresh := slices.DeleteFunc(slices.Clone(messages), func(m core.Message) bool { return c.indexOf(m.ID) >= 0 })
+	var parent core.MessageID
+	if n := len(c.Messages); n > 0 {
+		parent = c.Messages[n-1].ID
+	}
+	c.Session, fresh = conversation.Append(c.Session, fresh, parent, run)
+	c.Messages = append(c.Messages, fresh...)
 	for _, m := range messages {
-		if i := c.indexOf(m.ID); i >= 0 {
-			out = append(out, c.Messages[i])
-			continue
-		}
-		c.Session.LastSeq++
-		c.Session.MessageCount++
-		m.ID, m.RunID = cmp.Or(m.ID, core.NewID[core.MessageID]()), cmp.Or(m.RunID, run)
-		m.SessionID, m.Owner, m.Seq, m.OnPath = c.Session.ID, c.Session.Owner, c.Session.LastSeq, true
-		c.Session.Speakers, m.Named = core.AfterSpeaker(c.Session.Speakers, m)
-		m.Status, m.CreatedAt = cmp.Or(m.Status, core.MessageComplete), cmp.Or(m.CreatedAt, core.Now())
-		if n := len(c.Messages); n > 0 {
-			m.ParentID = c.Messages[n-1].ID
-		}
-		c.Messages = append(c.Messages, m)
-		out = append(out, m)
+		out = append(out, c.Messages[c.indexOf(m.ID)])
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 )
 
 // Stores are the stores of one database.
@@ -177,9 +178,9 @@ func (s *Store) Say(id core.SessionID, messages ...core.Message) (out []core.Mes
 func (s *Store) StartRun(id core.SessionID, in core.RunInput, saved bool) (run *core.Run) {
 	s.Edit(func() {
 		c := s.conversations[id]
-		run = s.newRun(c, core.AcceptRun{SessionID: id, Agent: c.Session.Agent, Input: in})
-		run.Status = core.RunRunning
-		s.leaseRun(run, "worker")
+		state := conversation.State{Session: c.Session, LastQueue: c.queueSeq, Now: time.Now()}
+		change, _ := conversation.Accept(state, core.AcceptRun{SessionID: id, Agent: c.Session.Agent, Input: in, Worker: "worker"}) // of what nothing refuses
+		run = s.runs[s.enqueue(c, change).ID]
 		if saved {
 			c.insertMessages([]core.Message{run.UserMessage()}, run.ID)
 		}

@@ -175,7 +175,7 @@ func testClientTools(s *suite) {
 // A run waits until all its questions are decided; the first decision of each counts.
 func testApprovals(s *suite) {
 	run := s.accept(s.ask("one")).Run
-	s.accept(s.ask("two"))
+	two := s.accept(s.ask("two")).Run
 	out := s.write(waitFor(run, 0, "a", "b"))
 	s.equal("events", Types(out.Events), []core.EventType{core.EventApprovalRequested, core.EventApprovalRequested, core.EventRunWaiting})
 	s.equal("run", []any{out.Run.Status, out.Run.LeaseOwner}, []any{core.RunWaiting, ""})
@@ -187,6 +187,8 @@ func testApprovals(s *suite) {
 	}
 	_, err = decide(core.NewID[core.ApprovalID](), true)
 	s.fails("unknown approval", err, core.ErrNotFound)
+	_, err = s.Runs.Decide(s.Context(), tenant(), two.ID, asked[0].ID, core.ApprovalDecision{Approve: true})
+	s.fails("approval of another run", err, core.ErrNotFound)
 	got := must[core.Decided](s, "decide")(decide(asked[0].ID, true))
 	s.equal("decided", []any{got.Approval.Status, got.Approval.Comment, got.Approval.DecidedBy, got.Run.Status}, []any{core.ApprovalApproved, "why", "carol", core.RunWaiting})
 	s.equal("events", Types(got.Events), []core.EventType{core.EventApprovalDecided})

@@ -194,6 +194,10 @@ func testTenants(s *suite) {
 			"Runs.Get":         func() error { _, err := s.Runs.Get(s.Context(), eve, run.ID); return err },
 			"Active":           func() error { _, err := s.Runs.Active(s.Context(), eve, s.session.ID); return err },
 			"RequestCancel":    func() error { _, _, err := s.Runs.RequestCancel(s.Context(), eve, run.ID); return err },
+			"Decide": func() error {
+				_, err := s.Runs.Decide(s.Context(), eve, run.ID, core.NewID[core.ApprovalID](), core.ApprovalDecision{})
+				return err
+			},
 		} {
 			s.fails(name, call(), core.ErrNotFound)
 		}

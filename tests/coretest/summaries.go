@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 )
 
 // ApplyContext stores the result of a compaction. Unlike the repositories it leaves the prompt
@@ -22,9 +23,7 @@ func (r Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change c
 		case change.Summary != nil && change.Summary.Model != "":
 			c.Breaker = core.Breaker{}
 		}
-		for _, e := range change.Events {
-			c.emit(withVersion(e, version))
-		}
+		c.emit(conversation.WithVersion(change.Events, version)...)
 		c.Calls = append(c.Calls, change.ModelCalls...)
 		out, events = c.Session, c.fresh
 		return nil
@@ -142,18 +141,6 @@ func (c *Conversation) resumeLoops() {
 	}
 }
 
-// withVersion adds the version to the data of context.completed.
-func withVersion(e core.Event, version int) core.Event {
-	if version == 0 || e.Type != core.EventContextCompleted {
-		return e
-	}
-	data := Data[core.ContextData](e)
-	data.Version = version
-	out := core.NewEvent(e.SessionID, e.RunID, e.Type, data)
-	out.At = e.At
-	return out
-}
-
 // RestoreSummary makes an earlier version the active one.
 func (r Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in core.SummaryRestore) (out core.Session, events []core.Event, err error) {
 	err = r.s.inSession(ctx, "RestoreSummary", tenant, in.SessionID, func(c *Conversation) error {
@@ -182,9 +169,7 @@ func (r Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in cor
 			version = c.activate(c.addVersion(repeated))
 			c.resumeLoops()
 		}
-		for _, e := range in.Events {
-			c.emit(withVersion(e, version))
-		}
+		c.emit(conversation.WithVersion(in.Events, version)...)
 		out, events = r.s.withRuns(c), c.fresh
 		return nil
 	})

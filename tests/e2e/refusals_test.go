@@ -145,10 +145,14 @@ func (o recovery) fault() string {
 // Each way in which real servers refuse a prompt that is too long, and
 // generated ones, end to end: the first message is answered, and the window is learned
 // for the model. Refusals for other reasons, with a prompt that is as long, end the run
-// with the provider's own words after one request, and nothing is learned.
+// with the provider's own words after one request, or after two shorter ones where the words
+// are unusual, and nothing is learned.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	vendors, variants, others := refusal.Vendors(), refusal.Variants(200), refusal.Others()
+	for i := range variants {
+		variants[i].Limit = false // one in unusual words is found by halving
+	}
 	wantRecovered(t, some(vendors, apptest.ChooseSize(4, len(vendors))))
 	wantRecovered(t, some(variants, apptest.ChooseSize(4, len(variants))))
 	wantOthersRefused(t, some(others, apptest.ChooseSize(4, len(others))))
@@ -178,8 +182,8 @@ func wantOthersRefused(t *testing.T, list []refusal.Refusal) {
 			learned++
 		}
 		wrong := got.Run.Error == nil || got.Run.Error.Code == "model_context_length" || reported(t, r.Client, got.Run.ID).Overflows > 0
-		if wrong || session(t, r.Client, id).SummaryCount > 0 || words.Status != http.StatusTooManyRequests && r.count(name) != 1 {
-			t.Errorf("%s: got the error %+v after %d requests, want another after one", words.Name, got.Run.Error, r.count(name))
+		if wrong || session(t, r.Client, id).SummaryCount > 0 || words.Status != http.StatusTooManyRequests && r.count(name) > 3 {
+			t.Errorf("%s: got the error %+v after %d requests, want another after one to three", words.Name, got.Run.Error, r.count(name))
 		}
 	}
 	if learned > 0 {

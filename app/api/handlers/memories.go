@@ -157,7 +157,7 @@ func (h *Memories) Reindex(c *gin.Context) error {
 	id, _ := core.IdentityFrom(c.Request.Context())
 	switch {
 	case body.AllOwners && id.Key != "":
-		return core.Errorf(core.ErrForbidden, "an API key reindexes only its owner's memories; for all owners run bobbin memories reindex on the server")
+		return core.Errorf(core.ErrForbidden, "an API key reindexes only its owner's memories; for all owners run bobbin api reindexMemories all_owners=true on the server")
 	case len(body.Cursor) > maxCursor:
 		return invalidError([]core.FieldError{{Field: "cursor", Detail: "is not a next_cursor of this list"}})
 	}

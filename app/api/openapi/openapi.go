@@ -20,9 +20,10 @@ const anchors = "x-responses"
 
 // Document is the description of the API. It is immutable and safe for concurrent use.
 type Document struct {
-	json  []byte
-	files map[string]file
-	etag  string
+	json   []byte
+	groups []Group
+	files  map[string]file
+	etag   string
 }
 
 // file is a file of the documentation page.
@@ -45,7 +46,8 @@ func buildDocument() (*Document, error) {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
 	tree = tree.withoutMember(anchors)
-	shown, err := renderPage(tree)
+	groups := reader{tree}.operationGroups()
+	shown, err := renderPage(tree, groups)
 	if err != nil {
 		return nil, fmt.Errorf("openapi page: %w", err)
 	}
@@ -59,7 +61,7 @@ func buildDocument() (*Document, error) {
 		sum.Write(part)
 	}
 	return &Document{
-		json: append(data, '\n'), etag: `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`,
+		json: append(data, '\n'), groups: groups, etag: `"` + hex.EncodeToString(sum.Sum(nil)[:16]) + `"`,
 		files: map[string]file{
 			"":         {"text/html; charset=utf-8", shown},
 			"docs.css": {"text/css; charset=utf-8", styleSource},
@@ -71,6 +73,9 @@ func buildDocument() (*Document, error) {
 
 // JSON returns the document; the caller must not modify it.
 func (d *Document) JSON() []byte { return d.json }
+
+// Groups returns the operations by their first tag, in the order of the document; the caller must not modify them.
+func (d *Document) Groups() []Group { return d.groups }
 
 // File returns a file of the page, false if there is none with that name; the page itself
 // has the name "".

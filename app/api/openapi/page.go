@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,36 +25,37 @@ var iconSource []byte
 // page is the data of the page's template.
 type page struct {
 	Title, Version, Summary, Intro string
-	Groups                         []group
+	Groups                         []Group
 	Schemas                        []shape
 }
 
-// group holds the operations of a tag.
-type group struct {
+// Group holds the operations of a tag.
+type Group struct {
 	Name, Anchor, Description string
-	Operations                []operation
+	Operations                []Operation
 }
 
-// operation is one operation as the page shows it.
-type operation struct {
+// Operation is one operation as the page shows it.
+type Operation struct {
 	ID, Method, Path, Summary, Description string
 	Access                                 string // required access, in words
 	NoKey                                  bool
-	Params                                 []field
-	Bodies, Answers                        []content
+	Params                                 []Field
+	Inputs                                 []Field // the parameters, and the members of a JSON body, whose place is body
+	Bodies, Answers                        []Content
 	Curl                                   string
 }
 
-// content is a request body or an answer.
-type content struct {
+// Content is a request body or an answer.
+type Content struct {
 	Status, Description, Media string
 	Ref, Type                  string // the name of the schema, or its type in words
-	Fields                     []field
+	Fields                     []Field
 	Example                    string
 }
 
-// renderPage returns the page as HTML.
-func renderPage(doc object) ([]byte, error) {
+// renderPage returns the page of the operations as HTML.
+func renderPage(doc object, groups []Group) ([]byte, error) {
 	parsed, err := template.New("page").Funcs(template.FuncMap{"prose": proseHTML, "lower": strings.ToLower}).Parse(pageSource)
 	if err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func renderPage(doc object) ([]byte, error) {
 	info := object(nil)
 	info, _ = doc.get("info").(object)
 	p := page{Title: stringOf(info, "title"), Version: stringOf(info, "version"), Summary: stringOf(info, "summary"), Intro: stringOf(info, "description")}
-	p.Groups = r.operationGroups()
+	p.Groups = groups
 	schemas, _ := r.lookupRef("#/components/schemas").(object)
 	for _, m := range schemas {
 		p.Schemas = append(p.Schemas, r.readShape(m.name, m.value))
@@ -75,14 +77,14 @@ func renderPage(doc object) ([]byte, error) {
 }
 
 // operationGroups returns the operations by their first tag, in the order of the tags.
-func (r reader) operationGroups() []group {
-	var groups []group
+func (r reader) operationGroups() []Group {
+	var groups []Group
 	index := map[string]int{}
 	for _, t := range listOf(r.doc, "tags") {
 		tag := t.(object)
 		name := stringOf(tag, "name")
 		index[name] = len(groups)
-		groups = append(groups, group{Name: name, Anchor: "tag-" + strings.ReplaceAll(name, " ", "-"), Description: stringOf(tag, "description")})
+		groups = append(groups, Group{Name: name, Anchor: "tag-" + strings.ReplaceAll(name, " ", "-"), Description: stringOf(tag, "description")})
 	}
 	paths, _ := r.doc.get("paths").(object)
 	for _, path := range paths {
@@ -121,8 +123,8 @@ func accessText(security []any) (words string, public bool) {
 	return words, false
 }
 
-func (r reader) readOperation(path, method string, item, raw object) operation {
-	op := operation{ID: stringOf(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: stringOf(raw, "summary"), Description: stringOf(raw, "description")}
+func (r reader) readOperation(path, method string, item, raw object) Operation {
+	op := Operation{ID: stringOf(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: stringOf(raw, "summary"), Description: stringOf(raw, "description")}
 	op.Access, op.NoKey = accessText(listOf(raw, "security"))
 	var params []object
 	for _, p := range append(listOf(item, "parameters"), listOf(raw, "parameters")...) {
@@ -140,6 +142,7 @@ func (r reader) readOperation(path, method string, item, raw object) operation {
 	for _, m := range media {
 		op.Bodies = append(op.Bodies, r.readContent(m))
 	}
+	op.Inputs = slices.Concat(op.Params, r.bodyFields(media))
 	answers, _ := raw.get("responses").(object)
 	for _, m := range answers {
 		op.Answers = append(op.Answers, r.readAnswer(m)...)
@@ -149,13 +152,24 @@ func (r reader) readOperation(path, method string, item, raw object) operation {
 	return op
 }
 
-func (r reader) readAnswer(m member) []content {
+// bodyFields returns the members of a JSON body, without those of nested objects.
+func (r reader) bodyFields(media object) []Field {
+	body, _ := media.get("application/json").(object)
+	fields := r.readFields("", r.resolveRef(body.get("schema")))
+	fields = slices.DeleteFunc(fields, func(f Field) bool { return strings.ContainsAny(f.Name, ".[") })
+	for i := range fields {
+		fields[i].Place = "body"
+	}
+	return fields
+}
+
+func (r reader) readAnswer(m member) []Content {
 	raw := r.resolveRef(m.value)
 	media, _ := raw.get("content").(object)
 	if len(media) == 0 {
-		return []content{{Status: m.name, Description: stringOf(raw, "description")}}
+		return []Content{{Status: m.name, Description: stringOf(raw, "description")}}
 	}
-	var all []content
+	var all []Content
 	for _, kind := range media {
 		c := r.readContent(kind)
 		c.Status, c.Description = m.name, stringOf(raw, "description")
@@ -164,10 +178,10 @@ func (r reader) readAnswer(m member) []content {
 	return all
 }
 
-func (r reader) readContent(m member) content {
+func (r reader) readContent(m member) Content {
 	raw := m.value.(object)
 	schema, _ := raw.get("schema").(object)
-	c := content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema)}
+	c := Content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema)}
 	if c.Ref == "" {
 		c.Fields = r.readFields("", schema)
 	}
@@ -180,7 +194,7 @@ func (r reader) readContent(m member) content {
 }
 
 // curlCommand returns a command that calls the operation.
-func curlCommand(op operation, params []object) string {
+func curlCommand(op Operation, params []object) string {
 	path, query := op.Path, ""
 	for _, p := range params {
 		value := fmt.Sprint(p.get("example"))

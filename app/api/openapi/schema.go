@@ -10,16 +10,16 @@ import (
 // reader reads the document.
 type reader struct{ doc object }
 
-// field is a parameter or a member of a schema.
-type field struct {
+// Field is a parameter or a member of a schema.
+type Field struct {
 	Name, Place, Type, Ref, Limits, Description string
-	Required                                    bool
+	Required, IsText                            bool
 }
 
 // shape is a named schema.
 type shape struct {
 	Name, Type, Limits, Description string
-	Fields                          []field
+	Fields                          []Field
 	Example                         string
 }
 
@@ -71,8 +71,8 @@ func (r reader) readShape(name string, value any) shape {
 }
 
 // readFields returns the members of a schema, including those of nested objects.
-func (r reader) readFields(prefix string, schema object) []field {
-	var out []field
+func (r reader) readFields(prefix string, schema object) []Field {
+	var out []Field
 	for _, piece := range listOf(schema, "allOf") {
 		out = append(out, r.readFields(prefix, r.resolveRef(piece))...)
 	}
@@ -94,8 +94,9 @@ func (r reader) readFields(prefix string, schema object) []field {
 	return out
 }
 
-func (r reader) readField(name string, schema object) field {
-	f := field{Name: name, Type: r.typeText(schema), Ref: refName(schema), Description: stringOf(schema, "description"), Limits: limitsText(r.resolveRef(schema))}
+func (r reader) readField(name string, schema object) Field {
+	f := Field{Name: name, Type: r.typeText(schema), Ref: refName(schema), Description: stringOf(schema, "description"), Limits: limitsText(r.resolveRef(schema))}
+	f.IsText = stringOf(r.resolveRef(schema), "type") == "string"
 	if items, ok := schema.get("items").(object); ok && f.Ref == "" {
 		f.Ref = refName(items)
 	}
@@ -242,6 +243,6 @@ func formatExample(value any) string {
 }
 
 // sortAnswers sorts answers by status.
-func sortAnswers(answers []content) {
-	slices.SortStableFunc(answers, func(a, b content) int { return strings.Compare(a.Status, b.Status) })
+func sortAnswers(answers []Content) {
+	slices.SortStableFunc(answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 }

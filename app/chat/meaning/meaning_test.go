@@ -17,7 +17,7 @@ import (
 	"bobbin/app/chat/meaning"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/langchain"
 	"bobbin/app/db"
 	"bobbin/app/wire"
 	"bobbin/tests/dbtest"
@@ -76,7 +76,7 @@ type world struct {
 	t        *testing.T
 	server   *server
 	stores   wire.Stores
-	embedder *openai.Embedder
+	embedder *langchain.Embedder
 	worker   *meaning.Embedder
 	search   *meaning.Search
 	spent    map[string]bool // owners over their limit
@@ -104,7 +104,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 // restart builds the parts anew, as another process does.
 func (w *world) restart() {
 	var err error
-	w.embedder, err = openai.NewEmbedder(openai.Options{Name: "embed", Model: "embed", Provider: "openai", BaseURL: w.server.URL, APIKey: "k"}, llm.Backoff{Retries: -1})
+	w.embedder, err = langchain.NewEmbedder(langchain.Options{Name: "embed", Model: "embed", Provider: "openai", BaseURL: w.server.URL, APIKey: "k"}, llm.Backoff{Retries: -1})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -89,42 +89,6 @@ func TestDrawInstructions(t *testing.T) {
 		"3 added: be brief", "2 #7, edited: use Dutch", "1 #1: use French (replaced by #7)", "0 #1: no emojis (removed)")
 }
 
-// A dry run says first whether it fits and what would be summarized.
-func TestDrawPlan(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	plan := core.ContextPlan{Fits: true, Tokens: 3712, Context: report(), Activate: 5, Summarize: &core.PlannedSummary{
-		When: core.WhenNow, FromSeq: 25, ThroughSeq: 58, Messages: 34, Tokens: 5120, MaxTokens: 727, Trigger: "share",
-	}}
-	draw := func(w io.Writer, width int) { term.DrawPlan(w, plan, now, width) }
-	drawn(t, draw, "it fits, after a summary: then the prompt has at most 3,712 tokens", "first, version 5 of the summary, which is ready, becomes active",
-		"summarized first: 34 messages (#25 to #58), 5,120 → at most 727 tokens, trigger: share", "gpt-4o · policy budget")
-	for when, want := range map[string]string{
-		core.WhenBackground: "summarized in the background: 34", core.WhenAfterRun: "summarized after the answer: 34", core.WhenAhead: "summarized ahead of time, active when a trigger fires: 34",
-	} {
-		plan.Summarize.When = when
-		drawn(t, draw, "it fits: the prompt has 3,712 tokens", want)
-	}
-	plan.Summarize, plan.Floor = nil, &core.ContextFloor{Detail: "the prompt cannot be made small enough"}
-	drawn(t, draw, "it does not fit: the prompt cannot be made small enough")
-}
-
-// A prompt is drawn whole, with what is not the message's own text.
-func TestDrawPrompt(t *testing.T) {
-	t.Parallel()
-	p := core.PromptView{
-		Model: "gpt-4o", Tokens: 1234, MaxOutputTokens: 4096, Note: "the next message first summarizes the oldest 9 messages", System: []string{"You are helpful."},
-		Messages: []core.PromptMessage{
-			{Role: core.RoleUser, Content: "What is this? " + strings.Repeat("many words ", 30), Tokens: 80, Placement: core.PlaceShortened, Media: []core.Part{{MediaType: "image/png", Name: "cat.png"}}},
-			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{Name: "look", Arguments: `{"at":"it"}`}}, Placement: core.PlaceVerbatim},
-			{Role: core.RoleSystem, Placement: core.PlaceSystem, AddedTools: []core.PromptTool{{Name: "smell"}}, RemovedTools: []string{"taste"}},
-		},
-		Tools: []core.PromptTool{{Name: "look"}, {Name: "listen"}},
-	}
-	drawn(t, func(w io.Writer, width int) { term.DrawPrompt(w, p, width) }, "gpt-4o · 1,234 tokens · answers up to 4,096 tokens", "! the next message first",
-		"── system You are helpful.", "── user · 80 tokens · shortened What is this?", "[image/png cat.png]", `→ look {"at":"it"}`, "+ tool smell", "− tool taste", "── tools look, listen")
-}
-
 // Where a message is, for each place that there is.
 func TestDrawWhere(t *testing.T) {
 	t.Parallel()

@@ -147,6 +147,14 @@ type ToolSpec struct {
 	Strict *bool `json:"strict,omitempty"`
 }
 
+// Schema returns the parameters; of a tool without any, an object without members.
+func (t ToolSpec) Schema() json.RawMessage {
+	if len(t.Parameters) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return t.Parameters
+}
+
 // Delta is one piece of an answer. Any of its fields may be set.
 type Delta struct {
 	Text      string

@@ -35,52 +35,20 @@ func (i Info) AppendsInstructions() bool { return i.SystemMessages && i.Prefix.B
 // Anthropic's page "prefix-checks" lists families and versions; OpenAI's "keep the prefix
 // unchanged" names GPT-6.2.
 func PrefixContractOf(model string) PrefixContract {
-	model = strings.ToLower(model)
-	if _, name, found := strings.Cut(model, "claude-"); found {
-		family, version, _ := strings.Cut(name, "-")
-		switch family {
-		case "fable", "mythos":
-			if isSince(version, 5, 1) {
-				return PrefixRefuses
-			}
-		case "opus", "sonnet", "haiku":
-			if isSince(version, 5, 5) {
-				return PrefixRefuses
-			}
+	switch family, version := ClaudeOf(model); family {
+	case "fable", "mythos":
+		if version.IsSince(5, 1) {
+			return PrefixRefuses
 		}
-		return ""
+	case "opus", "sonnet", "haiku":
+		if version.IsSince(5, 5) {
+			return PrefixRefuses
+		}
 	}
-	if version, found := strings.CutPrefix(model, "gpt-"); found && isSince(version, 6, 2) {
+	if version, found := strings.CutPrefix(strings.ToLower(model), "gpt-"); found && versionOf(version).IsSince(6, 2) {
 		return PrefixDrops
 	}
 	return ""
-}
-
-// versionOf reads a version at the beginning of a text: "5-5-20260901" and "5.5" are 5, 5. A
-// number of more than two digits is a date.
-func versionOf(text string) (version [2]int) {
-	for i := range version {
-		digits := 0
-		for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
-			version[i] = version[i]*10 + int(text[digits]-'0')
-			digits++
-		}
-		if digits == 0 || digits > 2 {
-			version[i] = 0
-			return version
-		}
-		if text = text[digits:]; text == "" || text[0] != '-' && text[0] != '.' {
-			return version
-		}
-		text = text[1:]
-	}
-	return version
-}
-
-// isSince reports whether the version at the beginning of the text is this one or later.
-func isSince(text string, major, minor int) bool {
-	version := versionOf(text)
-	return version[0] > major || version[0] == major && version[1] >= minor
 }
 
 // WithoutThoughts returns the request without the reasoning in its messages.

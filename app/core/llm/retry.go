@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"log/slog"
@@ -33,24 +34,7 @@ type Backoff struct {
 // repeated. A provider's Retry-After is honored. While it waits, a done ctx ends
 // the call with KindCanceled; if ctx cannot last until the next try, the
 // provider's error is returned without waiting. Safe for concurrent use.
-func WithRetry(model Model, backoff Backoff) Model {
-	if backoff.Retries == 0 {
-		backoff.Retries = DefaultRetries
-	}
-	if backoff.Base <= 0 {
-		backoff.Base = DefaultBackoffBase
-	}
-	if backoff.Max <= 0 {
-		backoff.Max = DefaultBackoffMax
-	}
-	if backoff.RetryAfterLimit <= 0 {
-		backoff.RetryAfterLimit = DefaultRetryAfterLimit
-	}
-	if backoff.Logger == nil {
-		backoff.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &retrying{model: model, backoff: backoff}
-}
+func WithRetry(model Model, backoff Backoff) Model { return &retrying{model: model, backoff: backoff} }
 
 type retrying struct {
 	model   Model
@@ -63,15 +47,9 @@ func (r *retrying) Info() Info { return r.model.Info() }
 // Stream is the model's Stream, retried until it yields a delta.
 func (r *retrying) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		for try := 0; ; try++ {
-			failure := r.streamOnce(ctx, req, yield)
-			if failure == nil {
-				return
-			}
-			if err := r.waitForRetry(ctx, try, failure); err != nil {
-				yield(Delta{}, err)
-				return
-			}
+		err := Repeat(ctx, r.model.Info().Name, r.backoff, func(ctx context.Context) error { return r.streamOnce(ctx, req, yield) })
+		if err != nil {
+			yield(Delta{}, err)
 		}
 	}
 }
@@ -92,21 +70,54 @@ func (r *retrying) streamOnce(ctx context.Context, req Request, yield func(Delta
 	return nil
 }
 
+// Repeat calls do and, where it fails with an error that is Retryable, calls it
+// again, as WithRetry does with streams. Name is what the log calls the model.
+func Repeat(ctx context.Context, name string, backoff Backoff, do func(context.Context) error) error {
+	b := backoff.withDefaults()
+	for try := 0; ; try++ {
+		failure := do(ctx)
+		if failure == nil {
+			return nil
+		}
+		if err := b.waitForRetry(ctx, name, try, failure); err != nil {
+			return err
+		}
+	}
+}
+
+// withDefaults returns the backoff with the defaults where nothing is set.
+func (b Backoff) withDefaults() Backoff {
+	b.Retries = cmp.Or(b.Retries, DefaultRetries)
+	if b.Base <= 0 {
+		b.Base = DefaultBackoffBase
+	}
+	if b.Max <= 0 {
+		b.Max = DefaultBackoffMax
+	}
+	if b.RetryAfterLimit <= 0 {
+		b.RetryAfterLimit = DefaultRetryAfterLimit
+	}
+	if b.Logger == nil {
+		b.Logger = slog.New(slog.DiscardHandler)
+	}
+	return b
+}
+
 // waitForRetry waits until the call may be repeated. It returns the error that ends the
 // call if it may not.
-func (r *retrying) waitForRetry(ctx context.Context, try int, failure error) error {
+func (b Backoff) waitForRetry(ctx context.Context, name string, try int, failure error) error {
 	e := AsError(failure)
-	if e == nil || !e.Retryable() || try >= r.backoff.Retries || e.RetryAfter > r.backoff.RetryAfterLimit {
+	if e == nil || !e.Retryable() || try >= b.Retries || e.RetryAfter > b.RetryAfterLimit {
 		return failure
 	}
 	if ctx.Err() != nil {
 		return CanceledError(ctx, e.Provider)
 	}
-	pause := r.retryDelay(try, e.RetryAfter)
+	pause := b.retryDelay(try, e.RetryAfter)
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause {
 		return failure
 	}
-	r.backoff.Logger.WarnContext(ctx, "model call repeated", "model", r.model.Info().Name,
+	b.Logger.WarnContext(ctx, "model call repeated", "model", name,
 		"kind", string(e.Kind), "status", e.Status, "try", try+1, "wait", pause)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -119,15 +130,15 @@ func (r *retrying) waitForRetry(ctx context.Context, try int, failure error) err
 }
 
 // retryDelay returns how long to wait before the repetition that follows the try.
-func (r *retrying) retryDelay(try int, retryAfter time.Duration) time.Duration {
+func (b Backoff) retryDelay(try int, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
 		// Up to a tenth more, so that clients with the same Retry-After do not
 		// return in the same moment.
 		return retryAfter + randomUpTo(retryAfter/10)
 	}
-	full := r.backoff.Max
+	full := b.Max
 	if try < 30 { // beyond, the shift could overflow
-		full = min(full, r.backoff.Base<<try)
+		full = min(full, b.Base<<try)
 	}
 	return full/2 + randomUpTo(full/2)
 }

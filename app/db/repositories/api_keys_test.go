@@ -19,7 +19,7 @@ func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		keys, audit := repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm)
-		service := ops.NewService(keys, audit, repositories.NewDeliveries(d.Gorm))
+		service := ops.NewService(keys, audit)
 		made, secret, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"})
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAPIKeys(t *testing.T) {
 func TestAPIKeyNames(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		service := ops.NewService(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm), repositories.NewDeliveries(d.Gorm))
+		service := ops.NewService(repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm))
 		var first core.APIKey
 		for range 2 {
 			key, _, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web"})

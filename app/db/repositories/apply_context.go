@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -56,7 +57,7 @@ func (stx *sessionTx) applyContext(change core.ContextChange) (summary core.Summ
 		}
 	}
 	stx.updateBreaker(change)
-	stx.emitEvents(withVersion(change.Events, version)...)
+	stx.emitEvents(conversation.WithVersion(change.Events, version)...)
 	if err := stx.recordCalls(change.ModelCalls, ""); err != nil {
 		return "", err
 	}
@@ -183,21 +184,4 @@ func (stx *sessionTx) setSummary(s core.Summary) {
 	stx.changes["summary_tokens_covered"], stx.changes["summary_made_for"] = s.TokensCovered, s.MadeFor
 	stx.changes["summarized_count"] = s.MessagesCovered
 	stx.changes["last_summarized_at"] = s.ActivatedAt
-}
-
-// withVersion adds the version to the data of context.completed events: the number is known
-// only when the session is locked.
-func withVersion(events []core.Event, version int) []core.Event {
-	if version == 0 {
-		return events
-	}
-	out := make([]core.Event, 0, len(events))
-	for _, e := range events {
-		if data, ok := e.Data.(core.ContextData); ok && e.Type == core.EventContextCompleted {
-			data.Version = version
-			e = e.WithData(data)
-		}
-		out = append(out, e)
-	}
-	return out
 }

@@ -96,54 +96,6 @@ func TestRunWaits(t *testing.T) {
 	})
 }
 
-// The first decision counts, and the last one resumes the run before runs that were queued
-// meanwhile.
-func TestDecide(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t).ID
-		run := s.waits(t, session, 0, "pay:always", "look:first")
-		later := ask(session, "later")
-		later.Multitask = core.MultitaskEnqueue
-		queued := s.accept(t, later)
-		if queued.Instead || queued.Run.Status != core.RunQueued || s.run(t, run.ID).Status != core.RunWaiting {
-			t.Errorf("enqueue: got %+v, want it queued behind the run that waits", queued)
-		}
-		pay, look := run.Approvals[0].ID, run.Approvals[1].ID
-		no, yes := core.ApprovalDecision{Comment: "too much", By: "ann"}, core.ApprovalDecision{Approve: true, By: "ann"}
-		got, err := s.runs.Decide(t.Context(), ann(), run.ID, pay, no)
-		if err != nil || got.Approval.Status != core.ApprovalDenied || got.Approval.DecidedAt == nil || got.Run.Status != core.RunWaiting {
-			t.Fatalf("got %+v, %v, want one denied and the run still waiting", got, err)
-		}
-		if again, err := s.runs.Decide(t.Context(), ann(), run.ID, pay, core.ApprovalDecision{By: "bob"}); err != nil || len(again.Events) != 0 || !cmp.Equal(again.Approval.Comment, "too much") {
-			t.Errorf("the same again: got %+v, %v, want the first answer", again, err)
-		}
-		if _, err := s.runs.Decide(t.Context(), ann(), run.ID, pay, yes); !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), "denied by ann") || !strings.Contains(err.Error(), "too much") {
-			t.Errorf("the other answer: got %v, want a conflict that says who decided what", err)
-		}
-		if got, err = s.runs.Decide(t.Context(), ann(), run.ID, look, yes); err != nil || !got.Run.Suspended() {
-			t.Errorf("got %+v, %v, want the run queued again", got, err)
-		}
-		if diff := cmp.Diff([]core.EventType{core.EventApprovalDecided}, types(got.Events)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-		if c := s.claim(t, session); c.Run.ID != run.ID || c.Run.Attempt != 2 || c.Message.ID != run.UserMessageID {
-			t.Errorf("claimed %+v, want the run that waited", c.Run)
-		}
-		all, err := s.runs.Approvals(t.Context(), run.ID)
-		if err != nil || len(all) != 2 || all[0].Status != core.ApprovalDenied || all[1].Status != core.ApprovalApproved {
-			t.Errorf("got %+v, %v", all, err)
-		}
-		_, err = s.runs.Decide(t.Context(), bob(), run.ID, pay, yes)
-		wantNotFound(t, "somebody else's", err)
-		_, err = s.runs.Decide(t.Context(), ann(), queued.Run.ID, pay, yes)
-		wantNotFound(t, "of another run", err)
-		_, err = s.runs.Decide(t.Context(), ann(), run.ID, "x", yes)
-		wantNotFound(t, "an id that is none", err)
-	})
-}
-
 // A tool with mode "first" is approved for its session after one call was approved, and
 // only then.
 func TestAllowed(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -33,16 +34,6 @@ func (stx *sessionTx) treeQuery() *gorm.DB {
 		stx.tx.Exec(byIndex) // a failure aborts the transaction, so the query fails, too
 	}
 	return stx.tx
-}
-
-// startsBranch reports whether the run names the place in the tree where it starts.
-func startsBranch(in core.AcceptRun) bool {
-	return in.Input.Edits != "" || in.After != "" || in.Answers != ""
-}
-
-// activeRunsError is the error of a session whose runs prevent a change of the path.
-func activeRunsError(id string) error {
-	return core.Errorf(core.ErrConflict, "session %s is busy: cancel its runs or wait for them to end", id)
 }
 
 // resolveBranch checks the message that a run on a branch of its own refers to, and finds
@@ -215,7 +206,7 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 		changed = &core.PathChange{AfterID: core.MessageID(common.ID), AfterSeq: common.Seq, LeafID: c.leaf}
 	}
 	stx.setUpdatedAt()
-	return stx.emitSession(c.run, changed)
+	return stx.emitSession(c.run, core.SessionData{Path: changed})
 }
 
 // maxIDs bounds the ids of one statement.
@@ -296,7 +287,7 @@ func activeOf(session string) func(*gorm.DB) *gorm.DB {
 func (stx *sessionTx) checkIdle() error {
 	f, err := stx.loadFacts()
 	if err == nil && f.Active+f.Queued > 0 {
-		err = activeRunsError(stx.session.ID)
+		err = conversation.Busy(core.SessionID(stx.session.ID))
 	}
 	return err
 }

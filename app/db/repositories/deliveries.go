@@ -12,7 +12,7 @@ import (
 )
 
 // Deliveries stores messages to outside receivers. They are written with what they report
-// (sessionTx.reportRun). Safe for concurrent use, by any number of replicas.
+// (sessionTx.reportEvent). Safe for concurrent use, by any number of replicas.
 type Deliveries struct {
 	db *gorm.DB
 }
@@ -70,42 +70,6 @@ func (r *Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunI
 	return mapRows(rows, infallible(models.Delivery.Core))
 }
 
-// All returns a page of the deliveries of all owners, the newest first: by their ids, which
-// begin with the time.
-func (r *Deliveries) All(ctx context.Context, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
-	none := core.Page[core.Delivery]{}
-	limit, after, err := pageStart(q.Limit, q.Cursor, "deliveries")
-	if err != nil {
-		return none, err
-	}
-	db := r.db.WithContext(ctx)
-	if after.isSet() {
-		db = db.Where("id < ?", after.ID)
-	}
-	if q.State != "" {
-		db = db.Where("state = ?", string(q.State))
-	}
-	var rows []models.Delivery
-	if err := db.Order("id DESC").Limit(limit + 1).Find(&rows).Error; err != nil {
-		return none, wrapError(err, "deliveries", "")
-	}
-	return pageOf(rows, limit, infallible(models.Delivery.Core), func(d models.Delivery) position {
-		return position{List: "deliveries", ID: d.ID}
-	})
-}
-
-// One returns a delivery of any owner.
-func (r *Deliveries) One(ctx context.Context, id core.DeliveryID) (core.Delivery, error) {
-	if err := requireID("delivery", id); err != nil {
-		return core.Delivery{}, err
-	}
-	var row models.Delivery
-	if err := r.db.WithContext(ctx).Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Delivery{}, wrapError(err, "delivery", id)
-	}
-	return row.Core(), nil
-}
-
 // maxWaiting bounds the deliveries that Stats counts.
 const maxWaiting = 10_000
 
@@ -141,13 +105,21 @@ func (stx *sessionTx) webhookOf(run core.Run) (*core.Webhook, error) {
 	return ownerWebhook(stx.tx, run.Owner)
 }
 
-// reportRun emits the event of a run and inserts a delivery to its webhook, if there is one.
-func (stx *sessionTx) reportRun(run core.Run, event core.EventType) error {
+// reportEvent emits an event. If a run waits or has ended, it also inserts a delivery to its
+// webhook, if there is one.
+func (stx *sessionTx) reportEvent(e core.Event) error {
+	d, ok := e.Data.(core.RunData)
+	if !ok || e.Type == core.EventRunStarted {
+		stx.emitEvents(e)
+		return nil
+	}
+	run := d.Run
 	hook, err := stx.webhookOf(run)
 	if err != nil {
 		return wrapError(err, "webhook of", run.Owner)
 	}
-	stx.emitRunData(event, core.RunData{Run: run, Delivers: hook != nil})
+	d.Delivers = hook != nil
+	stx.emitEvents(e.WithData(d))
 	if hook == nil {
 		return nil
 	}
@@ -155,7 +127,7 @@ func (stx *sessionTx) reportRun(run core.Run, event core.EventType) error {
 	now := core.Now().Truncate(time.Millisecond)
 	row := models.Delivery{
 		ID: core.NewID[string](), Owner: run.Owner, SessionID: string(run.SessionID), RunID: string(run.ID),
-		Kind: string(core.DeliveryWebhook), Event: string(event), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
+		Kind: string(core.DeliveryWebhook), Event: string(e.Type), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
 		Secret: hook.Secret, State: string(core.DeliveryPending), Since: now, DueAt: now, CreatedAt: now,
 	}
 	return wrapError(insertRows(stx.tx, &row), "delivery", row.ID)

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -94,7 +95,7 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) (err error) {
 		stx.emitMessage(core.EventMessageUpdated, m)
 	}
 	stx.setUpdatedAt()
-	return stx.emitSession("", nil)
+	return stx.emitSession("", core.SessionData{})
 }
 
 // atomSQL selects an atom: an assistant's message with the results of its tool calls, which
@@ -239,7 +240,7 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 	case err != nil || run.Input.DeletedAt != nil:
 		return err
 	case !run.Status.Ended():
-		return activeRunsError(stx.session.ID)
+		return conversation.Busy(core.SessionID(stx.session.ID))
 	}
 	now := core.Now()
 	run.Input.DeletedAt = &now

@@ -166,12 +166,6 @@ func (h *bigHistory) outside() map[string]question {
 		"claim deliveries":              claim(nil),
 		"claim no deliveries":           claim(map[string]int{"dead.example": 0}),
 		"deliveries that wait, counted": asks(h.deliveries.Stats),
-		"deliveries": asks(func(ctx context.Context) (core.Page[core.Delivery], error) {
-			return h.deliveries.All(ctx, core.DeliveryQuery{})
-		}),
-		"deliveries that failed": asks(func(ctx context.Context) (core.Page[core.Delivery], error) {
-			return h.deliveries.All(ctx, core.DeliveryQuery{State: core.DeliveryFailed})
-		}),
 		"give up a receiver": asks(func(ctx context.Context) ([]core.Event, error) {
 			return h.deliveries.GiveUpReceiver(ctx, core.ReceiverGivenUp{Receiver: "dead.example", Tries: 8, Age: 24 * time.Hour, Limit: 100})
 		}),

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -163,9 +164,12 @@ func (r *Runs) Yield(ctx context.Context, run core.RunID, attempt int) error {
 
 // updateAttempt changes a run that the attempt owns; otherwise it returns ErrStale.
 func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, columns map[string]any) error {
+	if err := requireID("run", run); err != nil {
+		return conversation.StaleRun(run)
+	}
 	done := r.selectRunning(ctx).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
 	if done.Error == nil && done.RowsAffected == 0 {
-		return core.Errorf(core.ErrStale, "run %s belongs to another attempt, or has ended", run)
+		return conversation.StaleRun(run)
 	}
 	return wrapError(done.Error, "run", run)
 }

@@ -173,30 +173,6 @@ func TestRenewMany(t *testing.T) {
 	})
 }
 
-// A claim whose answer was lost is found by the next one of the same process, and of no other.
-func TestClaimAgain(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		in := ask(s.session(t).ID, "one")
-		in.Worker = ""
-		s.accept(t, in)
-		first, err := s.runs.Claim(t.Context(), in.SessionID, worker)
-		if err != nil || first.Repeated {
-			t.Fatalf("got %+v, %v", first, err)
-		}
-		again, err := s.runs.Claim(t.Context(), in.SessionID, worker)
-		if err != nil || !again.Repeated || again.Run.ID != first.Run.ID || again.Run.Attempt != 1 || len(again.Events) != 0 {
-			t.Errorf("again: got %+v, %v, want the same attempt", again, err)
-		}
-		_, err = s.runs.Claim(t.Context(), in.SessionID, "worker-2")
-		wantNotFound(t, "claim of another process", err)
-		s.finish(t, first.Run, "done")
-		_, err = s.runs.Claim(t.Context(), in.SessionID, worker)
-		wantNotFound(t, "claim after the end", err)
-	})
-}
-
 // A run is either canceled in the queue or claimed, never both.
 func TestCancelRacesWithClaim(t *testing.T) {
 	t.Parallel()

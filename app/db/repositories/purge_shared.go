@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -59,19 +60,15 @@ func (stx *sessionTx) emptyShared(owner, user string, gone *core.Purged) (more b
 
 // checkRunsEnded returns ErrConflict while the session has a run that is not allowed.
 func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
-	switch allowed {
-	case core.AllowUnended:
-		return nil
-	case core.AllowUnleased:
-		var leased int64
-		err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
-		if err == nil && leased > 0 {
-			err = activeRunsError(stx.session.ID)
-		}
-		return err
-	default:
+	if allowed != core.AllowUnleased {
 		return stx.checkIdle()
 	}
+	var leased int64
+	err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
+	if err == nil && leased > 0 {
+		err = conversation.Busy(core.SessionID(stx.session.ID))
+	}
+	return err
 }
 
 // emptyMessages deletes some of the user's messages and their answers, as a user would, and
@@ -125,14 +122,11 @@ func (stx *sessionTx) cancelRuns(owner, user string) error {
 				return err
 			}
 		}
-		run = canceledRun(run)
-		err = stx.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumns(map[string]any{
-			"status": string(run.Status), "finished_at": run.FinishedAt, "lease_owner": "", "lease_until": nil,
-		}).Error
-		if err != nil {
+		run = conversation.End(run, core.RunEnd{Status: core.RunCanceled})
+		if err := stx.updateRun(run); err != nil {
 			return err
 		}
-		stx.emitRun(core.EventRunCanceled, anonymizeRun(run))
+		stx.emitEvents(conversation.EndEvent(anonymizeRun(run)))
 	}
 	return nil
 }
@@ -185,13 +179,6 @@ func anonymizeRun(r core.Run) core.Run {
 	if r.Error != nil {
 		r.Error = &core.RunError{Code: r.Error.Code, Message: "removed with the user"}
 	}
-	return r
-}
-
-// canceledRun returns the run as canceled now.
-func canceledRun(r core.Run) core.Run {
-	now := core.Now()
-	r.Status, r.FinishedAt, r.LeaseOwner, r.LeaseUntil = core.RunCanceled, &now, "", nil
 	return r
 }
 

@@ -30,58 +30,36 @@ type sessionReference struct {
 	Bytes int              `json:"bytes"` // as of a messageReference
 }
 
-// emitMessage emits an event about a message; saveChanges stores a reference.
+// emitMessage emits an event about a message.
 func (stx *sessionTx) emitMessage(kind core.EventType, m core.Message) {
-	e := core.NewEvent(m.SessionID, m.RunID, kind, core.MessageData{Message: m})
-	stx.emitReference(e, func(size int) any { return messageReference{models.Ref(m.ID), size} })
+	stx.emitEvents(core.NewEvent(m.SessionID, m.RunID, kind, core.MessageData{Message: m}))
 }
 
-// emitQueued emits that a run is queued; its message may be the question of another run.
-func (stx *sessionTx) emitQueued(run core.RunID, m core.Message) {
-	e := core.NewEvent(m.SessionID, run, core.EventRunQueued, core.MessageData{Message: m})
-	stx.emitReference(e, func(size int) any { return messageReference{models.Ref(m.ID), size} })
-}
-
-// emitRun emits an event about a run, without the content of its message.
-func (stx *sessionTx) emitRun(kind core.EventType, run core.Run) {
-	stx.emitRunData(kind, core.RunData{Run: run})
-}
-
-func (stx *sessionTx) emitRunData(kind core.EventType, data core.RunData) {
-	data.Run.Input = data.Run.Input.Emptied()
-	stx.emitEvents(core.NewEvent(data.Run.SessionID, data.Run.ID, kind, data))
-}
-
-// emitSession emits an event about the session as it will be; saveChanges stores a
-// reference. Run is the run that caused the change; empty = none.
-func (stx *sessionTx) emitSession(run core.RunID, path *core.PathChange) error {
-	return stx.emitSessionData(run, core.SessionData{Path: path})
-}
-
-// emitSlack emits that the session was attached to the thread of Slack; nil = detached.
-func (stx *sessionTx) emitSlack(thread *core.SlackThread) error {
-	return stx.emitSessionData("", core.SessionData{Slack: core.SlackChange{Changed: true, Thread: thread}})
-}
-
-// emitSessionData is emitSession with what changed beside the session.
-func (stx *sessionTx) emitSessionData(run core.RunID, d core.SessionData) (err error) {
+// emitSession emits what changed in the session, with the session as it will be. Run is the run that
+// caused the change; empty = none.
+func (stx *sessionTx) emitSession(run core.RunID, d core.SessionData) (err error) {
 	if d.Session, err = stx.sessionWithRuns(); err != nil {
 		return err
 	}
 	d.Session.ConversationSummary = nil
-	e := core.NewEvent("", run, core.EventSessionUpdated, d)
-	stx.emitReference(e, func(size int) any { return sessionReference{d.Path, d.Slack, size} })
+	stx.emitEvents(core.NewEvent("", run, core.EventSessionUpdated, d))
 	return nil
 }
 
-// emitReference emits an event of which saveChanges stores what stored returns for the size of
-// its data.
-func (stx *sessionTx) emitReference(e core.Event, stored func(size int) any) {
-	stx.emitEvents(e)
-	if stx.references == nil {
-		stx.references = map[int64]func(int) any{}
+// emitSlack emits that the session was attached to the thread of Slack; nil = detached.
+func (stx *sessionTx) emitSlack(thread *core.SlackThread) error {
+	return stx.emitSession("", core.SessionData{Slack: core.SlackChange{Changed: true, Thread: thread}})
+}
+
+// referenceOf returns what is stored in place of an event's data of that size; nil = the data.
+func referenceOf(e core.Event, size int) any {
+	switch d := e.Data.(type) {
+	case core.MessageData:
+		return messageReference{models.Ref(d.Message.ID), size}
+	case core.SessionData:
+		return sessionReference{d.Path, d.Slack, size}
 	}
-	stx.references[stx.session.LastEventSeq] = stored
+	return nil
 }
 
 // renderEvents returns the events of a session as they are published, with their references
@@ -252,6 +230,18 @@ func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
 		return nil, err
 	}
 	return mapRows(rows, runRow.toCore)
+}
+
+// findRun returns the run that matches.
+func findRun(db, which *gorm.DB) (core.Run, error) {
+	runs, err := findRuns(db, which, "session_id") // ordered by another index, PostgreSQL may look through all runs
+	if err == nil && len(runs) == 0 {
+		err = gorm.ErrRecordNotFound
+	}
+	if err != nil {
+		return core.Run{}, err
+	}
+	return runs[0], nil
 }
 
 // loadInputs returns the runs of the rows with their inputs.

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -69,7 +70,7 @@ func (stx *sessionTx) findRevisable(id core.MessageID) (core.Message, error) {
 		return m, failed
 	}
 	if queued > 0 {
-		return m, activeRunsError(stx.session.ID)
+		return m, conversation.Busy(core.SessionID(stx.session.ID))
 	}
 	return m, err
 }

@@ -3,6 +3,7 @@ package repositories
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"gorm.io/gorm"
@@ -35,14 +36,7 @@ func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core
 		return core.Run{}, err
 	}
 	db := r.db.WithContext(ctx)
-	runs, err := findRuns(db, db.Scopes(runsWithin(tenant)).Where("id = ?", id), "id")
-	if err == nil && len(runs) == 0 {
-		err = gorm.ErrRecordNotFound
-	}
-	if err != nil {
-		return core.Run{}, wrapError(err, "run", id)
-	}
-	run := runs[0]
+	run, err := findRun(db, db.Scopes(runsWithin(tenant)).Where("id = ?", id))
 	if run.Status == core.RunWaiting {
 		run.Approvals, err = approvals(db.Where("run_id = ? AND status = 'open'", id))
 	}
@@ -52,14 +46,8 @@ func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core
 // Repeated returns the run that a client_message_id began in a session.
 func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.SessionID, clientMessageID string) (core.Run, error) {
 	db := r.db.WithContext(ctx)
-	runs, err := findRuns(db, db.Scopes(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID), "queue_seq")
-	if err == nil && len(runs) == 0 {
-		err = gorm.ErrRecordNotFound
-	}
-	if err != nil {
-		return core.Run{}, wrapError(err, "run of client_message_id", clientMessageID)
-	}
-	return runs[0], nil
+	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID))
+	return run, wrapError(err, "run of client_message_id", clientMessageID)
 }
 
 // runsWithin narrows a query on runs to those of sessions in the scope.
@@ -158,15 +146,11 @@ func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.Sess
 		return core.Run{}, err
 	}
 	db := r.db.WithContext(ctx)
-	// There is one at most. Ordered by queue_seq, PostgreSQL may look through all runs of the session.
-	runs, err := findRuns(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"), "session_id")
-	if err == nil && len(runs) == 0 {
+	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"))
+	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, session); err == nil {
 			err = core.Errorf(core.ErrNotFound, "session %s has no active run", session)
 		}
 	}
-	if err != nil {
-		return core.Run{}, wrapError(err, "session", session)
-	}
-	return runs[0], nil
+	return run, wrapError(err, "session", session)
 }

@@ -1,16 +1,15 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
@@ -25,12 +24,8 @@ import (
 // the errors of AnswerCalls apply.
 //
 // If the session already knows the client_message_id, Accept returns its first run and
-// changes nothing. Errors besides ErrNotFound: ErrConflict for an archived session, for
-// multitask "reject" while there is another run, and for a client_message_id of a message
-// without a run; ErrRateLimited for a full queue. For a run on a branch of its own
-// (Input.Edits, After, Answers) it is also ErrConflict while there is another run, unless it
-// interrupts the only one, and ErrUnprocessable for a message that cannot be edited or
-// answered. It is ErrStale if the session has another agent or model than in.SessionAgent.
+// changes nothing. Errors besides ErrNotFound: those of conversation.Admit, and
+// ErrUnprocessable for a message that cannot be edited or answered.
 func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	var out core.Accepted
 	locks := locksFor(in)
@@ -69,11 +64,9 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, facts *sessionFacts, locks *
 	if f.RepeatID != "" {
 		return stx.repeatAccepted(f.RepeatID)
 	}
-	if err := f.checkAdmission(stx.session, in); err != nil {
+	s := conversation.State{Session: stx.session.Core(), LastQueue: stx.session.LastQueueSeq, Counts: f.Counts, Now: f.Now.Time}
+	if err := conversation.Admit(s, in); err != nil {
 		return core.Accepted{}, err
-	}
-	if now := (core.SessionAgent{Agent: stx.session.Agent, Model: stx.session.Model}); in.SessionAgent != nil && *in.SessionAgent != now {
-		return core.Accepted{}, core.Errorf(core.ErrStale, "session %s has another agent or model now", in.SessionID)
 	}
 	if needed := f.locksNeeded(in, *locks); isPostgres(stx.tx) && needed != *locks {
 		*locks = needed
@@ -83,20 +76,31 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, facts *sessionFacts, locks *
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	return stx.storeAccepted(f, in)
+	if f.WaitID != "" || len(in.Results.Results) > 0 {
+		if err := stx.loadCalls(&s, in.Results.Results, f.WaitID); err != nil {
+			return core.Accepted{}, err
+		}
+	}
+	if in.Input.Regenerate {
+		if s.Question, err = stx.findInLog(in.Answers); err != nil {
+			return core.Accepted{}, err
+		}
+	}
+	c, err := conversation.Accept(s, in)
+	if err != nil {
+		return core.Accepted{}, err
+	}
+	return stx.storeAccepted(f, c, s.Question)
 }
 
 // sessionFacts is the state of a locked session that decides whether a run starts or is
 // queued.
 type sessionFacts struct {
-	Queued   int        // runs
-	Active   int        // runs: 0 or 1
-	Owned    int        // queued or active runs of the session's owner, in all sessions
-	OfUser   int        // of these, runs of the user; 0 without a user
-	NextID   models.Ref // the oldest queued run
+	conversation.Counts `gorm:"embedded"`
+
+	RunID    models.Ref // the active run, otherwise the oldest queued one
 	WaitID   models.Ref // the run that waits for a decision
 	RepeatID models.Ref // the run with the given client_message_id
-	Taken    int        // messages with that client_message_id and without a run
 	ParentID models.Ref // the last message on the path
 	Now      clockTime  // by the database
 
@@ -109,7 +113,8 @@ const factsSQL = `SELECT
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
 	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running')) AS owned,
 	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running') AND user_id = @u AND @u <> '') AS of_user,
-	(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1) AS next_id,
+	COALESCE((SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')),
+		(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1)) AS run_id,
 	(SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting') AND status = 'waiting') AS wait_id,
 	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
 	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL) AS taken,
@@ -150,62 +155,13 @@ func limitedUser(in core.AcceptRun) string {
 	return in.User
 }
 
-// leaseUntil is the end of a lease that begins now.
-func (f sessionFacts) leaseUntil() *time.Time {
-	t := f.Now.Add(core.RunLease)
-	return &t
-}
-
-// checkAdmission returns the error of a run that must not be accepted.
-func (f sessionFacts) checkAdmission(s models.Session, in core.AcceptRun) error {
-	busy := f.Active+f.Queued > 0
-	switch {
-	case s.ArchivedAt != nil:
-		return core.Errorf(core.ErrConflict, "session %s is archived and takes no messages", s.ID)
-	case f.Taken > 0:
-		return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", in.ClientMessageID)
-	case startsBranch(in) && busy && (in.Multitask != core.MultitaskInterrupt || f.Queued > 0):
-		return activeRunsError(s.ID)
-	case busy && in.Multitask == core.MultitaskReject:
-		return core.Errorf(core.ErrConflict, "session %s is busy with another message", s.ID)
-	case busy && in.MaxQueued > 0 && f.Queued >= in.MaxQueued:
-		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeQueueFull, RetryAfter: queueRetryAfter,
-			Message: fmt.Sprintf("session %s has %d queued messages; wait for an answer first", s.ID, f.Queued)}
-	case in.MaxOfUser > 0 && f.OfUser >= in.MaxOfUser:
-		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: queueRetryAfter,
-			Message: fmt.Sprintf("you have %d active or queued runs; wait for one to finish (the operator can raise limits.runs_per_user)", f.OfUser)}
-	case in.MaxOwned > 0 && f.Owned >= in.MaxOwned:
-		return &core.Error{Kind: core.ErrRateLimited, Code: core.CodeTooManyRuns, RetryAfter: queueRetryAfter,
-			Message: fmt.Sprintf("you have %d active or queued runs; wait for one to finish (the operator can raise limits.runs_per_owner)", f.Owned)}
+// storeAccepted stores an accepted run. Its message may be in the log already.
+func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog *core.Message) (core.Accepted, error) {
+	if err := stx.storeChange(c); err != nil {
+		return core.Accepted{}, err
 	}
-	return nil
-}
-
-// queueRetryAfter is when a client with too many queued runs should retry.
-const queueRetryAfter = 5 * time.Second
-
-// storeAccepted inserts the run, started or queued.
-func (stx *sessionTx) storeAccepted(f sessionFacts, in core.AcceptRun) (core.Accepted, error) {
-	run := stx.newRun(in)
-	starts := in.Worker != "" && f.Active+f.Queued == 0
-	if starts {
-		run.Status, run.Attempt = core.RunRunning, 1
-		run.LeaseOwner, run.LeaseUntil = in.Worker, f.leaseUntil()
-		run.StartedAt = &run.CreatedAt
-	}
-	if len(in.Results.Results) > 0 {
-		if _, err := stx.answerCalls(in.Results); err != nil {
-			return core.Accepted{}, err
-		}
-	}
-	instead := f.WaitID != "" && in.Multitask == ""
-	if instead {
-		if err := stx.closeApprovals(core.RunID(f.WaitID), core.ApprovalInstead); err != nil {
-			return core.Accepted{}, err
-		}
-	}
-	run.FirstEvent = stx.session.LastEventSeq + 1
-	row := models.RunFrom(run)
+	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
+	starts := run.Status == core.RunRunning
 	if starts {
 		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
 	}
@@ -215,53 +171,25 @@ func (stx *sessionTx) storeAccepted(f sessionFacts, in core.AcceptRun) (core.Acc
 	if err := stx.linkBlobs(run.UserMessage()); err != nil {
 		return core.Accepted{}, err
 	}
-	stx.changes["last_queue_seq"] = stx.session.LastQueueSeq
+	stx.session.LastQueueSeq = run.QueueSeq
+	stx.changes["last_queue_seq"] = run.QueueSeq
 	stx.setUpdatedAt()
-	message, inLog := run.UserMessage(), (*core.Message)(nil)
-	if run.Input.Regenerate {
-		var err error
-		if inLog, err = stx.findInLog(run.UserMessageID); err != nil {
-			return core.Accepted{}, err
-		}
-		message = *inLog
-	}
+	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
 	if starts {
 		var err error
-		if message, err = stx.startRun(run, f, inLog); err != nil {
+		if out.Message, err = stx.enterLog(run, f, inLog); err != nil {
 			return core.Accepted{}, err
 		}
-	} else {
-		stx.emitQueued(run.ID, message)
-	}
-	if err := stx.saveChanges(); err != nil {
-		return core.Accepted{}, err
-	}
-	out := core.Accepted{Run: run, Message: message, Events: stx.events, Instead: instead}
-	if starts {
 		out.Session = stx.sessionWithRun(run)
 	}
-	return out, nil
+	err := stx.saveChanges()
+	out.Events = stx.events
+	return out, err
 }
 
-// newRun returns the queued run of an accepted message, next in the queue.
-func (stx *sessionTx) newRun(in core.AcceptRun) core.Run {
-	stx.session.LastQueueSeq++
-	if in.Multitask == "" {
-		in.Multitask = core.MultitaskEnqueue
-	}
-	return core.Run{
-		ID: core.NewID[core.RunID](), SessionID: in.SessionID, Owner: stx.session.Owner, User: in.User,
-		QueueSeq: stx.session.LastQueueSeq, Status: core.RunQueued,
-		Agent: in.Agent, AgentVersion: in.AgentVersion, Model: in.Model, Input: in.Input,
-		UserMessageID: cmp.Or(in.Answers, core.NewID[core.MessageID]()), ClientMessageID: in.ClientMessageID, RequestHash: in.RequestHash,
-		Multitask: in.Multitask, Options: in.Options, Webhook: in.Webhook, CreatedAt: core.Now(),
-	}
-}
-
-// startRun emits that the run started, selects its branch, and appends its message to the
-// log, unless it is already there.
-func (stx *sessionTx) startRun(run core.Run, f sessionFacts, inLog *core.Message) (core.Message, error) {
-	stx.emitRun(core.EventRunStarted, run)
+// enterLog selects the branch of a run that has started, and appends its message to the log,
+// unless it is already there.
+func (stx *sessionTx) enterLog(run core.Run, f sessionFacts, inLog *core.Message) (core.Message, error) {
 	parent, err := stx.selectRunBranch(run, core.MessageID(f.ParentID))
 	if err != nil {
 		return core.Message{}, err
@@ -279,7 +207,7 @@ func (stx *sessionTx) startRun(run core.Run, f sessionFacts, inLog *core.Message
 
 // repeatAccepted returns the first run of a repeated message.
 func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
-	run, err := stx.loadRun(core.RunID(id))
+	run, err := findRun(stx.tx, stx.tx.Where("id = ?", id))
 	if err != nil {
 		return core.Accepted{}, err
 	}

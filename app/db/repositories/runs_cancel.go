@@ -3,14 +3,15 @@ package repositories
 import (
 	"context"
 
+	"gorm.io/gorm/clause"
+
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
-// RequestCancel cancels a queued run immediately, marks a running one for its worker, and
-// leaves one that has ended as it is. A waiting one is marked and queued: the worker that
-// claims it writes its end (core.Run.Suspended). It returns the run as it is then, and may
-// be repeated.
+// RequestCancel cancels a run (conversation.Cancel), and returns it as it is then. It may be
+// repeated.
 func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, []core.Event, error) {
 	found, err := r.Get(ctx, tenant, id)
 	if err != nil {
@@ -19,57 +20,76 @@ func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Ru
 	if found.Status.Ended() {
 		return found, nil, nil
 	}
-	var run core.Run
-	var events []core.Event
+	var out core.Decided
 	err = retryCollisions(func() error {
-		return changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) (err error) {
-			if run, err = stx.cancelRun(id); err != nil {
+		return changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+			s, err := stx.loadState(id)
+			if err != nil {
 				return err
 			}
-			run.Input = found.Input
-			events = stx.events
-			return stx.saveChanges()
+			c := conversation.Cancel(s)
+			if c.Run.Status.Ended() && !s.Run.Status.Ended() {
+				err = stx.releaseUnsentFiles(c.Run)
+			}
+			out, err = stx.saveDecided(c, err)
+			return err
 		})
 	})
 	if err != nil {
 		return core.Run{}, nil, wrapError(err, "run", id)
 	}
-	return run, events, nil
+	return out.Run, out.Events, nil
 }
 
-// cancelRun does what the run's current state allows. While the session is locked only a
-// take-over can change the run, and that keeps the status.
-func (stx *sessionTx) cancelRun(id core.RunID) (core.Run, error) {
-	var row models.Run
-	if err := stx.tx.Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Run{}, err
+// loadState returns a run and its approvals, for a decision about them.
+func (stx *sessionTx) loadState(id core.RunID) (s conversation.State, err error) {
+	f, err := stx.loadFacts()
+	if s.Now = f.Now.Time; err == nil {
+		s.Run, err = findRun(stx.tx, stx.tx.Where("id = ?", id))
 	}
-	changes := map[string]any{}
-	switch status := core.RunStatus(row.Status); {
-	case status == core.RunWaiting:
-		if err := stx.closeApprovals(id, core.ApprovalCanceled); err != nil {
-			return core.Run{}, err
+	if err == nil {
+		s.Approvals, err = approvals(stx.tx.Where("run_id = ?", id))
+	}
+	return s, wrapError(err, "run", id)
+}
+
+// storeChange stores what was decided about a run; saveChanges stores the events.
+func (stx *sessionTx) storeChange(c conversation.Change) error {
+	rows := make([]models.Approval, len(c.Changed))
+	for i, a := range c.Changed {
+		rows[i] = models.ApprovalFrom(stx.session.Owner, a)
+	}
+	if err := insertRows(stx.tx.Clauses(clause.OnConflict{UpdateAll: true}), &rows); err != nil {
+		return err
+	}
+	for _, e := range c.Events {
+		if err := stx.reportEvent(e); err != nil {
+			return err
 		}
-		return stx.loadRun(id)
-	case status == core.RunQueued && row.Attempt == 0:
-		now := core.Now()
-		row.Status, row.FinishedAt = string(core.RunCanceled), &now
-		changes["status"], changes["finished_at"] = row.Status, now
-	case !status.Ended():
-		row.CancelRequested = true
-		changes["cancel_requested"] = true
 	}
-	if len(changes) > 0 {
-		if err := stx.tx.Model(&models.Run{}).Where("id = ?", id).UpdateColumns(changes).Error; err != nil {
-			return core.Run{}, err
-		}
+	if c.Run.ID == "" {
+		return nil
 	}
-	run, err := row.Core()
-	if err != nil || changes["status"] == nil {
-		return run, err
+	return stx.updateRun(c.Run)
+}
+
+// updateRun stores the state of a run, in columns that nobody changes without the session's lock:
+// those of a lease belong to the workers while the run is running.
+func (stx *sessionTx) updateRun(run core.Run) error {
+	changes := map[string]any{"status": string(run.Status), "cancel_requested": run.CancelRequested, "finished_at": run.FinishedAt}
+	if run.Status != core.RunRunning {
+		changes["lease_owner"], changes["lease_until"], changes["deaths"] = "", nil, run.Deaths
 	}
-	if err := stx.releaseUnsentFiles(run); err != nil {
-		return core.Run{}, err
+	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
+}
+
+// saveDecided stores a change of a run alone.
+func (stx *sessionTx) saveDecided(c conversation.Change, err error) (core.Decided, error) {
+	if err == nil {
+		err = stx.storeChange(c)
 	}
-	return run, stx.reportRun(run, core.EventRunCanceled)
+	if err == nil {
+		err = stx.saveChanges()
+	}
+	return core.Decided{Approval: c.Approval, Run: c.Run, Events: stx.events}, err
 }

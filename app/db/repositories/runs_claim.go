@@ -2,20 +2,19 @@ package repositories
 
 import (
 	"context"
+	"errors"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
-// Claim starts the session's oldest queued run and leases it to the worker, if no other run
-// of the session is active; its message enters the log. ErrNotFound means that there is
-// nothing to start. If several workers claim concurrently, one gets the run.
-//
-// A run that the worker has already claimed is returned again (core.Claimed.Repeated): the
-// reply to that claim may have been lost.
+// Claim starts the session's oldest queued run if no other run of the session is active
+// (conversation.Claim); its message enters the log. If several workers claim concurrently, one
+// gets the run.
 func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error) {
 	if err := r.checkClaimable(ctx, session, worker); err != nil {
 		return core.Claimed{}, wrapError(err, "session", session)
@@ -27,13 +26,13 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		if err != nil {
 			return err
 		}
-		switch {
-		case f.Active > 0:
-			out, err = stx.findClaimed(worker)
-		case f.NextID == "":
-			err = nothingToStartError(session)
-		default:
-			out, err = stx.claimRun(f, worker)
+		run, err := findRun(stx.tx, stx.tx.Where("id = ?", f.RunID))
+		if err != nil && !errors.Is(err, gorm.ErrRecordNotFound) {
+			return err
+		}
+		c, err := conversation.Claim(conversation.State{Session: core.Session{ID: session}, Run: run, Now: f.Now.Time}, worker)
+		if err == nil {
+			out, err = stx.storeClaimed(f, c)
 		}
 		return err
 	})
@@ -53,66 +52,37 @@ func (r *Runs) checkClaimable(ctx context.Context, session core.SessionID, worke
 		EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?)`,
 		session, session, worker).Scan(&found).Error
 	if err == nil && !found {
-		err = nothingToStartError(session)
+		err = conversation.NothingToStart(session)
 	}
 	return err
 }
 
-func nothingToStartError(session core.SessionID) error {
-	return core.Errorf(core.ErrNotFound, "session %s has no run to start", session)
-}
-
-// findClaimed returns the session's running run if it is the worker's.
-func (stx *sessionTx) findClaimed(worker string) (core.Claimed, error) {
-	which := stx.tx.Where("session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?", stx.session.ID, worker)
-	runs, err := findRuns(stx.tx, which, "queue_seq")
-	if err == nil && len(runs) == 0 {
-		err = nothingToStartError(core.SessionID(stx.session.ID))
-	}
-	if err != nil {
-		return core.Claimed{}, err
-	}
-	return core.Claimed{Run: runs[0], Repeated: true}, nil
-}
-
-// emptyInput removes the input of a run whose message is now in the log.
-func (stx *sessionTx) emptyInput(run core.Run) error {
-	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumn("input", models.InputFrom(run.Input.Emptied())).Error
-}
-
-// claimRun starts the oldest queued run.
-func (stx *sessionTx) claimRun(f sessionFacts, worker string) (core.Claimed, error) {
-	var row models.Run
-	err := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Run{})).Where("id = ?", f.NextID).UpdateColumns(map[string]any{
-		"status":      string(core.RunRunning),
-		"attempt":     gorm.Expr("attempt + 1"),
-		"lease_owner": worker,
-		"lease_until": f.leaseUntil(),
-		"started_at":  gorm.Expr("COALESCE(started_at, ?)", core.Now()),
-	}).Error
-	if err != nil {
-		return core.Claimed{}, err
-	}
-	run, err := row.Core()
-	if err != nil {
-		return core.Claimed{}, err
+// storeClaimed stores that a run was claimed, unless it was claimed before.
+func (stx *sessionTx) storeClaimed(f sessionFacts, c conversation.Change) (core.Claimed, error) {
+	run := c.Run
+	if len(c.Events) == 0 {
+		return core.Claimed{Run: run, Repeated: true}, nil
 	}
 	run.Resumed = run.Attempt > 1
+	stx.emitEvents(c.Events...)
 	// The message is in the log if the run started before and waited for a decision.
 	inLog, err := stx.findInLog(run.UserMessageID)
 	if err != nil {
 		return core.Claimed{}, err
 	}
-	message, err := stx.startRun(run, f, inLog)
-	if err == nil && inLog == nil {
-		err = stx.emptyInput(run)
+	changes := map[string]any{
+		"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
+	}
+	if inLog == nil {
+		changes["input"] = models.InputFrom(run.Input.Emptied())
+	}
+	message, err := stx.enterLog(run, f, inLog)
+	if err == nil {
+		err = stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
 	}
 	if err == nil {
 		stx.setUpdatedAt()
 		err = stx.saveChanges()
-	}
-	if !run.Input.Regenerate {
-		run.SetInput(message)
 	}
 	return core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}, err
 }

@@ -1,12 +1,14 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"slices"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
@@ -20,7 +22,7 @@ import (
 // A tool message also finishes the execution of its call. Storing messages, waiting, or
 // ending the run clears its partial text, which is then in the log.
 func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error) {
-	if err := checkWrite(w); err != nil {
+	if err := conversation.CheckWrite(w); err != nil {
 		return core.Written{}, err
 	}
 	changes, err := runChanges(w)
@@ -49,7 +51,7 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 		return err
 	})
 	if isNotFound(err) {
-		err = staleRunError(w.RunID)
+		err = conversation.StaleRun(w.RunID)
 	}
 	if err != nil {
 		return core.Written{}, wrapError(err, "run", w.RunID)
@@ -57,35 +59,14 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 	return out, nil
 }
 
-func staleRunError(id core.RunID) error {
-	return core.Errorf(core.ErrStale, "run %s is owned by another worker or has ended", id)
-}
-
-func checkWrite(w core.RunWrite) error {
-	switch {
-	case !core.ValidID(w.RunID):
-		return staleRunError(w.RunID)
-	case len(w.State) > core.MaxRunState:
-		return core.Errorf(core.ErrInvalid, "the state of run %s has %d bytes; the limit is %d", w.RunID, len(w.State), core.MaxRunState)
-	case w.End != nil && !w.End.Status.Ended():
-		return core.Errorf(core.ErrInvalid, "run %s cannot end as %q", w.RunID, w.End.Status)
-	case w.Wait != nil && (w.End != nil || len(w.Wait.Approvals) == 0):
-		return core.Errorf(core.ErrInvalid, "run %s needs a question to wait for, and cannot wait and end in one write", w.RunID)
-	}
-	return nil
-}
-
 // storeWrite is Write with the session locked.
 func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written, error) {
-	run, err := stx.checkFence(w, fence)
-	if errors.Is(err, errAlreadyWritten) {
+	if fence.result.RowsAffected == 0 || fence.row.SessionID != stx.session.ID {
 		return stx.repeatedWrite(w)
 	}
+	run, err := fence.row.Core()
 	if err != nil {
 		return core.Written{}, err
-	}
-	if w.Wait != nil && run.CancelRequested {
-		return core.Written{}, core.Errorf(core.ErrCanceled, "run %s is to be canceled", w.RunID)
 	}
 	stored, err := stx.appendNew(w)
 	if err != nil {
@@ -98,42 +79,38 @@ func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written
 		return core.Written{}, err
 	}
 	for _, e := range w.Events {
-		if e.RunID == "" {
-			e.RunID = run.ID
-		}
+		e.RunID = cmp.Or(e.RunID, run.ID)
 		stx.emitEvents(e)
 	}
 	if w.Setup != nil {
-		if err := stx.storeSetup(*w.Setup); err != nil {
-			return core.Written{}, err
-		}
+		err = stx.storeSetup(*w.Setup)
 	}
-	if w.Wait != nil {
-		if err := stx.requestApprovals(run, *w.Wait); err != nil {
-			return core.Written{}, err
-		}
+	if err == nil && w.Wait != nil {
+		run, err = stx.storeWait(run.ID, *w.Wait)
+	}
+	if err == nil && w.End != nil {
+		err = stx.reportEvent(conversation.EndEvent(run))
+	}
+	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
 	}
-	if w.End != nil {
-		if err := stx.reportRun(run, endEvent(w.End.Status)); err != nil {
-			return core.Written{}, err
-		}
-		stx.setUpdatedAt()
+	if err == nil {
+		err = stx.saveChanges()
 	}
-	if err := stx.saveChanges(); err != nil {
-		return core.Written{}, err
-	}
-	return core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, nil
+	return core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, err
 }
 
-func endEvent(s core.RunStatus) core.EventType {
-	switch s {
-	case core.RunSucceeded:
-		return core.EventRunSucceeded
-	case core.RunFailed:
-		return core.EventRunFailed
+// storeWait lets a run wait, and returns it as it is then.
+func (stx *sessionTx) storeWait(run core.RunID, w core.RunWait) (core.Run, error) {
+	s, err := stx.loadState(run)
+	if err != nil {
+		return core.Run{}, err
 	}
-	return core.EventRunCanceled
+	c, err := conversation.Wait(s, w)
+	if err == nil {
+		err = stx.storeChange(c)
+	}
+	return c.Run, err
 }
 
 // fencedRun is the run of a write after its row was updated.
@@ -152,14 +129,6 @@ func (f *fencedRun) buildUpdate(dry *gorm.DB, w core.RunWrite, changes map[strin
 	f.row = models.Run{}
 	f.result = db.ScanInto(ours.UpdateColumns(changes), &f.row)
 	return f.result
-}
-
-// checkFence returns the run of a write if the attempt still owned it.
-func (stx *sessionTx) checkFence(w core.RunWrite, fence fencedRun) (core.Run, error) {
-	if fence.result.RowsAffected == 0 || fence.row.SessionID != stx.session.ID {
-		return core.Run{}, stx.refusedWrite(w)
-	}
-	return fence.row.Core()
 }
 
 // runChanges returns the columns that a write sets; there is always one.
@@ -188,19 +157,14 @@ func runChanges(w core.RunWrite) (map[string]any, error) {
 		}
 		changes["partial"] = partial
 	}
-	if w.Wait != nil {
-		changes["status"] = string(core.RunWaiting)
-		changes["lease_owner"], changes["lease_until"] = "", nil
-		changes["deaths"] = 0 // a run that gets this far does not crash its process
-	}
 	if w.End != nil {
 		changes["status"] = string(w.End.Status)
 		changes["error"] = models.RunErrorFrom(w.End.Error)
 		changes["finished_at"] = core.Now()
 		changes["lease_owner"], changes["lease_until"] = "", nil
-	}
-	if w.End != nil && w.End.AnswerID != "" {
-		changes["answer_id"] = models.Ref(w.End.AnswerID)
+		if w.End.AnswerID != "" {
+			changes["answer_id"] = models.Ref(w.End.AnswerID)
+		}
 	}
 	if w.ID != "" {
 		changes["last_write"] = w.ID
@@ -282,19 +246,65 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 	return known, last, nil
 }
 
+// repeatedWrite returns the result of a write that was already committed, when its reply was
+// lost; ErrStale for any other that the run's row refused. Its events are
+// among the newest of the run; older ones in the list do no harm, as watchers know their
+// numbers.
+func (stx *sessionTx) repeatedWrite(w core.RunWrite) (core.Written, error) {
+	var row models.Run
+	found := stx.tx.Where("id = ? AND session_id = ? AND attempt = ? AND last_write = ? AND last_write <> ''", w.RunID, stx.session.ID, w.Attempt, w.ID).Limit(1).Find(&row)
+	if found.Error == nil && found.RowsAffected == 0 {
+		return core.Written{}, conversation.StaleRun(w.RunID)
+	}
+	if found.Error != nil {
+		return core.Written{}, found.Error
+	}
+	run, err := row.Core()
+	if err != nil {
+		return core.Written{}, err
+	}
+	stored, err := stx.storedMessages(w.Messages)
+	if err != nil {
+		return core.Written{}, err
+	}
+	events, err := newestEvents(stx.tx, w)
+	return core.Written{Messages: stored, Events: events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, err
+}
+
+// storedMessages returns the messages as they are in the log.
+func (stx *sessionTx) storedMessages(messages []core.Message) ([]core.Message, error) {
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	known, _, err := stx.findLogged(messages)
+	if err != nil {
+		return nil, err
+	}
+	return inOrder(messages, known), nil
+}
+
+// newestEvents returns as many of the run's newest events as the write can have emitted, in
+// order.
+func newestEvents(tx *gorm.DB, w core.RunWrite) ([]core.Event, error) {
+	maxEvents := len(w.Messages) + len(w.Events) + 1
+	if w.Wait != nil {
+		maxEvents += len(w.Wait.Approvals)
+	}
+	var rows []models.Event
+	err := tx.Where("session_id = ? AND run_id = ?", w.SessionID, w.RunID).Order("event_seq DESC").Limit(maxEvents).Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(rows)
+	return renderEvents(tx, w.SessionID, rows)
+}
+
 // SavePartial stores the partial text of the answer, for readers that come when no process
 // streams it. Like Write it returns core.ErrStale for an attempt that is over.
 func (r *Runs) SavePartial(ctx context.Context, id core.RunID, attempt int, text string) error {
-	if err := requireID("run", id); err != nil {
-		return staleRunError(id)
-	}
 	changes, err := storableChanges(map[string]any{"partial": text})
 	if err != nil {
 		return err
 	}
-	res := r.selectRunning(ctx).Where("id = ? AND attempt = ?", id, attempt).UpdateColumns(changes)
-	if res.Error == nil && res.RowsAffected == 0 {
-		return staleRunError(id)
-	}
-	return wrapError(res.Error, "run", id)
+	return r.updateAttempt(ctx, id, attempt, changes)
 }

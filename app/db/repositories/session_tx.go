@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -19,9 +20,8 @@ type sessionTx struct {
 	changes map[string]any // columns of the session that saveChanges writes
 	events  []core.Event   // numbered, written by saveChanges
 
-	days       []models.UsageDay            // usage to add, by day
-	ownerHooks *[]models.OwnerWebhook       // of the session's owner; nil = not loaded
-	references map[int64]func(size int) any // returns what is stored instead of the data of an event, by its number
+	days       []models.UsageDay      // usage to add, by day
+	ownerHooks *[]models.OwnerWebhook // of the session's owner; nil = not loaded
 }
 
 // setUpdatedAt sets the time of the session's last activity to now.
@@ -30,9 +30,7 @@ func (stx *sessionTx) setUpdatedAt() {
 	stx.changes["updated_at"] = stx.session.UpdatedAt
 }
 
-// appendMessages appends messages to the log, each a child of the one before, the first a
-// child of parent, and emits an event for each. Missing fields come from the session and
-// the run.
+// appendMessages appends messages to the log (conversation.Append), and emits an event for each.
 func (stx *sessionTx) appendMessages(messages []core.Message, parent core.MessageID, run core.RunID) ([]core.Message, error) {
 	stored, err := stx.insertMessages(messages, parent, run)
 	for _, m := range stored {
@@ -46,21 +44,19 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	if len(messages) == 0 {
 		return nil, nil
 	}
+	log := core.Session{
+		ID: core.SessionID(stx.session.ID), Owner: stx.session.Owner,
+		LastSeq: stx.session.LastSeq, MessageCount: stx.session.MessageCount, Speakers: stx.session.Speakers,
+	}
+	log, stored := conversation.Append(log, messages, parent, run)
+	stx.session.LastSeq, stx.session.MessageCount = log.LastSeq, log.MessageCount
+	stx.setSpeakers(log.Speakers)
 	rows := make([]models.Message, 0, len(messages))
-	stored := make([]core.Message, 0, len(messages))
-	for _, m := range messages {
-		stx.session.LastSeq++
-		stx.session.MessageCount++
-		m = withDefaults(m, run)
-		m.SessionID, m.Owner = core.SessionID(stx.session.ID), stx.session.Owner
-		m.Seq, m.ParentID, m.OnPath = stx.session.LastSeq, parent, true
-		m.Named = stx.addSpeaker(m)
-		parent = m.ID
+	for _, m := range stored {
 		if err := stx.linkBlobs(m); err != nil {
 			return nil, wrapError(err, "message", m.ID)
 		}
 		rows = append(rows, models.MessageFrom(m))
-		stored = append(stored, m)
 	}
 	if err := insertRows(stx.later, &rows); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
@@ -79,14 +75,6 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	return stored, nil
 }
 
-// addSpeaker adds the speaker of a new message to the session, and reports whether the message
-// carries the speaker's name in prompts.
-func (stx *sessionTx) addSpeaker(m core.Message) bool {
-	after, named := core.AfterSpeaker(stx.session.Speakers, m)
-	stx.setSpeakers(after)
-	return named
-}
-
 func (stx *sessionTx) setSpeakers(speakers string) {
 	if speakers != stx.session.Speakers {
 		stx.session.Speakers, stx.changes["speakers"] = speakers, speakers
@@ -100,23 +88,6 @@ func (stx *sessionTx) extendLog(n int) {
 	stx.changes["last_seq"] = stx.session.LastSeq
 	stx.changes["message_count"] = stx.session.MessageCount
 	stx.setUpdatedAt()
-}
-
-// withDefaults fills the missing fields of a message.
-func withDefaults(m core.Message, run core.RunID) core.Message {
-	if m.ID == "" {
-		m.ID = core.NewID[core.MessageID]()
-	}
-	if m.RunID == "" {
-		m.RunID = run
-	}
-	if m.Status == "" {
-		m.Status = core.MessageComplete
-	}
-	if m.CreatedAt.IsZero() {
-		m.CreatedAt = core.Now()
-	}
-	return m
 }
 
 // emitEvents numbers events; saveChanges writes them.
@@ -163,8 +134,8 @@ func (stx *sessionTx) saveChanges() error {
 	for i, e := range stx.events {
 		row, err := models.EventFrom(stx.session.Owner, e)
 		stx.events[i].Size = len(row.Data)
-		if stored, ok := stx.references[e.Seq]; ok && err == nil {
-			row.Data, err = models.EventData(stored(len(row.Data)))
+		if ref := referenceOf(e, len(row.Data)); ref != nil && err == nil {
+			row.Data, err = models.EventData(ref)
 		}
 		if err != nil {
 			return err

@@ -133,7 +133,7 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 		return changeSession(ctx, r.db, id, func(locked *sessionTx) (err error) {
 			if stx = locked; applyPatch(stx, p) {
 				stx.setUpdatedAt()
-				if err := stx.emitSession("", nil); err != nil {
+				if err := stx.emitSession("", core.SessionData{}); err != nil {
 					return err
 				}
 			}

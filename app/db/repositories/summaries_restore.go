@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -93,11 +94,7 @@ func (stx *sessionTx) restoreSummary(in core.SummaryRestore) error {
 	if err := stx.resumeLoops(math.MaxInt64); err != nil {
 		return err
 	}
-	events := in.Events
-	if version > 0 {
-		events = withVersion(events, version)
-	}
-	stx.emitEvents(events...)
+	stx.emitEvents(conversation.WithVersion(in.Events, version)...)
 	return stx.saveChanges()
 }
 

@@ -31,7 +31,7 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 		if err := stx.setTitle(t); err != nil {
 			return err
 		}
-		if err := stx.emitSession(t.RunID, nil); err != nil {
+		if err := stx.emitSession(t.RunID, core.SessionData{}); err != nil {
 			return err
 		}
 		return stx.saveChanges()

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -15,7 +16,7 @@ import (
 // core.ErrStale for an attempt that is over.
 func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list []core.ToolExecution) error {
 	if err := requireID("run", id); err != nil {
-		return staleRunError(id)
+		return conversation.StaleRun(id)
 	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var run []models.Run
@@ -25,7 +26,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			return err
 		}
 		if len(run) == 0 {
-			return staleRunError(id)
+			return conversation.StaleRun(id)
 		}
 		rows := executionRows(run[0], list)
 		return insertRows(tx.Clauses(clause.OnConflict{

@@ -24,7 +24,7 @@ func parts() []part {
 		{"prompttext, redact", 1_200, []string{"app/core/prompttext", "app/core/redact"}},
 		{"search", 1_900, []string{"app/core/searchtext", "app/core/relevance", "app/core/recall", "app/core/meaning"}},
 		{"db", 13_500, []string{"app/db"}},
-		{"conversation, live, readers, runs, events", 4_600, []string{"app/conversation", "app/live", "app/readers", "app/runs", "app/events"}},
+		{"conversation, live, readers, runs, events", 4_600, []string{"app/core/conversation", "app/live", "app/readers", "app/runs", "app/events"}},
 		{"chat", 4_200, []string{"app/chat"}},
 		{"api", 10_000, []string{"app/api"}},
 		{"client", 700, []string{"app/client"}},

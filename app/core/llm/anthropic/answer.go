@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
@@ -17,15 +16,12 @@ import (
 
 // answer reads one answer and hands it on piece by piece.
 type answer struct {
-	origin  string                           // of the signatures in it
-	emit    func(llm.Delta) bool             // false = no more
-	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
-	// compaction reads the answer if it is to be one; nil = it is not.
-	compaction *providerhttp.Compaction
+	providerhttp.Answer
+
+	origin string // of the signatures in it
 
 	blocks map[int64]*block
 	calls  int // so far
-	ids    map[string]bool
 	usage  tally
 	model  string // that answered, as reported
 	stop   sdk.StopReason
@@ -45,18 +41,18 @@ type block struct {
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
-	a.blocks, a.ids = map[int64]*block{}, map[string]bool{}
+	a.blocks = map[int64]*block{}
 	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
-		return a.refusal([]byte(providerhttp.WebPage))
+		return a.Refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
-		return a.compaction.TooLarge(err)
+		return a.Compaction.TooLarge(err)
 	}
 	last := llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}
-	if a.compaction != nil {
+	if a.Compaction != nil {
 		return a.endCompaction(last)
 	}
-	return a.emitDelta(last)
+	return a.EmitDelta(last)
 }
 
 // readStream reads server-sent events up to message_stop, without which the answer was
@@ -71,7 +67,7 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 			return err
 		}
 		if e.Name == "error" {
-			return a.refusal(e.Data)
+			return a.Refusal(e.Data)
 		}
 		if err := a.handleEvent(e.Data); err != nil {
 			return err
@@ -86,7 +82,7 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 // handleEvent handles one event. Other data is a keep-alive.
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' || a.compaction.Skips(data) {
+	if len(data) == 0 || data[0] != '{' || a.Compaction.Skips(data) {
 		return nil
 	}
 	var e sdk.MessageStreamEventUnion
@@ -95,9 +91,9 @@ func (a *answer) handleEvent(data []byte) error {
 	}
 	switch e.Type {
 	case "error":
-		return a.refusal(data)
+		return a.Refusal(data)
 	case "message_start":
-		if err := a.emitDelta(llm.Delta{Dropped: readDropped([]byte(e.Message.RawJSON()))}); err != nil {
+		if err := a.EmitDelta(llm.Delta{Dropped: providerhttp.ReadDropped([]byte(e.Message.RawJSON()))}); err != nil {
 			return err
 		}
 		a.model = string(e.Message.Model)
@@ -113,7 +109,7 @@ func (a *answer) handleEvent(data []byte) error {
 	case "content_block_stop":
 		return a.closeBlock(e.Index)
 	case "message_delta":
-		if err := a.emitDelta(llm.Delta{Dropped: readDropped(data)}); err != nil {
+		if err := a.EmitDelta(llm.Delta{Dropped: providerhttp.ReadDropped(data)}); err != nil {
 			return err
 		}
 		a.usage.addUsage(e.Usage)
@@ -134,9 +130,9 @@ func (a *answer) openBlock(e sdk.MessageStreamEventUnion) error {
 	a.blocks[e.Index] = b
 	switch start.Type {
 	case "text":
-		return a.emitDelta(llm.Delta{Text: start.Text})
+		return a.EmitDelta(llm.Delta{Text: start.Text})
 	case "thinking":
-		return a.emitDelta(llm.Delta{Reasoning: start.Thinking})
+		return a.EmitDelta(llm.Delta{Reasoning: start.Thinking})
 	case "redacted_thinking":
 		b.signature = start.Data
 	case core.PartCompaction:
@@ -145,19 +141,9 @@ func (a *answer) openBlock(e sdk.MessageStreamEventUnion) error {
 	case "tool_use":
 		b.call, b.input = a.calls, []byte(start.JSON.Input.Raw())
 		a.calls++
-		return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: a.uniqueCallID(start.ID), Name: start.Name}})
+		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: a.UniqueCallID(start.ID), Name: start.Name}})
 	}
 	return nil
-}
-
-// uniqueCallID returns the id of a call: the provider's, or one of ours where that is missing
-// or another call's, so that its result can name it.
-func (a *answer) uniqueCallID(given string) string {
-	if given == "" || a.ids[given] {
-		given = "call_" + strings.ReplaceAll(string(core.NewID[core.MessageID]()), "-", "")
-	}
-	a.ids[given] = true
-	return given
 }
 
 // continueBlock adds a piece to a block. A block whose beginning did not come has the kind
@@ -170,10 +156,10 @@ func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
 	}
 	switch d := e.Delta; d.Type {
 	case "text_delta":
-		return a.emitDelta(llm.Delta{Text: d.Text})
+		return a.EmitDelta(llm.Delta{Text: d.Text})
 	case "thinking_delta":
 		b.thinking = append(b.thinking, d.Thinking...)
-		return a.emitDelta(llm.Delta{Reasoning: d.Thinking})
+		return a.EmitDelta(llm.Delta{Reasoning: d.Thinking})
 	case "signature_delta":
 		if b.kind != core.PartCompaction || len(b.signature) <= llm.MaxCompaction { // else it is too large already
 			b.signature += d.Signature
@@ -185,7 +171,7 @@ func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
 			return nil
 		}
 		b.streamed = true
-		return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: d.PartialJSON}})
+		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: d.PartialJSON}})
 	}
 	return nil
 }
@@ -202,7 +188,7 @@ func (a *answer) closeBlock(index int64) error {
 		if b.streamed || len(b.input) == 0 || string(b.input) == "{}" || string(b.input) == "null" {
 			return nil
 		}
-		return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.input)}})
+		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.input)}})
 	case "thinking":
 		return a.emitThinking(core.Part{Text: string(b.thinking), Signature: b.signature})
 	case "redacted_thinking":
@@ -211,7 +197,7 @@ func (a *answer) closeBlock(index int64) error {
 		if b.signature != "" {
 			b.compaction.Signature = b.signature
 		}
-		a.compaction.Add(b.compaction.toPart(a.origin))
+		a.Compaction.Add(b.compaction.toPart(a.origin))
 	}
 	return nil
 }
@@ -225,16 +211,7 @@ func (a *answer) emitThinking(p core.Part) error {
 	if p.Signature != "" {
 		p.Origin = a.origin
 	}
-	return a.emitDelta(llm.Delta{Part: &p})
-}
-
-// emitDelta yields a delta that is not empty.
-func (a *answer) emitDelta(d llm.Delta) error {
-	d = a.compaction.Only(d)
-	if d == (llm.Delta{}) || a.emit(d) {
-		return nil
-	}
-	return providerhttp.ErrLeft
+	return a.EmitDelta(llm.Delta{Part: &p})
 }
 
 // readWhole takes the answer of a server that did not stream, as the events that it
@@ -247,9 +224,9 @@ func (a *answer) readWhole(text []byte) error {
 		Usage json.RawMessage `json:"usage"`
 	}
 	if err := json.Unmarshal(text, &message); err != nil || message.Type != "message" {
-		return a.refusal(text)
+		return a.Refusal(text)
 	}
-	if err := a.emitDelta(llm.Delta{Dropped: readDropped(text)}); err != nil {
+	if err := a.EmitDelta(llm.Delta{Dropped: providerhttp.ReadDropped(text)}); err != nil {
 		return err
 	}
 	a.stop, a.model = message.Stop, message.Model
@@ -272,11 +249,11 @@ func (a *answer) readBlocks(text []byte) error {
 	var message struct {
 		Content []json.RawMessage `json:"content"`
 	}
-	if a.compaction.Skips(text) {
+	if a.Compaction.Skips(text) {
 		return nil
 	}
 	if err := json.Unmarshal(text, &message); err != nil {
-		return a.refusal(text)
+		return a.Refusal(text)
 	}
 	for i, raw := range message.Content {
 		start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, raw)

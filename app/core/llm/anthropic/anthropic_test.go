@@ -348,7 +348,7 @@ func TestOptions(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(llm.Info{}, "Lacks", "ThoughtOrigin", "Account")); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
-	options := anthropic.Options{Model: "m", APIKey: "the-secret", BaseURL: "http://u:the-secret@provider.test"}
+	options := anthropic.Options{Provider: "anthropic", Model: "m", APIKey: "the-secret", BaseURL: "http://u:the-secret@provider.test"}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "options", options)
 	for _, got := range []string{fmt.Sprintf("%v %+v %#v", options, &options, options), log.String()} {

@@ -1,10 +1,6 @@
 package anthropic
 
-import (
-	"net/http"
-
-	"github.com/anthropics/anthropic-sdk-go/option"
-)
+import "net/http"
 
 // Cloud is a provider that serves Claude over the Messages API in its own place, with its own
 // authorization. Zero = Anthropic itself. Thoughts belong to the provider that made them. System
@@ -23,35 +19,12 @@ type Cloud struct {
 	Authorize func(*http.Request) error
 }
 
-// isCloud reports whether another provider than Anthropic serves the model.
-func (o Options) isCloud() bool { return o.Cloud.Provider != "" }
-
-// provider returns what the provider is called.
-func (o Options) provider() string {
-	if o.isCloud() {
-		return o.Cloud.Provider
-	}
-	return Provider
-}
-
 // path returns where requests go.
 func (c Cloud) path() string {
 	if c.Path != "" {
 		return c.Path
 	}
 	return "v1/messages"
-}
-
-// settings are what differs in the body of a request.
-func (c Cloud) settings() []option.RequestOption {
-	var out []option.RequestOption
-	if c.Path != "" {
-		out = append(out, option.WithJSONDel("model"))
-	}
-	if c.Version != "" {
-		out = append(out, option.WithJSONSet("anthropic_version", c.Version))
-	}
-	return out
 }
 
 // transport returns the transport with the authorization added to each request, which is the last

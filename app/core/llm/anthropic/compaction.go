@@ -7,16 +7,11 @@ import (
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
-
-// compacts reports whether the model writes compactions on demand: Claude 4.6 to 5.5, by the page
-// compaction-on-demand.
-func (g generation) compacts() bool { return g.isSince(4, 6) && !g.isSince(5, 6) }
 
 // compactionRequest returns the request without what only shapes an answer: the API refuses it
 // beside a compaction.
@@ -25,21 +20,16 @@ func compactionRequest(req llm.Request) llm.Request {
 	return req
 }
 
-// compactionSettings are what a request needs that asks for a compaction, or begins with one.
-func compactionSettings(req llm.Request) []option.RequestOption {
-	given, _ := req.SplitCompaction()
-	if given == nil && !req.Compact {
+// compactionOrder returns what asks for a compaction; nil = none is asked for.
+func compactionOrder(req llm.Request) *sdk.BetaSummarizeCompactionParam {
+	if !req.Compact {
 		return nil
 	}
-	settings := []option.RequestOption{option.WithHeaderAdd("anthropic-beta", sdk.AnthropicBetaCompact2026_09_04)}
-	if req.Compact {
-		summarize := &sdk.BetaSummarizeCompactionParam{}
-		if !isBlank(req.CompactInstructions) {
-			summarize.Instructions = param.NewOpt(req.CompactInstructions)
-		}
-		settings = append(settings, option.WithJSONSet("compaction", summarize))
+	order := &sdk.BetaSummarizeCompactionParam{}
+	if !isBlank(req.CompactInstructions) {
+		order.Instructions = param.NewOpt(req.CompactInstructions)
 	}
-	return settings
+	return order
 }
 
 // compactionBlock is a compaction as it came, and as it goes back: the API refuses any change.
@@ -127,16 +117,15 @@ func (a *answer) endCompaction(last llm.Delta) error {
 	if a.stop != "compaction" {
 		stopped = string(a.stop)
 	}
-	return a.compaction.End(last, stopped, a.emitDelta)
+	return a.Compaction.End(last, stopped, a.EmitDelta)
 }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with
 // which it begins, with that kind.
-func asCompactionRefusal(req llm.Request, err error) error {
+func asCompactionRefusal(req llm.Request, e *llm.Error) *llm.Error {
 	given, _ := req.SplitCompaction()
-	e := llm.AsError(err)
 	if given == nil || e == nil || e.Kind != llm.KindInvalid || e.Status != 0 && e.Status != http.StatusBadRequest || !namesCompaction(e) {
-		return err
+		return e
 	}
 	return e.RefusedCompaction()
 }

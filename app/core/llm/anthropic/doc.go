@@ -1,12 +1,9 @@
 // Package anthropic speaks to Claude over Anthropic's Messages API. It is the only
 // importer of Anthropic's SDK.
 //
-// The SDK builds the request and decodes the events. Between the two a
-// conversation, which stands in for the SDK's HTTP client, sends the request,
-// turns refusals into *llm.Error, reads the stream and hands each delta to the
-// caller, the same way as the adapter of the OpenAI dialect (package exchange).
-// The SDK neither repeats a call (llm.WithRetry does) nor reads the environment.
-// No goroutine is started; a loop over Stream that ends has ended its request.
+// The SDK has the types of the request and decodes the events; requests go through
+// providerhttp, the same way as those of the other adapters. No goroutine is started; a loop over
+// Stream that ends has ended its request.
 //
 // # What a request becomes
 //

@@ -18,7 +18,6 @@ import (
 type builder struct {
 	model    *Model
 	messages []sdk.MessageParam
-	raw      rawArguments
 	lasting  [2]int // how many messages precede one that is Passing, and how many blocks the last of them has; zero = none
 }
 
@@ -127,13 +126,20 @@ func (b *builder) assistantBlocks(turn llm.Message) []sdk.ContentBlockParamUnion
 	}
 	addText(text[at:])
 	for _, c := range turn.ToolCalls {
-		out = append(out, sdk.NewToolUseBlock(callID(c.ID), b.raw.addMark(c), c.Name))
+		out = append(out, sdk.NewToolUseBlock(callID(c.ID), rawArguments(llm.Arguments(c)), c.Name))
 	}
 	if len(out) == 0 {
 		out = append(out, sdk.NewTextBlock(llm.EmptyText))
 	}
 	return out
 }
+
+// rawArguments are the arguments of a call as the model wrote them: the bytes of a prompt must not
+// change, because providers cache it.
+type rawArguments string
+
+// MarshalJSON returns them; the SDK would rewrite a json.RawMessage.
+func (a rawArguments) MarshalJSON() ([]byte, error) { return []byte(a), nil }
 
 // redacted is the name of a part whose signature is all there is: thoughts that
 // the provider does not show.

@@ -34,7 +34,7 @@ type outputFormat struct {
 
 // lackedParameters returns the parameters that the model does not take. Thinking excludes sampling
 // parameters; schemas came with Claude 4.5.
-func (o Options) lackedParameters() []llm.Parameter {
+func lackedParameters(o Options) []llm.Parameter {
 	claude := generationOf(o.Model)
 	out := []llm.Parameter{llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.BlankStop}
 	if claude.fixedSampling() || o.Thinking > 0 {
@@ -42,7 +42,7 @@ func (o Options) lackedParameters() []llm.Parameter {
 	} else {
 		out = append(out, llm.HighTemperature, llm.TopPBeside)
 	}
-	if !claude.isSince(4, 5) { // as schemas of answers, so those of tools
+	if !claude.IsSince(4, 5) { // as schemas of answers, so those of tools
 		out = append(out, llm.JSONSchema, llm.StrictTools)
 	}
 	return out

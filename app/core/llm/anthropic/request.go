@@ -17,10 +17,49 @@ import (
 // answer beside any.
 const minThinking = 1_024
 
-// toParams returns the request in the SDK's types, and the arguments that go into
-// its body. It is a function of the request alone, message by message, so that the
-// same messages give the same bytes.
-func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, rawArguments, error) {
+// betaMembers are members of a request that the SDK's stable API does not have.
+type betaMembers struct {
+	Stream     bool                              `json:"stream"`
+	Compaction *sdk.BetaSummarizeCompactionParam `json:"compaction,omitempty"`
+	Version    string                            `json:"anthropic_version,omitempty"` // of a cloud
+}
+
+// requestBody returns the body of the request. It depends on the request alone, message by message,
+// so that the same messages give the same bytes.
+func (m *Model) requestBody(req llm.Request) ([]byte, error) {
+	p, err := m.toParams(req)
+	if err != nil {
+		return nil, err
+	}
+	body, err := p.MarshalJSON() // json.Marshal would rewrite the arguments of calls
+	if err != nil {
+		return nil, err
+	}
+	beta, err := json.Marshal(betaMembers{Stream: true, Compaction: compactionOrder(req), Version: m.cloud.Version})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(body[:len(body)-1], []byte(","), beta[1:]), nil
+}
+
+// betas returns the betas that the request needs.
+func (m *Model) betas(req llm.Request) []string {
+	var out []string
+	add := func(isNeeded bool, beta string) {
+		if isNeeded {
+			out = append(out, beta)
+		}
+	}
+	given, turns := req.SplitCompaction()
+	add(m.bindsThoughts(req), sdk.AnthropicBetaThinkingBindingControls2026_08_01)
+	add(given != nil || req.Compact, sdk.AnthropicBetaCompact2026_09_04)
+	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.AddedTools) > 0 }), sdk.AnthropicBetaInlineTools2026_09_15)
+	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.RemovedTools) > 0 }), sdk.AnthropicBetaMidConversationToolChanges2026_07_01)
+	return out
+}
+
+// toParams returns the request in the SDK's types.
+func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, error) {
 	given, turns := req.SplitCompaction()
 	if len(req.Tools) == 0 {
 		turns = llm.ToolTurnsAsText(turns)
@@ -30,24 +69,30 @@ func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, rawArguments, e
 	}
 	b := &builder{model: m}
 	if err := b.addAll(turns); err != nil {
-		return sdk.MessageNewParams{}, nil, err
+		return sdk.MessageNewParams{}, err
 	}
 	if given != nil {
 		if err := b.putFirst(*given); err != nil {
-			return sdk.MessageNewParams{}, nil, err
+			return sdk.MessageNewParams{}, err
 		}
 	}
 	p := sdk.MessageNewParams{
-		Model: m.options.Model, MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
+		MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
 		System: systemBlocks(req.System), Tools: toolParams(req.Tools),
 	}
+	if m.cloud.Path == "" { // else the path names it
+		p.Model = m.options.Model
+	}
 	p.Thinking = m.thinkingConfig(req, turns, int(p.MaxTokens))
+	if m.bindsThoughts(req) {
+		dropMismatches(p.Thinking)
+	}
 	m.setParameters(&p, req)
 	if len(p.Tools) > 0 {
 		p.ToolChoice = toToolChoice(req)
 	}
 	setCacheBreakpoints(&p, b.lasting)
-	return p, b.raw, nil
+	return p, nil
 }
 
 // maxTokens returns the output limit, which the API requires.
@@ -114,8 +159,7 @@ func (m *Model) hasThoughts(req llm.Request) bool {
 
 // refusedThoughts reports whether the request was refused for the thoughts in it.
 // Such a conversation could never go on.
-func (m *Model) refusedThoughts(req llm.Request, err error) bool {
-	e := llm.AsError(err)
+func (m *Model) refusedThoughts(req llm.Request, e *llm.Error) bool {
 	if e == nil || e.Kind != llm.KindInvalid || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, "thinking") {
 		return false
 	}
@@ -135,11 +179,7 @@ func systemBlocks(texts []string) []sdk.TextBlockParam {
 func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
 	var out []sdk.ToolUnionParam
 	for _, t := range tools {
-		schema := t.Parameters
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
+		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema())}
 		if t.Description != "" {
 			tool.Description = param.NewOpt(t.Description)
 		}

@@ -2,10 +2,8 @@ package anthropic
 
 import (
 	"encoding/json"
-	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"bobbin/app/core/llm"
@@ -51,15 +49,4 @@ func systemMessage(turn llm.Message) ([]sdk.ContentBlockParamUnion, error) {
 		out = append(out, textBlock(turn.Content))
 	}
 	return out, nil
-}
-
-// toolChangeSettings are what a request needs whose messages change the tools.
-func toolChangeSettings(req llm.Request) (settings []option.RequestOption) {
-	if slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return len(m.AddedTools) > 0 }) {
-		settings = append(settings, option.WithHeaderAdd("anthropic-beta", sdk.AnthropicBetaInlineTools2026_09_15))
-	}
-	if slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return len(m.RemovedTools) > 0 }) {
-		settings = append(settings, option.WithHeaderAdd("anthropic-beta", sdk.AnthropicBetaMidConversationToolChanges2026_07_01))
-	}
-	return settings
 }

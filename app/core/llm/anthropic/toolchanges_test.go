@@ -69,8 +69,9 @@ func TestModelsThatChangeTools(t *testing.T) {
 		if got := open(t, anthropic.Options{Model: model}).Info().ToolChanges; got != want {
 			t.Errorf("%s: got %q, want %q", model, got, want)
 		}
-		if got := open(t, anthropic.Options{Model: model, Cloud: anthropic.Cloud{Provider: "bedrock"}}).Info().ToolChanges; got != llm.ToolsFixed {
-			t.Errorf("%s on a cloud: got %q", model, got)
+		m, err := anthropic.NewOnCloud(anthropic.Options{Model: model}, anthropic.Cloud{Provider: "bedrock"})
+		if err != nil || m.Info().ToolChanges != llm.ToolsFixed {
+			t.Errorf("%s on a cloud: got %q, %v", model, m.Info().ToolChanges, err)
 		}
 	}
 }

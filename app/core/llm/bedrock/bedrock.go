@@ -19,7 +19,7 @@ const Provider = "bedrock"
 
 // Options say which model is called, and how.
 type Options struct {
-	anthropic.Options // the BaseURL is required; Cloud is filled in
+	anthropic.Options // the BaseURL is required
 
 	Region string // of the signature; not used with an APIKey
 	// Credentials sign requests without an APIKey; nil = what AWS's tools find: variables, profiles,
@@ -30,8 +30,7 @@ type Options struct {
 // New returns the model that the options describe. Nothing is read or sent before the first Stream.
 // Options that cannot work are refused with core.ErrInvalid.
 func New(options Options) (*anthropic.Model, error) {
-	options.Cloud = anthropic.Cloud{Provider: Provider, BindingControls: true, Authorize: authorization(options)}
-	return anthropic.New(options.Options)
+	return anthropic.NewOnCloud(options.Options, anthropic.Cloud{Provider: Provider, BindingControls: true, Authorize: authorization(options)})
 }
 
 // authorization returns what authorizes requests.

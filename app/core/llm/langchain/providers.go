@@ -1,7 +1,6 @@
 package langchain
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -114,6 +113,3 @@ func keyOrDash(key string) string {
 	}
 	return key
 }
-
-// newSeed returns a seed for a request that has none.
-func newSeed() int { return rand.IntN(1 << 31) }

@@ -1,13 +1,8 @@
 package openai
 
 import (
-	"fmt"
-	"log/slog"
-	"net/http"
-	"strings"
+	"cmp"
 
-	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 )
 
@@ -21,43 +16,12 @@ const (
 	ProviderOpenRouter = "openrouter"
 )
 
-// The time limits that a zero Timeouts means.
-const (
-	DefaultHeadersTimeout = providerhttp.DefaultHeadersTimeout
-	DefaultIdleTimeout    = providerhttp.DefaultIdleTimeout
-)
-
-// Options say which model of which provider is called, and how.
-type Options struct {
-	Name     string // what agents call it; empty = Model
-	Model    string // what the provider calls it
-	Provider string // one of the constants above, or any word; empty = openai
-	// BaseURL is where /chat/completions is, without it: https://api.openai.com/v1.
-	// Empty = the provider's own. Every other provider needs one.
-	BaseURL string
-	APIKey  string // sent as a bearer token; empty = none is sent. Never shown in errors or when Options are printed.
-	// Info describes the model; an empty Name or Provider is taken from above.
-	Info llm.Info
-	// Transport sends the requests; nil = a transport of its own that honors the
-	// proxy variables of the environment.
-	Transport http.RoundTripper
-	Timeouts  Timeouts
-	// LegacyMaxTokens sends the output limit as max_tokens to a server under the
-	// provider "openai" that does not know max_completion_tokens. All other
-	// providers get max_tokens anyway.
-	LegacyMaxTokens bool
-}
+// Options say which model of which provider is called, and how: Provider is one of the constants above,
+// or any word, and empty = openai. BaseURL is where /chat/completions is, without it.
+type Options = providerhttp.Options
 
 // Timeouts are our own limits; one that passes gives KindTimeout.
 type Timeouts = providerhttp.Timeouts
-
-// Format keeps the key out of whatever prints Options.
-func (o Options) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, providerhttp.Redacted(o.BaseURL))
-}
-
-// LogValue keeps the key out of logs.
-func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o)) }
 
 // dialect is how a provider differs from OpenAI.
 type dialect struct {
@@ -88,35 +52,25 @@ func dialectOf(provider string) dialect {
 	}
 }
 
-// withDefaults returns the options filled up and checked.
-func (o Options) withDefaults() (Options, dialect, error) {
-	if o.Provider == "" {
-		o.Provider = ProviderOpenAI
-	}
-	d := dialectOf(o.Provider)
-	if o.Model == "" {
-		return o, d, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
-	}
-	if o.Name == "" {
-		o.Name = o.Model
-	}
-	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
-	if o.BaseURL == "" {
-		o.BaseURL = d.baseURL
-	}
-	d.alternates = d.alternates || o.BaseURL != d.baseURL // templates of many open models do
-	if err := providerhttp.CheckURL(o.Name, o.BaseURL); err != nil {
+// BaseURL returns where a provider's API is; empty = it is not known.
+func BaseURL(provider string) string { return dialectOf(provider).baseURL }
+
+// EmbeddingProviders returns the providers that have embeddings at their BaseURL.
+func EmbeddingProviders() []string {
+	return []string{ProviderOpenAI, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter}
+}
+
+// complete returns the options filled up and checked.
+func complete(o Options) (Options, dialect, error) {
+	provider := cmp.Or(o.Provider, ProviderOpenAI)
+	d := dialectOf(provider)
+	o, err := o.Complete(provider, d.baseURL)
+	if err != nil {
 		return o, d, err
 	}
-	if o.Info.Name == "" {
-		o.Info.Name = o.Name
-	}
-	if o.Info.Provider == "" {
-		o.Info.Provider = o.Provider
-	}
+	d.alternates = d.alternates || o.BaseURL != d.baseURL // templates of many open models do
+	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens
 	o.Info.Lacks = LackedParameters(o.Provider, o.Model)
 	o.Info.NoToolChoice = o.Info.NoToolChoice || d.noToolChoice
-	o.Timeouts = o.Timeouts.WithDefaults()
-	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens
 	return o, d, nil
 }

@@ -245,11 +245,7 @@ func (m *Model) toolList(req llm.Request) []tool {
 	}
 	tools := make([]tool, 0, len(req.Tools))
 	for _, t := range req.Tools {
-		parameters := t.Parameters
-		if len(parameters) == 0 {
-			parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		tools = append(tools, tool{Type: "function", Function: toolSpec{Name: t.Name, Description: t.Description, Parameters: parameters, Strict: t.Strict}})
+		tools = append(tools, tool{Type: "function", Function: toolSpec{Name: t.Name, Description: t.Description, Parameters: t.Schema(), Strict: t.Strict}})
 	}
 	return tools
 }

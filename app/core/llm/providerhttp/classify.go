@@ -11,39 +11,34 @@ import (
 // report says that the prompt is too long, and by the status. Codes for a rate
 // limit and for a busy server come with prompts that are too long, too.
 // isUnclear reports that the reason of a refusal could not be determined.
-// Other sentences are never searched for words such as "rate limit" or "429": they may
-// quote the user.
 func (r *report) classify() (kind llm.ErrorKind, isUnclear bool) {
 	said := r.readMeaning()
-	for _, w := range r.words {
-		k, ok := kindOfWord(w)
-		if said == tooLong && k != llm.KindAuth && k != llm.KindContentFilter && k != llm.KindNotFound {
-			continue
-		}
-		if ok {
+	for _, code := range r.codes {
+		k, ok := kindOfCode(code)
+		if ok && (said != tooLong || k == llm.KindAuth || k == llm.KindContentFilter || k == llm.KindNotFound) {
 			return k, false
 		}
 	}
 	if said == tooLong {
 		return llm.KindContextLength, false
 	}
-	if k, ok := kindOfSentence(r.message); ok && r.status < 500 {
+	if k, ok := kindOfSentence(r.message()); ok && r.status < 500 {
 		return k, false
 	}
 	if k, ok := kindOfStatus(r.status); ok {
 		return k, k == llm.KindInvalid && said == unclear && mayRefuseLength(r.status)
 	}
-	for _, w := range r.words {
-		if k, ok := kindOfType(w); ok {
+	for _, code := range r.codes {
+		if k, ok := kindOfType(code); ok {
 			return k, false
 		}
 	}
 	return llm.KindUnknown, false
 }
 
-// kindOfWord classifies by codes that are more specific than the status.
-func kindOfWord(word string) (llm.ErrorKind, bool) {
-	switch word {
+// kindOfCode classifies by codes that are more specific than the status.
+func kindOfCode(code string) (llm.ErrorKind, bool) {
+	switch code {
 	case "rate_limit_exceeded", "rate_limit_error", "too_many_requests", "RESOURCE_EXHAUSTED":
 		return llm.KindRateLimit, true
 	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated",
@@ -99,8 +94,8 @@ func kindOfStatus(status int) (llm.ErrorKind, bool) {
 }
 
 // kindOfType classifies by types that replace the status in the middle of a stream.
-func kindOfType(word string) (llm.ErrorKind, bool) {
-	switch strings.ToLower(word) {
+func kindOfType(code string) (llm.ErrorKind, bool) {
+	switch strings.ToLower(code) {
 	case "server_error", "internal_error", "internal_server_error", "internalservererror", "service_unavailable", "api_error":
 		return llm.KindOverloaded, true
 	case "invalid_request_error", "badrequesterror", "invalid_argument", "request_too_large",

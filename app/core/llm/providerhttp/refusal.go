@@ -34,7 +34,7 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 	e := &llm.Error{
 		Kind:       kind,
 		Unclear:    unclear,
-		Message:    r.message,
+		Message:    r.message(),
 		Provider:   p.Provider,
 		Status:     r.status,
 		Code:       truncateMessage(p.Scrub(r.providerCode())),
@@ -49,15 +49,6 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 	}
 	e.Message = truncateMessage(redact.Text(p.Scrub(e.Message)))
 	return e
-}
-
-// Elements returns the elements of a JSON array; nil if it is not one.
-func Elements(raw json.RawMessage) []json.RawMessage {
-	var out []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &out) != nil {
-		return nil
-	}
-	return out
 }
 
 // Present reports whether there is anything in the JSON.

@@ -17,15 +17,12 @@ import (
 
 // answer reads one answer and emits it piece by piece.
 type answer struct {
-	origin  string                           // of the reasoning in it
-	emit    func(llm.Delta) bool             // false = no more
-	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
-	// compaction reads the answer if it is to be one; nil = it is not.
-	compaction *providerhttp.Compaction
+	providerhttp.Answer
+
+	origin string // of the reasoning in it
 
 	items map[int64]*item // by their places in the output
 	calls int             // so far
-	ids   map[string]bool // of the calls
 	last  *llm.Delta      // what is known only at the end; nil = the answer goes on
 }
 
@@ -38,17 +35,17 @@ type item struct {
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
-	a.items, a.ids = map[int64]*item{}, map[string]bool{}
+	a.items = map[int64]*item{}
 	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
-		return a.refusal([]byte(providerhttp.WebPage))
+		return a.Refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
-		return a.compaction.TooLarge(err)
+		return a.Compaction.TooLarge(err)
 	}
-	if a.compaction != nil {
+	if a.Compaction != nil {
 		return a.endCompaction()
 	}
-	return a.emitDelta(*a.last)
+	return a.EmitDelta(*a.last)
 }
 
 // readStream reads server-sent events up to the one that ends the answer, without which it
@@ -63,7 +60,7 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 			return err
 		}
 		if e.Name == "error" {
-			return a.refusal(e.Data)
+			return a.Refusal(e.Data)
 		}
 		if err := a.handleEvent(e.Data); err != nil {
 			return err
@@ -78,7 +75,7 @@ func (a *answer) handleEvent(data []byte) error {
 	if len(data) == 0 || data[0] != '{' {
 		return nil
 	}
-	if a.compaction.Skips(data) {
+	if a.Compaction.Skips(data) {
 		a.skipLarge(data)
 		return nil
 	}
@@ -88,19 +85,19 @@ func (a *answer) handleEvent(data []byte) error {
 	}
 	switch e.Type {
 	case "error":
-		return a.refusal(data)
+		return a.Refusal(data)
 	case "response.output_item.added":
 		return a.beginItem(e.OutputIndex, e.Item)
 	case "response.output_text.delta", "response.refusal.delta":
 		a.itemAt(e.OutputIndex).streamed = true
-		return a.emitDelta(llm.Delta{Text: e.Delta})
+		return a.EmitDelta(llm.Delta{Text: e.Delta})
 	case "response.reasoning_summary_part.added":
 		if e.SummaryIndex > 0 {
-			return a.emitDelta(llm.Delta{Reasoning: summarySeparator})
+			return a.EmitDelta(llm.Delta{Reasoning: summarySeparator})
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		a.itemAt(e.OutputIndex).streamed = true
-		return a.emitDelta(llm.Delta{Reasoning: e.Delta})
+		return a.EmitDelta(llm.Delta{Reasoning: e.Delta})
 	case "response.function_call_arguments.delta":
 		return a.addArguments(e.OutputIndex, e.Delta)
 	case "response.output_item.done":
@@ -120,7 +117,7 @@ func (a *answer) otherEvent(kind string, data []byte) error {
 		Error json.RawMessage `json:"error"`
 	}
 	if kind == "" && json.Unmarshal(data, &reported) == nil && providerhttp.Present(reported.Error) {
-		return a.refusal(data)
+		return a.Refusal(data)
 	}
 	return nil
 }
@@ -144,17 +141,7 @@ func (a *answer) beginItem(index int64, came sdk.ResponseOutputItemUnion) error 
 	number := a.calls
 	a.calls++
 	i.call = &number
-	return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: number, ID: a.uniqueCallID(came.CallID), Name: came.Name}})
-}
-
-// uniqueCallID returns the id of a call: the provider's, or one of ours where that is missing
-// or another call's, so that its result can name it.
-func (a *answer) uniqueCallID(given string) string {
-	if given == "" || a.ids[given] {
-		given = llm.NewCallID()
-	}
-	a.ids[given] = true
-	return given
+	return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: number, ID: a.UniqueCallID(came.CallID), Name: came.Name}})
 }
 
 // addArguments adds a piece to the arguments of a call; one whose beginning did not come is
@@ -165,7 +152,7 @@ func (a *answer) addArguments(index int64, piece string) error {
 		return nil
 	}
 	i.streamed = true
-	return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: piece}})
+	return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: piece}})
 }
 
 // endItem emits what of an item did not come in pieces.
@@ -178,7 +165,7 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 	switch came.Type {
 	case "message":
 		if !i.streamed {
-			if err := a.emitDelta(llm.Delta{Text: contentText(came)}); err != nil {
+			if err := a.EmitDelta(llm.Delta{Text: contentText(came)}); err != nil {
 				return err
 			}
 		}
@@ -188,7 +175,7 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 			return err
 		}
 		if arguments := came.Arguments.OfString; !i.streamed && arguments != "" {
-			return a.emitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: arguments}})
+			return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: arguments}})
 		}
 	case "reasoning":
 		return a.endReasoning(i, came)
@@ -222,7 +209,7 @@ func (a *answer) endReasoning(i *item, came sdk.ResponseOutputItemUnion) error {
 		text = contentText(came)
 	}
 	if !i.streamed {
-		if err := a.emitDelta(llm.Delta{Reasoning: text}); err != nil {
+		if err := a.EmitDelta(llm.Delta{Reasoning: text}); err != nil {
 			return err
 		}
 	}
@@ -239,25 +226,16 @@ func (a *answer) endReasoning(i *item, came sdk.ResponseOutputItemUnion) error {
 // emitParts yields what is kept of an item.
 func (a *answer) emitParts(parts []core.Part) error {
 	for _, p := range parts {
-		if err := a.emitDelta(llm.Delta{Part: &p}); err != nil {
+		if err := a.EmitDelta(llm.Delta{Part: &p}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// emitDelta yields a delta that is not empty.
-func (a *answer) emitDelta(d llm.Delta) error {
-	d = a.compaction.Only(d)
-	if d == (llm.Delta{}) || a.emit(d) {
-		return nil
-	}
-	return providerhttp.ErrLeft
-}
-
 // readWhole reads the answer of a server that did not stream.
 func (a *answer) readWhole(text []byte) error {
-	if a.compaction.Skips(text) {
+	if a.Compaction.Skips(text) {
 		if a.skipLarge(text); a.last == nil {
 			return providerhttp.ErrTruncated
 		}
@@ -265,7 +243,7 @@ func (a *answer) readWhole(text []byte) error {
 	}
 	var r sdk.Response
 	if !json.Valid(text) || json.Unmarshal(text, &r) != nil || r.Object != "response" {
-		return a.refusal(text)
+		return a.Refusal(text)
 	}
 	if err := a.end(r); err != nil {
 		return err
@@ -279,7 +257,7 @@ func (a *answer) readWhole(text []byte) error {
 // end ends the answer, with the items that did not come before.
 func (a *answer) end(r sdk.Response) error {
 	if r.Status == sdk.ResponseStatusFailed || providerhttp.Present(json.RawMessage(r.Error.RawJSON())) {
-		return a.refusal([]byte(`{"error":` + errorOf(r) + `}`))
+		return a.Refusal([]byte(`{"error":` + errorOf(r) + `}`))
 	}
 	for i, came := range r.Output {
 		if err := a.endItem(int64(i), came); err != nil {
@@ -289,47 +267,8 @@ func (a *answer) end(r sdk.Response) error {
 	if r.Status != sdk.ResponseStatusCompleted && r.Status != sdk.ResponseStatusIncomplete {
 		return nil
 	}
-	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: readDropped([]byte(r.RawJSON()))}
+	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: providerhttp.ReadDropped([]byte(r.RawJSON()))}
 	return nil
-}
-
-// readDropped returns the reasoning that a response reports as withheld from the model; nil =
-// none. The SDK does not have the member (3.98).
-func readDropped(response []byte) *llm.DroppedThoughts {
-	var t struct {
-		List []struct {
-			Type   string `json:"type"`
-			Action string `json:"action"`
-			Reason string `json:"reason"`
-		} `json:"input_transformations"`
-	}
-	if json.Unmarshal(response, &t) != nil { // it is a report only
-		return nil
-	}
-	reasons := map[llm.DropReason]int{}
-	for _, change := range t.List {
-		if change.Type == "reasoning" && change.Action == "removed" {
-			reasons[toDropReason(change.Reason)]++
-		}
-	}
-	if len(reasons) == 0 {
-		return nil
-	}
-	return &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: reasons}
-}
-
-// toDropReason returns the API's word for why it withheld reasoning in ours.
-func toDropReason(word string) llm.DropReason {
-	switch word {
-	case "prefix_mismatch":
-		return llm.DropPrefix
-	case "model_mismatch":
-		return llm.DropModel
-	case "organization_mismatch":
-		return llm.DropOrganization
-	default:
-		return llm.DropOther
-	}
 }
 
 // errorOf returns the error of a response as JSON.

@@ -48,7 +48,7 @@ func compactionItem(p core.Part) sdk.ResponseInputItemUnionParam {
 
 // addCompaction keeps an item of compaction.
 func (a *answer) addCompaction(came sdk.ResponseOutputItemUnion) {
-	a.compaction.Add(core.Part{Name: came.ID, Signature: came.EncryptedContent, Origin: a.origin})
+	a.Compaction.Add(core.Part{Name: came.ID, Signature: came.EncryptedContent, Origin: a.origin})
 }
 
 // skipLarge reads the usage of a piece of the answer that is not decoded for its size.
@@ -78,7 +78,7 @@ func (a *answer) endCompaction() error {
 	if finish := a.last.Finish; finish != core.FinishStop && finish != core.FinishToolCalls {
 		stopped = string(finish)
 	}
-	return a.compaction.End(*a.last, stopped, a.emitDelta)
+	return a.Compaction.End(*a.last, stopped, a.EmitDelta)
 }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with

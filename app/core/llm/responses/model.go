@@ -1,15 +1,12 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"iter"
-	"net/http"
 	"sync/atomic"
 
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
 )
 
@@ -23,14 +20,11 @@ type Model struct {
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
 func New(options Options) (*Model, error) {
-	options, err := options.withDefaults()
+	options, err := complete(options)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{options: options, peer: &providerhttp.Peer{
-		Provider: openai.ProviderOpenAI, BaseURL: options.BaseURL, Key: options.APIKey, Timeouts: options.Timeouts,
-		Client: providerhttp.NewClient(options.Transport),
-	}}, nil
+	return &Model{options: options, peer: options.NewPeer()}, nil
 }
 
 // Info describes the model.
@@ -44,65 +38,34 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	if req.Compact {
 		req = compactionRequest(req)
 	}
-	return func(yield func(llm.Delta, error) bool) {
-		hasLeft := false // the caller left its loop
-		emit := func(d llm.Delta) bool {
-			hasLeft = !yield(d, nil)
-			return !hasLeft
-		}
+	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		err := m.callProvider(ctx, req, emit)
 		if m.refusedSummaries(req, err) {
 			err = m.callProvider(ctx, req, emit)
 		}
-		if m.refusedReasoning(req, err) {
-			// Blobs are readable for one account and model only: it is not the prompt before them.
-			dropped := &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropOther: m.reasoningCount(req)}}
-			if !emit(llm.Delta{Dropped: dropped}) {
-				return
-			}
-			err = m.callProvider(ctx, req.WithoutThoughts(), emit)
+		if !m.refusedReasoning(req, err) {
+			return err
 		}
-		if err != nil && !hasLeft {
-			yield(llm.Delta{}, err)
+		// Blobs are readable for one account and model only: it is not the prompt before them.
+		if !emit(llm.Delta{Dropped: &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropOther: m.reasoningCount(req)}}}) {
+			return nil
 		}
-	}
+		return m.callProvider(ctx, req.WithoutThoughts(), emit)
+	})
 }
 
-// callProvider sends the request and emits the answer. Its result is not an error, so that no
-// error is a plain nil.
+// callProvider sends the request and emits the answer.
 func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm.Delta) bool) *llm.Error {
-	if ctx.Err() != nil {
-		return llm.CanceledError(ctx, openai.ProviderOpenAI)
-	}
 	body, err := m.requestBody(req)
 	if err != nil {
 		return m.peer.Invalid(err)
 	}
-	failure := m.peer.Do(ctx, func(ctx context.Context) (*http.Request, error) {
-		return m.newRequest(ctx, body)
-	}, func(response *http.Response, body io.Reader) error {
-		a := &answer{origin: m.reasoningOrigin(), emit: emit, compaction: providerhttp.NewCompaction(openai.ProviderOpenAI, req), refusal: func(text []byte) *llm.Error {
-			return m.peer.Refusal(0, response.Header, text)
-		}}
-		return a.read(body)
+	failure := m.peer.Post(ctx, "/responses", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
+		shared := providerhttp.Answer{Emit: emit, Refusal: refusal, Compaction: providerhttp.NewCompaction(m.options.Provider, req)}
+		return (&answer{Answer: shared, origin: m.reasoningOrigin()}).read(body)
 	})
 	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused
 	}
 	return m.asCompactionRefusal(req, failure)
-}
-
-// newRequest returns the HTTP request with the body.
-func (m *Model) newRequest(ctx context.Context, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.options.BaseURL+"/responses", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "text/event-stream")
-	request.Header.Set("User-Agent", "bobbin")
-	if key := m.options.APIKey; key != "" {
-		request.Header.Set("Authorization", "Bearer "+key)
-	}
-	return request, nil
 }

@@ -86,12 +86,8 @@ type functionTool struct {
 func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
 	var out []sdk.ToolUnionParam
 	for _, t := range tools {
-		schema := t.Parameters
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
 		tool := param.Override[sdk.FunctionToolParam](functionTool{
-			Type: "function", Name: t.Name, Description: t.Description, Parameters: schema, Strict: t.Strict != nil && *t.Strict,
+			Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema(), Strict: t.Strict != nil && *t.Strict,
 		})
 		out = append(out, sdk.ToolUnionParam{OfFunction: &tool})
 	}

@@ -115,7 +115,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	options := responses.Options{Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
+	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
 	m, err := responses.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ const version = "vertex-2023-10-16"
 
 // Options say which model is called, and how.
 type Options struct {
-	// The BaseURL is required and ends with the project and the location; Cloud is filled in. An
-	// APIKey is sent as a token.
+	// The BaseURL is required and ends with the project and the location. An APIKey is sent
+	// as a token.
 	anthropic.Options
 
 	// Tokens authorize requests without an APIKey; nil = Google's application default credentials.
@@ -41,10 +41,9 @@ func New(options Options) (*anthropic.Model, error) {
 	case tokens == nil:
 		tokens = &defaultTokens{}
 	}
-	options.Cloud = anthropic.Cloud{
+	return anthropic.NewOnCloud(options.Options, anthropic.Cloud{
 		Provider: Provider, Version: version,
 		Path:      "publishers/anthropic/models/" + url.PathEscape(options.Model) + ":streamRawPredict",
 		Authorize: func(r *http.Request) error { return authorize(r, tokens) },
-	}
-	return anthropic.New(options.Options)
+	})
 }

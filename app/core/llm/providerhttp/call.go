@@ -1,0 +1,116 @@
+package providerhttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"bobbin/app/core/llm"
+)
+
+// Stream yields what call emits, and then its error, unless the caller has left the loop: emit then
+// returns false.
+func Stream(call func(emit func(llm.Delta) bool) *llm.Error) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		hasLeft := false
+		err := call(func(d llm.Delta) bool {
+			hasLeft = hasLeft || !yield(d, nil)
+			return !hasLeft
+		})
+		if err != nil && !hasLeft {
+			yield(llm.Delta{}, err)
+		}
+	}
+}
+
+// Post sends the body, which is JSON, to the path behind the base URL and calls read for an answer
+// with a 2xx status, with what makes errors that the answer reports. Prepare completes the header;
+// nil = with the key as a bearer token. Its result is that of Do.
+func (p *Peer) Post(ctx context.Context, path string, body []byte, prepare func(http.Header),
+	read func(body io.Reader, refusal func(reported []byte) *llm.Error) error,
+) *llm.Error {
+	if ctx.Err() != nil {
+		return llm.CanceledError(ctx, p.Provider)
+	}
+	return p.Do(ctx, func(ctx context.Context) (*http.Request, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.BaseURL+path, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "User-Agent": {"bobbin"}}
+		if prepare != nil {
+			prepare(request.Header)
+		} else if p.Key != "" {
+			request.Header.Set("Authorization", "Bearer "+p.Key)
+		}
+		return request, nil
+	}, func(response *http.Response, body io.Reader) error {
+		return read(body, func(reported []byte) *llm.Error { return p.Refusal(0, response.Header, reported) })
+	})
+}
+
+// Answer is what the readers of answers share that may be compactions.
+type Answer struct {
+	Emit       func(llm.Delta) bool // false = no more
+	Refusal    func(reported []byte) *llm.Error
+	Compaction *Compaction // nil = the answer is to be none
+
+	ids map[string]bool // of the tool calls so far
+}
+
+// EmitDelta emits a delta that is not empty; ErrLeft = no more.
+func (a *Answer) EmitDelta(d llm.Delta) error {
+	d = a.Compaction.Only(d)
+	if d == (llm.Delta{}) || a.Emit(d) {
+		return nil
+	}
+	return ErrLeft
+}
+
+// UniqueCallID returns the id of a call: the provider's, or one of ours where that is missing or
+// another call's, so that its result can name it.
+func (a *Answer) UniqueCallID(given string) string {
+	if given == "" || a.ids[given] {
+		given = llm.NewCallID()
+	}
+	if a.ids == nil {
+		a.ids = map[string]bool{}
+	}
+	a.ids[given] = true
+	return given
+}
+
+// ReadDropped returns the thoughts that an answer, or an event of one, reports as left out of the
+// prompt (input_transformations of Anthropic and OpenAI); nil = none.
+func ReadDropped(raw []byte) *llm.DroppedThoughts {
+	var report struct {
+		Changes []struct {
+			Type   string `json:"type"`
+			Action string `json:"action"`
+			Reason string `json:"reason"`
+		} `json:"input_transformations"`
+	}
+	if json.Unmarshal(raw, &report) != nil { // it is a report only
+		return nil
+	}
+	reasons := map[llm.DropReason]int{}
+	for _, change := range report.Changes {
+		if change.Type != "thinking_dropped" && (change.Type != "reasoning" || change.Action != "removed") {
+			continue
+		}
+		switch reason := llm.DropReason(strings.TrimSuffix(strings.TrimSuffix(change.Reason, "_mismatch"), "_binding")); reason {
+		case llm.DropPrefix, llm.DropModel, llm.DropOrganization, llm.DropEndUser:
+			reasons[reason]++
+		default:
+			reasons[llm.DropOther]++
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	return &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: reasons}
+}

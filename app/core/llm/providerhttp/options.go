@@ -1,0 +1,62 @@
+package providerhttp
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+)
+
+// Options say which model of which provider is called, and how.
+type Options struct {
+	Name     string // what agents call it; empty = Model
+	Model    string // what the provider calls it
+	Provider string // empty = the adapter's own
+	BaseURL  string // where the API is, without the path of a call; empty = the provider's own, if it has one
+	APIKey   string // empty = none is sent; never in errors or logs
+	// Info describes the model; an empty Name or Provider is taken from above.
+	Info llm.Info
+	// Transport sends the requests; nil = one of its own that honors the proxy variables of the
+	// environment.
+	Transport http.RoundTripper
+	Timeouts  Timeouts
+	// Thinking is the budget for thinking in tokens, for package anthropic; 0 = off.
+	Thinking int
+	// LegacyMaxTokens sends the output limit as max_tokens to a server under the provider "openai"
+	// that does not know max_completion_tokens, for package openai. Its other providers get
+	// max_tokens anyway.
+	LegacyMaxTokens bool
+}
+
+// Format keeps the key out of whatever prints Options.
+func (o Options) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{%s model %s at %s}", o.Provider, o.Model, Redacted(o.BaseURL))
+}
+
+// LogValue keeps the key out of logs.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(o)) }
+
+// Complete returns the options filled up, with the provider's own address where none is set. Options
+// that cannot work are core.ErrInvalid.
+func (o Options) Complete(provider, baseURL string) (Options, error) {
+	o.Provider = provider
+	if o.Model == "" {
+		return o, core.Errorf(core.ErrInvalid, "a model of provider %s has no model name", o.Provider)
+	}
+	o.Name, o.BaseURL = cmp.Or(o.Name, o.Model), cmp.Or(strings.TrimRight(o.BaseURL, "/"), baseURL)
+	if err := CheckURL(o.Name, o.BaseURL); err != nil {
+		return o, err
+	}
+	o.Info.Name, o.Info.Provider = cmp.Or(o.Info.Name, o.Name), cmp.Or(o.Info.Provider, o.Provider)
+	o.Timeouts = o.Timeouts.WithDefaults()
+	return o, nil
+}
+
+// NewPeer returns the provider of complete options.
+func (o Options) NewPeer() *Peer {
+	return &Peer{Provider: o.Provider, BaseURL: o.BaseURL, Key: o.APIKey, Timeouts: o.Timeouts, Client: NewClient(o.Transport)}
+}
