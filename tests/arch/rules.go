@@ -73,7 +73,7 @@ func inners() []inner {
 		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},
 		{dir: "app/core/relevance", may: []string{"app/core/searchtext"}},
 		{dir: "app/core/standing", may: []string{"app/core", "app/core/prompttext"}},
-		{dir: "app/core/summarize", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/redact", "app/core/tokens"}},
+		{dir: "app/core/summarize", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/redact", "app/core/standing", "app/core/tokens"}},
 		{dir: "app/core/tokens", may: []string{"app/core", "app/core/llm"}},
 		{dir: "app/core/*", may: []string{"app/core"}},
 

@@ -59,8 +59,8 @@ type figure struct{ asked, stored int }
 // share is the part of the answers that was stored, in percent.
 func (f figure) share() float64 { return 100 * float64(f.stored) / float64(max(f.asked, 1)) }
 
-// Few bad answers become the memory of a conversation, most of them in its own words or fluent in
-// its language, and nearly no good one is refused: as the first summary and as an extension of one. With BOBBIN_TEST_LONG=1 all
+// Nearly no bad answer becomes the memory of a conversation, and nearly no good one is
+// refused: as the first summary and as an extension of one. With BOBBIN_TEST_LONG=1 all
 // answers are given under all policies, else a bad one of each kind and all good ones
 // under one policy.
 func TestShowGarbage(t *testing.T) {
@@ -80,10 +80,9 @@ func TestShowGarbage(t *testing.T) {
 		good, unseen := g.good(p, tuned, refused), g.good(p, heldOut, refused)
 		fmt.Fprintf(table, "%s\t%d\t%.1f %%\t%d\t%.1f %%\t%d\t%.1f %%\t%d\t%.1f %%\t\n", p.name, first.asked, first.share(), extending.asked, extending.share(),
 			good.asked, 100-good.share(), unseen.asked, 100-unseen.share())
-		both := figure{good.asked + unseen.asked, good.stored + unseen.stored}
-		if first.share() > 13 || extending.share() > 18 || both.share() < 98 {
-			t.Errorf("%s: %.1f %% and %.1f %% of the bad answers are stored, want at most 13 and 18; %.1f %% of the good ones, want at least 98",
-				p.name, first.share(), extending.share(), both.share())
+		bad, both := figure{first.asked + extending.asked, first.stored + extending.stored}, figure{good.asked + unseen.asked, good.stored + unseen.stored}
+		if bad.share() > 2 || both.share() < 98 {
+			t.Errorf("%s: %.1f %% of the bad answers are stored, want at most 2; %.1f %% of the good ones, want at least 98", p.name, bad.share(), both.share())
 		}
 	}
 	if err := table.Flush(); err != nil {

@@ -33,7 +33,8 @@ var (
 	errPromptEcho    = rejection{"echo", "the answer repeated the instructions"}
 	errRepetition    = rejection{"repetition", "the answer repeated itself"}
 	errTooShort      = rejection{"too_short", "the answer was too short for what it replaces"}
-	errUngrounded    = rejection{"ungrounded", "the words of the answer follow each other as in no message"}
+	errLanguage      = rejection{"language", "the answer was not in the language of the conversation"}
+	errUngrounded    = rejection{"ungrounded", "the answer said too little about the messages"}
 	errForgotten     = rejection{"forgotten", "the answer left out the earlier summary"}
 	errSecrets       = rejection{"refused", "it repeats secrets, or has characters that cannot be stored"}
 )

@@ -3,8 +3,11 @@ package summarize
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"bobbin/app/core"
 	"bobbin/app/core/prompttext"
@@ -25,7 +28,7 @@ type Extract struct {
 // first telling sentence of the newest answers, and the facts.
 func NewExtractive(count core.TextCounter) *Extract {
 	return &Extract{count: count, name: StrategyExtractive, read: readConversation, sections: func() outline {
-		return append(outline{messageSection(userHeading, 5), messageSection(assistantHeading, 4)}, factSections()...)
+		return append(outline{messageSection(userHeading, 5), messageSection(assistantHeading, 4), {heading: mentionsHeading, share: 20, rank: rankByWords}}, factSections()...)
 	}}
 }
 
@@ -41,6 +44,7 @@ func NewSteps(count core.TextCounter) *Extract {
 const (
 	earlierHeading   = "## Earlier Summary"
 	assistantHeading = "Assistant Messages"
+	mentionsHeading  = "Also Mentioned"
 	stepsHeading     = "Steps"
 )
 
@@ -99,10 +103,18 @@ func describeRange(messages []core.Message) string {
 // readConversation adds the messages of both sides.
 func readConversation(o outline, messages []core.Message) {
 	o.addUserMessages(messages)
-	said := o.section(assistantHeading)
+	said, mentions := o.section(assistantHeading), o.section(mentionsHeading)
+	var texts []string
 	for _, m := range messages {
+		texts = append(texts, core.Clip(spokenText(m), readBytes))
+	}
+	values := wordValues(texts)
+	for i, m := range messages {
 		if m.Role == core.RoleAssistant {
-			said.add(tellingSentence(spokenText(m)), "", messageRef(m))
+			said.add(tellingSentence(texts[i]), "", messageRef(m))
+		}
+		if m.Role == core.RoleAssistant || m.Role == core.RoleUser {
+			mentions.add(tellingWords(texts[i], values), "", messageRef(m))
 		}
 	}
 }
@@ -126,6 +138,9 @@ const (
 	readBytes    = 2_000 // of an answer, from its beginning
 	tellingBytes = 30    // of a sentence that tells something
 	quoteBytes   = 240   // of a line
+	mentionBytes = 160   // of the words of a message
+	minWords     = 3     // fewer mean nothing without their sentence
+	minWordValue = 0.2
 )
 
 // tellingSentence returns the first sentence of an answer that is no question and long enough to
@@ -139,6 +154,71 @@ func tellingSentence(text string) string {
 		}
 	}
 	return ""
+}
+
+// rankByWords ranks lines by what their words tell for their size.
+func rankByWords(s *section) {
+	var texts []string
+	for _, l := range s.lines {
+		texts = append(texts, l.text)
+	}
+	values := wordValues(texts)
+	for i, l := range s.lines {
+		s.lines[i].rank = 0
+		for word := range strings.FieldsSeq(l.text) {
+			s.lines[i].rank += values[bareWord(word)] / float64(l.tokens)
+		}
+	}
+}
+
+// wordValues returns how much the words of the texts tell: figures most, then names, and the less the
+// more texts have a word.
+func wordValues(texts []string) map[string]float64 {
+	weights, counts := map[string]float64{}, map[string]float64{}
+	for _, text := range texts {
+		begins, known := true, map[string]bool{}
+		for word := range strings.FieldsSeq(text) {
+			bare, weight := bareWord(word), 1.0
+			first, _ := utf8.DecodeRuneInString(strings.TrimLeft(word, wordMarks))
+			switch {
+			case strings.ContainsFunc(bare, unicode.IsDigit):
+				weight = 2
+			case unicode.IsUpper(first) && !begins:
+				weight = 1.5
+			case utf8.RuneCountInString(bare) <= 3:
+				weight = 0
+			}
+			if weights[bare] = max(weights[bare], weight); !known[bare] {
+				counts[bare]++
+			}
+			known[bare], begins = true, strings.ContainsAny(word[len(word)-1:], ".!?:")
+		}
+	}
+	for word, n := range counts {
+		weights[word] *= max(0, 1-1.6*math.Log(n)/math.Log(float64(len(texts)+1)))
+	}
+	return weights
+}
+
+const wordMarks = ".,!?;:\"()[]…“”"
+
+func bareWord(word string) string { return strings.ToLower(strings.Trim(word, wordMarks)) }
+
+// tellingWords returns the words of a text that tell something, in their order; empty = too few.
+func tellingWords(text string, values map[string]float64) string {
+	var kept []string
+	size := 0
+	for word := range strings.FieldsSeq(text) {
+		if values[bareWord(word)] < minWordValue || size > mentionBytes {
+			continue
+		}
+		kept = append(kept, strings.Trim(word, wordMarks))
+		size += len(word) + 1
+	}
+	if len(kept) < minWords {
+		return ""
+	}
+	return strings.Join(kept, " ")
 }
 
 // readSteps adds the calls, each with its result, and what the assistant said.

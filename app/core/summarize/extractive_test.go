@@ -42,6 +42,10 @@ func TestExtractive(t *testing.T) {
 ## Assistant Messages
 - "There are many of them, and they differ by country." [2]
 
+## Also Mentioned
+- Build parser dates [1]
+- Which format There many them they differ country parser needs table [2]
+
 ## Files Referenced
 - pkg/date.go [3]`
 	if diff := cmp.Diff(want, res.Content); diff != "" {

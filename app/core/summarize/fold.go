@@ -135,7 +135,7 @@ func (s *attempt) requestSummary(ctx context.Context, data requestData) (string,
 		return "", err
 	}
 	n := s.count.Text(text)
-	held := evidence{transcript: data.Transcript, previous: s.summary, prompt: s.system + "\n" + s.frame, minTokens: minSummaryTokens(s.maxTokens, data.Tokens)}
+	held := evidence{transcript: data.Transcript, previous: s.summary, languages: s.languages, prompt: s.system + "\n" + s.frame, minTokens: minSummaryTokens(s.maxTokens, data.Tokens)}
 	if err := held.checkText(text, n); err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,39 +17,29 @@ func TestWordPairs(t *testing.T) {
 		{"the old tariffs", "(Old **tariff** table)", 1}, {"the old tariffs", "tariff old", 0}, {"word word word", "word word", 0},
 		{"我们决定用榉木", "决定用榉木。", 3}, {"決定 of beech", "of beech 決定", 1}, {"3.2 by 4.1", "3.2 or 4.1", 2},
 	} {
-		common := 0
-		a, _ := pairsOf(tt.a)
-		b, _ := pairsOf(tt.b)
-		for p := range a {
-			if b[p] {
-				common++
-			}
-		}
-		if common != tt.common {
+		if common := readWords(tt.a, 1).commonPairs(readWords(tt.b, 1)); common != tt.common {
 			t.Errorf("%q and %q: got %d common pairs, want %d", tt.a, tt.b, common, tt.common)
 		}
 	}
 }
 
-// A summary has some of the word pairs of its messages, more than would be there by chance; one that
-// extends another keeps some of that one.
+// A summary has words of its messages, which follow each other as they do there, and one that extends
+// another keeps some of that one.
 func TestPairsOfASummary(t *testing.T) {
 	t.Parallel()
 	const talk = "The fair begins on the fourth of May in the old tram depot, and forty stalls are booked. Norwood Catering wants the corner by the gate, with two power lines. " +
 		"The fire brigade asks for an aisle of three meters between the rows, and the city for a plan of the exits by the end of March. " +
 		"Ingrid prints the posters with the red lamp, since the green one was last year's. Volunteers meet on Tuesdays at seven in the library."
-	const earlier = "The fair costs nine thousand, of which the bank gives half if its name is on the tickets, and a raffle pays the rest of what the band takes."
-	words := strings.Fields(talk)
-	var shuffled []string
-	for i := range words {
-		shuffled = append(shuffled, words[(i*29+i*i*7)%len(words)])
-	}
+	const earlier = "The fair costs nine thousand, of which the bank gives half if its name is on the tickets, and a raffle pays the rest of what the band takes. " +
+		"Tickets cost eleven crowns, children under twelve enter without paying, and whoever helps on both mornings receives coffee, breakfast vouchers."
+	backward := strings.Fields(talk)
+	slices.Reverse(backward)
 	for name, tt := range map[string]struct {
 		text, previous string
 		want           error
 	}{
 		"a summary":           {"Forty stalls are booked for the fair in the tram depot. The fire brigade wants wide aisles; posters show the red lamp.", "", nil},
-		"its words, shuffled": {strings.Join(shuffled, " "), "", errUngrounded},
+		"its words, backward": {strings.Join(backward, " "), "", errUngrounded},
 		"a poem":              {"O gentle moon above silent hills, whose silver sings to sleeping rivers, carry my longing beyond winter's sorrow.", "", errUngrounded},
 		"an excuse":           {"I am sorry, but I cannot help you with this request today.", "", errUngrounded},
 		"extends the earlier": {"The bank gives half if its name is on the tickets. Forty stalls are booked, Norwood Catering wants the corner.", earlier, nil},

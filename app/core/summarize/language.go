@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -15,14 +16,24 @@ import (
 const (
 	languageSample = 64 << 10
 	languageHead   = 400
-	enoughVotes    = 5 // messages in one language
+	enoughVotes    = 5   // messages in one language
+	sureBytes      = 150 // of a text whose language can be compared with another's
 )
 
-// languageOf returns the language of a summary; empty = not sure. The users' messages count first,
-// then the previous summary, which is in the conversation's language, the assistant's last.
-func languageOf(messages []core.Message, previous string) string {
+// languagesOf returns the languages of a conversation, that of its summary first; none = not sure. The
+// users' messages count first, then the previous summary, which is in the conversation's language, the
+// assistant's last.
+func languagesOf(messages []core.Message, previous string) []string {
 	words := newLedger().parse(core.Clip(previous, languageSample))
-	return cmp.Or(spokenLanguage(messages, core.RoleUser), detectLanguage(withoutCode(words)), spokenLanguage(messages, core.RoleAssistant))
+	found := []string{spokenLanguage(messages, core.RoleUser), detectLanguage(withoutCode(words)), spokenLanguage(messages, core.RoleAssistant)}
+	return slices.DeleteFunc(found, func(name string) bool { return name == "" })
+}
+
+// isForeign reports whether the text is certainly in a language that the conversation does not use.
+func (e evidence) isForeign(text string) bool {
+	text = withoutCode(text)
+	name := detectLanguage(text)
+	return name != "" && len(text) >= sureBytes && len(e.languages) > 1 && !slices.Contains(e.languages, name)
 }
 
 // spokenLanguage returns the language of most of the newest messages of the role, or of all of

@@ -39,7 +39,7 @@ func ledgerOf(summary, heading string) []string {
 // names the message of each.
 func TestExtraction(t *testing.T) {
 	t.Parallel()
-	answer := good + "\nThe user wants to fix pkg/a.go; go vet ended with exit status 1, git push went well."
+	answer := good + "\nThe user wants to fix pkg/a.go, please: see https://x.org/1. Shell: go vet ./... printed the error of pkg/a.go:3 and exit status 1, git push went well."
 	res := hybridOver(t, llm.Scripted(answer), summarize.Request{Limit: 2_000, Replaces: 2_000, Messages: []core.Message{
 		user(1, "Fix pkg/a.go,\nplease: see https://x.org/1."),
 		assistant(2, "I look.", core.ToolCall{ID: "a", Name: "shell", Arguments: `{"command":"go vet ./..."}`}, core.ToolCall{ID: "b", Name: "shell", Arguments: `{"cmd":["git","push"]}`}),

@@ -19,8 +19,9 @@ type outline []*section
 // section is a heading, and lines under it, oldest first.
 type section struct {
 	heading       string
-	share         int    // of the room, in proportion to the shares of the other sections
-	before, after string // what stands around the text of a line, such as quotation marks
+	share         int            // of the room, in proportion to the shares of the other sections
+	before, after string         // what stands around the text of a line, such as quotation marks
+	rank          func(*section) // ranks the lines: the highest stay, of equals the newest
 	lines         []line
 	more          int // lines that earlier summaries had no room for
 	size          int // tokens of all
@@ -33,6 +34,7 @@ type line struct {
 	note   string // such as "exit 1"; empty = none
 	ref    string // the message that it is from; empty = not known
 	tokens int    // of the whole line
+	rank   float64
 }
 
 const (
@@ -172,6 +174,9 @@ func (s *section) measure(count core.TextCounter) {
 	if s.size > 0 {
 		s.size += headingTokens
 	}
+	if s.rank != nil {
+		s.rank(s)
+	}
 }
 
 // divide gives each section its share of the room. What short sections do not use goes to
@@ -197,15 +202,9 @@ func (s *section) render(count core.TextCounter) string {
 	if len(s.lines) == 0 || s.room < s.size && room < minLineTokens {
 		return ""
 	}
-	first := len(s.lines)
-	for first > 0 && s.lines[first-1].tokens <= room {
-		first--
-		room -= s.lines[first].tokens
-	}
-	shown := s.lines[first:]
-	if len(shown) == 0 { // not even the newest one: its beginning
-		first--
-		l := s.lines[first]
+	shown := s.choose(room)
+	if len(shown) == 0 { // not even one: the beginning of the newest
+		l := s.lines[len(s.lines)-1]
 		if l.text = prompttext.Head(count, l.text, room-(l.tokens-count.Text(l.text))); l.text == "" {
 			return ""
 		}
@@ -213,13 +212,33 @@ func (s *section) render(count core.TextCounter) string {
 	}
 	var b strings.Builder
 	b.WriteString("## " + s.heading)
-	if more := s.more + first; more > 0 {
+	if more := s.more + len(s.lines) - len(shown); more > 0 {
 		fmt.Fprintf(&b, "\n+%d more", more)
 	}
 	for _, l := range shown {
 		b.WriteString("\n" + s.format(l))
 	}
 	return b.String()
+}
+
+// choose returns the lines that fit the room: those of the highest rank, of equals the newest.
+func (s *section) choose(room int) []line {
+	var chosen []int
+	order := make([]int, len(s.lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(s.lines[b].rank, s.lines[a].rank), b-a) })
+	for _, i := range order {
+		if s.lines[i].tokens <= room {
+			chosen, room = append(chosen, i), room-s.lines[i].tokens
+		}
+	}
+	shown := make([]line, len(chosen))
+	for i, at := range slices.Sorted(slices.Values(chosen)) {
+		shown[i] = s.lines[at]
+	}
+	return shown
 }
 
 // join returns a text under a heading, and the sections, in at most limit tokens. It cuts

@@ -137,7 +137,7 @@ func TestLoopFallsBackToSteps(t *testing.T) {
 func TestLoopDoesNotRecurse(t *testing.T) {
 	t.Parallel()
 	tools := "harbor lantern compass gravel timber rudder anchor bucket hammer ladder mortar pulley shovel spanner tackle trowel varnish"
-	long := "## Current state\nRead the text of file 1, the text of file 2 and the text of file 3: " + tools + ".\n" + sentences(100)
+	long := "## Current state\nRead the text of file 1, the text of file 2 and the text of file 3: compass text, timber text, anchor text, hammer text, mortar text, shovel text, tackle text, varnish text; " + tools + ".\n" + sentences(100)
 	model := llm.Scripted(long)
 	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
 	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}
