@@ -26,7 +26,9 @@ func (f fake) GenerateContent(ctx context.Context, _ []llms.MessageContent, opti
 	return f.generate(ctx, o)
 }
 
-func (f fake) model() *Model { return &Model{chat: f, peer: &providerhttp.Peer{Provider: Provider, Timeouts: providerhttp.Timeouts{Headers: -1, Idle: -1}}} }
+func (f fake) model() *Model {
+	return &Model{chat: f, peer: &providerhttp.Peer{Provider: Provider, Timeouts: providerhttp.Timeouts{Headers: -1, Idle: -1}}}
+}
 
 func TestFailures(t *testing.T) {
 	t.Parallel()
