@@ -152,7 +152,6 @@ func (m *Model) yieldEnd(ctx context.Context, req llm.Request, out outcome, isSt
 		return
 	}
 	last := llm.Delta{Usage: usageOf(choice.GenerationInfo), Finish: core.FinishReason(cmp.Or(choice.StopReason, string(core.FinishStop)))}
-	last.Model, _ = choice.GenerationInfo["model"].(string)
 	if choice.StopReason == "" && last.Usage != nil && req.MaxOutputTokens > 0 && last.Usage.OutputTokens >= req.MaxOutputTokens {
 		last.Finish = core.FinishLength
 	}
