@@ -38,7 +38,7 @@ const bobsWord = "hedgehog"
 func newPurging(t *testing.T, url string) *purging {
 	t.Helper()
 	model := apptest.NewProvider(t, provider.Options{})
-	h := apptest.New(t, url, apptest.WithModel("echo", 8192, 1024, model), func(c *config.Config) {
+	h := apptest.New(t, url, apptest.WithModel("echo", 128_000, 1024, model), func(c *config.Config) { // so large that no summary is made beside the test
 		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: "south", Secret: config.NewSecret("s")}}
 	})
 	p := &purging{Disk: apptest.NewDisk(t, h, url), north: h.NewClient("n")}

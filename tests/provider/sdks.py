@@ -130,7 +130,7 @@ def tool_changes(client):
 
 
 def reasoning(client):
-    """The Responses API: reasoning goes back encrypted, a change is reported, a compaction is taken."""
+    """The Responses API: reasoning goes back encrypted, a change is reported."""
     tool = {"type": "function", "name": "calculator", "parameters": CALCULATOR["input_schema"], "strict": False}
     params = {"model": "gpt-6.2-sol", "instructions": "You help.", "tools": [tool], "store": False, "include": ["reasoning.encrypted_content"]}
     items = [{"role": "user", "content": "use a tool"}]
@@ -164,20 +164,6 @@ def reasoning(client):
     named = client.responses.create(input=[*items, added, {"role": "user", "content": "use the tool scales"}], **params)
     want("call of an added tool", named.output[-1].name, "scales")
     want("transformations behind added tools", named.input_transformations, [])
-
-    triggered = client.responses.create(input=[*items, {"type": "compaction_trigger"}], **params).output
-    want("items for a trigger", [x.type for x in triggered], ["compaction"])
-    want_type("compaction", triggered[0], responses.ResponseCompactionItem)
-    # It returns the user's messages, for which the SDK's type of output has no role.
-    with openai.OpenAI(base_url=client.base_url, api_key="none", max_retries=0) as unvalidated:
-        compacted = unvalidated.responses.compact(input=items, model=params["model"], extra_body={"tools": params["tools"]})
-    want_type("compacted response", compacted, responses.CompactedResponse)
-    want("last item", compacted.output[-1].type, "compaction")
-    for window in (triggered, compacted.output):
-        items = [*window, {"role": "user", "content": "go on"}]
-        want("text after the compaction", send().output_text, "answer to: go on")
-        items.append({"role": "user", "content": "on"})
-        want("transformations after the compaction", send().input_transformations, [])
 
 
 def main(claude, gpt):

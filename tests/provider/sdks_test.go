@@ -24,5 +24,5 @@ func TestStrictSDKs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	wantEqual(t, "thoughts of Claude", claude.Thoughts(), provider.Thoughts{Verified: 28, Dropped: 6, Refused: 1})
-	wantEqual(t, "reasoning of GPT", gpt.Thoughts(), provider.Thoughts{Verified: 14, Dropped: 3})
+	wantEqual(t, "reasoning of GPT", gpt.Thoughts(), provider.Thoughts{Verified: 6, Dropped: 3})
 }

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -166,7 +167,7 @@ func (stx *sessionTx) admitPurge(force bool) error {
 
 // beginPurge hides the session, so that nothing of it is indexed any more.
 func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
-	if _, err := stx.lockIndex(); err != nil {
+	if _, err := stx.lockIndex(); err != nil && !errors.Is(err, gorm.ErrRecordNotFound) { // a removal that broke off may have deleted that row
 		return nil, err
 	}
 	err := stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(map[string]any{
