@@ -137,7 +137,7 @@ the name of one replaces it. Only ` + "`name`" + ` is required.
 | ` + "`bobbin agents check [file or folder…]`" + ` | checks files without a server; exit code 1 if one has an error |
 | ` + "`bobbin agents reload`" + ` | the running server reads the files again ([more](OPERATION.md#agents)) |
 
-Unknown keys, values of the wrong type or out of bounds, and settings that contradict each other are errors with file, line and column, all reported together: at startup the server
+Unknown keys and values of the wrong type or out of bounds are errors with file, line and column, and so are settings that contradict each other, once the former are right: at startup the server
 refuses to run, at a reload a broken file keeps the agent that it had. If an agent's model cannot be used, for example because its key is missing, there is only a warning, at startup, by
 ` + "`bobbin agents list` and by `bobbin doctor`" + `: messages to the agent are rejected with 422 until the model is usable.
 

@@ -175,11 +175,7 @@ func (s *Server) noRoute(c *gin.Context) error {
 
 // noMethod answers a method that the path does not support; gin has set Allow.
 func (s *Server) noMethod(c *gin.Context) error {
-	return methodError(c, strings.Split(c.Writer.Header().Get("Allow"), ", "))
-}
-
-// methodError returns the error that names the allowed methods.
-func methodError(c *gin.Context, allowed []string) error {
+	allowed := strings.Split(c.Writer.Header().Get("Allow"), ", ")
 	slices.Sort(allowed)
 	c.Header("Allow", strings.Join(allowed, ", "))
 	return &core.Error{Kind: core.ErrInvalid, Code: codeMethod,

@@ -171,29 +171,13 @@ func TestNotFound(t *testing.T) {
 	tests := []struct{ method, path, code, detail string }{
 		{"GET", "/api/v1/sessions/" + missing, "not_found", "session " + missing + " does not exist"},
 		{"GET", "/api/v1/sessions/7", "not_found", "session 7 does not exist"},
-		{"PATCH", "/api/v1/sessions/7", "not_found", ""},
-		{"DELETE", "/api/v1/sessions/7", "not_found", ""},
-		{"GET", "/api/v1/sessions/7/messages", "not_found", ""},
-		{"POST", "/api/v1/sessions/7/messages", "not_found", ""},
-		{"GET", "/api/v1/sessions/7/events", "not_found", ""},
-		{"GET", "/api/v1/sessions/7/context", "not_found", ""},
-		{"GET", "/api/v1/sessions/7/context/prompt", "not_found", ""},
-		{"POST", "/api/v1/sessions/7/summarize", "not_found", ""},
-		{"GET", "/api/v1/sessions/7/summaries", "not_found", ""},
-		{"GET", "/api/v1/sessions/7/runs", "not_found", ""},
 		{"GET", "/api/v1/runs/7", "not_found", "run 7 does not exist"},
-		{"GET", "/api/v1/runs/" + missing + "/events", "not_found", ""},
-		{"POST", "/api/v1/runs/7/cancel", "not_found", ""},
 		{"GET", sessionPath + "/summaries/2", "not_found", "summary version 2 does not exist"},
 		{"GET", sessionPath + "/summaries/first", "not_found", "summary version first does not exist"},
-		{"GET", sessionPath + "/summaries/0", "not_found", ""},
 		{"GET", "/api/v1/sessions/" + strings.Repeat("é", 300), "not_found", "session " + strings.Repeat("é", 32) + "… does not exist"},
 		{"GET", "/api/v1/agents/nobody", "not_found", ""},
-		{"GET", "/api/v1/agents/nobody/graph", "not_found", ""},
-		{"GET", "/api/v1/agents/nobody/graph?format=mermaid", "not_found", ""},
 		{"GET", "/nothing", "no_such_route", "no endpoint /nothing; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/events, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
 		{"GET", "/api/v1/agents/", "no_such_route", "no endpoint /api/v1/agents/; paths do not end in a slash"},
-		{"POST", "/api/v2/sessions", "no_such_route", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.method+" "+tt.path, func(t *testing.T) {
@@ -203,19 +187,6 @@ func TestNotFound(t *testing.T) {
 				t.Errorf("got detail %q, want %q", p.Detail, tt.detail)
 			}
 		})
-	}
-}
-
-func TestMethodNotAllowed(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	w := do(api.New(opts), request("PUT", sessionPath, ""))
-	p := wantProblem(t, w, 405, "method_not_allowed")
-	if got := w.Header().Get("Allow"); got != "DELETE, GET, PATCH" {
-		t.Errorf("got Allow %q, want DELETE, GET, PATCH", got)
-	}
-	if want := "the method PUT is not allowed here; use DELETE, GET, PATCH"; p.Detail != want {
-		t.Errorf("got detail %q, want %q", p.Detail, want)
 	}
 }
 

@@ -31,7 +31,6 @@ type keyStore interface {
 const (
 	minKeyWork      = 6 * time.Minute  // more than the longest transaction and the longest wait
 	keyStoreTimeout = 15 * time.Second // for storing the answer
-	releasePause    = time.Second      // between attempts to release a key
 	maxKeptBytes    = 256 << 10        // of an answer; longer ones are not stored
 	keyReplayed     = "Idempotency-Replayed"
 )
@@ -105,7 +104,7 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 	defer func() {
 		c.Request, c.Writer = request, writer
 		if !done { // a panic
-			s.releaseOrQueue(ctx, in)
+			s.releaseKey(ctx, in)
 		}
 	}()
 	c.Next()
@@ -117,7 +116,7 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 		}
 	}
 	if answer == nil || !s.storeAnswer(ctx, in, *answer) {
-		s.releaseOrQueue(ctx, in)
+		s.releaseKey(ctx, in)
 	}
 	kept.passThrough()
 }
@@ -134,56 +133,12 @@ func (s *Server) storeAnswer(ctx context.Context, in core.KeyedRequest, a core.K
 	return err == nil
 }
 
-// releaseOrQueue frees the key. If storage fails, it queues the key for releaseKeys; if the
-// queue is full, the key expires by itself.
-func (s *Server) releaseOrQueue(ctx context.Context, in core.KeyedRequest) {
+// releaseKey frees the key. If storage fails, the key expires by itself.
+func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
 	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
 	defer cancel()
-	err := s.keys.Release(ctx, in)
-	if err == nil {
-		return
-	}
-	s.log.WarnContext(ctx, "idempotency key not released, will retry", slog.String("target", in.Target), slog.Any("err", err))
-	select {
-	case s.unreleased <- in:
-	default:
-	}
-}
-
-// maxUnreleased bounds the queue of keys to release.
-const maxUnreleased = 1024
-
-// releaseKeys releases queued keys until ctx ends.
-func (s *Server) releaseKeys(ctx context.Context) {
-	for {
-		select {
-		case in := <-s.unreleased:
-			s.releaseKey(ctx, in)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// releaseKey retries until the key is released, another request may take it over, or ctx
-// ends.
-func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
-	ctx, cancel := context.WithTimeout(ctx, in.Work)
-	defer cancel()
-	tick := time.NewTicker(releasePause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		try, cancel := context.WithTimeout(ctx, keyStoreTimeout)
-		err := s.keys.Release(try, in)
-		cancel()
-		if err == nil {
-			return
-		}
+	if err := s.keys.Release(ctx, in); err != nil {
+		s.log.WarnContext(ctx, "idempotency key not released", slog.String("target", in.Target), slog.Any("err", err))
 	}
 }
 

@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"bobbin/app/api"
-	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 )
@@ -241,88 +235,7 @@ func TestIdempotentAnswerThatCannotBeKept(t *testing.T) {
 	}
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{}`, withKey)), 409, "request_in_progress")
 	wantProblem(t, do(server, request("POST", "/api/v1/sessions", `{"x":1}`, "Idempotency-Key: k-3")), 422, "invalid")
-	if len(log.lines(t, "idempotent answer not stored")) != 1 || len(log.lines(t, "idempotency key not released, will retry")) != 2 {
+	if len(log.lines(t, "idempotent answer not stored")) != 1 || len(log.lines(t, "idempotency key not released")) != 2 {
 		t.Errorf("got log %s, want both faults", log)
 	}
 }
-
-// Two owners may use the same key.
-func TestIdempotencyKeyOfTwoOwners(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
-	opts.Auth = auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "a", core.ReadWrite), auth.NewKey("bob", "b", core.ReadWrite)}, Required: true})
-	server := api.New(opts)
-	for _, secret := range []string{"a", "b", "a"} {
-		if w := do(server, request("POST", "/api/v1/sessions", `{}`, withKey, "X-API-Key: "+secret)); w.Code != http.StatusCreated {
-			t.Errorf("got %d, want 201", w.Code)
-		}
-	}
-	if n := calls(backend, "CreateSession"); n != 2 {
-		t.Errorf("got %d sessions, want one of each owner", n)
-	}
-}
-
-// awayKeys is a store that does not release until it is back.
-type awayKeys struct {
-	*apitest.Keys
-
-	back chan struct{}
-}
-
-func (k awayKeys) Release(ctx context.Context, in core.KeyedRequest) error {
-	select {
-	case <-k.back:
-		return k.Keys.Release(ctx, in)
-	default:
-		return errors.New("away")
-	}
-}
-
-// A key that could not be released when its request failed is released when the
-// database is back.
-func TestIdempotencyKeyIsReleasedLater(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		backend := apitest.New()
-		fail := true
-		backend.Hooks["CreateSession"] = func(context.Context) error {
-			if fail {
-				return errors.New("away")
-			}
-			return nil
-		}
-		opts, _ := options(backend)
-		keys := awayKeys{&apitest.Keys{}, make(chan struct{})}
-		opts.Keys = keys
-		server := api.New(opts)
-		ctx, stop := context.WithCancel(t.Context())
-		var serving sync.WaitGroup
-		serving.Go(func() { _ = server.Serve(ctx, &idleListener{closed: make(chan struct{})}) })
-		send := func() *httptest.ResponseRecorder {
-			return do(server, request("POST", "/api/v1/sessions", `{}`, withKey))
-		}
-		if w := send(); w.Code != 500 {
-			t.Errorf("got %d, want 500", w.Code)
-		}
-		wantProblem(t, send(), 409, "request_in_progress")
-		fail = false
-		close(keys.back)
-		time.Sleep(2 * time.Second) // of the bubble
-		if w := send(); w.Code != 201 {
-			t.Errorf("got %d %s with the database back, want it done", w.Code, w.Body)
-		}
-		stop()
-		serving.Wait()
-	})
-}
-
-// idleListener is a listener that nobody connects to.
-type idleListener struct {
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *idleListener) Accept() (net.Conn, error) { <-l.closed; return nil, net.ErrClosed }
-func (l *idleListener) Close() error              { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *idleListener) Addr() net.Addr            { return &net.TCPAddr{} }

@@ -26,26 +26,6 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-func TestSecurityHeaders(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	server := api.New(opts)
-	for _, path := range []string{"/healthz", sessionPath, "/nowhere"} {
-		h := do(server, request("GET", path, "")).Header()
-		for name, want := range map[string]string{
-			"X-Content-Type-Options":       "nosniff",
-			"Referrer-Policy":              "no-referrer",
-			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
-			"Cross-Origin-Resource-Policy": "same-origin",
-			"Cache-Control":                "no-store",
-		} {
-			if got := h.Get(name); got != want {
-				t.Errorf("%s: got %s %q, want %q", path, name, got, want)
-			}
-		}
-	}
-}
-
 // TestAuth: the identity decides whose rows are touched; probes need none.
 func TestAuth(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,9 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		opts.Space.Memory = memory
 		server := api.New(opts)
 		others := memory.Hold(core.Tenant{Owner: "bob"})
-		others.Add(19<<20 + 1)
+		if err := others.Grow(19<<20 + 1); err != nil {
+			t.Fatal(err)
+		}
 		begin := time.Now()
 		wantProblem(t, do(server, request("GET", sessionPath, "")), 503, quota.CodeExceeded)
 		if took := time.Since(begin); took != 10*time.Second {

@@ -3,7 +3,6 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"net"
@@ -221,29 +220,6 @@ func TestStreamOutlivesBodyLimit(t *testing.T) {
 		}
 	}
 	s.stop()
-}
-
-// TestSlowBody: who does not send is answered, and the connection closed.
-func TestSlowBody(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	opts.Limits.ReadBody = 30 * time.Millisecond
-	s := serve(t, opts)
-	conn, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatalf("dial: %v", err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST %s/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", sessionPath)
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatalf("read answer: %v", err)
-	}
-	defer response.Body.Close()
-	body, _ := io.ReadAll(response.Body)
-	if response.StatusCode != 408 || !strings.Contains(string(body), "body_timeout") {
-		t.Errorf("got %d %s, want 408 body_timeout", response.StatusCode, body)
-	}
 }
 
 // TestLargeHeader: headers are bounded.

@@ -46,21 +46,19 @@ type Options struct {
 
 // Server is the HTTP surface. Safe for concurrent use.
 type Server struct {
-	engine        *gin.Engine
-	handler       http.Handler // the engine, with compression
-	auth          *auth.Authenticator
-	keys          keyStore
-	unreleased    chan core.KeyedRequest // keys whose release failed
-	limits        Limits
-	space         handlers.Space
-	rates         *quota.Buckets // of API keys
-	users         *quota.Buckets // of end users
-	streams       *handlers.StreamLimiter
-	observer      core.Observer
-	log           *slog.Logger
-	origins       []string
-	roots         []string // first segments of the paths, for the error of an unknown path
-	literalRoutes []literalRoute
+	engine   *gin.Engine
+	handler  http.Handler // the engine, with compression
+	auth     *auth.Authenticator
+	keys     keyStore
+	limits   Limits
+	space    handlers.Space
+	rates    *quota.Buckets // of API keys
+	users    *quota.Buckets // of end users
+	streams  *handlers.StreamLimiter
+	observer core.Observer
+	log      *slog.Logger
+	origins  []string
+	roots    []string // first segments of the paths, for the error of an unknown path
 
 	ready      <-chan struct{} // closed when requests are admitted
 	background <-chan struct{} // closed when no work outlives the requests
@@ -72,7 +70,7 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, unreleased: make(chan core.KeyedRequest, maxUnreleased), limits: opts.Limits.withDefaults(), observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, ready: orClosed(opts.Ready), background: orClosed(opts.Work), inflight: newInflight(), drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits.withDefaults(), observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, ready: orClosed(opts.Ready), background: orClosed(opts.Work), inflight: newInflight(), drain: make(chan struct{})}
 	s.space = opts.Space
 	s.space.Body = s.limits.BodyBytes
 	s.rates = quota.NewBuckets(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
@@ -85,12 +83,12 @@ func New(opts Options) *Server {
 	r.RedirectTrailingSlash = false
 	r.ForwardedByClientIP = false
 	r.UseRawPath = true // %2f is not a slash, and no letter has a second spelling: proxies in front match the raw path
-	r.Use(setRequestID, s.observeRequest, s.logAccess, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.checkMethod), s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
+	r.Use(setRequestID, s.observeRequest, s.logAccess, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
 	r.NoRoute(s.withErrors(s.noRoute))
 	r.NoMethod(s.withErrors(s.noMethod))
 	s.registerRoutes(r, opts)
 	s.handler = mustCompress(r)
-	s.engine, s.roots, s.literalRoutes = r, rootsOf(r.Routes()), findLiteralRoutes(r.Routes())
+	s.engine, s.roots = r, rootsOf(r.Routes())
 	return s
 }
 
@@ -161,7 +159,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	backgroundCtx, cancel := context.WithCancel(base)
 	defer cancel()
 	background.Go(func() { s.watchKeys(backgroundCtx) })
-	background.Go(func() { s.releaseKeys(backgroundCtx) })
 	select {
 	case err := <-failed:
 		s.stopDrain()

@@ -2,10 +2,7 @@ package api_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,18 +59,6 @@ func TestChallenge(t *testing.T) {
 		if got := w.Header().Get("WWW-Authenticate"); got != want.header {
 			t.Errorf("%s: got %s, want %s", secret, got, want.header)
 		}
-	}
-}
-
-// An end user acts for themselves only.
-func TestUserScope(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	if w := do(api.New(userOptions(backend)), request("GET", sessionPath, "", asEve)); w.Code != 200 {
-		t.Fatalf("got %d %s", w.Code, w.Body)
-	}
-	if got, want := backend.Calls()[0].Scope, (core.Tenant{Owner: core.LocalOwner, User: "eve"}); got != want {
-		t.Errorf("got scope %+v, want %+v", got, want)
 	}
 }
 
@@ -201,72 +186,5 @@ func TestUserIdempotency(t *testing.T) {
 	}
 	if n := calls(backend, "CreateSession"); n != 2 {
 		t.Errorf("got %d sessions, want one for each", n)
-	}
-}
-
-// An end user sees no webhook and no thread of Slack in events, not that one was told, and all the rest as it
-// is.
-func TestUserEvents(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	hook := &core.Webhook{URL: "https://hush"}
-	renamed := core.SessionData{Session: core.Session{Title: "T", Metadata: json.RawMessage(`{"webhook":1}`), Webhook: hook}, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{Team: "hush"}}}
-	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			for i, e := range []core.Event{
-				{Type: core.EventSessionUpdated, Data: renamed}, {Type: core.EventDeliveryUpdated, Data: core.DeliveryData{Error: "status 500 of hush"}},
-				{Type: core.EventRunSucceeded, Data: core.RunData{Run: core.Run{Status: core.RunSucceeded, Webhook: hook}}},
-				{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{Content: `a "webhook"`}}},
-			} {
-				e.Seq = int64(i + 1)
-				if !yield(e, nil) {
-					return
-				}
-			}
-		}
-	}
-	server := api.New(userOptions(backend))
-	var got []string
-	for line := range strings.Lines(do(server, request("GET", runPath+"/events", "", asEve)).Body.String()) {
-		if data, ok := strings.CutPrefix(line, "data: "); ok {
-			_, data, _ = strings.Cut(data, `"at":"0001-01-01T00:00:00Z",`)
-			got = append(got, strings.TrimSpace(data))
-		}
-	}
-	if len(got) != 3 || strings.Contains(fmt.Sprint(got), "hush") || !strings.Contains(got[0], `"metadata":{"webhook":1}`) || !strings.Contains(got[0], `"title":"T"`) ||
-		!strings.Contains(got[1], `"status":"succeeded"`) || !strings.Contains(got[2], `"content":"a \"webhook\""`) {
-		t.Errorf("got events %s, want all but the webhooks and the delivery", got)
-	}
-	if renamed.Session.Webhook == nil {
-		t.Error("the event that others share was changed")
-	}
-	if w := do(server, request("GET", runPath+"/events", "")); strings.Count(w.Body.String(), "hush") != 4 {
-		t.Errorf("got %s for the owner, want all of it", w.Body)
-	}
-}
-
-// What end users see of an event has to be said by its type: a new one ends their stream
-// with an error and is logged, and is shown to the owner.
-func TestNewEventType(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	backend.Streaming = func(context.Context, core.Cursor) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			yield(core.Event{Seq: 1, Type: "secret.made", Data: json.RawMessage(`{"url":"https://hush"}`)}, nil)
-		}
-	}
-	opts := userOptions(backend)
-	lines := &log{}
-	opts.Logger = slog.New(slog.NewJSONHandler(lines, nil))
-	server := api.New(opts)
-	w := do(server, request("GET", runPath+"/events", "", asEve))
-	if body := w.Body.String(); strings.Contains(body, "hush") || !strings.Contains(body, `"status":500`) {
-		t.Errorf("got %s, want an error event and nothing else", body)
-	}
-	if got := lines.lines(t, "request failed"); len(got) != 1 || !strings.Contains(got[0]["err"].(string), "secret.made") {
-		t.Errorf("got log lines %v, want one that names the type", got)
-	}
-	if w := do(server, request("GET", runPath+"/events", "")); !strings.Contains(w.Body.String(), "hush") {
-		t.Errorf("got %s for the owner, want the event", w.Body)
 	}
 }

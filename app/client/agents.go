@@ -24,17 +24,6 @@ func (c *Client) Agent(ctx context.Context, name string) (core.AgentDetail, erro
 	return callJSON[core.AgentDetail](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name), nil))
 }
 
-// Graph returns an agent's graph.
-func (c *Client) Graph(ctx context.Context, name string) (core.GraphView, error) {
-	return callJSON[core.GraphView](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name)+"/graph", nil))
-}
-
-// Mermaid returns an agent's graph as a Mermaid diagram.
-func (c *Client) Mermaid(ctx context.Context, name string) (string, error) {
-	text, err := c.sendAndRead(ctx, getRequest("/api/v1/agents/"+url.PathEscape(name)+"/graph", url.Values{"format": {"mermaid"}}))
-	return string(text), err
-}
-
 // Version is the version of the server.
 type Version struct {
 	Version string `json:"version"`

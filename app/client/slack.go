@@ -16,15 +16,9 @@ func (c *Client) SlackThread(ctx context.Context, id core.SessionID) (core.Slack
 // and returns the thread.
 func (c *Client) AttachSlack(ctx context.Context, t core.SlackThread) (core.SlackThread, error) {
 	return callJSON[core.SlackThread](ctx, c, putRequest(sessionPath(t.SessionID, "/slack"), struct {
-		Enterprise string         `json:"enterprise,omitempty"`
-		Team       string         `json:"team"`
-		Channel    string         `json:"channel"`
-		Thread     string         `json:"thread"`
-		Mode       core.SlackMode `json:"mode,omitempty"`
-	}{t.Enterprise, t.Team, t.Channel, t.Thread, t.Mode}))
-}
-
-// DetachSlack separates the session from its thread of Slack.
-func (c *Client) DetachSlack(ctx context.Context, id core.SessionID) error {
-	return c.sendDelete(ctx, sessionPath(id, "/slack"), nil)
+		Team    string         `json:"team"`
+		Channel string         `json:"channel"`
+		Thread  string         `json:"thread"`
+		Mode    core.SlackMode `json:"mode,omitempty"`
+	}{t.Team, t.Channel, t.Thread, t.Mode}))
 }

@@ -46,7 +46,6 @@ func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bo
 		bytes += e.Size
 	}
 	hold.Keep(int64(bytes))
-	hold.Add(int64(max(bytes-core.MaxPageBytes, 0)))
 	whole, err = w.emitPage(page)
 	return whole, more, err
 }

@@ -426,3 +426,12 @@ func structured(t *testing.T, c *conversation) {
 	got := decode[completion](t, c.do(t, c.newChat("create", []any{user(c.question("a town as JSON"))}, object{"response_format": format})).result)
 	wantEqual(t, "text", got.text(), say("as JSON"))
 }
+
+// differentWords returns a text of so many words.
+func differentWords(n int) string {
+	var words []string
+	for i := range n {
+		words = append(words, fmt.Sprintf("word%d", i))
+	}
+	return strings.Join(words, " ")
+}

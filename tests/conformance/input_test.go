@@ -42,7 +42,7 @@ func TestBadInput(t *testing.T) {
 	b := newBobbin(t, dbtest.MigratedSQLiteURL(t))
 	inputs := append(badChats(), append(badResponses(), badOthers()...)...)
 	for _, in := range inputs {
-		status, body := b.send(t, in, nil)
+		status, body := b.send(t, in)
 		var got openAIError
 		if err := json.Unmarshal(body, &got); err != nil || got.Error == nil || got.Error.Message == "" || got.Error.Type == "" || got.Error.Code == nil {
 			t.Errorf("%s: got %d %.300s, want an error of the protocol", in.name, status, body)
@@ -64,7 +64,7 @@ func TestBadInput(t *testing.T) {
 	}
 	// Text that is no Unicode becomes text that is.
 	half := badInput{method: "POST", path: "chat/completions", body: `{"model":"plain","messages":[{"role":"user","content":"half \ud83d of a pair, \u0000 and \u202e"}]}`}
-	if status, body := b.send(t, half, nil); status != http.StatusOK || !strings.Contains(string(body), "half \ufffd of a pair") {
+	if status, body := b.send(t, half); status != http.StatusOK || !strings.Contains(string(body), "half \ufffd of a pair") {
 		t.Errorf("half a surrogate: got %d %s, want an answer with the replacement character", status, body)
 	}
 	peak := b.peakMemory(t)
@@ -74,19 +74,13 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// send sends the request as Alice, with other headers if there are some, and returns the answer.
-func (b *bobbin) send(t *testing.T, in badInput, headers map[string]string) (int, []byte) {
+// send sends the request as Alice and returns the answer.
+func (b *bobbin) send(t *testing.T, in badInput) (int, []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), in.method, "http://"+b.addr+"/v1/"+in.path, strings.NewReader(in.body))
 	must(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+aliceKey)
-	for name, value := range headers {
-		r.Header.Set(name, value)
-		if name == "Host" {
-			r.Host = value
-		}
-	}
 	response, err := http.DefaultClient.Do(r)
 	must(t, err)
 	defer response.Body.Close()
@@ -251,30 +245,4 @@ func badOthers() []badInput {
 		{name: "unknown method", method: "DELETE", path: "models", status: http.StatusMethodNotAllowed},
 		{name: "unknown model", method: "GET", path: "models/..%2f..%2fx", status: http.StatusNotFound},
 	}, "POST", "embeddings")
-}
-
-// Without keys only this machine may use a Bobbin: not a page of another origin, and not one that
-// has its own name lead here.
-func TestForeignPages(t *testing.T) {
-	t.Parallel()
-	b := newBobbinWith(t, dbtest.MigratedSQLiteURL(t), "")
-	chat := badInput{method: "POST", path: "chat/completions", body: `{"model":"plain","messages":[{"role":"user","content":"hello"}]}`}
-	for name, tt := range map[string]struct {
-		headers map[string]string
-		want    int
-	}{
-		"this machine":                  {nil, http.StatusOK},
-		"another name of this machine":  {map[string]string{"Host": "localhost"}, http.StatusOK},
-		"foreign host":                  {map[string]string{"Host": "evil.example"}, http.StatusForbidden},
-		"foreign origin":                {map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden},
-		"no origin, as from a sandbox":  {map[string]string{"Origin": "null"}, http.StatusForbidden},
-		"text, which pages may send":    {map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType},
-		"form, which pages may send":    {map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, http.StatusUnsupportedMediaType},
-		"foreign name for this machine": {map[string]string{"Host": "evil.example", "Origin": "http://evil.example"}, http.StatusForbidden},
-	} {
-		status, body := b.send(t, chat, tt.headers)
-		if status != tt.want || status >= 300 && !strings.Contains(string(body), `{"error":{"message":"`) {
-			t.Errorf("%s: got %d %.300s, want %d", name, status, body, tt.want)
-		}
-	}
 }

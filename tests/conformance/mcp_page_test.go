@@ -56,7 +56,7 @@ func TestMCPPage(t *testing.T) {
 			}
 		})
 	}
-	u := &mcpUser{bobbin: b, kind: mcpKind{revision: revision2026}, key: aliceKey}
+	u := &mcpUser{bobbin: b, kind: mcpKinds()[0], key: aliceKey, cl: startClient(t, mcpKinds()[0].clientKind)}
 	tools := get[struct{ Tools []struct{ Name string } }](t, u, "listTools", nil)
 	for _, tool := range tools.Tools {
 		if !strings.Contains(text, "| `"+tool.Name+"` | `") {

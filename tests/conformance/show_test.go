@@ -12,83 +12,40 @@ import (
 	"bobbin/tests/process"
 )
 
-var update = flag.Bool("update", false, "write the tables of clients into docs/CLIENTS.md and README.md")
+var update = flag.Bool("update", false, "write the table of clients into docs/CLIENTS.md")
 
-// The pages with the tables, and the lines around them.
+// The page with the table, and the lines around it.
 const (
 	clientsPage = "../../docs/CLIENTS.md"
-	readmePage  = "../../README.md"
 	tableBegin  = "<!-- written by go test ./tests/conformance -update, with BOBBIN_TEST_LONG=1 -->\n"
 	tableEnd    = "<!-- end -->\n"
 )
 
-// People use a Bobbin with the client packages that they have. The tables of the documentation are
-// those of the run; of clients that the short form does not run they say that all is well.
+// People use a Bobbin with the client packages that they have. The table of the documentation is
+// that of the run; of clients that the short form does not run it says that all is well.
 func TestShowDialects(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
 	results := runScenarios(t)
 	logTable(t, results.rows(clientKinds()))
-	checkTable(t, clientsPage, results.rows(allClientKinds()))
-	checkTable(t, readmePage, results.areas(allClientKinds()))
+	checkTable(t, results.rows(allClientKinds()))
 }
 
 // checkTable compares the table of the page with the rows, or writes it.
-func checkTable(t *testing.T, path string, rows [][]string) {
+func checkTable(t *testing.T, rows [][]string) {
 	t.Helper()
 	want := "\n" + markdown(rows) + "\n"
-	page, err := os.ReadFile(path)
+	page, err := os.ReadFile(clientsPage)
 	must(t, err)
 	before, rest, found := bytes.Cut(page, []byte(tableBegin))
 	got, after, ends := bytes.Cut(rest, []byte(tableEnd))
 	switch {
 	case !found || !ends:
-		t.Fatalf("%s has no place for the table", path)
+		t.Fatalf("%s has no place for the table", clientsPage)
 	case *update:
-		must(t, os.WriteFile(path, bytes.Join([][]byte{before, []byte(tableBegin + want + tableEnd), after}, nil), 0o600))
+		must(t, os.WriteFile(clientsPage, bytes.Join([][]byte{before, []byte(tableBegin + want + tableEnd), after}, nil), 0o600))
 	case string(got) != want:
-		t.Errorf("%s has the table\n%s\nthe run is\n%s", path, got, want)
-	}
-}
-
-// areas returns the table of clients and areas of the API: how many scenarios passed.
-func (r *results) areas(kinds []clientKind) [][]string {
-	rows := [][]string{{"tested with"}, {"chat completions"}, {"responses and conversations"}, {"tools of the client"}, {"embeddings, models"}}
-	for _, kind := range kinds {
-		rows[0] = append(rows[0], kind.name)
-		var passed, all [5]int
-		for _, s := range scenarios() {
-			area := areaOf(s.name)
-			switch r.cell(kind, s) {
-			case "✓":
-				passed[area]++
-				all[area]++
-			case "fails":
-				all[area]++
-			}
-		}
-		for area := 1; area < len(rows); area++ {
-			cell := "–"
-			if all[area] > 0 {
-				cell = fmt.Sprintf("%d of %d", passed[area], all[area])
-			}
-			rows[area] = append(rows[area], cell)
-		}
-	}
-	return rows
-}
-
-// areaOf returns the row of a scenario in the table of areas.
-func areaOf(scenario string) int {
-	switch {
-	case strings.Contains(scenario, "client tool") || scenario == "tool choice":
-		return 3
-	case strings.HasPrefix(scenario, "responses") || strings.HasPrefix(scenario, "conversations"):
-		return 2
-	case scenario == "embeddings" || scenario == "models":
-		return 4
-	default:
-		return 1
+		t.Errorf("%s has the table\n%s\nthe run is\n%s", clientsPage, got, want)
 	}
 }
 

@@ -28,9 +28,6 @@ func writeJSON(c *gin.Context, status int, body any) error {
 	if err := encodeView(c, &buf, body); err != nil {
 		return err
 	}
-	if buf.Len() > pieceBytes {
-		holdOf(c).Add(int64(buf.Len()))
-	}
 	Write(c, status, "application/json", buf.Bytes())
 	return nil
 }

@@ -201,17 +201,16 @@ func (h *Messages) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), limit)
-	defer cancel()
-	run, err := h.chat.Wait(ctx, scopeOf(c), id)
+	run, err := AwaitRun(c.Request.Context(), h.chat, h.runs, id, limit)
 	h.streams.releaseSlot(held)
-	if err != nil {
-		return h.writeUnfinished(c, id, err)
-	}
-	if !run.Status.Ended() { // it waits for an approval
+	switch {
+	case err != nil:
+		return err
+	case run.Status.Ended():
+		return h.writeFinished(c, run)
+	default:
 		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
 	}
-	return h.writeFinished(c, run)
 }
 
 // toSendMessage returns the message as a core.SendMessage.
@@ -242,23 +241,22 @@ func (h *Messages) writeFinished(c *gin.Context, run core.Run) error {
 	return writeJSON(c, http.StatusOK, result)
 }
 
-// writeUnfinished answers 202 with the run if only the waiting failed: the run was
-// accepted, and an error would make the caller send its message again.
-func (h *Messages) writeUnfinished(c *gin.Context, id core.RunID, err error) error {
-	run, err := RunAfterTimeout(c.Request.Context(), h.runs, id, err)
-	switch {
-	case err != nil:
-		return err
-	case run.Status.Ended():
-		return h.writeFinished(c, run)
-	default:
-		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
+// AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
+// time limit or if only the waiting failed: an error would make the caller send its message again.
+func AwaitRun(ctx context.Context, chat chatService, runs core.RunStore, id core.RunID, limit time.Duration) (core.Run, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	caller, _ := core.IdentityFrom(ctx)
+	run, err := chat.Wait(limited, caller.Tenant(), id)
+	if err != nil {
+		return runAfterTimeout(ctx, runs, id, err)
 	}
+	return run, nil
 }
 
-// RunAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns
+// runAfterTimeout returns the caller's run as it is after err ended the wait for it. It returns
 // err if that is not a timeout. ctx is the request's, without the limit of the wait.
-func RunAfterTimeout(ctx context.Context, runs core.RunStore, id core.RunID, err error) (core.Run, error) {
+func runAfterTimeout(ctx context.Context, runs core.RunStore, id core.RunID, err error) (core.Run, error) {
 	harmless := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, core.ErrTimeout) || errors.Is(err, core.ErrUnavailable)
 	if !harmless || ctx.Err() != nil {
 		return core.Run{}, err

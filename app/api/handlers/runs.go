@@ -155,7 +155,7 @@ func (h *Runs) cancelAndWait(c *gin.Context, id core.RunID, wait bool) (core.Run
 	if err == nil {
 		return run, nil
 	}
-	run, getErr := RunAfterTimeout(ctx, h.runs, id, err)
+	run, getErr := runAfterTimeout(ctx, h.runs, id, err)
 	if getErr == nil && !run.Status.Ended() && !run.CancelRequested {
 		return core.Run{}, err // the cancellation was not stored: the caller must retry
 	}

@@ -39,7 +39,6 @@ type charge struct {
 func Charge(c *gin.Context, space Space, hold *quota.Hold) { c.Set(chargeKey, charge{space, hold}) }
 
 // ReserveMemory replaces what is reserved for the request by n bytes, as soon as there is room.
-// Until then what is reserved stays.
 func ReserveMemory(c *gin.Context, n int64) error {
 	return holdOf(c).Resize(c.Request.Context(), n)
 }

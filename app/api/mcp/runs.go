@@ -167,18 +167,12 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 	if limit = min(limit, s.Streams.Wait()); limit <= 0 {
 		return run, nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	defer s.startProgress(waiting, c, run.ID)()
-	ended, err := s.Chat.Wait(waiting, c.tenant, run.ID)
-	switch {
-	case err != nil:
-		return handlers.RunAfterTimeout(ctx, s.Runs, run.ID, err)
-	case ended.Status == core.RunWaiting:
+	defer s.startProgress(ctx, c, run.ID)()
+	run, err := handlers.AwaitRun(ctx, s.Chat, s.Runs, run.ID, limit)
+	if err == nil && run.Status == core.RunWaiting {
 		return s.Runs.Get(ctx, c.tenant, run.ID) // with its approvals
-	default:
-		return ended, nil
 	}
+	return run, err
 }
 
 // startProgress tells the client that its call is waiting, until the returned function is called:
