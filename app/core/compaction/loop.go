@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -177,9 +178,7 @@ func (k *Compactor) continueWithoutNotes(ctx context.Context, t Turn, p plan, m 
 // withNotes returns the turn with known notes, so that they are not loaded.
 func (t Turn) withNotes(s ...core.Summary) Turn {
 	notes := make(map[core.SummaryID]core.Summary, len(t.Notes)+len(s))
-	for id, known := range t.Notes {
-		notes[id] = known
-	}
+	maps.Copy(notes, t.Notes)
 	for _, n := range s {
 		notes[n.ID] = n
 	}
