@@ -58,8 +58,5 @@ func (h *Runs) Decide(c *gin.Context) error {
 		return err
 	}
 	approval, err := h.chat.Decide(c.Request.Context(), scopeOf(c), run, id, d)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, approval)
+	return respond(c, http.StatusOK, approval, err)
 }

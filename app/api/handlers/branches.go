@@ -38,10 +38,7 @@ func (h *Messages) revise(c *gin.Context, session core.SessionID, id core.Messag
 		return err
 	}
 	message, err := h.chat.Revise(KeyedContext(c), scopeOf(c), session, id, body.Content)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, messageAnswer{Message: message})
+	return respond(c, http.StatusOK, messageAnswer{Message: message}, err)
 }
 
 // regenerate is the body of Regenerate.
@@ -99,10 +96,7 @@ func (h *Messages) Select(c *gin.Context) error {
 		return err
 	}
 	selected, err := h.chat.Select(c.Request.Context(), scopeOf(c), session, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, selected)
+	return respond(c, http.StatusOK, selected, err)
 }
 
 // Delete deletes a message: 204. It may be repeated.
@@ -111,10 +105,7 @@ func (h *Messages) Delete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.chat.DeleteMessage(c.Request.Context(), scopeOf(c), session, id); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.chat.DeleteMessage(c.Request.Context(), scopeOf(c), session, id))
 }
 
 // pin is the body of Pin.
@@ -136,10 +127,7 @@ func (h *Messages) Pin(c *gin.Context) error {
 		return invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
 	}
 	message, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, *body.Pinned)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, message)
+	return respond(c, http.StatusOK, message, err)
 }
 
 // forkSession is the body of Fork.

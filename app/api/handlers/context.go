@@ -28,10 +28,7 @@ func (h *Context) Report(c *gin.Context) error {
 		return err
 	}
 	report, err := h.chat.Context(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, report)
+	return respond(c, http.StatusOK, report, err)
 }
 
 // Prompt answers the exact prompt of the next model call.
@@ -41,10 +38,7 @@ func (h *Context) Prompt(c *gin.Context) error {
 		return err
 	}
 	prompt, err := h.chat.Prompt(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, prompt)
+	return respond(c, http.StatusOK, prompt, err)
 }
 
 // Where answers whether and how a message is in the next prompt, and why.
@@ -54,10 +48,7 @@ func (h *Context) Where(c *gin.Context) error {
 		return err
 	}
 	where, err := h.chat.Where(c.Request.Context(), scopeOf(c), session, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, where)
+	return respond(c, http.StatusOK, where, err)
 }
 
 // Turns answers where all messages are in the next prompt, and the sizes of earlier prompts.
@@ -67,10 +58,7 @@ func (h *Context) Turns(c *gin.Context) error {
 		return err
 	}
 	turns, err := h.chat.Turns(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, turns)
+	return respond(c, http.StatusOK, turns, err)
 }
 
 // dryRun is the body of Plan.
@@ -91,10 +79,7 @@ func (h *Context) Plan(c *gin.Context) error {
 		return err
 	}
 	plan, err := h.chat.DryRun(c.Request.Context(), scopeOf(c), id, core.PlanPreview{Model: body.Model, Policy: body.Policy, Content: body.Content})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, plan)
+	return respond(c, http.StatusOK, plan, err)
 }
 
 // summarize is the body of Summarize.
@@ -124,8 +109,5 @@ func (h *Context) Summarize(c *gin.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, summary)
+	return respond(c, http.StatusOK, summary, err)
 }

@@ -69,10 +69,7 @@ func (h *DataRights) Get(c *gin.Context) error {
 		return err
 	}
 	d, err := h.deletions.Get(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, d)
+	return respond(c, http.StatusOK, d, err)
 }
 
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.

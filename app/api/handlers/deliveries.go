@@ -72,8 +72,5 @@ func (h *Deliveries) Retry(c *gin.Context) error {
 		return core.Errorf(core.ErrNotFound, "delivery %s does not exist", shortenInput(string(id)))
 	}
 	d, err := h.deliveries.Retry(c.Request.Context(), scopeOf(c), run, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusAccepted, d)
+	return respond(c, http.StatusAccepted, d, err)
 }

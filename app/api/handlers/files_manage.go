@@ -42,10 +42,7 @@ func (h *Files) Describe(c *gin.Context) error {
 		return err
 	}
 	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, blob)
+	return respond(c, http.StatusOK, blob, err)
 }
 
 // Delete permanently removes a file, also from messages that refer to it: 204.
@@ -54,10 +51,7 @@ func (h *Files) Delete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.blobs.Delete(c.Request.Context(), scopeOf(c), id); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.blobs.Delete(c.Request.Context(), scopeOf(c), id))
 }
 
 // newLink is the body of Link.
@@ -79,10 +73,7 @@ func (h *Files) Link(c *gin.Context) error {
 		return invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
 	}
 	link, err := h.files.Link(c.Request.Context(), scopeOf(c), id, time.Duration(body.ExpiresIn)*time.Second)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, link)
+	return respond(c, http.StatusOK, link, err)
 }
 
 // Follow checks a link and makes the file's owner the caller of the request, which has no key.

@@ -66,10 +66,8 @@ func (h *Messages) DeleteFeedback(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, core.MessagePatch{Feedback: &core.Feedback{}}); err != nil {
-		return err
-	}
-	return noContent(c)
+	_, err = h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, core.MessagePatch{Feedback: &core.Feedback{}})
+	return noContent(c, err)
 }
 
 // updateMessage patches the message in the path and answers it.
@@ -79,10 +77,7 @@ func (h *Messages) updateMessage(c *gin.Context, patch core.MessagePatch) error 
 		return err
 	}
 	message, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, patch)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, message)
+	return respond(c, http.StatusOK, message, err)
 }
 
 // Unpin removes the pin of a message: 204. It may be repeated.
@@ -91,8 +86,6 @@ func (h *Messages) Unpin(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, false); err != nil {
-		return err
-	}
-	return noContent(c)
+	_, err = h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, false)
+	return noContent(c, err)
 }

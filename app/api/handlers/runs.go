@@ -26,10 +26,7 @@ func NewRuns(s Services, streams *StreamLimiter) *Runs {
 // Get answers one run.
 func (h *Runs) Get(c *gin.Context) error {
 	run, err := h.runParam(c)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, run)
+	return respond(c, http.StatusOK, run, err)
 }
 
 // List answers a page of a session's runs, newest first.

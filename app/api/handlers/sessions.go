@@ -115,10 +115,7 @@ func (h *Sessions) Get(c *gin.Context) error {
 		return err
 	}
 	usage, err := h.usage.SessionTotal(c.Request.Context(), scopeOf(c), session.ID)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage})
+	return respond(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage}, err)
 }
 
 // sessionPatch is the body of Update.
@@ -154,10 +151,7 @@ func (h *Sessions) Update(c *gin.Context) error {
 		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
 		Pinned: body.Pinned, Tags: body.Tags, Archived: body.Archived, Force: body.Force,
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, session)
+	return respond(c, http.StatusOK, session, err)
 }
 
 // Archive hides a session from lists and keeps its messages: 204.
@@ -166,10 +160,8 @@ func (h *Sessions) Archive(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)}); err != nil {
-		return err
-	}
-	return noContent(c)
+	_, err = h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)})
+	return noContent(c, err)
 }
 
 // sessionParam returns the session in the path.

@@ -63,5 +63,5 @@ func (h *Slack) Delete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return noContent(c)
+	return noContent(c, nil)
 }

@@ -50,10 +50,7 @@ func (h *StandingInstructions) Create(c *gin.Context) error {
 		return err
 	}
 	added, err := h.chat.AddInstruction(c.Request.Context(), scopeOf(c), id, body.Text)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusCreated, added)
+	return respond(c, http.StatusCreated, added, err)
 }
 
 // Update replaces the text of a standing instruction and answers the instruction.
@@ -67,10 +64,7 @@ func (h *StandingInstructions) Update(c *gin.Context) error {
 		return err
 	}
 	edited, err := h.chat.EditInstruction(c.Request.Context(), scopeOf(c), session, id, body.Text)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, edited)
+	return respond(c, http.StatusOK, edited, err)
 }
 
 // Delete removes a standing instruction: 204.
@@ -79,10 +73,7 @@ func (h *StandingInstructions) Delete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.chat.RemoveInstruction(c.Request.Context(), scopeOf(c), session, id); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.chat.RemoveInstruction(c.Request.Context(), scopeOf(c), session, id))
 }
 
 // instructionOf returns the session and the instruction in the path.
