@@ -23,40 +23,28 @@ func NewContext(s Services, streams *StreamLimiter) *Context {
 
 // Report answers the plan for the next turn.
 func (h *Context) Report(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	report, err := h.chat.Context(c.Request.Context(), scopeOf(c), id)
 	return respond(c, http.StatusOK, report, err)
 }
 
 // Prompt answers the exact prompt of the next model call.
 func (h *Context) Prompt(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	prompt, err := h.chat.Prompt(c.Request.Context(), scopeOf(c), id)
 	return respond(c, http.StatusOK, prompt, err)
 }
 
 // Where answers whether and how a message is in the next prompt, and why.
 func (h *Context) Where(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	where, err := h.chat.Where(c.Request.Context(), scopeOf(c), session, id)
 	return respond(c, http.StatusOK, where, err)
 }
 
 // Turns answers where all messages are in the next prompt, and the sizes of earlier prompts.
 func (h *Context) Turns(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	turns, err := h.chat.Turns(c.Request.Context(), scopeOf(c), id)
 	return respond(c, http.StatusOK, turns, err)
 }
@@ -70,10 +58,7 @@ type dryRun struct {
 
 // Plan answers a preview of the next prompt with another model, policy or message.
 func (h *Context) Plan(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[dryRun](c)
 	if err != nil {
 		return err
@@ -89,10 +74,7 @@ type summarize struct {
 
 // Summarize creates a summary now and answers it.
 func (h *Context) Summarize(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[summarize](c)
 	if err != nil {
 		return err

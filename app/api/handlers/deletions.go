@@ -64,10 +64,7 @@ func (h *DataRights) Delete(c *gin.Context) error {
 
 // Get answers the progress of a deletion.
 func (h *DataRights) Get(c *gin.Context) error {
-	id, err := idParam[core.DeletionID](c, "deletion")
-	if err != nil {
-		return err
-	}
+	id := core.DeletionID(c.Param("id"))
 	d, err := h.deletions.Get(c.Request.Context(), scopeOf(c), id)
 	return respond(c, http.StatusOK, d, err)
 }

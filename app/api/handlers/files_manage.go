@@ -37,20 +37,14 @@ func (h *Files) List(c *gin.Context) error {
 
 // Describe answers the metadata of a file.
 func (h *Files) Describe(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
 	return respond(c, http.StatusOK, blob, err)
 }
 
 // Delete permanently removes a file, also from messages that refer to it: 204.
 func (h *Files) Delete(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	return noContent(c, h.blobs.Delete(c.Request.Context(), scopeOf(c), id))
 }
 
@@ -61,10 +55,7 @@ type newLink struct {
 
 // Link answers a temporary URL for browsers.
 func (h *Files) Link(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	body, err := readBody[newLink](c)
 	if err != nil {
 		return err
@@ -83,10 +74,7 @@ func (h *Files) Follow(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	ctx := c.Request.Context()
 	blob, err := h.files.Follow(ctx, id, expires, q.textParam("signature"))
 	if err != nil {
@@ -99,10 +87,7 @@ func (h *Files) Follow(c *gin.Context) error {
 // Content answers the file of a link. Images that cannot contain scripts are shown in
 // pages, also of other sites; all other files are downloads.
 func (h *Files) Content(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
 	if err != nil {
 		return err

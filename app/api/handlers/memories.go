@@ -163,8 +163,7 @@ func memoryParam(c *gin.Context) (core.Tenant, core.MemoryID, error) {
 	if err != nil {
 		return core.Tenant{}, "", err
 	}
-	id, err := idParam[core.MemoryID](c, "memory")
-	return tenant, id, err
+	return tenant, core.MemoryID(c.Param("id")), nil
 }
 
 // userScope returns the scope of the user that the request names; "" = the caller's own

@@ -135,10 +135,7 @@ type sessionPatch struct {
 
 // Update changes the given fields and answers the session.
 func (h *Sessions) Update(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[sessionPatch](c)
 	if err != nil {
 		return err
@@ -156,21 +153,14 @@ func (h *Sessions) Update(c *gin.Context) error {
 
 // Archive hides a session from lists and keeps its messages: 204.
 func (h *Sessions) Archive(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
-	_, err = h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)})
+	id := core.SessionID(c.Param("id"))
+	_, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)})
 	return noContent(c, err)
 }
 
 // sessionParam returns the session in the path.
 func sessionParam(c *gin.Context, store core.SessionStore) (core.Session, error) {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return core.Session{}, err
-	}
-	return store.Get(c.Request.Context(), scopeOf(c), id)
+	return store.Get(c.Request.Context(), scopeOf(c), core.SessionID(c.Param("id")))
 }
 
 // sourceOf checks the surface that a body names; requests cannot claim to be Slack.

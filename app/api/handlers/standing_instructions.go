@@ -18,10 +18,7 @@ func NewStandingInstructions(s Services) *StandingInstructions {
 
 // List answers a page of a session's standing instructions, newest first.
 func (h *StandingInstructions) List(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	q := readQuery(c, "limit", "cursor")
 	query := q.pageParams()
 	if err := q.err(); err != nil {
@@ -41,10 +38,7 @@ type instruction struct {
 
 // Create adds a standing instruction: 201.
 func (h *StandingInstructions) Create(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[instruction](c)
 	if err != nil {
 		return err
@@ -78,13 +72,9 @@ func (h *StandingInstructions) Delete(c *gin.Context) error {
 
 // instructionOf returns the session and the instruction in the path.
 func instructionOf(c *gin.Context) (core.SessionID, core.InstructionID, error) {
-	session, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return "", "", err
-	}
 	id := core.InstructionID(c.Param("iid"))
 	if !core.ValidID(id) {
 		return "", "", core.Errorf(core.ErrNotFound, "standing instruction %s does not exist", shortenInput(string(id)))
 	}
-	return session, id, nil
+	return core.SessionID(c.Param("id")), id, nil
 }

@@ -68,10 +68,7 @@ func (h *Summaries) Diff(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	version, err := versionParam(c, 1)
 	if err != nil {
 		return err
@@ -88,10 +85,7 @@ type summaryEdit struct {
 
 // Edit replaces the text of the active summary and answers the new version.
 func (h *Summaries) Edit(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[summaryEdit](c)
 	if err != nil {
 		return err
@@ -109,10 +103,7 @@ func (h *Summaries) Edit(c *gin.Context) error {
 // Restore makes an earlier version the active one, or none with version 0, and answers the
 // session.
 func (h *Summaries) Restore(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	version, err := versionParam(c, 0)
 	if err != nil {
 		return err
