@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures pictures samples graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,7 +104,7 @@ fault: ## three replicas, PostgreSQL, NATS, and everything breaks: 30 minutes, 2
 bench: ## turns on both databases beside the bare rows of a turn and the provider alone: rates, times, CPU, commits, WAL, bytes, memory
 	go test ./tests/bench -v -count=1 -run '^TestShowBench$$'
 
-show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a table, JSON and a picture in docs/images
+show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a table, and as JSON in docs/images
 	BOBBIN_TEST_LONG=1 BOBBIN_BENCH_DIR=$${BOBBIN_BENCH_DIR:-$(CURDIR)/docs/images} go test ./tests/bench -v -count=1 -timeout=30m -run '^TestShowBench$$'
 
 show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5, and what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
@@ -159,13 +159,6 @@ show-page-a11y: ## axe over every state in both themes and widths, and every flo
 
 house: ## lines, packages, names, interfaces, imports, functions on the way of a message: recorded, now, goals (UPDATE=1 records)
 	HOUSE=1 go test ./tests/arch/house -v -count=1 -timeout=30m -run '^TestShowHouse$$' $(if $(UPDATE),-update)
-
-pictures: ## draw the pictures of the documentation anew, and the golden files with them
-	go test ./tests/eval -count=1 -timeout=20m -run '^TestShowEval$$|^TestRecallSample$$' -update
-	go test ./tests/eval -count=1 -run '^TestDocumentation$$' -update
-
-samples: ## rewrite the sample conversations
-	go test ./tests/eval/story -count=1 -update
 
 page-pictures: ## take the README's two pictures of the web page anew
 	BOBBIN_PAGE_PICTURES=$(CURDIR)/docs/images $(measure_page) '^TestShowPictures$$'

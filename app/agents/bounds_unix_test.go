@@ -31,11 +31,11 @@ func TestFilesWithoutEnd(t *testing.T) {
 	for _, pair := range []string{"ab", "bc", "cd", "de", "ef", "fg", "gh", "hi"} {
 		grows += "    " + pair[1:] + ": &" + pair[1:] + " [" + strings.Repeat("*"+pair[:1]+", ", 8) + "]\n"
 	}
-	if _, err := agents.ParseFile("a.yaml", grows, known()); err == nil || !strings.HasSuffix(err.Error(), "response_format.schema: it has more than 64 KiB; make it smaller") {
+	if _, err := agents.ParseFile("a.yaml", grows, known()); err == nil || !strings.HasSuffix(err.Error(), "response_format.schema: the file has more than 2097152 bytes; make it smaller") {
 		t.Errorf("a schema of aliases: got %v", err)
 	}
 	_, err := agents.ParseFile("a.yaml", "name: a\n"+strings.Repeat("? x\n", 1000), known())
-	if got := strings.Split(err.Error(), "\n"); len(got) != 51 || got[50] != "a.yaml: there are 950 more faults" {
+	if got := strings.Split(err.Error(), "\n"); len(got) != 51 || got[50] != "a.yaml: there are 949 more faults" {
 		t.Errorf("a file of faults: got %d lines, the last %q", len(got), got[len(got)-1])
 	}
 }

@@ -326,9 +326,19 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	if err != nil {
 		return core.Agent{}, err
 	}
-	var agent core.Agent
-	doc.decodeInto(&agent)
-	doc.readTools(&agent, known)
+	doc.checkAgentForm()
+	if err := doc.err(); err != nil {
+		return core.Agent{}, err
+	}
+	var file struct {
+		core.Agent
+		Tools []json.RawMessage `json:"tools"` // names, and definitions
+	}
+	if err := json.Unmarshal(doc.text, &file); err != nil {
+		return core.Agent{}, &FileFault{File: path, Problem: "it cannot be read: " + err.Error()}
+	}
+	agent := file.Agent
+	agent.Tools = doc.readTools(file.Tools, known)
 	doc.addDefinitions(&agent, known)
 	doc.checkAgent(agent, known)
 	if err := doc.err(); err != nil {
@@ -341,6 +351,17 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	agent = agent.WithToolDefaults()
 	agent.Version, err = agentVersion(agent)
 	return agent, err
+}
+
+// checkAgentForm notes what is wrong with the form of the agent and of the definitions in its tools.
+func (d *document) checkAgentForm() {
+	d.checkForm(agentSchema(), d.value, "")
+	list, _ := valueAt(d.value, "tools").([]any)
+	for i, item := range list {
+		if _, ok := item.(map[string]any); ok {
+			d.checkForm(toolSchema(), item, fmt.Sprintf("tools[%d]", i))
+		}
+	}
 }
 
 // removeOff takes the tools that are switched off from the agent, and has it say why.

@@ -3,28 +3,30 @@ package agents
 import (
 	"errors"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
+	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 )
 
-// namePattern is what agents may be called: a name is part of URLs and files.
-const namePattern = `^[a-z0-9][a-z0-9_-]{0,63}$`
-
-// checkAgent notes what is wrong with the agent, whose fields have the right types.
+// checkAgent notes what is wrong with the agent, whose fields have the right form.
 func (d *document) checkAgent(agent core.Agent, known KnownParts) {
-	switch {
-	case agent.Name == "" && !d.hasField("name"):
-		d.faultAt("", "name is missing; write for example name: helper")
-	case !regexp.MustCompile(namePattern).MatchString(agent.Name):
-		d.faultAt("name", "name %q is not allowed; use 1 to 64 lower-case letters, digits, - and _, with a letter or digit first", agent.Name)
+	var faults core.Faults
+	formatFaults(agent.ResponseFormat, &faults)
+	if f := agent.ResponseFormat; f != nil && len(f.Schema) > 0 {
+		if CheckSchema(&faults, "response_format.schema", f.Schema); len(faults) == 0 {
+			if err := tools.CheckSchema(f.Schema); err != nil {
+				d.faultAt("response_format.schema", "response_format.schema: %s", err)
+			}
+		}
 	}
-	d.checkKeys(agent)
-	d.checkParameters(agent.ModelParameters)
+	for _, fault := range faults {
+		d.faultAt(fault.Field, "%s %s", fault.Field, fault.Detail)
+	}
 	d.checkFallbacks(agent, known.Model)
 	d.checkTools(agent.Tools, known)
 	d.checkToolSettings(agent, known)
@@ -35,18 +37,11 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 	d.checkModels(agent, known)
 }
 
-// hasField reports whether the field is in the file.
-func (d *document) hasField(path string) bool {
-	_, ok := d.places[path]
-	return ok
-}
-
 // checkFallbacks checks the models that take the place of the agent's own.
 func (d *document) checkFallbacks(agent core.Agent, check func(string) (llm.Info, error)) {
 	for i, name := range agent.FallbackModels {
 		at := fmt.Sprintf("fallback_models[%d]", i)
 		switch {
-		case name == "": // a fault already
 		case name == agent.Model:
 			d.faultAt(at, "fallback model %q is the model itself; name another, or none", name)
 		case slices.Contains(agent.FallbackModels[:i], name):
@@ -72,7 +67,6 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 	for i, tool := range tools {
 		at := fmt.Sprintf("tools[%d]", i)
 		switch {
-		case tool == "": // a fault already
 		case slices.Contains(tools[:i], tool):
 			d.faultAt(at, "tool %q is there twice", tool)
 		case d.isDefined(tool, known), known.broken[tool]:
@@ -105,9 +99,9 @@ func (d *document) checkCompaction(agent core.Agent) {
 	}
 }
 
-// checkContext checks whether the context settings go together, which nobody can tell without a policy.
+// checkContext checks whether the context settings go together.
 func (d *document) checkContext(agent core.Agent, validate func(core.Agent) error) {
-	if validate == nil || d.broken["context.policy"] {
+	if validate == nil {
 		return
 	}
 	for _, err := range splitErrors(validate(agent)) {
@@ -149,4 +143,80 @@ func suggestWord(word string, words []string) string {
 		return "there are none"
 	}
 	return "there are " + strings.Join(slices.Sorted(slices.Values(words)), ", ")
+}
+
+// checkModels checks that the agent's models take its parameters, also models that cannot be
+// used here, which is reported elsewhere.
+func (d *document) checkModels(agent core.Agent, known KnownParts) {
+	if known.Model == nil {
+		return
+	}
+	for i, name := range append([]string{agent.Model}, agent.FallbackModels...) {
+		info, _ := known.Model(name)
+		which := "model"
+		if i > 0 {
+			which = "fallback model"
+		}
+		for _, p := range info.LackingFor(agent) {
+			if p == llm.Tools && known.dropTools {
+				continue
+			}
+			d.faultAt(p.Key(), "%s: the %s %s does not take %s; remove it, or choose another model", p.Key(), which, info.Name, p)
+		}
+	}
+}
+
+// commonSettings are the fields of tool_settings that every tool has.
+func commonSettings() []string { return []string{"approval", "timeout", "max_output_bytes"} }
+
+// ownSettings are those that a tool must say that it has.
+func ownSettings() []string { return []string{"allow_hosts", "max_bytes"} }
+
+// checkToolSettings checks the settings of each tool.
+func (d *document) checkToolSettings(agent core.Agent, known KnownParts) {
+	for _, tool := range slices.Sorted(maps.Keys(agent.ToolSettings)) {
+		at := "tool_settings." + tool
+		switch {
+		case hasTool(agent, tool):
+			d.checkOwnSettings(at, tool, known)
+		case known.Tools == nil || slices.Contains(known.Tools, tool) || known.Off[tool] != "":
+			d.faultAt(at, "%s: the agent does not have the tool; add it to tools", at)
+		default:
+			d.faultAt(at, "%s: tool %q does not exist; %s", at, tool, suggestWord(tool, agent.Tools))
+		}
+	}
+}
+
+// checkOwnSettings checks that the tool has the settings that not every tool has.
+func (d *document) checkOwnSettings(at, tool string, known KnownParts) {
+	for _, field := range ownSettings() {
+		if path := at + "." + field; d.hasField(path) && known.Settings != nil && !slices.Contains(known.Settings[tool], field) {
+			has := append(commonSettings(), known.Settings[tool]...)
+			d.faultAt(path, "%s: %s has no such setting; %s", path, tool, suggestWord(field, has))
+		}
+	}
+}
+
+// isDefined reports whether a name in the list of tools stands for a definition, or for a tool of
+// one.
+func (d *document) isDefined(name string, known KnownParts) bool {
+	have := core.Agent{Definitions: slices.Collect(maps.Values(known.definitions))}
+	have.Definitions = append(have.Definitions, d.inlineTools...)
+	_, ok := have.Definition(name)
+	return ok
+}
+
+// toolNames returns the names that the list of tools may have.
+func (d *document) toolNames(known KnownParts) []string {
+	names := slices.AppendSeq(slices.Clone(known.Tools), maps.Keys(known.definitions))
+	for _, definition := range d.inlineTools {
+		names = append(names, definition.Name)
+	}
+	return names
+}
+
+// hasTool reports whether the agent has the tool, by its own name or with its group.
+func hasTool(agent core.Agent, name string) bool {
+	group, _, _ := strings.Cut(name, core.ToolSeparator)
+	return slices.Contains(agent.Tools, name) || group != name && slices.Contains(agent.Tools, group)
 }

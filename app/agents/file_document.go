@@ -3,17 +3,17 @@ package agents
 import (
 	"bytes"
 	"cmp"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
 	"bobbin/app/core"
@@ -35,19 +35,27 @@ func (f *FileFault) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Problem)
 }
 
-// document is the file of an agent while it is read.
+// document is the file of an agent or of a tool while it is read.
 type document struct {
 	path   string
-	root   *yaml.Node
-	places map[string]*yaml.Node // of fields, by path: context.policy, tools[1]
-	broken map[string]bool       // paths of fields whose values could not be read, or are not allowed
+	text   []byte                // the file as JSON, with its keys in their order: models write what a schema describes in its order
+	value  any                   // the decoded text
+	places map[string]*yaml.Node // of keys and of items, by path: context.policy, tools[1]
 	faults []*FileFault
 
-	inlineTools []inlineTool      // definitions in the list of an agent's tools
-	off         map[string]string // the tools that tools.allow does not have, by name, and why the agent is without them
+	inlineTools []core.ToolDefinition // definitions in the list of an agent's tools
+	off         map[string]string     // the tools that tools.allow does not have, by name, and why the agent is without them
 }
 
-// readDocument parses the file, which must hold one mapping.
+// Bounds of a file, with what its aliases stand for.
+const (
+	maxJSON   = 2 * maxFile // bytes
+	maxLevels = 64
+	maxPlaces = 100_000 // keys and items
+)
+
+// readDocument parses the file, which must hold one mapping. A key without a value is as if it were not
+// there.
 func readDocument(path string, data []byte) (*document, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var file yaml.Node
@@ -64,187 +72,100 @@ func readDocument(path string, data []byte) (*document, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, &FileFault{File: path, Line: root.Line, Column: root.Column, Problem: "expected fields and values, such as name: helper"}
 	}
-	return &document{path: path, root: root, places: map[string]*yaml.Node{}, broken: map[string]bool{}}, nil
-}
-
-// decodeInto fills in the agent from the file.
-func (d *document) decodeInto(agent *core.Agent) {
-	d.readStruct(d.root, reflect.ValueOf(agent).Elem(), "")
-}
-
-// readStruct reads a mapping into a struct by its yaml tags. Prefix ends with a dot,
-// or is empty.
-func (d *document) readStruct(node *yaml.Node, into reflect.Value, prefix string) {
-	if node.Kind != yaml.MappingNode {
-		d.addFault(node, "%s is a section: write its fields below it, indented", strings.TrimSuffix(prefix, "."))
-		return
+	d := &document{path: path, places: map[string]*yaml.Node{}}
+	var out bytes.Buffer
+	d.writeNode(&out, root, "", 1)
+	if err := d.err(); err != nil {
+		return nil, err
 	}
-	fields := fieldsOf(into)
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], resolveAlias(node.Content[i+1])
-		path := prefix + key.Value
-		field, known := fields[key.Value]
-		switch first, twice := d.places[path]; {
-		case !known:
-			d.addFault(key, "%s is not a known field; %s", path, suggestField(key.Value, fields))
-		case twice:
-			d.addFault(key, "%s is there already, in line %d", path, first.Line)
-		default:
-			d.places[path] = key
-			d.readValue(value, field, path)
+	var err error
+	if d.value, err = jsonschema.UnmarshalJSON(bytes.NewReader(out.Bytes())); err != nil {
+		return nil, &FileFault{File: path, Problem: "it cannot be read: " + err.Error()}
+	}
+	d.text = out.Bytes()
+	return d, nil
+}
+
+// writeNode writes the node, which is so many levels deep, as JSON. Aliases may repeat or contain each
+// other: the bounds hold for what they stand for. All of a JSON Schema has the path of the schema.
+func (d *document) writeNode(out *bytes.Buffer, node *yaml.Node, path string, depth int) {
+	switch node = resolveAlias(node); {
+	case out.Len() > maxJSON || len(d.places) > maxPlaces:
+		if len(d.faults) == 0 {
+			d.addFault(node, "%s: the file has more than %d bytes; make it smaller", path, maxJSON)
 		}
-	}
-}
-
-// fieldsOf returns the fields of a struct by their yaml names.
-func fieldsOf(v reflect.Value) map[string]reflect.Value {
-	fields := map[string]reflect.Value{}
-	for field, value := range v.Fields() {
-		switch name := field.Tag.Get("yaml"); name {
-		case "", "-":
-		case ",inline":
-			maps.Copy(fields, fieldsOf(value))
-		default:
-			fields[name] = value
+	case depth > maxLevels:
+		d.addFault(node, "%s has more than %d levels; make it flatter", path, maxLevels)
+	case node.Kind == yaml.MappingNode:
+		d.writeObject(out, node, path, depth)
+	case node.Kind == yaml.SequenceNode:
+		out.WriteByte('[')
+		for i, item := range node.Content {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			at := path
+			if !jsonSchema.MatchString(path) {
+				at = fmt.Sprintf("%s[%d]", path, i)
+				d.places[at] = item
+			}
+			d.writeNode(out, item, at, depth+1)
 		}
-	}
-	return fields
-}
-
-// suggestField says which field was meant, or which there are.
-func suggestField(name string, fields map[string]reflect.Value) string {
-	var names []string
-	for known := range fields {
-		names = append(names, known)
-	}
-	return suggestWord(name, names)
-}
-
-// readValue reads a node into a field. A field without a value is as if it were not
-// there.
-func (d *document) readValue(node *yaml.Node, into reflect.Value, path string) {
-	if node.Tag == "!!null" {
-		return
-	}
-	before := len(d.faults)
-	defer func() { d.broken[path] = len(d.faults) > before }()
-	if schema, ok := into.Addr().Interface().(*json.RawMessage); ok {
-		*schema = d.readSchema(node, path)
-		return
-	}
-	switch into.Kind() {
-	case reflect.Pointer:
-		target := reflect.New(into.Type().Elem())
-		d.readValue(node, target.Elem(), path)
-		if len(d.faults) == before {
-			into.Set(target)
-		}
-	case reflect.Struct:
-		d.readStruct(node, into, path+".")
-	case reflect.Map:
-		d.readMap(node, into, path)
-	case reflect.Slice:
-		d.readList(node, into, path)
+		out.WriteByte(']')
 	default:
-		d.readScalar(node, into, path)
+		d.writeScalar(out, node, path)
 	}
 }
 
-// readMap reads a mapping from names to sections or to single values.
-func (d *document) readMap(node *yaml.Node, into reflect.Value, path string) {
-	sections := into.Type().Elem().Kind() == reflect.Struct
-	if node.Kind != yaml.MappingNode {
-		below := "names and texts"
-		if sections {
-			below = "fields"
-		}
-		d.addFault(node, "%s is a section: write its %s below it, indented", path, below)
-		return
-	}
-	into.Set(reflect.MakeMap(into.Type()))
+// jsonSchema matches the paths of JSON Schemas, where null is a value.
+var jsonSchema = regexp.MustCompile(`^(response_format\.schema|(tools\[\d+\]\.)?parameters)$`)
+
+func (d *document) writeObject(out *bytes.Buffer, node *yaml.Node, path string, depth int) {
+	out.WriteByte('{')
+	comma, lines := "", map[string]int{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], resolveAlias(node.Content[i+1])
-		at := path + "." + key.Value
-		if first, twice := d.places[at]; twice {
-			d.addFault(key, "%s is there already, in line %d", at, first.Line)
+		key, value := resolveAlias(node.Content[i]), resolveAlias(node.Content[i+1])
+		at, inSchema := strings.TrimPrefix(path+"."+key.Value, "."), jsonSchema.MatchString(path)
+		switch first := lines[key.Value]; {
+		case key.Kind != yaml.ScalarNode:
+			d.addFault(key, "%s: a key must be a text", path)
 			continue
-		}
-		d.places[at] = key
-		entry := reflect.New(into.Type().Elem()).Elem()
-		switch {
-		case !sections:
-			d.readScalar(value, entry, at)
+		case first > 0:
+			d.addFault(key, "%s is there already, in line %d", at, first)
+			continue
+		case inSchema:
+			at = path
 		case value.Tag != "!!null":
-			d.readStruct(value, entry, at+".")
+			d.places[at] = key
 		}
-		into.SetMapIndex(reflect.ValueOf(key.Value), entry)
-	}
-}
-
-// readList reads a sequence into a slice.
-func (d *document) readList(node *yaml.Node, into reflect.Value, path string) {
-	if node.Kind != yaml.SequenceNode {
-		d.addFault(node, "%s is not a list; write %s: [one, two]", path, path)
-		return
-	}
-	for i, item := range node.Content {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		d.places[at] = item
-		item = resolveAlias(item)
-		value := reflect.New(into.Type().Elem()).Elem()
-		before := len(d.faults)
-		if path == "tools" && item.Kind == yaml.MappingNode {
-			d.inlineTools = append(d.inlineTools, inlineTool{node: item, path: at, index: i})
-			into.Set(reflect.Append(into, value))
+		if lines[key.Value] = key.Line; value.Tag == "!!null" && !inSchema {
 			continue
 		}
-		d.readValue(item, value, at)
-		if len(d.faults) == before && value.IsZero() && !strings.HasSuffix(path, "args") {
-			d.addFault(item, "%s is empty; remove it", at)
-		}
-		into.Set(reflect.Append(into, value)) // a faulty one too: places go by the index
+		name, _ := json.Marshal(key.Value) // texts always are JSON
+		out.WriteString(comma + string(name) + ":")
+		d.writeNode(out, value, at, depth+1)
+		comma = ","
 	}
+	out.WriteByte('}')
 }
 
-// readScalar reads a single value into a text, a number, or a truth.
-func (d *document) readScalar(node *yaml.Node, into reflect.Value, path string) {
-	if node.Kind != yaml.ScalarNode {
-		d.addFault(node, "%s is one value, and not a list or a section", path)
-		return
+// writeScalar writes a single value. A date is the text that it looks like.
+func (d *document) writeScalar(out *bytes.Buffer, node *yaml.Node, path string) {
+	var value any = node.Value
+	var err error
+	switch node.Tag {
+	case "!!null", "!!bool", "!!int", "!!float":
+		err = node.Decode(&value)
 	}
-	var wanted string
-	var ok bool
-	text, isText := into.Addr().Interface().(encoding.TextUnmarshaler)
-	if isText { // its own type says what it takes
-		if node.Tag != "!!str" || text.UnmarshalText([]byte(node.Value)) != nil {
-			into.SetZero()
-			d.addFault(node, "%s: %q is not a time with a unit, such as 30s", path, core.Clip(node.Value, 60))
-		}
-		return
+	text, jsonErr := json.Marshal(value)
+	if err != nil || jsonErr != nil { // .nan and .inf
+		d.addFault(node, "%s: %q is not a value of JSON", path, core.Clip(node.Value, 60))
 	}
-	switch into.Kind() {
-	case reflect.String:
-		wanted, ok = "text; put it in quotes", node.Tag == "!!str"
-	case reflect.Bool:
-		wanted, ok = "true or false", node.Tag == "!!bool"
-	case reflect.Int:
-		wanted, ok = "a whole number", node.Tag == "!!int"
-	case reflect.Float64:
-		wanted, ok = "a number", node.Tag == "!!int" || node.Tag == "!!float"
-	default:
-		panic("catalog: no field of a file has the type " + into.Type().String())
-	}
-	if ok {
-		ok = node.Decode(into.Addr().Interface()) == nil
-	}
-	if ok && into.Kind() == reflect.Float64 {
-		ok = !math.IsNaN(into.Float()) && !math.IsInf(into.Float(), 0)
-	}
-	if !ok {
-		into.SetZero()
-		d.addFault(node, "%s: %q is not %s", path, core.Clip(node.Value, 60), wanted)
-	}
+	out.Write(text)
 }
+
+// hasField reports whether the field is in the file.
+func (d *document) hasField(path string) bool { return d.places[path] != nil }
 
 // addFault notes what is wrong at the node.
 func (d *document) addFault(node *yaml.Node, format string, args ...any) {
@@ -252,12 +173,8 @@ func (d *document) addFault(node *yaml.Node, format string, args ...any) {
 }
 
 // faultAt notes what is wrong with the field of the path, or if it is not in the
-// file with the one that it is part of, or with the file as a whole. Of a field that is
-// broken nothing else is wrong.
+// file with the one that it is part of, or with the file as a whole.
 func (d *document) faultAt(path, format string, args ...any) {
-	if d.broken[path] {
-		return
-	}
 	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
 		if node, ok := d.places[at]; ok {
 			d.addFault(node, format, args...)
@@ -265,6 +182,14 @@ func (d *document) faultAt(path, format string, args ...any) {
 		}
 	}
 	d.faults = append(d.faults, &FileFault{File: d.path, Problem: fmt.Sprintf(format, args...)})
+}
+
+// checkForm notes what is wrong with the form of a value, by its schema. Path is of the value in the file;
+// empty = the file.
+func (d *document) checkForm(schema *fileSchema, value any, path string) {
+	for _, fault := range schema.check(value, path) {
+		d.faultAt(fault.Field, "%s %s", fault.Field, fault.Detail)
+	}
 }
 
 // maxFaults bounds the faults that are reported of one file.
@@ -299,4 +224,37 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 		return node.Alias
 	}
 	return node
+}
+
+// yamlLine finds the line in an error of the YAML parser.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// syntaxFault returns the fault of a file that is no YAML.
+func syntaxFault(path string, data []byte, err error) error {
+	var types *yaml.TypeError
+	found := yamlLine.FindStringSubmatch(err.Error())
+	if errors.As(err, &types) || found == nil {
+		return &FileFault{File: path, Problem: "it is not YAML: " + err.Error()}
+	}
+	if line, column := indentingTab(data); line > 0 {
+		return &FileFault{File: path, Line: line, Column: column, Problem: "a tab cannot indent; use spaces"}
+	}
+	line, _ := strconv.Atoi(found[1]) // no line is 0
+	if line == 0 {
+		return &FileFault{File: path, Problem: "it is not YAML: " + found[2]}
+	}
+	return &FileFault{File: path, Line: line, Column: 1, Problem: fmt.Sprintf("it is not YAML from about here on: %s", found[2])}
+}
+
+// indentingTab returns the place of the first tab that stands before the text of a line; 0
+// if there is none.
+func indentingTab(data []byte) (line, column int) {
+	for text := range strings.Lines(string(data)) {
+		line++
+		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+		if i := strings.IndexByte(indent, '\t'); i >= 0 && strings.TrimSpace(text) != "" {
+			return line, i + 1
+		}
+	}
+	return 0, 0
 }

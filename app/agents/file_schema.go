@@ -2,149 +2,293 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"go.yaml.in/yaml/v3"
 
 	"bobbin/app/core"
 )
 
-// readSchema returns a mapping as JSON, with its keys in the order of the file: models write
-// what a schema describes in its order.
-func (d *document) readSchema(node *yaml.Node, path string) json.RawMessage {
-	if node.Kind != yaml.MappingNode {
-		d.addFault(node, "%s is a section: write the JSON Schema below it, indented", path)
-		return nil
-	}
-	w := jsonWriter{document: d, path: path}
-	w.writeNode(node, 1)
-	if w.failed {
-		return nil
-	}
-	return json.RawMessage(w.out.Bytes())
+// schemas describe the files of agents and of tools: the form of each key, and in keywords of their own what
+// the documentation says of it.
+//
+//go:embed schemas/*.json
+var schemas embed.FS
+
+// FileKey is a key of an agent's file, or of a tool's, that has a value. The keys come from the schema of the
+// file and are the source of the tables in docs/AGENTS.md and docs/TOOLS.md and of `bobbin agents show`.
+type FileKey struct {
+	Path    string // as in the file, with dots; <tool> stands for the name of a tool
+	Type    string // what its value is
+	Default string // what holds without it, in Markdown; empty = nothing
+	Meaning string // a sentence, in Markdown
+	Bounds  string // the values that are allowed, in Markdown; empty = all of the type
+
+	Kinds    []core.ToolKind // of tools that have it; none = all
+	Required []core.ToolKind // of tools that need it
 }
 
-// jsonWriter writes YAML as JSON until something is wrong.
-type jsonWriter struct {
-	*document
-	path   string
-	out    bytes.Buffer
-	failed bool
+// Has reports whether definitions of the kind have the key.
+func (k FileKey) Has(kind core.ToolKind) bool {
+	return len(k.Kinds) == 0 || slices.Contains(k.Kinds, kind)
 }
 
-// setError notes what is wrong, the first time.
-func (w *jsonWriter) setError(node *yaml.Node, format string, args ...any) {
-	if !w.failed {
-		w.failed = true
-		w.addFault(node, "%s: "+format, append([]any{w.path}, args...)...)
+// anyTool stands for the name of a tool in the path of a key.
+const anyTool = "<tool>"
+
+// FileKeys returns every key of an agent's file, in the order of the documentation.
+func FileKeys() []FileKey { return agentSchema().keys }
+
+// ToolKeys returns every key of the definition of a tool, in the order of the documentation.
+func ToolKeys() []FileKey { return toolSchema().keys }
+
+//nolint:gochecknoglobals // built from constants, never change
+var (
+	agentSchema = sync.OnceValue(func() *fileSchema { return mustLoadSchema("schemas/agent.json") })
+	toolSchema  = sync.OnceValue(func() *fileSchema { return mustLoadSchema("schemas/tool.json") })
+)
+
+// fileSchema is the schema of a kind of file.
+type fileSchema struct {
+	compiled *jsonschema.Schema
+	document any
+	keys     []FileKey
+}
+
+// schemaAddress is what errors call a schema.
+const schemaAddress = "urn:bobbin:file"
+
+// mustLoadSchema reads an embedded schema.
+func mustLoadSchema(path string) *fileSchema {
+	data, err := schemas.ReadFile(path)
+	s := &fileSchema{}
+	compiler := jsonschema.NewCompiler()
+	compiler.RegisterFormat(&jsonschema.Format{Name: "tool time", Validate: checkToolTime})
+	compiler.AssertFormat()
+	if err == nil {
+		s.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	}
-}
-
-// writeNode writes the node, which is so many levels deep. Aliases may repeat or contain each
-// other: the bounds hold for what they stand for.
-func (w *jsonWriter) writeNode(node *yaml.Node, depth int) {
-	switch node = resolveAlias(node); {
-	case w.failed:
-	case depth > maxSchemaDepth:
-		w.setError(node, "it has more than %d levels; make it flatter", maxSchemaDepth)
-	case w.out.Len() > maxSchemaBytes:
-		w.setError(node, "it has more than %d KiB; make it smaller", maxSchemaBytes>>10)
-	case node.Kind == yaml.MappingNode:
-		w.writeObject(node, depth)
-	case node.Kind == yaml.SequenceNode:
-		w.out.WriteByte('[')
-		for i, item := range node.Content {
-			w.writeComma(i)
-			w.writeNode(item, depth+1)
-		}
-		w.out.WriteByte(']')
-	default:
-		w.writeScalar(node)
+	if err == nil {
+		err = compiler.AddResource(schemaAddress, s.document)
 	}
-}
-
-func (w *jsonWriter) writeObject(node *yaml.Node, depth int) {
-	w.out.WriteByte('{')
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key := resolveAlias(node.Content[i])
-		switch {
-		case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-			w.setError(key, "a key must be a text")
-		case seen[key.Value]:
-			w.setError(key, "%q is there already", core.Clip(key.Value, 60))
-		}
-		seen[key.Value] = true
-		w.writeComma(i)
-		w.writeValue(key, key.Value)
-		w.out.WriteByte(':')
-		w.writeNode(node.Content[i+1], depth+1)
+	if err == nil {
+		s.compiled, err = compiler.Compile(schemaAddress)
 	}
-	w.out.WriteByte('}')
-}
-
-func (w *jsonWriter) writeComma(i int) {
-	if i > 0 {
-		w.out.WriteByte(',')
+	var root yaml.Node // which keeps the order
+	if err == nil {
+		err = yaml.Unmarshal(data, &root)
 	}
-}
-
-// writeScalar writes a single value. A date is the text that it looks like.
-func (w *jsonWriter) writeScalar(node *yaml.Node) {
-	var value any = node.Value
-	switch node.Tag {
-	case "!!null", "!!bool", "!!int", "!!float":
-		if err := node.Decode(&value); err != nil {
-			w.setError(node, "%q is not a value of JSON", core.Clip(node.Value, 60))
-			return
-		}
+	if err != nil {
+		panic("agents: " + path + ": " + err.Error())
 	}
-	w.writeValue(node, value)
+	s.addKeys(root.Content[0], "")
+	return s
 }
 
-func (w *jsonWriter) writeValue(node *yaml.Node, value any) {
-	text, err := json.Marshal(value)
-	if err != nil { // .nan and .inf
-		w.setError(node, "%q is not a value of JSON", core.Clip(node.Value, 60))
+// checkToolTime is the format of the time that a call of a tool may take.
+func checkToolTime(value any) error {
+	text, _ := value.(string)
+	if d, err := time.ParseDuration(text); err != nil || d < 100*time.Millisecond || d > 10*time.Minute {
+		return errors.New("is no such time")
+	}
+	return nil
+}
+
+// property is what a schema says of a key.
+type property struct {
+	Type       any             `yaml:"type"`
+	Format     string          `yaml:"format"`
+	Enum       []string        `yaml:"enum"`
+	Minimum    *float64        `yaml:"minimum"`
+	Maximum    *float64        `yaml:"maximum"`
+	Meaning    string          `yaml:"description"`
+	Default    string          `yaml:"x-default"`
+	Allowed    string          `yaml:"x-allowed"`
+	Kinds      []core.ToolKind `yaml:"x-kinds"`
+	Required   []core.ToolKind `yaml:"x-required"`
+	Properties yaml.Node       `yaml:"properties"`
+	Additional yaml.Node       `yaml:"additionalProperties"`
+}
+
+// addKeys adds the keys of a schema of an object. Prefix ends with a dot, or is empty.
+func (s *fileSchema) addKeys(node *yaml.Node, prefix string) {
+	var object, each property
+	_ = node.Decode(&object) // the schema is embedded, and tested
+	_ = object.Additional.Decode(&each)
+	if len(each.Properties.Content) > 0 {
+		s.addKeys(&object.Additional, prefix+anyTool+".")
 		return
 	}
-	w.out.Write(text)
+	for i := 0; i+1 < len(object.Properties.Content); i += 2 {
+		path, value := prefix+object.Properties.Content[i].Value, object.Properties.Content[i+1]
+		var p property
+		_ = value.Decode(&p)
+		if p.Meaning == "" {
+			s.addKeys(value, path+".")
+			continue
+		}
+		k := FileKey{Path: path, Type: p.typeName(), Default: p.Default, Meaning: p.Meaning, Bounds: p.Allowed, Kinds: p.Kinds, Required: p.Required}
+		switch {
+		case k.Bounds != "":
+		case len(p.Enum) > 0:
+			k.Bounds = "`" + strings.Join(p.Enum, "`, `") + "`"
+		case p.Maximum != nil:
+			k.Bounds = formatBound(*p.Minimum) + " to " + formatBound(*p.Maximum)
+		}
+		s.keys = append(s.keys, k)
+	}
 }
 
-// yamlLine finds the line in an error of the YAML parser.
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-
-// syntaxFault returns the fault of a file that is no YAML.
-func syntaxFault(path string, data []byte, err error) error {
-	var types *yaml.TypeError
-	found := yamlLine.FindStringSubmatch(err.Error())
-	if errors.As(err, &types) || found == nil {
-		return &FileFault{File: path, Problem: "it is not YAML: " + err.Error()}
+// typeName returns what people call the type.
+func (p property) typeName() string {
+	switch {
+	case p.Format != "":
+		return "time"
+	case p.Type == "object" && p.Additional.Kind != 0:
+		return "section of texts"
 	}
-	if line, column := indentingTab(data); line > 0 {
-		return &FileFault{File: path, Line: line, Column: column, Problem: "a tab cannot indent; use spaces"}
-	}
-	line, _ := strconv.Atoi(found[1]) // no line is 0
-	if line == 0 {
-		return &FileFault{File: path, Problem: "it is not YAML: " + found[2]}
-	}
-	return &FileFault{File: path, Line: line, Column: 1, Problem: fmt.Sprintf("it is not YAML from about here on: %s", found[2])}
+	return map[any]string{"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list of texts", "object": "section"}[p.Type]
 }
 
-// indentingTab returns the place of the first tab that stands before the text of a line; 0
-// if there is none.
-func indentingTab(data []byte) (line, column int) {
-	for text := range strings.Lines(string(data)) {
-		line++
-		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-		if i := strings.IndexByte(indent, '\t'); i >= 0 && strings.TrimSpace(text) != "" {
-			return line, i + 1
+func formatBound(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// check returns what is wrong with a value, in the order of the paths, which begin with that of the value.
+func (s *fileSchema) check(value any, path string) core.Faults {
+	var faults core.Faults
+	if failed, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value)); ok {
+		s.explain(failed, value, path, &faults)
+	}
+	slices.SortStableFunc(faults, func(a, b core.FieldError) int { return cmp.Compare(a.Field, b.Field) })
+	return faults
+}
+
+// explain adds what the innermost errors say.
+func (s *fileSchema) explain(e *jsonschema.ValidationError, value any, path string, faults *core.Faults) {
+	for _, cause := range e.Causes {
+		s.explain(cause, value, path, faults)
+	}
+	if len(e.Causes) > 0 {
+		return
+	}
+	for _, part := range e.InstanceLocation {
+		switch v := value.(type) {
+		case map[string]any:
+			value, path = v[part], strings.TrimPrefix(path+"."+part, ".")
+		case []any:
+			i, _ := strconv.Atoi(part)
+			value, path = v[i], path+"["+part+"]"
 		}
 	}
-	return 0, 0
+	schema := s.at(e.SchemaURL)
+	properties, _ := schema["properties"].(map[string]any)
+	below := func(name string) string { return strings.TrimPrefix(path+"."+name, ".") }
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			faults.Add(below(name), "is not a known field; %s", suggestWord(name, slices.Collect(maps.Keys(properties))))
+		}
+	case *kind.Required:
+		for _, name := range k.Missing {
+			problem := "is missing"
+			if missing, _ := properties[name].(map[string]any); missing["enum"] != nil {
+				problem += "; use one of " + strings.Join(texts(missing["enum"]), ", ")
+			}
+			faults.Add(below(name), "%s", problem)
+		}
+	case *kind.Type:
+		faults.Add(path, "%s", typeProblem(k, value, path))
+	default:
+		faults.Add(path, "%s", valueProblem(e.ErrorKind, value, schema))
+	}
+}
+
+// at returns the part of the schema at an address.
+func (s *fileSchema) at(address string) map[string]any {
+	part := s.document
+	_, pointer, _ := strings.Cut(address, "#/")
+	for name := range strings.SplitSeq(pointer, "/") {
+		if object, ok := part.(map[string]any); ok && name != "" {
+			part = object[name]
+		}
+	}
+	schema, _ := part.(map[string]any)
+	return schema
+}
+
+// typeProblem says which type a value must have.
+func typeProblem(k *kind.Type, value any, path string) string {
+	want := k.Want[0]
+	shown, _ := json.Marshal(fmt.Sprint(value))
+	switch {
+	case value == nil:
+		return "is empty; remove it"
+	case want == "object":
+		return "is a section: write its fields below it, indented"
+	case want == "array":
+		return fmt.Sprintf("is not a list; write %s: [one, two]", path)
+	case k.Got == "object" || k.Got == "array":
+		return "is one value, and not a list or a section"
+	case want == "string":
+		return core.Clip(string(shown), 60) + " is not text; put it in quotes"
+	default:
+		return core.Clip(string(shown), 60) + " is not " + map[string]string{"boolean": "true or false", "integer": "a whole number", "number": "a number"}[want]
+	}
+}
+
+// valueProblem says what is wrong with a value of the right type, and what is allowed.
+func valueProblem(problem jsonschema.ErrorKind, value any, schema map[string]any) string {
+	allowed, _ := schema["x-allowed"].(string)
+	if allowed = strings.ReplaceAll(allowed, "`", ""); allowed == "" {
+		allowed = fmt.Sprintf("%v to %v", schema["minimum"], schema["maximum"])
+	}
+	if message, ok := schema["x-message"].(string); ok { // without the value, which may be a secret
+		return message
+	}
+	switch k := problem.(type) {
+	case *kind.Enum:
+		return wordProblem(fmt.Sprint(value), texts(schema["enum"]))
+	case *kind.Pattern:
+		return fmt.Sprintf("%q is not allowed; use %s", core.Clip(k.Got, 100), allowed)
+	case *kind.Format:
+		return fmt.Sprintf("%q is not a time with a unit, such as 30s, from 100ms to 10m", core.Clip(fmt.Sprint(value), 60))
+	case *kind.MinLength, *kind.MinItems:
+		return "is empty; remove it"
+	case *kind.MaxLength:
+		return fmt.Sprintf("has %d characters; use at most %d", k.Got, k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("has %d entries; use at most %d", k.Got, k.Want)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("has %d entries; use at most %d", k.Got, k.Want)
+	default:
+		return fmt.Sprintf("is %v; use %s", value, allowed)
+	}
+}
+
+// wordProblem says what is wrong with a word that is not one of a list.
+func wordProblem(word string, words []string) string {
+	if word == "" {
+		return "is empty; use one of " + strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%q does not exist; %s", core.Clip(word, 100), suggestWord(word, words))
+}
+
+// texts returns the texts of a list in a schema.
+func texts(list any) (out []string) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		out = append(out, fmt.Sprint(item))
+	}
+	return out
 }

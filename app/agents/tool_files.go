@@ -1,16 +1,14 @@
 package agents
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"bobbin/app/core"
 )
@@ -54,47 +52,36 @@ func (f *toolFile) parse(data []byte, known KnownParts) {
 		f.err = err
 		return
 	}
-	for i := 0; i+1 < len(doc.root.Content); i += 2 {
-		if key := doc.root.Content[i]; key.Value == "openapi" {
-			f.err = &FileFault{File: f.path, Line: key.Line, Column: key.Column, Problem: "this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document"}
-			return
-		}
+	if doc.hasField("openapi") {
+		doc.faultAt("openapi", "this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document")
+		f.err = doc.err()
+		return
 	}
-	f.definition = doc.readDefinition(doc.root, "", known)
+	if doc.checkForm(toolSchema(), doc.value, ""); len(doc.faults) > 0 {
+		_ = json.Unmarshal(doc.text, &f.definition) // as far as it goes: for its name
+	} else {
+		f.definition = doc.readDefinition(doc.text, "", known)
+	}
 	f.off, f.err = doc.off[f.definition.Name], doc.err()
 }
 
-// readDefinition reads a definition and notes what is wrong with it. Prefix is of its fields in
-// faults.
-func (d *document) readDefinition(node *yaml.Node, prefix string, known KnownParts) core.ToolDefinition {
-	definition := core.ToolDefinition{File: d.path}
-	before := len(d.faults)
-	d.readStruct(node, reflect.ValueOf(&definition).Elem(), prefix)
-	d.checkDefinition(definition, prefix, known)
-	if len(d.faults) == before {
-		definition.DocumentHash = d.checkDocument(definition, prefix)
-	}
-	return definition
-}
-
 // readTools reads the list of an agent's tools: names, and definitions, whose names it returns.
-func (d *document) readTools(agent *core.Agent, known KnownParts) {
-	for i, item := range d.inlineTools {
-		definition := d.readDefinition(item.node, item.path+".", known)
-		if other, twice := known.definitions[definition.Name]; twice && definition.Name != "" {
-			d.faultAt(item.path+".name", "tool %s is in %s too; give one another name", definition.Name, other.File)
+func (d *document) readTools(list []json.RawMessage, known KnownParts) []string {
+	var names []string
+	for i, text := range list {
+		var name string
+		if json.Unmarshal(text, &name) != nil {
+			at := fmt.Sprintf("tools[%d].", i)
+			definition := d.readDefinition(text, at, known)
+			if other, twice := known.definitions[definition.Name]; twice {
+				d.faultAt(at+"name", "tool %s is in %s too; give one another name", definition.Name, other.File)
+			}
+			d.inlineTools = append(d.inlineTools, definition)
+			name = definition.Name
 		}
-		agent.Tools[item.index] = definition.Name
-		d.inlineTools[i].definition = definition
+		names = append(names, name)
 	}
-}
-
-// inlineTool is a definition in the list of an agent's tools.
-type inlineTool struct {
-	node       *yaml.Node
-	path       string // tools[1]
-	index      int
-	definition core.ToolDefinition
+	return names
 }
 
 // addDefinitions gives the agent the definitions that its tools stand for, by name.
@@ -103,8 +90,8 @@ func (d *document) addDefinitions(agent *core.Agent, known KnownParts) {
 	if all == nil {
 		all = map[string]core.ToolDefinition{}
 	}
-	for _, item := range d.inlineTools {
-		all[item.definition.Name] = item.definition
+	for _, definition := range d.inlineTools {
+		all[definition.Name] = definition
 	}
 	have := core.Agent{Definitions: slices.Collect(maps.Values(all))}
 	used := map[string]core.ToolDefinition{}

@@ -97,7 +97,7 @@ func TestBodiesInHand(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	opts := userOptions(backend)
-	memory := quota.New(quota.Limits{Total: 200_000, Owner: 160_000, User: 64_000, What: "memory", Wait: time.Millisecond})
+	memory := quota.New(quota.Limits{Total: 200_000, Owner: 180_000, User: 64_000, What: "memory", Wait: time.Millisecond})
 	opts.Space.Memory = memory
 	server := api.New(opts)
 	const path = "/api/v1/sessions"

@@ -102,9 +102,8 @@ type Options struct {
 	Budget       llm.Budget    // nil = no limits
 	Stored       *quota.Stored // likewise
 	Observer     core.Observer // nil = none
-	// FindOrganization returns the organization of a workspace of Slack in which the app is installed,
-	// by itself or for the organization that is named; empty = none. nil = Slack is off.
-	FindOrganization func(ctx context.Context, organization, team string) (string, error)
+	// CheckInstalled returns an error unless the app is installed in the workspace of Slack. nil = Slack is off.
+	CheckInstalled func(ctx context.Context, team string) error
 	// PrivateWebhooks allows webhooks whose address is not of the public internet.
 	PrivateWebhooks bool
 	Limits          Limits
@@ -137,8 +136,8 @@ type Service struct {
 	stored       *quota.Stored
 	forks        *quota.Quota // places for forks at once
 	observer     core.Observer
-	private      bool                                                                 // webhooks may go to private addresses
-	organization func(ctx context.Context, organization, team string) (string, error) // Options.FindOrganization
+	private      bool                                         // webhooks may go to private addresses
+	inWorkspace  func(ctx context.Context, team string) error // Options.CheckInstalled
 	agentCache   *agentCache
 }
 
@@ -148,7 +147,7 @@ func New(o Options) *Service {
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, instructions: o.Instructions, aliases: o.Aliases, slack: o.Slack, webhooks: o.Webhooks, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
 		agents: o.Agents, findModel: o.FindModel, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
 		defaultAgent: o.DefaultAgent, limits: o.Limits.withDefaults(), log: o.Logger,
-		budget: o.Budget, stored: o.Stored, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks, organization: o.FindOrganization,
+		budget: o.Budget, stored: o.Stored, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks, inWorkspace: o.CheckInstalled,
 		agentCache: newAgentCache(),
 	}
 }

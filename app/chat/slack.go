@@ -13,7 +13,7 @@ import (
 
 // Ids of Slack.
 var (
-	slackTeam    = regexp.MustCompile(`^[TE][A-Z0-9]{1,30}$`)
+	slackTeam    = regexp.MustCompile(`^T[A-Z0-9]{1,30}$`)
 	slackChannel = regexp.MustCompile(`^[CDG][A-Z0-9]{1,30}$`)
 	slackTime    = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{6}$`)
 )
@@ -39,9 +39,6 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	checkID("team", t.Team, slackTeam, "T012ABCDEF")
 	checkID("channel", t.Channel, slackChannel, "C012ABCDEF")
 	checkID("thread", t.Thread, slackTime, "1700000000.000100")
-	if t.Enterprise != "" {
-		checkID("enterprise", t.Enterprise, slackTeam, "E012ABCDEF")
-	}
 	if !slices.Contains(core.SlackModes(), t.Mode) {
 		f.Add("mode", "%q is not one; use %s", core.Clip(string(t.Mode), 40), slackModes())
 	}
@@ -52,10 +49,10 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		return core.SlackThread{}, err
 	}
-	if known.Team == t.Team { // only the mode may be new
-		t.Enterprise = known.Enterprise
-	} else if t.Enterprise, err = s.findOrganization(ctx, tenant, t); err != nil {
-		return core.SlackThread{}, err
+	if known.Team != t.Team { // else only the mode may be new
+		if err := s.checkInstalled(ctx, tenant, t); err != nil {
+			return core.SlackThread{}, err
+		}
 	}
 	if known == t {
 		return t, nil
@@ -71,15 +68,15 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	return thread, nil
 }
 
-// findOrganization returns the organization of the thread's workspace, in which the app must be installed.
-func (s *Service) findOrganization(ctx context.Context, tenant core.Tenant, t core.SlackThread) (string, error) {
+// checkInstalled returns an error unless the session is there, and the app installed in the thread's workspace.
+func (s *Service) checkInstalled(ctx context.Context, tenant core.Tenant, t core.SlackThread) error {
 	if _, err := s.sessions.Get(ctx, tenant, t.SessionID); err != nil {
-		return "", err
+		return err
 	}
-	if s.organization == nil {
-		return "", core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
+	if s.inWorkspace == nil {
+		return core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
 	}
-	return s.organization(ctx, t.Enterprise, t.Team)
+	return s.inWorkspace(ctx, t.Team)
 }
 
 // BindSlack binds a thread of Slack to its session, as a core.SlackThreadStore does.

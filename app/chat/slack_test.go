@@ -16,9 +16,8 @@ import (
 	"bobbin/tests/dbtest"
 )
 
-// A session is attached to a thread, with the organization of its workspace, its mode changed, and
-// detached; not while Slack is off. Ids that Slack does not
-// have are refused.
+// A session is attached to a thread, its mode changed, and detached; not while Slack is off. Ids that
+// Slack does not have are refused.
 func TestAttachSlack(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -27,7 +26,7 @@ func TestAttachSlack(t *testing.T) {
 		feed := events.New(events.NewLocal(0), stored, slog.New(slog.DiscardHandler))
 		o := chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}, Feed: feed}
 		off := chat.New(o)
-		o.FindOrganization = func(context.Context, string, string) (string, error) { return "E1A", nil }
+		o.CheckInstalled = func(context.Context, string) error { return nil }
 		h := chat.New(o)
 		session, err := sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"})
 		if err != nil {
@@ -38,7 +37,7 @@ func TestAttachSlack(t *testing.T) {
 			t.Errorf("Slack is off: got error %v, want ErrInvalid", err)
 		}
 		want := thread
-		want.Owner, want.Mode, want.Enterprise = "ann", core.SlackToSlack, "E1A"
+		want.Owner, want.Mode = "ann", core.SlackToSlack
 		for range 2 {
 			if got, err := h.AttachSlack(t.Context(), tenant, thread); err != nil || got != want {
 				t.Fatalf("got %+v (%v), want %+v", got, err, want)
@@ -54,7 +53,7 @@ func TestAttachSlack(t *testing.T) {
 		if _, err := h.AttachSlack(t.Context(), core.Tenant{Owner: "eve"}, thread); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("another owner: got error %v, want ErrNotFound", err)
 		}
-		if _, err := h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "acme", Channel: "#general", Thread: "now", Enterprise: "x", Mode: "both"}); !errors.Is(err, core.ErrInvalid) {
+		if _, err := h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "acme", Channel: "#general", Thread: "now", Mode: "both"}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("wrong ids: got error %v, want ErrInvalid", err)
 		}
 		if err := h.DetachSlack(t.Context(), tenant, session.ID); err != nil {
@@ -72,7 +71,7 @@ func TestAttachSlack(t *testing.T) {
 			}
 			told = append(told, string(data))
 		}
-		place := `{"session_id":"` + string(session.ID) + `","enterprise":"E1A","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
+		place := `{"session_id":"` + string(session.ID) + `","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`
 		if wantTold := []string{place + `"to_slack"}`, place + `"two_way"}`, "{}"}; err != nil || !slices.Equal(told, wantTold) {
 			t.Errorf("got the events %q (%v), want %q", told, err, wantTold)
 		}

@@ -123,7 +123,7 @@ func TestAgentsCheck(t *testing.T) {
 	code, out, errs = check()
 	for _, says := range []string{
 		"tab.yaml:3:1: a tab cannot indent; use spaces", "twin.yaml: agent good is in " + filepath.Join(dir, "good.yaml") + " too", "large.yaml: the file has more than 1048576 bytes",
-		`types.yaml:2:14: temperature: "warm" is not a number`, "types.yaml:3:17: max_iterations is one value", "lacks.yaml:3:1: temperature: the model gpt-5 does not take temperature",
+		`types.yaml:2:1: temperature "warm" is not a number`, "types.yaml:3:1: max_iterations is one value", "lacks.yaml:3:1: temperature: the model gpt-5 does not take temperature",
 		`loop.yaml:3:19: fallback model "demo" is the model itself`, "6 broken files",
 	} {
 		if code != 1 || !strings.Contains(errs, says) || !strings.Contains(out, "good.yaml") {

@@ -36,21 +36,6 @@ func requireSessionID(cmd *cobra.Command, args []string) error {
 	return core.Errorf(core.ErrInvalid, "which session? %s; %s sessions list shows the ids", cmd.UseLine(), programName())
 }
 
-// requireSessionIDAnd accepts a session's id and one more argument, which may be required.
-func requireSessionIDAnd(more string, required bool) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return requireSessionID(cmd, args)
-		case len(args) > 2:
-			return allowMaxArgs(2)(cmd, args)
-		case len(args) == 1 && required:
-			return core.Errorf(core.ErrInvalid, "which %s? %s", more, cmd.UseLine())
-		}
-		return nil
-	}
-}
-
 // rejectUnknownCommand rejects arguments of a command group that are not its commands.
 func rejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -66,6 +66,11 @@ func TestMistakes(t *testing.T) {
 		{"serve --addr nonsense", "is not host:port"},
 		{"serve --nats-url x", "unknown flag: --nats-url"},
 		{"serve --auth-keys x", "unknown flag: --auth-keys"},
+		{"usage --by hour", `--by must be session, user, agent, model or day, not "hour"`},
+		{"usage --from yesterday", `--from: "yesterday" is not a day such as 2026-01-31`},
+		{"runs list", "which session?"},
+		{"runs show", "which run?"},
+		{"runs approve a b c", "which run?"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
@@ -123,7 +128,7 @@ func TestHelpAll(t *testing.T) {
 	}
 }
 
-// A conversation from a pipe, and what other commands show of it afterwards.
+// A conversation is resumed, and what cannot be done is said in one line; TestRemoteServer records the rest.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -135,18 +140,7 @@ func TestChat(t *testing.T) {
 		}
 		return out, errs
 	}
-	if out, _ := do(0, "", "sessions", "list"); !strings.HasPrefix(out, "no sessions yet") {
-		t.Errorf("list of nothing: %q", out)
-	}
-	if out, _ := do(0, "/help\n", "chat"); !strings.Contains(out, "/summarize [focus]") {
-		t.Errorf("help: %q", out)
-	}
-	if out, _ := do(0, "my name is Ada\n/context\n", "chat", "quick", "-"); !strings.Contains(out, "2 messages: 0 summarized") {
-		t.Errorf("chat: %q", out)
-	}
-	if out, _ := do(0, "", "search", "ADA", "--role", "user"); !strings.Contains(out, "#1  user") || !strings.Contains(out, "\n  my name is [Ada]\n") {
-		t.Errorf("search: %q", out)
-	}
+	do(0, "my name is Ada", "chat", "quick")
 	if out, _ := do(0, "", "search", "nowhere"); !strings.HasPrefix(out, "nothing found; ") {
 		t.Errorf("search for nothing: %q", out)
 	}
@@ -155,15 +149,9 @@ func TestChat(t *testing.T) {
 	}
 	list, _ := do(0, "", "sessions", "list")
 	id := regexp.MustCompile(`(?m)^\S{36}`).FindString(list)
-	if id == "" || strings.Count(list, "\n") != 2 {
-		t.Fatalf("list: %q, want one session: a look at the commands makes none", list)
-	}
 	// B6: a resumed session shows its history.
 	if out, errs := do(0, "what is my name?", "chat", "--session", id[:20]); withoutFolder(errs) != "2 messages in history (0 summarized)\n" || !strings.Contains(out, "Ada") {
 		t.Errorf("resumed: %q", out)
-	}
-	if out, _ := do(0, "", "sessions", "show", id); !strings.Contains(out, "4 messages in history (0 summarized)") || !strings.Contains(out, "#1     user      my name is Ada") {
-		t.Errorf("show: %q", out)
 	}
 	for _, tt := range []struct {
 		says string

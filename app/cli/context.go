@@ -15,8 +15,8 @@ func (p *program) contextCommand() *cobra.Command {
 		Use:   "context <id>",
 		Short: "Show what a session's next prompt consists of, and why",
 		Long: "Shows the context of a session: the window by section, how close the next summary is, recent\n" +
-			"summaries, and where the messages are. The operations getPrompt, planContext and whereIsMessage of\n" +
-			"`bobbin api` show the prompt itself, the plan for another model or message, and the place of one message.",
+			"summaries, standing instructions, and where the messages are. Operations of `bobbin api` show the prompt\n" +
+			"itself (getPrompt) and the place of one message (whereIsMessage), and change summaries and instructions.",
 		Example: "  bobbin context 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243\n" +
 			"  bobbin api planContext id=01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 policy=sliding",
 		Args: requireSessionID, ValidArgsFunction: p.completeSessions,
@@ -28,6 +28,5 @@ func (p *program) contextCommand() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
-	cmd.AddCommand(p.contextInstructionsCommand())
 	return cmd
 }

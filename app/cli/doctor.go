@@ -13,23 +13,24 @@ import (
 )
 
 func (p *program) doctorCommand() *cobra.Command {
-	call := false
+	var o ops.DoctorOptions
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Diagnose the installation and suggest fixes",
-		Long: "Checks the configuration, the data folder, the database, the models, the agent files, their tools, the\n" +
+		Long: "Checks the configuration, the data folder, the database, the models, the agent files, their tools, Slack, the\n" +
 			"clock and the address. It changes nothing, and calls models and the servers of tools only with\n" +
 			"--call. The exit code is 1 if something does not work.",
 		Example: "  bobbin doctor\n  bobbin doctor --call --json",
 		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runDoctor(cmd, call) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runDoctor(cmd, o) },
 	}
-	cmd.Flags().BoolVar(&call, "call", false, "also call the models, with a few tokens each, and connect to the servers of tools")
+	cmd.Flags().BoolVar(&o.Call, "call", false, "also call the models, with a few tokens each, and connect to the servers of tools")
+	cmd.Flags().StringVar(&o.Address, "slack-address", "", "public `address` of this Bobbin: check that requests of Slack get there")
 	p.withJSON(cmd)
 	return cmd
 }
 
-func (p *program) runDoctor(cmd *cobra.Command, call bool) error {
+func (p *program) runDoctor(cmd *cobra.Command, o ops.DoctorOptions) error {
 	cfg, origins, err := p.loadServerSettings(cmd)
 	logger, logErr := logging.New(p.Err, logging.Options{Level: "error", Format: "text"})
 	if logErr != nil {
@@ -39,8 +40,8 @@ func (p *program) runDoctor(cmd *cobra.Command, call bool) error {
 	if errors.As(err, &unseen) {
 		return p.reportDiagnosis(ops.Diagnosis{Status: ops.VerdictWarn, Findings: []ops.Finding{{Check: "configuration", Status: ops.VerdictWarn, Detail: err.Error()}}})
 	}
-	found := ops.Doctor(cmd.Context(), ops.DoctorOptions{Config: cfg, Origins: origins, Err: err, Call: call, Logger: logger})
-	return p.reportDiagnosis(found)
+	o.Config, o.Origins, o.Err, o.Logger = cfg, origins, err, logger
+	return p.reportDiagnosis(ops.Doctor(cmd.Context(), o))
 }
 
 // reportDiagnosis prints the findings. Its error says that something does not work.

@@ -54,7 +54,7 @@ func (p *program) evalContextCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.sample, "sample", "", "replay the sample with this `name`")
 	flags.BoolVar(&f.list, "list-samples", false, "list the samples")
-	flags.StringSliceVar(&f.policy, "policy", nil, "`policies` to compare: "+strings.Join(eval.EvaluationPolicies(), ", ")+", or all (default: the agent's)")
+	flags.StringSliceVar(&f.policy, "policy", nil, "`policies` to compare: "+strings.Join(eval.Policies(), ", ")+", or all (default: the agent's)")
 	flags.StringVarP(&f.Model, "model", "m", "", "use the window and token counts of this `model`, without calling it (default: the agent's, else "+eval.EvaluationModel+")")
 	flags.IntVar(&f.Window, "window", 0, "window in `tokens`, instead of the model's")
 	flags.StringVar(&f.Summarizer, "summarizer", eval.SummarizerScripted, "scripted (offline), extractive (no model), or the `name` of a model to call")
@@ -115,7 +115,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 	case len(args) > 0 && f.sample != "":
 		return e, core.Errorf(core.ErrInvalid, "give either a file or --sample, not both")
 	case f.sample != "":
-		sample, data, err := eval.EvaluationSample(f.sample)
+		sample, data, err := eval.Get(f.sample)
 		if err != nil {
 			return e, err
 		}
@@ -137,7 +137,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 	}
 	e.Policies = f.policy
 	if slices.Equal(f.policy, []string{"all"}) {
-		e.Policies = eval.EvaluationPolicies()
+		e.Policies = eval.Policies()
 	}
 	if f.facts != "" {
 		var err error
@@ -150,7 +150,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 
 func sampleNames() string {
 	var names []string
-	for _, s := range eval.EvaluationSamples() {
+	for _, s := range eval.List() {
 		names = append(names, s.Name)
 	}
 	return strings.Join(names, ", ")
@@ -158,7 +158,7 @@ func sampleNames() string {
 
 // listSamples prints the samples.
 func (p *program) listSamples() error {
-	return printList(p, core.Page[eval.Sample]{Items: eval.EvaluationSamples()}, list[eval.Sample]{
+	return printList(p, core.Page[eval.Sample]{Items: eval.List()}, list[eval.Sample]{
 		titles: "NAME|WINDOW|ABOUT",
 		cells:  func(s eval.Sample) []any { return []any{s.Name, core.Number(s.Window), s.About} },
 	})

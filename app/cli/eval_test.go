@@ -144,7 +144,7 @@ func TestEvalContextFails(t *testing.T) {
 func TestEvalSamples(t *testing.T) {
 	t.Parallel()
 	code, out, errs := run(t, "", "eval", "context", "--list-samples")
-	if code != 0 || errs != "" || strings.Count(out, "\n") != 1+len(eval.EvaluationSamples()) {
+	if code != 0 || errs != "" || strings.Count(out, "\n") != 1+len(eval.List()) {
 		t.Errorf("got %d, %q, %q, want a line for each sample", code, out, errs)
 	}
 	code, out, _ = run(t, "", "eval", "context", "--list-samples", "--json")

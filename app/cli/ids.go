@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,14 +92,6 @@ func recentRuns(ctx context.Context, c *client.Client, n int) (runs []core.Run, 
 		runs = append(runs, page.Items...)
 	}
 	return runs, nil
-}
-
-// findMessage returns the message with the id or the number.
-func findMessage(ctx context.Context, c *client.Client, session core.SessionID, name string) (core.Message, error) {
-	if n, err := strconv.ParseInt(strings.TrimPrefix(name, "#"), 10, 64); err == nil && n > 0 {
-		return c.MessageNumber(ctx, session, n)
-	}
-	return core.Message{ID: core.MessageID(name)}, nil
 }
 
 // pickID returns the only id that begins with name; list is the command that shows the ids.

@@ -14,7 +14,7 @@ const foreign = `{"role":"user","content":"my name is Ada"}
 {"lc":1,"type":"constructor","id":["AIMessage"],"kwargs":{"content":"Hello Ada."}}
 `
 
-// A conversation of another system comes in, goes on, goes out, and comes in again.
+// A conversation comes in and goes out; transfer.TestRoundTrip and TestShapes hold what it has then.
 func TestImportAndExport(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -36,34 +36,10 @@ func TestImportAndExport(t *testing.T) {
 	if id == nil || !strings.HasPrefix(out, "imported 4 messages (") || withoutFolder(errs) != "" {
 		t.Fatalf("import: %q, %q", out, errs)
 	}
-	if out, _ := do(0, "", "sessions", "list"); !strings.Contains(out, "old chat") {
-		t.Errorf("list: %q, want the name of the file as the title", out)
-	}
-	if out, _ := do(0, "what is my name?", "chat", "--session", id[1]); !strings.Contains(out, "Ada") {
-		t.Errorf("chat: %q, want what was imported to be known", out)
-	}
 	copied := filepath.Join(dir, "copy.json")
 	if out, errs := do(0, "", "sessions", "export", id[1], "-o", copied); out != "" || !strings.Contains(errs, "bytes in "+copied) {
 		t.Errorf("export: %q, %q", out, errs)
 	}
-	data, err := os.ReadFile(copied)
-	if err != nil || !strings.Contains(string(data), `"arguments":"{\"expression\": \"1+1\"}"`) {
-		t.Errorf("got %s, %v, want the call's arguments as they were", data, err)
-	}
-	if out, _ := do(0, "", "import", copied, "--title", "Again"); !strings.HasPrefix(out, "imported 6 messages") {
-		t.Errorf("import of the export: %q", out)
-	}
-	lines, _ := do(0, "", "sessions", "export", id[1], "--format", "jsonl")
-	if out, _ := do(0, lines, "import", "-", "--json"); !strings.Contains(out, `"imported": 6`) {
-		t.Errorf("import of lines: %q", out)
-	}
-	if out, _ := do(0, "", "sessions", "export", id[1], "--format", "markdown"); !strings.Contains(out, "# old chat") || !strings.Contains(out, "Hello Ada.") {
-		t.Errorf("markdown: %q", out)
-	}
-	if out, _ := do(0, foreign, "import", "-", "--session", id[1]); !strings.Contains(out, "into session "+id[1]) {
-		t.Errorf("into an old session: %q", out)
-	}
-
 	for _, tt := range []struct{ says, input, args string }{
 		{"which file? bobbin import <file|->", "", "import"},
 		{"no such file", "", "import /no/such/file"},
@@ -80,8 +56,8 @@ func TestImportAndExport(t *testing.T) {
 		}
 	}
 	// What cannot be imported leaves no session behind, nor half a file.
-	if out, _ := do(0, "", "sessions", "list"); strings.Count(out, "\n") != 4 {
-		t.Errorf("list: %q, want the three sessions", out)
+	if out, _ := do(0, "", "sessions", "list"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "old chat") {
+		t.Errorf("list: %q, want one session with the name of the file", out)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("got %v, %v, want the two files", left, err)

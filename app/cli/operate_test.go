@@ -119,11 +119,9 @@ func TestJSON(t *testing.T) {
 	id, _ := first["id"].(string)
 	for _, tt := range []struct{ args, field string }{
 		{"sessions show " + id, "messages"},
-		{"sessions fork " + id, "message_count"},
 		{"sessions purge " + id + " --dry-run", "tables"},
 		{"search Ada", "items"},
 		{"runs list " + id, "items"},
-		{"memories list", "items"},
 		{"usage", "items"},
 		{"config show", "items"},
 		{"agents show quick", "items"},

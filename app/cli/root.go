@@ -95,7 +95,7 @@ func (p *program) rootCommand() *cobra.Command {
 	p.addFlags(root)
 	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
 	defer p.completeFlags(root)
-	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.summaryCommand(), p.usageCommand(), p.memoriesCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(), p.migrateCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(), p.migrateCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
 	return root
 }
 

@@ -124,7 +124,7 @@ func (p *program) printWelcome(cfg config.Config, a *app.App, w welcomeFacts) {
 	fmt.Fprintf(p.Out, "  agents    %s\n", a.AgentNames())
 	fmt.Fprintf(p.Out, "  memories  %s\n", a.Embedding())
 	if cfg.Slack.Enabled() {
-		fmt.Fprintf(p.Out, "  slack     %s (owner %s; check with %s)\n", slackSource(cfg.Slack, w.url), cfg.Slack.Owner, p.suggestCommand("slack", "check"))
+		fmt.Fprintf(p.Out, "  slack     %s (owner %s; check with %s)\n", slackSource(cfg.Slack, w.url), cfg.Slack.Owner, p.suggestCommand("doctor"))
 	}
 	fmt.Fprintf(p.Out, "  try       %s     (in another terminal)\n\n", p.suggestCommand("chat"))
 }

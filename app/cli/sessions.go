@@ -14,8 +14,8 @@ import (
 )
 
 func (p *program) sessionsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "sessions", Short: "List, show, copy, export and remove sessions", Args: rejectUnknownCommand, RunE: showHelp}
-	cmd.AddCommand(p.purgeSessionsCommand(), p.forkSessionCommand())
+	cmd := &cobra.Command{Use: "sessions", Short: "List, show, export and remove sessions", Args: rejectUnknownCommand, RunE: showHelp}
+	cmd.AddCommand(p.purgeSessionsCommand())
 	var q core.PageQuery
 	list := &cobra.Command{
 		Use:   "list",

@@ -5,8 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"bobbin/app/core"
-	"bobbin/app/ops"
 	"bobbin/app/slack"
 )
 
@@ -15,7 +13,7 @@ func (p *program) slackCommand() *cobra.Command {
 		Use: "slack", Short: "Connect Slack workspaces",
 		Args: rejectUnknownCommand, RunE: showHelp,
 	}
-	cmd.AddCommand(p.slackManifestCommand(), p.slackCheckCommand())
+	cmd.AddCommand(p.slackManifestCommand())
 	return cmd
 }
 
@@ -38,41 +36,6 @@ func (p *program) slackManifestCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Email, "email", false, "with the scope for slack.link_by_email")
-	cmd.Flags().BoolVar(&o.Organization, "organization", false, "for an app that is installed for a whole organization (Enterprise Grid); needs slack.client_id")
-	cmd.Flags().BoolVar(&o.Rotation, "rotation", false, "with tokens that expire; needs slack.client_id")
-	return cmd
-}
-
-func (p *program) slackCheckCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "check [address]", Short: "Check the Slack settings and suggest fixes",
-		Long: "Checks the tokens, also of all installations, their scopes and the clock, by asking Slack. With the public address of this Bobbin\n" +
-			"it also sends a signed request there, as Slack does. The exit code is 1 if something does not work.",
-		Example: "  bobbin slack check\n  bobbin slack check https://bobbin.example.org",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, logger, err := p.loadWithLogger(cmd)
-			if err != nil {
-				return err
-			}
-			found := ops.Diagnosis{Status: ops.VerdictOK}
-			var installed []core.SlackInstallation
-			if cfg.Slack.OAuth() {
-				if installed, err = ops.SlackInstallations(cmd.Context(), cfg, logger); err != nil {
-					return err
-				}
-			}
-			for _, f := range slack.Check(cmd.Context(), cfg.Slack, installed, firstOf(args)) {
-				status := ops.VerdictOK
-				if f.Do != "" {
-					status, found.Status = ops.VerdictFail, ops.VerdictFail
-				}
-				found.Findings = append(found.Findings, ops.Finding{Check: f.Check, Status: status, Detail: f.Detail, Do: f.Do})
-			}
-			return p.reportDiagnosis(found)
-		},
-	}
-	p.withJSON(cmd)
 	return cmd
 }
 

@@ -16,10 +16,9 @@ func (c *Client) SlackThread(ctx context.Context, id core.SessionID) (core.Slack
 // and returns the thread.
 func (c *Client) AttachSlack(ctx context.Context, t core.SlackThread) (core.SlackThread, error) {
 	return callJSON[core.SlackThread](ctx, c, putRequest(sessionPath(t.SessionID, "/slack"), struct {
-		Enterprise string         `json:"enterprise,omitempty"`
-		Team       string         `json:"team"`
-		Channel    string         `json:"channel"`
-		Thread     string         `json:"thread"`
-		Mode       core.SlackMode `json:"mode,omitempty"`
-	}{t.Enterprise, t.Team, t.Channel, t.Thread, t.Mode}))
+		Team    string         `json:"team"`
+		Channel string         `json:"channel"`
+		Thread  string         `json:"thread"`
+		Mode    core.SlackMode `json:"mode,omitempty"`
+	}{t.Team, t.Channel, t.Thread, t.Mode}))
 }

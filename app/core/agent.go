@@ -8,23 +8,23 @@ import (
 // Agent is a configured agent: what it is told, which model and tools it has, and
 // how its context is kept. Agents come from YAML; a run keeps the agent that it began with.
 type Agent struct {
-	Name           string             `json:"name" yaml:"name"`
-	Description    string             `json:"description" yaml:"description"`
-	Model          string             `json:"model" yaml:"model"` // empty = default_llm
-	FallbackModels []string           `json:"fallback_models,omitempty" yaml:"fallback_models"`
-	SystemPrompt   string             `json:"system_prompt" yaml:"system_prompt"`
-	Tools          []string           `json:"tools,omitempty" yaml:"tools"`
-	ToolSettings   ToolSettings       `json:"tool_settings,omitempty" yaml:"tool_settings"`
-	MaxIterations  int                `json:"max_iterations" yaml:"max_iterations"` // model calls a run; 0 = DefaultMaxIterations
-	Context        ContextSettings    `json:"context" yaml:"context"`
-	Compaction     CompactionSettings `json:"compaction" yaml:"compaction"`
+	Name           string             `json:"name"`
+	Description    string             `json:"description"`
+	Model          string             `json:"model"` // empty = default_llm
+	FallbackModels []string           `json:"fallback_models,omitempty"`
+	SystemPrompt   string             `json:"system_prompt"`
+	Tools          []string           `json:"tools,omitempty"`
+	ToolSettings   ToolSettings       `json:"tool_settings,omitempty"`
+	MaxIterations  int                `json:"max_iterations"` // model calls a run; 0 = DefaultMaxIterations
+	Context        ContextSettings    `json:"context"`
+	Compaction     CompactionSettings `json:"compaction"`
 	// ModelParameters are keys of the file like the others, not a section.
-	ModelParameters `yaml:",inline"`
+	ModelParameters
 	// Definitions are those of its tools that files describe.
-	Definitions []ToolDefinition `json:"-" yaml:"-"`
+	Definitions []ToolDefinition `json:"-"`
 	// LeftOut says of each tool of its file that tools.allow does not have why the agent is without it.
-	LeftOut []string `json:"-" yaml:"-"`
-	Version string   `json:"version" yaml:"-"` // hash of everything above
+	LeftOut []string `json:"-"`
+	Version string   `json:"version"` // hash of everything above
 }
 
 // AgentDetail is an agent with the models that a message to it may choose.
@@ -90,11 +90,11 @@ type ToolSettings map[string]ToolSetting
 // holds for all agents. The first three are for every tool, the others for those
 // that say so (tools.Configurable).
 type ToolSetting struct {
-	Approval       ApprovalMode `json:"approval,omitempty" yaml:"approval"`                 // whether a person must agree to a call; empty = none must, but see WithToolDefaults
-	Timeout        Duration     `json:"timeout,omitempty" yaml:"timeout"`                   // of one call
-	MaxOutputBytes int          `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"` // of a result that prompts show whole
-	AllowHosts     []string     `json:"allow_hosts,omitempty" yaml:"allow_hosts"`           // that fetch_url may ask; empty = all
-	MaxBytes       int          `json:"max_bytes,omitempty" yaml:"max_bytes"`               // that fetch_url reads of a page
+	Approval       ApprovalMode `json:"approval,omitempty"`         // whether a person must agree to a call; empty = none must, but see WithToolDefaults
+	Timeout        Duration     `json:"timeout,omitempty"`          // of one call
+	MaxOutputBytes int          `json:"max_output_bytes,omitempty"` // of a result that prompts show whole
+	AllowHosts     []string     `json:"allow_hosts,omitempty"`      // that fetch_url may ask; empty = all
+	MaxBytes       int          `json:"max_bytes,omitempty"`        // that fetch_url reads of a page
 }
 
 // HasTool reports whether a name is that of a tool of the agent, or belongs to a group of its

@@ -20,8 +20,6 @@ type Memory struct {
 	Stale     bool      `json:"stale"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
-
-	Revision int64 `json:"-"` // number of its last write among the owner's memories
 }
 
 // SavedMemory is a memory that was just written.
@@ -84,15 +82,6 @@ type VectorQuery struct {
 	Space VectorSpace
 	After MemoryVector // the last one of the batch before; the zero value = from the beginning
 	Limit int
-}
-
-// MemoryChanges is what happened to an owner's memories since a revision.
-type MemoryChanges struct {
-	Revision int64 // of the newest write that is certainly in here
-	// Reload: too much has happened to be told one by one.
-	Reload  bool
-	Changed []MemoryVector
-	Gone    []MemoryID
 }
 
 // Reindex asks to embed stale memories anew, one batch of them.

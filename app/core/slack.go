@@ -30,13 +30,12 @@ func (m SlackMode) Reads() bool { return m == SlackTwoWay || m == SlackToWeb }
 // SlackThread is a thread of Slack and the session that it belongs to. Each has at most one
 // of the other.
 type SlackThread struct {
-	SessionID  SessionID `json:"session_id"`
-	Owner      string    `json:"-"`
-	Enterprise string    `json:"enterprise,omitempty"`
-	Team       string    `json:"team"`
-	Channel    string    `json:"channel"`
-	Thread     string    `json:"thread"` // ts of its first message
-	Mode       SlackMode `json:"mode"`
+	SessionID SessionID `json:"session_id"`
+	Owner     string    `json:"-"`
+	Team      string    `json:"team"`
+	Channel   string    `json:"channel"`
+	Thread    string    `json:"thread"` // ts of its first message
+	Mode      SlackMode `json:"mode"`
 }
 
 // SlackChange says that a session was attached to a thread of Slack, that the mode changed, or that
@@ -100,7 +99,7 @@ func (t SlackThread) Speakers() string {
 
 // Alias returns the name of the thread as the alias of its session.
 func (t SlackThread) Alias() Alias {
-	return Alias{Surface: SourceSlack, Name: t.Enterprise + "/" + t.Team + "/" + t.Channel + "/" + t.Thread}
+	return Alias{Surface: SourceSlack, Name: t.Team + "/" + t.Channel + "/" + t.Thread}
 }
 
 // SlackBacklog is a thread that a process has leased to post what is missing there.
@@ -112,11 +111,10 @@ type SlackBacklog struct {
 
 // SlackClaim asks for threads that are behind their sessions.
 type SlackClaim struct {
-	Worker   string
-	Lease    time.Duration
-	Limit    int
-	Sessions []SessionID // only threads of these; nil = of any
-	Busy     []string    // channels, as "<team>/<channel>", whose threads are left out
+	Worker string
+	Lease  time.Duration
+	Limit  int
+	Busy   []string // channels, as "<team>/<channel>", whose threads are left out
 }
 
 // SlackPostKind says what a post shows.
@@ -163,9 +161,8 @@ type SlackPost struct {
 
 // SlackThreadStore stores which threads show which sessions, and how much of them.
 type SlackThreadStore interface {
-	// Bind binds the thread to its session, together with the alias, and returns the event. It may be repeated, moves a
-	// thread whose alias was moved to another session, and changes its organization. ErrConflict if the alias or the
-	// session belongs to another one.
+	// Bind binds the thread to its session, together with the alias, and returns the event. It may be repeated, and
+	// moves a thread whose alias was moved to another session. ErrConflict if the alias or the session belongs to another one.
 	Bind(ctx context.Context, t SlackThread) ([]Event, error)
 	// Find returns ErrNotFound if the thread is not bound.
 	Find(ctx context.Context, team, channel, thread string) (SlackThread, error)
@@ -189,9 +186,8 @@ type SlackThreadStore interface {
 	Release(ctx context.Context, worker string, session SessionID, after time.Duration, reason string) error
 	// ReleaseAll ends the leases of all earlier processes of the worker's replica.
 	ReleaseAll(ctx context.Context, worker string) error
-	// Stop ends posting to the session's thread, whose mode becomes "off", and returns it;
-	// ErrNotFound if there is none.
-	Stop(ctx context.Context, session SessionID) (SlackThread, error)
+	// Stop ends posting to the session's thread, if it has one: its mode becomes "off".
+	Stop(ctx context.Context, session SessionID) error
 }
 
 // SlackPostStore stores what was posted to threads.

@@ -155,9 +155,7 @@ type MemoryStore interface {
 
 	// For searches.
 
-	Count(ctx context.Context, tenant Tenant, space VectorSpace) (int, error)
 	Vectors(ctx context.Context, tenant Tenant, q VectorQuery) ([]MemoryVector, error)
-	Changes(ctx context.Context, owner string, after int64, space VectorSpace) (MemoryChanges, error)
 
 	// For indexing anew with another model.
 

@@ -68,8 +68,8 @@ type Summary struct {
 type NativeSummary struct {
 	Part   Part   `json:"-"`                        // type PartCompaction: what is sent back
 	Model  string `json:"model"`                    // that wrote it
-	Tokens int    `json:"token_count"`              // in prompts, cl100k_base; of one that cannot be read, the provider's own count
-	Text   string `json:"text,omitempty"`           // its words; empty = only the provider can read it
+	Tokens int    `json:"token_count"`              // in prompts, cl100k_base
+	Text   string `json:"text"`                     // its words
 	Usage  Usage  `json:"usage"`                    // of the call
 	Cost   *int64 `json:"cost_micro_usd,omitempty"` // of the call, as in ModelCall; nil = not known
 	// Refused is why the provider did not take it back: it is not sent again. Empty = it did, so far.
@@ -84,9 +84,8 @@ type NativeSummary struct {
 	Start   string `json:"-"` // what preceded the messages in the call (llm.Prefix.Encode)
 	// Prefixes are those of the messages that it replaces (llm.Prefix.Encode), one for each form
 	// that they had in prompts, the newest first: thoughts that were produced behind one of them
-	// stay valid behind it, where KeepsThoughts.
-	Prefixes      []string `json:"-"`
-	KeepsThoughts bool     `json:"-"`
+	// stay valid behind it. Empty = all are lost.
+	Prefixes []string `json:"-"`
 }
 
 // ContextChange is what a compaction wants to store, all in one compare-and-set:

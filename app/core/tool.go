@@ -23,54 +23,54 @@ func ToolKinds() []ToolKind { return []ToolKind{ToolMCP, ToolHTTP, ToolOpenAPI, 
 // ToolDefinition describes a tool, or the tools of a server or a document. It comes from an
 // agent's file or from a file of its own. Fields that its kind does not have are zero.
 type ToolDefinition struct {
-	Name           string       `json:"name" yaml:"name"`
-	Kind           ToolKind     `json:"kind" yaml:"kind"`
-	Description    string       `json:"description,omitempty" yaml:"description"`
-	Approval       ApprovalMode `json:"approval,omitempty" yaml:"approval"` // empty = as the kind has it
-	Timeout        Duration     `json:"timeout,omitempty" yaml:"timeout"`
-	MaxOutputBytes int          `json:"max_output_bytes,omitempty" yaml:"max_output_bytes"`
+	Name           string       `json:"name"`
+	Kind           ToolKind     `json:"kind"`
+	Description    string       `json:"description,omitempty"`
+	Approval       ApprovalMode `json:"approval,omitempty"` // empty = as the kind has it
+	Timeout        Duration     `json:"timeout,omitempty"`
+	MaxOutputBytes int          `json:"max_output_bytes,omitempty"`
 
-	Command   string   `json:"command,omitempty" yaml:"command"` // mcp, command: the program
-	Args      []string `json:"args,omitempty" yaml:"args"`
-	Env       []string `json:"env,omitempty" yaml:"env"` // NAME, of our environment, or NAME=value
-	Dir       string   `json:"dir,omitempty" yaml:"dir"`
-	MaxMemory int      `json:"max_memory_mib,omitempty" yaml:"max_memory_mib"` // command: MiB; 0 = the default
+	Command   string   `json:"command,omitempty"` // mcp, command: the program
+	Args      []string `json:"args,omitempty"`
+	Env       []string `json:"env,omitempty"` // NAME, of our environment, or NAME=value
+	Dir       string   `json:"dir,omitempty"`
+	MaxMemory int      `json:"max_memory_mib,omitempty"` // command: MiB; 0 = the default
 
-	URL          string            `json:"url,omitempty" yaml:"url"`         // mcp, http
-	Headers      map[string]string `json:"headers,omitempty" yaml:"headers"` // ${NAME} is a variable of our environment
-	Bearer       string            `json:"bearer,omitempty" yaml:"bearer"`   // the variable with the token
-	OAuth        OAuthClient       `json:"oauth,omitzero" yaml:"oauth"`      // mcp
-	PrivateHosts []string          `json:"private_hosts,omitempty" yaml:"private_hosts"`
+	URL          string            `json:"url,omitempty"`     // mcp, http
+	Headers      map[string]string `json:"headers,omitempty"` // ${NAME} is a variable of our environment
+	Bearer       string            `json:"bearer,omitempty"`  // the variable with the token
+	OAuth        OAuthClient       `json:"oauth,omitzero"`    // mcp
+	PrivateHosts []string          `json:"private_hosts,omitempty"`
 
-	Method         string            `json:"method,omitempty" yaml:"method"` // http
-	Query          map[string]string `json:"query,omitempty" yaml:"query"`
-	Result         string            `json:"result,omitempty" yaml:"result"` // a JSON Pointer
-	Idempotent     *bool             `json:"idempotent,omitempty" yaml:"idempotent"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" yaml:"idempotency_key"` // the header's name
+	Method         string            `json:"method,omitempty"` // http
+	Query          map[string]string `json:"query,omitempty"`
+	Result         string            `json:"result,omitempty"` // a JSON Pointer
+	Idempotent     *bool             `json:"idempotent,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"` // the header's name
 
-	Document   string   `json:"document,omitempty" yaml:"document"` // openapi: a file or a URL
-	Operations []string `json:"operations,omitempty" yaml:"operations"`
-	Server     string   `json:"server,omitempty" yaml:"server"` // instead of the document's
+	Document   string   `json:"document,omitempty"` // openapi: a file or a URL
+	Operations []string `json:"operations,omitempty"`
+	Server     string   `json:"server,omitempty"` // instead of the document's
 	// DocumentHash is of the content of a document that is a file.
-	DocumentHash string `json:"document_hash,omitempty" yaml:"-"`
+	DocumentHash string `json:"document_hash,omitempty"`
 
-	Only      []string `json:"only,omitempty" yaml:"only"` // mcp: the server's tools that agents get; empty = all
-	Resources bool     `json:"resources,omitempty" yaml:"resources"`
-	Prompts   bool     `json:"prompts,omitempty" yaml:"prompts"`
+	Only      []string `json:"only,omitempty"` // mcp: the server's tools that agents get; empty = all
+	Resources bool     `json:"resources,omitempty"`
+	Prompts   bool     `json:"prompts,omitempty"`
 
-	Parameters json.RawMessage `json:"parameters,omitempty" yaml:"parameters"` // http, command: a JSON Schema
+	Parameters json.RawMessage `json:"parameters,omitempty"` // http, command: a JSON Schema
 
-	File string `json:"-" yaml:"-"` // that it comes from
+	File string `json:"-"` // that it comes from
 }
 
 // OAuthClient is how Bobbin gets access tokens for a server: as a client of a token server, by the
 // grant client_credentials of OAuth 2.1. Zero = it needs none.
 type OAuthClient struct {
-	TokenURL     string            `json:"token_url,omitempty" yaml:"token_url"`
-	ClientID     string            `json:"client_id,omitempty" yaml:"client_id"`
-	ClientSecret string            `json:"client_secret,omitempty" yaml:"client_secret"` // the variable with the secret
-	Scopes       []string          `json:"scopes,omitempty" yaml:"scopes"`
-	Parameters   map[string]string `json:"parameters,omitempty" yaml:"parameters"` // more of the token request
+	TokenURL     string            `json:"token_url,omitempty"`
+	ClientID     string            `json:"client_id,omitempty"`
+	ClientSecret string            `json:"client_secret,omitempty"` // the variable with the secret
+	Scopes       []string          `json:"scopes,omitempty"`
+	Parameters   map[string]string `json:"parameters,omitempty"` // more of the token request
 }
 
 // HasGroup reports whether the definition stands for several tools, whose names begin with its

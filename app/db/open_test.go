@@ -20,54 +20,6 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func TestOpenRefusesOtherURLs(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ url, says string }{
-		{"", "begins with nothing"},
-		{"bobbin.db", "sqlite://"},
-		{"mysql://localhost/x", "begins with mysql"},
-		{"sqlite://", "path of a file"},
-		{"sqlite://:memory:", "path of a file"},
-		{"sqlite://a.db?mode=ro", "without parameters"},
-		{"postgres://user:s3cret@localhost:notaport/x", "is invalid"},
-		{"postgres://user:s3cret@localhost/x?sslmode=perhaps", "is invalid"},
-	}
-	for _, tt := range tests {
-		d, err := db.Open(t.Context(), tt.url, discard())
-		if d != nil || !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%q: got %v, want an ErrInvalid that says %q", tt.url, err, tt.says)
-		}
-		for e := err; e != nil; e = errors.Unwrap(e) {
-			if strings.Contains(e.Error(), "s3cret") {
-				t.Errorf("%q: the error shows the password: %v", tt.url, e)
-			}
-		}
-	}
-}
-
-func TestOpenTellsWhatIsNotThere(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte("this is a text, long enough not to be a database header at all"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, url := range []string{
-		"sqlite://" + filepath.Join(file, "x.db"),                   // a file where a folder should be
-		"sqlite://" + file,                                          // not a database
-		"postgres://nobody@127.0.0.1:1/x?sslmode=disable",           // nobody listens
-		"postgresql://nobody@127.0.0.1:1/x?sslmode=disable&user=me", // the other spelling
-	} {
-		if d, err := db.Open(t.Context(), url, discard()); err == nil || d != nil {
-			t.Errorf("%s: got %v, want an error", url, err)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := db.Open(ctx, dbtest.SQLiteURL(t), discard()); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: got %v, want context.Canceled", err)
-	}
-}
-
 func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new folder", "a #1 100% größe &x=y.db")
@@ -250,28 +202,6 @@ func TestNestedTransactionsAreSavePoints(t *testing.T) {
 			t.Errorf("rows: got %q, want a c", got)
 		}
 	})
-}
-
-func TestGormsRemarksReachTheLog(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	d, err := db.Open(t.Context(), dbtest.SQLiteURL(t), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Close() }()
-	l := d.Gorm.Logger.LogMode(0)
-	l.Info(t.Context(), "a %d", 1)
-	l.Warn(t.Context(), "b %d", 2)
-	l.Error(t.Context(), "c %d", 3)
-	for _, want := range []string{`level=DEBUG msg="database remark" text="a 1"`, `level=WARN msg="database warning" text="b 2"`, `level=ERROR msg="database error" text="c 3"`} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("log: got %s, want a line with %s", out.String(), want)
-		}
-	}
-	if pool, err := d.Gorm.DB(); err != nil || pool == nil {
-		t.Errorf("pool: got %v, %v", pool, err)
-	}
 }
 
 // The operator's error is one line, without the password and without repetitions.

@@ -197,7 +197,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 	rows := []any{
 		models.Session{}, models.SessionReader{}, models.SessionAlias{}, models.SlackThread{}, models.SlackPost{}, models.SlackInstallation{}, models.Message{}, models.MessageRevision{}, models.StandingInstruction{}, models.PromptSetup{}, models.Run{}, models.Event{}, models.Summary{}, models.ToolExecution{}, models.Approval{}, models.Delivery{}, models.Deletion{}, models.SlackItem{},
 		models.SearchEntry{}, models.MessageVector{}, models.MessageVectorWork{}, models.APIKey{}, models.AuditEntry{},
-		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, models.Calibration{}, models.MemoryRevision{}, models.MemoryDeletion{}, models.WriteCheck{},
+		models.ModelCall{}, models.Memory{}, models.Blob{}, models.BlobContent{}, models.BlobReference{}, models.BlobText{}, models.SigningKey{}, models.BlobTotal{}, models.IdempotencyKey{}, models.IdempotencyMention{}, models.UsageDay{}, models.ReceiverOutage{}, models.OwnerWebhook{}, models.Calibration{}, models.WriteCheck{},
 	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		tables := readSchema(t, d)

@@ -97,14 +97,8 @@ func (v *evaluator) evaluatePolicies(ctx context.Context) (Report, error) {
 	return v.report, nil
 }
 
-// EvaluationPolicies returns the names of the policies.
-func EvaluationPolicies() []string { return contextwindow.PresetNames() }
-
-// EvaluationSamples returns the conversations that come with Bobbin.
-func EvaluationSamples() []Sample { return List() }
-
-// EvaluationSample returns one of them with its messages.
-func EvaluationSample(name string) (Sample, []byte, error) { return Get(name) }
+// Policies returns the names of the policies.
+func Policies() []string { return contextwindow.PresetNames() }
 
 // evaluator is an Evaluation at work.
 type evaluator struct {

@@ -64,7 +64,7 @@ func (v *evaluator) readFacts(messages []core.Message) (err error) {
 		v.facts, err = ReadFacts(bytes.NewReader(v.Facts))
 	default:
 		v.report.FactsFrom = FactsOfFile
-		v.facts, err = PlantedFacts(v.Data, messages)
+		v.facts, err = PlantedFacts(messages)
 	}
 	if err != nil {
 		return err

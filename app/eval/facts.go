@@ -74,9 +74,8 @@ func parseFact(line string) Fact {
 }
 
 // PlantedFacts returns the facts that the metadata of messages name, each of which
-// its own message must say, and those that the document itself lists: the member
-// "facts" of an export, or "facts" of its "metadata".
-func PlantedFacts(document []byte, messages []core.Message) ([]Fact, error) {
+// its own message must say.
+func PlantedFacts(messages []core.Message) ([]Fact, error) {
 	var facts []Fact
 	for i, m := range messages {
 		if !bytes.Contains(m.Metadata, []byte(`"facts"`)) {
@@ -99,41 +98,7 @@ func PlantedFacts(document []byte, messages []core.Message) ([]Fact, error) {
 		}
 		facts = append(facts, meta.Facts...)
 	}
-	listed, err := documentFacts(document)
-	if err != nil {
-		return nil, err
-	}
-	return distinctFacts(append(facts, listed...)), nil
-}
-
-// documentFacts returns the facts that stand beside the messages of an export.
-func documentFacts(document []byte) ([]Fact, error) {
-	if !bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) || !bytes.Contains(document, []byte(`"facts"`)) {
-		return nil, nil
-	}
-	var doc struct {
-		Messages json.RawMessage `json:"messages"`
-		Facts    []Fact          `json:"facts"`
-		Metadata struct {
-			Facts []Fact `json:"facts"`
-		} `json:"metadata"`
-	}
-	if !json.Valid(document) { // JSON lines
-		return nil, nil
-	}
-	if err := json.Unmarshal(document, &doc); err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "facts of the file: %v", err)
-	}
-	if doc.Messages == nil { // one message alone: its metadata were read
-		return nil, nil
-	}
-	facts := append(doc.Facts, doc.Metadata.Facts...)
-	for n, f := range facts {
-		if err := f.checkFact(); err != nil {
-			return nil, core.Errorf(core.ErrInvalid, "fact %d of the file %v", n+1, err)
-		}
-	}
-	return facts, nil
+	return distinctFacts(facts), nil
 }
 
 // ReadFacts reads a list of facts: a JSON list, in which they can have questions, or one

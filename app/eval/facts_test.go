@@ -65,20 +65,10 @@ func TestPlantedFacts(t *testing.T) {
 		planting(says("", core.ToolCall{ID: "c", Name: "run", Arguments: `{"command":"grep \"x\" a.go"}`}), `[{"kind":"command","text":"grep \"x\" a.go"}]`),
 		planting(user("again: ann lee"), `["name: ann lee"]`),
 	}
-	got, err := eval.PlantedFacts(nil, said)
+	got, err := eval.PlantedFacts(said)
 	want := []eval.Fact{{Kind: "name", Text: "Ann Lee"}, {Kind: "command", Text: `grep "x" a.go`}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v; facts (-want +got):\n%s", err, diff)
-	}
-	for _, document := range []string{`{"messages":[],"facts":["of the file"]}`, `{"metadata":{"facts":["of the file"]},"messages":[]}`} {
-		if got, err := eval.PlantedFacts([]byte(document), nil); err != nil || len(got) != 1 || got[0].Text != "of the file" {
-			t.Errorf("%s: got %v, %v, want its fact", document, got, err)
-		}
-	}
-	for _, document := range []string{`{"role":"user","facts":["x"]}`, `{"role":"user"}` + "\n" + `{"facts":["x"]}`, `[{"facts":["x"]}]`} {
-		if got, err := eval.PlantedFacts([]byte(document), nil); err != nil || len(got) != 0 {
-			t.Errorf("%s: got %v, %v, want none: it is no export", document, got, err)
-		}
 	}
 }
 
@@ -90,17 +80,10 @@ func TestPlantedFaults(t *testing.T) {
 		`7`:                  "message 2: metadata.facts: json",
 		`[""]`:               "message 2: metadata.facts[0] is empty",
 	} {
-		_, err := eval.PlantedFacts(nil, []core.Message{user("1"), planting(says("one"), facts)})
+		_, err := eval.PlantedFacts([]core.Message{user("1"), planting(says("one"), facts)})
 		if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", facts, err, want)
 		}
-	}
-	_, err := eval.PlantedFacts([]byte(`{"messages":[],"facts":[{"kind":"color","text":"x"}]}`), nil)
-	if err == nil || !strings.Contains(err.Error(), "fact 1 of the file is of no known kind") {
-		t.Errorf("got %v, want the fault of the file", err)
-	}
-	if _, err = eval.PlantedFacts([]byte(`{"messages":[],"facts":7}`), nil); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("got %v, want the fault of the file", err)
 	}
 }
 

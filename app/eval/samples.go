@@ -11,9 +11,8 @@ import (
 //go:embed data
 var data embed.FS
 
-// Sample is a conversation to try an evaluation with. Each is written by the generator in
-// tests/eval/story, contains facts to look for, and is long enough to show an effect in the
-// window that it names.
+// Sample is a conversation to try an evaluation with. Each contains facts to look for, and is
+// long enough to show an effect in the window that it names.
 type Sample struct {
 	Name   string `json:"name"`
 	About  string `json:"about"`

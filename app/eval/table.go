@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -16,15 +15,15 @@ import (
 func (r Report) WriteTable(w io.Writer) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s: %s in %s, %s\n", r.Source, formatCount(r.Messages, "message"), formatCount(r.Turns, "turn"), formatCount(r.Tokens, "token"))
-	fmt.Fprintf(b, "model %s, window %s", r.Model, formatNumber(r.Window))
+	fmt.Fprintf(b, "model %s, window %s", r.Model, core.Number(r.Window))
 	if len(r.Policies) > 0 {
-		fmt.Fprintf(b, ", usable %s", formatNumber(r.Policies[0].Budget.Usable))
+		fmt.Fprintf(b, ", usable %s", core.Number(r.Policies[0].Budget.Usable))
 	}
 	e := r.Everything
 	fmt.Fprintf(b, "\nsending everything: %s in %s, the largest %s, %s of them cacheable; ",
-		formatCount(e.Tokens, "token"), formatCount(e.Prompts, "prompt"), formatNumber(e.Largest), formatPercent(e.CacheShare))
+		formatCount(e.Tokens, "token"), formatCount(e.Prompts, "prompt"), core.Number(e.Largest), formatPercent(e.CacheShare))
 	if e.TooLargeFrom > 0 {
-		fmt.Fprintf(b, "does not fit from turn %s on\n\n", formatNumber(e.TooLargeFrom))
+		fmt.Fprintf(b, "does not fit from turn %s on\n\n", core.Number(e.TooLargeFrom))
 	} else {
 		fmt.Fprint(b, "fits to the end\n\n")
 	}
@@ -49,11 +48,11 @@ const unaskedRow = "  search not asked"
 // tableRows are the lines of the table.
 func (r Report) tableRows() []row {
 	return []row{
-		{"prompts sent", func(p Result) string { return formatNumber(p.Prompts) }},
-		{"largest prompt", func(p Result) string { return formatNumber(p.Largest) }},
+		{"prompts sent", func(p Result) string { return core.Number(p.Prompts) }},
+		{"largest prompt", func(p Result) string { return core.Number(p.Largest) }},
 		{"  of usable", func(p Result) string { return formatPercent(ratioOf(p.Largest, p.Budget.Usable)) }},
-		{"  in turn", func(p Result) string { return formatNumber(p.LargestTurn) }},
-		{"tokens sent", func(p Result) string { return formatNumber(p.Tokens) }},
+		{"  in turn", func(p Result) string { return core.Number(p.LargestTurn) }},
+		{"tokens sent", func(p Result) string { return core.Number(p.Tokens) }},
 		{"  of sending everything", func(p Result) string {
 			if p.Failed != nil {
 				return "–"
@@ -61,17 +60,17 @@ func (r Report) tableRows() []row {
 			return formatPercent(ratioOf(p.Tokens, r.Everything.Tokens))
 		}},
 		{"  cacheable prefix", func(p Result) string { return formatPercent(p.CacheShare) }},
-		{"  not in a cache", func(p Result) string { return formatNumber(p.Tokens - p.CachedTokens) }},
-		{"summaries", func(p Result) string { return formatNumber(p.Summaries) }},
-		{"summarizer tokens", func(p Result) string { return formatNumber(p.Summarizer.InputTokens + p.Summarizer.OutputTokens) }},
-		{"last prompt", func(p Result) string { return formatNumber(p.Last) }},
+		{"  not in a cache", func(p Result) string { return core.Number(p.Tokens - p.CachedTokens) }},
+		{"summaries", func(p Result) string { return core.Number(p.Summaries) }},
+		{"summarizer tokens", func(p Result) string { return core.Number(p.Summarizer.InputTokens + p.Summarizer.OutputTokens) }},
+		{"last prompt", func(p Result) string { return core.Number(p.Last) }},
 		{"facts reachable", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.Reachable, p.Facts.Planted) }},
-		{"  in the prompt", func(p Result) string { return formatNumber(p.Facts.Prompt) }},
-		{"  in the summary", func(p Result) string { return formatNumber(p.Facts.Summary) }},
-		{"  by search, first 5", func(p Result) string { return formatNumber(p.Facts.First5) }},
-		{"  by search, 6 to 20", func(p Result) string { return formatNumber(p.Facts.First20) }},
-		{"  not at all", func(p Result) string { return formatNumber(len(p.Facts.Unreachable) - p.Facts.unasked()) }},
-		{unaskedRow, func(p Result) string { return formatNumber(p.Facts.unasked()) }},
+		{"  in the prompt", func(p Result) string { return core.Number(p.Facts.Prompt) }},
+		{"  in the summary", func(p Result) string { return core.Number(p.Facts.Summary) }},
+		{"  by search, first 5", func(p Result) string { return core.Number(p.Facts.First5) }},
+		{"  by search, 6 to 20", func(p Result) string { return core.Number(p.Facts.First20) }},
+		{"  not at all", func(p Result) string { return core.Number(len(p.Facts.Unreachable) - p.Facts.unasked()) }},
+		{unaskedRow, func(p Result) string { return core.Number(p.Facts.unasked()) }},
 		{"search alone, first 5", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First5, p.Facts.Asked) }},
 		{"search alone, first 20", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First20, p.Facts.Asked) }},
 	}
@@ -155,7 +154,7 @@ func (f Found) unaskedNote() string {
 	case n == f.Planted:
 		return "; they have no questions, so that search is not asked for them"
 	default:
-		return fmt.Sprintf("; %s without a question, for which search is not asked", formatNumber(n))
+		return fmt.Sprintf("; %s without a question, for which search is not asked", core.Number(n))
 	}
 }
 
@@ -186,7 +185,7 @@ func (r Result) writeCompactions(b *strings.Builder) {
 			if shown++; shown == 1 {
 				b.WriteString("\ncompactions:\n")
 			}
-			fmt.Fprintf(b, "  turn %s: %s\n", formatNumber(t.Turn), c.describeCompaction())
+			fmt.Fprintf(b, "  turn %s: %s\n", core.Number(t.Turn), c.describeCompaction())
 		}
 	}
 	moreLine(b, all-shown)
@@ -199,7 +198,7 @@ func (c Compaction) describeCompaction() string {
 		parts = append(parts, c.Trigger)
 	}
 	if c.TokensBefore > 0 {
-		parts = append(parts, formatNumber(c.TokensBefore)+" → "+formatNumber(c.TokensAfter)+" tokens")
+		parts = append(parts, core.Number(c.TokensBefore)+" → "+core.Number(c.TokensAfter)+" tokens")
 	}
 	if c.MessagesCovered > 0 {
 		parts = append(parts, "the summary covers "+formatCount(c.MessagesCovered, "message"))
@@ -217,20 +216,8 @@ func (c Compaction) describeCompaction() string {
 // moreLine says how much is not shown.
 func moreLine(b *strings.Builder, n int) {
 	if n > 0 {
-		fmt.Fprintf(b, "  … %s more (--json has all)\n", formatNumber(n))
+		fmt.Fprintf(b, "  … %s more (--json has all)\n", core.Number(n))
 	}
-}
-
-// formatNumber writes a number with commas between the thousands.
-func formatNumber(n int) string {
-	digits := strconv.Itoa(n)
-	var parts []string
-	for len(digits) > 3 {
-		parts = append(parts, digits[len(digits)-3:])
-		digits = digits[:len(digits)-3]
-	}
-	slices.Reverse(parts)
-	return strings.Join(append([]string{digits}, parts...), ",")
 }
 
 // formatCount writes a number of things.
@@ -238,7 +225,7 @@ func formatCount(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return formatNumber(n) + " " + thing
+	return core.Number(n) + " " + thing
 }
 
 // formatPercent writes a share.

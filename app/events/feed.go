@@ -32,7 +32,6 @@ type Feed struct {
 
 	observer  core.Observer
 	listeners []listener
-	sessions  []chan<- core.SessionID
 }
 
 // Observe sets the observer. Call it before the feed is used.

@@ -15,18 +15,8 @@ func (f *Feed) Notify(c chan<- struct{}, wants func(core.Event) bool) {
 	f.listeners = append(f.listeners, listener{wants: wants, c: c})
 }
 
-// NotifySessions puts the session of every durable event that this process publishes into c,
-// unless it is full. Call it before the feed is used.
-func (f *Feed) NotifySessions(c chan<- core.SessionID) { f.sessions = append(f.sessions, c) }
-
 // notifyListeners signals those who wait for the event.
 func (f *Feed) notifyListeners(e core.Event) {
-	for _, c := range f.sessions {
-		select {
-		case c <- e.SessionID:
-		default: // the reader makes up for it
-		}
-	}
 	for _, l := range f.listeners {
 		if !l.wants(e) {
 			continue

@@ -105,7 +105,7 @@ func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := explainAgent(f.agents.Global, agent)
+	resolved, err := contextwindow.Explain(f.agents.Global, agent)
 	if err != nil {
 		return nil, err
 	}
@@ -131,20 +131,6 @@ func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow
 		fields = append(fields, contextwindow.Field{Name: "tools." + t.Name, Value: t.describe(), From: t.File})
 	}
 	return fields, nil
-}
-
-// explainAgent returns the context and compaction settings of an agent by their paths in its
-// file.
-func explainAgent(global contextwindow.Global, agent core.Agent) ([]contextwindow.Field, error) {
-	fields, err := contextwindow.Explain(global, agent.Context)
-	if err != nil {
-		return nil, err
-	}
-	for i := range fields {
-		fields[i].Name = "context." + fields[i].Name
-	}
-	loop, err := contextwindow.ExplainLoop(agent.Context.Policy, agent.Compaction)
-	return append(fields, loop...), err
 }
 
 // countTools returns how many tools the agent has: of a definition those that are listed, else those

@@ -46,8 +46,9 @@ type Diagnosis struct {
 type DoctorOptions struct {
 	Config  config.Config
 	Origins config.Origins
-	Err     error // of loading the settings; not nil = nothing else can be checked
-	Call    bool  // also call the model, for a few tokens
+	Err     error  // of loading the settings; not nil = nothing else can be checked
+	Call    bool   // also call the model, for a few tokens
+	Address string // of this Bobbin, which Slack reaches; empty = not checked
 	Logger  *slog.Logger
 }
 
@@ -63,6 +64,7 @@ type doctor struct {
 	DoctorOptions
 	found  []Finding
 	stored int // valid API keys of the database
+	slack  []core.SlackInstallation
 }
 
 // Doctor looks at everything that Bobbin needs, and says what to do about what is
@@ -75,6 +77,7 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 		d.checkKeys()
 		d.checkReplicas()
 		d.checkTokenKeys(ctx)
+		d.checkSlack(ctx)
 		d.checkModels(ctx)
 		d.checkClock()
 		d.checkPort(ctx)

@@ -68,11 +68,11 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	}
 	d.checkMigrations(ctx, database)
 	d.checkReplicaName(ctx, database)
-	d.storedKeys(ctx, database)
+	d.readStored(ctx, database)
 }
 
-// storedKeys counts the keys that open something.
-func (d *doctor) storedKeys(ctx context.Context, database *db.DB) {
+// readStored counts the keys that open something, and reads where the Slack app is installed.
+func (d *doctor) readStored(ctx context.Context, database *db.DB) {
 	if v, err := database.MigrationStatus(ctx); err != nil || v.Pending() {
 		return // the other checks say so
 	}
@@ -85,6 +85,23 @@ func (d *doctor) storedKeys(ctx context.Context, database *db.DB) {
 		if k.Valid(time.Now()) {
 			d.stored++
 		}
+	}
+	if d.slack, err = repositories.NewSlackInstallations(database.Gorm).List(ctx); err != nil {
+		d.addFailure("slack", shownError(err), "")
+	}
+}
+
+// checkSlack checks the settings and the installations of Slack, if it is on.
+func (d *doctor) checkSlack(ctx context.Context) {
+	if !d.Config.Slack.Enabled() {
+		return
+	}
+	for _, f := range wire.CheckSlack(ctx, d.Config.Slack, d.slack, d.Address) {
+		status := VerdictOK
+		if f.Do != "" {
+			status = VerdictFail
+		}
+		d.found = append(d.found, Finding{"slack " + f.Check, status, f.Detail, f.Do})
 	}
 }
 

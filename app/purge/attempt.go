@@ -2,6 +2,7 @@ package purge
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"bobbin/app/core"
@@ -12,32 +13,18 @@ import (
 
 // planDeletion returns what exists and is to be deleted.
 func (s *Service) planDeletion(ctx context.Context, d core.Deletion) (*core.DeletionPlan, error) {
-	var report core.PurgeReport
-	var marks core.PurgeMarks
+	j := job{owner: d.Owner, user: d.User}
 	var err error
 	if d.Kind == core.DeleteSession {
-		ids := []core.SessionID{d.SessionID}
-		marks = core.PurgeMarks{Owner: d.Owner, IDs: marksOf(ids)}
-		if err = s.markBlobs(ctx, &marks, ids, "", ""); err == nil {
-			report, err = s.previewPurge(ctx, previewInput{ids: ids, touched: ids, marks: marks, count: s.countSessions(ids)})
-		}
+		j.traces, err = s.tracesOf(ctx, d.Owner, []core.SessionID{d.SessionID})
 	} else {
-		in := core.PurgeUser{Owner: d.Owner, User: d.User}
-		var found traces
-		if found, err = s.findTraces(ctx, in); err == nil {
-			marks = found.marks
-			report, err = s.previewPurge(ctx, found.previewInput(s.countUser(nil, in), false))
-		}
+		j.traces, err = s.findTraces(ctx, d.Owner, d.User)
 	}
 	if err != nil {
 		return nil, err
 	}
-	plan := &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables}
-	for id := range marks.IDs {
-		plan.Marks = append(plan.Marks, id)
-	}
-	slices.Sort(plan.Marks)
-	return plan, nil
+	report, err := s.preview(ctx, j)
+	return &core.DeletionPlan{Sessions: report.Sessions, Tables: report.Tables, Marks: slices.Sorted(maps.Keys(j.marks.IDs))}, err
 }
 
 // marksOfPlan returns the ids of what existed when a deletion began.
@@ -52,22 +39,21 @@ func marksOfPlan(p *core.DeletionPlan) map[string]bool {
 // executeDeletion removes the target of a deletion and returns its report. Unfinished runs are
 // canceled and waited for. It may be called again after an error.
 func (s *Service) executeDeletion(ctx context.Context, d core.Deletion) (core.PurgeReport, error) {
-	report, err := s.purgeTarget(ctx, d)
-	if err != nil {
-		return report, err
+	j := job{
+		PurgeOptions: core.PurgeOptions{Force: true, Actor: d.Actor, SlackPosts: d.SlackPosts}, owner: d.Owner, user: d.User, before: d.Plan,
+		traces: traces{ids: d.Plan.Sessions, marks: core.PurgeMarks{Owner: d.Owner, IDs: marksOfPlan(d.Plan)}},
 	}
-	if d.Attempts > 1 {
+	if d.Kind == core.DeleteUser {
+		var err error
+		if j.traces, err = s.findTraces(ctx, d.Owner, d.User); err != nil {
+			return core.PurgeReport{}, err
+		}
+	}
+	report, err := s.execute(ctx, j)
+	if err == nil && d.Attempts > 1 {
 		report.Tables = withEarlier(report.Tables, d.Plan.Tables)
 	}
-	return report, nil
-}
-
-func (s *Service) purgeTarget(ctx context.Context, d core.Deletion) (core.PurgeReport, error) {
-	options := core.PurgeOptions{Force: true, Actor: d.Actor, SlackPosts: d.SlackPosts}
-	if d.Kind == core.DeleteUser {
-		return s.purgeUser(ctx, core.PurgeUser{Owner: d.Owner, User: d.User, PurgeOptions: options}, d.Plan)
-	}
-	return s.purgeSessions(ctx, core.PurgeSessions{Owner: d.Owner, PurgeOptions: options}, d.Plan.Sessions, core.PurgeMarks{Owner: d.Owner, IDs: marksOfPlan(d.Plan)}, d.Plan)
+	return report, err
 }
 
 // countLeft counts the rows that are left of the plan's sessions. It does not count what a user

@@ -51,19 +51,19 @@ func (s *Service) countPosts(ctx context.Context, report *core.PurgeReport) erro
 }
 
 // reportPosts adds to a report what became of the posts in Slack.
-func (s *Service) reportPosts(report *core.PurgeReport, in reportInput) {
-	p := in.gone.Posts
-	if in.before != nil && in.before.SlackPosts != nil {
-		p.Add(*in.before.SlackPosts)
+func (s *Service) reportPosts(report *core.PurgeReport, j job, gone core.Purged) {
+	p := gone.Posts
+	if j.before != nil && j.before.SlackPosts != nil {
+		p.Add(*j.before.SlackPosts)
 	}
-	switch wanted := in.options.SlackPosts; {
+	switch wanted := j.SlackPosts; {
 	case wanted && s.DeletePosts == nil:
 		report.Notes = append(report.Notes, "what was posted in Slack stays there: Slack is off")
 	case wanted:
 		report.SlackPosts = &p
 		report.Notes = append(report.Notes, fmt.Sprintf("posts in Slack: %d deleted, %d not there any more, %d that Slack did not delete (the log says why), %d of which Slack does not say whether they are there",
 			p.Deleted, p.Gone, p.Refused, p.Unknown))
-	case in.gone.Removed["slack_posts"] > 0:
+	case gone.Removed["slack_posts"] > 0:
 		report.Notes = append(report.Notes, "what was posted in Slack stays there; with --slack-posts (slack_posts) a purge deletes it first, afterwards it is no longer known")
 	}
 }

@@ -90,41 +90,36 @@ func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.Pur
 	if err != nil {
 		return core.PurgeReport{}, err
 	}
-	marks := core.PurgeMarks{Owner: in.Owner, IDs: marksOf(ids)}
-	if err := s.markBlobs(ctx, &marks, ids, "", ""); err != nil {
-		return core.PurgeReport{}, err
-	}
-	if in.DryRun {
-		return s.previewPurge(ctx, previewInput{ids: ids, touched: ids, marks: marks, count: s.countSessions(ids), posts: in.SlackPosts})
-	}
-	return s.purgeSessions(ctx, in, ids, marks, nil)
-}
-
-// purgeSessions removes the sessions. Those that no longer exist are skipped. Before is what
-// existed when a deletion began; nil = nothing is known.
-func (s *Service) purgeSessions(ctx context.Context, in core.PurgeSessions, ids []core.SessionID, marks core.PurgeMarks, before *core.DeletionPlan) (core.PurgeReport, error) {
-	if err := s.stopRuns(ctx, ids, in.Force); err != nil {
-		return core.PurgeReport{}, err
-	}
-	gone, err := s.deletePosts(ctx, in.SlackPosts, ids, before)
-	if err == nil {
-		var removed core.Purged
-		removed, err = s.removeSessions(ctx, ids, marks, in.Force)
-		gone.Add(removed)
-	}
-	if len(ids) > 0 {
-		s.recordAudit(ctx, auditAction{in.Actor, core.AuditSessionsPurged, in.Owner, fmt.Sprintf("sessions: %d", len(ids))}, gone, err)
-	}
+	found, err := s.tracesOf(ctx, in.Owner, ids)
 	if err != nil {
-		return core.PurgeReport{}, partialPurgeError(err, gone)
+		return core.PurgeReport{}, err
 	}
-	s.Logger.InfoContext(ctx, "sessions purged", "sessions", len(ids))
-	return s.buildReport(ctx, reportInput{ids: ids, gone: gone, before: before, marks: marks, options: in.PurgeOptions, count: s.countSessions(ids)})
+	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, traces: found})
 }
 
-// countSessions returns a function that counts what exists of the sessions.
-func (s *Service) countSessions(ids []core.SessionID) countFunc {
-	return func(ctx context.Context) (core.Purged, error) { return s.Store.CountSessions(ctx, ids) }
+// User removes everything of a user. ErrInvalid without a name, ErrConflict while a run in one
+// of the user's sessions has not ended, unless Force cancels it. A user without any data is no
+// error: the report says so.
+func (s *Service) User(ctx context.Context, in core.PurgeUser) (core.PurgeReport, error) {
+	if err := s.admitPosts(in.SlackPosts); err != nil {
+		return core.PurgeReport{}, err
+	}
+	if in.Owner == "" || in.User == "" {
+		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the owner and the user")
+	}
+	found, err := s.findTraces(ctx, in.Owner, in.User)
+	if err != nil {
+		return core.PurgeReport{}, err
+	}
+	return s.purge(ctx, job{PurgeOptions: in.PurgeOptions, owner: in.Owner, user: in.User, traces: found})
+}
+
+// purge previews or executes the job.
+func (s *Service) purge(ctx context.Context, j job) (core.PurgeReport, error) {
+	if j.DryRun {
+		return s.preview(ctx, j)
+	}
+	return s.execute(ctx, j)
 }
 
 // partialPurgeError adds to the error how far the purge came. It is simply to be repeated.
@@ -246,26 +241,25 @@ func (s *Service) Expired(ctx context.Context, ids []core.SessionID, force bool)
 	return removed, err
 }
 
-// auditAction is what was done, by whom, for which owner and to which target.
-type auditAction struct{ actor, action, owner, target string }
-
 // recordAudit records in the audit log what was removed, completely or up to an error. It names
 // neither sessions nor users, as these are gone. The removal is done: an entry that cannot be
 // stored is in the server's log.
-func (s *Service) recordAudit(ctx context.Context, what auditAction, gone core.Purged, cut error) {
-	if cut != nil && len(gone.Removed)+len(gone.Emptied) == 0 {
+func (s *Service) recordAudit(ctx context.Context, j job, sessions int, gone core.Purged, cut error) {
+	action, target := core.AuditUserPurged, hashedUser(j.user)
+	if j.user == "" {
+		action, target = core.AuditSessionsPurged, fmt.Sprintf("sessions: %d", sessions)
+	}
+	if cut != nil && len(gone.Removed)+len(gone.Emptied) == 0 || j.user == "" && sessions == 0 {
 		return // nothing was done
 	}
-	ctx = context.WithoutCancel(ctx)
 	details, err := json.Marshal(map[string]any{"removed": gone.Removed, "emptied": gone.Emptied, "complete": cut == nil})
 	if err == nil {
-		err = s.Audit.Add(ctx, core.AuditEntry{
-			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: cmp.Or(what.actor, actor), Action: what.action,
-			Owner: what.owner, Target: what.target, Details: details,
+		err = s.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
+			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: cmp.Or(j.Actor, actor), Action: action, Owner: j.owner, Target: target, Details: details,
 		})
 	}
 	if err != nil {
-		s.Logger.ErrorContext(ctx, "purge not recorded in the audit log", "action", what.action, "err", err)
+		s.Logger.ErrorContext(ctx, "purge not recorded in the audit log", "action", action, "err", err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,25 +15,6 @@ import (
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 )
-
-// The end of a run claims the next one, so the log is U1 A1 U2 A2.
-func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, answer).run(t)
-		first := p.accept(t, "one")
-		p.accept(t, "two")
-		p.accept(t, "three")
-		synctest.Wait()
-		p.wantTexts(t, "one", "re: one", "two", "re: two", "three", "re: three")
-		p.wantStatus(t, first, core.RunSucceeded)
-		if got, want := coretest.Types(p.feed.Published()), p.types(); len(got) != len(want) {
-			t.Errorf("got %d events published, want all %d", len(got), len(want))
-		}
-		if n := p.service.Active(); n != 0 {
-			t.Errorf("got %d active runs, want 0", n)
-		}
-	})
-}
 
 func TestNothingIsExecutedBeforeRun(t *testing.T) {
 	simulate(t, func(t *testing.T) {
@@ -48,34 +28,6 @@ func TestNothingIsExecutedBeforeRun(t *testing.T) {
 			t.Errorf("got attempt %d, want 1", got.Attempt)
 		}
 		p.wantTexts(t, "hello", "re: hello")
-	})
-}
-
-func TestConcurrentRunsAreBounded(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		var now, most atomic.Int32
-		db := coretest.New()
-		p := newProcess(t, db, "w", runs.Limits{Concurrent: 3}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-			n := now.Add(1)
-			most.Store(max(most.Load(), n))
-			<-time.After(time.Second)
-			now.Add(-1)
-			return answer(ctx, j, run)
-		}).run(t)
-		var all []core.Run
-		for i := range 10 {
-			p.session = db.AddSession()
-			all = append(all, p.accept(t, fmt.Sprint(i)))
-		}
-		<-time.After(3500 * time.Millisecond)
-		synctest.Wait()
-		if got := most.Load(); got != 3 {
-			t.Errorf("got %d runs at once, want 3", got)
-		}
-		<-time.After(time.Second)
-		for _, run := range all {
-			p.wantStatus(t, run, core.RunSucceeded)
-		}
 	})
 }
 

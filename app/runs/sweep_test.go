@@ -28,26 +28,6 @@ func always(names ...string) func(string) error {
 	}
 }
 
-// The runs of a killed process are taken over immediately by its restart.
-func TestRestartTakesOver(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		db := coretest.New()
-		dead := newProcess(t, db, "w", runs.Limits{}, answer)
-		dead.dead = true
-		first := dead.accept(t, "one")
-		second := dead.accept(t, "two")
-		p := newProcess(t, db, "w/2", runs.Limits{}, answer)
-		p.session = dead.session
-		p.run(t)
-		synctest.Wait()
-		if got := p.wantStatus(t, first, core.RunSucceeded); got.Attempt != 2 {
-			t.Errorf("got attempt %d, want 2", got.Attempt)
-		}
-		p.wantStatus(t, second, core.RunSucceeded)
-		p.wantTexts(t, "one", "re: one", "two", "re: two")
-	})
-}
-
 // Nobody is let in before the runs of the process before are taken over: a run that
 // is accepted earlier would be taken for one of them.
 func TestReadyWhenTakenOver(t *testing.T) {
@@ -70,25 +50,6 @@ func TestReadyWhenTakenOver(t *testing.T) {
 		<-p.service.Ready()
 		if got := db.CallCount("Due"); got < 2 {
 			t.Errorf("got ready after %d tries to look for runs, want a second one", got)
-		}
-	})
-}
-
-// The runs of a killed replica are taken over within 35 s.
-func TestLapsedLeaseIsTakenOver(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		db := coretest.New()
-		p := newProcess(t, db, "w", runs.Limits{}, answer).run(t)
-		dead := newProcess(t, db, "other", runs.Limits{}, answer)
-		dead.dead = true
-		begin := time.Now()
-		run := dead.accept(t, "hello")
-		<-time.After(25 * time.Second)
-		p.wantStatus(t, run, core.RunRunning)
-		<-time.After(10*time.Second + time.Millisecond)
-		got := p.wantStatus(t, run, core.RunSucceeded)
-		if took := got.FinishedAt.Sub(begin); took > 35*time.Second {
-			t.Errorf("got the answer after %v, want at most 35 s", took)
 		}
 	})
 }
@@ -184,22 +145,6 @@ func TestStandingQueueIsFound(t *testing.T) {
 		p.wantStatus(t, second, core.RunQueued)
 		<-time.After(5*time.Second + time.Millisecond)
 		p.wantStatus(t, second, core.RunSucceeded)
-	})
-}
-
-func TestLeasesAreRenewed(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		db := coretest.New()
-		p := newProcess(t, db, "w", runs.Limits{}, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
-			<-time.After(5 * time.Minute)
-			return answer(ctx, j, run)
-		}).run(t)
-		newProcess(t, db, "other", runs.Limits{}, answer).run(t)
-		run := p.accept(t, "hello")
-		<-time.After(5*time.Minute + time.Millisecond)
-		if got := p.wantStatus(t, run, core.RunSucceeded); got.Attempt != 1 {
-			t.Errorf("got attempt %d, want 1: nobody may take it over", got.Attempt)
-		}
 	})
 }
 

@@ -34,7 +34,6 @@ func TestCheck(t *testing.T) {
 		address string
 		broken  []string
 	}{
-		"off":               {config.Slack{}, "", []string{"settings"}},
 		"a wrong token":     {wrong(func(c *config.Slack) { c.BotToken = config.NewSecret("xoxb-wrong") }), "", []string{"bot token"}},
 		"a wrong app token": {wrong(func(c *config.Slack) { c.AppToken = config.NewSecret("xapp-wrong") }), bobbin.URL, []string{"socket mode"}},
 		"a wrong secret":    {wrong(func(c *config.Slack) { c.SigningSecret = config.NewSecret("wrong") }), bobbin.URL, []string{"reach"}},
@@ -75,26 +74,6 @@ func TestManifest(t *testing.T) {
 		}
 		if got := strings.Count(string(data), `"https://bobbin.example.org/slack/`); got != urls || read.Settings.SocketMode != (urls == 0) || !strings.Contains(string(data), "users:read.email") {
 			t.Errorf("%q: got %d request URLs, want %d:\n%s", address, got, urls, data)
-		}
-	}
-}
-
-// The manifest allows an installation for an organization, and tokens that expire, if that is wanted.
-func TestManifestOptions(t *testing.T) {
-	t.Parallel()
-	for _, want := range []slack.ManifestOptions{{}, {Organization: true}, {Rotation: true}} {
-		var got struct {
-			Settings struct {
-				Organization bool `json:"org_deploy_enabled"`
-				Rotation     bool `json:"token_rotation_enabled"`
-			} `json:"settings"`
-		}
-		data, err := slack.Manifest(want)
-		if err == nil {
-			err = json.Unmarshal(data, &got)
-		}
-		if err != nil || got.Settings.Organization != want.Organization || got.Settings.Rotation != want.Rotation {
-			t.Errorf("%+v: got %+v, %v", want, got, err)
 		}
 	}
 }

@@ -19,8 +19,8 @@
 // # Clients
 //
 // Clients has the client of each workspace: with slack.bot_token one, with slack.client_id that
-// of the installation, whose sealed tokens are in the database. They are read again after a few
-// seconds, so that every process learns of rotated tokens and removed apps.
+// of the installation, whose sealed token is in the database. It is read again after a few
+// seconds, so that every process learns of removed apps.
 //
 // # Out
 //

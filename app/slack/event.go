@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"bobbin/app/core"
@@ -16,7 +15,6 @@ type envelope struct {
 	Challenge      string          `json:"challenge"`
 	App            string          `json:"api_app_id"`
 	Team           string          `json:"team_id"`
-	Enterprise     string          `json:"enterprise_id"`
 	ID             string          `json:"event_id"`
 	Authorizations []authorization `json:"authorizations"`
 	Event          event           `json:"event"`
@@ -24,9 +22,8 @@ type envelope struct {
 
 // authorization says for which installation of the app an event is.
 type authorization struct {
-	Enterprise string `json:"enterprise_id"`
-	Team       string `json:"team_id"`
-	User       string `json:"user_id"` // the bot's
+	Team string `json:"team_id"`
+	User string `json:"user_id"` // the bot's
 }
 
 // event is an event of the Events API: what messages, edits and deletions have.
@@ -116,15 +113,13 @@ const (
 	subtypeTombstone = "tombstone" // a deleted message that has replies
 )
 
-// install returns the installation that the event is for. One for a whole organization names no
-// workspace: that is the one where the event happened.
+// install returns the installation that the event is for.
 func (e envelope) install() authorization {
 	var a authorization
 	if len(e.Authorizations) > 0 {
 		a = e.Authorizations[0]
 	}
-	a.Enterprise = cmp.Or(a.Enterprise, e.Enterprise)
-	a.Team = cmp.Or(a.Team, e.Team, a.Enterprise)
+	a.Team = cmp.Or(a.Team, e.Team)
 	return a
 }
 
@@ -201,11 +196,6 @@ func userID(team, user string) string {
 	}
 	return "slack:" + team + "/" + user
 }
-
-// isBot reports whether the user's id in Bobbin is that of a bot of Slack.
-func isBot(user string) bool { return botID.MatchString(user) }
-
-var botID = regexp.MustCompile(`^slack:[^/]*/B[A-Z0-9]*$`)
 
 // messageKey is the key of a message in the inbox.
 func messageKey(channel, ts string) string { return channel + "/" + ts }

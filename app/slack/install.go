@@ -90,7 +90,7 @@ func (s *Service) serveCallback(w http.ResponseWriter, r *http.Request) {
 	var shown *core.Error
 	switch {
 	case err == nil:
-		s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "enterprise", i.Enterprise, "scopes", i.Scopes)
+		s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
 		writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
 	case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
 		writePage(w, http.StatusBadRequest, shown.Message)
@@ -130,25 +130,27 @@ func (s *Service) install(ctx context.Context, r *http.Request) (core.SlackInsta
 		return core.SlackInstallation{}, fmt.Errorf("oauth.v2.access: %w", err)
 	}
 	i := core.SlackInstallation{
-		Team: answer.Team.ID, Enterprise: answer.Enterprise.ID, Name: answer.Team.Name, App: answer.AppID, BotUser: answer.BotUserID, Owner: s.Settings.Owner,
+		Team: answer.Team.ID, Name: answer.Team.Name, App: answer.AppID, BotUser: answer.BotUserID, Owner: s.Settings.Owner, Scopes: answer.Scope,
 		State: core.SlackInstalled, CreatedAt: core.Now(), UpdatedAt: core.Now(),
 	}
-	if answer.IsEnterpriseInstall {
-		i.Team, i.Name = answer.Enterprise.ID, answer.Enterprise.Name
-	}
-	if allowed := s.Settings.Teams; len(allowed) > 0 && !slices.Contains(allowed, i.Team) && !slices.Contains(allowed, i.Enterprise) {
+	allowed := s.Settings.Teams
+	switch {
+	case answer.IsEnterpriseInstall:
+		return i, core.Errorf(core.ErrInvalid, "Bobbin is not installed: it cannot be installed for a whole organization. Install it in each workspace.")
+	case answer.ExpiresIn > 0:
+		return i, core.Errorf(core.ErrInvalid, "Bobbin is not installed: tokens of this Slack app expire. Create an app with token rotation off.")
+	case len(allowed) > 0 && !slices.Contains(allowed, i.Team):
 		return i, core.Errorf(core.ErrForbidden, "Bobbin is not installed: its setting slack.teams does not name this workspace, %s.", i.Team)
-	}
-	if i.Team == "" || !safeIDs(i.Team, i.Enterprise) {
+	case i.Team == "" || !safeIDs(i.Team):
 		return i, errors.New("oauth.v2.access: Slack does not say which workspace it is")
+	case answer.AccessToken == "":
+		return i, errors.New("oauth.v2.access: Slack gave no bot token")
 	}
-	if err := s.Clients.vault.sealTokens(&i, answer); err != nil {
-		return i, err
-	}
+	i.Tokens = s.Clients.vault.seal(tokensName(i.Team), []byte(answer.AccessToken))
 	if err := s.Clients.store.Save(ctx, i); err != nil {
 		return i, err
 	}
-	s.Clients.forget(i.Enterprise, i.Team)
+	s.Clients.forget(i.Team)
 	return i, nil
 }
 
@@ -180,19 +182,19 @@ func (s *Service) takeState(ctx context.Context, r *http.Request, state string) 
 
 // handleRemoval marks the installation of a workspace revoked once its token does not work. The
 // event may be late, or about other tokens.
-func (s *Service) handleRemoval(ctx context.Context, kind string, from authorization) error {
-	s.Clients.forget(from.Enterprise, from.Team)
+func (s *Service) handleRemoval(ctx context.Context, kind, team string) error {
+	s.Clients.forget(team)
 	if !s.Settings.OAuth() {
 		s.Logger.ErrorContext(ctx, "app removed from Slack, or its tokens revoked; install it again, and set slack.bot_token", "event", kind)
 		return nil
 	}
-	i, err := s.Clients.find(ctx, from.Enterprise, from.Team)
+	i, err := s.Clients.find(ctx, team)
 	if err != nil {
 		return err
 	}
-	_, err = s.Clients.of(ctx, from.Enterprise, from.Team)
+	_, err = s.Clients.of(ctx, team)
 	var refused slackapi.SlackErrorResponse
-	if !errors.As(err, &refused) || !slices.Contains([]string{"account_inactive", "invalid_auth", "token_revoked", "token_expired", "invalid_refresh_token"}, refused.Err) {
+	if !errors.As(err, &refused) || !slices.Contains([]string{"account_inactive", "invalid_auth", "token_revoked"}, refused.Err) {
 		return err
 	}
 	s.Logger.WarnContext(ctx, "app removed from a workspace of Slack, or its tokens revoked", "event", kind, "team", i.Team)

@@ -72,7 +72,7 @@ func (l *logText) String() string {
 
 func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
 	t.Helper()
-	s, err := fakeslack.New(fakeslack.Options{RotateTokens: true})
+	s, err := fakeslack.New(fakeslack.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,11 +204,11 @@ func TestInstall(t *testing.T) {
 		if status, _ := w.callback(t, url.Values{"code": {"c"}, "state": {state}}, cookie); status != http.StatusBadRequest || len(w.Calls("oauth.v2.access")) != 1 {
 			t.Errorf("the same state again: got %d, want 400", status)
 		}
-		row, err := w.store.Find(t.Context(), "", acme.ID)
-		if err != nil || row.Owner != "ann" || row.App != "A0001" || row.BotUser != acme.Bot().ID || row.ExpiresAt == nil || bytes.Contains(row.Tokens, []byte("xox")) {
+		row, err := w.store.Find(t.Context(), acme.ID)
+		if err != nil || row.Owner != "ann" || row.App != "A0001" || row.BotUser != acme.Bot().ID || bytes.Contains(row.Tokens, []byte("xox")) {
 			t.Errorf("got the installation %+v, %v", row, err)
 		}
-		api, err := w.service.Clients.of(t.Context(), "", acme.ID)
+		api, err := w.service.Clients.of(t.Context(), acme.ID)
 		if err != nil || api.me.TeamID != acme.ID {
 			t.Fatalf("got %+v, %v", api, err)
 		}
@@ -238,84 +238,20 @@ func TestInstallRefused(t *testing.T) {
 		if status, body, err := acme.AddUser("Admin", "").Approve(t.Context(), address, cookie); err != nil || status != http.StatusForbidden || !strings.Contains(body, acme.ID) {
 			t.Errorf("another workspace: got %d %s, %v", status, body, err)
 		}
-		if all, err := w.store.List(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("got %+v, %v, want no installation", all, err)
-		}
-	})
-}
-
-// setExpiry makes all tokens expire at the time, as far as Bobbin knows.
-func (w *installWorld) setExpiry(t *testing.T, at time.Time) {
-	t.Helper()
-	if err := w.db.Gorm.WithContext(t.Context()).Exec("UPDATE slack_installations SET expires_at = ?", at.UTC()).Error; err != nil {
-		t.Fatal(err)
-	}
-}
-
-// refreshes returns how many refresh tokens were exchanged.
-func (w *installWorld) refreshes() (n int) {
-	for _, c := range w.Calls("oauth.v2.access") {
-		if c.Args["grant_type"] == "refresh_token" {
-			n++
-		}
-	}
-	return n
-}
-
-// Of several processes one rotates the tokens, before they expire. All callers get a token that
-// works, the old one or the new one.
-func TestRotation(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newInstallWorld(t, d)
-		acme := w.AddWorkspace("Acme")
-		w.install(t, acme.AddUser("Admin", ""))
-		before, err := w.service.Clients.of(t.Context(), "", acme.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.setExpiry(t, time.Now().Add(rotateBefore/2))
-		var callers sync.WaitGroup
-		settings := oauthSettings(w.Server, 'a')
-		for range 3 { // processes
-			clients := w.clients(t, settings)
-			for range 5 {
-				callers.Go(func() {
-					if api, err := clients.of(t.Context(), "", acme.ID); err != nil {
-						t.Error(err)
-					} else if _, err := api.AuthTestContext(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
+		for want, answer := range map[string]string{
+			"whole organization": `{"ok":true,"access_token":"xoxb-1","is_enterprise_install":true,"enterprise":{"id":"E1"},"team":null}`,
+			"tokens":             `{"ok":true,"access_token":"xoxb-1","refresh_token":"xoxe-1","expires_in":43200,"team":{"id":"T999"}}`,
+		} {
+			slack := httptest.NewServer(http.HandlerFunc(func(answered http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(answered, answer) }))
+			t.Cleanup(slack.Close)
+			address, cookie = w.begin(t)
+			w.service.Settings.APIURL = slack.URL
+			if status, body := w.callback(t, url.Values{"code": {"c"}, "state": {stateOf(t, address)}}, cookie); status != http.StatusBadRequest || !strings.Contains(body, want) {
+				t.Errorf("%s: got %d %s", want, status, body)
 			}
 		}
-		callers.Wait()
-		after, err := w.clients(t, settings).of(t.Context(), "", acme.ID)
-		if err != nil || after.token == before.token || w.refreshes() != 1 {
-			t.Errorf("error %v, %d rotations, want another token by one rotation", err, w.refreshes())
-		}
-		if _, err := before.AuthTestContext(t.Context()); err != nil {
-			t.Errorf("the old token: %v, want it to work until it expires", err)
-		}
-	})
-}
-
-// A rotation that fails counts only when the token has expired.
-func TestRotationFails(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newInstallWorld(t, d)
-		acme := w.AddWorkspace("Acme")
-		w.install(t, acme.AddUser("Admin", ""))
-		w.Inject(fakeslack.Fault{Method: "oauth.v2.access", Error: "internal_error"})
-		w.setExpiry(t, time.Now().Add(rotateBefore/2))
-		settings := oauthSettings(w.Server, 'a')
-		if _, err := w.clients(t, settings).of(t.Context(), "", acme.ID); err != nil || w.refreshes() != 1 {
-			t.Errorf("before the expiry: got %v after %d attempts, want the old token", err, w.refreshes())
-		}
-		w.setExpiry(t, time.Now().Add(-time.Second))
-		if api, err := w.clients(t, settings).of(t.Context(), "", acme.ID); err == nil || w.refreshes() != 1 {
-			t.Errorf("after the expiry, while the lease lasts: got %v, want an error", api)
+		if all, err := w.store.List(t.Context()); err != nil || len(all) != 0 {
+			t.Errorf("got %+v, %v, want no installation", all, err)
 		}
 	})
 }
@@ -330,17 +266,17 @@ func TestSealedTokens(t *testing.T) {
 		w.install(t, other.AddUser("Admin", ""))
 		refused := func(what string, settings config.Slack) {
 			t.Helper()
-			_, err := w.clients(t, settings).of(t.Context(), "", acme.ID)
+			_, err := w.clients(t, settings).of(t.Context(), acme.ID)
 			if means, wait := classify(err); !errors.Is(err, errSealed) || means != tryLater || wait != noTokenTime || isFinal(err) {
 				t.Errorf("%s: got %v, want errSealed", what, err)
 			}
 		}
 		refused("another key", oauthSettings(w.Server, 'b'))
-		a, err := w.store.Find(t.Context(), "", acme.ID)
+		a, err := w.store.Find(t.Context(), acme.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := w.store.Find(t.Context(), "", other.ID)
+		o, err := w.store.Find(t.Context(), other.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +300,7 @@ func TestUnknownWorkspace(t *testing.T) {
 			core.SlackMessage:     `{"team_id":"T9","event":{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"hi"}}`,
 			core.SlackEvent:       `{"team_id":"T9","event":{"type":"app_uninstalled"}}`,
 			core.SlackCommand:     `{"team_id":"T9","command":"/context"}`,
-			core.SlackInteraction: `{"team":{"id":"T9"},"enterprise":null,"type":"block_actions"}`,
+			core.SlackInteraction: `{"team":{"id":"T9"},"type":"block_actions"}`,
 			core.SlackOAuthState:  ``,
 		} {
 			if _, err := w.service.handleItem(t.Context(), core.SlackItem{Kind: kind, Payload: []byte(payload)}); err != nil {
@@ -406,7 +342,7 @@ func TestCheckInstallations(t *testing.T) {
 		}
 		acme.Uninstall()
 		check(settings, "workspace "+acme.ID+" false", "workspace "+other.ID+" true", "workspace "+third.ID+" true")
-		if err := w.service.handleRemoval(t.Context(), eventUninstalled, authorization{Team: acme.ID}); err != nil {
+		if err := w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID); err != nil {
 			t.Fatal(err)
 		}
 		check(settings, "workspace "+acme.ID+" true", "workspace "+other.ID+" true", "workspace "+third.ID+" true")
@@ -424,38 +360,36 @@ func TestRemoval(t *testing.T) {
 		w.install(t, acme.AddUser("Admin", ""))
 		w.install(t, other.AddUser("Admin", ""))
 		for _, ws := range []*fakeslack.Workspace{acme, other} {
-			if err := w.service.handleRemoval(t.Context(), eventRevoked, authorization{Team: ws.ID}); err != nil {
+			if err := w.service.handleRemoval(t.Context(), eventRevoked, ws.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 		acme.Uninstall()
-		if err := w.service.handleRemoval(t.Context(), eventUninstalled, authorization{Team: acme.ID}); err != nil {
+		if err := w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.service.Clients.of(t.Context(), "", acme.ID); !errors.Is(err, errNotInstalled) {
+		if _, err := w.service.Clients.of(t.Context(), acme.ID); !errors.Is(err, errNotInstalled) {
 			t.Errorf("got %v, want errNotInstalled", err)
 		}
-		if _, err := w.service.Clients.of(t.Context(), "", other.ID); err != nil {
+		if _, err := w.service.Clients.of(t.Context(), other.ID); err != nil {
 			t.Errorf("the other workspace: %v", err)
 		}
-		if _, err := w.store.Find(t.Context(), "", acme.ID); !errors.Is(err, core.ErrNotFound) {
+		if _, err := w.store.Find(t.Context(), acme.ID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("got %v, want the installation revoked", err)
 		}
 	})
 }
 
-// An event names its installation: of a workspace, of the organization of the workspace where it
-// happened, or, without authorizations, as the whole request does.
+// An event names its installation, or, without authorizations, as the whole request does.
 func TestInstallationOfEvent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		body string
 		want authorization
 	}{
-		"workspace":    {`{"team_id": "T1", "authorizations": [{"enterprise_id": null, "team_id": "T1", "user_id": "U1"}]}`, authorization{Team: "T1", User: "U1"}},
-		"shared":       {`{"team_id": "T2", "authorizations": [{"team_id": "T1", "user_id": "U1"}]}`, authorization{Team: "T1", User: "U1"}},
-		"organization": {`{"team_id": "T1", "enterprise_id": "E1", "authorizations": [{"enterprise_id": "E1", "team_id": null, "user_id": "U1"}]}`, authorization{Enterprise: "E1", Team: "T1", User: "U1"}},
-		"removal":      {`{"team_id": null, "enterprise_id": "E1", "authorizations": []}`, authorization{Enterprise: "E1", Team: "E1"}},
+		"workspace": {`{"team_id": "T1", "authorizations": [{"enterprise_id": null, "team_id": "T1", "user_id": "U1"}]}`, authorization{Team: "T1", User: "U1"}},
+		"shared":    {`{"team_id": "T2", "authorizations": [{"team_id": "T1", "user_id": "U1"}]}`, authorization{Team: "T1", User: "U1"}},
+		"removal":   {`{"team_id": "T1", "authorizations": []}`, authorization{Team: "T1"}},
 	} {
 		var e envelope
 		if err := json.Unmarshal([]byte(c.body), &e); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -25,7 +24,6 @@ type Intake struct {
 	inbox    core.SlackInboxStore
 	echoes   chan core.SlackPost // posts of the app that Slack reports
 	owner    string
-	bots     []string // of other apps, that may mention the bot
 	observer core.Observer
 	wake     func()
 }
@@ -90,7 +88,7 @@ func (in *Intake) store(ctx context.Context, name string, item core.SlackItem) e
 // eventItem returns the item of an event; ok is false for what needs no handling.
 func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bool) {
 	ev, install := e.Event, e.install()
-	if !safeIDs(e.App, e.ID, install.Enterprise, install.Team, ev.Channel, ev.User, ev.TS, ev.Thread, ev.EventTS, ev.DeletedTS) {
+	if !safeIDs(e.App, e.ID, install.Team, ev.Channel, ev.User, ev.TS, ev.Thread, ev.EventTS, ev.DeletedTS) {
 		return item, false
 	}
 	item = newItem(in.owner, e.App, e.ID, core.SlackEvent, body)
@@ -108,12 +106,12 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 		return in.changeItem(item, install.Team, ev, ev.Message), (ev.Message.Subtype == subtypeTombstone || ev.isEdit()) && !ev.Message.fromApp(e.App, install.User)
 	case ev.Subtype == subtypeDeleted && ev.Previous != nil:
 		return in.changeItem(item, install.Team, ev, &event{TS: ev.DeletedTS}), !ev.Previous.fromApp(e.App, install.User)
-	case !in.isMessage(ev, e.App, install.User):
+	case !isMessage(ev, e.App, install.User):
 		return item, false
 	}
 	item.Kind, item.Key, item.Position = core.SlackMessage, messageKey(ev.Channel, ev.TS), ev.TS
 	item.Lane = clientMessageID(install.Team, ev.Channel, ev.root())
-	item.User = userID(userTeam(ev, install.Team), ev.author())
+	item.User = userID(userTeam(ev, install.Team), ev.User)
 	switch {
 	case ev.Type == eventMention && ev.Edited != nil: // the reply without the mention is done
 		item.Key += "/" + ev.Edited.TS
@@ -130,21 +128,18 @@ func (in *Intake) changeItem(item core.SlackItem, team string, ev event, of *eve
 	return item
 }
 
-// isMessage reports whether a person, or a bot that may, wrote the message to the bot.
-func (in *Intake) isMessage(ev event, app, botUser string) bool {
+// isMessage reports whether a person wrote the message, and it may be for the bot.
+func isMessage(ev event, app, botUser string) bool {
 	switch ev.Subtype {
-	case "", "file_share", "thread_broadcast", subtypeBot:
+	case "", "file_share", "thread_broadcast":
 	default:
 		return false
 	}
-	if ev.Channel == "" || ev.TS == "" || ev.author() == "" || ev.User == "USLACKBOT" || ev.fromApp(app, botUser) {
+	if ev.Channel == "" || ev.TS == "" || ev.User == "" || ev.User == "USLACKBOT" || ev.Bot != "" || ev.fromApp(app, botUser) {
 		return false
 	}
-	toBot := ev.Type == eventMention || ev.direct() || botUser == "" || ev.mentions(botUser)
-	if ev.Bot != "" || ev.Subtype == subtypeBot {
-		return slices.Contains(in.bots, ev.Bot) && toBot
-	}
-	return toBot || ev.Thread != "" // a reply may be in a thread that belongs to a session
+	// a reply may be in a thread that belongs to a session
+	return ev.Type == eventMention || ev.direct() || botUser == "" || ev.mentions(botUser) || ev.Thread != ""
 }
 
 // userTeam returns the workspace of the message's author: another one in a shared channel.
@@ -160,7 +155,7 @@ func userTeam(ev event, team string) string {
 // Command stores a slash command.
 func (in *Intake) Command(ctx context.Context, form url.Values) error {
 	c := command{
-		App: form.Get("api_app_id"), Enterprise: form.Get("enterprise_id"), Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
+		App: form.Get("api_app_id"), Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
 		Text: form.Get("text"), ResponseURL: form.Get("response_url"), Trigger: form.Get("trigger_id"),
 	}
 	return in.storeCommand(ctx, c)
@@ -169,7 +164,6 @@ func (in *Intake) Command(ctx context.Context, form url.Values) error {
 // command is a slash command.
 type command struct {
 	App         string `json:"api_app_id"`
-	Enterprise  string `json:"enterprise_id"`
 	Team        string `json:"team_id"`
 	Channel     string `json:"channel_id"`
 	User        string `json:"user_id"`
@@ -180,7 +174,7 @@ type command struct {
 
 // storeCommand stores a slash command, as a request or the socket brought it.
 func (in *Intake) storeCommand(ctx context.Context, c command) error {
-	if c.Trigger == "" || c.User == "" || !safeIDs(c.App, c.Enterprise, c.Team, c.Channel, c.User, c.Trigger) {
+	if c.Trigger == "" || c.User == "" || !safeIDs(c.App, c.Team, c.Channel, c.User, c.Trigger) {
 		return core.Errorf(core.ErrInvalid, "the body is not a slash command of Slack")
 	}
 	payload, err := json.Marshal(c)
@@ -203,7 +197,7 @@ func (in *Intake) Interaction(ctx context.Context, body []byte) error {
 		return nil
 	}
 	key := "interaction/" + c.Trigger
-	if !safeIDs(c.App, key, c.Enterprise.ID, c.Team.ID, c.User.ID, c.channel()) || c.Trigger == "" {
+	if !safeIDs(c.App, key, c.Team.ID, c.User.ID, c.channel()) || c.Trigger == "" {
 		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
 	}
 	item := newItem(in.owner, c.App, key, core.SlackInteraction, body)

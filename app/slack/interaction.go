@@ -20,9 +20,6 @@ type interaction struct {
 	Team        struct {
 		ID string `json:"id"`
 	} `json:"team"`
-	Enterprise struct {
-		ID string `json:"id"`
-	} `json:"enterprise"`
 	User struct {
 		ID   string `json:"id"`
 		Team string `json:"team_id"`
@@ -64,10 +61,6 @@ func (c interaction) known() bool {
 
 func (c interaction) channel() string  { return cmp.Or(c.Channel.ID, c.Container.Channel) }
 func (c interaction) userTeam() string { return cmp.Or(c.User.Team, c.Team.ID) }
-
-// team returns the workspace. With an installation for an organization Slack names that of the
-// user alone.
-func (c interaction) team() string { return cmp.Or(c.Team.ID, c.User.Team) }
 
 // handleInteraction handles a click or a shortcut.
 func (s *workspace) handleInteraction(ctx context.Context, c interaction) error {

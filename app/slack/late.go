@@ -46,7 +46,7 @@ func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.Ses
 	}
 	return s.copyMessages(ctx, m, session.ID, slices.DeleteFunc(missed, func(ev event) bool {
 		_, _, command := parseCommand(stripMention(ev.Text, m.me.UserID))
-		return ev.TS <= since || ev.Bot != "" || command || !s.intake.isMessage(ev, m.app, m.me.UserID)
+		return ev.TS <= since || command || !isMessage(ev, m.app, m.me.UserID)
 	}))
 }
 
@@ -58,7 +58,7 @@ func (s *workspace) sendReplies(ctx context.Context, m incoming) error {
 		return err
 	}
 	for _, r := range replies {
-		e := envelope{App: m.app, ID: r.TS, Event: r, Authorizations: []authorization{{Enterprise: m.thread.Enterprise, Team: m.thread.Team, User: m.me.UserID}}}
+		e := envelope{App: m.app, ID: r.TS, Event: r, Authorizations: []authorization{{Team: m.thread.Team, User: m.me.UserID}}}
 		item, ok := s.intake.eventItem(e, nil)
 		if !ok || r.TS <= m.TS || item.Kind != core.SlackMessage {
 			continue

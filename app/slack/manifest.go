@@ -35,10 +35,8 @@ func subscribedEvents() []string {
 
 // ManifestOptions are what a Slack app is made for.
 type ManifestOptions struct {
-	Address      string // of Bobbin; empty = Socket Mode
-	Email        bool   // it may read e-mail addresses
-	Organization bool   // it can be installed for a whole organization
-	Rotation     bool   // its tokens expire
+	Address string // of Bobbin; empty = Socket Mode
+	Email   bool   // it may read e-mail addresses
 }
 
 // Manifest returns the manifest of a Slack app as JSON.
@@ -72,7 +70,7 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 		"oauth_config": oauth,
 		"settings": map[string]any{
 			"event_subscriptions": events, "interactivity": interactivity, "socket_mode_enabled": address == "",
-			"org_deploy_enabled": o.Organization, "token_rotation_enabled": o.Rotation,
+			"org_deploy_enabled": false, "token_rotation_enabled": false,
 		},
 	}, "", "  ")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	slackapi "github.com/slack-go/slack"
@@ -28,9 +27,9 @@ type incoming struct {
 func (s *Service) handleEvent(ctx context.Context, item core.SlackItem, e envelope) (core.SlackItem, error) {
 	install := e.install()
 	if e.Event.Type == eventUninstalled || e.Event.Type == eventRevoked {
-		return item, s.handleRemoval(ctx, e.Event.Type, install)
+		return item, s.handleRemoval(ctx, e.Event.Type, install.Team)
 	}
-	w, err := s.openWorkspace(ctx, install.Enterprise, install.Team)
+	w, err := s.openWorkspace(ctx, install.Team)
 	if err != nil {
 		return item, err
 	}
@@ -38,7 +37,7 @@ func (s *Service) handleEvent(ctx context.Context, item core.SlackItem, e envelo
 		return w.handleStopButton(ctx, item, e.Event)
 	}
 	m := incoming{event: e.Event, app: e.App, attempt: item.Attempts, me: w.api.me, thread: core.SlackThread{
-		Owner: s.Settings.Owner, Enterprise: install.Enterprise, Team: install.Team, Channel: e.Event.Channel, Thread: e.Event.root(), Mode: core.SlackTwoWay,
+		Owner: s.Settings.Owner, Team: install.Team, Channel: e.Event.Channel, Thread: e.Event.root(), Mode: core.SlackTwoWay,
 	}}
 	if e.Event.Subtype == subtypeChanged || e.Event.Subtype == subtypeDeleted {
 		return w.handleChange(ctx, item, m)
@@ -55,21 +54,13 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 	if m.bound, err = s.findThread(ctx, m.thread.Team, m.Channel, m.thread.Thread); err != nil {
 		return item, err
 	}
-	if err := s.updateEnterprise(ctx, &m); err != nil {
-		return item, err
-	}
 	switch isBound := m.bound.SessionID != ""; {
 	case isBound && !m.bound.Mode.Reads():
 		return item, nil
-	case (!isBound && !m.direct() || m.Bot != "") && !m.mentions(m.me.UserID):
+	case !isBound && !m.direct() && !m.mentions(m.me.UserID):
 		return item, nil
 	}
-	if m.Bot != "" {
-		if tired, err := s.exceedsBotTurns(ctx, m.bound.SessionID); tired || err != nil {
-			return item, err
-		}
-	}
-	if twice, err := s.Inbox.Repeats(ctx, item); twice || err != nil {
+	if duplicate, err := s.Inbox.Repeats(ctx, item); duplicate || err != nil {
 		return item, err
 	}
 	if m.person, err = s.findAuthor(ctx, m); err != nil {
@@ -106,20 +97,6 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 	return item, err
 }
 
-// updateEnterprise stores the organization of a bound thread if the event names another one: the
-// workspace has joined it, or the thread was attached without. An event without one says nothing.
-func (s *Service) updateEnterprise(ctx context.Context, m *incoming) error {
-	if m.bound.SessionID == "" || m.bound.Enterprise == m.thread.Enterprise {
-		return nil
-	}
-	if m.thread.Enterprise == "" {
-		m.thread.Enterprise = m.bound.Enterprise
-		return nil
-	}
-	m.bound.Enterprise = m.thread.Enterprise
-	return s.Chat.BindSlack(ctx, m.bound)
-}
-
 // findAuthor returns who wrote the message: a person, or a bot.
 func (s *workspace) findAuthor(ctx context.Context, m incoming) (person, error) {
 	team := userTeam(m.event, m.thread.Team)
@@ -127,21 +104,6 @@ func (s *workspace) findAuthor(ctx context.Context, m incoming) (person, error) 
 		return person{ID: userID(team, m.Bot), Name: m.botName()}, nil
 	}
 	return s.findPerson(ctx, team, m.User)
-}
-
-// exceedsBotTurns reports whether bots wrote all of the last messages that the session
-// answered, and so many that no further one is answered.
-func (s *Service) exceedsBotTurns(ctx context.Context, session core.SessionID) (bool, error) {
-	limit := s.Settings.MaxBotTurns
-	if limit == 0 || session == "" {
-		return limit == 0, nil
-	}
-	last, err := s.Runs.List(ctx, s.tenant(), session, core.PageQuery{Limit: limit})
-	if err != nil {
-		return false, err
-	}
-	ofPeople := func(r core.Run) bool { return !isBot(r.User) }
-	return len(last.Items) == limit && !slices.ContainsFunc(last.Items, ofPeople), nil
 }
 
 // findThread returns the thread as it is bound; without a session if it is not.
@@ -238,9 +200,6 @@ func publicMessage(err error) string {
 // tellPerson posts a text in the thread that only the message's author sees. It says so in the
 // log if that fails: the item is done all the same.
 func (s *workspace) tellPerson(ctx context.Context, ev event, text string) {
-	if ev.Bot != "" {
-		return
-	}
 	options := []slackapi.MsgOption{slackapi.MsgOptionText(escapeText(text), false)}
 	if ev.Thread != "" || !ev.direct() {
 		options = append(options, slackapi.MsgOptionTS(ev.root()))

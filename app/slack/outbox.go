@@ -12,14 +12,12 @@ import (
 
 // Times and numbers of a Outbox.
 const (
-	sweepEvery      = time.Second // also finds threads that other processes bound
+	sweepEvery      = time.Second
 	leaseTime       = time.Minute // outlives the longest call
 	callTime        = 20 * time.Second
 	outboxStoreTime = 10 * time.Second
-	maxThreads      = 128 // in progress in this process
-	channelPart     = 4   // one channel has at most 1/channelPart of them
-	maxKnown        = 20_000
-	wakeBuffer      = 256
+	maxThreads      = 128         // in progress in this process
+	channelPart     = 4           // one channel has at most 1/channelPart of them
 	defaultPause    = time.Second // between posts to a channel
 )
 
@@ -42,13 +40,9 @@ type Outbox struct {
 	OutboxOptions
 
 	pace      *pace
-	noStreams sync.Map // teams in which Slack has no streams for this app
-	noStatus  sync.Map // teams in which Slack shows no status of this app
-	wake      chan core.SessionID
+	noStreams sync.Map              // teams in which Slack has no streams for this app
+	noStatus  sync.Map              // teams in which Slack shows no status of this app
 	done      chan core.SlackThread // no longer in progress
-
-	mu    sync.Mutex
-	known map[core.SessionID]bool // sessions with a thread; guarded by mu
 }
 
 // NewOutbox returns a Outbox. It posts nothing before Run is called.
@@ -61,13 +55,9 @@ func NewOutbox(o OutboxOptions) *Outbox {
 	}
 	return &Outbox{
 		OutboxOptions: o, pace: &pace{interval: o.Pause, next: map[string]time.Time{}},
-		wake: make(chan core.SessionID, wakeBuffer), done: make(chan core.SlackThread), known: map[core.SessionID]bool{},
+		done: make(chan core.SlackThread),
 	}
 }
-
-// Wakeups returns the channel for sessions in which something happened: events.Feed puts them
-// in, and drops them when it is full. The sweep finds what is lost.
-func (s *Outbox) Wakeups() chan<- core.SessionID { return s.wake }
 
 // Run posts until ctx ends, then finishes the calls in progress. It returns nil. Call it once.
 func (s *Outbox) Run(ctx context.Context) error {
@@ -81,12 +71,8 @@ func (s *Outbox) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case thread := <-s.done:
 			delete(current, thread.SessionID)
-		case session := <-s.wake:
-			if _, follows := current[session]; !follows && s.isKnown(session) {
-				s.startThreads(ctx, &threads, current, []core.SessionID{session})
-			}
 		case <-sweep.C:
-			s.startThreads(ctx, &threads, current, nil)
+			s.startThreads(ctx, &threads, current)
 		}
 	}
 	go func() {
@@ -99,7 +85,7 @@ func (s *Outbox) Run(ctx context.Context) error {
 }
 
 // startThreads claims threads that are behind, and posts what is missing there.
-func (s *Outbox) startThreads(ctx context.Context, threads *sync.WaitGroup, current map[core.SessionID]core.SlackThread, sessions []core.SessionID) {
+func (s *Outbox) startThreads(ctx context.Context, threads *sync.WaitGroup, current map[core.SessionID]core.SlackThread) {
 	free, busy := maxThreads-len(current), s.pace.busyChannels()
 	if free <= 0 {
 		return
@@ -112,11 +98,10 @@ func (s *Outbox) startThreads(ctx context.Context, threads *sync.WaitGroup, curr
 	}
 	var list []core.SlackBacklog
 	s.storeCall(ctx, "claim threads", func(ctx context.Context) (err error) {
-		list, err = s.Threads.Claim(ctx, core.SlackClaim{Worker: s.Worker, Lease: leaseTime, Limit: min(free, maxThreads/channelPart), Sessions: sessions, Busy: busy})
+		list, err = s.Threads.Claim(ctx, core.SlackClaim{Worker: s.Worker, Lease: leaseTime, Limit: min(free, maxThreads/channelPart), Busy: busy})
 		return err
 	})
 	for _, b := range list {
-		s.addKnown(b.SessionID)
 		current[b.SessionID] = b.SlackThread
 		threads.Go(func() {
 			newFollower(s, b).run(ctx)
@@ -132,20 +117,4 @@ func (s *Outbox) storeCall(ctx context.Context, failure string, call func(contex
 	if err := call(limited); err != nil && ctx.Err() == nil {
 		s.Logger.WarnContext(ctx, "storage of Slack's threads failed", "call", failure, "err", err)
 	}
-}
-
-func (s *Outbox) isKnown(session core.SessionID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known[session]
-}
-
-// addKnown remembers that the session has a thread.
-func (s *Outbox) addKnown(session core.SessionID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) >= maxKnown {
-		clear(s.known)
-	}
-	s.known[session] = true
 }

@@ -16,22 +16,19 @@ import (
 // How a message is shown while it is being written.
 const (
 	streamTime = 240 * time.Second // of one stream: Slack ends it after five minutes
-	editEvery  = 3 * time.Second   // where there are no streams
 	longLine   = 200               // bytes of a line that is shown before it ends
 )
 
-// draft is what the thread shows of a message that is being written. Offsets are bytes of
-// its text.
+// draft is what the thread shows of a message that is being written: streams, or nothing. Offsets
+// are bytes of its text.
 type draft struct {
 	message core.MessageID
 	raw     strings.Builder
-	post    core.SlackPost // of the part that grows; without a ts = none yet
+	post    core.SlackPost // of the stream that is open; without a ts = none is
 	part    int
 	from    int // where the part begins
 	sent    int // up to here the text is in Slack
 	started time.Time
-	edited  time.Time
-	stream  bool // the part is a stream
 	broken  bool // nothing is shown until the message is complete
 	rated   bool // the part ends a complete answer: people may rate it
 	tasks   []slack.StreamChunk
@@ -73,20 +70,19 @@ func (f *follower) addTask(call, name string, status slack.TaskCardStatus) {
 // flushDraft shows what is new of the draft, unless the channel has more urgent posts.
 func (f *follower) flushDraft(ctx context.Context) error {
 	d := f.draft
-	if d == nil || d.broken || time.Since(d.started) < tickEvery || !f.pace.isFree(channelKey(f.SlackThread)) {
+	if d == nil || d.broken || !f.canStream() || time.Since(d.started) < tickEvery || !f.pace.isFree(channelKey(f.SlackThread)) {
 		return nil
 	}
 	for {
 		text := d.text()
 		end, full := d.nextEnd(text)
-		rotate := full || d.stream && time.Since(d.started) > streamTime && end > d.sent
-		if end <= d.sent && !rotate && (len(d.tasks) == 0 || !f.canStream()) {
+		rotate := full || d.post.TS != "" && time.Since(d.started) > streamTime && end > d.sent
+		if end <= d.sent && !rotate && len(d.tasks) == 0 {
 			return nil
 		}
 		if err := f.grow(ctx, text, end, rotate); err != nil || !rotate || d.broken {
 			return err
 		}
-		d.part, d.from, d.post, d.stream, d.started = d.part+1, end, core.SlackPost{}, false, time.Now()
 	}
 }
 
@@ -108,67 +104,36 @@ func (d *draft) nextEnd(text string) (end int, full bool) {
 func (f *follower) grow(ctx context.Context, text string, end int, last bool) error {
 	d := f.draft
 	if d.post.TS == "" {
-		return f.startPart(ctx, text, end, last)
+		return f.startStream(ctx, text, end, last)
 	}
-	if d.stream {
-		return f.appendStream(ctx, text, end, last)
-	}
-	if !last && time.Since(d.edited) < editEvery {
-		return nil
-	}
-	d.post.From, d.post.To = d.from, end
-	if err := f.edit(ctx, d.post, f.draftContent(text, end)); err != nil {
-		return err
-	}
-	d.sent, d.edited = end, time.Now()
-	return nil
-}
-
-// draftContent is what the present part shows of an answer.
-func (f *follower) draftContent(text string, end int) content {
-	m := core.Message{Role: core.RoleAssistant, OnPath: true, Status: core.MessageComplete}
-	return f.messageContent(m, renderSpan(text, span{f.draft.from, end}), false, f.draft.rated)
+	return f.appendStream(ctx, text, end, last)
 }
 
 // canStream reports whether Slack shows the thread streams.
 func (f *follower) canStream() bool {
 	_, noStreams := f.noStreams.Load(f.Team)
-	return !noStreams && !f.plain && (f.asker.user != "" || strings.HasPrefix(f.Channel, "D"))
+	return !noStreams && (f.asker.user != "" || strings.HasPrefix(f.Channel, "D"))
 }
 
-// startPart begins a part of the draft: a stream, or a post where there are none.
-func (f *follower) startPart(ctx context.Context, text string, end int, last bool) error {
+// startStream begins a part of the draft.
+func (f *follower) startStream(ctx context.Context, text string, end int, last bool) error {
 	d := f.draft
 	p := f.newPost(core.SlackPostMessage, string(d.message), d.part)
-	p.From, p.To = d.from, end
-	var err error
-	if !f.canStream() {
-		d.post, err = f.post(ctx, p, f.draftContent(text, end))
-		d.sent, d.edited, d.broken = end, time.Now(), d.post.State != core.SlackPostSent
-		return err
-	}
-	p.Streaming = true
-	chunks, shown, plain := d.chunks(text, end), f.draftContent(text, end), false
-	p, err = f.postWith(ctx, p, streamHash, func(ctx context.Context, api *client) (string, error) {
+	p.From, p.To, p.Streaming = d.from, end, true
+	chunks := d.chunks(text, end)
+	p, err := f.postWith(ctx, p, streamHash, func(ctx context.Context, api *client) (string, error) {
 		_, ts, err := api.StartStreamContext(ctx, f.Channel, slack.MsgOptionTS(f.Thread), slack.MsgOptionChunks(chunks...),
 			slack.MsgOptionRecipientTeamID(cmp.Or(f.asker.team, f.Team)), slack.MsgOptionRecipientUserID(f.asker.user), slack.MsgOptionTaskDisplayMode(slack.TaskDisplayModeTimeline))
 		if isUnsupported(err) {
 			f.noStreams.Store(f.Team, true)
-		}
-		if isUnsupported(err) || isNoStream(err) {
-			f.plain, plain = true, true
-			return f.postMessageCall(ctx, api, p, shown)
 		}
 		return ts, err
 	})
 	if err != nil {
 		return err
 	}
-	d.post, d.sent, d.tasks, d.stream = p, end, nil, true
+	d.post, d.sent, d.tasks = p, end, nil
 	switch {
-	case p.State == core.SlackPostSent && p.Hash == streamHash && plain:
-		d.post.Streaming, d.post.Hash, d.stream, d.edited = false, shown.hash(), false, time.Now()
-		return f.Posts.Update(context.WithoutCancel(ctx), f.Worker, d.post)
 	case p.State != core.SlackPostSent:
 		d.broken = true
 		return nil
@@ -183,10 +148,11 @@ func (f *follower) startPart(ctx context.Context, text string, end int, last boo
 // streamHash stands for the content of a stream.
 const streamHash = "stream"
 
-// isNoStream reports whether the error says that there is no stream in the thread, or for the person.
+// isNoStream reports whether the error says that there are no streams in the workspace, in the thread,
+// or for the person.
 func isNoStream(err error) bool {
 	var answer slack.SlackErrorResponse
-	return errors.As(err, &answer) && slices.Contains([]string{"missing_recipient_team_id", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported"}, answer.Err)
+	return isUnsupported(err) || errors.As(err, &answer) && slices.Contains([]string{"missing_recipient_team_id", "missing_recipient_user_id", "user_not_found", "channel_type_not_supported"}, answer.Err)
 }
 
 // chunks returns the new text up to end and the new tasks for a stream.
@@ -218,7 +184,8 @@ func (f *follower) appendStream(ctx context.Context, text string, end int, last 
 		case errors.As(err, &later):
 			return err
 		case errors.As(err, &answer) && answer.Err == "message_not_in_streaming_state":
-			return f.continueStream(ctx, text)
+			d.rated = false // its end is in the next part
+			return f.storeStream(ctx, text, false)
 		default:
 			return f.breakStream(ctx)
 		}
@@ -227,17 +194,6 @@ func (f *follower) appendStream(ctx context.Context, text string, end int, last 
 	if last {
 		return f.stopStream(ctx, text)
 	}
-	return nil
-}
-
-// continueStream goes on in another part after Slack has ended the stream.
-func (f *follower) continueStream(ctx context.Context, text string) error {
-	d := f.draft
-	d.rated = false // its end is in the next part
-	if err := f.storeStream(ctx, text, false); err != nil {
-		return err
-	}
-	d.part, d.from, d.post, d.stream, d.started = d.part+1, d.sent, core.SlackPost{}, false, time.Now()
 	return nil
 }
 
@@ -261,17 +217,18 @@ func (f *follower) stopStream(ctx context.Context, text string) error {
 	return f.storeStream(ctx, text, err == nil)
 }
 
-// storeStream stores that the stream has ended, and what it shows. What closing it would have
-// added, the end of a code block and buttons, an edit adds if Slack ended it.
+// storeStream stores that the stream has ended, and what it shows; another part follows. What closing
+// it would have added, the end of a code block and buttons, an edit adds if Slack ended it.
 func (f *follower) storeStream(ctx context.Context, text string, closed bool) error {
 	d := f.draft
-	shown := f.draftContent(text, d.sent)
-	d.post.Streaming, d.post.From, d.post.To = false, d.from, d.sent
+	p := d.post
+	shown := f.messageContent(core.Message{Role: core.RoleAssistant, OnPath: true, Status: core.MessageComplete}, renderSpan(text, span{d.from, d.sent}), false, d.rated)
+	p.Streaming, p.From, p.To = false, d.from, d.sent
 	if closed || !d.rated && blockAt(scanLines(text), d.sent).closing == "" {
-		d.post.Hash = shown.hash()
+		p.Hash = shown.hash()
 	}
-	d.stream = false
-	return f.edit(ctx, d.post, shown)
+	d.part, d.from, d.post, d.started = d.part+1, d.sent, core.SlackPost{}, time.Now()
+	return f.edit(ctx, p, shown)
 }
 
 // breakStream ends a stream of which it is not known what it says. The complete message will
@@ -302,7 +259,7 @@ func (f *follower) completeDraft(ctx context.Context, m core.Message) error {
 		return f.closeDraft(ctx)
 	}
 	text := neutralizeMentions(m.Content)
-	if d.broken || !d.stream || !strings.HasPrefix(text, d.text()) {
+	if d.broken || d.post.TS == "" || !strings.HasPrefix(text, d.text()) {
 		return f.closeDraft(ctx)
 	}
 	end, last := d.sent, len(m.ToolCalls) == 0
@@ -313,7 +270,7 @@ func (f *follower) completeDraft(ctx context.Context, m core.Message) error {
 	if err := f.appendStream(ctx, text, end, last); err != nil {
 		return err
 	}
-	if !d.stream || d.broken {
+	if d.post.TS == "" || d.broken {
 		f.draft = nil
 		return nil
 	}
@@ -328,7 +285,7 @@ func (f *follower) closeDraft(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
-	if d.stream && !d.broken {
+	if d.post.TS != "" && !d.broken {
 		if err := f.endStream(ctx, d.text()); err != nil {
 			return err
 		}

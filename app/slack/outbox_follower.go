@@ -38,7 +38,6 @@ type follower struct {
 	lastEvent   time.Time
 	active      bool              // a run is at work
 	asker       slackPerson       // who asked; zero = nobody in Slack did
-	plain       bool              // Slack refused a stream for the thread
 	status      string            // of the agent, as it was shown last; empty = unknown
 	draft       *draft            // of the message that is being written; nil = none
 	toolMessage core.MessageID    // the last one that has only tool calls

@@ -35,8 +35,8 @@ func (s *slackServer) last() slackPost {
 	return slackPost{}
 }
 
-// An answer is streamed while it is written, and complete at the end: with streams, when
-// Slack ends the stream early, where Slack has no streams, and when it loses an answer.
+// An answer is streamed while it is written, and complete at the end, also when Slack ends the stream
+// early and when it loses an answer. Where Slack has no streams it is posted when it is complete.
 func TestStreamedAnswer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -87,7 +87,9 @@ func TestStreamedAnswer(t *testing.T) {
 				run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
 				first, second, third := "First line.\n", "Second line.\n", "Third line."
 				w.say(t, run, 0, first)
-				w.slack.await(t, "the first line", func() bool { return strings.Contains(w.slack.last().Markdown, "First line.") })
+				if test.streamed {
+					w.slack.await(t, "the first line", func() bool { return strings.Contains(w.slack.last().Markdown, "First line.") })
+				}
 				w.say(t, run, len(first), second)
 				w.answer(t, run, first+second+third)
 				whole := func() string { return strings.ReplaceAll(strings.Join(w.slack.texts(), ""), "\n", "") }
@@ -105,7 +107,7 @@ func TestStreamedAnswer(t *testing.T) {
 }
 
 // A stream is for the person who asked, as one of that person's workspace. If Slack refuses it, the
-// answer is a post, and other threads have streams all the same.
+// answer is posted when it is complete, and other threads have streams all the same.
 func TestStreamRefusedForAPerson(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -128,6 +130,10 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 			}
 			w.feed.Publish(t.Context(), a.Events)
 			w.say(t, a.Run, 0, "First line.\n")
+			w.slack.await(t, "the stream", func() bool { return len(w.slack.Calls("chat.startStream")) == i+1 })
+			if !asked.streamed {
+				w.answer(t, a.Run, "First line.\n")
+			}
 			w.slack.await(t, "the first line", func() bool {
 				return strings.Contains(w.slack.last().Markdown, "First line.") && len(w.slack.list()) == i+1
 			})

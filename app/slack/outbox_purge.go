@@ -18,10 +18,8 @@ const maxPurgeTries = 5
 // an error, and then also counts what it deleted before. ErrUnavailable when Slack does not answer.
 func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry bool) (core.PurgedPosts, error) {
 	var count core.PurgedPosts
-	var thread core.SlackThread
 	if !dry {
-		var err error
-		if thread, err = s.Threads.Stop(ctx, session); err != nil && !errors.Is(err, core.ErrNotFound) {
+		if err := s.Threads.Stop(ctx, session); err != nil {
 			return count, err
 		}
 	}
@@ -37,7 +35,7 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 			continue
 		}
 		f := newFollower(s, core.SlackBacklog{SlackThread: core.SlackThread{
-			SessionID: session, Owner: p.Owner, Enterprise: thread.Enterprise, Team: p.Team, Channel: p.Channel, Thread: p.Thread,
+			SessionID: session, Owner: p.Owner, Team: p.Team, Channel: p.Channel, Thread: p.Thread,
 		}})
 		state, err := f.purgePost(ctx, p)
 		if err != nil {

@@ -102,7 +102,7 @@ func classify(err error) (outcome, time.Duration) {
 func isTokenRefused(err error) bool {
 	var answer slack.SlackErrorResponse
 	return errors.As(err, &answer) && slices.Contains([]string{
-		"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "invalid_refresh_token", "accesslimited", "org_login_required", "ekm_access_denied",
+		"invalid_auth", "not_authed", "account_inactive", "token_revoked", "accesslimited", "org_login_required", "ekm_access_denied",
 	}, answer.Err)
 }
 
@@ -130,7 +130,7 @@ type apiCall func(context.Context, *client) error
 func (f *follower) callOnce(ctx context.Context, do apiCall) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
-	api, err := f.Clients.of(limited, f.Enterprise, f.Team)
+	api, err := f.Clients.of(limited, f.Team)
 	if err != nil {
 		return newLaterError(err)
 	}
@@ -148,13 +148,10 @@ func (f *follower) newPost(kind core.SlackPostKind, item string, part int) core.
 // post makes sure that the post is in Slack with the content. A post that Slack refuses is
 // stored as failed, and is no error.
 func (f *follower) post(ctx context.Context, p core.SlackPost, c content) (core.SlackPost, error) {
-	return f.postWith(ctx, p, c.hash(), func(ctx context.Context, api *client) (string, error) { return f.postMessageCall(ctx, api, p, c) })
-}
-
-// postMessageCall is one call that posts the content.
-func (f *follower) postMessageCall(ctx context.Context, api *client, p core.SlackPost, c content) (string, error) {
-	_, ts, err := api.PostMessageContext(ctx, f.Channel, slack.MsgOptionTS(f.Thread), c.options(), stamp(p))
-	return ts, err
+	return f.postWith(ctx, p, c.hash(), func(ctx context.Context, api *client) (string, error) {
+		_, ts, err := api.PostMessageContext(ctx, f.Channel, slack.MsgOptionTS(f.Thread), c.options(), stamp(p))
+		return ts, err
+	})
 }
 
 // postWith is post for any call that makes a post and returns its ts.
@@ -191,6 +188,10 @@ func (f *follower) settle(ctx context.Context, p core.SlackPost, cause error) (c
 	p.TS = ""
 	switch means {
 	case refused:
+		if p.Streaming && isNoStream(cause) { // the message is posted when it is complete
+			p.State, p.Streaming = core.SlackPostPending, false
+			return p, f.Posts.Update(ctx, f.Worker, p)
+		}
 		f.Logger.WarnContext(ctx, "post refused by Slack", "session_id", f.SessionID, "item", p.ItemID, "part", p.Part, "err", cause)
 		p.State, p.Error = core.SlackPostFailed, core.Clip(cause.Error(), maxError)
 		return p, f.Posts.Update(ctx, f.Worker, p)
@@ -291,7 +292,7 @@ func (f *follower) isPost(ctx context.Context, m slack.Message, p core.SlackPost
 	if !p.Streaming || m.BotID == "" {
 		return false, nil
 	}
-	api, err := f.Clients.of(ctx, f.Enterprise, f.Team)
+	api, err := f.Clients.of(ctx, f.Team)
 	if err != nil || m.BotID != api.me.BotID {
 		return false, err
 	}

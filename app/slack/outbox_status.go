@@ -39,7 +39,7 @@ func (f *follower) showStatus(ctx context.Context, event core.EventType) {
 	f.status = status
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
-	api, err := f.Clients.of(ctx, f.Enterprise, f.Team)
+	api, err := f.Clients.of(ctx, f.Team)
 	if err == nil {
 		_, err = api.SetAgentSessionStatusContext(ctx, slack.AgentSessionSetStatusParameters{ChannelID: f.Channel, ThreadTS: f.Thread, Status: status})
 	}

@@ -2,7 +2,6 @@ package slack_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"runtime/pprof"
 	"strconv"
@@ -182,7 +181,7 @@ func TestDeathBetweenPostAndTimestamp(t *testing.T) {
 	})
 }
 
-// Two processes post to a thread in turns, and wake-ups that come twice change nothing.
+// Two processes post to a thread in turns.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -196,33 +195,6 @@ func TestTwoProcesses(t *testing.T) {
 			}
 		}
 		w.slack.awaitTexts(t, turnTexts(10)...)
-	})
-}
-
-// Wake-ups that come many times, for one event and for sessions without a thread, post once.
-func TestRepeatedWakeups(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		for i := range 3 {
-			w.start(t, fmt.Sprintf("%d/1", i), func(o *slack.OutboxOptions) { o.Settle = time.Millisecond })
-		}
-		for i := range 5 {
-			w.turn(t, i)
-			for range 20 {
-				for _, s := range w.outboxes {
-					for _, session := range []core.SessionID{w.session.ID, "nobody"} {
-						select {
-						case s.Wakeups() <- session:
-						default: // full: the sweep finds it
-						}
-					}
-				}
-			}
-		}
-		w.slack.awaitTexts(t, turnTexts(5)...)
-		w.turn(t, 5)
-		w.slack.awaitTexts(t, turnTexts(6)...)
 	})
 }
 

@@ -57,8 +57,8 @@ type workspace struct {
 }
 
 // openWorkspace returns the workspace; errNotInstalled if there is no token for it.
-func (s *Service) openWorkspace(ctx context.Context, enterprise, team string) (*workspace, error) {
-	api, err := s.Clients.of(ctx, enterprise, team)
+func (s *Service) openWorkspace(ctx context.Context, team string) (*workspace, error) {
+	api, err := s.Clients.of(ctx, team)
 	return &workspace{s, api, team}, err
 }
 
@@ -71,7 +71,7 @@ func New(o Options) *Service {
 	}
 	s.http = s.newHTTPClient()
 	s.names = &nameCache{known: map[string]knownName{}}
-	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, bots: o.Settings.Bots, observer: o.Observer, wake: s.wakeWorker}
+	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: s.wakeWorker}
 	return s
 }
 
@@ -121,10 +121,10 @@ func (s *Service) checkToken(ctx context.Context) {
 	if s.Settings.OAuth() {
 		return
 	}
-	_, err := s.Clients.of(ctx, "", "")
+	_, err := s.Clients.of(ctx, "")
 	switch {
 	case isTokenRefused(err):
-		s.Logger.ErrorContext(ctx, "slack.bot_token is refused: no message is answered, and nothing is posted; see bobbin slack check", "err", err)
+		s.Logger.ErrorContext(ctx, "slack.bot_token is refused: no message is answered, and nothing is posted; see bobbin doctor", "err", err)
 	case err != nil && !errors.Is(err, errNotInstalled) && ctx.Err() == nil: // it names no workspace
 		s.Logger.WarnContext(ctx, "no connection to Slack", "err", err)
 	}

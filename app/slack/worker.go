@@ -104,7 +104,7 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 		if err := json.Unmarshal(item.Payload, &c); err != nil {
 			return item, finalError(err)
 		}
-		w, err := s.openWorkspace(ctx, c.Enterprise, c.Team)
+		w, err := s.openWorkspace(ctx, c.Team)
 		if err != nil {
 			return item, err
 		}
@@ -114,7 +114,7 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 		if err := json.Unmarshal(item.Payload, &c); err != nil {
 			return item, finalError(err)
 		}
-		w, err := s.openWorkspace(ctx, c.Enterprise.ID, c.team())
+		w, err := s.openWorkspace(ctx, c.Team.ID)
 		if err != nil {
 			return item, err
 		}

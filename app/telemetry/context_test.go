@@ -92,15 +92,6 @@ func TestSummaries(t *testing.T) {
 	want(t, tel, "bobbin_summary_saved_tokens_total", `bobbin_summary_saved_tokens_total{model="m"} 3500`)
 }
 
-// Counters whose labels are known are there before anything happens.
-func TestCountersFromTheStart(t *testing.T) {
-	t.Parallel()
-	tel := newTelemetry(t)
-	want(t, tel, "bobbin_summary_commits_total", `bobbin_summary_commits_total{outcome="failed"} 0`, `bobbin_summary_commits_total{outcome="prepared"} 0`,
-		`bobbin_summary_commits_total{outcome="stale"} 0`, `bobbin_summary_commits_total{outcome="stored"} 0`)
-	wantRungs(t, tel, nil)
-}
-
 // wantRungs checks the counts of all rungs of the ladder.
 func wantRungs(t *testing.T, tel *telemetry.Telemetry, counts map[string]int) {
 	t.Helper()

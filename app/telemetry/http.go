@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
@@ -19,26 +18,6 @@ import (
 // unmatched is the route of requests that match no route.
 const unmatched = "unmatched"
 
-// httpMetrics are the metrics of HTTP requests.
-type httpMetrics struct {
-	inFlight *prometheus.GaugeVec
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-func newHTTPMetrics() httpMetrics {
-	return httpMetrics{
-		inFlight: newGauge("http_requests_in_flight", "Requests in progress, including open event streams."),
-		requests: newCounter("http_requests_total", "Completed requests, by route template, method and status class.", "route", "method", "status"),
-		duration: newHistogram("http_request_duration_seconds", "Duration of requests, excluding event streams.", requestBuckets(), "route", "method"),
-	}
-}
-
-func (m httpMetrics) allCollectors() []prometheus.Collector {
-	m.inFlight.WithLabelValues() // 0 from the start
-	return []prometheus.Collector{m.inFlight, m.requests, m.duration}
-}
-
 // Request counts a request that begins. The caller continues with the returned context, and
 // calls ended once, with the status of the response and whether it was an event stream. Route
 // is a template such as /api/v1/sessions/:id, empty for a path that matches none.
@@ -49,15 +28,15 @@ func (t *Telemetry) Request(ctx context.Context, method, route string, header ma
 		route = unmatched
 	}
 	ctx, span := t.requestSpan(ctx, method, route, header)
-	inFlight := t.http.inFlight.WithLabelValues()
+	inFlight := t.gauge("http_requests_in_flight")
 	inFlight.Inc()
 	return ctx, func(status int, stream bool) {
 		took := time.Since(start)
 		endRequest(span, status)
 		inFlight.Dec()
-		t.http.requests.WithLabelValues(route, method, statusClass(status)).Inc()
+		t.add("http_requests_total", 1, route, method, statusClass(status))
 		if !stream {
-			t.http.duration.WithLabelValues(route, method).Observe(took.Seconds())
+			t.observe("http_request_duration_seconds", took.Seconds(), route, method)
 		}
 	}
 }
@@ -109,40 +88,15 @@ func knownMethod(method string) string {
 	}
 }
 
-// streamMetrics are the metrics of event streams.
-type streamMetrics struct {
-	open     *prometheus.GaugeVec
-	ended    *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-func newStreamMetrics() streamMetrics {
-	return streamMetrics{
-		open: newGauge("sse_streams_open", "Open event streams."),
-		ended: newCounter("sse_streams_total", "Closed event streams, by outcome: ended, gone (the reader disconnected), "+
-			"slow (the reader did not keep up and was dropped), failed.", "outcome"),
-		duration: newHistogram("sse_stream_duration_seconds", "Duration of event streams.", modelBuckets()),
-	}
-}
-
-func (m streamMetrics) allCollectors() []prometheus.Collector {
-	m.open.WithLabelValues() // 0 from the start
-	m.duration.WithLabelValues()
-	for _, outcome := range []string{"ended", "gone", "slow", "failed"} {
-		m.ended.WithLabelValues(outcome)
-	}
-	return []prometheus.Collector{m.open, m.ended, m.duration}
-}
-
 // Stream counts an event stream that is opened. The caller calls ended once, with the outcome:
 // ended, gone, slow or failed.
 func (t *Telemetry) Stream() (ended func(outcome string)) {
 	start := time.Now()
-	open := t.streams.open.WithLabelValues()
+	open := t.gauge("sse_streams_open")
 	open.Inc()
 	return func(outcome string) {
 		open.Dec()
-		t.streams.duration.WithLabelValues().Observe(time.Since(start).Seconds())
-		t.streams.ended.WithLabelValues(outcome).Inc() // last, as for runs
+		t.observe("sse_stream_duration_seconds", time.Since(start).Seconds())
+		t.add("sse_streams_total", 1, outcome) // last, as for runs
 	}
 }

@@ -6,48 +6,95 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// namespace prefixes the name of every metric of our own.
-const namespace = "bobbin"
-
-// newCounter returns a counter whose name gets the prefix bobbin_.
-func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+// instruments are the metrics that are counted as things happen, by name.
+type instruments struct {
+	counters   map[string]*prometheus.CounterVec
+	gauges     map[string]*prometheus.GaugeVec
+	histograms map[string]*prometheus.HistogramVec
 }
 
-// newGauge returns a gauge.
-func newGauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+// newInstruments registers all of them.
+func newInstruments(r *prometheus.Registry) instruments {
+	in := instruments{map[string]*prometheus.CounterVec{}, map[string]*prometheus.GaugeVec{}, map[string]*prometheus.HistogramVec{}}
+	for _, m := range metrics() {
+		labels, zeros := strings.Fields(m.labels), m.zeros
+		if len(labels) == 0 {
+			zeros = []string{""}
+		}
+		var vec prometheus.Collector
+		var start func(values ...string)
+		switch {
+		case m.scraped:
+			continue
+		case m.isCounter():
+			c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: namespace + m.name, Help: m.help}, labels)
+			in.counters[m.name], vec, start = c, c, func(values ...string) { c.WithLabelValues(values...) }
+		case m.buckets != nil:
+			h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: namespace + m.name, Help: m.help, Buckets: m.buckets}, labels)
+			in.histograms[m.name], vec, start = h, h, func(values ...string) { h.WithLabelValues(values...) }
+		default:
+			g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: namespace + m.name, Help: m.help}, labels)
+			in.gauges[m.name], vec, start = g, g, func(values ...string) { g.WithLabelValues(values...) }
+		}
+		for _, z := range zeros {
+			start(strings.Fields(z)...)
+		}
+		r.MustRegister(vec)
+	}
+	return in
 }
 
-// newHistogram returns a histogram.
-func newHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+// add adds to a counter.
+func (in instruments) add(name string, n float64, labels ...string) {
+	in.counters[name].WithLabelValues(labels...).Add(n)
 }
 
-// requestBuckets fit responses that are immediate or wait for a model. All times are in
-// seconds.
-func requestBuckets() []float64 {
-	return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+// gauge returns a gauge.
+func (in instruments) gauge(name string, labels ...string) prometheus.Gauge {
+	return in.gauges[name].WithLabelValues(labels...)
 }
 
-// modelBuckets fit waits for a model.
-func modelBuckets() []float64 {
-	return []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
+// observe adds a value to a histogram.
+func (in instruments) observe(name string, value float64, labels ...string) {
+	in.histograms[name].WithLabelValues(labels...).Observe(value)
 }
 
-// toolBuckets fit tools, from calculations to remote calls.
-func toolBuckets() []float64 {
-	return []float64{.001, .005, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 60}
+// sendValue sends the value of a metric that is scraped.
+type sendValue func(name string, value float64, labels ...string)
+
+// scraper reads metrics at each scrape: those of the table whose names have the prefix.
+type scraper struct {
+	read  func(send sendValue)
+	descs map[string]*prometheus.Desc
 }
 
-// tokenBuckets range from a line to the largest window, 64 to a million tokens.
-func tokenBuckets() []float64 { return prometheus.ExponentialBuckets(64, 2, 15) }
+func newScraper(prefix string, read func(send sendValue)) *scraper {
+	s := &scraper{read, map[string]*prometheus.Desc{}}
+	for _, m := range metrics() {
+		if m.scraped && strings.HasPrefix(m.name, prefix) {
+			s.descs[m.name] = prometheus.NewDesc(namespace+m.name, m.help, strings.Fields(m.labels), nil)
+		}
+	}
+	return s
+}
 
-// shareBuckets fit parts of a whole, finer near 1.
-func shareBuckets() []float64 { return []float64{.1, .25, .4, .5, .6, .7, .8, .85, .9, .95, 1} }
+// Describe sends the descriptions of the metrics.
+func (s *scraper) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range s.descs {
+		ch <- d
+	}
+}
 
-// messageBuckets fit numbers of messages.
-func messageBuckets() []float64 { return []float64{1, 2, 5, 10, 15, 20, 30, 50, 100, 200, 500, 1000} }
+// Collect sends the current values.
+func (s *scraper) Collect(ch chan<- prometheus.Metric) {
+	s.read(func(name string, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if (metric{name: name}).isCounter() {
+			kind = prometheus.CounterValue
+		}
+		ch <- prometheus.MustNewConstMetric(s.descs[name], kind, value, labels...)
+	})
+}
 
 // other is the label of everything unknown.
 const other = "other"

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
@@ -14,39 +13,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
-
-// modelMetrics are the metrics of model calls.
-type modelMetrics struct {
-	calls      *prometheus.CounterVec
-	errors     *prometheus.CounterVec
-	duration   *prometheus.HistogramVec
-	first      *prometheus.HistogramVec
-	input      *prometheus.CounterVec
-	output     *prometheus.CounterVec
-	reasoning  *prometheus.CounterVec
-	cacheRead  *prometheus.CounterVec
-	cacheWrite *prometheus.CounterVec
-	cost       *prometheus.CounterVec
-}
-
-func newModelMetrics() modelMetrics {
-	return modelMetrics{
-		calls:      newCounter("model_calls_total", "Model calls; every try counts, including failed ones.", "model"),
-		errors:     newCounter("model_errors_total", "Failed model calls, by kind of error.", "model", "kind"),
-		duration:   newHistogram("model_call_duration_seconds", "Duration of a call, from the request to the last token.", modelBuckets(), "model"),
-		first:      newHistogram("model_time_to_first_token_seconds", "Time from the request to the first token.", modelBuckets(), "model"),
-		input:      newCounter("model_input_tokens_total", "Prompt tokens as counted by the provider, including cached ones.", "model"),
-		output:     newCounter("model_output_tokens_total", "Answer tokens as counted by the provider, including reasoning.", "model"),
-		reasoning:  newCounter("model_reasoning_tokens_total", "Reasoning tokens, if the provider reports them.", "model"),
-		cacheRead:  newCounter("model_cache_read_tokens_total", "Prompt tokens read from the provider's cache.", "model"),
-		cacheWrite: newCounter("model_cache_write_tokens_total", "Prompt tokens written to the provider's cache.", "model"),
-		cost:       newCounter("model_cost_usd_total", "Cost of calls in US dollars, for models with prices.", "model"),
-	}
-}
-
-func (m modelMetrics) allCollectors() []prometheus.Collector {
-	return []prometheus.Collector{m.calls, m.errors, m.duration, m.first, m.input, m.output, m.reasoning, m.cacheRead, m.cacheWrite, m.cost}
-}
 
 // Model returns the model with its calls counted. Name is the provider's name of it. Put it
 // under llm.WithRetry, so that every try counts.
@@ -141,25 +107,26 @@ func (c *modelCall) endCall() {
 		c.describeSpan()
 	}
 	c.span.End()
-	m := c.telemetry.models
-	m.calls.WithLabelValues(c.label).Inc()
+	t := c.telemetry
+	t.add("model_calls_total", 1, c.label)
 	if kind := c.errorKind(); kind != "" {
-		m.errors.WithLabelValues(c.label, string(kind)).Inc()
+		t.add("model_errors_total", 1, c.label, string(kind))
 	}
-	m.duration.WithLabelValues(c.label).Observe(time.Since(c.start).Seconds())
+	t.observe("model_call_duration_seconds", time.Since(c.start).Seconds(), c.label)
 	if c.first > 0 {
-		m.first.WithLabelValues(c.label).Observe(c.first.Seconds())
+		t.observe("model_time_to_first_token_seconds", c.first.Seconds(), c.label)
 	}
-	if c.usage == nil {
+	u := c.usage
+	if u == nil {
 		return
 	}
-	addTokens(m.input, c.label, c.usage.InputTokens)
-	addTokens(m.output, c.label, c.usage.OutputTokens)
-	addTokens(m.reasoning, c.label, c.usage.ReasoningTokens)
-	addTokens(m.cacheRead, c.label, c.usage.CacheReadTokens)
-	addTokens(m.cacheWrite, c.label, c.usage.CacheWriteTokens)
-	if cost := c.info.Cost(c.usage); cost != nil && *cost > 0 {
-		m.cost.WithLabelValues(c.label).Add(float64(*cost) / 1e6)
+	for name, n := range map[string]int{
+		"input": u.InputTokens, "output": u.OutputTokens, "reasoning": u.ReasoningTokens, "cache_read": u.CacheReadTokens, "cache_write": u.CacheWriteTokens,
+	} {
+		t.add("model_"+name+"_tokens_total", float64(max(n, 0)), c.label) // a provider may report a negative number
+	}
+	if cost := c.info.Cost(u); cost != nil && *cost > 0 {
+		t.add("model_cost_usd_total", float64(*cost)/1e6, c.label)
 	}
 }
 
@@ -201,9 +168,4 @@ func (c *modelCall) errorKind() llm.ErrorKind {
 	default:
 		return llm.KindEmpty
 	}
-}
-
-// addTokens adds a number of tokens. A provider may report a negative one, which counts as 0.
-func addTokens(to *prometheus.CounterVec, label string, tokens int) {
-	to.WithLabelValues(label).Add(float64(max(tokens, 0)))
 }

@@ -54,12 +54,3 @@ func TestNodesAndTools(t *testing.T) {
 		`bobbin_tool_calls_total{outcome="ok",tool="calculator"} 1`, `bobbin_tool_calls_total{outcome="unknown",tool="other"} 1`)
 	want(t, tel, `bobbin_tool_call_duration_seconds_count{tool="calculator"}`, `bobbin_tool_call_duration_seconds_count{tool="calculator"} 1`)
 }
-
-// Without functions for labels everything is one series.
-func TestNoLabels(t *testing.T) {
-	t.Parallel()
-	tel := telemetry.New(telemetry.Options{})
-	_, ended := tel.Tool(t.Context(), "calculator", "")
-	ended("ok")
-	want(t, tel, "bobbin_tool_calls_total", `bobbin_tool_calls_total{outcome="ok",tool="other"} 1`)
-}

@@ -45,20 +45,10 @@ type Options struct {
 // Telemetry counts what one Bobbin does, and records spans of it if Trace was called. Safe for
 // concurrent use.
 type Telemetry struct {
-	registry   *prometheus.Registry
-	labels     Labels
-	http       httpMetrics
-	streams    streamMetrics
-	context    contextMetrics
-	summaries  summaryMetrics
-	models     modelMetrics
-	runs       runMetrics
-	tools      toolMetrics
-	deliveries *prometheus.CounterVec
-	slack      *prometheus.CounterVec
-	retention  retentionMetrics
-	work       workMetrics
-	events     eventMetrics
+	instruments
+
+	registry *prometheus.Registry
+	labels   Labels
 
 	provider *sdktrace.TracerProvider // nil = tracing is disabled
 	tracer   trace.Tracer             // nil likewise
@@ -67,46 +57,24 @@ type Telemetry struct {
 
 // New returns a Telemetry with its own registry.
 func New(o Options) *Telemetry {
-	t := &Telemetry{
-		registry: prometheus.NewRegistry(), labels: o.Labels,
-		http: newHTTPMetrics(), streams: newStreamMetrics(), context: newContextMetrics(), summaries: newSummaryMetrics(),
-		models: newModelMetrics(), runs: newRunMetrics(), tools: newToolMetrics(), deliveries: newDeliveryTries(), slack: newSlackReceived(), retention: newRetentionMetrics(), work: newWorkMetrics(), events: newEventMetrics(), links: newLinks(),
-	}
-	t.registry.MustRegister(
+	r := prometheus.NewRegistry()
+	t := &Telemetry{instruments: newInstruments(r), registry: r, labels: o.Labels, links: newLinks()}
+	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		buildInfo(o.Build),
 	)
 	if o.Database != nil {
-		t.registry.MustRegister(collectors.NewDBStatsCollector(o.Database, namespace))
+		r.MustRegister(collectors.NewDBStatsCollector(o.Database, "bobbin"))
 	}
-	if o.Queued != nil {
-		t.registry.MustRegister(newQueueCollector(o.Queued))
-	}
-	if o.Undelivered != nil {
-		t.registry.MustRegister(newDeliveryCollector(o.Undelivered))
-	}
-	if o.SlackBehind != nil {
-		t.registry.MustRegister(&slackBehind{o.SlackBehind, prometheus.NewDesc(namespace+"_slack_threads_behind", "Threads of Slack that lack posts because the last attempt to post failed, in the whole database.", nil, nil)})
-	}
-	if o.Calibrations != nil {
-		t.registry.MustRegister(newCalibrations(o.Calibrations, o.Labels))
-	}
-	if o.NATS != nil {
-		t.registry.MustRegister(newNATSCollector(o.NATS))
-	}
-	for _, group := range [][]prometheus.Collector{
-		t.http.allCollectors(), t.streams.allCollectors(), t.context.allCollectors(), t.summaries.allCollectors(), t.models.allCollectors(), t.runs.allCollectors(), t.tools.allCollectors(), {t.deliveries}, {t.slack}, t.retention.allCollectors(), t.work.allCollectors(), t.events.allCollectors(),
-	} {
-		t.registry.MustRegister(group...)
-	}
+	t.addScraped(o)
 	return t
 }
 
 // buildInfo is a constant 1 whose labels identify the program.
 func buildInfo(b Build) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "Constant 1; the labels identify the program.",
+		Name: namespace + "build_info", Help: "Constant 1; the labels identify the program.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.Go},
 	}, func() float64 { return 1 })
 }

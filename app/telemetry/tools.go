@@ -4,28 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 )
-
-// toolMetrics are the metrics of tool calls.
-type toolMetrics struct {
-	calls    *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-func newToolMetrics() toolMetrics {
-	return toolMetrics{
-		calls: newCounter("tool_calls_total", "Finished tool calls, by outcome: ok, failed, timeout, panicked, too_large, canceled, unknown (the agent "+
-			"has no such tool), denied (by a person), interrupted (by a crash).", "tool", "outcome"),
-		duration: newHistogram("tool_call_duration_seconds", "Duration of a tool call.", toolBuckets(), "tool"),
-	}
-}
-
-func (m toolMetrics) allCollectors() []prometheus.Collector {
-	return []prometheus.Collector{m.calls, m.duration}
-}
 
 // Tool counts a tool call that begins. The caller continues with the returned context, and
 // calls ended once, with the outcome. The name may be the model's invention.
@@ -41,7 +22,7 @@ func (t *Telemetry) Tool(ctx context.Context, name, callID string) (context.Cont
 			failSpan(span, outcome)
 		}
 		span.End()
-		t.tools.calls.WithLabelValues(tool, outcome).Inc()
-		t.tools.duration.WithLabelValues(tool).Observe(time.Since(start).Seconds())
+		t.add("tool_calls_total", 1, tool, outcome)
+		t.observe("tool_call_duration_seconds", time.Since(start).Seconds(), tool)
 	}
 }

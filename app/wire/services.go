@@ -35,8 +35,7 @@ func NewMemories(d Deps, e llm.Embedder) *memories.Service {
 		matches = core.MatchesWords
 	}
 	return memories.New(memories.Options{
-		Store: d.Stores.Memories, Embedder: e, Matches: matches,
-		IndexBytes: int64(d.Config.Limits.MemoryIndexBytes), Logger: d.Logger,
+		Store: d.Stores.Memories, Embedder: e, Matches: matches, Logger: d.Logger,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"bobbin/app/blobs"
 	"bobbin/app/chat"
 	"bobbin/app/chat/transfer"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/purge"
 	"bobbin/app/slack"
@@ -20,16 +21,21 @@ func NewSlackClients(settings config.Slack, stores Stores, log *slog.Logger) (*s
 	return slack.NewClients(settings, stores.SlackInstallations, log)
 }
 
-// findOrganization returns chat.Options.FindOrganization; nil if Slack is off.
-func findOrganization(clients *slack.Clients) func(context.Context, string, string) (string, error) {
+// CheckSlack returns what works of the settings of Slack and the installations, and what does not.
+func CheckSlack(ctx context.Context, settings config.Slack, installed []core.SlackInstallation, address string) []slack.Finding {
+	return slack.Check(ctx, settings, installed, address)
+}
+
+// checkInstalled returns chat.Options.CheckInstalled; nil if Slack is off.
+func checkInstalled(clients *slack.Clients) func(context.Context, string) error {
 	if clients == nil {
 		return nil
 	}
-	return clients.FindOrganization
+	return clients.CheckInstalled
 }
 
 // NewSlack builds what takes in messages of Slack, and what posts to its threads; nil if Slack
-// is off. The feed names the sessions in which something happens.
+// is off.
 func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *transfer.Service) (*slack.Service, *slack.Outbox) {
 	if d.Slack == nil {
 		return nil, nil
@@ -42,7 +48,6 @@ func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *tran
 		Threads: d.Stores.SlackThreads, Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Feed: d.Feed,
 		Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
 	})
-	d.Feed.NotifySessions(out.Wakeups())
 	return in, out
 }
 

@@ -1,7 +1,6 @@
 package adapters_test
 
 import (
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -9,49 +8,10 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/responses"
 	"bobbin/tests/provider"
 )
 
-// compactor is a provider that writes compactions and checks those that come back.
-type compactor struct {
-	start func(t *testing.T, strict provider.Strict) (url string, thoughts func() provider.Thoughts)
-	open  func(url string) (llm.Model, error)
-}
-
-// compactors are the providers by their names.
-func compactors() map[string]compactor {
-	return map[string]compactor{
-		"anthropic": {
-			start: func(t *testing.T, strict provider.Strict) (string, func() provider.Thoughts) {
-				t.Helper()
-				server, err := provider.New(provider.Options{Strict: &strict})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(server.Close)
-				return server.URL, server.Thoughts
-			},
-			open: func(url string) (llm.Model, error) {
-				return anthropic.New(anthropic.Options{Model: "claude-opus-5-5", BaseURL: url, APIKey: key, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}})
-			},
-		},
-		"responses": {
-			start: func(t *testing.T, strict provider.Strict) (string, func() provider.Thoughts) {
-				t.Helper()
-				handler := provider.NewResponsesHandler(strict)
-				web := httptest.NewServer(handler)
-				t.Cleanup(web.Close)
-				return web.URL + "/v1", handler.Thoughts
-			},
-			open: func(url string) (llm.Model, error) {
-				return responses.New(responses.Options{Model: "gpt-6.2", BaseURL: url, APIKey: key})
-			},
-		},
-	}
-}
-
-// compacting is a conversation with such a provider.
+// compacting is a conversation with a provider that writes compactions and checks those that come back.
 type compacting struct {
 	t        *testing.T
 	model    llm.Model
@@ -59,22 +19,26 @@ type compacting struct {
 	thoughts func() provider.Thoughts
 }
 
-func (c compactor) begin(t *testing.T, strict provider.Strict) *compacting {
+func newCompacting(t *testing.T, strict provider.Strict) *compacting {
 	t.Helper()
 	k := &compacting{t: t, req: llm.Request{System: []string{"Be kind."}, Tools: []llm.ToolSpec{{Name: "calculator"}}}}
-	k.goTo(c, strict)
+	k.goTo(strict)
 	return k
 }
 
 // goTo goes on with a provider of these rules.
-func (k *compacting) goTo(c compactor, strict provider.Strict) {
+func (k *compacting) goTo(strict provider.Strict) {
 	k.t.Helper()
-	url, thoughts := c.start(k.t, strict)
-	model, err := c.open(url)
+	server, err := provider.New(provider.Options{Strict: &strict})
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.model, k.thoughts = model, thoughts
+	k.t.Cleanup(server.Close)
+	k.thoughts = server.Thoughts
+	k.model, err = anthropic.New(anthropic.Options{Model: "claude-opus-5-5", BaseURL: server.URL, APIKey: key, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}})
+	if err != nil {
+		k.t.Fatal(err)
+	}
 }
 
 func (k *compacting) send(req llm.Request) (llm.Response, error) {
@@ -132,29 +96,23 @@ func account(name string) provider.Strict { return provider.Strict{Account: name
 // the turns behind it keep their thoughts, through a second one, too.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	for name, c := range compactors() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := c.begin(t, account("a"))
-			k.ask("hello")
-			k.answer()
-			for range 2 {
-				k.ask("use a tool")
-				covered, compaction := len(k.req.Messages), k.compact()
-				k.answer() // goes on with the whole history
-				k.replace(covered, compaction)
-				before := k.thoughts().Verified
-				k.ask("bye")
-				k.answer()
-				if got := k.thoughts(); got.Verified-before < 2 || got.Dropped > 0 || got.Refused > 0 {
-					t.Errorf("got %+v, want the two kept thoughts verified", got)
-				}
-			}
-			given, _ := k.req.SplitCompaction()
-			if readable := given.Text != ""; readable != (name == "anthropic") || given.Signature == "" || given.Origin != k.model.Info().ThoughtOrigin {
-				t.Errorf("got %+v", given)
-			}
-		})
+	k := newCompacting(t, account("a"))
+	k.ask("hello")
+	k.answer()
+	for range 2 {
+		k.ask("use a tool")
+		covered, compaction := len(k.req.Messages), k.compact()
+		k.answer() // goes on with the whole history
+		k.replace(covered, compaction)
+		before := k.thoughts().Verified
+		k.ask("bye")
+		k.answer()
+		if got := k.thoughts(); got.Verified-before < 2 || got.Dropped > 0 || got.Refused > 0 {
+			t.Errorf("got %+v, want the two kept thoughts verified", got)
+		}
+	}
+	if given, _ := k.req.SplitCompaction(); given.Text == "" || given.Signature == "" || given.Origin != k.model.Info().ThoughtOrigin {
+		t.Errorf("got %+v", given)
 	}
 }
 
@@ -177,37 +135,35 @@ func TestCompactionRefused(t *testing.T) {
 		"without a signature":    {account("a"), func(p *core.Part) { p.Signature = "" }},
 		"4 MiB":                  {account("a"), func(p *core.Part) { p.Signature = strings.Repeat("x", 4<<20) }},
 	} {
-		for dialect, c := range compactors() {
-			t.Run(name+" "+dialect, func(t *testing.T) {
-				t.Parallel()
-				k := c.begin(t, account("a"))
-				k.ask("hello")
-				covered, compaction := len(k.req.Messages), k.compact()
-				k.answer()
-				k.ask("bye")
-				whole := slices.Clone(k.req.Messages)
-				k.goTo(c, tt.strict)
-				tt.change(&compaction)
-				k.replace(covered, compaction)
-				_, err := k.send(k.req)
-				if !llm.IsKind(err, llm.KindCompactionRefused) {
-					t.Errorf("got %v, want that the compaction is refused", err)
-				}
-				if got := k.thoughts(); got.Refused != 1 {
-					t.Errorf("got %d refused requests, want one", got.Refused)
-				}
-				k.req.Messages = whole
-				k.req = k.req.WithoutThoughts()
-				k.answer() // the plain history is taken
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newCompacting(t, account("a"))
+			k.ask("hello")
+			covered, compaction := len(k.req.Messages), k.compact()
+			k.answer()
+			k.ask("bye")
+			whole := slices.Clone(k.req.Messages)
+			k.goTo(tt.strict)
+			tt.change(&compaction)
+			k.replace(covered, compaction)
+			_, err := k.send(k.req)
+			if !llm.IsKind(err, llm.KindCompactionRefused) {
+				t.Errorf("got %v, want that the compaction is refused", err)
+			}
+			if got := k.thoughts(); got.Refused != 1 {
+				t.Errorf("got %d refused requests, want one", got.Refused)
+			}
+			k.req.Messages = whole
+			k.req = k.req.WithoutThoughts()
+			k.answer() // the plain history is taken
+		})
 	}
 }
 
 // A text that differs from what was signed is refused, too.
 func TestCompactionWithAnotherText(t *testing.T) {
 	t.Parallel()
-	k := compactors()["anthropic"].begin(t, account("a"))
+	k := newCompacting(t, account("a"))
 	k.ask("hello")
 	compaction := k.compact()
 	compaction.Text += "."
@@ -221,18 +177,16 @@ func TestCompactionWithAnotherText(t *testing.T) {
 // A compaction that comes back empty is an error with its price.
 func TestEmptyCompaction(t *testing.T) {
 	t.Parallel()
-	for name, c := range compactors() {
-		for _, stop := range []string{"max_tokens", "refusal", "end_turn"} {
-			strict := account("a")
-			strict.CompactionStop = stop
-			k := c.begin(t, strict)
-			k.ask("hello")
-			req := k.req
-			req.Compact = true
-			res, err := k.send(req)
-			if !llm.IsKind(err, llm.KindInvalid) || res.Compaction != nil || res.Usage == nil || res.Usage.InputTokens == 0 {
-				t.Errorf("%s, %s: got %+v, %v, want an error and the usage", name, stop, res, err)
-			}
+	for _, stop := range []string{"max_tokens", "refusal", "end_turn"} {
+		strict := account("a")
+		strict.CompactionStop = stop
+		k := newCompacting(t, strict)
+		k.ask("hello")
+		req := k.req
+		req.Compact = true
+		res, err := k.send(req)
+		if !llm.IsKind(err, llm.KindInvalid) || res.Compaction != nil || res.Usage == nil || res.Usage.InputTokens == 0 {
+			t.Errorf("%s: got %+v, %v, want an error and the usage", stop, res, err)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package arch_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"bobbin/tests/arch"
@@ -20,19 +18,5 @@ func TestHouse(t *testing.T) {
 	}
 	for _, sentence := range append(arch.CheckImports(files), arch.CheckFiles(files)...) {
 		t.Error(sentence)
-	}
-}
-
-// What CI runs has one order.
-func TestOrderOfTestsInCI(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"../../scripts/test", "../../.ci/run"} {
-		script, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(script), "-shuffle=on") {
-			t.Errorf("%s shuffles the tests: make explore does that, with a seed that repeats the order", name)
-		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package arch checks that the house stays as it was drawn: which package may
-// import which, who alone may import a library, and what every file keeps to.
+// import which, who alone may import a library, and what tests keep to.
 //
 // Load reads the source without building it, CheckImports and CheckFiles judge
 // what was read. Each breach is one sentence that says what is wrong and what to

@@ -21,12 +21,9 @@ const Module = "bobbin"
 // File is what the rules need to know of a Go file.
 type File struct {
 	Name       string   // slash-separated path from the module's root
-	Package    string   // the name in its package clause
-	Doc        string   // the package comment; empty = none
 	Imports    []string // as written; our own packages without the module's name, "." = the root
 	Lines      int
 	Generated  bool
-	Inits      int      // functions named init
 	CallsSleep bool     // calls time.Sleep
 	Draws      []string // what draws random numbers, as it is called: "rand.New"
 }
@@ -87,8 +84,6 @@ func ParseFile(name string, source []byte) (File, error) {
 	}
 	f := File{
 		Name:      name,
-		Package:   tree.Name.Name,
-		Doc:       tree.Doc.Text(),
 		Lines:     bytes.Count(source, []byte("\n")),
 		Generated: ast.IsGenerated(tree),
 	}
@@ -113,18 +108,15 @@ func ownName(imported string) string {
 }
 
 func inspect(f *File, n ast.Node) {
-	switch n := n.(type) {
-	case *ast.FuncDecl:
-		if n.Recv == nil && n.Name.Name == "init" {
-			f.Inits++
-		}
-	case *ast.SelectorExpr:
-		if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && n.Sel.Name == "Sleep" {
-			f.CallsSleep = true
-		}
-		if call := drawing(f, n); call != "" && !slices.Contains(f.Draws, call) {
-			f.Draws = append(f.Draws, call)
-		}
+	sel, ok := n.(*ast.SelectorExpr)
+	if !ok {
+		return
+	}
+	if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && sel.Sel.Name == "Sleep" {
+		f.CallsSleep = true
+	}
+	if call := drawing(f, sel); call != "" && !slices.Contains(f.Draws, call) {
+		f.Draws = append(f.Draws, call)
 	}
 }
 

@@ -133,17 +133,6 @@ func coreMayUse() []library {
 	}
 }
 
-// Limits of a file, in lines.
-const (
-	maxLines     = 400
-	maxTestLines = 500
-)
-
-// emptyNames are package names that say nothing of what is in the package.
-func emptyNames() []string {
-	return []string{"common", "helper", "helpers", "manager", "misc", "shared", "types", "util", "utils"}
-}
-
 // drawers are the packages of the tests that draw random numbers themselves: what all others
 // draw comes from seed, and explore chooses seeds.
 func drawers() []string { return []string{"tests/seed", "tests/explore"} }

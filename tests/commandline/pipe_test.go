@@ -69,7 +69,7 @@ func TestPipesAreCleaned(t *testing.T) {
 	for _, args := range [][]string{
 		{"sessions", "list"}, {"sessions", "list", "--json"}, {"sessions", "show", id}, {"sessions", "show", id, "--json"},
 		{"sessions", "export", id, "--format", "markdown"}, {"search", "done"}, {"search", "done", "--json"}, {"context", id}, {"api", "getPrompt", "id=" + id},
-		{"api", hostile}, {"api", "getPrompt", hostile}, {"runs", "list", id}, {"memories", "list"}, {"api", "searchMemories", "query=done"}, {"memories", "list", "--json"},
+		{"api", hostile}, {"api", "getPrompt", hostile}, {"runs", "list", id}, {"api", "searchMemories", "query=done"}, {"api", "listMemories"},
 		{"usage", "--by", "user"}, {"audit"}, {"sessions", "show", hostile}, {hostile}, {"chat", "--" + hostile},
 	} {
 		got := s.run(t, "", args...)

@@ -134,7 +134,7 @@ func testNative(s *suite) {
 	native := core.NativeSummary{
 		Part: core.Part{Type: core.PartCompaction, Text: "the provider's words", Signature: "signed", Name: "cmp_1", Origin: "maker/model"},
 		Text: "the provider's words", Model: "model", Tokens: 12, Usage: core.Usage{InputTokens: 100, OutputTokens: 12}, Cost: &cost,
-		Account: "account", Origin: "maker/model", Setup: "setup", Start: "start", Prefixes: []string{"prefix", "earlier"}, KeepsThoughts: true,
+		Account: "account", Origin: "maker/model", Setup: "setup", Start: "start", Prefixes: []string{"prefix", "earlier"},
 	}
 	stored := func(n *core.NativeSummary) core.NativeSummary {
 		s.Helper()

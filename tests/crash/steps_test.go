@@ -133,18 +133,27 @@ func (w writer) count(d *db.DB, query string, args ...any) (n int) {
 	return n
 }
 
+// wait waits until the condition holds for no session.
+func (w writer) wait(d *db.DB, what, condition string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	for w.count(d, "SELECT COUNT(*) FROM sessions WHERE "+condition) > 0 {
+		if !pause(ctx, 20*time.Millisecond) {
+			w.t.Fatalf("waited %s until %s", patience, what)
+		}
+	}
+}
+
 // check waits until nothing is busy any more, and looks at what is left.
 func (w writer) check(busy string, id core.SessionID, before int) {
 	w.t.Helper()
 	d := w.b.place.open(w.t)
 	defer func() { _ = d.Close() }()
+	w.wait(d, "a killed "+busy+" is recovered", "busy <> ''")
+	w.wait(d, "what is left after a killed "+busy+" is indexed", "indexed_seq < last_seq")
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	for w.count(d, "SELECT COUNT(*) FROM sessions WHERE busy <> '' OR indexed_seq < last_seq") > 0 {
-		if !pause(ctx, 20*time.Millisecond) {
-			w.t.Fatalf("%s: a session is busy %s after the restart", busy, patience)
-		}
-	}
 	sessions := 1
 	if busy == "purge" {
 		sessions, before = 0, 0

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,31 +44,6 @@ func image(t *testing.T) map[string]string {
 		}
 	}
 	return env
-}
-
-// TestDockerfile: a static program without root and shell, built by the Go of go.mod.
-func TestDockerfile(t *testing.T) {
-	t.Parallel()
-	text := strings.Join(lines(read(t, "Dockerfile")), "\n")
-	mod, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	version := regexp.MustCompile(`(?m)^toolchain go(\d+\.\d+\.\d+)$`).FindSubmatch(mod)[1]
-	for _, want := range []string{
-		"FROM golang:" + string(version) + " AS build", "CGO_ENABLED=0 go build", "FROM gcr.io/distroless/static-debian12:nonroot", "USER nonroot",
-		`ENTRYPOINT ["/usr/local/bin/bobbin"]`, `CMD ["serve"]`, "--chown=nonroot:nonroot /out/data /data",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the Dockerfile lacks %q", want)
-		}
-	}
-	env := image(t)
-	env["BOBBIN_AUTH_KEYS"] = "web:" + strongText
-	cfg := loaded(t, "Dockerfile", env, nil)
-	if cfg.DataDir != "/data" || !strings.Contains(text, "VOLUME "+cfg.DataDir) || !strings.HasSuffix(cfg.Addr, ":8080") || !strings.Contains(text, "EXPOSE 8080") {
-		t.Errorf("the image keeps its data in %s and listens on %s; want both to be told", cfg.DataDir, cfg.Addr)
-	}
 }
 
 // TestCompose: three replicas with settings that go together, each with a name and a
@@ -125,26 +99,6 @@ func TestComposeTrustsItsProxy(t *testing.T) {
 	cfg := loaded(t, "bobbin-1", c.Services["bobbin-1"].Environment, nil)
 	if !slices.Equal(cfg.Server.TrustedProxies, []string{address}) {
 		t.Errorf("trusted are %v, want %s", cfg.Server.TrustedProxies, address)
-	}
-}
-
-// TestImages: every image that is pulled is named by a version, or says why not.
-func TestImages(t *testing.T) {
-	t.Parallel()
-	exact := regexp.MustCompile(`^[a-z]+:\d+\.\d+(\.\d+)?$`)
-	for name, s := range documents[compose](t, "docker-compose.yaml")[0].Services {
-		if s.Image != "bobbin" && !exact.MatchString(s.Image) { // bobbin-1 builds that one
-			t.Errorf("%s: the image %s has no exact version", name, s.Image)
-		}
-	}
-	if !strings.Contains(read(t, "Dockerfile"), "COPY LICENSE licenses/THIRD_PARTY_NOTICES ") {
-		t.Error("the image has no notices of the software in it")
-	}
-	ignored := lines(read(t, "Dockerfile.dockerignore"))
-	for _, want := range []string{".git", "**/*.pem", "**/*.key", "**/jwks*.json", "**/.env", "**/bobbin.yaml", "**/bobbin-data"} {
-		if !slices.Contains(ignored, want) {
-			t.Errorf("%s gets into the build of the image", want)
-		}
 	}
 }
 

@@ -203,34 +203,3 @@ type policy struct {
 type podSelector struct {
 	Labels map[string]string `yaml:"matchLabels"`
 }
-
-// TestKubernetesSelectors: services and the budget mean the pods, and ports that they have.
-func TestKubernetesSelectors(t *testing.T) {
-	t.Parallel()
-	all := documents[object](t, "kubernetes.yaml")
-	set := one(t, all, "StatefulSet", "bobbin")
-	labels := map[string]any{}
-	for name, value := range set.Spec.Template.Metadata.Labels {
-		labels[name] = value
-	}
-	ports := map[string]bool{}
-	for _, p := range set.Spec.Template.Spec.Containers[0].Ports {
-		ports[p.Name] = true
-	}
-	same := func(a, b map[string]any) bool { return maps.EqualFunc(a, b, func(x, y any) bool { return x == y }) }
-	for _, name := range []string{"bobbin", set.Spec.ServiceName} {
-		service := one(t, all, "Service", name)
-		if !same(service.Spec.Selector, labels) || len(service.Spec.Ports) != 1 || !ports[service.Spec.Ports[0].TargetPort] {
-			t.Errorf("service %s: %+v, want the labels %v and one of the ports %v", name, service.Spec, labels, ports)
-		}
-	}
-	budget := one(t, all, "PodDisruptionBudget", "bobbin")
-	for _, o := range []object{set, budget} {
-		if inner, ok := o.Spec.Selector["matchLabels"].(map[string]any); !ok || !same(inner, labels) {
-			t.Errorf("%s selects %v, want %v", o.Kind, o.Spec.Selector, labels)
-		}
-	}
-	if budget.Spec.MaxUnavailable != 1 {
-		t.Errorf("the budget lets %d pods go at once, want 1", budget.Spec.MaxUnavailable)
-	}
-}

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -177,120 +176,6 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 4 {
 		t.Errorf("got %+v, want 4 messages excluded", r.Coverage)
 	}
-}
-
-// API: what branches refuse, and how they say it.
-func TestBranchesRefuse(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p, g := newHolding(t)
-		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one"})
-		_, log := path(t, h.Client, id)
-		ctx := t.Context()
-		edit := func(m core.MessageID, how core.Multitask) error {
-			_, err := h.SendAndWait(ctx, core.SendMessage{SessionID: id, Edits: m, Content: "new", Multitask: how})
-			return err
-		}
-		wantProblem(t, edit(log[1].ID, ""), core.ErrUnprocessable, 422, "only a user's message can be edited")
-		wantProblem(t, edit(core.NewID[core.MessageID](), ""), core.ErrNotFound, 404, "does not exist")
-		wantProblem(t, edit(log[0].ID, core.MultitaskEnqueue), core.ErrInvalid, 422, "reject or interrupt")
-		large := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: strings.Repeat("many words are said here ", 800)})
-		_, err := h.PinMessage(ctx, id, large.Question.ID, true)
-		wantProblem(t, err, core.ErrContextFloor, 422, "unpin another message")
-
-		run, err := h.SendAsync(ctx, core.SendMessage{SessionID: id, Content: "hold this"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-g.arrived
-		wantProblem(t, edit(log[0].ID, ""), core.ErrConflict, 409, "cancel its runs or wait")
-		_, err = h.RegenerateAndWait(ctx, core.Regenerate{SessionID: id, MessageID: log[1].ID})
-		wantProblem(t, err, core.ErrConflict, 409, "cancel its runs or wait")
-		wantProblem(t, h.DeleteMessage(ctx, id, log[0].ID), core.ErrConflict, 409, "cancel its runs or wait")
-		// An interrupt cancels the run, and the branch begins then.
-		if err := edit(log[0].ID, core.MultitaskInterrupt); err != nil {
-			t.Fatal(err)
-		}
-		canceled, err := h.Run(ctx, run.ID)
-		if err != nil || canceled.Status != core.RunCanceled {
-			t.Errorf("got the run %s and %v, want it canceled", canceled.Status, err)
-		}
-		wantPath(t, h.Client, id, turns("new")...)
-		_, err = h.SelectMessage(ctx, id, log[1].ID)
-		if err != nil {
-			t.Errorf("select afterwards: %v", err)
-		}
-	})
-}
-
-// A copy that goes its own way.
-func TestFork(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := apptest.NewProvider(t, provider.Options{Window: 8192})
-		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
-		id := apptest.NewSession(t, h.Client, core.Session{Title: "a talk"})
-		for i := range 12 {
-			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("%d: use a tool", i)})
-		}
-		if _, err := h.Summarize(t.Context(), id, ""); err != nil {
-			t.Fatal(err)
-		}
-		original := session(t, h.Client, id)
-		texts, log := path(t, h.Client, id)
-		fork, err := h.ForkSession(t.Context(), id, "")
-		if err != nil || fork.Title != "a talk (fork)" || fork.SummarizedCount != original.SummarizedCount || fork.SummaryVersion != 1 {
-			t.Fatalf("got %+v and %v, want a copy with the summary", fork, err)
-		}
-		wantPath(t, h.Client, fork.ID, texts...)
-		contextOf(t, h.Client, fork.ID)
-		early, err := h.ForkSession(t.Context(), id, log[1].ID) // a tool call goes with its result
-		if err != nil || early.MessageCount != 3 || early.SummaryVersion != 0 {
-			t.Fatalf("got %d messages, version %d and %v, want the first three without a summary", early.MessageCount, early.SummaryVersion, err)
-		}
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: fork.ID, Content: "and on"})
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: early.ID, Content: "and on"})
-		wantPath(t, h.Client, id, texts...)
-		apptest.ListMessages(t, h.Client, fork.ID)
-		contextOf(t, h.Client, fork.ID)
-		contextOf(t, h.Client, early.ID)
-	})
-}
-
-// A message stands behind any message that it names, and the provider gets the path up to
-// there; at the start the conversation begins anew.
-func TestMessageBehindAnother(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Record: true})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "plain", "model: house\n"))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "plain"})
-	for _, q := range []string{"one", "two"} {
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: q})
-	}
-	_, log := path(t, h.Client, id)
-	got := func() (texts []string) {
-		all := p.Received()
-		for _, m := range all[len(all)-1].Messages {
-			texts = append(texts, m.Role+" "+m.Text)
-		}
-		return texts
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, After: log[1].ID, Content: "three"})
-	wantPath(t, h.Client, id, turns("one", "three")...)
-	if diff := cmp.Diff(append(turns("one"), "user three"), got()); diff != "" {
-		t.Errorf("request behind the first answer (-want +got):\n%s", diff)
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, After: core.AfterStart, Content: "four"})
-	wantPath(t, h.Client, id, turns("four")...)
-	if diff := cmp.Diff([]string{"user four"}, got()); diff != "" {
-		t.Errorf("request at the start (-want +got):\n%s", diff)
-	}
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Edits: log[0].ID, After: log[1].ID, Content: "both"})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "after cannot be given for an edit")
-	_, err = h.SendAsync(t.Context(), core.SendMessage{SessionID: id, After: log[1].ID, Content: "queued", Multitask: core.MultitaskEnqueue})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "a branch cannot wait behind other messages")
 }
 
 // Verbs that a reader could take for something else do what docs/API.md promises (docs/adr/0025).

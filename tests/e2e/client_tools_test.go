@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -40,12 +38,6 @@ tool_settings:
 
 func clientTools() *core.RunOptions {
 	return &core.RunOptions{Instructions: "Be brief.", Tools: []core.ClientTool{lookup, {Name: "weather"}}}
-}
-
-// waitsFor sends a message with the client's tools, and returns its run, which waits.
-func waitsFor(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
-	t.Helper()
-	return waitsForTools(t, h, id, content, clientTools().Tools...)
 }
 
 // waitsForTools is waitsFor with the client's tools.
@@ -86,61 +78,6 @@ func approvalOf(t *testing.T, run core.Run, tool string) core.ApprovalID {
 	return ""
 }
 
-// Calls of a client's tools wait for their results; tools of the server run meanwhile, or wait
-// for their own approvals. The options outlive a restart.
-func TestClientTools(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h, p := newClientTools(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful"})
-		run := waitsFor(t, h, id, "use lookup and calculator and current_time and weather")
-		want := []string{`approval calculator {"expression": "6*7"}`, `client_tool lookup {"name":"Ada"}`, `client_tool weather {`}
-		if diff := cmp.Diff(want, questions(run)); diff != "" {
-			t.Errorf("questions (-want +got):\n%s", diff)
-		}
-		if log := apptest.ListMessages(t, h.Client, id); len(log) != 3 || log[2].ToolName != "current_time" {
-			t.Errorf("got %d messages while it waits, want the question, the calls and the time", len(log))
-		}
-		report, err := h.Context(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		view, err := h.Prompt(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Restart()
-		decideOne(t, h, run, "lookup", core.ApprovalDecision{Result: new("in London")})
-		decideOne(t, h, run, "lookup", core.ApprovalDecision{Result: new("in London")}) // again
-		_, err = h.Decide(t.Context(), run.ID, approvalOf(t, run, "lookup"), core.ApprovalDecision{Result: new("in Paris")})
-		wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was answered by local")
-		decideOne(t, h, run, "weather", core.ApprovalDecision{Result: new("no arguments"), IsError: true})
-		decideOne(t, h, run, "calculator", core.ApprovalDecision{Approve: true, Arguments: `{"expression":"6*8"}`})
-		wantEnd(t, h, run.ID, core.RunSucceeded, "current_time: "+apptest.ListMessages(t, h.Client, id)[2].Content,
-			"lookup: in London", "calculator: [A person changed the arguments of this call to {\"expression\":\"6*8\"}]\n48", "weather: no arguments")
-		last := p.Received()[len(p.Received())-1]
-		if len(last.Tools) != 4 || !strings.HasSuffix(strings.Join(last.System, "|"), "Be brief.") {
-			t.Errorf("after the restart: got the tools %v and the system prompt %q, want those of the options, too", last.Tools, last.System)
-		}
-		if got := strings.Join(view.System, "\n\n"); got != strings.Join(last.System, "\n\n") || len(view.Tools) != 4 || view.Tools[2].Name != last.Tools[2].Name {
-			t.Errorf("the prompt shown while it waits has the system %q and %d tools, want %q and 4", got, len(view.Tools), last.System)
-		}
-		for _, m := range apptest.ListMessages(t, h.Client, id) {
-			if m.ToolName == "weather" && m.Status != core.MessageFailed || m.ToolName == "lookup" && m.Status != core.MessageComplete {
-				t.Errorf("the result of %s is %s", m.ToolName, m.Status)
-			}
-		}
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "thank you"})
-		plain, err := h.Context(t.Context(), id)
-		if before, after := sectionTokens(report, "tools"), sectionTokens(plain, "tools"); err != nil || before <= after {
-			t.Errorf("the report counts %d tokens of tools with the client's and %d without, want more with them (%v)", before, after, err)
-		}
-		if before, after := sectionTokens(report, "system"), sectionTokens(plain, "system"); before <= after {
-			t.Errorf("the report counts %d tokens of the system with the instructions and %d without, want more with them", before, after)
-		}
-	})
-}
-
 // A request of /v1 that has results of tools only may be repeated with its key; another one with the
 // key is refused, also when its results are those of the first.
 func TestKeyOfToolResults(t *testing.T) {
@@ -176,112 +113,9 @@ func TestKeyOfToolResults(t *testing.T) {
 	}
 }
 
-// The same holds for a response.
-func TestKeyOfResponseResults(t *testing.T) {
-	t.Parallel()
-	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))
-	for name, continues := range map[string]string{"whole input": "", "previous response": `,"previous_response_id":%q`} {
-		const question, tools = `{"role":"user","content":"use lookup"}`, `,"tools":[{"type":"function","name":"lookup"}]`
-		first := postForeign(t, h, "responses", `{"model":"careful","input":[`+question+`]`+tools+`}`)
-		var asked struct {
-			Output []struct {
-				Type   string
-				CallID string `json:"call_id"`
-			}
-		}
-		if err := json.Unmarshal([]byte(first.text), &asked); err != nil || len(asked.Output) == 0 || asked.Output[len(asked.Output)-1].CallID == "" {
-			t.Fatalf("got %s, want a call", first.text)
-		}
-		call := asked.Output[len(asked.Output)-1].CallID
-		input := fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"lookup","arguments":"{}"},`, call)
-		if continues != "" {
-			continues, input = fmt.Sprintf(continues, first.ID), ""
-		} else {
-			input = question + "," + input
-		}
-		result := func(text, more string) foreignAnswer {
-			body := fmt.Sprintf(`{"model":"careful","input":[%s{"type":"function_call_output","call_id":%q,"output":%q}]%s%s%s}`, input, call, text, tools, continues, more)
-			return postForeign(t, h, "responses", body, "Idempotency-Key", "k "+name)
-		}
-		var done foreignAnswer
-		for range 2 {
-			if a := result("in London", ""); a.status != http.StatusOK || done.ID != "" && a.ID != done.ID {
-				t.Errorf("%s: got %d %s, want the response %s", name, a.status, a.text, done.ID)
-			} else {
-				done = a
-			}
-		}
-		for _, a := range []foreignAnswer{result("in Paris", ""), result("in London", `,"temperature":0.5`)} {
-			if a.status != http.StatusBadRequest || a.Error.Code != core.CodeKeyReused {
-				t.Errorf("%s: another request with the key: got %d %s, want %s", name, a.status, a.text, core.CodeKeyReused)
-			}
-		}
-	}
-}
-
-// sectionTokens returns the tokens of a section of a report.
-func sectionTokens(r core.ContextReport, name string) int {
-	for _, s := range r.Sections {
-		if s.Name == name {
-			return s.Tokens
-		}
-	}
-	return 0
-}
-
 func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, d core.ApprovalDecision) {
 	t.Helper()
 	if _, err := h.Decide(t.Context(), run.ID, approvalOf(t, run, tool), d); err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
-}
-
-// A person answers in place of a tool of the server, which does not start; each kind of
-// question takes its own answers only, and a tool the arguments that a person edited; a new message
-// ends the wait.
-func TestAnswersToToolCalls(t *testing.T) {
-	t.Parallel()
-	h, _ := newClientTools(t, dbtest.MigratedSQLiteURL(t))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful"})
-	run := waitsFor(t, h, id, "use calculator and lookup")
-	tool, client := approvalOf(t, run, "calculator"), approvalOf(t, run, "lookup")
-	for _, c := range []struct {
-		id   core.ApprovalID
-		d    core.ApprovalDecision
-		says string
-	}{
-		{tool, core.ApprovalDecision{Result: new("42")}, "executed by the server"},
-		{tool, core.ApprovalDecision{Approve: true, Respond: "42"}, "must be the only answer"},
-		{tool, core.ApprovalDecision{Arguments: `{"a":1}`}, "arguments are for an approval"},
-		{client, core.ApprovalDecision{Approve: true}, "executed by the client"},
-		{client, core.ApprovalDecision{Respond: "in Rome"}, "executed by the client"},
-		{client, core.ApprovalDecision{IsError: true}, "is_error is for a result"},
-	} {
-		_, err := h.Decide(t.Context(), run.ID, c.id, c.d)
-		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, c.says)
-	}
-	_, err := h.Decide(t.Context(), run.ID, client, core.ApprovalDecision{Result: new(strings.Repeat("x", 4<<20+1))})
-	wantProblem(t, err, core.ErrTooLarge, http.StatusRequestEntityTooLarge, "the result has 4194305 bytes")
-	decideOne(t, h, run, "calculator", core.ApprovalDecision{Respond: "42, I think"})
-	long := strings.Repeat("London ", 20_000)
-	decideOne(t, h, run, "lookup", core.ApprovalDecision{Result: &long})
-	wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: 42, I think", "lookup: "+long)
-	log := apptest.ListMessages(t, h.Client, id)
-	if m := log[len(log)-2]; m.TokenCount > 30_000 || !strings.Contains(string(m.Metadata), core.ExcerptKey) {
-		t.Errorf("the long result has %d tokens and metadata %s, want an excerpt of it in prompts", m.TokenCount, m.Metadata)
-	}
-
-	run = waitsFor(t, h, id, "use calculator")
-	decideOne(t, h, run, "calculator", core.ApprovalDecision{Approve: true, Arguments: `{"formula":"6*8"}`})
-	_, results := ended(t, h, run.ID)
-	if len(results) != 1 || !strings.Contains(results[0], `error: there is no argument "formula"`) {
-		t.Errorf("got the results %q, want the tool to check the arguments of a person as it checks the model's", results)
-	}
-
-	run = waitsFor(t, h, id, "use lookup and weather")
-	decideOne(t, h, run, "weather", core.ApprovalDecision{Result: new("it rains")})
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "never mind"})
-	wantEnd(t, h, run.ID, core.RunCanceled, "lookup: no result: the user wrote instead", "weather: it rains")
-	_, err = h.Decide(t.Context(), run.ID, approvalOf(t, run, "lookup"), core.ApprovalDecision{Result: new("late")})
-	wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was closed")
 }

@@ -10,7 +10,6 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
-	"bobbin/tests/provider"
 )
 
 // headReader follows the heads of a client's sessions.
@@ -123,14 +122,4 @@ func TestHeadsOfUsers(t *testing.T) {
 	if e := ofEve.next(); e.SessionID != eves {
 		t.Errorf("eve got a head of session %s, want her own first", e.SessionID)
 	}
-}
-
-// What happens in one replica is seen in the other.
-func TestHeadsOfReplicas(t *testing.T) {
-	t.Parallel()
-	a, b := newReplicas(t, apptest.NewProvider(t, provider.Options{}))
-	r := followHeads(t, b.Client)
-	id := apptest.NewSession(t, a.Client, core.Session{})
-	apptest.SendMessage(t, a.Client, core.SendMessage{SessionID: id, Content: "hello"})
-	r.await("answered", id, func(s core.SessionHead) bool { return s.Status == core.SessionIdle && s.MessageCount == 2 })
 }

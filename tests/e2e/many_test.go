@@ -31,7 +31,7 @@ func TestShowMany(t *testing.T) {
 			fmt.Fprint(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 			return true
 		}})
-		s := newFeedServer(t, url, p, "{}")
+		s := newManyServer(t, url, p)
 		before, cpu, began := s.memory(t), s.cpu(t), time.Now()
 		var mu sync.Mutex
 		var first []time.Duration // until the first word
@@ -73,7 +73,7 @@ func TestShowMany(t *testing.T) {
 		fig.AddRow("streams with words at the same time", len(first), fmt.Sprintf("after %.1f s", took.Seconds()))
 		fig.AddRow("queued first", queued)
 		fig.AddRow("first word", fmt.Sprintf("p50 %v, max %v", first[len(first)/2].Round(time.Millisecond), first[len(first)-1].Round(time.Millisecond)))
-		fig.AddRow("RSS", before.rss, held.rss, fmt.Sprintf("%.0f KiB a stream", float64(held.rss-before.rss)/1024/float64(streams)))
+		fig.AddRow("RSS", before, held, fmt.Sprintf("%.0f KiB a stream", float64(held-before)/1024/float64(streams)))
 		fig.AddRow("CPU", fmt.Sprintf("%.1f s", s.cpu(t)-cpu))
 		fig.Log(t)
 		if len(first) != streams {
@@ -83,7 +83,7 @@ func TestShowMany(t *testing.T) {
 }
 
 // cpu returns the seconds of CPU that the server has taken; 0 if it is in this process.
-func (s *feedServer) cpu(t *testing.T) float64 {
+func (s *manyServer) cpu(t *testing.T) float64 {
 	t.Helper()
 	if !apptest.IsLong() {
 		return 0

@@ -3,9 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,41 +72,5 @@ func TestMCPApproval(t *testing.T) {
 	apptest.Must(h.Decide(t.Context(), got.RunID, got.Approvals[0].ApprovalID, core.ApprovalDecision{Approve: true}))(t)
 	if got = use[reply](host, "wait_for_run", arguments{"run_id": got.RunID}); got.Status != core.RunSucceeded || got.Answer == "" {
 		t.Errorf("got %+v, want the answer", got)
-	}
-}
-
-// balancer sends each request to the next replica.
-type balancer struct {
-	hosts []string
-	next  atomic.Int64
-}
-
-// RoundTrip is part of http.RoundTripper.
-func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.URL.Host = b.hosts[b.next.Add(1)%int64(len(b.hosts))]
-	r.Host = r.URL.Host
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-// Any replica answers any request: what one has begun the other waits for, cancels and reads.
-func TestMCPReplicas(t *testing.T) {
-	t.Parallel()
-	p, g := newHolding(t)
-	a, b := newReplicas(t, p)
-	for _, revision := range []string{revision2025, revision2026} {
-		host := newHostOver(t, a.URL, &balancer{hosts: []string{strings.TrimPrefix(a.URL, "http://"), strings.TrimPrefix(b.URL, "http://")}}, revision)
-		for range 4 { // an odd number of requests lies between the turns of a replica
-			run := use[reply](host, "send_message", arguments{"content": "hold it", "wait_seconds": 0})
-			<-g.arrived
-			if got := use[reply](host, "wait_for_run", arguments{"run_id": run.RunID, "wait_seconds": 0.01}); got.Status != core.RunRunning {
-				t.Errorf("%s: got %s from the other replica, want running", revision, got.Status)
-			}
-			if got := use[reply](host, "cancel_run", arguments{"run_id": run.RunID}); got.Status != core.RunCanceled {
-				t.Errorf("%s: got %s, want canceled", revision, got.Status)
-			}
-			use[map[string]any](host, "get_session", arguments{"session_id": run.SessionID})
-			use[map[string]any](host, "list_sessions", arguments{})
-		}
 	}
 }

@@ -93,42 +93,6 @@ func (e exposition) want(t testing.TB, want float64, name string, labels ...stri
 	}
 }
 
-// The metrics are Prometheus' text format and count requests by route template,
-// never by path.
-func TestMetricsAreExposed(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		session(t, h.Client, id)
-		session(t, h.Client, id)
-		if _, err := h.Session(t.Context(), core.NewID[core.SessionID]()); err == nil {
-			t.Error("a session that does not exist was found")
-		}
-		m := scrape(t, h.Client)
-		const route = "route=/api/v1/sessions/:id"
-		m.want(t, 2, "bobbin_http_requests_total", route, "method=GET", "status=2xx")
-		m.want(t, 1, "bobbin_http_requests_total", route, "method=GET", "status=4xx")
-		m.want(t, 3, "bobbin_http_request_duration_seconds", route, "method=GET")
-		m.want(t, 1, "bobbin_http_requests_in_flight") // this one
-		m.want(t, 1, "bobbin_build_info", "version=test")
-		for _, name := range []string{"go_goroutines", "process_start_time_seconds", "go_sql_open_connections"} {
-			if m.sum(name) <= 0 {
-				t.Errorf("%s is not there", name)
-			}
-		}
-		for name, family := range m {
-			for _, series := range family.GetMetric() {
-				for _, l := range series.GetLabel() {
-					if strings.Contains(l.GetValue(), string(id)) {
-						t.Errorf("%s has the id of a session in its label %s", name, l.GetName())
-					}
-				}
-			}
-		}
-	})
-}
-
 // Who may read the metrics: they are of all owners, so a key must be named; this
 // machine may without one unless keys are required; and everybody when they are open.
 func TestMetricsAccess(t *testing.T) {
@@ -241,33 +205,4 @@ func TestMetricsOfAConversation(t *testing.T) {
 			}
 		}
 	})
-}
-
-// What goes wrong is counted by its kind.
-func TestMetricsOfFailures(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
-		if strings.Contains(a.Question, "refuse") {
-			w.WriteHeader(http.StatusUnauthorized)
-			return true
-		}
-		return false
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p))
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.Run.Status != core.RunFailed {
-		t.Errorf("got the run %s, want it failed", got.Run.Status)
-	}
-	m := eventually(t, h.Client, 1, "bobbin_runs_finished_total", "status=failed")
-	m.want(t, 1, "bobbin_run_failures_total", "code=model_auth")
-	m.want(t, 1, "bobbin_model_errors_total", "model=house", "kind=auth")
-	m.want(t, 1, "bobbin_model_calls_total")
-	m = eventually(t, h.Client, 1, "bobbin_sse_streams_total") // of the message: ended, or gone where its reader closed it first
-	m.want(t, 0, "bobbin_sse_streams_open")
-	// A model that nobody has is refused before it can become a label.
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "x", Model: "made-up-model"})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "made-up-model")
-	if text, err := h.Metrics(t.Context()); err != nil || strings.Contains(text, "made-up-model") {
-		t.Errorf("the metrics hold a model that somebody made up, or cannot be read: %v", err)
-	}
 }

@@ -1,14 +1,11 @@
 package e2e_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
-	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
@@ -47,29 +44,5 @@ func TestCallersChooseConfiguredModels(t *testing.T) {
 				t.Errorf("%s: %v names a key", field, err)
 			}
 		}
-	}
-}
-
-// While a limit in US dollars holds for a caller, a model without a price is refused,
-// also as a fallback, and the start says which models these are.
-func TestDollarLimitsRefuseModelsWithoutPrice(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), apptest.WithModel("free", 32_000, 2048, p), twoOwners, withFallback(t, "[free]"), func(c *config.Config) {
-		c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
-		c.Auth.Limits = []config.SpendLimit{{Key: "alice", USDPerDay: 1000}, {Key: "bob", TokensPerDay: 1_000_000}}
-	})
-	alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
-	id := apptest.NewSession(t, alice, core.Session{})
-	apptest.SendMessage(t, alice, core.SendMessage{SessionID: id, Content: "hello"})
-	_, err := alice.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Model: "free"})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, `the model "free" has no price`)
-	var problem *client.ProblemError
-	if !errors.As(err, &problem) || problem.Code != core.CodeModelUnpriced {
-		t.Errorf("got %+v, want the code %s", problem, core.CodeModelUnpriced)
-	}
-	apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, core.Session{}), Content: "hello", Model: "free"})
-	if log := h.Log.String(); !strings.Contains(log, "refused to keys with usd_per_day") || !strings.Contains(log, "model=free keys=[alice]") || strings.Contains(log, "model=house") {
-		t.Errorf("the start does not warn of free alone: %s", log)
 	}
 }

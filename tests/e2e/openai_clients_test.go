@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -137,69 +136,5 @@ func TestNamesAndKeysOfEndUsers(t *testing.T) {
 	}
 	if a := postForeign(t, h, "conversations", `{}`, "Authorization", token, "Idempotency-Key", "2"); a.Error.Code != core.CodeKeyReused {
 		t.Errorf("the same key with another conversation: got %s", a.text)
-	}
-}
-
-// A response that names no session is in no list and has no title until something refers to it.
-func TestResponsesOfWholeHistories(t *testing.T) {
-	t.Parallel()
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
-	listed := func(want int) []core.Session {
-		t.Helper()
-		page, err := h.Sessions(t.Context(), core.SessionQuery{})
-		if err != nil || len(page.Items) != want {
-			t.Fatalf("got %d sessions in the list, %v, want %d", len(page.Items), err, want)
-		}
-		return page.Items
-	}
-	var input []string
-	var last foreignAnswer
-	for i := range 4 {
-		input = append(input, fmt.Sprintf(`{"role":"user","content":"turn %d"}`, i))
-		last = postForeign(t, h, "responses", `{"model":"assistant","input":[`+strings.Join(input, ",")+`]}`)
-		input = append(input, `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"yes"}]}`)
-	}
-	listed(0)
-	for i := range 2 {
-		last = postForeign(t, h, "responses", fmt.Sprintf(`{"model":"assistant","input":"next %d","previous_response_id":"%s"}`, i, last.ID))
-	}
-	session := listed(1)[0]
-	if session.Temporary || session.MessageCount != 12 {
-		t.Errorf("got %+v, want a session with 12 messages that is kept", session)
-	}
-	page, err := h.Messages(t.Context(), session.ID, core.MessageQuery{})
-	if err != nil || page.Items[1].Source != core.SourceClient || page.Items[7].Source != core.SourceAPI {
-		t.Errorf("got the sources of %+v, %v, want client for what was sent as history", page.Items, err)
-	}
-	item := last.Output[0].ID
-	last = postForeign(t, h, "responses", `{"model":"assistant","input":[{"role":"user","content":"next 1"},{"type":"item_reference","id":"`+item+`"},{"role":"user","content":"next 2"}]}`)
-	if id := last.header.Get("X-Session-Id"); last.status != http.StatusOK || id != string(session.ID) {
-		t.Errorf("got %d in the session %s, want that of the item that it refers to: %s", last.status, id, last.text)
-	}
-	for _, refused := range []string{
-		`{"model":"assistant","input":[{"type":"item_reference","id":"msg_01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"},{"role":"user","content":"x"}]}`,
-		`{"model":"assistant","input":"x","previous_response_id":"` + postForeign(t, h, "responses", `{"model":"assistant","input":"private","store":false}`).ID + `"}`,
-	} {
-		if a := postForeign(t, h, "responses", refused); a.status != http.StatusNotFound {
-			t.Errorf("%s: got %d, want 404", refused, a.status)
-		}
-	}
-	task := `{"model":"assistant","messages":[{"role":"user","content":"### Task:\nGenerate a concise, 3-5 word title.\n### Chat History:\n<chat_history>\nUSER: q\nASSISTANT: a\n</chat_history>"}]}`
-	if a := postForeign(t, h, "chat/completions", task, "X-OpenWebUI-Chat-Id", "never-seen"); a.header.Get("X-Bobbin-History") != "side" {
-		t.Errorf("got %v, want a side call", a.header)
-	}
-	listed(1)
-}
-
-// A run that fails is an error for who waits for its text.
-func TestFailedResponse(t *testing.T) {
-	t.Parallel()
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
-		c.Models = []config.Model{{Name: "down", Provider: "openai", Model: "m", BaseURL: "http://127.0.0.1:9/v1", ContextWindow: 8_000, MaxOutputTokens: 1_000}}
-		c.DefaultLLM = "down"
-	})
-	a := postForeign(t, h, "responses", `{"model":"assistant","input":"hi"}`)
-	if a.status != http.StatusBadGateway || a.Error.Message == "" {
-		t.Errorf("got %d %s, want 502 with the reason", a.status, a.text)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -16,93 +14,6 @@ import (
 
 // lookup is a tool of a client.
 var lookup = core.ClientTool{Name: "lookup", Description: "Finds a person", Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}}}`), Strict: new(true)}
-
-// The options of a message are in the requests of its run, in the words of the provider, and
-// in those of no other run. A forced tool choice holds for the first request.
-func TestRunOptions(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Record: true})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withClaude("claude", "claude-sonnet-4-5", p),
-		withAgentFile(t, "tuned", "model: house\nsystem_prompt: You are kind.\ntools: [calculator]\ntemperature: 1\nseed: 7\n"))
-	options := &core.RunOptions{
-		ModelParameters: core.ModelParameters{Temperature: new(0.5), MaxOutputTokens: 200, Stop: []string{"END"}, ResponseFormat: &core.ResponseFormat{Type: core.FormatText}},
-		ToolChoice:      "calculator", ParallelToolCalls: new(false), Instructions: "Answer in one word.", Tools: []core.ClientTool{lookup},
-	}
-	keys := []string{"temperature", "seed", "max_tokens", "stop", "stop_sequences", "response_format", "tool_choice", "parallel_tool_calls"}
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "tuned"})
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "use the tool", Options: options})
-	requests := p.Received()
-	if len(requests) != 2 {
-		t.Fatalf("got %d requests, want one for the tool call and one for the answer", len(requests))
-	}
-	want := map[string]any{
-		"temperature": 0.5, "seed": 7.0, "max_tokens": 200.0, "stop": []any{"END"}, "response_format": map[string]any{"type": "text"}, "parallel_tool_calls": false,
-	}
-	if diff := cmp.Diff(want, members(t, p, keys...)); diff != "" {
-		t.Errorf("second request (-want +got):\n%s", diff)
-	}
-	var first map[string]any
-	if err := json.Unmarshal(requests[0].Body, &first); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(any(map[string]any{"type": "function", "function": map[string]any{"name": "calculator"}}), first["tool_choice"]); diff != "" {
-		t.Errorf("tool choice of the first request (-want +got):\n%s", diff)
-	}
-	tools, _ := json.Marshal(first["tools"].([]any)[1])
-	if want := `{"function":{"description":"Finds a person","name":"lookup","parameters":{"properties":{"name":{"type":"string"}},"type":"object"},"strict":true},"type":"function"}`; string(tools) != want {
-		t.Errorf("got the tool %s, want %s", tools, want)
-	}
-	if system := strings.Join(requests[0].System, "|"); !strings.HasPrefix(system, "You are kind.") || !strings.HasSuffix(system, "\n\nAnswer in one word.") {
-		t.Errorf("got the system prompt %q, want the instructions at its end", system)
-	}
-
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello", Model: "claude", Options: &core.RunOptions{ToolChoice: "required", ParallelToolCalls: new(false), Tools: []core.ClientTool{lookup}}})
-	want = map[string]any{"temperature": 1.0, "max_tokens": 2048.0, "tool_choice": map[string]any{"type": "any", "disable_parallel_tool_use": true}}
-	if diff := cmp.Diff(want, members(t, p, keys...)); diff != "" {
-		t.Errorf("request to Claude (-want +got):\n%s", diff)
-	}
-
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
-	if diff := cmp.Diff(map[string]any{"temperature": 1.0, "seed": 7.0, "max_tokens": 1024.0}, members(t, p, keys...)); diff != "" {
-		t.Errorf("a run without options (-want +got):\n%s", diff)
-	}
-	if last := p.Received()[len(p.Received())-1]; len(last.Tools) != 1 || strings.Contains(strings.Join(last.System, "|"), "one word") {
-		t.Errorf("got %d tools and the system prompt %q, want nothing of the options of another run", len(last.Tools), strings.Join(last.System, "|"))
-	}
-}
-
-// Options come with a new version of a message and with a new answer, too. A repeated message
-// gets the first run, whatever its options; deleting the message deletes them.
-func TestRunOptionsOfBranches(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Record: true})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withAgentFile(t, "plain", "model: house\n"))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "plain"})
-	seed := func(n int) *core.RunOptions {
-		return &core.RunOptions{ModelParameters: core.ModelParameters{Seed: &n}}
-	}
-	want := func(what string, seed float64) {
-		t.Helper()
-		if got := members(t, p, "seed")["seed"]; got != seed {
-			t.Errorf("%s: got the seed %v, want %v", what, got, seed)
-		}
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one", ClientMessageID: "c1", Options: seed(1)})
-	want("message", 1)
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one", ClientMessageID: "c1", Options: seed(2)})
-	if n := len(p.Received()); n != 1 {
-		t.Errorf("got %d requests after a repetition, want one", n)
-	}
-	_, log := path(t, h.Client, id)
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: log[0].ID, Content: "two", Options: seed(3)})
-	want("edit", 3)
-	if _, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: id, MessageID: log[1].ID, Options: seed(4)}); err != nil {
-		t.Fatal(err)
-	}
-	want("new answer", 4)
-	_, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: id, MessageID: log[1].ID, Options: &core.RunOptions{ToolChoice: "nosuch"}})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, `"nosuch" is not a tool of this run`)
-}
 
 // What options may not say, and what a model does not take, is refused by name, and nothing runs.
 func TestRunOptionsAreChecked(t *testing.T) {
@@ -118,7 +29,7 @@ func TestRunOptionsAreChecked(t *testing.T) {
 		says         string
 	}{
 		"a temperature":     {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{Temperature: new(3.0)}}, "options.temperature is 3; use 0 to 2"},
-		"too many stops":    {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{Stop: []string{"a", "b", "c", "d", "e"}}}, "options.stop has 5 texts; use 1 to 4"},
+		"too many stops":    {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{Stop: []string{"a", "b", "c", "d", "e"}}}, "options.stop has 5 entries; use at most 4"},
 		"an effort":         {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{ReasoningEffort: "much"}}, `options.reasoning_effort "much" does not exist`},
 		"a schema missing":  {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema}}}, "options.response_format.schema is missing"},
 		"a deep schema":     {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "f", Parameters: deep}}}, "options.tools[0].parameters has more than 32 levels"},

@@ -1,11 +1,8 @@
 package e2e_test
 
 import (
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"bobbin/app/core"
@@ -75,55 +72,4 @@ func TestRefusedAsTooLong(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A window that the operator configured holds against what the provider says, except in the session whose
-// prompt was refused: not every message there pays a refused prompt.
-func TestConfiguredWindowHolds(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Window: 8192})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, "openai", 32_000))
-	for n := range 2 {
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		bringIn(t, h.Client, id, core.ImportLines, history(400))
-		r := reported(t, h.Client, apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "go on"}).Run.ID)
-		if r.Overflows != 1 || r.WindowFrom != "provider" {
-			t.Errorf("run %d: got %d overflows, window %d by %q", n, r.Overflows, r.Window, r.WindowFrom)
-		}
-		if report, err := h.Client.Context(t.Context(), id); err != nil || report.Window != 8192 || report.WindowFrom != "provider" {
-			t.Errorf("after run %d: got a window of %d by %q, %v, want the one that was stated", n, report.Window, report.WindowFrom, err)
-		}
-		if r := reported(t, h.Client, apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and on"}).Run.ID); r.Overflows != 0 {
-			t.Errorf("run %d: the next message was refused %d times, want none", n, r.Overflows)
-		}
-	}
-}
-
-// A provider that refuses whatever it gets: two smaller prompts are tried, then the run
-// fails, and says how often it was refused.
-func TestRefusedAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Int64
-	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
-		if !strings.Contains(a.Question, "refuse") {
-			return false
-		}
-		asked.Add(1)
-		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"error":{"message":"Your input exceeds the context window of this model.","code":"context_length_exceeded"}}`)
-		return true
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p),
-		apptest.WithAgent("off", "name: off\nsystem_prompt: You never forget.\ncontext: {policy: \"off\"}\n"))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "off"})
-	bringIn(t, h.Client, id, core.ImportLines, history(400))
-	got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse me"}))
-	if got.Run.Status != core.RunFailed || got.Run.Error == nil || got.Run.Error.Code != "model_context_length" {
-		t.Errorf("got the run %s with %+v, want it failed for its length", got.Run.Status, got.Run.Error)
-	}
-	r := reported(t, h.Client, got.Run.ID)
-	if r.Overflows != 3 || asked.Load() != 3 || len(r.Reasons) < 3 {
-		t.Errorf("got %d overflows of %d requests, reasons %q, want 3", r.Overflows, asked.Load(), r.Reasons)
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "and now?"})
 }

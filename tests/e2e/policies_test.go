@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -93,28 +92,6 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 	}
 }
 
-// B1: K tokens since the last summary make one, before there are N messages.
-func TestScenarioTokensTrigger(t *testing.T) {
-	t.Parallel()
-	h, p := spacious(t, budgetAgent("talker", ""))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
-	w := apptest.NewWriter(3)
-	for range 6 { // about 24,000 tokens an exchange: K = 128,000 is reached with the sixth
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Sentences(800)})
-	}
-	s := awaitSummary(t, h.Client, id, 1)
-	made, err := h.Summary(t.Context(), id, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if made.Trigger != "tokens" || s.MessageCount != 12 || p.Summaries() == 0 {
-		t.Errorf("got the trigger %s at %d messages, want tokens at 12, under N = 30", made.Trigger, s.MessageCount)
-	}
-	if made.TokensAfter >= made.TokensBefore {
-		t.Errorf("got %d → %d tokens, want fewer", made.TokensBefore, made.TokensAfter)
-	}
-}
-
 // B5, C5: the status shows both triggers, each with its share, and the last summary.
 func TestScenarioStatus(t *testing.T) {
 	t.Parallel()
@@ -140,75 +117,5 @@ func TestScenarioStatus(t *testing.T) {
 	}
 	if m := trigger(t, r, "messages"); m.Value != 6 {
 		t.Errorf("got %+v, want the 6 messages since the summary", m)
-	}
-}
-
-// B5: 28 of 30 messages say that the next one will trigger, 26 do not.
-func TestScenarioApproaching(t *testing.T) {
-	t.Parallel()
-	h, _ := spacious(t, budgetAgent("talker", ""))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
-	exchanges(t, h.Client, id, 13)
-	if r := contextOf(t, h.Client, id); r.WillTrigger {
-		t.Errorf("26 of 30: got will_trigger, want not yet: %+v", r.Triggers)
-	}
-	exchanges(t, h.Client, id, 1)
-	if r := contextOf(t, h.Client, id); !r.WillTrigger {
-		t.Errorf("28 of 30: got no will_trigger, want it: %+v", r.Triggers)
-	}
-}
-
-// B2, B9: two agents with different numbers behave differently in one process.
-func TestScenarioAgentsDiffer(t *testing.T) {
-	t.Parallel()
-	h, _ := spacious(t)
-	quick := apptest.NewSession(t, h.Client, core.Session{Agent: "quick"})
-	researcher := apptest.NewSession(t, h.Client, core.Session{Agent: "researcher"})
-	exchanges(t, h.Client, quick, 8)
-	exchanges(t, h.Client, researcher, 8)
-	s := awaitSummary(t, h.Client, quick, 1)
-	if s.MessageCount != 16 || s.SummarizedCount != 10 {
-		t.Errorf("quick: got %d of %d messages summarized, want 10 of 16", s.SummarizedCount, s.MessageCount)
-	}
-	r := contextOf(t, h.Client, researcher)
-	if s := session(t, h.Client, researcher); s.SummaryVersion != 0 {
-		t.Errorf("researcher: got summary %d, want none at 16 of 50 messages", s.SummaryVersion)
-	}
-	for name, want := range map[string]int{"messages": 50, "tokens": 180_000} {
-		if got := trigger(t, r, name).Threshold; got != want {
-			t.Errorf("researcher: got %s %d, want %d", name, got, want)
-		}
-	}
-	for name, want := range map[string]int{"messages": 15, "tokens": 32_000} {
-		if got := trigger(t, contextOf(t, h.Client, quick), name).Threshold; got != want {
-			t.Errorf("quick: got %s %d, want %d", name, got, want)
-		}
-	}
-}
-
-// B6: a session that is taken up again says how much of it is summarized, and goes on
-// from the summary.
-func TestScenarioResume(t *testing.T) {
-	t.Parallel()
-	h, p := spacious(t, budgetAgent("talker", ""))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
-	exchanges(t, h.Client, id, 15)
-	awaitSummary(t, h.Client, id, 1)
-	h.Restart()
-	s := session(t, h.Client, id)
-	if got := fmt.Sprintf("%d messages in history (%d summarized)", s.MessageCount, s.SummarizedCount); got != "30 messages in history (24 summarized)" {
-		t.Errorf("got %q, want 30 and 24", got)
-	}
-	before := p.Requests()
-	got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And now?"})
-	if got.Answer.Content == "" || p.Requests() != before+1 {
-		t.Errorf("got %d calls after the restart, want one: the summary is there", p.Requests()-before)
-	}
-	prompt, err := h.Prompt(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(prompt.Messages); n != 8 || !strings.Contains(strings.Join(prompt.System, "\n"), "Summary of earlier conversation:") {
-		t.Errorf("got %d messages in the prompt, want the summary and 8", n)
 	}
 }

@@ -1,21 +1,17 @@
 package e2e_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/cli"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -181,30 +177,6 @@ func (p *purging) rest() map[string]string {
 	return out
 }
 
-// byCommand purges the user by the command line, while no server runs.
-func (p *purging) byCommand(t *testing.T) core.PurgeReport {
-	t.Helper()
-	p.Stop()
-	defer func() {
-		p.Start()
-		p.north = p.NewClient("n")
-	}()
-	empty := filepath.Join(t.TempDir(), "bobbin.yaml")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out, errs bytes.Buffer
-	code := cli.Main(t.Context(), []string{
-		"users", "purge", p.user, "--owner", "north", "--yes", "--json",
-		"--config", empty, "--data-dir", p.Config.DataDir, "--database-url", p.Config.Database.URL.Reveal(),
-	}, cli.Streams{In: os.Stdin, Out: &out, Err: &errs})
-	var report core.PurgeReport
-	if err := json.Unmarshal(out.Bytes(), &report); code != 0 || err != nil {
-		t.Fatalf("users purge: %d, %s, %v: %s", code, errs.String(), err, out.String())
-	}
-	return report
-}
-
 // checkShared looks at what is left in the session of both.
 func (p *purging) checkShared(t *testing.T) {
 	t.Helper()
@@ -227,42 +199,30 @@ func (p *purging) checkShared(t *testing.T) {
 	}
 }
 
-// `users purge` leaves no byte of the user in either database or
-// in blobs, and all of the others.
+// A purge leaves no byte of the user in either database or in blobs, and all of the others.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		for _, how := range []struct {
-			name  string
-			purge func(p *purging) core.PurgeReport
-		}{
-			{"by the server that holds the folder", func(p *purging) core.PurgeReport {
-				return apptest.Must(p.NewClient(p.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
-			}},
-			{"by the command line, without a server", func(p *purging) core.PurgeReport { return p.byCommand(t) }},
-		} {
-			p := newPurging(t, url)
-			before := p.Marks.Find(t, p.Folders)
-			for _, place := range p.Marks.Places {
-				if before[place] == "" && !strings.HasPrefix(place, "word of") {
-					t.Errorf("the mark of %q is in no file before the purge: the search cannot find it", place)
-				}
+		p := newPurging(t, url)
+		before := p.Marks.Find(t, p.Folders)
+		for _, place := range p.Marks.Places {
+			if before[place] == "" && !strings.HasPrefix(place, "word of") {
+				t.Errorf("the mark of %q is in no file before the purge: the search cannot find it", place)
 			}
-			others := p.rest()
-			report := how.purge(p)
-			after := p.Marks.Find(t, p.Folders)
-			for place, path := range after {
-				t.Errorf("%s is still in %s", place, path)
-			}
-			if report.Left() != 0 || !report.Compacted || len(report.Sessions) != 1 {
-				t.Errorf("report: %+v", report)
-			}
-			if diff := cmp.Diff(others, p.rest()); diff != "" {
-				t.Errorf("what others have (-before +after):\n%s", diff)
-			}
-			p.checkShared(t)
-			p.Stop() // one process works on the file
 		}
+		others := p.rest()
+		report := apptest.Must(p.NewClient(p.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
+		after := p.Marks.Find(t, p.Folders)
+		for place, path := range after {
+			t.Errorf("%s is still in %s", place, path)
+		}
+		if report.Left() != 0 || !report.Compacted || len(report.Sessions) != 1 {
+			t.Errorf("report: %+v", report)
+		}
+		if diff := cmp.Diff(others, p.rest()); diff != "" {
+			t.Errorf("what others have (-before +after):\n%s", diff)
+		}
+		p.checkShared(t)
 	})
 }
 
@@ -298,32 +258,4 @@ func TestPurgeIsForOperators(t *testing.T) {
 	if _, err := operator.PurgeSessions(t.Context(), core.PurgeSessions{}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("purge of nothing: %v", err)
 	}
-}
-
-// A run in the way is a conflict; with force it is canceled and waited for.
-func TestPurgeCancelsRuns(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		asked := make(chan struct{}, 1)
-		never := make(chan struct{})
-		defer close(never)
-		model := apptest.NewProvider(t, provider.Options{Hold: func(string) {
-			asked <- struct{}{}
-			<-never
-		}})
-		h := apptest.New(t, url, apptest.WithModel("slow", 8192, 1024, model))
-		session := apptest.Must(h.CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
-		apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "take your time"}))(t)
-		apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "and then"}))(t)
-		<-asked
-		operator := h.NewClient(h.App.Token())
-		if _, err := operator.PurgeUser(t.Context(), core.PurgeUser{Owner: core.LocalOwner, User: "ann"}); !errors.Is(err, core.ErrConflict) {
-			t.Errorf("while a run works: %v, want a conflict", err)
-		}
-		in := core.PurgeUser{Owner: core.LocalOwner, User: "ann", PurgeOptions: core.PurgeOptions{Force: true, Compact: true}}
-		report := apptest.Must(operator.PurgeUser(t.Context(), in))(t)
-		if report.Left() != 0 || len(report.Sessions) != 1 {
-			t.Errorf("forced: %+v", report)
-		}
-	})
 }

@@ -2,10 +2,13 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/provider"
 )
 
 // dataText returns the data of an event as the client got them.
@@ -132,4 +135,86 @@ func shown(view core.PromptView) int {
 
 func parts(c core.Coverage) int {
 	return c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
+}
+
+// cacheOf adds up what the provider's cache held of the prompts.
+func cacheOf(all []provider.Received) (read, written, tokens int) {
+	for _, r := range all {
+		read, written, tokens = read+r.CacheRead, written+r.CacheWrite, tokens+r.Tokens
+	}
+	return read, written, tokens
+}
+
+// log returns the contents of the role's messages.
+func log(all []core.Message, role core.Role) []string {
+	var out []string
+	for _, m := range all {
+		if m.Role == role {
+			out = append(out, m.Content)
+		}
+	}
+	return out
+}
+
+// some returns n of the list, evenly.
+func some[T any](list []T, n int) (out []T) {
+	for i := range n {
+		out = append(out, list[i*len(list)/n])
+	}
+	return out
+}
+
+// reported returns the context report of a run's last model call.
+func reported(t testing.TB, c *client.Client, id core.RunID) core.ContextReport {
+	t.Helper()
+	run, err := c.Run(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r core.ContextReport
+	if err := json.Unmarshal(run.Context, &r); err != nil {
+		t.Fatalf("run's context %q: %v", run.Context, err)
+	}
+	return r
+}
+
+// history returns JSON lines of n messages: question and answer in turn, with
+// facts here and there.
+func history(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i%2 == 0 {
+			fmt.Fprintf(&b, `{"role":"user","content":"Question %d: what do we know about item %d of the inventory in hall %d?"}`+"\n", i, i*7, i%13)
+			continue
+		}
+		fmt.Fprintf(&b, `{"role":"assistant","content":"Answer %d: item %d weighs %d kg and was checked on day %d; nothing else is known about it."}`+"\n", i, i*7, i%400, i)
+	}
+	return b.String()
+}
+
+func bringIn(t testing.TB, c *client.Client, id core.SessionID, format core.ImportFormat, text string) core.Imported {
+	t.Helper()
+	done, err := c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format})
+	if err != nil {
+		t.Fatalf("import: %v", err)
+	}
+	return done
+}
+
+// wholeLog returns all messages of a session.
+func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message {
+	t.Helper()
+	var all []core.Message
+	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	for {
+		page, err := c.Messages(t.Context(), id, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, page.Items...)
+		if page.NextCursor == nil {
+			return all
+		}
+		q.Cursor = *page.NextCursor
+	}
 }

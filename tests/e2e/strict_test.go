@@ -10,28 +10,6 @@ import (
 	"bobbin/tests/provider"
 )
 
-// Until a compaction a conversation with a provider that binds thoughts to their prefix loses none of
-// those that go back.
-func TestThoughtsStayValid(t *testing.T) {
-	t.Parallel()
-	p := apptest.NewProvider(t, provider.Options{Strict: &provider.Strict{Account: "account", Secret: "secret"}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
-		c.Models = append(c.Models, config.Model{
-			Name: "house", Provider: "anthropic", Model: "claude-opus-5-5", BaseURL: p.URL, ThinkingBudget: 2_048,
-			ContextWindow: 200_000, MaxOutputTokens: 8_192,
-		})
-		c.DefaultLLM = "house"
-	})
-	id := apptest.NewSession(t, h.Client, core.Session{Timezone: "Europe/Vienna", Instructions: "Be brief."})
-	w := apptest.NewWriter(5)
-	for n := range 20 {
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Question(n + 1)})
-	}
-	if got := p.Thoughts(); got.Verified == 0 || got.Dropped > 0 || got.Refused > 0 {
-		t.Errorf("got %+v, want all thoughts that go back verified", got)
-	}
-}
-
 // A model whose name tells nothing refuses thoughts after a summary changed the prompt: once. From
 // then on its contract is known, in all sessions and after a restart.
 func TestThoughtsAreRefusedOnce(t *testing.T) {

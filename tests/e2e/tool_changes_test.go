@@ -20,12 +20,12 @@ type toolTalk struct {
 	*apptest.Bobbin
 
 	t     *testing.T
-	model compactor
+	model strictProvider
 	id    core.SessionID
 }
 
 // newToolTalk starts a Bobbin whose agent "helper" has a calculator and the tools of an MCP server.
-func newToolTalk(t *testing.T, start func(*testing.T, *provider.Strict) compactor, strict provider.Strict) *toolTalk {
+func newToolTalk(t *testing.T, start func(*testing.T, *provider.Strict) strictProvider, strict provider.Strict) *toolTalk {
 	t.Helper()
 	strict.Account, strict.Secret, strict.AlwaysThinks = "account", "secret", true
 	k := &toolTalk{t: t, model: start(t, &strict)}
@@ -110,7 +110,7 @@ func (k *toolTalk) awaitTool(name string, want bool) {
 // may call each tool while it is there.
 func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
+	for name, start := range strictProviders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newToolTalk(t, start, provider.Strict{})
@@ -145,7 +145,7 @@ func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 // lost and announced, and neither another session nor the next process sends any.
 func TestToolChangesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, start := range compactors {
+	for name, start := range strictProviders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newToolTalk(t, start, provider.Strict{RefusesToolChanges: true})

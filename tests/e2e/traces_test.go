@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -128,46 +127,4 @@ func checkCalls(t *testing.T, f forest, chats []collector.Span) {
 	if n := len(f.named["summarize"]); places["summarize"] != n || places["node llm_node"] != len(chats)-n {
 		t.Errorf("got model calls below %v, want one below each summary and the others below llm_node", places)
 	}
-}
-
-// A model that fails and is tried again makes a span for each try; a receiver that is
-// not there fails nothing and does not hold up the stop.
-func TestTracesOfFailures(t *testing.T) {
-	t.Parallel()
-	to := newCollector(t)
-	p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, a provider.Asked) bool {
-		if strings.Contains(a.Question, "refuse") {
-			w.WriteHeader(http.StatusUnauthorized)
-			fmt.Fprint(w, `{"error":{"message":"SECRETWORD is no key"}}`)
-			return true
-		}
-		return false
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), withTraces(to))
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	if got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse this"})); got.Run.Status != core.RunFailed {
-		t.Errorf("got the run %s, want it failed", got.Run.Status)
-	}
-	h.Stop()
-	f := newForest(to.Spans())
-	run, node, chat := f.named["invoke_agent assistant"], f.named["node llm_node"], f.named["chat house"]
-	if len(run) != 1 || len(node) != 1 || len(chat) != 1 {
-		t.Fatalf("got %d runs, %d nodes and %d calls, want one of each", len(run), len(node), len(chat))
-	}
-	for _, tt := range []struct {
-		span collector.Span
-		kind string
-	}{{run[0], "model_auth"}, {node[0], "model_auth"}, {chat[0], "auth"}} {
-		if !tt.span.Failed || tt.span.Attributes["error.type"] != tt.kind {
-			t.Errorf("%s: got failed %t, %v, want %s", tt.span.Name, tt.span.Failed, tt.span.Attributes, tt.kind)
-		}
-	}
-	if strings.Contains(to.Text(), "SECRETWORD") {
-		t.Error("the spans hold what the provider said")
-	}
-
-	to.Close()
-	h.Start()
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hello"})
-	h.Stop()
 }

@@ -21,82 +21,6 @@ import (
 // withTitles gives sessions titles.
 func withTitles(c *config.Config) { c.Titles = true }
 
-// titled reports whether the event tells a title.
-func titled(t testing.TB, e core.Event) (string, bool) {
-	t.Helper()
-	if e.Type != core.EventSessionUpdated {
-		return "", false
-	}
-	title := apptest.EventData[core.SessionData](t, e).Session.Title
-	return title, title != ""
-}
-
-// A client that reads nothing but the stream of its first message gets the title there,
-// while the answer is written.
-func TestTitleInTheStreamOfTheMessage(t *testing.T) {
-	t.Parallel()
-	const question = "How do bees find their way back home?"
-	received := make(chan struct{})
-	p := apptest.NewProvider(t, provider.Options{Pieces: 2, Hold: func(q string) {
-		if q == question {
-			select { // the answer goes on when the client has the title
-			case <-received:
-			case <-time.After(apptest.Patience):
-			}
-		}
-	}})
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_768, 2048, p), withTitles)
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	title := ""
-	for e, err := range h.Send(t.Context(), core.SendMessage{SessionID: id, Content: question}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := titled(t, e); ok && title == "" {
-			title = got
-			close(received)
-		}
-	}
-	if title == "" || session(t, h.Client, id).Title != title {
-		t.Errorf("got title %q in the stream, %q in the session, want the same", title, session(t, h.Client, id).Title)
-	}
-}
-
-// A session without a title gets one with its first run, once, and never over
-// one that its user chose.
-func TestTitles(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		h := apptest.New(t, url, withTitles)
-		id := apptest.NewSession(t, h.Client, core.Session{})
-		feed := follow(t.Context(), t, h.Client, id)
-		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "How do bees find their way back home?"})
-		e := until(t, feed, "title", func(e core.Event) bool { _, ok := titled(t, e); return ok })
-		if got, _ := titled(t, e); got != "How do bees find their way back home?" || session(t, h.Client, id).Title != got {
-			t.Errorf("got title %q, and %q in the session", got, session(t, h.Client, id).Title)
-		}
-		if got := usageOf(t, h.Client, id); got.Calls != 2 || got.OutputTokens == 0 || got.UnpricedCalls != 0 {
-			t.Errorf("got usage %+v, want that of the answer and of the title, which cost nothing", got)
-		}
-		// A title of the user's own, and one that the user took away.
-		for _, title := range []string{"Mine", ""} {
-			own := apptest.NewSession(t, h.Client, core.Session{})
-			if _, err := h.UpdateSession(t.Context(), own, core.SessionPatch{Title: &title}); err != nil {
-				t.Fatal(err)
-			}
-			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: own, Content: "one"})
-			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: own, Content: "two"})
-			h.Restart() // waits for what is on its way
-			if got := session(t, h.Client, own).Title; got != title {
-				t.Errorf("got title %q, want the user's own %q", got, title)
-			}
-			if got := usageOf(t, h.Client, own); got.Calls != 2 {
-				t.Errorf("got %d model calls, want two answers and no title", got.Calls)
-			}
-		}
-	})
-}
-
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
@@ -204,29 +128,6 @@ func TestSpendLimits(t *testing.T) {
 		}
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, core.Session{}), Content: "hello"})
 	})
-}
-
-// An answer that is canceled while the model speaks counts too: who cancels each
-// answer does not pass the limit.
-func TestCanceledAnswersCount(t *testing.T) {
-	t.Parallel()
-	p, _ := newHolding(t)
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), func(c *config.Config) {
-		c.Auth.Limits = []config.SpendLimit{{Key: core.LocalOwner, TokensPerDay: 10}}
-	})
-	id := apptest.NewSession(t, h.Client, core.Session{})
-	heard := make(chan core.Event, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		apptest.ReadTurn(t, tee(h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "hold this answer: " + strings.Repeat("word ", 20)}), core.EventMessageDelta, heard))
-	}()
-	if _, err := h.CancelRun(t.Context(), (<-heard).RunID, true); err != nil {
-		t.Fatal(err)
-	}
-	<-done
-	_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "more"})
-	wantProblem(t, err, core.ErrRateLimited, http.StatusTooManyRequests, "the limit of 10 tokens")
 }
 
 // A session's time zone and instructions are what its user wishes: in the prompt

@@ -13,15 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files and the pictures anew")
+var update = flag.Bool("update", false, "write the golden files anew")
 
-const (
-	refreshGolden   = "go test ./tests/eval -update"
-	refreshPictures = "make pictures"
-)
+// refresh is the command that writes the golden files anew.
+const refresh = "go test ./tests/eval -update"
 
 // golden compares with a stored file, as near does.
-func golden(t *testing.T, file string, got []byte, refresh string) {
+func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // part of the source
@@ -43,7 +41,7 @@ func golden(t *testing.T, file string, got []byte, refresh string) {
 }
 
 // How far numbers may be from the stored ones: another sentence in a prompt, or a
-// tool described in other words, makes no picture stale.
+// tool described in other words, makes no table stale.
 const (
 	nearShare = 0.05
 	nearSteps = 2 // for small numbers

@@ -153,7 +153,7 @@ func TestLaws(t *testing.T) {
 			t.Parallel()
 			r := seed.Rand(t, n)
 			e := eval.Evaluation{
-				Source: fmt.Sprint("conversation ", n), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: eval.EvaluationPolicies()[:apptest.ChooseSize(2, len(eval.EvaluationPolicies()))],
+				Source: fmt.Sprint("conversation ", n), Data: jsonl(t, random(r)), Format: core.ImportLines, Policies: eval.Policies()[:apptest.ChooseSize(2, len(eval.Policies()))],
 				Window: []int{4_096, 6_000, 8_192, 20_000}[r.IntN(4)], Model: []string{"gpt-4o-mini", "claude-sonnet-4-5", "demo"}[r.IntN(3)],
 				Summarizer: []string{eval.SummarizerScripted, eval.SummarizerExtractive}[r.IntN(2)],
 			}

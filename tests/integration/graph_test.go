@@ -4,7 +4,6 @@ package integration_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -179,21 +178,6 @@ func TestFirstMessage(t *testing.T) {
 	}
 }
 
-// The message enters the log once, whether the claim has put it there or not.
-func TestUserMessageIsSavedOnce(t *testing.T) {
-	t.Parallel()
-	for _, saved := range []bool{true, false} {
-		w := newWorld(t, 8192, "answer")
-		run := w.accept("question", saved)
-		if err := w.engine.Execute(t.Context(), core.Claimed{Run: run}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]core.Role{core.RoleUser, core.RoleAssistant}, w.roles()); diff != "" {
-			t.Errorf("saved before %v: log (-want +got):\n%s", saved, diff)
-		}
-	}
-}
-
 // W3: everything after the cursor, never "the last ten".
 func TestAllMessagesAfterTheCursorAreSent(t *testing.T) {
 	t.Parallel()
@@ -266,77 +250,6 @@ func TestSummaryIsExtended(t *testing.T) {
 	}
 }
 
-// B7: a summarizer that fails does not fail the conversation.
-func TestSummarizerFails(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, "answer")
-	boom := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Message: "503 SECRET WORDS"}
-	w.writer.Add(boom, boom, boom, boom)
-	w.turns(30, 220)
-	if err := w.ask("go on"); err != nil {
-		t.Fatal(err)
-	}
-	if s := w.Summaries[0]; s.Strategy != "extractive" || !strings.HasPrefix(s.Note, "fallback") || strings.Contains(s.Content, "503") {
-		t.Errorf("summary %+v, want an extractive fallback without the error's text", s)
-	}
-}
-
-// W12, W13: tools in parallel, results in the order of the calls, errors as results.
-func TestToolsInParallel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192,
-		llm.Call(calc("c1", "2+2"), calc("c2", "1/0"), core.ToolCall{ID: "c3", Name: "boom", Arguments: "{}"}, core.ToolCall{ID: "c4", Name: "nothing", Arguments: "{}"}),
-		"four")
-	if err := w.ask("compute"); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, m := range w.Messages {
-		if m.Role == core.RoleTool {
-			got = append(got, m.ToolCallID+" "+string(m.Status))
-		}
-	}
-	want := []string{"c1 complete", "c2 failed", "c3 failed", "c4 failed"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
-	sent := w.model.Requests()[1].Messages
-	if sent[len(sent)-4].ToolCallID != "c1" || !strings.Contains(sent[len(sent)-4].Content, "4") {
-		t.Errorf("the model got %+v", sent)
-	}
-}
-
-// W13: at the last iteration the tools stay and the choice is "none".
-func TestForcedTextAtTheLastIteration(t *testing.T) {
-	t.Parallel()
-	again := func(req llm.Request) llm.Step {
-		if req.ToolChoice == core.ToolChoiceNone {
-			return llm.Say("I stop here")
-		}
-		return llm.Call(calc("c1", "1+1"))
-	}
-	w := newWorld(t, 8192, llm.Step{From: again, Repeat: true})
-	if err := w.ask("loop"); err != nil {
-		t.Fatal(err)
-	}
-	reqs := w.model.Requests()
-	if len(reqs) != w.agent.MaxIterations {
-		t.Fatalf("%d model calls, want %d", len(reqs), w.agent.MaxIterations)
-	}
-	if last := reqs[len(reqs)-1]; len(last.Tools) == 0 || last.ToolChoice != core.ToolChoiceNone {
-		t.Errorf("last request: %d tools, choice %q, want the tools and none", len(last.Tools), last.ToolChoice)
-	}
-	seen := map[string]bool{}
-	for _, m := range w.Messages {
-		for _, c := range m.ToolCalls {
-			if seen[c.ID] {
-				t.Errorf("call id %q is used twice", c.ID)
-			}
-			seen[c.ID] = true
-		}
-	}
-}
-
 // A run is resumed from each state of its log.
 func TestResume(t *testing.T) {
 	t.Parallel()
@@ -389,61 +302,6 @@ func TestResume(t *testing.T) {
 				t.Errorf("ends with %q, status %s", last.Content, w.run.Status)
 			}
 		})
-	}
-}
-
-// "context length exceeded" is not a failure.
-func TestProviderSaysTooLong(t *testing.T) {
-	t.Parallel()
-	tooLong := &llm.Error{Kind: llm.KindContextLength, Provider: "scripted", Message: "too long", Limit: 6000}
-	w := newWorld(t, 8192, tooLong, "fits now")
-	w.writer.Add(llm.Step{Text: []string{summaryText}, Repeat: true})
-	w.turns(20, 220)
-	if err := w.ask("go"); err != nil {
-		t.Fatal(err)
-	}
-	reqs := w.model.Requests()
-	if len(reqs) != 2 {
-		t.Fatalf("%d calls, want 2", len(reqs))
-	}
-	if a, b := len(fmt.Sprint(reqs[0].Messages)), len(fmt.Sprint(reqs[1].Messages)); b >= a {
-		t.Errorf("the second prompt (%d bytes) is not smaller than the first (%d)", b, a)
-	}
-}
-
-// An attempt that lost its run stores nothing.
-func TestStaleAttempt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, "too late")
-	run := w.accept("question", true)
-	w.run.Attempt = 2
-	if err := w.engine.Execute(t.Context(), core.Claimed{Run: run}); !errors.Is(err, core.ErrStale) {
-		t.Fatalf("error %v, want ErrStale", err)
-	}
-	if len(w.Messages) != 1 {
-		t.Errorf("log has %d messages, want only the question", len(w.Messages))
-	}
-}
-
-// W12: a switch in mid-session from a 128K to an 8K model.
-func TestSwitchToSmallerModel(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 128_000, "big", "small")
-	w.writer.Add(llm.Step{Text: []string{summaryText}, Repeat: true})
-	w.turns(100, 300)
-	if err := w.ask("with the large model"); err != nil {
-		t.Fatal(err)
-	}
-	w.model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: 8192, MaxOutput: 1024})
-	if err := w.ask("with the small model"); err != nil {
-		t.Fatal(err)
-	}
-	big, small := w.model.Requests()[0], w.model.Requests()[1]
-	if n := w.size(big); n < 30_000 {
-		t.Fatalf("the large prompt has only %d tokens: the test proves nothing", n)
-	}
-	if n := w.size(small) + small.MaxOutputTokens; n > 8192 {
-		t.Errorf("prompt and answer have %d tokens, the window 8192", n)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -208,16 +207,6 @@ func (h *house) log() []string {
 		out = append(out, string(m.Role)+" "+core.Clip(m.Content, 20))
 	}
 	return out
-}
-
-// turns puts n finished exchanges of about so many tokens a message into the log.
-func (h *house) turns(n, size int) {
-	for range n {
-		text := strings.TrimSpace(strings.Repeat("word ", size))
-		h.db.Say(h.session.ID,
-			core.Message{Role: core.RoleUser, Content: text, TokenCount: size + 4},
-			core.Message{Role: core.RoleAssistant, Content: text, TokenCount: size + 4})
-	}
 }
 
 // simulate runs f with a clock of its own.

@@ -63,17 +63,9 @@ func (e *embedder) fail(err error) {
 
 func ann() core.Tenant { return core.Tenant{Owner: "ann"} }
 
-// replicas returns n processes over one database, each with its own index, and the
-// last one without.
-func replicas(d *db.DB, e llm.Embedder, n int, bytes int64) []*memories.Service {
-	var out []*memories.Service
-	for i := range n {
-		if i == n-1 {
-			bytes = -1
-		}
-		out = append(out, memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e, IndexBytes: bytes}))
-	}
-	return out
+// newService returns a process over a database.
+func newService(d *db.DB, e llm.Embedder) *memories.Service {
+	return memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e})
 }
 
 func words(r *rand.Rand) string {
@@ -86,14 +78,12 @@ func words(r *rand.Rand) string {
 }
 
 // W11: whatever is written by whichever replica, each of them finds the same, in the
-// same order, as a comparison with every memory does. The index of the first two is
-// large enough, that of the third is not, the last has none.
+// same order, as a comparison with every memory does.
 func TestMemorySearchIsExact(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		e := &embedder{name: "e-1"}
-		all := replicas(d, e, 3, 64<<20)
-		all = append(all, memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e, IndexBytes: 1 << 20}))
+		all := []*memories.Service{newService(d, e), newService(d, e)}
 		r := seed.Rand(t, 5)
 		kept := map[core.MemoryID]core.Memory{} // of ann
 		users := []string{"", "carol", "dave"}
@@ -187,7 +177,7 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		e := &embedder{name: "e-1"}
-		s := replicas(d, e, 2, 1<<20)[0]
+		s := newService(d, e)
 		first, err := s.Create(t.Context(), ann(), core.Memory{Content: "the pump"})
 		must(t, err)
 		if first.Notice != "" || first.Stale || first.EmbeddingModel != "e-1" || first.Dimension != 384 {
@@ -240,7 +230,7 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 func TestReindex(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		before := replicas(d, &embedder{name: "e-1"}, 2, 1<<20)[0]
+		before := newService(d, &embedder{name: "e-1"})
 		var refused core.MemoryID
 		for i := range 50 {
 			owner := core.Tenant{Owner: []string{"ann", "bob"}[i%2]}
@@ -260,7 +250,7 @@ func TestReindex(t *testing.T) {
 			}
 			return nil
 		}}
-		s := replicas(d, e, 2, 1<<20)[0]
+		s := newService(d, e)
 		got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"})
 		must(t, err)
 		if len(got.Items) != 0 || got.Stale != 25 {
@@ -313,38 +303,10 @@ func TestReindex(t *testing.T) {
 	})
 }
 
-// Many owners share a small bound: their indexes come and go, and what is found
-// stays right. A memory that is searched while others write is found or not, and
-// nothing breaks.
-func TestMemoryIndexesShareTheirBound(t *testing.T) {
-	t.Parallel()
-	d := dbtest.SQLite(t)
-	// One block of 1,024 vectors is 1.5 MiB: two owners fit.
-	s := replicas(d, &embedder{name: "e-1"}, 2, 4<<20)[0]
-	var wg sync.WaitGroup
-	for w := range 6 {
-		tenant := core.Tenant{Owner: fmt.Sprintf("owner-%d", w)}
-		wg.Go(func() {
-			for i := range 20 {
-				m, err := s.Create(t.Context(), tenant, core.Memory{Content: fmt.Sprintf("pump %d of %d", i, w)})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				got, err := s.Search(t.Context(), tenant, core.MemorySearch{Query: m.Content, Limit: 1})
-				if err != nil || got.Searched != i+1 || len(got.Items) != 1 || got.Items[0].Memory.ID != m.ID {
-					t.Errorf("owner %d: got %+v, error %v, want what was just written", w, got, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // What callers send is bounded, and said by field.
 func TestMemoryInputs(t *testing.T) {
 	t.Parallel()
-	s := replicas(dbtest.SQLite(t), llm.HashEmbedder{}, 1, 0)[0]
+	s := newService(dbtest.SQLite(t), llm.HashEmbedder{})
 	for name, in := range map[string]core.Memory{
 		"content is empty": {Content: " \n"}, "content has 32769 bytes": {Content: strings.Repeat("x", 32<<10+1)},
 		"metadata must be a JSON object": {Content: "x", Metadata: []byte(`[]`)}, "metadata has": {Content: "x", Metadata: []byte(`{"a":"` + strings.Repeat("x", 16<<10) + `"}`)},

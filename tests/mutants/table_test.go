@@ -111,7 +111,7 @@ func rungs() []mutant {
 		{"L2: one round fewer stays", "TestLoopOverRandomConversations", "loop.go", "cut := r.starts[len(r.starts)-l.KeepRecent]", "cut := r.starts[len(r.starts)-1]"},
 		{"L2: the rounds that stayed count again", "TestLoopEveryEighthIteration", "loop.go", "since = max(since-l.KeepRecent, 0)", "since = max(since, 0)"},
 		{"L2: a range goes on behind a gap", "TestLoopEndsWhereTheRoundsDo", "loop.go", "return i == 1 || p.run[i].Seq == p.run[i-1].Seq+1", "return i > 0"},
-		{"L2: a larger window brings the long version back", "TestLoopInTheNextTurns", "state.go", "return PromptState{Loops: s.Loops, Chosen: s.Chosen}", "return PromptState{Chosen: s.Chosen}"},
+		{"L2: a larger window brings the long version back", "TestLoopInTheNextTurns", "state.go", "return PromptState{Loops: s.Loops}", "return PromptState{}"},
 		{"L5: the fence of notes can be closed", "TestLoopNotesInThePrompt", "prompt.go", "fenceSafe(text, p.count)", "text"},
 		{"1: notes cost nothing", "TestInvariant1NeverLargerThanUsable", "loop.go", "s.Size = p.scale.toModel(limit)", "s.Size = 0"},
 		{"W5: at the trigger", "TestShareTriggerToTheToken", "trigger.go", "trigger{above: true, prepare", "trigger{prepare"},

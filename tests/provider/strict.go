@@ -35,7 +35,7 @@ type Strict struct {
 	// is none for the thoughts; it is one for the prompt cache.
 	KeyOrder bool
 	// CompactionStop is the stop reason of compactions that come back empty: max_tokens, refusal,
-	// end_turn … (Anthropic; OpenAI's have none then). "" = they succeed.
+	// end_turn … "" = they succeed.
 	CompactionStop string
 	// RefusesBlob reports whether the nth compaction of those that are sent back, from 1 on, is
 	// refused as unreadable. nil = none is.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,15 +22,13 @@ type RemovedReasoning struct {
 //
 // The rules are those of developers.openai.com/api/docs/guides/keep-prefix-unchanged (read 2026-11):
 // tools, text.format, reasoning.effort, instructions before GPT-6.2, and all items before a
-// reasoning item count. Reasoning that follows a change is withheld; a compaction by OpenAI is no
-// change. Assumed, because the page does not say: the IDs and statuses of items and
+// reasoning item count. Reasoning that follows a change is withheld. Assumed, because the page does not say: the IDs and statuses of items and
 // the empty log probabilities of texts do not count, phases of messages do, and reasoning before an
 // item counts as far as the model saw it.
 type Responses struct {
 	Verified int
 	Removed  []RemovedReasoning
-	Compacts bool              // the last item is a compaction_trigger
-	Items    []json.RawMessage // the input without what was removed and the trigger
+	Items    []json.RawMessage // the input without what was removed
 
 	strict Strict
 	model  string
@@ -72,7 +69,7 @@ func (i *items) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]json.RawMessage)(i))
 }
 
-// item is an item of an input that may be reasoning or a compaction.
+// item is an item of an input that may be reasoning.
 type item struct {
 	Type      string `json:"type"`
 	ID        string `json:"id"`
@@ -90,7 +87,7 @@ func (s Strict) CheckResponses(body []byte) (*Responses, error) {
 	r.prefix = prefix{r.config}
 	_ = json.Unmarshal(req.Tools, &r.offered) // tools of another form have no name
 	for i, raw := range req.Input {
-		if err := r.addItem(i, len(req.Input), raw); err != nil {
+		if err := r.addItem(i, raw); err != nil {
 			return nil, err
 		}
 	}
@@ -117,22 +114,12 @@ func appendsInstructions(model string) bool {
 }
 
 // addItem checks an item and adds it to the prefix.
-func (r *Responses) addItem(i, n int, raw json.RawMessage) error {
+func (r *Responses) addItem(i int, raw json.RawMessage) error {
 	var it item
 	if err := json.Unmarshal(raw, &it); err != nil {
 		return &ResponsesError{Message: err.Error(), Param: fmt.Sprintf("input[%d]", i), Code: "invalid_type"}
 	}
 	switch it.Type {
-	case "compaction_trigger":
-		r.Compacts = i == n-1
-		if !r.Compacts {
-			return &ResponsesError{Message: "compaction_trigger must be the final input item.", Param: fmt.Sprintf("input[%d]", i), Code: "invalid_value"}
-		}
-		return nil
-	case "compaction":
-		if err := r.addCompaction(i, it); err != nil {
-			return err
-		}
 	case "reasoning":
 		kept, err := r.addReasoning(i, it)
 		if err != nil || !kept {
@@ -174,21 +161,6 @@ func (r *Responses) addReasoning(i int, it item) (bool, error) {
 	return true, nil
 }
 
-// addCompaction begins the prefix anew. Reasoning after the compaction stays valid if the
-// configuration is the same.
-func (r *Responses) addCompaction(i int, it item) error {
-	s, ok := r.strict.open(it.Encrypted)
-	if !ok || s.Account != r.strict.Account || s.Model != r.model {
-		return invalidEncrypted(i, it)
-	}
-	var kept prefix
-	if s.Config == r.config {
-		kept = s.Prefix
-	}
-	r.prefix = append(slices.Clone(kept), digest(r.config, it.Encrypted))
-	return nil
-}
-
 // invalidEncrypted refuses a blob in the words of the API.
 func invalidEncrypted(i int, it item) error {
 	return &ResponsesError{
@@ -222,10 +194,4 @@ func (r *Responses) NewReasoning() map[string]any {
 	sealed := r.strict.sign(seal{Account: r.strict.Account, Model: r.model, ID: id, Prefix: r.prefix.last()})
 	r.prefix = r.prefix.add(id)
 	return map[string]any{"id": id, "type": "reasoning", "summary": []any{}, "encrypted_content": sealed}
-}
-
-// NewCompaction returns the compaction of the request's history.
-func (r *Responses) NewCompaction() map[string]any {
-	sealed := r.strict.sign(seal{Account: r.strict.Account, Model: r.model, Config: r.config, Prefix: r.prefix})
-	return map[string]any{"id": "cmp_" + digest(r.prefix.last()...)[:24], "type": "compaction", "encrypted_content": sealed}
 }

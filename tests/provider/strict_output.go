@@ -25,12 +25,6 @@ type responsesOutput struct {
 
 // output returns the items that the request is answered by.
 func (r *Responses) output(req responsesOutput) []any {
-	if r.Compacts && r.strict.CompactionStop != "" {
-		return []any{}
-	}
-	if r.Compacts {
-		return []any{r.NewCompaction()}
-	}
 	last := r.lastMessage()
 	id := digest(r.prefix.last()...)[:24]
 	out := []any{r.reasoning(req)}

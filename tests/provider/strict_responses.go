@@ -3,12 +3,11 @@ package provider
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 )
 
-// ResponsesHandler serves POST /v1/responses and /v1/responses/compact as a strict OpenAI does: its
+// ResponsesHandler serves POST /v1/responses as a strict OpenAI does: its
 // answers begin with reasoning and say "answer to: " and the latest text of the input; an input with
 // the word "tool" whose last item is a message is answered by a call of the tool that it names, or of the first, and one with
 // the word "steps", too, by a comment before the call and reasoning before both. Safe for concurrent
@@ -23,7 +22,6 @@ type ResponsesHandler struct {
 func NewResponsesHandler(strict Strict) *ResponsesHandler {
 	h := &ResponsesHandler{v: &verifier{Strict: strict}}
 	h.HandleFunc("POST /v1/responses", h.create)
-	h.HandleFunc("POST /v1/responses/compact", h.compact)
 	return h
 }
 
@@ -36,7 +34,7 @@ func (h *ResponsesHandler) check(w http.ResponseWriter, r *http.Request) (*Respo
 	if err != nil {
 		return nil, nil // the caller went away
 	}
-	checked, err := h.v.checkResponses(body)
+	checked, err := h.v.CheckResponses(body)
 	if err == nil {
 		h.v.add(Thoughts{Verified: checked.Verified, Dropped: len(checked.Removed)})
 		return checked, body
@@ -50,58 +48,12 @@ func (h *ResponsesHandler) check(w http.ResponseWriter, r *http.Request) (*Respo
 	return nil, nil
 }
 
-// checkResponses checks a request and counts the compactions in it.
-func (v *verifier) checkResponses(body []byte) (*Responses, error) {
-	r, err := v.CheckResponses(body)
-	if err != nil {
-		return nil, err
-	}
-	for i, raw := range r.Items {
-		var it item
-		if json.Unmarshal(raw, &it) == nil && it.Type == "compaction" && v.refusesBlob() {
-			return nil, invalidEncrypted(i, it)
-		}
-	}
-	return r, nil
-}
-
-// compact answers with the user's messages and one compaction.
-func (h *ResponsesHandler) compact(w http.ResponseWriter, r *http.Request) {
-	checked, _ := h.check(w, r)
-	if checked == nil {
-		return
-	}
-	output := []any{}
-	for _, raw := range checked.Items {
-		var m responsesMessage
-		if json.Unmarshal(raw, &m) == nil && m.Role == "user" {
-			output = append(output, map[string]any{
-				"id": "msg_" + digest(string(raw))[:24], "type": "message", "role": "user", "status": "completed", "content": m.parts(),
-			})
-		}
-	}
-	compaction := checked.NewCompaction()
-	writeJSON(w, http.StatusOK, map[string]any{
-		"id": fmt.Sprint("resp_", compaction["id"]), "object": "response.compaction", "created_at": 1_800_000_000,
-		"output": append(output, compaction), "usage": responsesUsage(len(checked.Items)),
-	})
-}
-
 // responsesMessage is a message of an input.
 type responsesMessage struct {
 	Type    string          `json:"type"`
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	Output  json.RawMessage `json:"output"`
-}
-
-// parts returns the content as a list.
-func (m responsesMessage) parts() any {
-	var text string
-	if json.Unmarshal(m.Content, &text) == nil {
-		return []any{map[string]any{"type": "input_text", "text": text}}
-	}
-	return m.Content
 }
 
 // text returns the message's text.

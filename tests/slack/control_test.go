@@ -23,35 +23,6 @@ func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) stri
 	return w.ws.Ephemerals(user.ID)[n-1].Text
 }
 
-// A thread is summarized and its context shown on request, by anybody in it, to nobody else.
-func TestSlackThreadCommands(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
-		root := w.post(t, w.alice, "", w.mention("the pump is red"))
-		w.conversation(t, 2)
-		for i, text := range []string{"it is tall", "it is old"} {
-			w.post(t, w.alice, root, text)
-			w.conversation(t, 2*i+4)
-		}
-		w.post(t, w.bob, root, w.mention("/context"))
-		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "tokens") {
-			t.Errorf("/context says %q", got)
-		}
-		w.post(t, w.bob, root, w.mention("/summarize the color"))
-		if got := w.awaitPrivate(t, w.bob, 2); !strings.Contains(got, "Summarized: version 1") {
-			t.Errorf("/summarize says %q", got)
-		}
-		session, _ := w.conversation(t, 6)
-		if versions := apptest.Must(w.house.Summaries(t.Context(), session.ID, core.PageQuery{}))(t); len(versions.Items) != 1 {
-			t.Errorf("got the summaries %+v, want one", versions.Items)
-		}
-		if got := w.ws.Ephemerals(w.alice.ID); len(got) != 0 {
-			t.Errorf("Alice was shown %+v", got)
-		}
-	})
-}
-
 // The command and Slack's own button stop the run that is active, and keep what it has said.
 func TestSlackStops(t *testing.T) {
 	t.Parallel()

@@ -309,7 +309,7 @@ func TestSlackDeletion(t *testing.T) {
 	})
 }
 
-// Commands in a thread are answered to their author alone, and are no messages of the session.
+// Commands in a thread are answered to their author alone, whoever that is, and are no messages of the session.
 func TestSlackCommands(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
@@ -331,6 +331,12 @@ func TestSlackCommands(t *testing.T) {
 		answer(w.bob, 2, "Stopped")
 		w.post(t, w.bob, "", w.mention("/summarize"))
 		answer(w.bob, 3, "no conversation")
+		for i, text := range []string{"it is tall", "it is old"} {
+			w.post(t, w.alice, root, text)
+			w.conversation(t, 2*i+4)
+		}
+		w.post(t, w.bob, root, w.mention("/summarize the color"))
+		answer(w.bob, 4, "Summarized: version 1")
 		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil || got.Status != 200 {
 			t.Fatalf("got %+v, %v", got, err)
 		}
@@ -339,7 +345,7 @@ func TestSlackCommands(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 		answer(w.alice, 2, "tokens")
-		w.conversation(t, 2)
+		w.conversation(t, 6)
 	})
 }
 

@@ -58,11 +58,16 @@ func TestSocketGhost(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
 	b := newBobbin(t, dbtest.MigratedSQLiteURL(t), true)
-	c := b.converse(0)
-	c.begin(t, "hello")
+	ask := func(text string) string {
+		t.Helper()
+		ts, err := b.alice.Post("C1", b.ws.Bot().Mention()+" "+text)
+		must(t, err)
+		return ts
+	}
+	answered := func(root string) func() bool { return func() bool { return len(b.ws.Thread("C1", root)) == 2 } }
+	b.await(t, "an answer", answered(ask("hello")))
 	b.SilenceSockets()
-	c.post(t, c.alice, "are you there?")
+	silent := ask("are you there?")
 	b.await(t, "another socket", func() bool { return b.Sockets() == 1 })
-	c.settle(t, 4)
-	c.awaitThread(t, c.ws.Bot().Mention(), "answer", "are you", "answer")
+	b.await(t, "an answer over another socket", answered(silent))
 }

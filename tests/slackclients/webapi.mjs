@@ -22,16 +22,10 @@ const stopped = await stream.stop({ markdown_text: 'b' })
 result.streamed = stopped.message.text.length
 result.expired = await errorOf(app.chat.appendStream({ channel, ts: stopped.ts, markdown_text: 'x' }))
 
-const upload = await app.files.uploadV2({ channel_id: channel, thread_ts: root, filename: 'notes.txt', content: 'from Node', initial_comment: 'here' })
-const file = (await app.files.info({ file: upload.files[0].files[0].id })).file
-result.file = await (await fetch(file.url_private_download, { headers: { Authorization: `Bearer ${token}` } })).text()
-
 result.texts = []
 for await (const page of app.paginate('conversations.replies', { channel, ts: root, limit: 2, include_all_metadata: true })) result.texts.push(...page.messages.map(m => m.text.slice(0, 8)))
 
 const oauth = { client_id: '1.1', client_secret: 'client-secret' }
 const installed = await new WebClient('', options).oauth.v2.access({ ...oauth, code: process.env.SLACK_CODE, redirect_uri: process.env.SLACK_REDIRECT })
-const rotated = await new WebClient('', options).oauth.v2.access({ ...oauth, grant_type: 'refresh_token', refresh_token: installed.refresh_token })
-result.rotated = (await new WebClient(rotated.access_token, options).auth.test()).team
-result.revoked = (await new WebClient(rotated.access_token, options).auth.revoke()).revoked
+result.installed = (await new WebClient(installed.access_token, options).auth.test()).team
 tell(result)

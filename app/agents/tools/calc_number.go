@@ -2,255 +2,234 @@ package tools
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 )
 
-// number is an intermediate value. Its fraction never changes.
-type number struct {
-	r     *big.Rat
-	exact bool // false = rounded, or computed from a rounded number
-}
-
 const (
-	// maxBits bounds the numerator and the denominator of an exact number: the size of
-	// MaxNumberDigits decimal digits.
-	maxBits = MaxNumberDigits * 3322 / 1000
-	// precision is the precision of rounded numbers, in bits. The functions of package
-	// math have 53 bits, a little more than the 15 digits that are shown.
-	precision = 256
-	// guard is how many bits more than precision intermediate results have.
-	guard = 64
-	// noise is the power of two below which a difference of rounded numbers, relative to
-	// them, is only their error.
-	noise = -49
+	maxExactBits = 3322    // of a numerator or a denominator: 1,000 digits
+	maxPowerBits = 1 << 16 // of one that is computed for a power, before it is rounded
+	maxDecimals  = 50      // digits behind the point of an exact result
+	noise        = 1e-15   // a difference of rounded numbers below it, relative to them, is only their error
 )
 
-func newInt(i int64) number { return number{r: big.NewRat(i, 1), exact: true} }
+var (
+	errTooLarge = errors.New("a number is too large; exact numbers have up to 1000 digits, rounded ones up to 308")
+	errNotReal  = errors.New("the result is not a real number")
+)
 
-func (n number) isZero() bool { return n.r.Sign() == 0 }
-
-func (n number) isOne() bool { return n.minusOne().Sign() == 0 }
-
-func (n number) minusOne() *big.Rat { return new(big.Rat).Sub(n.r, big.NewRat(1, 1)) }
-
-func (n number) negate() number {
-	return number{r: new(big.Rat).Neg(n.r), exact: n.exact}
+// number is an intermediate value: an exact fraction, which never changes, or a rounded float64 if r is nil.
+type number struct {
+	r *big.Rat
+	f float64
 }
 
-// toFloat returns n with prec bits.
-func (n number) toFloat(prec uint) *big.Float {
-	return new(big.Float).SetPrec(prec).SetRat(n.r)
-}
-
-// roundFloat returns a number with the first precision bits of f.
-func roundFloat(f *big.Float) (number, error) {
-	f = new(big.Float).SetPrec(precision).Set(f)
-	if exponent := f.MantExp(nil); exponent > maxBits {
-		return number{}, fmt.Errorf("an intermediate number is too large; up to %d digits are possible", MaxNumberDigits)
-	} else if exponent < -maxBits {
-		return number{r: new(big.Rat)}, nil
+// exactNumber returns a fraction, rounded if it is too large.
+func exactNumber(r *big.Rat) (number, error) {
+	if max(r.Num().BitLen(), r.Denom().BitLen()) <= maxExactBits {
+		return number{r: r}, nil
 	}
-	r, _ := f.Rat(nil)
-	return number{r: r}, nil
+	f, _ := r.Float64()
+	return roundedNumber(f)
 }
 
-// fromFloat returns the rounded number of a result of package math.
-func fromFloat(f float64) (number, error) {
-	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return number{}, errors.New("the result is too large; functions return up to 308 digits")
+func roundedNumber(f float64) (number, error) {
+	switch {
+	case math.IsInf(f, 0):
+		return number{}, errTooLarge
+	case math.IsNaN(f):
+		return number{}, errNotReal
 	}
-	return number{r: new(big.Rat).SetFloat64(f)}, nil
+	return number{f: f}, nil
 }
 
-// roundIfLarge returns n, rounded if its fraction is too large.
-func (n number) roundIfLarge() (number, error) {
-	if n.exact && n.r.Num().BitLen() <= maxBits && n.r.Denom().BitLen() <= maxBits {
-		return n, nil
+func (n number) float() float64 {
+	if n.r != nil {
+		n.f, _ = n.r.Float64()
 	}
-	return roundFloat(n.toFloat(precision))
+	return n.f
+}
+
+// fraction returns the value; if a rounded number is an integer except for its error, the integer.
+func (n number) fraction() *big.Rat {
+	if n.r != nil {
+		return n.r
+	}
+	if whole := math.Round(n.f); math.Abs(n.f-whole) <= noise*math.Abs(n.f) {
+		return new(big.Rat).SetFloat64(whole)
+	}
+	return new(big.Rat).SetFloat64(n.f)
 }
 
 // apply returns n operator m.
 func (n number) apply(operator string, m number) (number, error) {
-	result := number{r: new(big.Rat), exact: n.exact && m.exact}
-	if (operator == "/" || operator == "%") && m.isZero() {
+	if (operator == "/" || operator == "%") && m.fraction().Sign() == 0 {
 		return number{}, errors.New("division by zero")
 	}
+	if n.r == nil || m.r == nil {
+		return roundedNumber(applyRounded(operator, n.float(), m.float()))
+	}
+	result := new(big.Rat)
 	switch operator {
 	case "+":
-		result.r.Add(n.r, m.r)
-		return result.withoutNoise(n).roundIfLarge()
+		result.Add(n.r, m.r)
 	case "-":
-		result.r.Sub(n.r, m.r)
-		return result.withoutNoise(n).roundIfLarge()
+		result.Sub(n.r, m.r)
 	case "*":
-		result.r.Mul(n.r, m.r)
+		result.Mul(n.r, m.r)
 	case "/":
-		result.r.Quo(n.r, m.r)
+		result.Quo(n.r, m.r)
 	case "%": // n - m*floor(n/m)
-		quotient := number{r: new(big.Rat).Quo(n.r, m.r), exact: result.exact}
-		result.r.Sub(n.r, result.r.Mul(new(big.Rat).SetInt(quotient.floor()), m.r))
-		return result.withoutNoise(n).roundIfLarge()
-	default:
-		panic("calc: no operator " + operator)
+		result.Sub(n.r, result.Mul(m.r, floor(result.Quo(n.r, m.r))))
 	}
-	return result.roundIfLarge()
+	return exactNumber(result)
 }
 
-// withoutNoise returns zero for a difference that is only the error of its operands, such
-// as sqrt(2)^2 - 2; operand is one of the two.
-func (n number) withoutNoise(operand number) number {
-	if !n.exact && !n.isZero() && binaryExponent(n) < binaryExponent(operand)+noise {
-		return number{r: new(big.Rat)}
+func applyRounded(operator string, x, y float64) float64 {
+	switch operator {
+	case "*":
+		return x * y
+	case "/":
+		return x / y
+	case "%":
+		return x - y*math.Floor(x/y)
+	case "-":
+		y = -y
 	}
-	return n
+	if math.Abs(x+y) < noise*math.Abs(x) {
+		return 0 // such as sqrt(2)^2 - 2
+	}
+	return x + y
 }
 
-// binaryExponent returns e of n = x * 2^e with x from 0.5 to 1.
-func binaryExponent(n number) int { return n.toFloat(precision).MantExp(nil) }
-
-// withoutRoundingError returns the value; if a rounded number is an integer except for its
-// error, the integer.
-func (n number) withoutRoundingError() *big.Rat {
-	if n.exact {
-		return n.r
-	}
-	integer := new(big.Rat).SetInt(nearestInt(n.r))
-	off := number{r: new(big.Rat).Sub(n.r, integer)}
-	if off.isZero() || binaryExponent(off) < binaryExponent(n)+noise {
-		return integer
-	}
-	return n.r
-}
-
-// floor returns the largest integer that is at most n.
-func (n number) floor() *big.Int {
-	r := n.withoutRoundingError()
-	return new(big.Int).Div(r.Num(), r.Denom()) // Euclidean: with a positive divisor it rounds down
-}
-
-// nearestInt returns the nearest integer; halves round away from zero.
-func nearestInt(r *big.Rat) *big.Int {
-	double := new(big.Int).Lsh(new(big.Int).Abs(r.Num()), 1)
-	double.Add(double, r.Denom())
-	double.Quo(double, new(big.Int).Lsh(r.Denom(), 1))
-	if r.Sign() < 0 {
-		double.Neg(double)
-	}
-	return double
-}
-
-// power returns n to the power of m.
+// power returns n to the power of m; it is exact if the size of the fraction, which is estimated first, allows it.
 func (n number) power(m number) (number, error) {
-	exact := n.exact && m.exact
-	switch {
-	case n.isZero() && m.r.Sign() < 0:
+	if n.fraction().Sign() == 0 && m.fraction().Sign() < 0 {
 		return number{}, errors.New("division by zero: zero to a negative power")
-	case m.isZero() || n.isOne():
-		return number{r: big.NewRat(1, 1), exact: exact}, nil
-	case n.isZero():
-		return number{r: new(big.Rat), exact: exact}, nil
-	case m.r.IsInt():
-		return n.integerPower(m.r.Num(), exact)
-	case n.r.Sign() < 0:
-		return number{}, errors.New("a negative number to the power of a fraction is not a real number")
-	case m.exact && m.r.Cmp(big.NewRat(1, 2)) == 0:
-		return squareRoot(n)
-	default:
-		return n.roundedPower(m)
 	}
-}
-
-// integerPower returns n to the power of m; neither is zero, and n is not 1. It is exact
-// if the estimated size of the fraction allows it.
-func (n number) integerPower(m *big.Int, exact bool) (number, error) {
-	size := number{r: new(big.Rat).Abs(n.r), exact: exact}
-	times, _ := new(big.Float).SetInt(new(big.Int).Abs(m)).Float64()
-	bits := float64(max(size.r.Num().BitLen(), size.r.Denom().BitLen()) - 1)
-	result, err := size, error(nil)
-	switch {
-	case size.isOne():
-	case exact && bits*times <= maxBits:
-		result, err = raiseExactly(size.r, m).roundIfLarge()
-	default:
-		result, err = size.roundedPower(fromInt(m))
+	if n.r == nil || m.r == nil || !m.r.IsInt() {
+		return roundedNumber(math.Pow(n.float(), m.float()))
 	}
-	if err == nil && n.r.Sign() < 0 && m.Bit(0) == 1 {
-		result = result.negate()
+	times := new(big.Int).Abs(m.r.Num())
+	bits := max(n.r.Num().BitLen(), n.r.Denom().BitLen()) - 1 // of 0, 1 and -1: none
+	if float, _ := new(big.Float).SetInt(times).Float64(); float64(bits)*float > maxPowerBits {
+		return roundedNumber(math.Pow(n.float(), m.float()))
 	}
-	return result, err
-}
-
-// raiseExactly returns base to the power of m, exactly.
-func raiseExactly(base *big.Rat, m *big.Int) number {
-	times := new(big.Int).Abs(m)
-	num := new(big.Int).Exp(base.Num(), times, nil)
-	denom := new(big.Int).Exp(base.Denom(), times, nil)
-	if m.Sign() < 0 {
+	num, denom := new(big.Int).Exp(n.r.Num(), times, nil), new(big.Int).Exp(n.r.Denom(), times, nil)
+	if m.r.Sign() < 0 {
 		num, denom = denom, num
 	}
-	return number{r: new(big.Rat).SetFrac(num, denom), exact: true}
+	return exactNumber(new(big.Rat).SetFrac(num, denom))
 }
 
-// tinyExponent is the exponent below which (1+x)^m is e^(xm) within precision of math.
-const tinyExponent = -64
-
-// roundedPower returns n to the power of m for a positive n that is not 1: the integer
-// part of m by multiplication, the rest by package math.
-func (n number) roundedPower(m number) (number, error) {
-	if off := (number{r: n.minusOne()}); binaryExponent(off) < tinyExponent {
-		return roundText(euler).roundedPower(number{r: off.r.Mul(off.r, m.r)})
-	}
-	times, _ := m.r.Float64()
-	digits := naturalLog(n) * times / math.Ln10
-	switch {
-	case digits > MaxNumberDigits:
-		return number{}, fmt.Errorf("the power is too large: it has %s digits; up to %d are possible", describeDigits(digits), MaxNumberDigits)
-	case digits < -MaxNumberDigits:
-		return number{}, fmt.Errorf("the power is too small: it has %s zeros behind the point; up to %d are possible", describeDigits(-digits), MaxNumberDigits)
-	}
-	integer := new(big.Int).Quo(m.r.Num(), m.r.Denom())
-	result := floatPower(n.toFloat(precision+guard), integer)
-	rest, _ := new(big.Rat).Sub(m.r, new(big.Rat).SetInt(integer)).Float64()
-	if base, _ := n.r.Float64(); base > 0 && !math.IsInf(base, 0) {
-		result.Mul(result, big.NewFloat(math.Pow(base, rest)))
-	} else if rest != 0 { // of more than 308 digits
-		power, err := roundText(euler).roundedPower(number{r: new(big.Rat).SetFloat64(rest * naturalLog(n))})
-		if err != nil {
-			return number{}, err
-		}
-		result.Mul(result, power.toFloat(precision))
-	}
-	return roundFloat(result)
+// floor returns the largest integer that is at most r.
+func floor(r *big.Rat) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean: with a positive divisor it rounds down
 }
 
-// floatPower returns x to the power of m, by repeated squaring.
-func floatPower(x *big.Float, m *big.Int) *big.Float {
-	result := new(big.Float).SetPrec(x.Prec()).SetInt64(1)
-	times := new(big.Int).Abs(m)
-	for i := times.BitLen() - 1; i >= 0; i-- {
-		result.Mul(result, result)
-		if times.Bit(i) == 1 {
-			result.Mul(result, x)
+// text returns all digits of an exact number whose digits end, else the first 15 after "≈ ".
+func (n number) text() (string, error) {
+	if n.r != nil {
+		if decimals, ends := n.r.FloatPrec(); ends && decimals <= maxDecimals {
+			return n.r.FloatString(decimals), nil
 		}
 	}
-	if m.Sign() < 0 {
-		return result.Quo(new(big.Float).SetPrec(x.Prec()).SetInt64(1), result)
+	if math.IsInf(n.float(), 0) {
+		return "", errTooLarge
+	}
+	text := strconv.FormatFloat(n.float(), 'g', 15, 64)
+	if shown, ok := new(big.Rat).SetString(text); ok && n.r != nil && shown.Cmp(n.r) == 0 {
+		return text, nil // such as 1e-60
+	}
+	return "≈ " + text, nil
+}
+
+// calcFunction is a function of expressions with at least one argument.
+type calcFunction struct {
+	maxArgs int
+	call    func(args []number) (number, error)
+}
+
+func calcFunctions() map[string]calcFunction {
+	return map[string]calcFunction{
+		"abs": {1, func(args []number) (number, error) {
+			if args[0].fraction().Sign() < 0 {
+				return args[0].apply("*", number{r: big.NewRat(-1, 1)})
+			}
+			return args[0], nil
+		}},
+		"floor": {1, func(args []number) (number, error) { return exactNumber(floor(args[0].fraction())) }},
+		"ceil": {1, func(args []number) (number, error) {
+			r := floor(new(big.Rat).Neg(args[0].fraction()))
+			return exactNumber(r.Neg(r))
+		}},
+		"max":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MaxFunc(args, compareNumbers), nil }},
+		"min":   {MaxExpressionLength, func(args []number) (number, error) { return slices.MinFunc(args, compareNumbers), nil }},
+		"round": {2, roundNumber},
+		"sqrt":  {1, squareRoot},
+		"cos":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Cos(x), x) }),
+		"sin":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) }),
+		"tan":   floatFunction(1e9, func(x float64) float64 { return withoutNoise(math.Sin(x), x) / withoutNoise(math.Cos(x), x) }),
+		"exp":   floatFunction(math.MaxFloat64, math.Exp),
+		"ln":    floatFunction(math.MaxFloat64, math.Log),
+		"log":   floatFunction(math.MaxFloat64, math.Log10),
+	}
+}
+
+// withoutNoise returns a sine or a cosine, or zero if it is only the error of the angle, such as sin(pi).
+func withoutNoise(result, angle float64) float64 {
+	if angle = math.Abs(angle); angle > 1 && math.Abs(result) < noise*angle {
+		return 0
 	}
 	return result
 }
 
-// describeDigits returns a number of digits for an error.
-func describeDigits(digits float64) string {
-	switch {
-	case digits < 1e15:
-		return "about " + strconv.FormatFloat(digits, 'f', 0, 64)
-	case math.IsInf(digits, 0):
-		return "more than 1e308"
-	default:
-		return "about " + strconv.FormatFloat(digits, 'g', 3, 64)
+func compareNumbers(a, b number) int { return a.fraction().Cmp(b.fraction()) }
+
+// floatFunction returns a function of package math, which rounds, of arguments up to a limit.
+func floatFunction(limit float64, f func(float64) float64) calcFunction {
+	return calcFunction{1, func(args []number) (number, error) {
+		x := args[0].float()
+		if math.Abs(x) > limit {
+			return number{}, errors.New("the number is too large for this function")
+		}
+		result := f(x)
+		if math.IsInf(result, -1) { // a logarithm of zero
+			return number{}, errNotReal
+		}
+		return roundedNumber(result)
+	}}
+}
+
+// squareRoot is exact for the squares of fractions.
+func squareRoot(args []number) (number, error) {
+	if r := args[0].r; r != nil && r.Sign() >= 0 {
+		root := new(big.Rat).SetFrac(new(big.Int).Sqrt(r.Num()), new(big.Int).Sqrt(r.Denom()))
+		if new(big.Rat).Mul(root, root).Cmp(r) == 0 {
+			return number{r: root}, nil
+		}
 	}
+	return roundedNumber(math.Sqrt(args[0].float()))
+}
+
+// roundNumber rounds to an integer, or to as many decimals as the second argument says; halves away from zero.
+func roundNumber(args []number) (number, error) {
+	decimals := new(big.Rat)
+	if len(args) == 2 {
+		decimals = args[1].fraction()
+	}
+	if !decimals.IsInt() || new(big.Rat).Abs(decimals).Cmp(big.NewRat(100, 1)) > 0 {
+		return number{}, errors.New("the second argument of round is a whole number of decimals, from -100 to 100")
+	}
+	scale, err := number{r: big.NewRat(10, 1)}.power(number{r: decimals})
+	if err != nil {
+		return number{}, err
+	}
+	scaled := new(big.Rat).Mul(args[0].fraction(), scale.r)
+	half := big.NewRat(int64(scaled.Sign()), 2)
+	scaled.Add(scaled, half)
+	whole := new(big.Rat).SetInt(new(big.Int).Quo(scaled.Num(), scaled.Denom()))
+	return exactNumber(whole.Quo(whole, scale.r))
 }

@@ -100,11 +100,11 @@ func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *
 		names.own = append(names.own, p.Name)
 	}
 	for _, p := range list {
-		parameter, schemaRef, err := newParameter(p)
+		parameter := parameter{argument: names.Name(p.Name), name: p.Name, in: p.In, isJSON: len(p.Content) > 0, isList: p.Explode == nil || *p.Explode}
+		schemaRef, err := parameterSchema(p)
 		if err != nil {
 			return fmt.Errorf("parameter %s: %w", core.Clip(p.Name, 100), err)
 		}
-		parameter.argument = names.Name(p.Name)
 		description := p.Description
 		if parameter.argument != p.Name {
 			description = fmt.Sprintf("%s in %s. %s", p.Name, p.In, description)
@@ -117,6 +117,29 @@ func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *
 		a.add(parameter.argument, schema, p.Required || p.In == openapi3.ParameterInPath)
 	}
 	return nil
+}
+
+// parameterSchema returns the schema of a parameter, or says why it is not supported.
+func parameterSchema(p *openapi3.Parameter) (*openapi3.SchemaRef, error) {
+	styles := map[string]string{openapi3.ParameterInPath: openapi3.SerializationSimple, openapi3.ParameterInHeader: openapi3.SerializationSimple, openapi3.ParameterInQuery: openapi3.SerializationForm}
+	media := p.Content.Get(jsonType)
+	switch {
+	case p.Name == "":
+		return nil, errors.New("it has no name")
+	case styles[p.In] == "":
+		return nil, fmt.Errorf("it is in %q, which is not supported", core.Clip(p.In, 100))
+	case p.In == openapi3.ParameterInHeader && !IsHeaderName(p.Name):
+		return nil, errors.New("it is not the name of a header")
+	case media != nil:
+		return media.Schema, nil
+	case len(p.Content) > 0:
+		return nil, errors.New("its content is not JSON, which is not supported")
+	case p.Style != "" && p.Style != styles[p.In]:
+		return nil, fmt.Errorf("its style %q is not supported", core.Clip(p.Style, 100))
+	case p.Schema != nil && p.Schema.Value != nil && p.Schema.Value.Type.Is(typeObject):
+		return nil, errors.New("it is an object, which is supported in the body only")
+	}
+	return p.Schema, nil
 }
 
 // parameters returns the parameters that the model sets: those of the operation, and those of its path
@@ -170,7 +193,10 @@ func containsFold(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(other, name) })
 }
 
-// addBody makes the body of the request an argument.
+// jsonType is the media type of bodies.
+const jsonType = "application/json"
+
+// addBody makes the body of the request, which is JSON, an argument.
 func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
 	switch {
 	case o.RequestBody == nil:
@@ -178,24 +204,27 @@ func (o operation) addBody(r *operationRequest, a *argumentSchemas) error {
 	case o.RequestBody.Value == nil:
 		return errors.New("its body cannot be resolved")
 	}
-	required := o.RequestBody.Value.Required
-	body, schemaRef, err := newRequestBody(o.RequestBody.Value.Content)
+	body := o.RequestBody.Value
+	for _, contentType := range slices.Sorted(maps.Keys(body.Content)) {
+		if kind := mediaType(contentType); kind != jsonType && (r.contentType != "" || !strings.HasSuffix(kind, "+json")) {
+			continue
+		}
+		r.contentType = contentType
+	}
 	switch {
-	case err != nil:
-		return err
-	case body.contentType == "" && required:
-		return errors.New("its body is neither JSON nor a form, which is not supported")
-	case body.contentType == "":
+	case r.contentType == "" && body.Required:
+		return errors.New("its body is not JSON, which is not supported")
+	case r.contentType == "":
 		return nil
 	}
 	var schema any = map[string]any{} // anything
-	if schemaRef != nil {
-		if schema, err = a.inline(schemaRef); err != nil {
+	if ref := body.Content[r.contentType].Schema; ref != nil {
+		var err error
+		if schema, err = a.inline(ref); err != nil {
 			return err
 		}
 	}
-	r.body = body
-	a.add(bodyArgument, schema, required)
+	a.add(bodyArgument, schema, body.Required)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,77 +16,74 @@ import (
 type operationRequest struct {
 	method, address string // with {parameter}
 	parameters      []parameter
-	body            requestBody
+	contentType     string // of the body; empty = there is no body
+}
+
+// parameter is a parameter of an operation.
+type parameter struct {
+	argument string // its name for the model
+	name, in string
+	isJSON   bool // its value is a JSON text
+	isList   bool // each item of a list is a parameter of the query
+}
+
+// text returns a value as text; false = it is missing.
+func (p parameter) text(value any) (string, bool) {
+	if list, ok := value.([]any); ok && len(list) == 0 && !p.isJSON {
+		return "", false
+	}
+	if p.isJSON && value != nil {
+		text, err := core.EncodeJSON(value)
+		return string(text), err == nil
+	}
+	return textOf(value)
 }
 
 // newRequest returns the request with the arguments. Errors are for the model.
 func (r operationRequest) newRequest(arguments map[string]any) (webRequest, error) {
 	request := webRequest{method: r.method, headers: map[string]string{}}
+	address, fixed, _ := strings.Cut(r.address, "?")
 	inPath, pairs := map[string]string{}, []string{}
+	if fixed != "" {
+		pairs = append(pairs, fixed)
+	}
 	for _, p := range r.parameters {
 		value := arguments[p.argument]
-		switch p.in {
-		case openapi3.ParameterInPath:
-			text, _ := p.text(value, escapeReserved)
-			if text == "" {
-				return request, fmt.Errorf("the argument %q is missing or empty: it is part of the address", p.argument)
+		text, ok := p.text(value)
+		switch {
+		case p.in == openapi3.ParameterInPath && text == "":
+			return request, fmt.Errorf("the argument %q is missing or empty: it is part of the address", p.argument)
+		case p.in == openapi3.ParameterInPath:
+			inPath[p.name] = url.PathEscape(text)
+		case !ok:
+		case p.in == openapi3.ParameterInHeader && strings.ContainsFunc(text, unicode.IsControl):
+			return request, fmt.Errorf("the argument %q must be one line: it is a header", p.argument)
+		case p.in == openapi3.ParameterInHeader:
+			request.headers[p.name] = text
+		default:
+			list, several := value.([]any)
+			if !several || !p.isList || p.isJSON {
+				list = []any{text}
 			}
-			inPath[p.name] = text
-		case openapi3.ParameterInQuery:
-			if key := r.repeatedName(p, value); key != "" {
-				return request, fmt.Errorf("the argument %q must not have the key %q, which is another parameter", p.argument, core.Clip(key, 100))
-			}
-			pairs = append(pairs, p.pairs(value)...)
-		case openapi3.ParameterInHeader:
-			text, ok := p.text(value, func(text string) string { return text })
-			if strings.ContainsFunc(text, unicode.IsControl) {
-				return request, fmt.Errorf("the argument %q must be one line: it is a header", p.argument)
-			}
-			if ok {
-				request.headers[p.name] = text
+			for _, item := range list {
+				if text, ok := textOf(item); ok {
+					pairs = append(pairs, url.QueryEscape(p.name)+"="+url.QueryEscape(text))
+				}
 			}
 		}
 	}
-	if value, ok := arguments[bodyArgument]; ok && r.body.contentType != "" {
-		body, err := r.body.encode(value)
+	if value, ok := arguments[bodyArgument]; ok && r.contentType != "" {
+		body, err := core.EncodeJSON(value)
 		if err != nil {
-			return request, err
+			return request, fmt.Errorf("the arguments are not JSON: %w", err)
 		}
-		request.body, request.headers["Content-Type"] = body, r.body.contentType
+		request.body, request.headers["Content-Type"] = body, r.contentType
 	}
-	address, err := expandPath(r.address, func(name string) (string, bool) { return inPath[name], inPath[name] != "" })
-	if err != nil {
-		return request, err
+	address, err := expandPath(address, func(name string) (string, bool) { return inPath[name], inPath[name] != "" })
+	if err == nil {
+		request.url, err = withQuery(address, pairs)
 	}
-	address, fixed, _ := strings.Cut(address, "?")
-	if fixed != "" {
-		pairs = append([]string{fixed}, pairs...)
-	}
-	request.url, err = withQuery(address, pairs)
 	return request, err
-}
-
-// repeatedName returns the key of an object that would be sent by the name of another parameter; empty
-// = there is none.
-func (r operationRequest) repeatedName(p parameter, value any) string {
-	object, _ := value.(map[string]any)
-	if !p.explode || p.style == openapi3.SerializationDeepObject || p.style == styleJSON {
-		return ""
-	}
-	_, fixed, _ := strings.Cut(r.address, "?")
-	set, _ := url.ParseQuery(fixed) // what can be read of it
-	names := slices.Collect(maps.Keys(set))
-	for _, other := range r.parameters {
-		if other.in == openapi3.ParameterInQuery && other.name != p.name {
-			names = append(names, other.name)
-		}
-	}
-	for key := range object {
-		if containsFold(names, key) {
-			return key
-		}
-	}
-	return ""
 }
 
 // hasPathParameter reports whether a parameter of the name is part of the path.

@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,42 +44,27 @@ func items(t *testing.T, path, rest string, d core.ToolDefinition) (*tools.Custo
 	return got.Tools[0], nil
 }
 
-// Parameters are written in their style, in each place: the tables of style values in the
-// specification, and what must not leave its place.
-func TestParameterStyles(t *testing.T) {
+// Parameters are written as OpenAPI says, in each place, and none leaves its place.
+func TestParameters(t *testing.T) {
 	t.Parallel()
-	const (
-		list   = `{"p":["blue","b,l&a|c k"]}`
-		object = `{"p":{"R":100,"G":"x=y"}}`
-	)
+	const list = `{"p":["blue","b,l&a|c k"]}`
 	for name, c := range map[string]struct{ path, parameter, arguments, want string }{
-		"form":                        {"/a", "in: query", list, "/a?p=blue&p=b%2Cl%26a%7Cc%20k"},
-		"form, one text":              {"/a", "in: query, explode: false", list, "/a?p=blue,b%2Cl%26a%7Cc%20k"},
-		"form, object":                {"/a", "in: query", object, "/a?G=x%3Dy&R=100"},
-		"form, object, one text":      {"/a", "in: query, explode: false", object, "/a?p=G,x%3Dy,R,100"},
-		"form, object, another":       {"/a?fixed=1", "in: query}, {name: q, in: query", `{"p":{"Q":"dup"},"q":"z"}`, `error: the argument "p" must not have the key "Q", which is another parameter`},
-		"form, object, fixed":         {"/a?fixed=1", "in: query", `{"p":{"fixed":"2"}}`, `error: the argument "p" must not have the key "fixed", which is another parameter`},
-		"form, text":                  {"/a", "in: query", `{"p":"a b"}`, "/a?p=a%20b"},
-		"form, empty text":            {"/a", "in: query", `{"p":""}`, "/a?p="},
-		"form, empty list":            {"/a", "in: query, explode: false", `{"p":[]}`, "/a"},
-		"form, null":                  {"/a", "in: query", `{"p":null}`, "/a"},
-		"form, fixed query":           {"/a?b=1", "in: query", `{"p":true}`, "/a?b=1&p=true"},
-		"form, fragment":              {"/a#b", "in: query", `{"p":true}`, "/a?p=true"},
-		"spaces":                      {"/a", "in: query, style: spaceDelimited", list, "/a?p=blue%20b%2Cl%26a%7Cc%20k"},
-		"spaces, object":              {"/a", "in: query, style: spaceDelimited", object, "/a?p=G%20x%3Dy%20R%20100"},
-		"pipes":                       {"/a", "in: query, style: pipeDelimited, explode: false", list, "/a?p=blue%7Cb%2Cl%26a%7Cc%20k"},
-		"pipes, each":                 {"/a", "in: query, style: pipeDelimited, explode: true", list, "/a?p=blue&p=b%2Cl%26a%7Cc%20k"},
-		"deep object":                 {"/a", "in: query, style: deepObject, explode: true", object, "/a?p%5BG%5D=x%3Dy&p%5BR%5D=100"},
-		"deep object, list":           {"/a", "in: query, style: deepObject", `{"p":{"k]&q":["a",null,{"b":1}]}}`, "/a?p%5Bk%5D%26q%5D%5B%5D=a&p%5Bk%5D%26q%5D%5B%5D%5Bb%5D=1"},
-		"JSON":                        {"/a", "in: query, content: {application/json: {schema: {type: object}}}", object, "/a?p=%7B%22G%22%3A%22x%3Dy%22%2C%22R%22%3A100%7D"},
-		"path":                        {"/a/{p}/b", "in: path, required: true", `{"p":"../é?#"}`, "/a/..%2F%C3%A9%3F%23/b"},
-		"path, list":                  {"/a/{p}", "in: path, required: true", list, "/a/blue,b%2Cl%26a%7Cc%20k"},
-		"path, object":                {"/a/{p}", "in: path, required: true", object, "/a/G,x%3Dy,R,100"},
-		"path, object, each":          {"/a/{p}", "in: path, required: true, explode: true", object, "/a/G=x%3Dy,R=100"},
-		"path, dots":                  {"/a/{p}", "in: path, required: true", `{"p":[".."]}`, "error: an argument must not name the current or the parent folder"},
-		"path, empty":                 {"/a/{p}", "in: path, required: true", `{"p":[]}`, `error: the argument "p" is missing or empty: it is part of the address`},
-		"unknown argument":            {"/a", "in: query", `{"q":"1"}`, "/a"},
-		"an argument of another case": {"/a", "in: query", `{"P":"1"}`, "/a"},
+		"list":           {"/a", "in: query", list, "/a?p=blue&p=b%2Cl%26a%7Cc+k"},
+		"list, one text": {"/a", "in: query, explode: false", list, "/a?p=blue%2Cb%2Cl%26a%7Cc+k"},
+		"text":           {"/a", "in: query", `{"p":"a b"}`, "/a?p=a+b"},
+		"empty text":     {"/a", "in: query", `{"p":""}`, "/a?p="},
+		"empty list":     {"/a", "in: query, explode: false", `{"p":[]}`, "/a"},
+		"null":           {"/a", "in: query", `{"p":null}`, "/a"},
+		"fixed query":    {"/a?b=1", "in: query", `{"p":true}`, "/a?b=1&p=true"},
+		"fragment":       {"/a#b", "in: query", `{"p":true}`, "/a?p=true"},
+		"JSON":           {"/a", "in: query, content: {application/json: {schema: {type: object}}}", `{"p":{"R":[1]}}`, "/a?p=%7B%22R%22%3A%5B1%5D%7D"},
+		"path":           {"/a/{p}/b", "in: path, required: true", `{"p":"../é?#"}`, "/a/..%2F%C3%A9%3F%23/b"},
+		"path, list":     {"/a/{p}", "in: path, required: true", `{"p":["a","b"]}`, "/a/a%2Cb"},
+		"path, dots":     {"/a/{p}", "in: path, required: true", `{"p":[".."]}`, "error: an argument must not name the current or the parent folder"},
+		"path, empty":    {"/a/{p}", "in: path, required: true", `{"p":[]}`, `error: the argument "p" is missing or empty: it is part of the address`},
+		"another name":   {"/a", "in: query", `{"q":"1","P":"1"}`, "/a"},
+		"header":         {"/a", "in: query}, {name: X-Ids, in: header", `{"X-Ids":["a b","c"]}`, "/a X-Ids=a b,c"},
+		"two lines":      {"/a", "in: query}, {name: X-Ids, in: header", `{"X-Ids":"a\nCookie: b"}`, `error: the argument "X-Ids" must be one line: it is a header`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,32 +85,6 @@ func TestParameterStyles(t *testing.T) {
 
 // acceptHeader is what items answers with at the end.
 const acceptHeader = " Accept=application/json, text/*;q=0.9, */*;q=0.1"
-
-// Headers are lists of texts, which are not escaped, and stay one line.
-func TestHeaderParameters(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ parameters, arguments, want string }{
-		"list":         {"{name: X-Ids, in: header}", `{"X-Ids":["a b","c"]}`, "/a X-Ids=a b,c"},
-		"object":       {"{name: X-Ids, in: header}", `{"X-Ids":{"b":2,"a":"x"}}`, "/a X-Ids=a,x,b,2"},
-		"object, each": {"{name: X-Ids, in: header, explode: true}", `{"X-Ids":{"b":2,"a":"x"}}`, "/a X-Ids=a=x,b=2"},
-		"two lines":    {"{name: X-Ids, in: header}", `{"X-Ids":"a\nCookie: b"}`, `error: the argument "X-Ids" must be one line: it is a header`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tool, fault := items(t, "/a", "parameters: ["+c.parameters+"]", core.ToolDefinition{})
-			if fault != nil {
-				t.Fatalf("got %+v", fault)
-			}
-			got, err := callTool(t, tool, c.arguments)
-			if err != nil {
-				got = "error: " + err.Error()
-			}
-			if got = strings.TrimSuffix(got, acceptHeader); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
-		})
-	}
-}
 
 // What the request has by itself, and what the definition sets, is no argument, however the document
 // writes it.
@@ -204,9 +164,9 @@ func TestArgumentNames(t *testing.T) {
 func TestUnsupportedParameters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ path, parameter, want string }{
-		"label":         {"/a/{p}", "{name: p, in: path, required: true, style: label}", `parameter p: its style "label" is not supported`},
 		"matrix":        {"/a/{p}", "{name: p, in: path, required: true, style: matrix}", `parameter p: its style "matrix" is not supported`},
-		"another style": {"/a", "{name: p, in: query, style: simple}", `parameter p: its style "simple" is not supported`},
+		"deep object":   {"/a", "{name: p, in: query, style: deepObject}", `parameter p: its style "deepObject" is not supported`},
+		"an object":     {"/a", "{name: p, in: query, schema: {type: object}}", "parameter p: it is an object, which is supported in the body only"},
 		"another place": {"/a", "{name: p, in: body}", `parameter p: it is in "body", which is not supported`},
 		"XML":           {"/a", "{name: p, in: query, content: {text/xml: {schema: {type: string}}}}", "parameter p: its content is not JSON, which is not supported"},
 		"cookie":        {"/a", "{name: p, in: cookie, required: true}", "parameter p: it is a cookie that is required; set Cookie in headers"},
@@ -218,6 +178,44 @@ func TestUnsupportedParameters(t *testing.T) {
 			_, fault := items(t, c.path, "parameters: ["+c.parameter+"]", core.ToolDefinition{})
 			if want := "operation listItems: " + c.want; fault == nil || fault.Key != "operations[0]" || fault.Problem != want {
 				t.Errorf("got %+v, want %s", fault, want)
+			}
+		})
+	}
+}
+
+// A body is sent in the JSON type that the document names; other types are refused if the
+// body is required.
+func TestOperationBodies(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s", r.Header.Get("Content-Type"), body)
+	}))
+	t.Cleanup(server.Close)
+	const value = `{"body":{"a":"x&y z","b":[1,2],"c":{"d":true}}}`
+	for name, c := range map[string]struct{ content, arguments, want string }{
+		"JSON":              {"application/json: {schema: {}}", value, `application/json {"a":"x&y z","b":[1,2],"c":{"d":true}}`},
+		"JSON, no schema":   {"application/json: {}", `{"body":[1]}`, "application/json [1]"},
+		"none":              {"application/json: {schema: {}}", "{}", "error: the arguments do not match the schema: at '': missing property 'body'"},
+		"JSON of a kind":    {"application/merge-patch+json: {schema: {}}", `{"body":[null]}`, "application/merge-patch+json [null]"},
+		"JSON in a charset": {"application/json; charset=utf-8: {schema: {}}", `{"body":"a"}`, `application/json; charset=utf-8 "a"`},
+		"JSON or a form":    {"application/x-www-form-urlencoded: {schema: {}}, application/json: {schema: {}}", `{"body":1}`, "application/json 1"},
+		"another type":      {"multipart/form-data: {schema: {}}", value, "refused: operation listItems: its body is not JSON, which is not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			document := fmt.Sprintf(listItems, "/a", "requestBody: {required: true, content: {"+c.content+"}}")
+			got, fault := openAPI(t, strings.Replace(document, "get:", "post:", 1), core.ToolDefinition{Operations: []string{"listItems"}, Server: server.URL})
+			var text string
+			if fault != nil {
+				text = "refused: " + fault.Problem
+			} else if answer, err := callTool(t, got.Tools[0], c.arguments); err != nil {
+				text = "error: " + err.Error()
+			} else {
+				text = answer
+			}
+			if text != c.want {
+				t.Errorf("got  %s\nwant %s", text, c.want)
 			}
 		})
 	}

@@ -26,18 +26,17 @@ func (h *Slack) Get(c *gin.Context) error {
 // Put attaches the session to a thread, or changes its mode, and answers the thread.
 func (h *Slack) Put(c *gin.Context) error {
 	body, err := readBody[struct {
-		Enterprise string         `json:"enterprise"`
-		Team       string         `json:"team"`
-		Channel    string         `json:"channel"`
-		Thread     string         `json:"thread"`
-		Mode       core.SlackMode `json:"mode"`
+		Team    string         `json:"team"`
+		Channel string         `json:"channel"`
+		Thread  string         `json:"thread"`
+		Mode    core.SlackMode `json:"mode"`
 	}](c)
 	if err != nil {
 		return err
 	}
 	id := core.SessionID(c.Param("id"))
 	thread, err := h.chat.AttachSlack(c.Request.Context(), scopeOf(c), core.SlackThread{
-		SessionID: id, Enterprise: body.Enterprise, Team: body.Team, Channel: body.Channel, Thread: body.Thread, Mode: body.Mode,
+		SessionID: id, Team: body.Team, Channel: body.Channel, Thread: body.Thread, Mode: body.Mode,
 	})
 	return respond(c, http.StatusOK, thread, err)
 }

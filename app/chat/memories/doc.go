@@ -9,14 +9,7 @@
 // how many of the caller's are. A memory whose text could not be embedded is stored all the
 // same: it is stale until Reindex.
 //
-// Vectors are cached in memory, one index for each owner, within a total limit; the owner that
-// searched least recently is evicted first. The rows of an owner above the limit are scanned in
-// batches.
-//
-// # Guarantees
-//
-// An index is updated at the beginning of every search, from the number that every write
-// increments in the database. So a search finds what was committed before it began, by this
-// process or by another replica. What is written during the search may be found in its old
-// state.
+// A search reads the vectors of the caller's memories in batches and compares each. So it finds
+// what was committed before it began, by this process or by another replica. What is written
+// during the search may be found in its old state.
 package memories

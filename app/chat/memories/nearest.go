@@ -66,13 +66,3 @@ func (n *nearest) compareVector(query []float32, v core.MemoryVector) {
 		n.addHit(v.ID, score)
 	}
 }
-
-// mergeHits adds the hits of another part of the search.
-func (n *nearest) mergeHits(other *nearest) {
-	n.searched += other.searched
-	for _, h := range other.hits {
-		if h.score >= n.minScore {
-			n.addHit(h.id, h.score)
-		}
-	}
-}

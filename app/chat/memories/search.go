@@ -2,9 +2,7 @@ package memories
 
 import (
 	"context"
-	"runtime"
 	"slices"
-	"sync"
 
 	"bobbin/app/core"
 )
@@ -23,14 +21,7 @@ func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.Memory
 	}
 	space := core.VectorSpace{Model: s.embedder.Model(), Dimension: len(list[0])}
 	best := newNearest(in.Limit, *in.MinScore)
-	held, err := s.indexes.withIndex(ctx, tenant.Owner, space, func(x *index) { searchIndex(x, list[0], tenant.User, best) })
-	if err == nil && !held {
-		err = eachVector(ctx, s.store, tenant, space, func(v core.MemoryVector) error {
-			best.compareVector(list[0], v)
-			return nil
-		})
-	}
-	if err != nil {
+	if err := s.compareVectors(ctx, tenant, space, list[0], best); err != nil {
 		return core.MemoryMatches{}, err
 	}
 	out := core.MemoryMatches{EmbeddingModel: space.Model, Matches: s.matches, Searched: best.searched}
@@ -39,6 +30,27 @@ func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.Memory
 	}
 	out.Items, err = s.loadMatches(ctx, tenant, best.hits)
 	return out, err
+}
+
+// vectorBatch is how many vectors are read in one query.
+const vectorBatch = 1000
+
+// compareVectors compares the query with every vector of the scope, read in batches.
+func (s *Service) compareVectors(ctx context.Context, tenant core.Tenant, space core.VectorSpace, query []float32, best *nearest) error {
+	q := core.VectorQuery{Space: space, Limit: vectorBatch}
+	for {
+		batch, err := s.store.Vectors(ctx, tenant, q)
+		if err != nil {
+			return err
+		}
+		for _, v := range batch {
+			best.compareVector(query, v)
+		}
+		if len(batch) < vectorBatch {
+			return nil
+		}
+		q.After = core.MemoryVector{ID: batch[vectorBatch-1].ID, UserID: batch[vectorBatch-1].UserID}
+	}
 }
 
 // checkSearch returns the search with defaults filled in.
@@ -80,31 +92,4 @@ func (s *Service) loadMatches(ctx context.Context, tenant core.Tenant, hits []hi
 		}
 	}
 	return out, nil
-}
-
-// parallelRows is the number of vectors from which a search uses several cores, and maxWorkers
-// the most that one search uses.
-const (
-	parallelRows = 16 * blockRows
-	maxWorkers   = 8
-)
-
-// searchIndex searches all of an index.
-func searchIndex(x *index, query []float32, user string, best *nearest) {
-	rows := len(x.ids)
-	workers := min(runtime.GOMAXPROCS(0), maxWorkers, rows/parallelRows+1)
-	if workers == 1 {
-		x.searchSlots(query, user, 0, rows, best)
-		return
-	}
-	parts := make([]*nearest, workers)
-	var wait sync.WaitGroup
-	for i := range parts {
-		parts[i] = newNearest(best.limit, best.minScore)
-		wait.Go(func() { x.searchSlots(query, user, i*rows/workers, (i+1)*rows/workers, parts[i]) })
-	}
-	wait.Wait()
-	for _, part := range parts {
-		best.mergeHits(part)
-	}
 }

@@ -10,9 +10,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// DefaultIndexBytes limits the vectors cached in memory.
-const DefaultIndexBytes = 256 << 20
-
 // DefaultEmbedTime limits one call of the embedder, including retries.
 const DefaultEmbedTime = 30 * time.Second
 
@@ -22,9 +19,8 @@ type Options struct {
 	Embedder llm.Embedder
 	Matches  string // what the embedder matches: core.MatchesWords or core.MatchesMeaning; empty = meaning
 
-	IndexBytes int64         // of vectors in memory; 0 = DefaultIndexBytes, negative = none are cached
-	EmbedTime  time.Duration // 0 = DefaultEmbedTime
-	Logger     *slog.Logger  // nil = no logs
+	EmbedTime time.Duration // 0 = DefaultEmbedTime
+	Logger    *slog.Logger  // nil = no logs
 }
 
 // Service implements the use cases of memories. Safe for concurrent use.
@@ -33,7 +29,6 @@ type Service struct {
 	embedder  llm.Embedder
 	matches   string
 	embedTime time.Duration
-	indexes   *indexes
 	log       *slog.Logger
 }
 
@@ -41,9 +36,6 @@ type Service struct {
 func New(o Options) *Service {
 	if o.Matches == "" {
 		o.Matches = core.MatchesMeaning
-	}
-	if o.IndexBytes == 0 {
-		o.IndexBytes = DefaultIndexBytes
 	}
 	if o.EmbedTime <= 0 {
 		o.EmbedTime = DefaultEmbedTime
@@ -53,7 +45,6 @@ func New(o Options) *Service {
 	}
 	return &Service{
 		store: o.Store, embedder: o.Embedder, matches: o.Matches, embedTime: o.EmbedTime, log: o.Logger,
-		indexes: newIndexes(o.Store, o.IndexBytes, o.Logger),
 	}
 }
 

@@ -57,13 +57,14 @@ func TestDrawContextWhole(t *testing.T) {
 		{Version: 2, Kind: core.SummaryRun, State: core.SummaryDropped, MessagesAdded: 12, TokenCount: 300},
 		{Version: 1, State: core.SummaryErased},
 	}
+	r.Thoughts = &core.ThoughtsReport{Contract: "refuses", Kept: 12, Dropped: []core.ThoughtsGroup{{Reason: "changed", Count: 3, Detail: "the prompt before them has changed"}}}
 	r.Sections = append(r.Sections, core.ContextPart{Name: "standing", Tokens: 120, Messages: 2})
 	for n, place := range []core.Placement{core.PlaceStanding, core.PlaceVerbatim, core.PlaceLeftOut} {
 		r.StandingInstructions = append(r.StandingInstructions, core.StandingInstruction{Seq: int64(n + 1), MessageID: "m", Text: "rule", State: core.InstructionStands, Placement: place})
 	}
 	says := []string{
 		"2 instructions", "- #1: rule", "- #2: rule (in its message)", "- #3: rule (left out: it does not fit)",
-		"estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the current rate", "! summaries: failing repeatedly",
+		"12 earlier blocks of the model's reasoning sent; 3 not: the prompt before them has changed", "49 messages: 25 summarized, 24 verbatim, 0 lost", "estimated ± 10%", "24 of 30 (80%)", "89,100 of 128,000 (69%)", "about 3 more turns until then, at the current rate", "! summaries: failing repeatedly",
 		"paused for another 1m30s (breaker open)", "the model failed (auth)", "summarizing ",
 		"ready v5: 40 messages → 900 cl100k tokens, tokens, llm", "summary v4: 25 messages → 850 cl100k tokens (6,200 before), messages, llm, 3h ago",
 		"undone v3: 30 messages → 800 cl100k tokens (repeats version 1)", "earlier (tool calls) v2: 12 messages → 300 cl100k tokens", "erased v1",
@@ -81,12 +82,13 @@ func TestDrawContextWhole(t *testing.T) {
 func TestDrawInstructions(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
-	list := []core.StandingInstruction{
+	r := report()
+	r.StandingInstructions = []core.StandingInstruction{
 		{ID: "3", Seq: 9, Text: "be brief", State: core.InstructionStands}, {ID: "2", MessageID: "m", Seq: 7, Text: "use Dutch", State: core.InstructionStands, EditedAt: &at},
 		{ID: "1", MessageID: "m", Seq: 1, Text: "use French", State: core.InstructionReplaced, EndSeq: 7}, {ID: "0", MessageID: "m", Seq: 1, Text: "no emojis", State: core.InstructionRemoved},
 	}
-	drawn(t, func(w io.Writer, width int) { term.DrawInstructions(w, list, width) },
-		"3 added: be brief", "2 #7, edited: use Dutch", "1 #1: use French (replaced by #7)", "0 #1: no emojis (removed)")
+	drawn(t, func(w io.Writer, width int) { term.DrawContext(w, r, at, width) },
+		"- added: be brief", "- #7, edited: use Dutch", "- #1: use French (replaced by #7)", "- #1: no emojis (removed)")
 }
 
 // Where a message is, for each place that there is.

@@ -2,22 +2,12 @@ package term
 
 import (
 	"fmt"
-	"io"
 
 	"bobbin/app/core"
 )
 
 // shownInstructions bounds the instructions of a context report that are shown.
 const shownInstructions = 20
-
-// DrawInstructions lists standing instructions with their states. Width is the terminal's
-// width, 0 if there is none.
-func DrawInstructions(w io.Writer, list []core.StandingInstruction, width int) {
-	d := drawing{w: w, width: width}
-	for _, i := range list {
-		d.writeLine("%s  %s", i.ID, describeInstruction(i))
-	}
-}
 
 // drawInstructions lists the newest of those that stand, with their places in the prompt.
 func (d drawing) drawInstructions(list []core.StandingInstruction) {

@@ -3,14 +3,12 @@ package compaction
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/summarize"
 )
 
 // workers is how many sessions this process summarizes in the background concurrently.
@@ -181,45 +179,9 @@ func (k *Compactor) advanceTurn(ctx context.Context, t Turn, e *progress) (more 
 		lease.releaseLease(ctx)
 		e.lease = nil
 	}()
-	t, p, err = k.planAndExecute(ctx, t, e)
-	switch {
-	case err != nil || p.nextOrder() == nil:
+	if t, p, err = k.planAndExecute(ctx, t, e); err != nil || p.nextOrder() == nil {
 		return false, err
-	case p.d.Summarize != nil:
-		_, _, err = k.summarizeOnce(ctx, t, p, e)
-	default:
-		err = k.prepareSummary(ctx, t, p, e)
 	}
+	_, _, err = k.summarizeOnce(ctx, t, p, e)
 	return err == nil && !e.failed && !e.noGain, err
-}
-
-// prepareSummary makes the summary that the plan orders ahead and stores it; it changes no
-// prompt.
-func (k *Compactor) prepareSummary(ctx context.Context, t Turn, p plan, e *progress) error {
-	how := k.summaryMode(t, e)
-	how.ahead = true
-	m, err := k.makeSummary(ctx, t, *p.d.Prepare, how)
-	switch {
-	case k.tooLong(m, err, e):
-		if t, p, err = k.planWithSummaryWork(ctx, t, e); err != nil || p.d.Prepare == nil {
-			return err
-		}
-		return k.prepareSummary(ctx, t, p, e)
-	case errors.Is(err, summarize.ErrNoGain):
-		_, _, err = k.recordSkipped(ctx, t, p, m, e)
-		return err
-	case errors.Is(err, summarize.ErrFailed):
-		_, _, err = k.continueWithoutSummary(ctx, t, p, m, e)
-		return err
-	case err != nil:
-		return fmt.Errorf("prepare a summary: %w", err)
-	}
-	m.summary.State = core.SummaryPrepared
-	m.toChange = func(_ Turn, p plan) (plan, core.ContextChange, error) {
-		return p, core.ContextChange{Summary: &m.summary, Setup: k.setupToStore(t, m.summary.Native), ModelCalls: m.calls}, nil
-	}
-	if _, _, err = k.commitDraft(ctx, t, p, m, e); err == nil {
-		k.Publisher.Delta(ctx, t.newEvent(core.EventContextCompleted, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: true}))
-	}
-	return err
 }

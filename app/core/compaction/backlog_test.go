@@ -188,30 +188,6 @@ func TestShowBacklog(t *testing.T) {
 	t.Log("\nA backlog, call by call (a call takes 3 s)\n" + table)
 }
 
-// ratio makes its summary while the message waits, and only for so long: then the message
-// continues unchanged, and the summary that is paid for is in use at the next.
-func TestRatioDoesNotEndWithTheExtract(t *testing.T) {
-	t.Parallel()
-	w := grown(t, core.ContextSettings{Policy: "ratio"}, 6_000)
-	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
-		<-time.After(25 * time.Second)
-		return llm.Say(notes)
-	}})
-	w.bubble(func() {
-		begun := time.Now()
-		turn, d := w.fit()
-		if took := time.Since(begun); took != w.options.SummaryTime || len(turn.History)+len(turn.Run) != d.Messages() {
-			t.Errorf("waited %s, sent %d of %d messages, want all after %s", took, d.Messages(), len(turn.History)+len(turn.Run), w.options.SummaryTime)
-		}
-		<-time.After(30 * time.Second)
-		begun = time.Now()
-		turn, _ = w.fit()
-		if v := w.Summaries; time.Since(begun) > 0 || len(v) != 1 || v[0].Model != "writer" || turn.Session.SummaryVersion != 1 {
-			t.Errorf("got %+v after %s, want the model's summary in use", v, time.Since(begun))
-		}
-	})
-}
-
 // What was imported is summarized in the background whatever the timing, also that of ratio; the
 // policy off makes no summary.
 func TestImportIsSummarized(t *testing.T) {

@@ -14,11 +14,8 @@ import (
 // without another model call. ErrStale: the summary depends on what changed.
 func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
 	for {
-		next, c, err := m.toChange(t, p)
-		if err != nil {
-			return t, p, err
-		}
-		err = k.applyChange(ctx, &t, c)
+		next, c := m.toChange(t, p)
+		err := k.applyChange(ctx, &t, c)
 		if e.manual && isRequestAnswered(err) {
 			ctx = core.WithoutKeyedWork(ctx)
 			err = k.applyChange(ctx, &t, c)
@@ -104,18 +101,14 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 		return t, p, err
 	}
 	if t.Setups = activated.Setups; k.nativeOf(activated) != nil {
-		a.Tokens, a.KeepsThoughts, a.Frozen = s.Native.Tokens, s.Native.KeepsThoughts, k.frozenFor(activated, s.Native)
+		a.Tokens, a.KeepsThoughts, a.Frozen = s.Native.Tokens, len(s.Native.Prefixes) > 0, k.frozenFor(activated, s.Native)
 		in.Setups = activated.Setups
 	}
 	next := newPlan(in.Activated(a))
-	before, shown, err := k.promptSizes(ctx, t, p, s, next)
-	if err != nil {
-		return t, p, err
-	}
 	s.State, s.Trigger = core.SummaryActive, a.Trigger
 	err = k.applyChange(ctx, &t, core.ContextChange{Activate: &s.Version, PromptState: next.state.Encode(), Events: []core.Event{
 		t.newEvent(core.EventContextCompleted, core.ContextData{
-			Kind: s.Kind, TokensBefore: before, TokensAfter: shown, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger,
+			Kind: s.Kind, TokensBefore: p.d.Total, TokensAfter: next.d.Total, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger,
 		}),
 	}})
 	k.reportCommit(ctx, Commit{Turn: t, Summary: s, Before: p.d, After: next.d, Err: err})

@@ -166,28 +166,6 @@ func TestDryRunInMidRun(t *testing.T) {
 	}
 }
 
-// What is appended during a dry run is not lost.
-func TestDryRunWhileMessagesAreAppended(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(2, 10)
-	appends := 0
-	w.db.Before(func(method string) error {
-		if method == "CountOnPath" && appends < 2 {
-			appends++
-			w.turns(1, 10)
-		}
-		return nil
-	})
-	plan, err := w.control().DryRun(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{Content: "and then?", Tokens: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := plan.Context.Coverage; got.Lost != 0 || got.Messages != len(w.Messages)+1 || got.Verbatim != len(w.Messages)+1 {
-		t.Errorf("got coverage %+v, want all %d messages and the new one verbatim", got, len(w.Messages))
-	}
-}
-
 // What does not exist, and stores that fail.
 func TestDryRunErrors(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	}
 	change := core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: []core.Event{
 		core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
-			Kind: s.Kind, TokensBefore: v.usedTokens(), TokensAfter: after.usedTokens(), MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
+			Kind: s.Kind, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
 		}),
 	}}
 	if err := k.applyChange(ctx, &v.turn, change); err != nil {
@@ -138,7 +138,7 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	session, events, err := c.stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
 		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
-			Kind: core.SummaryRolling, TokensBefore: v.usedTokens(), TokensAfter: after.usedTokens(), MessagesCovered: to.MessagesCovered,
+			Kind: core.SummaryRolling, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: to.MessagesCovered,
 			Trigger: core.TriggerRestore, Reason: restoredReason(version),
 		})},
 	})

@@ -243,28 +243,47 @@ func (k *Compactor) applyChange(ctx context.Context, t *Turn, change core.Contex
 	return nil
 }
 
-// summarizeOnce makes the ordered summary in one call, commits it, and plans again.
+// summarizeOnce makes the ordered summary in one call, commits it, and plans again. One that is ordered
+// ahead is only stored: it changes no prompt.
 func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
-	m, err := k.makeSummary(ctx, t, *p.d.Summarize, k.summaryMode(t, e))
+	order, how := p.nextOrder(), k.summaryMode(t, e)
+	how.ahead = p.d.Summarize == nil
+	m, err := k.makeSummary(ctx, t, *order, how)
 	switch {
 	case k.tooLong(m, err, e):
 		if e.manual {
 			return t, p, errTooLong
 		}
-		if t, p, err = k.planWithSummaryWork(ctx, t, e); err != nil || p.d.Summarize == nil {
+		if t, p, err = k.planWithSummaryWork(ctx, t, e); err != nil || p.nextOrder() == nil || (p.d.Summarize == nil) != how.ahead {
 			return t, p, err
 		}
 		return k.summarizeOnce(ctx, t, p, e)
 	case errors.Is(err, summarize.ErrNoGain):
 		return k.recordSkipped(ctx, t, p, m, e)
-	case errors.Is(err, summarize.ErrFailed) && p.d.Summarize.Strict:
+	case errors.Is(err, summarize.ErrFailed) && order.Strict:
 		return k.continueWithoutSummary(ctx, t, p, m, e)
 	case errors.Is(err, summarize.ErrFailed):
 		return k.extractSummary(ctx, t, p, m, e)
 	case err != nil:
 		return t, p, err
+	case how.ahead:
+		return k.commitAhead(ctx, t, p, m, e)
+	default:
+		return k.commitActive(ctx, t, p, m, e)
 	}
-	return k.commitActive(ctx, t, p, m, e)
+}
+
+// commitAhead stores the summary as a prepared one.
+func (k *Compactor) commitAhead(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
+	m.summary.State = core.SummaryPrepared
+	m.toChange = func(_ Turn, p plan) (plan, core.ContextChange) {
+		return p, core.ContextChange{Summary: &m.summary, Setup: k.setupToStore(t, m.summary.Native), ModelCalls: m.calls}
+	}
+	t, p, err := k.commitDraft(ctx, t, p, m, e)
+	if err == nil {
+		k.Publisher.Delta(ctx, t.newEvent(core.EventContextCompleted, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: true}))
+	}
+	return t, p, err
 }
 
 // errTooLong says that the provider refused the order and a smaller one is due.
@@ -309,19 +328,18 @@ func (k *Compactor) extractSummary(ctx context.Context, t Turn, p plan, failed d
 
 // commitActive stores the summary as the one in use and plans again.
 func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
-	m.toChange = func(t Turn, p plan) (plan, core.ContextChange, error) {
+	m.toChange = func(t Turn, p plan) (plan, core.ContextChange) {
 		in := p.in
 		in.State = p.state
 		order, tokens := m.order, m.summary.TokenCount
 		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-			order.KeepsThoughts, order.Frozen, tokens = n.KeepsThoughts, k.frozenFor(t, n), n.Tokens
+			order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
 		}
 		in = in.After(order, tokens, m.summary.MessagesCovered)
 		next := newPlan(in)
-		before, after, err := k.promptSizes(ctx, t, p, m.summary, next)
-		change := m.contextChange(t, next.state, core.ContextData{TokensBefore: before, TokensAfter: after})
+		change := m.contextChange(t, p.d, next)
 		change.Setup = k.setupToStore(t, m.summary.Native)
-		return next, change, err
+		return next, change
 	}
 	return k.commitDraft(ctx, t, p, m, e)
 }

@@ -221,27 +221,6 @@ func TestRow20CursorIsWhatWasRead(t *testing.T) {
 	}
 }
 
-// Rung 8: what cannot be shrunk is refused before any model call, and
-// nothing is stored; with a larger model the same turn works.
-func TestFloor(t *testing.T) {
-	t.Parallel()
-	w := full(t)
-	small := w.profile
-	w.profile.SystemPrompt = strings.Repeat("many words ", 5_000)
-	before := w.state()
-	_, _, err := w.keeper.Fit(t.Context(), w.turn())
-	var shown *core.Error
-	if !errors.Is(err, core.ErrContextFloor) || !errors.As(err, &shown) || shown.Code != "context_floor" || !strings.Contains(shown.Message, "system prompt") {
-		t.Errorf("got error %v, want context_floor that names the system prompt", err)
-	}
-	if n := len(w.model.Requests()); n != 0 || w.state() != before && w.Session.SummaryVersion == 0 {
-		t.Errorf("got %d calls of the model and state %s", n, w.state())
-	}
-	w.profile = small
-	w.writer.Add(notes)
-	w.fit()
-}
-
 // A broken PromptState is an error of the store, not a panic.
 func TestPromptStateUnreadable(t *testing.T) {
 	t.Parallel()

@@ -8,28 +8,32 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
+// withNamedTexts returns the turn with the notes, the passages and the instructions of earlier runs that
+// the prompt of the decision has.
+func (k *Compactor) withNamedTexts(ctx context.Context, t Turn, d contextwindow.Decision) (Turn, error) {
+	var err error
+	if t.Notes, err = k.loadNotes(ctx, t, d.Loops); err == nil {
+		t.Quotes, err = k.loadQuotes(ctx, t, d)
+	}
+	if err == nil {
+		t.RunInstructions, err = k.loadRunInstructions(ctx, t, d)
+	}
+	return t, err
+}
+
 // assemble puts the prompt of a decision together, with the pinned messages, the notes
 // and the files that it needs from storage.
 func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decision) (contextwindow.Prompt, error) {
+	t, err := k.withNamedTexts(ctx, t, d)
 	var pinned []core.Message
-	if len(d.Pinned) > 0 {
-		var err error
-		if pinned, err = k.loadPinned(ctx, t); err != nil {
-			return contextwindow.Prompt{}, err
-		}
+	if err == nil && len(d.Pinned) > 0 {
+		pinned, err = k.loadPinned(ctx, t)
 	}
-	parts := k.promptParts(t, pinned)
-	notes, err := k.loadNotes(ctx, t, d.Loops)
 	if err != nil {
 		return contextwindow.Prompt{}, err
 	}
-	parts.Loops = noteTexts(notes)
-	if parts.Quotes, err = k.loadQuotes(ctx, t, d); err != nil {
-		return contextwindow.Prompt{}, err
-	}
-	if parts.Repeated, err = k.loadRunInstructions(ctx, t, d); err != nil {
-		return contextwindow.Prompt{}, err
-	}
+	parts := k.promptParts(t, pinned)
+	parts.Loops, parts.Quotes, parts.Repeated = noteTexts(t.Notes), t.Quotes, t.RunInstructions
 	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
 		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
 			err = k.loadWhole(ctx, t, parts, d)

@@ -35,13 +35,7 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 		if !t.Trial {
 			t = k.recordWarning(ctx, t, d)
 		}
-		t.Notes, err = k.loadNotes(ctx, t, d.Loops)
-	}
-	if err == nil {
-		t.Quotes, err = k.loadQuotes(ctx, t, d)
-	}
-	if err == nil {
-		t.RunInstructions, err = k.loadRunInstructions(ctx, t, d)
+		t, err = k.withNamedTexts(ctx, t, d)
 	}
 	if err == nil && t.lacksTexts() {
 		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)

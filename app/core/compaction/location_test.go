@@ -1,7 +1,6 @@
 package compaction_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -146,46 +145,5 @@ func TestWhereNotes(t *testing.T) {
 	w.ask("hello")
 	if got := w.where(w.Messages[60].ID); !strings.Contains(got.Note, "Nothing can be sent") || !strings.Contains(got.Note, "system prompt") {
 		t.Errorf("got the note %q, want the floor", got.Note)
-	}
-}
-
-// A message that is added, or whose branch is, during the search is found; a
-// store that fails is the error, and others' sessions do not exist.
-func TestWhereErrors(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(2, 10)
-	where := func() (core.MessageLocation, error) {
-		return w.control().Where(t.Context(), w.scope(), w.Session.ID, w.Messages[0].ID)
-	}
-	if _, err := w.control().Where(t.Context(), core.Tenant{Owner: "eve"}, w.Session.ID, w.Messages[0].ID); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("another owner: got %v, want ErrNotFound", err)
-	}
-	if _, err := w.control().Where(t.Context(), w.scope(), w.Session.ID, core.NewID[core.MessageID]()); !errors.Is(err, core.ErrNotFound) {
-		t.Errorf("no message: got %v, want ErrNotFound", err)
-	}
-	late := w.said(core.RoleUser, "late")
-	late.ID = core.NewID[core.MessageID]()
-	w.db.Before(func(method string) error {
-		if method == "Messages.Get" && len(w.Messages) == 4 {
-			w.add(late)
-		}
-		return nil
-	})
-	if got := w.where(late.ID); got.Placement != core.PlaceVerbatim {
-		t.Errorf("got %+v, want the message that came meanwhile", got)
-	}
-	w.another(2, "notes")
-	broken := errors.New("the database is gone")
-	for _, method := range []string{"Sessions.Get", "Messages.Get", "FirstCovering"} {
-		w.db.Before(func(m string) error {
-			if m == method {
-				return broken
-			}
-			return nil
-		})
-		if _, err := where(); !errors.Is(err, broken) {
-			t.Errorf("%s fails: got error %v, want it", method, err)
-		}
 	}
 }

@@ -78,11 +78,7 @@ func (k *Compactor) compactLoop(ctx context.Context, t Turn, p plan) (Turn, plan
 	in.State = p.state
 	next := newPlan(in.After(o, made.summary.TokenCount, made.summary.MessagesCovered))
 	noted := t.withNotes(made.summary)
-	change, err := k.notesChange(ctx, noted, made, p, next)
-	if err != nil {
-		return k.continueWithoutNotes(ctx, t, p, made, err)
-	}
-	err = k.applyChange(ctx, &noted, change)
+	err = k.applyChange(ctx, &noted, made.contextChange(noted, p.d, next))
 	k.reportCommit(ctx, Commit{Turn: noted, Summary: made.summary, Before: p.d, After: next.d, Err: err})
 	switch {
 	case err == nil:
@@ -165,23 +161,6 @@ func loopMessages(run []core.Message, o contextwindow.Order, read int64) []core.
 	return messages
 }
 
-// notesChange returns the change that commits the notes, with the messages and tokens of the
-// prompt without and with them.
-func (k *Compactor) notesChange(ctx context.Context, t Turn, m draftSummary, p, next plan) (core.ContextChange, error) {
-	before, err := k.assemble(ctx, t, p.d)
-	if err != nil {
-		return core.ContextChange{}, err
-	}
-	after, err := k.assemble(ctx, t, next.d)
-	if err != nil {
-		return core.ContextChange{}, err
-	}
-	return m.contextChange(t, next.state, core.ContextData{
-		MessagesBefore: len(before.Messages), MessagesAfter: len(after.Messages),
-		TokensBefore: before.Sent.Used(p.d), TokensAfter: after.Sent.Used(next.d),
-	}), nil
-}
-
 // notesFailed is the reason that watchers get when notes could not be made; the log has the
 // cause.
 const notesFailed = "the older part of the tool loop could not be replaced by notes"
@@ -197,12 +176,9 @@ func (k *Compactor) continueWithoutNotes(ctx context.Context, t Turn, p plan, m 
 	} else {
 		k.Logger.WarnContext(ctx, "tool loop not compacted", "session_id", t.Session.ID, "run_id", t.RunID, "agent", t.Profile.Agent.Name, "err", cause)
 	}
-	err := k.applyChange(ctx, &t, core.ContextChange{PromptState: t.Session.PromptState, ModelCalls: m.calls, Events: []core.Event{
+	err := k.recordUnused(ctx, t, core.SummaryFailure{SessionID: t.Session.ID, ModelCalls: m.calls, Events: []core.Event{
 		t.newEvent(kind, core.ContextData{Kind: core.SummaryRun, Trigger: p.d.Summarize.Trigger, Reason: reason}),
 	}})
-	if errors.Is(err, core.ErrStale) {
-		return t, p, fmt.Errorf("record that there are no notes: %w", err)
-	}
 	if err != nil {
 		k.Logger.WarnContext(ctx, "event not stored", "session_id", t.Session.ID, "err", err)
 	}

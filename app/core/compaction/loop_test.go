@@ -99,7 +99,7 @@ func TestLoopIsCompacted(t *testing.T) {
 	after := w.report()
 	told := core.ContextData{
 		Kind: core.SummaryRun, Trigger: "iterations", MessagesBefore: 2 + 1 + 16, MessagesAfter: 10, MessagesCovered: 10, Version: 1,
-		TokensBefore: before.Used, TokensAfter: after.Used,
+		TokensBefore: before.Planned, TokensAfter: after.Planned,
 	}
 	if diff := cmp.Diff(told, coretest.Data[core.ContextData](w.Events[0])); diff != "" || w.Events[0].Type != core.EventContextCompleted || len(w.feed.Published()) != 1 {
 		t.Errorf("%s %v (-want +got):\n%s", w.Events[0].Type, coretest.Types(w.feed.Published()), diff)
@@ -282,53 +282,6 @@ func TestLoopTimeLimit(t *testing.T) {
 			t.Errorf("got %s notes (%s) after %s", got.Strategy, got.Note, time.Since(start))
 		}
 	})
-}
-
-// A session without notes costs no question more, one with notes one question a run.
-func TestLoopAsksStorageOnlyForNotes(t *testing.T) {
-	t.Parallel()
-	w := looping(t, core.CompactionSettings{}, 128_000)
-	w.models["writer"] = llm.Scripted(loopNotes).WithInfo(w.writer.Info())
-	found := 0
-	w.db.Before(func(method string) error {
-		if method == "Summaries.Find" {
-			found++
-		}
-		return nil
-	})
-	w.turns(3, 20)
-	w.ask("Read all files.")
-	for range 8 {
-		turn, d := w.fit()
-		w.request(turn, d)
-		w.use(200)
-	}
-	turn, d := w.fit()
-	w.request(turn, d)
-	if found != 0 || len(w.Summaries) != 1 {
-		t.Errorf("asked for notes %d times until there were %d, want never", found, len(w.Summaries))
-	}
-	w.ask("And now?")
-	for range 3 { // the turn continues as the nodes pass it on
-		next := w.turn()
-		next.Notes = turn.Notes
-		turn, d = func() (compaction.Turn, contextwindow.Decision) {
-			turn, d, err := w.keeper.Fit(t.Context(), next)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return turn, d
-		}()
-		w.request(turn, d)
-	}
-	if found != 0 || len(d.Loops) != 1 {
-		t.Errorf("asked for known notes %d times, want never", found)
-	}
-	turn, d = w.fit() // another process
-	w.request(turn, d)
-	if found != 1 {
-		t.Errorf("asked for notes %d times, want once", found)
-	}
 }
 
 // I7: what a plan masks before it asks for notes that gain nothing is stored with the prompt.

@@ -86,21 +86,6 @@ func TestStrategyOfThePolicy(t *testing.T) {
 	}
 }
 
-// B9, R2: what the prompts of the presets ask for.
-func TestPresetsAskForLess(t *testing.T) {
-	t.Parallel()
-	for policy, want := range map[string]string{"budget": "700 tokens", "sliding": "300 tokens"} {
-		w := newWorld(t, core.ContextSettings{Policy: policy}, 128_000)
-		w.writer.Add(notes)
-		w.turns(30, 500)
-		w.ask("next")
-		w.fit()
-		if req := w.writer.Requests()[0]; !strings.Contains(req.System[0]+req.Messages[0].Content, want) {
-			t.Errorf("%s: the prompt does not ask for %s:\n%.3000s", policy, want, req.System[0])
-		}
-	}
-}
-
 // pricing refuses the models without a price, as a limit in US dollars does.
 type pricing map[string]bool
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"bobbin/app/core"
@@ -155,24 +154,24 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err != nil {
 		return nil, calls, err
 	}
-	n := k.newNative(t, prompt, res, d.Factor)
-	n.KeepsThoughts = n.KeepsThoughts && isBound
+	n := k.newNative(t, prompt, res)
+	if !isBound {
+		n.Prefixes = nil
+	}
 	if len(n.Part.Text)+len(n.Part.Signature) > maxNativeBytes {
 		return nil, calls, errNativeTooLarge
 	}
-	if core.CleanText(n.Part.Signature+n.Part.Name) != n.Part.Signature+n.Part.Name { // it must go back as it came
+	if core.CleanText(n.Part.Signature) != n.Part.Signature { // it must go back as it came
 		return nil, calls, errors.New("the provider's compaction has characters that cannot be stored")
 	}
 	earlier := ""
 	if before := k.nativeOf(t); before != nil {
 		earlier = before.Text
 	}
-	if n.Text != "" {
-		if err := summarize.CheckNative(ctx, k.Counter, material, earlier, n.Text); err != nil {
-			return nil, calls, err
-		}
+	if err := summarize.CheckNative(ctx, k.Counter, material, earlier, n.Text); err != nil {
+		return nil, calls, err
 	}
-	o.KeepsThoughts, o.Frozen = n.KeepsThoughts, n.Frozen
+	o.KeepsThoughts, o.Frozen = isBound, n.Frozen
 	if after := newPlan(whole.After(o, n.Tokens, 0)); n.Tokens >= o.Tokens || after.d.Summarize != nil || after.d.Floor != nil {
 		return nil, calls, errNativeTooLarge
 	}
@@ -227,7 +226,7 @@ func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwind
 	if res.Usage != nil {
 		call.Usage = *res.Usage
 	}
-	if err == nil && (res.Compaction == nil || res.Compaction.Text == "" && res.Compaction.Signature == "") {
+	if err == nil && (res.Compaction == nil || res.Compaction.Text == "") {
 		err = &llm.Error{Kind: llm.KindEmpty, Provider: info.Provider, Message: "the provider returned no compaction"}
 	}
 	if e := llm.AsError(err); e != nil {
@@ -246,12 +245,12 @@ func (k *Compactor) setupToStore(t Turn, n *core.NativeSummary) *core.PromptSetu
 }
 
 // newNative returns the compaction of an answer as it is stored.
-func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Response, factor float64) *core.NativeSummary {
+func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Response) *core.NativeSummary {
 	info := t.Profile.Model.Info()
 	part := *res.Compaction
 	n := &core.NativeSummary{
 		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
-		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)], KeepsThoughts: info.CompactionKeepsThoughts,
+		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)],
 	}
 	if setup, ok := k.promptSetup(t); ok {
 		n.Frozen = setup.Hash
@@ -260,9 +259,6 @@ func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Respo
 		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
 	}
 	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
-	if n.Text == "" { // the provider counted what nobody else can read
-		n.Tokens = max(n.Tokens, int(math.Ceil(float64(n.Usage.OutputTokens)/factor)))
-	}
 	return n
 }
 

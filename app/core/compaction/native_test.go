@@ -25,9 +25,12 @@ func newNativeWorld(t *testing.T) *world {
 // answerFor makes the model answer for an account, as one that writes compactions.
 func (w *world) answerFor(model *llm.Script, account string) {
 	info := model.Info()
-	info.ThoughtOrigin, info.Account, info.Compacts, info.CompactionKeepsThoughts = "maker/"+info.Name, account, true, true
+	info.ThoughtOrigin, info.Account, info.Compacts = "maker/"+info.Name, account, true
 	w.profile.Model = model.WithInfo(info)
 }
+
+// own is a compaction.
+var own = core.Part{Text: notes, Signature: "signed"}
 
 // compacted is an answer that is a compaction.
 func compacted(part core.Part) llm.Step {
@@ -57,47 +60,32 @@ func (w *world) native(turn compaction.Turn) *core.Part {
 }
 
 // The provider's own summary is stored beside the plain one, in the same commit, and stands in prompts
-// in place of its words: readable ones and those that only the provider can read.
+// in place of its words.
 func TestNativeSummaryStandsInPrompts(t *testing.T) {
 	t.Parallel()
-	for name, part := range map[string]core.Part{
-		"readable": {Text: notes, Signature: "signed"},
-		"opaque":   {Signature: strings.Repeat("blob", 200), Name: "cmp_1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newNativeWorld(t)
-			w.writer.Add(always(notes))
-			w.model.Add(compacted(part))
-			turn, _ := w.fit()
-			_, summaries, _ := w.now()
-			if len(summaries) != 1 || summaries[0].Native == nil || !strings.Contains(summaries[0].Content, "Test the tester.") {
-				t.Fatalf("got the summaries %+v, want one with plain words and a native summary", summaries)
-			}
-			if got := w.native(turn); got == nil || got.Signature != part.Signature || got.Text != part.Text || got.Name != part.Name {
-				t.Errorf("got %+v at the beginning of the prompt, want the native summary", got)
-			}
-			asked := w.model.Requests()[0]
-			if last := asked.Messages[len(asked.Messages)-1]; !asked.Compact || last.Role != core.RoleAssistant || len(asked.Messages) != summaries[0].MessagesCovered {
-				t.Errorf("got a request of %d messages, want a compaction of the %d that are covered", len(asked.Messages), summaries[0].MessagesCovered)
-			}
-			w.checkShownNative(part)
-			w.checkBookedNative()
-		})
+	w := newNativeWorld(t)
+	w.writer.Add(always(notes))
+	w.model.Add(compacted(own))
+	turn, _ := w.fit()
+	_, summaries, _ := w.now()
+	if len(summaries) != 1 || summaries[0].Native == nil || !strings.Contains(summaries[0].Content, "Test the tester.") {
+		t.Fatalf("got the summaries %+v, want one with plain words and a native summary", summaries)
 	}
-}
-
-// checkShownNative checks what people see of the native summary in use.
-func (w *world) checkShownNative(part core.Part) {
-	w.t.Helper()
+	if got := w.native(turn); got == nil || got.Signature != own.Signature || got.Text != own.Text {
+		t.Errorf("got %+v at the beginning of the prompt, want the native summary", got)
+	}
+	asked := w.model.Requests()[0]
+	if last := asked.Messages[len(asked.Messages)-1]; !asked.Compact || last.Role != core.RoleAssistant || len(asked.Messages) != summaries[0].MessagesCovered {
+		t.Errorf("got a request of %d messages, want a compaction of the %d that are covered", len(asked.Messages), summaries[0].MessagesCovered)
+	}
 	report := w.report()
 	if !strings.Contains(report.SummaryReason, "Prompts have the provider's own summary") || report.Summaries[0].Native == nil {
-		w.t.Errorf("got the reason %q, want that prompts have the native summary", report.SummaryReason)
+		t.Errorf("got the reason %q, want that prompts have the native summary", report.SummaryReason)
 	}
-	shown := w.view().Messages[0]
-	if want := part.Text; want != "" && shown.Content != want || want == "" && !strings.Contains(shown.Content, "which it alone can read") {
-		w.t.Errorf("got %q in the prompt's view, want the native summary", shown.Content)
+	if shown := w.view().Messages[0]; shown.Content != own.Text {
+		t.Errorf("got %q in the prompt's view, want the native summary", shown.Content)
 	}
+	w.checkBookedNative()
 }
 
 // checkBookedNative checks that both calls are in the books.
@@ -120,13 +108,13 @@ func TestNativeSummaryIsForOneIdentity(t *testing.T) {
 	t.Parallel()
 	w := newNativeWorld(t)
 	w.writer.Add(always(notes))
-	w.model.Add(compacted(core.Part{Text: notes, Signature: "signed"}))
+	w.model.Add(compacted(own))
 	w.fit()
-	own := w.profile
+	before := w.profile
 	for name, change := range map[string]func(){
-		"another account": func() { w.answerFor(llm.Scripted().WithInfo(own.Model.Info()), "other") },
+		"another account": func() { w.answerFor(llm.Scripted().WithInfo(before.Model.Info()), "other") },
 		"another model": func() {
-			info := own.Model.Info()
+			info := before.Model.Info()
 			info.Name = "another"
 			w.answerFor(llm.Scripted().WithInfo(info), "account")
 		},
@@ -141,7 +129,7 @@ func TestNativeSummaryIsForOneIdentity(t *testing.T) {
 		if reason := w.report().SummaryReason; name != "another strategy" && !strings.Contains(reason, "and no native summary: ") {
 			t.Errorf("%s: got the reason %q, want why there is no native summary", name, reason)
 		}
-		if w.profile = own; w.native(w.turn()) == nil {
+		if w.profile = before; w.native(w.turn()) == nil {
 			t.Errorf("after %s: got the words, want the native summary again", name)
 		}
 	}
@@ -152,7 +140,7 @@ func TestNativeSummaryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newNativeWorld(t)
 	w.writer.Add(always(notes))
-	w.model.Add(compacted(core.Part{Signature: "blob"}))
+	w.model.Add(compacted(own))
 	turn, _ := w.fit()
 	refused, err := w.keeper.RefuseNative(t.Context(), turn)
 	if err != nil {
@@ -174,18 +162,17 @@ func TestNativeSummaryIsRefused(t *testing.T) {
 func TestNativeSummaryFails(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]any{
-		"provider away":       llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
-		"blob refused":        llm.Fail(&llm.Error{Kind: llm.KindCompactionRefused}),
-		"nothing":             llm.Say(),
-		"an answer":           "I cannot do that.",
-		"empty":               compacted(core.Part{}),
-		"not about it":        compacted(core.Part{Text: "The weather in Vienna was fine all day long. People went to the river, ate ice cream and came home late in the evening, tired and happy.", Signature: "signed"}),
-		"as long as before":   compacted(core.Part{Text: strings.Repeat(notes, 40), Signature: "signed"}),
-		"blob of 4 MiB":       compacted(core.Part{Signature: strings.Repeat("blob", 1<<20)}),
-		"with a NUL":          compacted(core.Part{Text: notes + "\x00", Signature: "signed"}),
-		"a blob with a NUL":   compacted(core.Part{Signature: "blob\x00"}),
-		"with a secret":       compacted(core.Part{Text: notes + " The key is sk-abcdefghij0123456789", Signature: "signed"}),
-		"counted as too much": llm.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "blob"}, Usage: &core.Usage{OutputTokens: 100_000}},
+		"provider away":     llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
+		"blob refused":      llm.Fail(&llm.Error{Kind: llm.KindCompactionRefused}),
+		"nothing":           llm.Say(),
+		"an answer":         "I cannot do that.",
+		"empty":             compacted(core.Part{}),
+		"not about it":      compacted(core.Part{Text: "The weather in Vienna was fine all day long. People went to the river, ate ice cream and came home late in the evening, tired and happy.", Signature: "signed"}),
+		"as long as before": compacted(core.Part{Text: strings.Repeat(notes, 40), Signature: "signed"}),
+		"blob of 4 MiB":     compacted(core.Part{Text: notes, Signature: strings.Repeat("blob", 1<<20)}),
+		"with a NUL":        compacted(core.Part{Text: notes + "\x00", Signature: "signed"}),
+		"a blob with a NUL": compacted(core.Part{Text: notes, Signature: "blob\x00"}),
+		"with a secret":     compacted(core.Part{Text: notes + " The key is sk-abcdefghij0123456789", Signature: "signed"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,10 +246,10 @@ func TestNativeSummaryIsNotMadeAfterARefusal(t *testing.T) {
 func TestNativeSummaryIsReported(t *testing.T) {
 	t.Parallel()
 	for outcome, step := range map[compaction.NativeOutcome]any{
-		compaction.NativeMade:     compacted(core.Part{Signature: "blob"}),
+		compaction.NativeMade:     compacted(own),
 		compaction.NativeFailed:   llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
-		compaction.NativeRejected: compacted(core.Part{Signature: strings.Repeat("blob", 1<<20)}),
-		compaction.NativeRefused:  compacted(core.Part{Signature: "blob"}),
+		compaction.NativeRejected: compacted(core.Part{Text: notes, Signature: strings.Repeat("blob", 1<<20)}),
+		compaction.NativeRefused:  compacted(own),
 	} {
 		t.Run(string(outcome), func(t *testing.T) {
 			t.Parallel()

@@ -143,69 +143,6 @@ func TestCoverageIsChecked(t *testing.T) {
 	}
 }
 
-// A lost compare-and-set, a canceled summary, one by hand, and a prompt that cannot
-// be made to fit are reported too.
-func TestObserverOfWhatFails(t *testing.T) {
-	t.Parallel()
-	t.Run("lost", func(t *testing.T) {
-		t.Parallel()
-		w := full(t)
-		watch := w.watched()
-		w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
-			w.another(50, "THEIRS")
-			return llm.Say(notes)
-		}})
-		w.fit()
-		want := "summarizing by share on rung 2\nended: made , hybrid, error false\ncommitted version 0: smaller true, stale true\nfitted answerer: fits true, rungs [], floor false"
-		if diff := cmp.Diff(want, watch.told()); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
-		}
-	})
-	t.Run("canceled", func(t *testing.T) {
-		t.Parallel()
-		w := full(t)
-		watch := w.watched()
-		ctx, cancel := context.WithCancel(t.Context())
-		w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
-			cancel()
-			return llm.Step{Gate: llm.NewGate()}
-		}})
-		if _, _, err := w.keeper.Fit(ctx, w.turn()); !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v, want it canceled", err)
-		}
-		const want = "summarizing by share on rung 2\nended: canceled , , error true\nfitted answerer: fits false"
-		if got := watch.told(); !strings.HasPrefix(got, want) {
-			t.Errorf("got %q, want it to begin with %q", got, want)
-		}
-	})
-	t.Run("by hand", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, core.ContextSettings{}, 8192)
-		watch := w.watched()
-		w.turns(8, 50)
-		w.writer.Add(always(notes))
-		if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff("summarizing by manual on rung 2\nended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\ncoverage checked: 0 lost", watch.told()); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
-		}
-	})
-	t.Run("floor", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, core.ContextSettings{}, 2048)
-		watch := w.watched()
-		w.profile.SystemPrompt = strings.Repeat("word ", 3000)
-		w.ask("hello")
-		if _, _, err := w.keeper.Fit(t.Context(), w.turn()); !errors.Is(err, core.ErrContextFloor) {
-			t.Fatalf("got %v, want the floor", err)
-		}
-		if got := watch.told(); !strings.HasPrefix(got, "fitted answerer: fits false, rungs [") || !strings.HasSuffix(got, "8], floor true") {
-			t.Errorf("got %q, want the floor told", got)
-		}
-	})
-}
-
 // R6: where nothing is summarized by size, a warning is raised when the prompt nears
 // the limit: once, across a restart too, and again after a summary by hand.
 func TestWarnsOnceInACycle(t *testing.T) {
@@ -263,50 +200,5 @@ func TestWarnsOnceInACycle(t *testing.T) {
 	grow()
 	if got := warnings(); got != 2 {
 		t.Errorf("got %d warnings in two cycles, want 2", got)
-	}
-}
-
-// On a small window the trigger is at the limit: there a prompt is often near it,
-// which is not reported, as a summary follows.
-func TestDoesNotWarnBeforeASummary(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	watch := w.watched()
-	w.writer.Add(always(notes))
-	near := false
-	for range 60 {
-		w.turns(1, 100)
-		w.ask("go on")
-		_, d := w.fit()
-		near = near || d.Total*10 > d.Budget.Usable*9
-	}
-	if got := watch.told(); strings.Contains(got, "warned") || !near || !strings.Contains(got, "committed version 2") {
-		t.Errorf("near %t, told %q, want prompts near the limit, summaries, and no warning", near, got)
-	}
-}
-
-// A warning that cannot be stored fails nothing, and the next prompt reports it.
-func TestWarningNotStored(t *testing.T) {
-	t.Parallel()
-	for _, failure := range []error{errors.New("disk full"), core.Errorf(core.ErrStale, "changed meanwhile")} {
-		w := newWorld(t, core.ContextSettings{AutoSummarize: new(bool)}, 8192)
-		watch := w.watched()
-		w.turns(25, 105)
-		w.ask("go on")
-		w.db.Before(func(method string) error {
-			if method == "ApplyContext" {
-				return failure
-			}
-			return nil
-		})
-		_, d := w.fit()
-		if got := watch.told(); d.Total*10 <= d.Budget.Usable*9 || strings.Contains(got, "warned") {
-			t.Fatalf("%v: told %q at %d of %d tokens, want no warning near the limit", failure, got, d.Total, d.Budget.Usable)
-		}
-		w.db.Before(nil)
-		w.fit()
-		if got := watch.told(); !strings.Contains(got, "warned") {
-			t.Errorf("%v: told %q by the next prompt, want the warning", failure, got)
-		}
 	}
 }

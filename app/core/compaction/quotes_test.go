@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
@@ -136,45 +134,5 @@ func TestQuotesNotSentAgain(t *testing.T) {
 				t.Errorf("got %+v, want no thought", req.Messages)
 			}
 		})
-	}
-}
-
-// A model that does not bind its thoughts gets the prompt that it would get without any record of
-// passages, byte for byte, and they are not loaded.
-func TestQuotesAreNotForFreeModels(t *testing.T) {
-	t.Parallel()
-	for _, contract := range []llm.PrefixContract{llm.PrefixFree, ""} {
-		w, _ := newQuotesWorld(t)
-		w.useModel(contract)
-		got := w.fitRequest(w.turn())
-		if turn, _ := w.fit(); len(turn.Quotes) > 0 {
-			t.Errorf("%q: got %d passages loaded, want none", contract, len(turn.Quotes))
-		}
-		w.db.Edit(func() {
-			for i := range w.Messages {
-				for j := range w.Messages[i].Parts {
-					w.Messages[i].Parts[j].Recalled, w.Messages[i].Parts[j].Prefix = nil, ""
-				}
-			}
-		})
-		if diff := cmp.Diff(w.fitRequest(w.turn()), got); diff != "" {
-			t.Errorf("%q: the record changes the prompt (-without +with):\n%s", contract, diff)
-		}
-	}
-}
-
-// Quotes are loaded once for all prompts of a run.
-func TestQuotesAreLoadedOnce(t *testing.T) {
-	t.Parallel()
-	w, _ := newQuotesWorld(t)
-	turn, _ := w.fit()
-	if len(turn.Quotes) != 1 {
-		t.Fatalf("got %+v, want one passage", turn.Quotes)
-	}
-	w.editMessage(1, "")
-	again := w.turn()
-	again.Quotes = turn.Quotes
-	if req := w.fitRequest(again); !hasThought(req) {
-		t.Errorf("got %+v, want the thought", req.Messages)
 	}
 }

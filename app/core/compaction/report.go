@@ -199,9 +199,6 @@ func (k *Compactor) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, 
 	return k.snapshotTurn(ctx, t)
 }
 
-// usedTokens returns the size of the prompt in the model's tokens.
-func (v snapshot) usedTokens() int { return v.prompt.Sent.Used(v.d) }
-
 // firstStep says what happens before the prompt of the decision can be sent; empty =
 // nothing.
 func firstStep(d contextwindow.Decision) string {

@@ -1,7 +1,6 @@
 package compaction_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,36 +99,6 @@ func TestShownIsSentInMidRun(t *testing.T) {
 	}
 }
 
-// Between two runs the next prompt is what is shown, and then the new message.
-func TestShownIsSentBetweenRuns(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.writer.Add(always(notes))
-	w.turns(30, 110)
-	w.Messages[0].Pinned = true
-	w.ask("one")
-	w.fit()
-	w.add(w.said(core.RoleAssistant, "two"))
-	w.endRun()
-	shown, r := w.view(), w.report()
-	w.ask("three")
-	turn, d := w.fit()
-	req := w.request(turn, d)
-	last := len(req.Messages) - 1
-	if diff := cmp.Diff(req.Messages[:last], messages(shown)); diff != "" {
-		t.Errorf("messages (-sent +shown):\n%s", diff)
-	}
-	if diff := cmp.Diff(req.System, shown.System); diff != "" {
-		t.Errorf("system (-sent +shown):\n%s", diff)
-	}
-	if got, want := d.Total-r.Planned, d.Run[0].Size; got != want || shown.Tokens != r.Used {
-		t.Errorf("the new message adds %d tokens to the %d that were planned, want %d", got, r.Planned, want)
-	}
-	if r.Coverage.Summarized == 0 || !strings.Contains(strings.Join(shown.System, "\n"), w.Messages[0].Content) {
-		t.Errorf("coverage %+v: the pinned message behind the cursor is not in the prompt", r.Coverage)
-	}
-}
-
 // A prompt that will not be sent as it stands says so: the next message first
 // summarizes. What is shown is the prompt before that.
 func TestShownBeforeASummary(t *testing.T) {
@@ -156,75 +125,6 @@ func TestShownBeforeASummary(t *testing.T) {
 	}
 }
 
-// The same in the middle of a run.
-func TestShownBeforeASummaryInMidRun(t *testing.T) {
-	t.Parallel()
-	w := full(t)
-	const want = "the next model call first summarizes the oldest "
-	if got := w.view().Note; !strings.HasPrefix(got, want) {
-		t.Errorf("got note %q, want %q", got, want)
-	}
-}
-
-// B5: will_trigger says that one more message and its answer reach a trigger.
-func TestWillTrigger(t *testing.T) {
-	t.Parallel()
-	off := false
-	settings := func(policy string, change func(*core.ContextSettings)) core.ContextSettings {
-		s := core.ContextSettings{Policy: policy, Timing: new("inline")}
-		if change != nil {
-			change(&s)
-		}
-		return s
-	}
-	for _, tt := range []struct {
-		name     string
-		settings core.ContextSettings
-		messages int
-		size     int
-		want     bool
-	}{
-		{"26 of 30", settings("budget", nil), 26, 5, false},
-		{"28 of 30", settings("budget", nil), 28, 5, true},
-		{"28 of 30, by hand only", settings("budget", func(s *core.ContextSettings) { s.AutoSummarize = &off }), 28, 5, false},
-		{"6 of 8, but never below 10", settings("budget", func(s *core.ContextSettings) { s.MaxMessagesBeforeSummary = new(8) }), 6, 5, false},
-		{"8 of 8, but never below 10", settings("budget", func(s *core.ContextSettings) { s.MaxMessagesBeforeSummary = new(8) }), 8, 5, true},
-		{"12 of more than 15", settings("sliding", nil), 12, 5, false},
-		{"14 of more than 15", settings("sliding", nil), 14, 5, true},
-		{"R3: 48 of 50, by hand only", settings("sliding", func(s *core.ContextSettings) { s.AutoSummarize = &off }), 48, 5, true},
-		{"share, far", settings("window", nil), 20, 100, false},
-		{"share, one turn away", settings("window", nil), 20, 270, true},
-		{"tokens, far", settings("budget", func(s *core.ContextSettings) { s.MaxTokensBeforeSummary = new(3_000) }), 20, 100, false},
-		{"tokens, one turn away", settings("budget", func(s *core.ContextSettings) { s.MaxTokensBeforeSummary = new(3_000) }), 20, 120, true},
-		{"off", settings("off", nil), 200, 5, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, tt.settings, 8192)
-			w.turns(tt.messages/2, tt.size)
-			r := w.report()
-			if r.WillTrigger != tt.want {
-				t.Errorf("got %v with triggers %+v, want %v", r.WillTrigger, r.Triggers, tt.want)
-			}
-			for _, s := range r.Triggers {
-				if s.Fires {
-					t.Errorf("trigger %+v fires already: the case proves nothing", s)
-				}
-			}
-			if !tt.want {
-				return
-			}
-			// And so it is: after one more exchange the next message summarizes.
-			w.writer.Add(always(notes))
-			w.turns(1, tt.size)
-			w.ask("next")
-			if w.fit(); w.Session.SummaryVersion != 1 {
-				t.Errorf("one exchange later nothing was summarized")
-			}
-		})
-	}
-}
-
 // The coverage is of one moment: what is appended while it is computed is not lost.
 func TestReportWhileMessagesAreAppended(t *testing.T) {
 	t.Parallel()
@@ -240,33 +140,6 @@ func TestReportWhileMessagesAreAppended(t *testing.T) {
 	})
 	if r := w.report(); r.Coverage.Messages != len(w.Messages) || r.Coverage.Verbatim != len(w.Messages) {
 		t.Errorf("got coverage %+v, want all %d messages verbatim", r.Coverage, len(w.Messages))
-	}
-}
-
-// A report of a session that is not the caller's, or of a store that fails, is an
-// error and nothing else.
-func TestReportErrors(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(2, 10)
-	w.ask("And now?")
-	eve := core.Tenant{Owner: "eve"}
-	_, err := w.keeper.Report(t.Context(), eve, w.Session.ID)
-	_, err2 := w.keeper.Prompt(t.Context(), eve, w.Session.ID)
-	if !errors.Is(err, core.ErrNotFound) || !errors.Is(err2, core.ErrNotFound) {
-		t.Errorf("got errors %v and %v for another owner, want ErrNotFound", err, err2)
-	}
-	broken := errors.New("the database is gone")
-	for _, method := range []string{"Sessions.Get", "GetMessagesAfter", "Active", "CountOnPath", "Summaries.List"} {
-		w.db.Before(func(m string) error {
-			if m == method {
-				return broken
-			}
-			return nil
-		})
-		if _, err := w.keeper.Report(t.Context(), w.scope(), w.Session.ID); !errors.Is(err, broken) {
-			t.Errorf("%s fails: got error %v, want it", method, err)
-		}
 	}
 }
 

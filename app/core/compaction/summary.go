@@ -43,7 +43,7 @@ type draftSummary struct {
 	failure string // why the model failed; empty = it did not, or was not called
 	ahead   bool
 	// toChange returns the session change that stores the summary, and the plan after it.
-	toChange func(t Turn, p plan) (plan, core.ContextChange, error)
+	toChange func(t Turn, p plan) (plan, core.ContextChange)
 }
 
 // floorDecision reports whether no summary can make the prompt fit, and returns the decision
@@ -158,37 +158,20 @@ func withOwner(t Turn, calls []core.ModelCall) []core.ModelCall {
 	return calls
 }
 
-// promptSizes returns the size of the prompt without the summary and with it, in the model's
-// tokens: what /context shows before and after. For a prompt that is far too large to send
-// it returns the planned size, so that the texts of a backlog stay in storage.
-func (k *Compactor) promptSizes(ctx context.Context, t Turn, p plan, s core.Summary, next plan) (before, with int, err error) {
-	size := func(t Turn, d contextwindow.Decision) (int, error) {
-		if d.Total > 2*d.Budget.Usable {
-			return d.Total, nil
-		}
-		prompt, err := k.assemble(ctx, t, d)
-		return prompt.Sent.Used(d), err
-	}
-	if before, err = size(t, p.d); err != nil {
-		return 0, 0, err
-	}
-	t.Session.ConversationSummary, t.Session.SummaryThroughSeq, t.Session.SummarizedCount = &s.Content, s.ThroughSeq, s.MessagesCovered
-	t.Session.NativeSummary, t.History = s.Native, messagesAfter(t.History, s.ThroughSeq)
-	with, err = size(t, next.d)
-	return before, with, err
-}
-
-// contextChange returns the change that commits the summary; data has the sizes of the prompt
-// without and with it.
-func (m draftSummary) contextChange(t Turn, state contextwindow.PromptState, data core.ContextData) core.ContextChange {
+// contextChange returns the change that commits the summary, with the planned sizes of the prompt without
+// and with it.
+func (m draftSummary) contextChange(t Turn, before contextwindow.Decision, next plan) core.ContextChange {
 	s := m.summary
 	var events []core.Event
 	if s.Note != "" {
 		events = append(events, t.newEvent(core.EventContextFailed, core.ContextData{Kind: s.Kind, Trigger: s.Trigger, Reason: s.Note}))
 	}
-	data.Kind, data.Trigger, data.MessagesCovered = s.Kind, s.Trigger, s.MessagesCovered
+	data := core.ContextData{Kind: s.Kind, Trigger: s.Trigger, TokensBefore: before.Total, TokensAfter: next.d.Total, MessagesCovered: s.MessagesCovered}
+	if s.Kind == core.SummaryRun {
+		data.MessagesBefore, data.MessagesAfter = before.Messages(), next.d.Messages()
+	}
 	events = append(events, t.newEvent(core.EventContextCompleted, data))
-	return core.ContextChange{PromptState: state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls, Failure: m.failure}
+	return core.ContextChange{PromptState: next.state.Encode(), Summary: &s, Events: events, ModelCalls: m.calls, Failure: m.failure}
 }
 
 // fallback begins the notes of summaries that were made without their model.

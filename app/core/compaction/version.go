@@ -66,8 +66,7 @@ func (k *Compactor) withEarlierVersion(ctx context.Context, t Turn, to core.Summ
 	return k.withSetups(ctx, t)
 }
 
-// useOlder activates an older version (withOlderVersion), or records that the version in use
-// was chosen for the turn's model, so that this is not considered again.
+// useOlder activates an older version where there is one (withOlderVersion).
 func (k *Compactor) useOlder(ctx context.Context, t Turn) (Turn, error) {
 	in, err := k.planInput(ctx, t)
 	if err != nil || !contextwindow.MayUseOlder(in) {
@@ -75,14 +74,8 @@ func (k *Compactor) useOlder(ctx context.Context, t Turn) (Turn, error) {
 	}
 	before := t.Session
 	chosen, changed, err := k.withOlderVersion(ctx, t, in)
-	if err != nil {
+	if err != nil || !changed {
 		return t, err
-	}
-	if !changed {
-		if err := k.applyChange(ctx, &t, core.ContextChange{PromptState: contextwindow.Chosen(in).Encode()}); err != nil {
-			return t, fmt.Errorf("store the choice of a summary: %w", err)
-		}
-		return t, nil
 	}
 	version := chosen.Session.SummaryVersion
 	chosen.Session.PromptRevision = before.PromptRevision

@@ -95,39 +95,6 @@ func TestSwitchBackForgetsNothing(t *testing.T) {
 	}
 }
 
-// Notes that a smaller model's prompt needed on a tool loop are not in the prompts of the
-// larger model, which has the rounds verbatim, and they are back in those of the smaller.
-func TestNotesOfASmallerModelAreItsOwn(t *testing.T) {
-	t.Parallel()
-	w := newSizes(t, "window", 128_000, 8_192)
-	w.turns(2, 20)
-	w.prompt(128_000, 20, 1_500, 1_500, 1_500, 1_500, 1_500, 1_500)
-	w.ask("And now?")
-	for range 6 {
-		w.use(1_500)
-	}
-	for _, tt := range []struct {
-		window int
-		want   bool
-	}{{128_000, false}, {8_192, true}, {128_000, false}, {8_192, true}} {
-		w.profile.Model = w.models[tt.window]
-		turn, d := w.fit()
-		w.request(turn, d)
-		if got := len(d.Loops) > 0; got != tt.want {
-			t.Errorf("window %d: got notes %+v in the prompt, want %v", tt.window, d.Loops, tt.want)
-		}
-	}
-	made := 0
-	for _, s := range w.Summaries {
-		if s.Kind == core.SummaryRun {
-			made++
-		}
-	}
-	if made != 1 {
-		t.Errorf("got notes made %d times, want once", made)
-	}
-}
-
 // tokensFrom returns the tokens of the messages from the first of the given ones on.
 func (w sizes) tokensFrom(ids []core.MessageID) int {
 	sum, found := 0, false

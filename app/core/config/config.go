@@ -97,7 +97,6 @@ type Limits struct {
 	RequestDiskBytes    Bytes // the same, in the data folder
 	ToolOutputBytes     Bytes // of one tool's result
 	ToolShownBytes      Bytes // of one tool's result in prompts
-	MemoryIndexBytes    Bytes // of the vectors of memories that are kept in memory
 	QueuedRuns          int   // of one session
 	RunsPerOwner        int   // queued or at work
 	RunsPerUser         int   // the same of one end user
@@ -129,7 +128,7 @@ func Default() Config {
 		Auth:     Auth{JWT: defaultJWT()},
 		Files:    defaultFiles(), Webhooks: defaultWebhooks(), Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
-			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, UserBytes: 512 << 20, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10, MemoryIndexBytes: 256 << 20,
+			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, UserBytes: 512 << 20, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10,
 			QueuedRuns: 100, RunsPerOwner: 4096, RunsPerUser: 20, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,
 			WaitTime: 5 * time.Minute, RunTime: 10 * time.Minute, ToolTime: time.Minute, ApprovalTime: 24 * time.Hour,
 			SummaryTime: 10 * time.Second, BackgroundSummaryTime: time.Minute, ShutdownGrace: 30 * time.Second,

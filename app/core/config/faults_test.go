@@ -88,14 +88,12 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 		{"webhooks", source{file: "webhooks: {secret: whsec_hush, time: 1m, concurrent: 0}"},
 			"./bobbin.yaml:1: webhooks.secret: it is not one; make it by: echo whsec_$(openssl rand -base64 32)\n" +
 				"./bobbin.yaml:1: webhooks.time: 1m is out of range; use 100ms to 50s\n./bobbin.yaml:1: webhooks.concurrent: 0 is out of range; use 1 to 1000"},
-		{"slack", source{file: "slack: {bot_token: hush, app_token: hush, owner: '', agent: My Agent, api_url: slack.com, approvers: [bob], bots: [B-1], max_bot_turns: -1}"},
+		{"slack", source{file: "slack: {bot_token: hush, app_token: hush, owner: '', agent: My Agent, api_url: slack.com, approvers: [bob]}"},
 			`./bobbin.yaml:1: slack.bot_token: it is not a bot token: these begin with xoxb-
 ./bobbin.yaml:1: slack.owner: it is empty; name the owner of the sessions, such as local
 ./bobbin.yaml:1: slack.app_token: it is not an app-level token: these begin with xapp-
 ./bobbin.yaml:1: slack.agent: "My Agent" is not an agent's name; use lower-case letters, digits, - and _
 ./bobbin.yaml:1: slack.api_url: "slack.com" is not an address; write for example https://slack.com/api/
-./bobbin.yaml:1: slack.bots: "B-1" is not the id of a bot, such as B012ABCDEF
-./bobbin.yaml:1: slack.max_bot_turns: -1 is not between 0 and 100
 ./bobbin.yaml:1: slack.approvers: "bob" is not the id of a Slack user, such as U012ABCDEF`},
 		{"slack for many workspaces", source{file: "slack: {client_id: '1.2', bot_token: xoxb-hush, signing_secret: hush, link_by_email: true}"},
 			`./bobbin.yaml:1: slack.client_id: slack.bot_token is set too; keep that for one workspace, or slack.client_id for many

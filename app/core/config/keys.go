@@ -113,7 +113,6 @@ func limitKeys() []setting {
 		{name: "limits.request_disk_bytes", meaning: "disk space for their uploads, histories and downloads, in `data_dir`, with the same shares", field: func(c *Config) any { return &c.Limits.RequestDiskBytes }},
 		{name: "limits.tool_output_bytes", meaning: "largest result of a tool, at most 8MiB; a larger one is an error", field: func(c *Config) any { return &c.Limits.ToolOutputBytes }},
 		{name: "limits.tool_shown_bytes", meaning: "how much of a tool's result prompts show; a larger one is stored completely and shown by its beginning and its end", field: func(c *Config) any { return &c.Limits.ToolShownBytes }},
-		{name: "limits.memory_index_bytes", meaning: "vectors of memories cached in memory, for all owners; beyond it the rows are scanned, which is slower", field: func(c *Config) any { return &c.Limits.MemoryIndexBytes }},
 		{name: "limits.queued_runs", meaning: "waiting messages of one session", field: func(c *Config) any { return &c.Limits.QueuedRuns }},
 		{name: "limits.runs_per_owner", meaning: "active and queued runs of one owner, in all sessions", field: func(c *Config) any { return &c.Limits.RunsPerOwner }},
 		{name: "limits.runs_per_user", meaning: "the same for one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Limits.RunsPerUser }},

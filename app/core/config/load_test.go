@@ -176,7 +176,6 @@ limits:
   request_disk_bytes: 2GiB
   tool_output_bytes: 2MB
   tool_shown_bytes: 32KiB
-  memory_index_bytes: 64MiB
   queued_runs: 5
   runs_per_owner: 8
   runs_per_user: 7
@@ -196,7 +195,7 @@ limits:
   shutdown_grace: 0s
 retention: {events: 48h, archived_sessions: 2160h}
 webhooks: {secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, allow_private: true, time: 5s, concurrent: 4}
-slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, members_only: true, approvers: [U1, W2], bots: [B1], max_bot_turns: 5}
+slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: alice, agent: quick, api_url: 'http://localhost:9/api/', link_by_email: true, members_only: true, approvers: [U1, W2]}
 `}.load(t)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
@@ -222,13 +221,13 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 		Log:   config.Log{Level: "debug", Format: "json"}, Server: config.Server{CORSOrigins: []string{"https://chat.example"}, TrustedProxies: []string{"10.0.0.7", "fd00::/8"}}, Metrics: config.Metrics{Open: true, Keys: []string{"alice", "bob"}}, Telemetry: config.Telemetry{OTLPEndpoint: "http://collector:4318"},
 		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, UserBytes: 3 << 20, Types: []string{"image/png", "text/*"}, NativePDF: "always"},
 		Limits: config.Limits{
-			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, UserBytes: 2 << 20, OwnerBytes: 3 << 30, RequestMemoryBytes: 16 << 20, RequestDiskBytes: 2 << 30, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10, MemoryIndexBytes: 64 << 20,
+			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, UserBytes: 2 << 20, OwnerBytes: 3 << 30, RequestMemoryBytes: 16 << 20, RequestDiskBytes: 2 << 30, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10,
 			QueuedRuns: 5, RunsPerOwner: 8, RunsPerUser: 7, ConcurrentRuns: 6, OpenStreams: 7, OpenStreamsPerOwner: 3, OpenStreamsPerUser: 2, RequestsPerSecond: 20, UserRequests: 4,
 			WaitTime: 90 * time.Second, RunTime: time.Hour, ToolTime: 5 * time.Second, ApprovalTime: 2 * time.Hour, SummaryTime: 500 * time.Millisecond, BackgroundSummaryTime: 20 * time.Second,
 		},
 		Webhooks: config.Webhooks{Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), AllowPrivate: true, Time: 5 * time.Second, Concurrent: 4},
 		Slack: config.Slack{BotToken: config.NewSecret("xoxb-1-a"), SigningSecret: config.NewSecret("hush"), AppToken: config.NewSecret("xapp-1-b"), Owner: "alice", Agent: "quick",
-			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}, Bots: []string{"B1"}, MaxBotTurns: 5},
+			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -243,7 +242,7 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 			t.Errorf("origin of %s: got value %q, want %q", key, got, want)
 		}
 	}
-	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:68"; got != want {
+	if got, want := origins.Of("limits.run_time").From, "./bobbin.yaml:67"; got != want {
 		t.Errorf("origin of limits.run_time: got %q, want %q", got, want)
 	}
 	if got := want.Models[0].PriorFactor(); got != 1 {
@@ -266,11 +265,11 @@ func TestLoadTexts(t *testing.T) {
 		"server.cors_origins": "https://chat.example,http://localhost:3000", "server.trusted_proxies": "10.0.0.0/8,::1",
 		"metrics.open": "true", "metrics.keys": "alice,bob", "telemetry.otlp_endpoint": "https://x:1",
 		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.user_bytes": "3KiB", "files.types": "image/png,text/*", "files.native_pdf": "never",
-		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.user_bytes": "9MiB", "limits.owner_bytes": "1GiB", "limits.request_memory_bytes": "4KiB", "limits.request_disk_bytes": "7KiB", "limits.tool_output_bytes": "4KiB", "limits.memory_index_bytes": "5KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.runs_per_user": "3", "limits.open_streams_per_user": "4",
+		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.user_bytes": "9MiB", "limits.owner_bytes": "1GiB", "limits.request_memory_bytes": "4KiB", "limits.request_disk_bytes": "7KiB", "limits.tool_output_bytes": "4KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.runs_per_user": "3", "limits.open_streams_per_user": "4",
 		"limits.concurrent_runs": "2", "limits.open_streams": "3", "limits.open_streams_per_owner": "4", "limits.requests_per_second": "0", "limits.user_requests_per_second": "1", "limits.guesses_per_minute": "9",
 		"limits.wait_time": "1s", "limits.run_time": "2s", "limits.tool_time": "3s", "limits.approval_time": "7s", "limits.summary_time": "4s", "limits.background_summary_time": "6s", "limits.shutdown_grace": "5s",
 		"webhooks.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "webhooks.allow_private": "true", "webhooks.time": "7s", "webhooks.concurrent": "8",
-		"slack.client_id": "1.2", "slack.client_secret": "hush", "slack.token_key": strings.Repeat("a", 43) + "=", "slack.teams": "T1,E2", "slack.signing_secret": "hush", "slack.app_token": "xapp-1-b", "slack.owner": "alice", "slack.agent": "x", "slack.api_url": "http://h/api/", "slack.link_by_email": "true", "slack.members_only": "true", "slack.approvers": "U1,U2", "slack.bots": "B1", "slack.max_bot_turns": "5",
+		"slack.client_id": "1.2", "slack.client_secret": "hush", "slack.token_key": strings.Repeat("a", 43) + "=", "slack.teams": "T1,T2", "slack.signing_secret": "hush", "slack.app_token": "xapp-1-b", "slack.owner": "alice", "slack.agent": "x", "slack.api_url": "http://h/api/", "slack.link_by_email": "true", "slack.members_only": "true", "slack.approvers": "U1,U2",
 		"retention.events": "0s", "retention.archived_sessions": "24h",
 	}
 	env, flags, shown := map[string]string{}, map[string]string{}, map[string]string{}

@@ -15,7 +15,7 @@ type Slack struct {
 	ClientID      string // of the app, which people install by OAuth
 	ClientSecret  Secret
 	TokenKey      Secret   // base64 of the 32 bytes that seal stored tokens
-	Teams         []string // workspaces and organizations that may install the app; nil = all that Slack lets
+	Teams         []string // workspaces that may install the app; nil = all that Slack lets
 	SigningSecret Secret   // of the app; verifies what Slack sends by HTTP
 	AppToken      Secret   // xapp-…; with it Bobbin connects to Slack (Socket Mode), and Slack needs no way in
 	Owner         string   // of the sessions
@@ -24,8 +24,6 @@ type Slack struct {
 	LinkByEmail   bool     // a Slack user is the user of the owner who is named by the confirmed e-mail
 	MembersOnly   bool     // guests, and people of other companies, get no answer
 	Approvers     []string
-	Bots          []string // ids of other apps' bots that may mention Bobbin
-	MaxBotTurns   int      // messages of bots in a row that are answered in a session
 }
 
 // Enabled reports whether Bobbin takes part in Slack.
@@ -47,7 +45,7 @@ func (s Slack) Key() []byte {
 }
 
 func defaultSlack() Slack {
-	return Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/", MaxBotTurns: 3}
+	return Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/"}
 }
 
 func slackKeys() []setting {
@@ -56,7 +54,7 @@ func slackKeys() []setting {
 		{name: "slack.client_id", flagless: true, meaning: "client id of the Slack app, for [many workspaces](SLACK.md#many-workspaces): people install it at `/slack/install`", field: func(c *Config) any { return &c.Slack.ClientID }},
 		{name: "slack.client_secret", flagless: true, meaning: "client secret of the Slack app", field: func(c *Config) any { return &c.Slack.ClientSecret }},
 		{name: "slack.token_key", flagless: true, meaning: "key that encrypts the tokens of installations in the database: 32 bytes in base64 (`openssl rand -base64 32`). Without the same key they must be installed again", field: func(c *Config) any { return &c.Slack.TokenKey }},
-		{name: "slack.teams", flagless: true, meaning: "ids of workspaces (`T…`) and organizations (`E…`) that may install the Slack app; empty: all that Slack lets", field: func(c *Config) any { return &c.Slack.Teams }},
+		{name: "slack.teams", flagless: true, meaning: "ids of workspaces (`T…`) that may install the Slack app; empty: all that Slack lets", field: func(c *Config) any { return &c.Slack.Teams }},
 		{name: "slack.signing_secret", flagless: true, meaning: "signing secret of the Slack app, which verifies requests of Slack to `/slack/…`; without it only Socket Mode works", field: func(c *Config) any { return &c.Slack.SigningSecret }},
 		{name: "slack.app_token", flagless: true, meaning: "app-level token (`xapp-…`, scope `connections:write`): Bobbin connects to Slack (Socket Mode), and need not be reachable from the internet", field: func(c *Config) any { return &c.Slack.AppToken }},
 		{name: "slack.owner", meaning: "owner of the sessions of Slack: the name of the API key that sees them", field: func(c *Config) any { return &c.Slack.Owner }},
@@ -65,17 +63,14 @@ func slackKeys() []setting {
 		{name: "slack.link_by_email", meaning: "a person of the workspace is the end user whose id is the confirmed e-mail address of the Slack account (`auth.jwt`), and not `slack:<team>/<user>`", field: func(c *Config) any { return &c.Slack.LinkByEmail }},
 		{name: "slack.members_only", meaning: "only full members of the workspace, or of its organization, get an answer: no guests, and no people of other companies in shared channels", field: func(c *Config) any { return &c.Slack.MembersOnly }},
 		{name: "slack.approvers", meaning: "ids of Slack users (`U…`) who may approve tool calls of others; the person who asked always may", field: func(c *Config) any { return &c.Slack.Approvers }},
-		{name: "slack.bots", meaning: "ids of bots of other apps (`B…`) that get an answer when they mention Bobbin; other bots are ignored", field: func(c *Config) any { return &c.Slack.Bots }},
-		{name: "slack.max_bot_turns", meaning: "messages of bots that are answered in a row, until a person writes: two bots that answer each other end there", field: func(c *Config) any { return &c.Slack.MaxBotTurns }},
 	}
 }
 
-// Ids of Slack users and bots, and its tokens.
+// Ids of Slack users and workspaces, and its tokens.
 var (
 	slackUser     = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
-	slackBot      = regexp.MustCompile(`^B[A-Z0-9]+$`)
-	slackTeam     = regexp.MustCompile(`^[TE][A-Z0-9]+$`)
-	slackBotToken = regexp.MustCompile(`^xoxb-[A-Za-z0-9.-]+$|^xoxe\.xoxb-[A-Za-z0-9.-]+$`)
+	slackTeam     = regexp.MustCompile(`^T[A-Z0-9]+$`)
+	slackBotToken = regexp.MustCompile(`^xoxb-[A-Za-z0-9.-]+$`)
 	slackAppToken = regexp.MustCompile(`^xapp-[A-Za-z0-9.-]+$`)
 )
 
@@ -92,10 +87,6 @@ func (s Slack) validate(found *faults) {
 	found.checkKey(s.Agent == "" || isName(s.Agent), "slack.agent", "%q is not an agent's name; use lower-case letters, digits, - and _", s.Agent)
 	u, err := url.Parse(s.APIURL)
 	found.checkKey(err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "", "slack.api_url", "%q is not an address; write for example https://slack.com/api/", s.APIURL)
-	for _, id := range s.Bots {
-		found.checkKey(slackBot.MatchString(id), "slack.bots", "%q is not the id of a bot, such as B012ABCDEF", core.Clip(id, 40))
-	}
-	found.checkKey(s.MaxBotTurns >= 0 && s.MaxBotTurns <= 100, "slack.max_bot_turns", "%d is not between 0 and 100", s.MaxBotTurns)
 	for _, id := range s.Approvers {
 		found.checkKey(slackUser.MatchString(id), "slack.approvers", "%q is not the id of a Slack user, such as U012ABCDEF", core.Clip(id, 40))
 	}

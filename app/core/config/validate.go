@@ -179,7 +179,7 @@ func (l Limits) validate(found *faults) {
 		key   string
 		value Bytes
 	}{
-		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"import_bytes", l.ImportBytes}, {"memory_index_bytes", l.MemoryIndexBytes},
+		{"message_bytes", l.MessageBytes}, {"body_bytes", l.BodyBytes}, {"import_bytes", l.ImportBytes},
 	} {
 		found.checkKey(size.value >= 1024 && size.value <= 1<<30, "limits."+size.key, "%s is out of range; use 1KiB to 1GiB", size.value)
 	}

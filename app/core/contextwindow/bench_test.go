@@ -2,9 +2,7 @@ package contextwindow_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
@@ -50,34 +48,6 @@ func largeInputs(t testing.TB, n int) map[string]cw.Input {
 	all.History = nil
 	inputs["off, all in the run"] = all
 	return inputs
-}
-
-// Plan runs before every model call: over twenty times as many messages it takes about
-// twenty times as long, whatever the ladder has to do. A plan that goes over all messages for
-// each of them takes four hundred times as long. The bound leaves room for a busy machine.
-func TestPlanTakesTimeInProportion(t *testing.T) {
-	if os.Getenv("BOBBIN_TEST_LONG") == "" {
-		t.Skip("measures time: make nightly")
-	}
-	few, many := largeInputs(t, 1_000), largeInputs(t, 20_000)
-	for name := range many {
-		small, large := timePlan(few[name]), timePlan(many[name])
-		t.Logf("%-24s %10s %10s", name, small, large)
-		if large > 200*small {
-			t.Errorf("%s: took %s for 20,000 messages and %s for 1,000, want at most 200 times as long", name, large, small)
-		}
-	}
-}
-
-// timePlan returns how long a plan takes, the shortest of some.
-func timePlan(in cw.Input) time.Duration {
-	least := time.Hour
-	for range 5 {
-		start := time.Now()
-		cw.Plan(in)
-		least = min(least, time.Since(start))
-	}
-	return least
 }
 
 func BenchmarkPlan(b *testing.B) {

@@ -109,21 +109,6 @@ func TestBudgetNeverContradictsItself(t *testing.T) {
 	})
 }
 
-// W9: an unknown window is 8,192, and a conversation
-// in it is compacted like any other.
-func TestRow14UnknownWindow(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(40, 100).user(100)
-	in := c.during(preset(t, "window"), 0, 81)
-	d, _ := cw.Plan(in)
-	if d.Budget.Window != 8_192 {
-		t.Errorf("window: got %d, want 8192", d.Budget.Window)
-	}
-	if d.Summarize == nil {
-		t.Errorf("%d tokens: got no order, want one", d.Total)
-	}
-}
-
 // The output limit is min(maximum output, window − prompt), and what
 // the prompt's estimate may be off is taken from it.
 func TestMaxOutput(t *testing.T) {

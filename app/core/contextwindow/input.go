@@ -214,7 +214,6 @@ type Order struct {
 type Activation struct {
 	core.SummaryVersion
 	Trigger string // that was crossed
-	chosen  int    // trigger of the model for which it is chosen
 }
 
 // Slot is a message in the prompt.
@@ -311,11 +310,7 @@ func (in Input) After(o Order, tokens, covered int) Input {
 }
 
 // Activated returns the input after the version has been activated.
-func (in Input) Activated(a Activation) Input {
-	in = in.withActiveSummary(a.SummaryVersion)
-	in.State.Chosen = a.chosen
-	return in
-}
+func (in Input) Activated(a Activation) Input { return in.withActiveSummary(a.SummaryVersion) }
 
 // WithBestSummary returns the input with the best possible summary: of the fewest tokens,
 // covering the most messages.
@@ -331,8 +326,7 @@ func (in Input) WithBestSummary() Input {
 
 // withActiveSummary returns the input right after the summary was activated.
 func (in Input) withActiveSummary(s ActiveSummary) Input {
-	in.State.Loops, in.State.Chosen = in.State.loopsBehind(s.ThroughSeq), 0
-	in.Summary = s
+	in.State.Loops, in.Summary = in.State.loopsBehind(s.ThroughSeq), s
 	in.Versions = slices.DeleteFunc(slices.Clone(in.Versions), func(v core.SummaryVersion) bool { return v.ThroughSeq <= s.ThroughSeq })
 	in.Summarized, in.Force = true, false
 	var pinned, rest []Item

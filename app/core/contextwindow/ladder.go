@@ -22,13 +22,10 @@ func (p *planner) climbLadder(f firedTriggers) {
 	if over && p.reuseVersion(f) {
 		return
 	}
-	if over && !p.maskingCostsThoughts() && p.maskEnough(f) {
+	if over && p.maskEnough(f) {
 		return
 	}
 	if p.maySummarize(f) && p.arrangeSummary(f) {
-		return
-	}
-	if over && p.maskEnough(f) {
 		return
 	}
 	if !p.isForSending() {

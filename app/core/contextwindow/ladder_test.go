@@ -66,26 +66,6 @@ func TestRung1IsEnough(t *testing.T) {
 	}
 }
 
-// Rung 1: when the run in progress has tool results, all of the history is old.
-// Small and pinned results are never masked.
-func TestRung1WithARunThatHasTools(t *testing.T) {
-	t.Parallel()
-	c := new(talk).user(50).round(1_500, 1_500, 60).answer(50).user(100).round(3_400).pin(4)
-	in := c.during(preset(t, "window", manual), 8_192, 7)
-	d, _ := cw.Plan(in)
-	fits(t, c, in, d, d.Budget.Usable)
-	var got []core.Placement
-	for _, s := range slices.Concat(d.History, d.Run) {
-		if s.Role == core.RoleTool {
-			got = append(got, s.Place)
-		}
-	}
-	want := []core.Placement{core.PlaceMasked, core.PlaceVerbatim, core.PlaceVerbatim, core.PlaceVerbatim}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("tool results (-want +got):\n%s", diff)
-	}
-}
-
 // Rung 2: the oldest turns go into the summary, as few as bring the prompt to the
 // landing point even with a summary of the largest size. W6: the order names the
 // range and what it replaces, the old summary included.
@@ -125,16 +105,6 @@ func TestRung3BelowKeepAtLeast(t *testing.T) {
 	want := []string{"fewer than 10 recent messages are kept: more do not fit"}
 	if diff := cmp.Diff(want, d.Reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
-}
-
-// Rung 3 goes down to the last atom: all of the history, never the run's message.
-func TestRung3DownToTheRun(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(2, 1_400).user(3_000)
-	d, _ := cw.Plan(c.during(preset(t, "window"), 8_192, 5))
-	if d.Summarize == nil || d.Summarize.ThroughSeq != 4 || d.Summarize.Rung != 3 {
-		t.Errorf("got %+v, want rung 3 through #4", d.Summarize)
 	}
 }
 
@@ -318,34 +288,6 @@ func TestRung8NamesTheCulprit(t *testing.T) {
 				t.Errorf("compacted %v, state (-want +got):\n%s", d.Compacted, diff)
 			}
 		})
-	}
-}
-
-// Each rung yields strictly less than the one before it.
-func TestEachRungYieldsLess(t *testing.T) {
-	t.Parallel()
-	c := new(talk).user(200).round(2_000).answer(200).user(100).answer(1_800).turns(2, 300).user(2_000).round(2_500).round(2_500)
-	seen := map[int]bool{}
-	last := 1 << 30
-	for limit := 9_000; limit > 100; limit -= 50 {
-		in := c.during(preset(t, "off"), 32_768, 11)
-		in.Summary = cw.ActiveSummary{Version: 1, Tokens: 1_000}
-		in.Cap = limit
-		d, _ := cw.Plan(in)
-		if d.Floor == nil && d.Total > min(last, limit) {
-			t.Errorf("a cap of %d gives %d tokens, a larger one %d; rungs %v", limit, d.Total, last, d.Rungs)
-		}
-		for _, r := range d.Rungs {
-			seen[r] = true
-		}
-		if d.Floor == nil {
-			last = d.Total
-		}
-	}
-	for _, r := range []int{1, 4, 6, 7, 8} {
-		if !seen[r] {
-			t.Errorf("rung %d was never climbed", r)
-		}
 	}
 }
 

@@ -67,25 +67,6 @@ func (l Loop) Validate() error {
 	return faults.join("compaction")
 }
 
-// ExplainLoop returns every value of an agent's loop settings with its origin. Errors are
-// those of ResolveLoop.
-func ExplainLoop(preset string, agent core.CompactionSettings) ([]Field, error) {
-	l, err := ResolveLoop(preset, agent)
-	if err != nil {
-		return nil, err
-	}
-	fields := explainFields(l, agent, func(key string) string {
-		if key == "enabled" && preset == presetOff {
-			return "preset " + preset
-		}
-		return "default"
-	})
-	for i := range fields {
-		fields[i].Name = "compaction." + fields[i].Name
-	}
-	return fields, nil
-}
-
 // LoopRange is where notes replace the messages of a tool loop, both ends included.
 type LoopRange struct {
 	ID      core.SummaryID `json:"id"`

@@ -71,7 +71,7 @@ func TestResolveLoopRefusesContradictions(t *testing.T) {
 			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want ErrInvalid with %q", err, tt.want)
 			}
-			if _, explained := cw.ExplainLoop("", tt.agent); explained == nil || explained.Error() != err.Error() {
+			if _, explained := cw.Explain(cw.Global{}, core.Agent{Compaction: tt.agent}); explained == nil || explained.Error() != err.Error() {
 				t.Errorf("explained: got %v, want %v", explained, err)
 			}
 		})
@@ -79,29 +79,5 @@ func TestResolveLoopRefusesContradictions(t *testing.T) {
 	_, err := cw.ResolveLoop("", core.CompactionSettings{ThresholdIterations: new(0), KeepRecentIterations: new(-1), MaxContextTokens: new(-1)})
 	if err == nil || strings.Count(err.Error(), "; ") != 2 {
 		t.Errorf("got %v, want three faults in one line", err)
-	}
-}
-
-// L1: each value is shown with its origin.
-func TestExplainLoop(t *testing.T) {
-	t.Parallel()
-	got, err := cw.ExplainLoop("off", core.CompactionSettings{ThresholdIterations: new(12), SummaryModel: new("small")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []cw.Field{
-		{Name: "compaction.enabled", Value: "false", From: "preset off"},
-		{Name: "compaction.threshold_iterations", Value: "12", From: "agent file"},
-		{Name: "compaction.keep_recent_iterations", Value: "3", From: "default"},
-		{Name: "compaction.min_tokens", Value: "8000", From: "default"},
-		{Name: "compaction.max_context_tokens", Value: "80000", From: "default"},
-		{Name: "compaction.summary_model", Value: "small", From: "agent file"},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
-	got, err = cw.ExplainLoop("window", core.CompactionSettings{})
-	if err != nil || got[0] != (cw.Field{Name: "compaction.enabled", Value: "true", From: "default"}) {
-		t.Errorf("got %+v and %v, want it enabled by default", got, err)
 	}
 }

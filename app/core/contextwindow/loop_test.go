@@ -250,28 +250,6 @@ func TestLoopInTheNextTurns(t *testing.T) {
 	}
 }
 
-// A pinned message stays in the prompt when notes replace it.
-func TestLoopKeepsPinnedMessages(t *testing.T) {
-	t.Parallel()
-	c := new(talk).user(50)
-	for range 8 {
-		c.round(100)
-	}
-	c.pin(2, 5)
-	in := c.during(preset(t, "window"), 1_000_000, 1)
-	in.Loop = defaultLoop(0)
-	d, state := cw.Plan(in)
-	in = carryOut(in, d, state, 20)
-	d, _ = cw.Plan(in)
-	p := fits(t, c, in, d, 2_000)
-	if len(d.Pinned) != 2 || !strings.Contains(strings.Join(p.System, "\n"), c.log[4].Content) {
-		t.Errorf("got %d pinned and %q", len(d.Pinned), p.System)
-	}
-	if len(p.Messages) != 2+6 || p.Messages[1].Loop == "" {
-		t.Errorf("got %d messages, want the notes though their first message is pinned", len(p.Messages))
-	}
-}
-
 // Invariant 3: a range covers what was read and nothing else: it ends at a
 // gap, and at a message that is no part of a round.
 func TestLoopEndsWhereTheRoundsDo(t *testing.T) {

@@ -10,48 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 )
-
-// The whole table, a column a preset. W5, W8, B1–B3, B9, R1–R3, C2.
-func TestPresetsAreTheTable(t *testing.T) {
-	t.Parallel()
-	want := []cw.Policy{
-		{
-			Name: "window", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 3,
-			ResponseReserve: 4096, Strategy: "hybrid", Timing: "background", PreferredModel: llm.PreferDefault,
-		},
-		{
-			Name: "budget", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 6,
-			MaxMessages: 30, MaxTokens: 128_000, NeverBelow: 10, MaxSummaryShare: 0.3, SummaryAskTokens: 700,
-			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run",
-		},
-		{
-			Name: "sliding", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 10,
-			WindowMessages: 15, MaxUnsummarized: 50, MaxSummaryTokens: 500, SummaryAskTokens: 300,
-			ResponseReserve: 4096, Strategy: "llm", Timing: "after_run", PreferredModel: llm.PreferSmall,
-		},
-		{
-			Name: "ratio", AutoSummarize: true, UsageThreshold: 0.8, LandAt: 0.625, MinRecent: 10,
-			MaxContextTokens: 180_000, TargetContextTokens: 150_000, MaxSummaryTokens: 2000,
-			ResponseReserve: 4096, Strategy: "hybrid", Timing: "inline", PreferredModel: llm.PreferSmall,
-		},
-		{Name: "off", LandAt: 0.625, ResponseReserve: 4096, Strategy: "extractive", Timing: "inline"},
-	}
-	names := cw.PresetNames()
-	if len(names) != len(want) {
-		t.Fatalf("got presets %v, want %d", names, len(want))
-	}
-	for i, w := range want {
-		w.Recall, w.RecallShare, w.StandingInstructions = cw.RecallTool, 0.1, true
-		if diff := cmp.Diff(w, preset(t, names[i])); diff != "" {
-			t.Errorf("preset %s (-want +got):\n%s", names[i], diff)
-		}
-		if err := w.Validate(); err != nil {
-			t.Errorf("preset %s: got %v, want it to be valid", names[i], err)
-		}
-	}
-}
 
 func TestPresetDefaultAndUnknown(t *testing.T) {
 	t.Parallel()
@@ -148,26 +107,6 @@ func TestResolveDependentFields(t *testing.T) {
 	}
 }
 
-// B2, B9: the samples quick and researcher behave differently in one process.
-func TestTwoAgentsDiffer(t *testing.T) {
-	t.Parallel()
-	quick, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(15), MaxTokensBeforeSummary: new(32_000)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	researcher, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "budget", MaxMessagesBeforeSummary: new(50), MaxTokensBeforeSummary: new(180_000)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := new(talk).turns(10, 100)
-	if d, _ := cw.Plan(c.between(quick, 1_000_000)); d.Summarize == nil {
-		t.Errorf("quick: got no order at 20 messages, want one")
-	}
-	if d, _ := cw.Plan(c.between(researcher, 1_000_000)); d.Summarize != nil {
-		t.Errorf("researcher: got %+v at 20 messages, want no order", d.Summarize)
-	}
-}
-
 // Settings that contradict each other are refused, each with a
 // sentence that says why.
 func TestResolveRefusesContradictions(t *testing.T) {
@@ -226,20 +165,5 @@ func TestResolveRefusesContradictions(t *testing.T) {
 				t.Errorf("got %v, want ErrInvalid with %q", err, tt.want)
 			}
 		})
-	}
-}
-
-// All faults come at once, in a fixed order.
-func TestResolveNamesAllFaults(t *testing.T) {
-	t.Parallel()
-	bad := core.ContextSettings{Timing: new("never"), Strategy: new(""), LandAt: new(2.0), MinRecentMessages: new(-1), WindowMessages: new(-3)}
-	_, err := cw.Resolve(cw.Global{}, bad)
-	if err == nil || strings.Count(err.Error(), "; ") < 4 || strings.Contains(err.Error(), "\n") {
-		t.Fatalf("got %v, want five faults in one line", err)
-	}
-	for range 5 {
-		if _, again := cw.Resolve(cw.Global{}, bad); again.Error() != err.Error() {
-			t.Errorf("got %q, then %q", err, again)
-		}
 	}
 }

@@ -79,9 +79,6 @@ func (m PromptMessage) Shown() string {
 	if len(m.Parts) == 0 || m.Parts[0].Type != core.PartCompaction {
 		return m.Content
 	}
-	if m.Parts[0].Text == "" {
-		return "[The provider's own summary of the earlier conversation, which it alone can read. What Bobbin wrote of the same messages is kept beside it.]"
-	}
 	return m.Parts[0].Text
 }
 

@@ -56,45 +56,6 @@ func ids(p cw.Prompt) []core.MessageID {
 	return out
 }
 
-// R5: what stands before the summary does not change with it.
-func TestAssembleBytesBeforeTheSummary(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(30, 300).user(300)
-	in := c.during(preset(t, "window"), 8_192, 61)
-	parts := c.parts()
-	for round := range 4 {
-		d, _ := cw.Plan(in)
-		if d.Summarize == nil {
-			break
-		}
-		parts.Summary = strings.Repeat("note ", 100*(round+1))
-		in = in.After(*d.Summarize, quarter{}.Text(parts.Summary), int(d.Summarize.ThroughSeq))
-		d, in.State = cw.Plan(in)
-		p := cw.Assemble(parts, d, quarter{})
-		if p.System[0] != parts.SystemPrompt || !strings.HasPrefix(p.System[1], "Summary of earlier conversation:\n<conversation_summary>\nnote ") {
-			t.Errorf("round %d: got %.200q", round, p.System)
-		}
-	}
-}
-
-// W14: a system row of a history is never sent.
-func TestAssembleNeverSendsSystemRows(t *testing.T) {
-	t.Parallel()
-	c := new(talk)
-	c.add(core.RoleSystem, 50)
-	c.turns(1, 20).add(core.RoleSystem, 50)
-	c.user(20)
-	in := c.during(preset(t, "off"), 8_192, 5)
-	d, _ := cw.Plan(in)
-	p := fits(t, c, in, d, d.Budget.Usable)
-	if diff := cmp.Diff([]core.MessageID{c.log[1].ID, c.log[2].ID, c.log[4].ID}, ids(p)); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
-	if len(p.System) != 1 {
-		t.Errorf("got system blocks %q, want the agent's own", p.System)
-	}
-}
-
 // What users and tools wrote cannot close the fence around the
 // summary or a pinned message, nor open another, however it is written.
 func TestFenceCannotBeClosedFromInside(t *testing.T) {
@@ -177,26 +138,6 @@ func TestLeftOutBlock(t *testing.T) {
 	want := "[10 messages are left out here because they do not fit: #1–#2, #5–#6, #9–#10, #13–#14, …. They are kept in the conversation.]"
 	if got := c.prompt(d).System[1]; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// A pinned message keeps its place while that is sent, and is a note when it is
-// covered or left out; it is never in both.
-func TestPinnedInPlaceOrAsNote(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(2, 20).user(20).pin(1)
-	in := c.during(preset(t, "off"), 8_192, 5)
-	for _, left := range []bool{false, true} {
-		if left {
-			in.State.LeftOut = []cw.SeqRange{{From: 1, Through: 2}}
-		}
-		d, _ := cw.Plan(in)
-		p := fits(t, c, in, d, d.Budget.Usable)
-		inPlace := strings.Contains(marshal(p), c.log[0].Content)
-		note := strings.Contains(strings.Join(p.System, ""), c.log[0].Content)
-		if inPlace == left || note != left || (len(d.Pinned) == 1) != left {
-			t.Errorf("left out %v: in place %v, as a note %v", left, inPlace, note)
-		}
 	}
 }
 
@@ -345,18 +286,6 @@ func TestShortenedCalls(t *testing.T) {
 	}
 	if len(m.ToolCalls[0].Arguments) < 40_000 {
 		t.Error("the message itself changed (W10)")
-	}
-}
-
-// Invariant 9: a conversation that an assistant began.
-func TestOpeningText(t *testing.T) {
-	t.Parallel()
-	c := new(talk).answer(20).turns(1, 20).user(20)
-	in := c.during(preset(t, "window"), 8_192, 4)
-	d, _ := cw.Plan(in)
-	p := fits(t, c, in, d, d.Budget.Usable)
-	if p.Messages[0].Role != core.RoleUser || p.Messages[0].ID != "" || len(p.Messages) != 5 {
-		t.Errorf("got %+v, want a user's line before the conversation", p.Messages[0])
 	}
 }
 

@@ -55,22 +55,6 @@ func TestQuotesGiveWay(t *testing.T) {
 	}
 }
 
-// Where giving them up is not enough they stay until the summary, which drops them as well.
-func TestQuotesWaitForTheSummary(t *testing.T) {
-	t.Parallel()
-	c := new(talk).turns(10, 350).user(50)
-	d, _ := cw.Plan(quoted(c, c.during(preset(t, "window"), 8192, 21), 100))
-	if d.Summarize == nil || countQuotes(d) != 10 {
-		t.Fatalf("got the order %+v, %d messages with passages; want a summary, and all until then", d.Summarize, countQuotes(d))
-	}
-	c = new(talk).turns(10, 350).user(50)
-	in := quoted(c, c.during(preset(t, "window"), 8192, 21), 100)
-	d, _ = cw.Plan(in.After(*d.Summarize, 100, d.Summarize.Messages))
-	if n := countQuotes(d); n != 0 || d.Summarize != nil {
-		t.Errorf("got %d messages with passages after the summary, want none", n)
-	}
-}
-
 // The passages go with the thought: a message whose answers are sent without has none.
 func TestQuotesNeedThoughts(t *testing.T) {
 	t.Parallel()

@@ -16,19 +16,23 @@ type Field struct {
 	From  string // agent file, a global setting's name, the preset, or default
 }
 
-// Explain returns every value of an agent's policy with its origin: preset <
-// global setting < agent file. Errors are those of Resolve.
-func Explain(global Global, agent core.ContextSettings) ([]Field, error) {
-	p, err := Resolve(global, agent)
+// Explain returns every value of an agent's policy and loop settings by its path in the agent's file, with
+// its origin: preset < global setting < agent file. Errors are those of Resolve and ResolveLoop.
+func Explain(global Global, agent core.Agent) ([]Field, error) {
+	p, err := Resolve(global, agent.Context)
+	if err != nil {
+		return nil, err
+	}
+	l, err := ResolveLoop(p.Name, agent.Compaction)
 	if err != nil {
 		return nil, err
 	}
 	from := "default"
-	if agent.Policy != "" {
+	if agent.Context.Policy != "" {
 		from = fromAgentFile
 	}
-	fields := []Field{{Name: "policy", Value: p.Name, From: from}}
-	return append(fields, explainFields(p, agent, func(key string) string {
+	fields := []Field{{Name: "context.policy", Value: p.Name, From: from}}
+	fields = append(fields, explainFields("context.", p, agent.Context, func(key string) string {
 		switch {
 		case key == "usage_threshold" && global.UsageThreshold != nil,
 			key == "summary_model" && global.SummaryModel != "",
@@ -37,6 +41,12 @@ func Explain(global Global, agent core.ContextSettings) ([]Field, error) {
 		default:
 			return "preset " + p.Name
 		}
+	})...)
+	return append(fields, explainFields("compaction.", l, agent.Compaction, func(key string) string {
+		if key == "enabled" && p.Name == presetOff {
+			return "preset " + p.Name
+		}
+		return "default"
 	})...), nil
 }
 
@@ -45,10 +55,10 @@ const fromAgentFile = "agent file"
 
 // explainFields returns the fields with a key, in the order of the agent's file; origin says
 // where a value comes from that the file does not set.
-func explainFields(values, file any, origin func(key string) string) []Field {
+func explainFields(section string, values, file any, origin func(key string) string) []Field {
 	var fields []Field
 	eachKey(values, file, func(key string, value, own reflect.Value) {
-		f := Field{Name: key, Value: fmt.Sprint(value.Interface()), From: fromAgentFile}
+		f := Field{Name: section + key, Value: fmt.Sprint(value.Interface()), From: fromAgentFile}
 		if own.IsNil() {
 			f.From = origin(key)
 		}

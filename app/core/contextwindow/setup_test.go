@@ -111,7 +111,7 @@ func (a *agentTalk) ask(agent string) (cw.Decision, cw.Prompt) {
 	}
 	if a.native != "" {
 		in.Summary = cw.ActiveSummary{Version: 1, Tokens: 60, KeepsThoughts: true, Frozen: a.setup(a.native)}
-		parts.Summary, parts.Native = "words", &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: "own"}, Tokens: 60, KeepsThoughts: true}
+		parts.Summary, parts.Native = "words", &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: "own"}, Tokens: 60}
 	}
 	for i, m := range a.log {
 		parts.Messages[m.ID] = m

@@ -26,7 +26,6 @@ type PromptState struct {
 	// ThoughtsDropped are messages whose thoughts are not sent: the prompt before them has changed
 	// since, or the provider left them out.
 	ThoughtsDropped []SeqRange `json:"thoughts_dropped,omitempty"`
-	Chosen          int        `json:"chosen,omitempty"` // the largest trigger, in cl100k_base tokens, for which the version in use was chosen; 0 = not chosen
 }
 
 // SeqRange is a range of seq, both ends included.
@@ -68,7 +67,7 @@ func (s PromptState) Encode() []byte {
 // is sent whole again. Notes are summaries and stay.
 func (s PromptState) forWindow(window int) PromptState {
 	if s.Landed != nil && s.Landed.Window < window {
-		return PromptState{Loops: s.Loops, Chosen: s.Chosen}
+		return PromptState{Loops: s.Loops}
 	}
 	return s
 }

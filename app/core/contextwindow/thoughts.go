@@ -92,24 +92,6 @@ func (p *planner) thoughtsFrom(seq int64) int {
 	return n
 }
 
-// maskingCostsThoughts reports whether masking tool results would take thoughts from the prompt
-// that a summary, which is due as well, takes from it anyway: then masking waits for it.
-func (p *planner) maskingCostsThoughts() bool {
-	seq, ok := p.firstMaskable()
-	return ok && p.thoughtsFrom(seq) > 0
-}
-
-// firstMaskable returns the seq of the first tool result that can be masked; false if there is none.
-func (p *planner) firstMaskable() (seq int64, ok bool) {
-	through := p.maskableThrough()
-	for _, s := range p.slots {
-		if s.Seq <= through && s.Role == core.RoleTool && p.maskGain(s) > 0 {
-			return s.Seq, true
-		}
-	}
-	return 0, false
-}
-
 // bindThoughts leaves only the thoughts in the prompt that its model takes, counts them, and
 // takes the prompt's own prefix. It is the last step: the prefix is that of what is sent.
 func (p *assembly) bindThoughts() {
@@ -147,7 +129,7 @@ func (p *assembly) bindThoughts() {
 // replaces; none if thoughts behind it are valid only if they were produced behind it.
 func (p *assembly) replacedPrefixes() (replaced []llm.Prefix) {
 	n := p.parts.Native
-	if n == nil || !n.KeepsThoughts || n.Start != p.Start {
+	if n == nil || n.Start != p.Start {
 		return nil
 	}
 	for _, encoded := range n.Prefixes {

@@ -2,7 +2,6 @@ package contextwindow_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -155,32 +154,5 @@ func TestThoughtsUntilACompaction(t *testing.T) {
 				t.Errorf("%d thoughts are sent, want %d", sent, tt.want.Kept)
 			}
 		})
-	}
-}
-
-// While thoughts would be lost, a summary that is due anyway comes before the masking of tool results.
-func TestMaskingWaitsForTheSummary(t *testing.T) {
-	for _, binds := range []bool{false, true} {
-		model := llm.Info{ThoughtOrigin: "anthropic/m"}
-		if binds {
-			model.Prefix = llm.PrefixRefuses
-		}
-		in := cw.Input{Policy: preset(t, "window"), Model: cw.Limits{Window: 8192}, Binds: binds, System: 10}
-		for i := range int64(8) {
-			call := core.Message{ID: core.MessageID(strings.Repeat("c", int(i+1))), Seq: 4*i + 2, Role: core.RoleAssistant, TokenCount: 40, ToolCalls: []core.ToolCall{{ID: "x"}},
-				Parts: []core.Part{{Type: core.PartReasoning, Signature: "s", Tokens: 10, Origin: "anthropic/m", Prefix: "p"}}}
-			for _, m := range []core.Message{
-				{ID: core.MessageID(strings.Repeat("u", int(i+1))), Seq: 4*i + 1, Role: core.RoleUser, TokenCount: 40}, call,
-				{ID: core.MessageID(strings.Repeat("t", int(i+1))), Seq: 4*i + 3, Role: core.RoleTool, ToolCallID: "x", TokenCount: 850},
-				{ID: core.MessageID(strings.Repeat("a", int(i+1))), Seq: 4*i + 4, Role: core.RoleAssistant, TokenCount: 40},
-			} {
-				in.History = append(in.History, cw.ItemOf(m, model, quarter{}))
-			}
-		}
-		in.Run = []cw.Item{{ID: "q", Seq: 100, Role: core.RoleUser, Tokens: 40}}
-		d, state := cw.Plan(in)
-		if masks := state.MaskedThrough > 0; masks == binds || (d.Summarize != nil) != binds {
-			t.Errorf("thoughts bound %t: masked %t, summary %v", binds, masks, d.Summarize)
-		}
 	}
 }

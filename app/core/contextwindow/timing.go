@@ -112,7 +112,7 @@ func (p *planner) resetPlan() {
 	p.placeMessages()
 }
 
-// prepareAhead orders the summary for the next trigger to be crossed, if one is near.
+// prepareAhead orders the summary for the next trigger to be crossed, if one is near and none is ready.
 func (p *planner) prepareAhead() {
 	policy := p.in.Policy
 	if policy.Timing != TimingBackground || p.in.Busy || p.in.Resting || p.in.NoSummary {
@@ -137,26 +137,13 @@ func (p *planner) prepareAhead() {
 			return // masking old tool results will be enough
 		}
 	}
-	if order := q.summaryOrder(near); order != nil && q.betterThanReady(*order, near.byTokens()) {
+	if ready, _ := q.readyVersion(near.byTokens()); ready.Version > 0 {
+		return
+	}
+	if order := q.summaryOrder(near); order != nil {
 		order.Strict = true
 		p.decision.Prepare = order
 	}
-}
-
-// betterThanReady reports whether the order justifies another model call although a version
-// is ready: it must free as much more as a new compaction requires.
-func (p *planner) betterThanReady(o Order, byTokens bool) bool {
-	ready, _ := p.readyVersion(byTokens)
-	if ready.ThroughSeq == 0 {
-		return true
-	}
-	more := 0
-	for i, it := range p.in.History {
-		if it.Seq > ready.ThroughSeq && it.Seq <= o.ThroughSeq {
-			more += p.coveredGain(i)
-		}
-	}
-	return more >= shareOf(resetShare, p.budget.Trigger)
 }
 
 // nearPoint returns the prompt size from which a summary is prepared for the share trigger:

@@ -95,30 +95,6 @@ func TestActivationMakesThePromptSmaller(t *testing.T) {
 	})
 }
 
-// The prompt with the activated summary quotes messages that it covers, and may be as large as
-// before: the passages take only the room that the summary freed, or that was free.
-func TestActivationLetsPassagesIn(t *testing.T) {
-	t.Parallel()
-	p := background(t, func(p *cw.Policy) { p.Recall = cw.RecallAuto })
-	c := new(talk).turns(2, 60).turns(52, 1_000).user(10)
-	in := c.during(p, 128_000, int64(len(c.log)))
-	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 4, Tokens: 20, Messages: 4}}
-	for _, m := range c.log[:4] {
-		in.Recalled = append(in.Recalled, cw.Passage{ID: m.ID, Seq: m.Seq, Day: "1 May 2026", Tokens: 60})
-	}
-	d, _ := cw.Plan(in)
-	if d.Activate == nil || len(d.Recalled) > 0 {
-		t.Fatalf("got the activation %+v and the passages %v, want one and none", d.Activate, d.Recalled)
-	}
-	then, _ := cw.Plan(in.Activated(*d.Activate))
-	if len(then.Recalled) != 4 || then.Total <= d.Total || then.Total > then.Budget.Usable {
-		t.Errorf("got %d passages in %d tokens, want 4 in more than %d", len(then.Recalled), then.Total, d.Total)
-	}
-	if size := then.Total - recalledTokens(then); size >= d.Total {
-		t.Errorf("got %d tokens besides the passages, want fewer than %d", size, d.Total)
-	}
-}
-
 // window is the policy window at 128,000 tokens: usable 123,904, trigger 102,400,
 // landing 64,000, prepared from 89,600 on.
 func background(t *testing.T, change ...func(*cw.Policy)) cw.Policy {
@@ -210,56 +186,6 @@ func TestActivationThatBringsNothing(t *testing.T) {
 	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 4, Tokens: 50, Messages: 4}}
 	if d, _ := cw.Plan(in); !crossed(d) || d.Activate != nil || d.Prepare == nil {
 		t.Errorf("got %+v and order %+v, want another one prepared", d.Activate, d.Prepare)
-	}
-}
-
-// A summary that was in use before, and with which the prompt is below the trigger, is activated before old
-// tool results are masked: other models have answered in between, and the one that had it had the
-// results, too.
-func TestSummaryInUseAgainMasksNothing(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		state   core.SummaryState
-		through int64
-		result  int // tokens
-		want    core.Placement
-	}{
-		{"in use before", core.SummaryDropped, 40, 45_000, core.PlaceVerbatim},
-		{"masking would be enough", core.SummaryDropped, 20, 60_000, core.PlaceVerbatim},
-		{"it is not enough", core.SummaryDropped, 2, 60_000, core.PlaceMasked},
-		{"prepared", core.SummaryPrepared, 40, 45_000, core.PlaceMasked},
-	} {
-		c := new(talk).turns(25, 1_000)
-		if tt.result < 60_000 {
-			c.turns(5, 1_000)
-		}
-		c.user(100).round(tt.result).answer(100).user(100).round(100).answer(100).user(100)
-		in := c.during(background(t), 128_000, int64(len(c.log)))
-		in.Versions = []cw.ActiveSummary{{Version: 1, State: tt.state, ThroughSeq: tt.through, Tokens: 500, Messages: int(tt.through)}}
-		d, state := cw.Plan(in)
-		if d.Activate != nil {
-			in = in.Activated(*d.Activate)
-			in.State = state
-			d, _ = cw.Plan(in)
-		}
-		i := slices.IndexFunc(d.History, func(s cw.Slot) bool { return s.Tokens == tt.result })
-		if got := d.History[i].Place; got != tt.want || d.Total > d.Budget.Trigger {
-			t.Errorf("%s: got the result %s in %d tokens, want it %s", tt.name, got, d.Total, tt.want)
-		}
-	}
-}
-
-// One is enough, until it would cover a quarter of the trigger less
-// than a new one (after a switch to a larger model, say).
-func TestPreparedAgain(t *testing.T) {
-	t.Parallel()
-	for through, again := range map[int64]bool{10: true, 20: false} {
-		in := sized(background(t), 95_000)
-		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: through, Tokens: 500, Messages: int(through)}}
-		if d, _ := cw.Plan(in); (d.Prepare != nil) != again {
-			t.Errorf("prepared through %d: prepares again %v, want %v", through, d.Prepare != nil, again)
-		}
 	}
 }
 

@@ -174,18 +174,6 @@ func TestUnsummarizedForces(t *testing.T) {
 	}
 }
 
-// auto_summarize false means no automatic summary, in no preset with
-// that exception; the prompt fits by the other rungs.
-func TestManualNeverSummarizesByItself(t *testing.T) {
-	t.Parallel()
-	for _, name := range cw.PresetNames() {
-		c := new(talk).turns(20, 1_000).user(100)
-		in := c.during(preset(t, name, manual, func(p *cw.Policy) { p.MaxUnsummarized = 0 }), 8_192, 41)
-		d, _ := cw.Plan(in)
-		fits(t, c, in, d, d.Budget.Landing)
-	}
-}
-
 // Invariant 8: a policy without triggers never summarizes, although
 // it may.
 func TestNoTriggersNoSummary(t *testing.T) {

@@ -23,15 +23,9 @@ func (p *planner) madeForSmaller(madeFor int) bool {
 }
 
 // MayUseOlder reports whether an older version may be enough: the summary in use was made
-// for a smaller model, and was not chosen for one as large as this one.
+// for a smaller model.
 func MayUseOlder(in Input) bool {
-	return in.Summary.MadeFor > 0 && newPlanner(in).madeForSmaller(max(in.Summary.MadeFor, in.State.Chosen))
-}
-
-// Chosen returns the state in which the version in use is the one chosen for this model.
-func Chosen(in Input) PromptState {
-	in.State.Chosen = newPlanner(in).triggerSize()
-	return in.State
+	return in.Summary.MadeFor > 0 && newPlanner(in).madeForSmaller(in.Summary.MadeFor)
 }
 
 // OlderVersion returns the oldest version of the chain, in the order of
@@ -104,7 +98,7 @@ func (p *planner) reuseVersion(f firedTriggers) bool {
 
 // activate ends the plan with the activation of a version.
 func (p *planner) activate(v core.SummaryVersion, f firedTriggers) {
-	p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false), chosen: p.triggerSize()}
+	p.decision.Activate = &Activation{SummaryVersion: v, Trigger: f.triggerName(false)}
 }
 
 // readyVersion returns the version to activate now that triggers are crossed, and whether

@@ -58,10 +58,9 @@ type Info struct {
 	// that it reports.
 	ReasoningUncounted bool
 
-	// Compacts: the provider can write compactions (Request.Compact). The adapter fills it in, and
-	// CompactionKeepsThoughts: thoughts of the messages directly behind a compaction stay valid.
-	Compacts                bool
-	CompactionKeepsThoughts bool
+	// Compacts: the provider can write compactions (Request.Compact), behind which the thoughts of the
+	// next messages stay valid. The adapter fills it in.
+	Compacts bool
 }
 
 // WindowSource is where a window comes from.
@@ -164,8 +163,8 @@ type Delta struct {
 	Part *core.Part
 	// Dropped are thoughts of the prompt that the provider left out.
 	Dropped *DroppedThoughts
-	// Compaction is the whole answer to a request with Compact: a core.PartCompaction. Its Text may
-	// be read and is empty for an opaque one; Text, Signature and Name go back as they came.
+	// Compaction is the whole answer to a request with Compact: a core.PartCompaction. Text and
+	// Signature go back as they came.
 	Compaction *core.Part
 	ToolCall   *ToolCallDelta
 	Usage      *core.Usage

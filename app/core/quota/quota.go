@@ -138,6 +138,9 @@ func (h *Hold) Release() { h.Keep(0) }
 // nothing else is held. The caller holds quota.mu.
 func (h *Hold) take(more int64) error {
 	q, l := h.quota, h.quota.limits
+	if h.tenant.User != "" && h.n+more > l.User/64 {
+		l.Owner = max(l.Owner/4*3, l.User) // the rest is for the owner's keys, and for users who take next to nothing, such as a message
+	}
 	isFull := func(of core.Tenant, limit int64) bool { return q.used[of] > 0 && q.used[of]+more > limit }
 	switch {
 	case h.tenant.User != "" && isFull(h.tenant, l.User), isFull(core.Tenant{Owner: h.tenant.Owner}, l.Owner):

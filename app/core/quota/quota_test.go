@@ -3,6 +3,7 @@ package quota_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,7 @@ func TestGrow(t *testing.T) {
 	first := hold(eve, 30)
 	refused(eve, 1, core.ErrRateLimited) // the end user's share
 	hold(kim, 15)
+	refused(kim, 1, core.ErrRateLimited)  // that of end users who hold more than next to nothing
 	refused(ann, 16, core.ErrRateLimited) // the owner's
 	hold(ann, 15)
 	hold(bob, 40)
@@ -61,6 +63,27 @@ func TestGrow(t *testing.T) {
 	first.Release()
 	if got := q.Used(); got != 75 {
 		t.Errorf("got %d held after the release, want 75", got)
+	}
+}
+
+// Large requests of end users leave room for small ones, and for the owner's keys.
+func TestSmallRequestsOfUsers(t *testing.T) {
+	t.Parallel()
+	q := quota.New(quota.Limits{Total: 4000, Owner: 400, User: 128})
+	for i, n := range []int64{128, 128, 44} {
+		if err := q.Hold(core.Tenant{Owner: "ann", User: fmt.Sprint(i)}).Grow(n); err != nil {
+			t.Error(err)
+		}
+	}
+	h := q.Hold(core.Tenant{Owner: "ann", User: "late"})
+	if err := h.Grow(3); err == nil {
+		t.Error("got none for a large request more, want an error")
+	}
+	if err := h.Grow(2); err != nil {
+		t.Errorf("got %v for a small one, want none", err)
+	}
+	if err := q.Hold(core.Tenant{Owner: "ann"}).Grow(98); err != nil {
+		t.Errorf("got %v for the owner's key, want none", err)
 	}
 }
 
@@ -110,7 +133,7 @@ func TestResizeWaits(t *testing.T) {
 		if name := <-got; name != "bob" {
 			t.Errorf("got %s first, want bob, whose share has room", name)
 		}
-		first.Keep(30)
+		first.Keep(15)
 		if name := <-got; name != "eve" {
 			t.Errorf("got %s next, want eve", name)
 		}

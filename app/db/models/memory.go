@@ -19,7 +19,6 @@ type Memory struct {
 	Embedding      []byte // float32, little endian; NULL = none
 	EmbeddingModel string
 	Dimension      int
-	Revision       int64
 	CreatedAt      time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt      time.Time `gorm:"autoUpdateTime:false"`
 }
@@ -32,7 +31,7 @@ func MemoryFrom(m core.Memory) Memory {
 	return Memory{
 		ID: string(m.ID), Owner: m.Owner, UserID: m.UserID, Content: m.Content, Metadata: jsonFrom(m.Metadata),
 		Embedding: Vector(m.Embedding), EmbeddingModel: m.EmbeddingModel, Dimension: len(m.Embedding),
-		Revision: m.Revision, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
 }
 
@@ -40,7 +39,7 @@ func MemoryFrom(m core.Memory) Memory {
 func (r Memory) Core() (core.Memory, error) {
 	m := core.Memory{
 		ID: core.MemoryID(r.ID), Owner: r.Owner, UserID: r.UserID, Content: r.Content, Metadata: r.Metadata.rawMessage(),
-		EmbeddingModel: r.EmbeddingModel, Dimension: r.Dimension, Revision: r.Revision,
+		EmbeddingModel: r.EmbeddingModel, Dimension: r.Dimension,
 		CreatedAt: toUTC(r.CreatedAt), UpdatedAt: toUTC(r.UpdatedAt),
 	}
 	var err error
@@ -76,22 +75,3 @@ func ParseVector(b []byte) ([]float32, error) {
 	}
 	return v, nil
 }
-
-// MemoryRevision is a row of memory_revisions.
-type MemoryRevision struct {
-	Owner    string `gorm:"primaryKey"`
-	Revision int64
-}
-
-// TableName is the table's name.
-func (MemoryRevision) TableName() string { return "memory_revisions" }
-
-// MemoryDeletion is a row of memory_deletions.
-type MemoryDeletion struct {
-	Owner    string `gorm:"primaryKey"`
-	MemoryID string `gorm:"primaryKey"`
-	Revision int64
-}
-
-// TableName is the table's name.
-func (MemoryDeletion) TableName() string { return "memory_deletions" }

@@ -11,7 +11,6 @@ type SlackThread struct {
 	Team       string `gorm:"primaryKey"`
 	Channel    string `gorm:"primaryKey"`
 	Thread     string `gorm:"primaryKey"`
-	Enterprise string
 	SessionID  string
 	Owner      string
 	Mode       string
@@ -31,7 +30,7 @@ func (SlackThread) TableName() string { return "slack_threads" }
 // Core returns the thread of the row.
 func (t SlackThread) Core() core.SlackThread {
 	return core.SlackThread{
-		SessionID: core.SessionID(t.SessionID), Owner: t.Owner, Enterprise: t.Enterprise,
+		SessionID: core.SessionID(t.SessionID), Owner: t.Owner,
 		Team: t.Team, Channel: t.Channel, Thread: t.Thread, Mode: core.SlackMode(t.Mode),
 	}
 }

@@ -4,19 +4,18 @@ import "bobbin/app/core"
 
 // nativeSummary is a core.NativeSummary as it is stored. Its words are those of the part.
 type nativeSummary struct {
-	Part          core.Part  `json:"part"`
-	Model         string     `json:"model"`
-	Tokens        int        `json:"tokens"`
-	Usage         core.Usage `json:"usage"`
-	Cost          *int64     `json:"cost,omitempty"`
-	Refused       string     `json:"refused,omitempty"`
-	Account       string     `json:"account"`
-	Origin        string     `json:"origin"`
-	Setup         string     `json:"setup"`
-	Frozen        string     `json:"frozen,omitempty"`
-	Start         string     `json:"start"`
-	Prefixes      []string   `json:"prefixes,omitempty"`
-	KeepsThoughts bool       `json:"keeps_thoughts,omitempty"`
+	Part     core.Part  `json:"part"`
+	Model    string     `json:"model"`
+	Tokens   int        `json:"tokens"`
+	Usage    core.Usage `json:"usage"`
+	Cost     *int64     `json:"cost,omitempty"`
+	Refused  string     `json:"refused,omitempty"`
+	Account  string     `json:"account"`
+	Origin   string     `json:"origin"`
+	Setup    string     `json:"setup"`
+	Frozen   string     `json:"frozen,omitempty"`
+	Start    string     `json:"start"`
+	Prefixes []string   `json:"prefixes,omitempty"`
 }
 
 // NativeFrom returns the column of a native summary; null for nil.
@@ -26,7 +25,7 @@ func NativeFrom(n *core.NativeSummary) JSON {
 	}
 	return encodeJSON(nativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
+		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes,
 	})
 }
 
@@ -38,6 +37,6 @@ func nativeOf(column JSON) *core.NativeSummary {
 	}
 	return &core.NativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Text: n.Part.Text, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes, KeepsThoughts: n.KeepsThoughts,
+		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes,
 	}
 }

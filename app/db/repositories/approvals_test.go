@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -53,47 +52,6 @@ func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// A waiting run has no lease, cannot be taken over, keeps its session, and reports in
-// events and in its row what it waits for.
-func TestRunWaits(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t).ID
-		run := s.waits(t, session, time.Hour, "pay:always", "look:first")
-		if run.Status != core.RunWaiting || run.LeaseOwner != "" || run.LeaseUntil != nil || run.Attempt != 1 || len(run.Approvals) != 2 {
-			t.Fatalf("got %+v, want it waiting for two answers without a lease", run)
-		}
-		a := run.Approvals[0]
-		want := core.Approval{ID: a.ID, Kind: core.KindApproval, RunID: run.ID, SessionID: session, ToolCallID: "call-0", Tool: "pay", Arguments: `{"n": "Rosebud"}`, Definition: "pay-1", Mode: core.ApprovalAlways, Status: core.ApprovalOpen}
-		if diff := cmp.Diff(want, a, cmpopts.IgnoreFields(core.Approval{}, "RequestedAt", "ExpiresAt")); diff != "" || a.ExpiresAt == nil || !core.ValidID(a.ID) {
-			t.Errorf("question (-want +got):\n%s", diff)
-		}
-		events := s.allEvents(t, session)
-		if diff := cmp.Diff([]core.EventType{core.EventApprovalRequested, core.EventApprovalRequested, core.EventRunWaiting}, types(events[len(events)-3:])); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-		if runs, err := s.takeOver(t.Context(), worker+"/2", true, 10); err != nil || len(runs) != 0 {
-			t.Errorf("taken over: %v, %v, want nothing", runs, err)
-		}
-		_, err := s.runs.Claim(t.Context(), session, worker)
-		wantNotFound(t, "claim in a session that waits", err)
-		late := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Messages: []core.Message{answer("late")}}
-		if _, err := s.runs.Write(t.Context(), late); !errors.Is(err, core.ErrStale) {
-			t.Errorf("a write of the attempt that waits: got %v, want it stale", err)
-		}
-		for name, w := range map[string]core.RunWait{"nothing": {}, "an end": {Approvals: []core.Approval{{}}}} {
-			in := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Wait: &w}
-			if name == "an end" {
-				in.End = &core.RunEnd{Status: core.RunSucceeded}
-			}
-			if _, err := s.runs.Write(t.Context(), in); !errors.Is(err, core.ErrInvalid) {
-				t.Errorf("to wait with %s: got %v, want it refused", name, err)
-			}
-		}
-	})
 }
 
 // A tool with mode "first" is approved for its session after one call was approved, and

@@ -78,38 +78,6 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 	})
 }
 
-// Every row has an owner.
-func TestBlobsBelongToTheirOwner(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		anns, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "carol", "c.txt", "content")
-		for what, c := range map[string]struct {
-			scope core.Tenant
-			id    core.BlobID
-		}{
-			"another owner's": {bob(), anns.ID}, "not the user's": {carol(), anns.ID}, "none": {ann(), core.NewID[core.BlobID]()}, "no id": {ann(), "x"},
-		} {
-			_, err := s.blobs.Get(t.Context(), c.scope, c.id)
-			wantNotFound(t, what, err)
-			_, _, err = s.blobs.Open(t.Context(), c.scope, c.id)
-			wantNotFound(t, what, err)
-			if got, err := s.blobs.Contents(t.Context(), c.scope, []core.BlobID{c.id}); err != nil || len(got) != 0 {
-				t.Errorf("%s: got %d contents and %v, want none", what, len(got), err)
-			}
-		}
-		got, err := s.blobs.Contents(t.Context(), carol(), []core.BlobID{carols.ID, "x"})
-		if err != nil || string(got[carols.ID]) != "content" {
-			t.Errorf("contents: got %q and %v", got, err)
-		}
-		// What another owner has cannot be referred to.
-		in := ask(s.session(t).ID, "look")
-		in.Input.Parts = []core.Part{{Type: core.PartFile, BlobID: core.NewID[core.BlobID]()}}
-		_, err = s.runs.Accept(t.Context(), ann(), in)
-		wantNotFound(t, "accept", err)
-	})
-}
-
 // A file stays while a message refers to it: in the log, and while the message is queued.
 // It is removed with its session.
 func TestReferredBlobsStay(t *testing.T) {
@@ -294,5 +262,37 @@ func TestDocumentTexts(t *testing.T) {
 		if swept := s.sweep(t); swept.Blobs != 2 || s.count(t, "SELECT COUNT(*) FROM blob_texts") != 0 {
 			t.Errorf("swept %+v, want both and the text", swept)
 		}
+	})
+}
+
+// Every row has an owner.
+func TestBlobsBelongToTheirOwner(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		anns, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "carol", "c.txt", "content")
+		for what, c := range map[string]struct {
+			scope core.Tenant
+			id    core.BlobID
+		}{
+			"another owner's": {bob(), anns.ID}, "not the user's": {carol(), anns.ID}, "none": {ann(), core.NewID[core.BlobID]()}, "no id": {ann(), "x"},
+		} {
+			_, err := s.blobs.Get(t.Context(), c.scope, c.id)
+			wantNotFound(t, what, err)
+			_, _, err = s.blobs.Open(t.Context(), c.scope, c.id)
+			wantNotFound(t, what, err)
+			if got, err := s.blobs.Contents(t.Context(), c.scope, []core.BlobID{c.id}); err != nil || len(got) != 0 {
+				t.Errorf("%s: got %d contents and %v, want none", what, len(got), err)
+			}
+		}
+		got, err := s.blobs.Contents(t.Context(), carol(), []core.BlobID{carols.ID, "x"})
+		if err != nil || string(got[carols.ID]) != "content" {
+			t.Errorf("contents: got %q and %v", got, err)
+		}
+		// What another owner has cannot be referred to.
+		in := ask(s.session(t).ID, "look")
+		in.Input.Parts = []core.Part{{Type: core.PartFile, BlobID: core.NewID[core.BlobID]()}}
+		_, err = s.runs.Accept(t.Context(), ann(), in)
+		wantNotFound(t, "accept", err)
 	})
 }

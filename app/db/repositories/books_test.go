@@ -12,45 +12,6 @@ import (
 	"bobbin/tests/dbtest"
 )
 
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		bounds := func(oldest, last int64) {
-			t.Helper()
-			gotOldest, err := s.events.Oldest(t.Context(), id)
-			if err != nil || gotOldest != oldest {
-				t.Errorf("oldest: got %d, %v, want %d", gotOldest, err, oldest)
-			}
-			gotLast, err := s.events.Last(t.Context(), ann(), id)
-			if err != nil || gotLast != last {
-				t.Errorf("last: got %d, %v, want %d", gotLast, err, last)
-			}
-			all, err := s.events.LastOf(t.Context(), []core.SessionID{id, core.NewID[core.SessionID]()})
-			if err != nil || len(all) != 1 || all[id] != last {
-				t.Errorf("last of several: got %v, %v, want %d of the one that exists", all, err, last)
-			}
-		}
-		bounds(0, 0)
-		if got := s.allEvents(t, id); got == nil || len(got) != 0 {
-			t.Errorf("events: got %v, want an empty list", got)
-		}
-		s.turns(t, id, 2)
-		bounds(1, 8)
-		got, err := s.events.After(t.Context(), id, 3, 2)
-		if err != nil || len(got) != 2 || got[0].Seq != 4 || got[1].Seq != 5 {
-			t.Errorf("after 3, two: got %+v, %v, want 4 and 5", got, err)
-		}
-		s.exec(t, "DELETE FROM session_events WHERE event_seq < 4") // the retention
-		bounds(4, 8)
-		_, err = s.events.After(t.Context(), "nonsense", 0, 1)
-		wantNotFound(t, "after, no id", err)
-		_, err = s.events.Oldest(t.Context(), "nonsense")
-		wantNotFound(t, "oldest, no id", err)
-	})
-}
-
 // A run stores the number of its first event, so that no reader scans those of its session.
 func TestFirstEventOfARun(t *testing.T) {
 	t.Parallel()
@@ -125,67 +86,6 @@ func TestCalibrations(t *testing.T) {
 				t.Errorf("save %d: %v", i, err)
 			}
 		})
-	})
-}
-
-// A plain turn is two write transactions with a fixed number of statements,
-// however long the session is.
-func TestStatementsStayConstant(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		turn := func(i int) (accept, write int64) {
-			before := s.Statements()
-			in := ask(id, "question")
-			in.ClientMessageID = fmt.Sprint("c-", i)
-			run := s.accept(t, in).Run
-			between := s.Statements()
-			m := answer("answer")
-			s.write(t, core.RunWrite{
-				RunID: run.ID, SessionID: id, Attempt: 1, Messages: []core.Message{m},
-				Events:     []core.Event{core.NewEvent(id, "", core.EventContextWarning, core.ContextData{})},
-				ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}},
-				End:        &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
-			})
-			return between - before, s.Statements() - between
-		}
-		for i := range 40 {
-			accept, write := turn(i)
-			if accept != 6 || write != 9 { // one looks for the owner's webhook
-				t.Fatalf("turn %d: got %d statements to accept and %d to write, want 6 and 9", i, accept, write)
-			}
-		}
-		before := s.Statements()
-		if got := len(s.log(t, id)); got != 80 {
-			t.Errorf("log: got %d messages, want 80", got)
-		}
-		if got := s.Statements() - before; got != 1 {
-			t.Errorf("GetMessagesAfter: got %d statements, want 1", got)
-		}
-	})
-}
-
-// An operator's purge of a session removes all of it except usage records.
-func TestPurge(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 3)
-		log := s.log(t, id)
-		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.sessionOf(t, id), "sum", log[0], log[3])); err != nil {
-			t.Fatal(err)
-		}
-		s.exec(t, "DELETE FROM sessions WHERE id = ?", id)
-		for _, table := range []string{"sessions", "messages", "runs", "session_events", "session_summaries", "tool_executions"} {
-			if n := s.count(t, "SELECT COUNT(*) FROM "+table); n != 0 {
-				t.Errorf("%s: got %d rows, want none", table, n)
-			}
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM model_calls"); n != 1 {
-			t.Errorf("model_calls: got %d rows, want 1", n)
-		}
 	})
 }
 

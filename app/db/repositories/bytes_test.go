@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -183,30 +182,4 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 			t.Errorf("got %d events, %t, %v behind the last one, want none", len(page), more, err)
 		}
 	})
-}
-
-// A tool's message is checked against the calls of the last answer. The contents of the
-// messages behind that answer, of which the system's are unlimited, are not loaded for it.
-// Not in parallel: it counts what the process allocates.
-func TestToolResultLoadsNoContents(t *testing.T) {
-	for name, create := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(name, func(t *testing.T) { wantNoContentsLoaded(t, open(create(t))) })
-	}
-}
-
-func wantNoContentsLoaded(t *testing.T, s *store) {
-	t.Helper()
-	session := s.session(t)
-	note := said(core.RoleSystem, strings.Repeat("x", 1<<20))
-	s.append(t, session.ID, false, note, note, note, note, note, note, note, note)
-	result := said(core.RoleTool, "a result")
-	result.ToolCallID = "c"
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{result}})
-	runtime.ReadMemStats(&after)
-	wantError(t, "a result of no call", err, core.ErrUnprocessable)
-	if got := after.TotalAlloc - before.TotalAlloc; got > 2<<20 {
-		t.Errorf("%d bytes were allocated beside 8 system messages of 1 MiB, want at most 2 MiB", got)
-	}
 }

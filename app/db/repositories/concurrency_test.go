@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -195,34 +194,6 @@ func TestConcurrentClaimsStartOneRun(t *testing.T) {
 	})
 }
 
-// A turn is two transactions: the check for queued runs at its end needs no third one, so
-// that no other writer of the session waits for it.
-func TestClaimOfNothingWaitsForNobody(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t).ID
-		tx := d.Gorm.WithContext(t.Context()).Begin()
-		defer tx.Rollback()
-		if err := tx.Exec("UPDATE sessions SET title = 'held' WHERE id = ?", session).Error; err != nil {
-			t.Fatal(err)
-		}
-		claimed := make(chan error, 1)
-		go func() {
-			_, err := s.runs.Claim(t.Context(), session, worker)
-			claimed <- err
-		}()
-		select {
-		case err := <-claimed:
-			if !errors.Is(err, core.ErrNotFound) {
-				t.Errorf("got %v, want nothing to start", err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("the claim waits for a transaction that holds the session")
-		}
-	})
-}
-
 // Concurrent renewals, take-overs, writes and accepts in many sessions do not deadlock.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
@@ -265,43 +236,5 @@ func TestEverythingAtOnce(t *testing.T) {
 				}
 			}
 		})
-	})
-}
-
-// A newer replica adds columns while this one runs, whose statements are prepared.
-func TestColumnsAreAddedMeanwhile(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		work := func() {
-			t.Helper()
-			run := s.accept(t, ask(id, "one")).Run
-			s.accept(t, ask(id, "two"))
-			if _, err := s.runs.Renew(t.Context(), worker, []core.RunID{run.ID}); err != nil {
-				t.Fatalf("renew: %v", err)
-			}
-			s.finish(t, run, "answer")
-			claimed, err := s.runs.Claim(t.Context(), id, worker)
-			if err != nil {
-				t.Fatalf("claim: %v", err)
-			}
-			s.finish(t, claimed.Run, "answer")
-			log := s.log(t, id)
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.sessionOf(t, id), "sum", log[0], log[1])); err != nil {
-				t.Fatalf("apply context: %v", err)
-			}
-			if _, err := s.summaries.List(t.Context(), ann(), id, core.PageQuery{}); err != nil {
-				t.Fatalf("list summaries: %v", err)
-			}
-			s.allEvents(t, id)
-		}
-		for range 3 {
-			work()
-		}
-		for _, table := range []string{"sessions", "messages", "runs", "session_events", "session_summaries", "model_calls"} {
-			s.exec(t, "ALTER TABLE "+table+" ADD COLUMN from_the_future text")
-		}
-		work()
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -179,80 +178,6 @@ func TestWritesAreAllOrNothing(t *testing.T) {
 	})
 }
 
-// Every method returns the error of an unavailable database.
-func TestAClosedDatabaseIsAnInternalError(t *testing.T) {
-	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
-		d, err := db.Open(t.Context(), url, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-		s := open(d)
-		ctx, sid, mid, rid := t.Context(), core.NewID[core.SessionID](), core.NewID[core.MessageID](), core.NewID[core.RunID]()
-		errs := map[string]func() error{
-			"sessions.Create":  func() error { _, err := s.sessions.Create(ctx, core.Session{Owner: "ann"}); return err },
-			"sessions.Get":     func() error { _, err := s.sessions.Get(ctx, ann(), sid); return err },
-			"sessions.List":    func() error { _, err := s.sessions.List(ctx, ann(), core.SessionQuery{}); return err },
-			"sessions.Archive": func() error { return s.archive(ctx, ann(), sid) },
-			"messages.Get":     func() error { _, err := s.messages.Get(ctx, ann(), sid, mid); return err },
-			"messages.After":   func() error { _, err := s.messages.GetMessagesAfter(ctx, ann(), sid, mid); return err },
-			"messages.Texts":   func() error { _, err := s.messages.GetMessages(ctx, ann(), sid, []core.MessageID{mid}); return err },
-			"messages.List":    func() error { _, err := s.messages.List(ctx, ann(), sid, core.MessageQuery{}); return err },
-			"messages.Count":   func() error { _, err := s.messages.CountOnPath(ctx, ann(), sid); return err },
-			"summaries.List":   func() error { _, err := s.summaries.List(ctx, ann(), sid, core.PageQuery{}); return err },
-			"summaries.Get":    func() error { _, err := s.summaries.Get(ctx, ann(), sid, 1); return err },
-			"runs.Get":         func() error { _, err := s.runs.Get(ctx, ann(), rid); return err },
-			"runs.List":        func() error { _, err := s.runs.List(ctx, ann(), sid, core.PageQuery{}); return err },
-			"runs.Pending":     func() error { _, err := s.runs.Pending(ctx, ann(), sid); return err },
-			"runs.Active":      func() error { _, err := s.runs.Active(ctx, ann(), sid); return err },
-			"runs.Accept":      func() error { _, err := s.runs.Accept(ctx, ann(), ask(sid, "x")); return err },
-			"runs.Claim":       func() error { _, err := s.runs.Claim(ctx, sid, worker); return err },
-			"runs.Write":       func() error { _, err := s.runs.Write(ctx, core.RunWrite{RunID: rid, SessionID: sid}); return err },
-			"runs.SavePartial": func() error { return s.runs.SavePartial(ctx, rid, 1, "x") },
-			"runs.Cancel":      func() error { _, _, err := s.runs.RequestCancel(ctx, ann(), rid); return err },
-			"runs.TakeOver":    func() error { _, err := s.runs.TakeOver(ctx, core.TakeOver{Worker: worker, Limit: 1}); return err },
-			"runs.Due":         func() error { _, err := s.runs.Due(ctx, worker, true); return err },
-			"runs.CountDeath":  func() error { return s.runs.CountDeath(ctx, core.NewID[core.RunID](), 1, 3) },
-			"runs.Renew":       func() error { _, err := s.runs.Renew(ctx, worker, []core.RunID{rid}); return err },
-			"runs.Release":     func() error { return s.runs.Release(ctx, worker) },
-			"runs.Waiting":     func() error { _, err := s.runs.Waiting(ctx, 1); return err },
-			"runs.Requested":   func() error { _, err := s.runs.CancelRequested(ctx, worker); return err },
-			"runs.StartTools":  func() error { return s.runs.StartTools(ctx, rid, 1, []core.ToolExecution{{CallID: "c"}}) },
-			"runs.Executions":  func() error { _, err := s.runs.ToolExecutions(ctx, rid); return err },
-			"events.After":     func() error { _, err := s.events.After(ctx, sid, 0, 1); return err },
-			"events.Oldest":    func() error { _, err := s.events.Oldest(ctx, sid); return err },
-			"events.Last":      func() error { _, err := s.events.Last(ctx, ann(), sid); return err },
-			"events.LastOf":    func() error { _, err := s.events.LastOf(ctx, []core.SessionID{sid}); return err },
-			"usage":            func() error { _, err := s.sessionUsage(ctx, ann(), sid); return err },
-			"calibrations.All": func() error { _, err := s.calibrations.All(ctx); return err },
-			"calibrations.Save": func() error {
-				return s.calibrations.Save(ctx, []core.Calibration{{Model: "m"}})
-			},
-		}
-		for name, f := range errs {
-			err := f()
-			var shown *core.Error
-			if err == nil || errors.As(err, &shown) || !strings.Contains(err.Error(), "closed") {
-				t.Errorf("%s: got %v, want an internal error that says \"closed\"", name, err)
-			}
-		}
-	})
-}
-
-// A value that only PostgreSQL refuses is reported as the caller's error.
-func TestUnstorableNumber(t *testing.T) {
-	t.Parallel()
-	s := open(dbtest.Postgres(t))
-	_, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Metadata: json.RawMessage(`{"a":1e999999}`)})
-	wantError(t, "number beyond numeric", err, core.ErrInvalid)
-	if err != nil && !strings.Contains(err.Error(), "a number in the JSON is too large") {
-		t.Errorf("got %v, want it to say what is wrong", err)
-	}
-}
-
 // Another process writes for longer than busy_timeout: the error asks for a retry.
 func TestABusySQLiteIsUnavailable(t *testing.T) {
 	t.Parallel()
@@ -289,4 +214,15 @@ func TestCanceledWrites(t *testing.T) {
 			t.Errorf("runs: got %d, want none", n)
 		}
 	})
+}
+
+// A value that only PostgreSQL refuses is reported as the caller's error.
+func TestUnstorableNumber(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	_, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Metadata: json.RawMessage(`{"a":1e999999}`)})
+	wantError(t, "number beyond numeric", err, core.ErrInvalid)
+	if err != nil && !strings.Contains(err.Error(), "a number in the JSON is too large") {
+		t.Errorf("got %v, want it to say what is wrong", err)
+	}
 }

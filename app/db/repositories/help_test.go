@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
@@ -236,17 +234,6 @@ func dataText(t *testing.T, e core.Event) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// asRead compares events as their readers get them: without what JSON leaves out.
-func asRead() cmp.Option {
-	return cmp.Transformer("asRead", func(e core.Event) map[string]any {
-		var data any
-		if raw, err := json.Marshal(e.Data); err != nil || json.Unmarshal(raw, &data) != nil {
-			data = e.Data
-		}
-		return map[string]any{"session": e.SessionID, "seq": e.Seq, "type": e.Type, "run": e.RunID, "at": e.At, "data": data}
-	})
 }
 
 func decode[T any](t *testing.T, e core.Event) T {

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
-// Memories stores facts for users, with their vectors. Each write increments its owner's
-// revision in the same transaction, so that revisions are in the order of commits. Safe for
-// concurrent use.
+// Memories stores facts for users, with their vectors. Safe for concurrent use.
 type Memories struct {
 	db *gorm.DB
 }
@@ -22,7 +21,7 @@ type Memories struct {
 func NewMemories(db *gorm.DB) *Memories { return &Memories{db: db} }
 
 // withoutVector are the columns of a memory that callers see.
-const withoutVector = "id, owner, user_id, content, metadata, embedding_model, dimension, revision, created_at, updated_at"
+const withoutVector = "id, owner, user_id, content, metadata, embedding_model, dimension, created_at, updated_at"
 
 // Create stores a new memory and returns it. The owner is required; a missing id and
 // missing times are assigned.
@@ -43,10 +42,7 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 		m.UpdatedAt = m.CreatedAt
 	}
 	m.Dimension = len(m.Embedding)
-	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (_ string, err error) {
-		if m.Revision, err = nextRevision(tx, m.Owner); err != nil {
-			return "", err
-		}
+	id, repeated, err := commitRowOnce(ctx, r.db, func(tx *gorm.DB) (string, error) {
 		row := models.MemoryFrom(m)
 		return row.ID, insertRows(tx, &row)
 	})
@@ -57,18 +53,6 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 		return r.Get(ctx, core.Tenant{Owner: m.Owner}, core.MemoryID(id))
 	}
 	return m, nil
-}
-
-// nextRevision increments the owner's revision. It locks the owner's row until the
-// transaction ends, which serializes the owner's writes.
-func nextRevision(tx *gorm.DB, owner string) (int64, error) {
-	if !isStorableText(owner) {
-		return 0, core.Errorf(core.ErrInvalid, unstorableMessage)
-	}
-	var revision int64
-	err := tx.Raw(`INSERT INTO memory_revisions (owner, revision) VALUES (?, 1)
-		ON CONFLICT (owner) DO UPDATE SET revision = memory_revisions.revision + 1 RETURNING revision`, owner).Scan(&revision).Error
-	return revision, err
 }
 
 // Get returns the memory, without its vector.
@@ -134,16 +118,12 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 	}
 	var row models.Memory
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		revision, err := nextRevision(tx, tenant.Owner)
+		var err error
+		if row, err = takeMemory(tx.Scopes(withRowLock("memories", clause.LockingStrengthUpdate)), tenant, m.ID); err != nil {
+			return err
+		}
+		changes, err := storableChanges(memoryChanges(&row, m))
 		if err != nil {
-			return err
-		}
-		// The lock on the revision's row keeps others from writing this one.
-		if row, err = takeMemory(tx, tenant, m.ID); err != nil {
-			return err
-		}
-		changes := memoryChanges(&row, m, revision)
-		if changes, err = storableChanges(changes); err != nil {
 			return err
 		}
 		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
@@ -155,10 +135,10 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 }
 
 // memoryChanges applies m to the row and returns the changed columns.
-func memoryChanges(row *models.Memory, m core.Memory, revision int64) map[string]any {
+func memoryChanges(row *models.Memory, m core.Memory) map[string]any {
 	wanted := models.MemoryFrom(m)
 	changes := map[string]any{
-		"content": wanted.Content, "metadata": wanted.Metadata, "revision": revision, "updated_at": core.Now(),
+		"content": wanted.Content, "metadata": wanted.Metadata, "updated_at": core.Now(),
 	}
 	if len(m.Embedding) > 0 || wanted.Content != row.Content {
 		row.EmbeddingModel, row.Dimension = wanted.EmbeddingModel, wanted.Dimension
@@ -167,36 +147,19 @@ func memoryChanges(row *models.Memory, m core.Memory, revision int64) map[string
 		}
 		changes["embedding"], changes["embedding_model"], changes["dimension"] = wanted.Embedding, row.EmbeddingModel, row.Dimension
 	}
-	row.Content, row.Metadata, row.Revision = wanted.Content, wanted.Metadata, revision
+	row.Content, row.Metadata = wanted.Content, wanted.Metadata
 	row.UpdatedAt, _ = changes["updated_at"].(time.Time)
 	return changes
 }
-
-// keptDeletions is how many revisions a deletion is remembered.
-const keptDeletions = 10_000
 
 // Delete removes the memory permanently.
 func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
 	if err := requireID("memory", id); err != nil {
 		return err
 	}
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		revision, err := nextRevision(tx, tenant.Owner)
-		if err != nil {
-			return err
-		}
-		res := tx.Scopes(inScope(tenant)).Where("id = ?", id).Delete(&models.Memory{})
-		if res.Error != nil {
-			return res.Error
-		}
-		if res.RowsAffected == 0 {
-			return notFound("memory", id)
-		}
-		old := tx.Where("owner = ? AND revision < ?", tenant.Owner, revision-keptDeletions)
-		if err := old.Delete(&models.MemoryDeletion{}).Error; err != nil {
-			return err
-		}
-		return insertRows(tx, &models.MemoryDeletion{Owner: tenant.Owner, MemoryID: string(id), Revision: revision})
-	})
-	return wrapError(err, "memory", id)
+	res := r.db.WithContext(ctx).Scopes(inScope(tenant)).Where("id = ?", id).Delete(&models.Memory{})
+	if res.Error == nil && res.RowsAffected == 0 {
+		return notFound("memory", id)
+	}
+	return wrapError(res.Error, "memory", id)
 }

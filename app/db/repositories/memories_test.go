@@ -1,10 +1,8 @@
 package repositories_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,8 +33,8 @@ func TestMemories(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := repositories.NewMemories(d.Gorm)
 		made := keep(t, r, "carol", "likes tea")
-		if !core.ValidID(made.ID) || made.Revision != 1 || made.Dimension != 2 || made.CreatedAt.IsZero() {
-			t.Errorf("got %+v, want an id, a revision, a dimension and times", made)
+		if !core.ValidID(made.ID) || made.Dimension != 2 || made.CreatedAt.IsZero() {
+			t.Errorf("got %+v, want an id, a dimension and times", made)
 		}
 		want := made
 		want.Embedding = nil
@@ -86,51 +84,6 @@ func equalJSON(a, b json.RawMessage) bool {
 	return string(a) == string(b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y)
 }
 
-// Another owner's memory, and another user's, does not exist.
-func TestOthersMemoriesDoNotExist(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
-		m := keep(t, r, "carol", "a secret")
-		for who, tenant := range map[string]core.Tenant{
-			"another owner": bob(), "another user": {Owner: "ann", User: "dave"}, "the user of another owner": {Owner: "bob", User: "carol"}, "nobody": {},
-		} {
-			_, err := r.Get(t.Context(), tenant, m.ID)
-			wantNotFound(t, "get by "+who, err)
-			_, err = r.Update(t.Context(), tenant, core.Memory{ID: m.ID, Content: "mine"})
-			wantNotFound(t, "update by "+who, err)
-			wantNotFound(t, "delete by "+who, r.Delete(t.Context(), tenant, m.ID))
-			found, err := r.Found(t.Context(), tenant, []core.MemoryID{m.ID})
-			if err != nil || len(found) != 0 {
-				t.Errorf("found by %s: got %v, error %v, want none", who, found, err)
-			}
-			page, err := r.List(t.Context(), tenant, core.PageQuery{})
-			if err != nil || len(page.Items) != 0 {
-				t.Errorf("list by %s: got %v, error %v, want none", who, page.Items, err)
-			}
-			vectors, err := r.Vectors(t.Context(), tenant, core.VectorQuery{Space: space(), Limit: 10})
-			if err != nil || len(vectors) != 0 {
-				t.Errorf("vectors by %s: got %v, error %v, want none", who, vectors, err)
-			}
-			for what, count := range map[string]func(context.Context, core.Tenant, core.VectorSpace) (int, error){"count": r.Count, "count stale": r.CountStale} {
-				if n, err := count(t.Context(), tenant, core.VectorSpace{Model: "m-1", Dimension: 2}); n != 0 || err != nil {
-					t.Errorf("%s by %s: got %d, error %v, want 0", what, who, n, err)
-				}
-			}
-		}
-		for _, id := range []core.MemoryID{"", "x", core.NewID[core.MemoryID]()} {
-			_, err := r.Get(t.Context(), ann(), id)
-			wantNotFound(t, "get "+string(id), err)
-			_, err = r.Update(t.Context(), ann(), core.Memory{ID: id, Content: "x"})
-			wantNotFound(t, "update "+string(id), err)
-			wantNotFound(t, "delete "+string(id), r.Delete(t.Context(), ann(), id))
-		}
-		if got, err := r.Get(t.Context(), ann(), m.ID); err != nil || got.Content != "a secret" || got.Revision != 1 {
-			t.Errorf("afterwards: got %+v, error %v, want it untouched", got, err)
-		}
-	})
-}
-
 // Pages neither repeat nor omit, also where times are equal and rows are written in
 // between.
 func TestMemoryPages(t *testing.T) {
@@ -172,39 +125,5 @@ func TestMemoryPages(t *testing.T) {
 		wantError(t, "a bad cursor", err, core.ErrInvalid)
 		_, err = r.List(t.Context(), ann(), core.PageQuery{Limit: 201})
 		wantError(t, "a bad limit", err, core.ErrInvalid)
-	})
-}
-
-// Many writers at once: one owner's revisions are 1, 2, 3 … and nothing deadlocks.
-func TestMemoryRevisionsHaveNoGap(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
-		const writers, each = 8, 6
-		var wg sync.WaitGroup
-		for w := range writers {
-			wg.Go(func() {
-				for i := range each {
-					m, err := r.Create(t.Context(), core.Memory{Owner: "ann", Content: "x"})
-					if err == nil && i%3 == 1 {
-						_, err = r.Update(t.Context(), ann(), core.Memory{ID: m.ID, Content: "y"})
-					}
-					if err == nil && i%3 == 2 {
-						err = r.Delete(t.Context(), ann(), m.ID)
-					}
-					if err != nil {
-						t.Errorf("writer %d: %v", w, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		changes, err := r.Changes(t.Context(), "ann", 0, space())
-		if want := int64(writers * (each + each/3*2)); err != nil || changes.Revision != want {
-			t.Errorf("got revision %d, error %v, want %d", changes.Revision, err, want)
-		}
-		if got, want := len(changes.Changed), writers*each/3*2; got != want || len(changes.Gone) != writers*each/3 {
-			t.Errorf("got %d memories and %d deleted, want %d and %d", got, len(changes.Gone), want, writers*each/3)
-		}
 	})
 }

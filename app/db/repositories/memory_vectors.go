@@ -3,8 +3,6 @@ package repositories
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -18,13 +16,6 @@ func inVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		return db.Where("embedding_model = ? AND dimension = ?", space.Model, space.Dimension)
 	}
-}
-
-// Count returns how many memories of the scope have a vector in the space.
-func (r *Memories) Count(ctx context.Context, tenant core.Tenant, space core.VectorSpace) (int, error) {
-	var n int64
-	err := r.db.WithContext(ctx).Model(&models.Memory{}).Scopes(inScope(tenant), inVectorSpace(space)).Count(&n).Error
-	return int(n), wrapError(err, "memories of", tenant.Owner)
 }
 
 // Vectors returns the next vectors of the scope in the space; none = the end.
@@ -61,40 +52,6 @@ func vectorIn(space core.VectorSpace) func(models.Memory) (core.MemoryVector, er
 		out.Vector = v
 		return out, nil
 	}
-}
-
-// maxChanges bounds the changed memories that Changes lists.
-const maxChanges = 4096
-
-// Changes returns what happened to the owner's memories after that revision; with 0 and an
-// empty space only the newest revision.
-func (r *Memories) Changes(ctx context.Context, owner string, after int64, space core.VectorSpace) (core.MemoryChanges, error) {
-	db := r.db.WithContext(ctx)
-	var out core.MemoryChanges
-	// Read first: later writes belong to the next call.
-	err := db.Model(&models.MemoryRevision{}).Select("revision").Where("owner = ?", owner).Limit(1).Scan(&out.Revision).Error
-	if err != nil {
-		return out, wrapError(err, "memories of", owner)
-	}
-	out.Reload = after > out.Revision || after < out.Revision-keptDeletions
-	if after == out.Revision || out.Reload || space.Model == "" {
-		return out, nil
-	}
-	var rows []models.Memory
-	err = db.Select("id, user_id, embedding, embedding_model, dimension").
-		Where("owner = ? AND revision > ?", owner, after).Limit(maxChanges + 1).Find(&rows).Error
-	if err != nil {
-		return out, wrapError(err, "memories of", owner)
-	}
-	if out.Reload = len(rows) > maxChanges; out.Reload {
-		return out, nil
-	}
-	if out.Changed, err = mapRows(rows, vectorIn(space)); err != nil {
-		return out, err
-	}
-	// After the rows, so that the list includes one deleted in between.
-	err = db.Model(&models.MemoryDeletion{}).Select("memory_id").Where("owner = ? AND revision > ?", owner, after).Scan(&out.Gone).Error
-	return out, wrapError(err, "memories of", owner)
 }
 
 // CountStale returns how many memories of the scope have no vector in the space. It reads
@@ -160,36 +117,14 @@ func (r *Memories) Stale(ctx context.Context, tenant core.Tenant, space core.Vec
 }
 
 // SetVectors stores vectors of memories that were read before, and returns how many it
-// stored: memories that changed meanwhile stay as they are. It uses one transaction for
-// each owner.
-func (r *Memories) SetVectors(ctx context.Context, list []core.Memory) (int, error) {
-	byOwner := map[string][]core.Memory{}
-	for _, m := range list {
-		byOwner[m.Owner] = append(byOwner[m.Owner], m)
-	}
-	stored := 0
-	for _, owner := range slices.Sorted(maps.Keys(byOwner)) {
-		n, err := r.setVectors(ctx, owner, byOwner[owner])
-		if err != nil {
-			return stored, wrapError(err, "memories of", owner)
-		}
-		stored += n
-	}
-	return stored, nil
-}
-
-func (r *Memories) setVectors(ctx context.Context, owner string, list []core.Memory) (stored int, err error) {
+// stored: memories whose content changed meanwhile stay as they are.
+func (r *Memories) SetVectors(ctx context.Context, list []core.Memory) (stored int, err error) {
 	err = inTx(ctx, r.db, func(tx *gorm.DB) error {
-		revision, err := nextRevision(tx, owner)
-		if err != nil {
-			return err
-		}
+		stored = 0
 		for _, m := range list {
 			row := models.MemoryFrom(m)
-			res := tx.Model(&models.Memory{}).Where("id = ? AND owner = ? AND revision = ?", m.ID, owner, m.Revision).
-				UpdateColumns(map[string]any{
-					"embedding": row.Embedding, "embedding_model": row.EmbeddingModel, "dimension": row.Dimension, "revision": revision,
-				})
+			res := tx.Model(&models.Memory{}).Where("id = ? AND owner = ? AND content = ?", m.ID, m.Owner, m.Content).
+				UpdateColumns(map[string]any{"embedding": row.Embedding, "embedding_model": row.EmbeddingModel, "dimension": row.Dimension})
 			if res.Error != nil {
 				return res.Error
 			}
@@ -197,5 +132,5 @@ func (r *Memories) setVectors(ctx context.Context, owner string, list []core.Mem
 		}
 		return nil
 	})
-	return stored, err
+	return stored, wrapError(err, "memories", "vectors")
 }

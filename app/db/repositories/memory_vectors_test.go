@@ -1,64 +1,15 @@
 package repositories_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 )
-
-// A caller with a revision gets the later changes, and no others.
-func TestMemoryChanges(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		r := repositories.NewMemories(d.Gorm)
-		if got, err := r.Changes(t.Context(), "ann", 0, space()); err != nil || got.Revision != 0 || got.Reload || len(got.Changed) != 0 {
-			t.Errorf("of nothing: got %+v, error %v", got, err)
-		}
-		a, b := keep(t, r, "carol", "a"), keep(t, r, "dave", "b")
-		got, err := r.Changes(t.Context(), "ann", 1, space())
-		want := core.MemoryChanges{Revision: 2, Changed: []core.MemoryVector{{ID: b.ID, UserID: "dave", Vector: []float32{1, 0}}}}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-			t.Errorf("after revision 1: error %v (-want +got):\n%s", err, diff)
-		}
-		// A memory that lost its vector is listed without one, a deleted memory as gone.
-		if _, err := r.Update(t.Context(), ann(), core.Memory{ID: a.ID, Content: "another"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Delete(t.Context(), ann(), b.ID); err != nil {
-			t.Fatal(err)
-		}
-		got, err = r.Changes(t.Context(), "ann", 2, space())
-		want = core.MemoryChanges{Revision: 4, Changed: []core.MemoryVector{{ID: a.ID, UserID: "carol"}}, Gone: []core.MemoryID{b.ID}}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-			t.Errorf("after revision 2: error %v (-want +got):\n%s", err, diff)
-		}
-		if got, err := r.Changes(t.Context(), "ann", 4, space()); err != nil || got.Reload || len(got.Changed)+len(got.Gone) != 0 {
-			t.Errorf("after the newest: got %+v, error %v, want nothing", got, err)
-		}
-		// A revision that this database does not have (it was restored) or does not
-		// remember.
-		open(d).exec(t, "UPDATE memory_revisions SET revision = 20000")
-		for _, after := range []int64{3, 20_001} {
-			if got, err := r.Changes(t.Context(), "ann", after, space()); err != nil || !got.Reload {
-				t.Errorf("after %d of 20000: got %+v, error %v, want all to be read anew", after, got, err)
-			}
-		}
-		c := keep(t, r, "carol", "c")
-		if err := r.Delete(t.Context(), ann(), c.ID); err != nil {
-			t.Fatal(err)
-		}
-		if n := open(d).count(t, "SELECT COUNT(*) FROM memory_deletions"); n != 1 {
-			t.Errorf("got %d deletions remembered, want only the new one", n)
-		}
-	})
-}
 
 // Only vectors of the space are read, in batches that neither repeat nor omit.
 func TestVectorsOfASpace(t *testing.T) {
@@ -98,8 +49,6 @@ func TestVectorsOfASpace(t *testing.T) {
 			t.Errorf("vectors (-want +got):\n%s", diff)
 		}
 		for what, pair := range map[string][2]int{
-			"count":                        {number(t)(r.Count(t.Context(), ann(), space())), 10},
-			"count of carol":               {number(t)(r.Count(t.Context(), carol(), space())), 3},
 			"stale":                        {number(t)(r.CountStale(t.Context(), ann(), space())), 4},
 			"stale, dimension not known":   {number(t)(r.CountStale(t.Context(), ann(), core.VectorSpace{Model: "m-1"})), 3},
 			"stale of carol":               {number(t)(r.CountStale(t.Context(), carol(), space())), 0},
@@ -185,49 +134,4 @@ func TestSetVectors(t *testing.T) {
 			t.Errorf("of none: got %d, error %v", n, err)
 		}
 	})
-}
-
-// No question that a search or a page asks looks through the table.
-func TestNoQuestionAboutMemoriesScans(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewMemories(d.Gorm)
-		first := keep(t, r, "carol", "x")
-		s.exec(t, `INSERT INTO memory_revisions (owner, revision) VALUES ('bob', 4000), ('eve', 4000)`)
-		uuid := "printf('01920000-0000-7000-8000-%012x', n)"
-		series := "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 4000)"
-		if d.Dialect() == "postgres" {
-			uuid = "CAST('01920000-0000-7000-8000-' || lpad(to_hex(n), 12, '0') AS uuid)"
-		}
-		s.exec(t, `INSERT INTO memories (id, owner, user_id, content, embedding_model, dimension, revision, created_at, updated_at) `+series+`
-			SELECT `+uuid+`, CASE WHEN n % 2 = 0 THEN 'bob' ELSE 'eve' END, 'u' || (n % 50), 'c', 'm-1', 2, n, '2026-01-01 00:00:00+00:00', '2026-01-01 00:00:00+00:00' FROM s`)
-		s.exec(t, "ANALYZE")
-		eve := core.Tenant{Owner: "eve"}
-		seen := s.recorded(t, func() {
-			_, err := r.List(t.Context(), eve, core.PageQuery{Limit: 10})
-			fail(t, err)
-			_, err = r.List(t.Context(), core.Tenant{Owner: "eve", User: "u7"}, core.PageQuery{Limit: 10})
-			fail(t, err)
-			_, err = r.CountStale(t.Context(), eve, space())
-			fail(t, err)
-			_, err = r.Changes(t.Context(), "eve", 3990, space())
-			fail(t, err)
-			_, err = r.Vectors(t.Context(), core.Tenant{Owner: "eve", User: "u7"}, core.VectorQuery{Space: space(), Limit: 10, After: core.MemoryVector{ID: first.ID, UserID: "u7"}})
-			fail(t, err)
-			_, err = r.Found(t.Context(), ann(), []core.MemoryID{first.ID})
-			fail(t, err)
-		})
-		for _, q := range seen {
-			if plan := s.plan(t, q); strings.Contains(plan, "Seq Scan on memories") || strings.Contains(plan, "SCAN memories") || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
-				t.Errorf("looks through a table or sorts it:\n%s\n%s", q.text, plan)
-			}
-		}
-	})
-}
-
-func fail(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
 }

@@ -44,42 +44,6 @@ func conversation() []int64 {
 	return []int64{1, 2, 5, 8, 9, 10, 12, 13, 14, 15, 16, 20, 21, 22, 23}
 }
 
-// W3, W6: all messages after the given one, never "the last ten".
-func TestGetMessagesAfter(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id, all := s.branched(t)
-		other := s.session(t).ID
-		s.turns(t, other, 1)
-		after := func(session core.SessionID, m core.MessageID) ([]int64, error) {
-			list, err := s.messages.GetMessagesAfter(t.Context(), ann(), session, m)
-			return seqs(list), err
-		}
-		want := conversation()
-		got, err := after(id, "")
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("after nothing (-want +got): %v\n%s", err, diff)
-		}
-		for _, m := range all { // also after one that is deleted, or on another branch
-			want := slices.DeleteFunc(conversation(), func(seq int64) bool { return seq <= m.Seq })
-			got, err := after(id, m.ID)
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("after %d (-want +got): %v\n%s", m.Seq, err, diff)
-			}
-		}
-		_, err = after(other, all[0].ID)
-		wantNotFound(t, "after a message of another session", err)
-		_, err = after(id, core.NewID[core.MessageID]())
-		wantNotFound(t, "after an unknown message", err)
-		_, err = after(id, "nonsense")
-		wantNotFound(t, "after no id", err)
-		if got, err := after(s.session(t).ID, ""); err != nil || len(got) != 0 {
-			t.Errorf("empty session: got %v, %v, want an empty list", got, err)
-		}
-	})
-}
-
 func TestConversationQuestions(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -2,73 +2,11 @@ package repositories_test
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
 	"gorm.io/gorm"
-
-	"bobbin/app/core"
-	"bobbin/app/db"
-	"bobbin/tests/dbtest"
 )
-
-// R7: the cost of a turn does not grow with its session. No statement of a turn may scan a
-// whole table, although one session has nearly all of it and the database knows that.
-func TestNoStatementOfATurnLooksThroughATable(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t)
-		s.turns(t, session.ID, 300)
-		long := core.RunWrite{SessionID: session.ID, RunID: s.accept(t, ask(session.ID, "at length")).Run.ID, Attempt: 1}
-		for range 3000 {
-			long.Messages = append(long.Messages, answer("a long answer"))
-		}
-		long.End = &core.RunEnd{Status: core.RunSucceeded}
-		s.write(t, long)
-		cursor := s.log(t, session.ID)[3580]
-		s.exec(t, "ANALYZE")
-
-		seen := s.recorded(t, func() {
-			run := s.accept(t, ask(session.ID, "one more")).Run
-			if _, err := s.messages.GetMessagesAfter(t.Context(), ann(), session.ID, cursor.ID); err != nil {
-				t.Error(err)
-			}
-			if _, err := s.messages.Pinned(t.Context(), ann(), session.ID); err != nil {
-				t.Error(err)
-			}
-			if _, err := s.runs.Get(t.Context(), ann(), run.ID); err != nil {
-				t.Error(err)
-			}
-			if _, err := s.events.After(t.Context(), session.ID, 4100, 100); err != nil {
-				t.Error(err)
-			}
-			if _, err := s.events.Last(t.Context(), ann(), session.ID); err != nil {
-				t.Error(err)
-			}
-			if _, err := s.events.LastOf(t.Context(), []core.SessionID{session.ID, core.NewID[core.SessionID]()}); err != nil {
-				t.Error(err)
-			}
-			written := s.write(t, core.RunWrite{
-				RunID: run.ID, SessionID: session.ID, Attempt: 1, Messages: []core.Message{answer("yes")},
-				ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m"}},
-				End:        &core.RunEnd{Status: core.RunSucceeded},
-			})
-			if _, err := s.messages.Get(t.Context(), ann(), session.ID, written.Messages[0].ID); err != nil {
-				t.Error(err)
-			}
-		})
-		if len(seen) < 15 {
-			t.Errorf("got %d statements recorded, want those of a turn", len(seen))
-		}
-		for _, q := range seen {
-			if plan := s.plan(t, q); scans(plan) {
-				t.Errorf("looks through a table:\n%s\n%s", q.text, plan)
-			}
-		}
-	})
-}
 
 // statement is SQL with its values.
 type statement struct {
@@ -158,9 +96,4 @@ func (s *store) explain(t *testing.T, words string, q statement, before ...state
 		t.Fatal(err)
 	}
 	return b.String()
-}
-
-// scans reports whether the plan reads all of a table that grows with a session.
-func scans(plan string) bool {
-	return regexp.MustCompile(`(?m)Seq Scan on (messages|runs|session_events|model_calls)|^\s*SCAN (messages|m|l|runs|session_events|model_calls)\b`).MatchString(plan)
 }

@@ -1,7 +1,6 @@
 package repositories_test
 
 import (
-	"fmt"
 	"testing"
 
 	"bobbin/app/core"
@@ -39,23 +38,6 @@ func (s *store) wantNothingLeft(t *testing.T, what string) {
 			t.Errorf("%s: the proof counts %d in %s, error %v", what, n, table, err)
 		}
 	}
-}
-
-// A message that was canceled before it entered the log is only in an event.
-func TestPurgeOfWhatWasNeverInTheLog(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		first := s.accept(t, ask(id, "work"))
-		queued := s.accept(t, wrote(id))
-		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), queued.Run.ID); err != nil {
-			t.Fatal(err)
-		}
-		s.finish(t, first.Run, "done")
-		s.fromShared(t, id)
-		s.wantNothingLeft(t, "canceled in the queue")
-	})
 }
 
 // With force, unfinished runs of the user end: they must not resume later with nothing to
@@ -149,64 +131,6 @@ func TestPurgeOfWhatWasDeleted(t *testing.T) {
 	})
 }
 
-// Very many messages are one piece of work, not one for each of them.
-func TestPurgeOfManyMessages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		for i := range 150 {
-			in := ask(id, fmt.Sprintf("mine %d", i))
-			if i%2 == 0 {
-				in = wrote(id)
-			}
-			s.finish(t, s.accept(t, in).Run, "answer")
-		}
-		gone := s.fromShared(t, id)
-		if gone.Emptied["messages"] != 150 || gone.Emptied["runs"] != 75 {
-			t.Errorf("got %+v emptied, want 75 questions with their answers", gone.Emptied)
-		}
-		updated := 0
-		for _, e := range gone.Events {
-			if e.Type == core.EventSessionUpdated {
-				updated++
-			}
-		}
-		if updated != 1 {
-			t.Errorf("the session was told to have changed %d times, want once", updated)
-		}
-		s.wantNothingLeft(t, "many")
-	})
-}
-
-// Many messages are erased in several transactions, and counted once.
-func TestPurgeOfMuchThatWasShared(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		list := history(450, secret)
-		for i := range list {
-			list[i].Author, list[i].ClientMessageID = "eve", fmt.Sprint("eve's ", i)
-		}
-		s.append(t, id, true, list...)
-		run := s.accept(t, wrote(id)).Run
-		s.finish(t, run, secret)
-		waiting := s.accept(t, wrote(id)).Run
-		s.expire(t)
-		gone := s.fromShared(t, id)
-		if gone.Emptied["messages"] != 453 || gone.Emptied["runs"] != 2 {
-			t.Errorf("got %+v, want 453 messages and 2 runs emptied", gone.Emptied)
-		}
-		if got, err := s.runs.Get(t.Context(), ann(), waiting.ID); err != nil || got.Status != core.RunCanceled {
-			t.Errorf("got the run %s, %v, want it canceled", got.Status, err)
-		}
-		events := s.allEvents(t, id)
-		gapless(t, "events", events, func(e core.Event) int64 { return e.Seq })
-		s.wantNothingLeft(t, "in many messages")
-	})
-}
-
 // What others appended in the user's name is found by the author's id, in copies too; and the
 // session forgets that the user spoke.
 func TestPurgeOfAppendedMessages(t *testing.T) {
@@ -239,41 +163,6 @@ func TestPurgeOfAppendedMessages(t *testing.T) {
 		s.wantNothingLeft(t, "appended")
 		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE author_id <> ''") + s.count(t, "SELECT COUNT(*) FROM sessions WHERE speakers <> ''"); n > 0 {
 			t.Errorf("%d rows know that the user spoke", n)
-		}
-	})
-}
-
-// A long import, which is stored in steps, has the speakers of a short one; so has a fork.
-func TestSpeakersOfAnImport(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		var list []core.Message
-		for i := range 600 {
-			m := said(core.RoleUser, fmt.Sprint("message ", i))
-			m.Author = "Ann"
-			if i == 400 {
-				m.Author = "Ben"
-			}
-			list = append(list, m)
-		}
-		s.append(t, id, true, list...)
-		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, of := range []core.SessionID{id, fork.ID} {
-			for i, m := range s.log(t, of) {
-				if m.Named != (i >= 400) {
-					t.Fatalf("message %d: named %v", i, m.Named)
-				}
-			}
-			next := said(core.RoleUser, "and on")
-			next.Author = "Ann"
-			if got := s.append(t, of, false, next); !got.Messages[0].Named {
-				t.Error("the message after it is not named")
-			}
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 // it, or it is one of those here.
 func TestPurgeKnowsEveryTable(t *testing.T) {
 	t.Parallel()
-	nobodys := []string{"goose_db_version", "message_vector_work", "model_calibrations", "memory_revisions", "memory_deletions", "write_checks",
+	nobodys := []string{"goose_db_version", "message_vector_work", "model_calibrations", "write_checks",
 		"api_keys", "audit_log", // the operator's; what a purge notes has no user in it
 		"owner_webhooks",   // the owner's, whose users do not choose it
 		"receiver_outages", // hosts

@@ -111,25 +111,8 @@ func (r *Purges) purgeUserSlack(ctx context.Context, owner, user string, gone *c
 	return res.Error
 }
 
-// deleteMemories deletes memories, and records that for indexes in memory.
 func deleteMemories(tx *gorm.DB, owner string, ids []core.MemoryID) (int64, error) {
-	revision, err := nextRevision(tx, owner)
-	if err != nil {
-		return 0, err
-	}
-	var there []string
-	err = tx.Model(&models.Memory{}).Where("owner = ? AND id IN ?", owner, ids).Pluck("id", &there).Error
-	if err != nil || len(there) == 0 {
-		return 0, err
-	}
-	gone := make([]models.MemoryDeletion, 0, len(there))
-	for _, id := range there {
-		gone = append(gone, models.MemoryDeletion{Owner: owner, MemoryID: id, Revision: revision})
-	}
-	if err := insertRows(tx, &gone); err != nil {
-		return 0, err
-	}
-	res := tx.Where("id IN ?", there).Delete(&models.Memory{})
+	res := tx.Where("owner = ? AND id IN ?", owner, ids).Delete(&models.Memory{})
 	return res.RowsAffected, res.Error
 }
 

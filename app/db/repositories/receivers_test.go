@@ -146,27 +146,3 @@ func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
 		}
 	})
 }
-
-// What waits is counted up to a bound.
-func TestWaitingDeliveriesAreCountedUpToABound(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		s.tellOf(t, "dead.example", 2)
-		var id string
-		if err := d.Gorm.WithContext(t.Context()).Raw("SELECT MIN(id) FROM (SELECT CAST(id AS text) AS id FROM deliveries) d").Scan(&id).Error; err != nil {
-			t.Fatal(err)
-		}
-		const columns = "owner, session_id, run_id, kind, event, target, receiver, state, since, due_at, created_at"
-		numbers := "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10100) "
-		newID := "CAST(substr(CAST(d.id AS text), 1, 24) || lpad(CAST(n AS text), 12, '0') AS uuid)"
-		if d.Dialect() == "sqlite" {
-			newID = "substr(d.id, 1, 24) || printf('%012d', n)"
-		}
-		s.exec(t, numbers+"INSERT INTO deliveries (id, "+columns+") SELECT "+newID+", "+columns+" FROM deliveries d CROSS JOIN n WHERE d.id = ?", id)
-		stats, err := s.deliveries.Stats(t.Context())
-		if err != nil || stats.Waiting != 10_000 || stats.Oldest < 0 {
-			t.Errorf("got %+v, %v, want 10,000", stats, err)
-		}
-	})
-}

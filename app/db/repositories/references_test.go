@@ -1,7 +1,6 @@
 package repositories_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,59 +99,6 @@ func TestTakenOverRunsHaveTheirQuestions(t *testing.T) {
 			t.Errorf("got %+v, %v, want the run with its question", runs, err)
 		}
 	})
-}
-
-// Rows of earlier versions, which hold whole messages, stay readable, and a deletion
-// reaches all of them.
-func TestRowsOfEarlierVersions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		log := s.confess(t, id)
-		s.asBefore(t, id)
-		if s.copies(t, secret)["session_events"] == 0 || s.copies(t, secret)["runs"] != 1 {
-			t.Fatalf("the rows are not as they were: %v", s.copies(t, secret))
-		}
-		if got := s.run(t, log[0].RunID).Input.Content; !strings.Contains(got, secret) {
-			t.Errorf("run: got %q, want the question", got)
-		}
-		s.turns(t, id, 1) // events as they are now, behind the old ones
-		events := s.allEvents(t, id)
-		if created := decode[core.MessageData](t, events[1]).Message; !strings.Contains(created.Content, secret) {
-			t.Errorf("event: got %+v, want the message", created)
-		}
-		for _, m := range []core.Message{log[0], log[2], log[3]} {
-			if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, m.ID); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if hits := s.remains(t); len(hits) > 0 {
-			t.Errorf("the secret is still in %v", hits)
-		}
-		if got, want := types(s.allEvents(t, id))[:len(events)], types(events); !cmp.Equal(got, want) {
-			t.Errorf("events: got %v, want %v", got, want)
-		}
-	})
-}
-
-// asBefore makes the session's events and runs what earlier versions stored.
-func (s *store) asBefore(t *testing.T, id core.SessionID) {
-	t.Helper()
-	for _, e := range s.allEvents(t, id) {
-		if e.RunID != "" && strings.HasPrefix(string(e.Type), "run.") {
-			e.Data = core.RunData{Run: s.run(t, e.RunID)}
-		}
-		s.exec(t, "UPDATE session_events SET data = ? WHERE session_id = ? AND event_seq = ?", dataText(t, e), id, e.Seq)
-	}
-	runs, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, run := range runs.Items {
-		s.exec(t, "UPDATE runs SET input = ? WHERE id = ?", dataText(t, core.Event{Data: run.Input}), run.ID)
-	}
-	s.exec(t, "UPDATE sessions SET full_event_seq = last_event_seq WHERE id = ?", id)
 }
 
 // session.updated contains the session as it is when the event is read: no event contains a

@@ -71,21 +71,3 @@ func TestRunLimitsHoldForRequestsAtOnce(t *testing.T) {
 		})
 	}
 }
-
-// Far from the limits they cost no statement.
-func TestRunLimitsCostNoStatement(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		cost := func(in core.AcceptRun) int64 {
-			before := s.Statements()
-			s.accept(t, in)
-			return s.Statements() - before
-		}
-		plain, limited := ask(s.session(t).ID, "x"), ask(s.session(t).ID, "x")
-		limited.User, limited.MaxOfUser, limited.MaxOwned, limited.MaxQueued = "eve", 20, 1000, 100
-		if without, with := cost(plain), cost(limited); with != without {
-			t.Errorf("got %d statements with limits and %d without", with, without)
-		}
-	})
-}

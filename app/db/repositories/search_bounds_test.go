@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,49 +116,6 @@ func TestSearchReadsFewBytes(t *testing.T) {
 	})
 }
 
-// Filters that the index does not have do not disturb Skip, Total and cursors.
-func TestRankedPagesOfAnAuthor(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		var messages []core.Message
-		for i := range 30 {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i), Author: []string{"Ann", "Ann", "Ben"}[i%3]})
-		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
-		for skip, want := range map[int]int{0: 4, 4: 4, 8: 1, 9: 0} {
-			q := core.SearchQuery{Text: "pump", SessionID: id, Author: "Ben", Skip: skip, Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 4}}
-			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
-			if err != nil || len(page.Items) != want || page.Total != 9 || (page.NextCursor != nil) != (skip+want < 9) {
-				t.Errorf("skip %d: got %d of %d messages, %v (%v), want %d of 9", skip, len(page.Items), page.Total, page.NextCursor, err, want)
-			}
-		}
-		seen := map[int64]bool{}
-		for q := (core.SearchQuery{Text: "pump", Author: "Ben", Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 2}}); ; {
-			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, h := range page.Items {
-				if seen[h.Seq] || h.Author != "Ben" || h.Seq == 3 {
-					t.Errorf("got message %d of %s again, or not of Ben", h.Seq, h.Author)
-				}
-				seen[h.Seq] = true
-			}
-			if page.NextCursor == nil {
-				break
-			}
-			q.Cursor = *page.NextCursor
-		}
-		if len(seen) != 9 {
-			t.Errorf("pages have %d messages, want 9", len(seen))
-		}
-	})
-}
-
 // Phrases in long texts are checked in few queries.
 func TestPhrasesAreCheckedTogether(t *testing.T) {
 	t.Parallel()
@@ -217,62 +173,6 @@ func TestPathSwitchWritesFewEntries(t *testing.T) {
 	})
 }
 
-// What an older version has indexed is found by its words until it is indexed again.
-func TestSearchAfterAnUpgrade(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		messages := []core.Message{{Role: core.RoleUser, Content: "zebra crossing"}}
-		for range 700 {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: "pump"})
-		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-			t.Fatal(err)
-		}
-		s.index(t)
-		s.exec(t, "UPDATE search_entries SET terms = NULL, seq = 0")
-		if _, err := repositories.NewSearch(s.Gorm).Reindex(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "zebra"})
-		if err != nil || len(page.Items) != 1 || page.Total != 1 || !page.Indexing {
-			t.Errorf("got %+v (%v), want one message, while it is indexed", page, err)
-		}
-	})
-}
-
-// A search reads the newest messages of an owner without the titles of sessions, which are newer than
-// all of them after an import.
-func TestSearchSkipsTitles(t *testing.T) {
-	t.Parallel()
-	s := open(dbtest.Postgres(t))
-	s.fill(t, 1_200)
-	for range 300 {
-		if _, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: "the pump"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.exec(t, "ANALYZE")
-	checked := 0
-	for _, q := range s.recorded(t, func() { s.ranked(t, core.SearchQuery{Text: "pump"}) }) {
-		if !strings.Contains(q.text, "FROM search_entries e WHERE e.message_id IS NOT NULL") {
-			continue
-		}
-		checked++
-		var plans []struct{ Plan planNode }
-		text := s.explain(t, "EXPLAIN (ANALYZE, FORMAT JSON) ", q, statement{text: "SET LOCAL enable_seqscan = off"}, statement{text: "SET LOCAL enable_sort = off"})
-		if err := json.Unmarshal([]byte(text), &plans); err != nil {
-			t.Fatal(err)
-		}
-		if read := plans[0].Plan.read(); read != 1_000 {
-			t.Errorf("got %.0f entries read for the newest 1,000:\n%s", read, text)
-		}
-	}
-	if checked != 1 {
-		t.Errorf("got %d statements for the newest messages, want 1", checked)
-	}
-}
-
 // A list of sessions with a frequent word is whole whether it is in the newest sessions or in older
 // ones, page by page.
 func TestSessionsWithFrequentWords(t *testing.T) {
@@ -307,6 +207,49 @@ func TestSessionsWithFrequentWords(t *testing.T) {
 			if diff := cmp.Diff(want, s.sessionPages(t, text)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", text, diff)
 			}
+		}
+	})
+}
+
+// Filters that the index does not have do not disturb Skip, Total and cursors.
+func TestRankedPagesOfAnAuthor(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		var messages []core.Message
+		for i := range 30 {
+			messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i), Author: []string{"Ann", "Ann", "Ben"}[i%3]})
+		}
+		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
+			t.Fatal(err)
+		}
+		for skip, want := range map[int]int{0: 4, 4: 4, 8: 1, 9: 0} {
+			q := core.SearchQuery{Text: "pump", SessionID: id, Author: "Ben", Skip: skip, Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 4}}
+			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
+			if err != nil || len(page.Items) != want || page.Total != 9 || (page.NextCursor != nil) != (skip+want < 9) {
+				t.Errorf("skip %d: got %d of %d messages, %v (%v), want %d of 9", skip, len(page.Items), page.Total, page.NextCursor, err, want)
+			}
+		}
+		seen := map[int64]bool{}
+		for q := (core.SearchQuery{Text: "pump", Author: "Ben", Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 2}}); ; {
+			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range page.Items {
+				if seen[h.Seq] || h.Author != "Ben" || h.Seq == 3 {
+					t.Errorf("got message %d of %s again, or not of Ben", h.Seq, h.Author)
+				}
+				seen[h.Seq] = true
+			}
+			if page.NextCursor == nil {
+				break
+			}
+			q.Cursor = *page.NextCursor
+		}
+		if len(seen) != 9 {
+			t.Errorf("pages have %d messages, want 9", len(seen))
 		}
 	})
 }

@@ -286,30 +286,6 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 	})
 }
 
-// The prefix at the end of a phrase may also begin a part or a stem of a word, which have no place in
-// the text (found by TestSearchWhateverIsWritten with seed 418813870843).
-func TestSearchPrefixAtTheEndOfAPhrase(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		texts := []string{"call config.getUserId", "the config has no getUserId", "all water-pumping stations", "ﷺégetUserId AND @s"}
-		var messages []core.Message
-		for i, text := range texts {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: text, CreatedAt: time.Unix(int64(i), 0)})
-		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-			t.Fatal(err)
-		}
-		for query, want := range map[string][]string{
-			"config.get*": texts[:1], "getUserId -config.ge*": texts[1:2], "water-pump*": texts[2:3], "@s\u200d AND ﷺ*": texts[3:],
-		} {
-			if got := s.contents(t, ann(), core.SearchQuery{Text: query, Sort: core.SortNewest}); !slices.Equal(got, want) {
-				t.Errorf("%s: got %q, want %q", query, got, want)
-			}
-		}
-	})
-}
-
 // index indexes all messages.
 func (s *store) index(t testing.TB) {
 	t.Helper()
@@ -322,51 +298,6 @@ func (s *store) index(t testing.TB) {
 			return
 		}
 	}
-}
-
-// What is not indexed yet is indexed a little at a time, by any number of processes; a
-// search finds the newest messages meanwhile, and says that some may be missing.
-func TestSearchBacklog(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		const messages = 1200
-		now, session := core.Now(), core.NewID[core.SessionID]()
-		g := d.Gorm.WithContext(t.Context())
-		if err := g.Exec("INSERT INTO sessions (id, owner, title, last_seq, message_count, created_at, updated_at) VALUES (?, 'ann', 'old pumps', ?, ?, ?, ?)", session, messages, messages, now, now).Error; err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Exec("INSERT INTO session_readers (session_id, reader, owner, seq) VALUES (?, 'search', 'ann', -1)", session).Error; err != nil {
-			t.Fatal(err)
-		}
-		for i := range messages {
-			err := g.Exec("INSERT INTO messages (id, session_id, owner, seq, role, content, status, created_at) VALUES (?, ?, 'ann', ?, 'user', ?, 'complete', ?)",
-				core.NewID[core.MessageID](), session, i+1, fmt.Sprintf("pump %d", i), now.Add(time.Duration(i)*time.Second)).Error
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		s := open(d)
-		s.accept(t, ask(session, "a new pump"))
-		find := func(text string) core.SearchPage {
-			return s.search(t, ann(), core.SearchQuery{Text: text, Sort: core.SortRelevance, PageQuery: core.PageQuery{Limit: 1}})
-		}
-		if page := find("1199"); !page.Indexing || page.Total != 1 {
-			t.Errorf("before: got %d results and indexing %t, want the newest message and true", page.Total, page.Indexing)
-		}
-		s.index(t)
-		if page := find("7"); page.Indexing || page.Total != 1 {
-			t.Errorf("after: got %d results and indexing %t, want 1 and false", page.Total, page.Indexing)
-		}
-		if page := s.search(t, ann(), core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 200}}); page.Indexing || page.Items[0].Excerpt != "pump 1199" {
-			t.Errorf("after: got %q first, indexing %t", page.Items[0].Excerpt, page.Indexing)
-		}
-		if got := s.titlesWith(t, ann(), "old"); len(got) != 1 {
-			t.Errorf("titles: got %q, want one", got)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM search_entries"); n != messages+2 {
-			t.Errorf("got %d entries, want one for each message and the title", n)
-		}
-	})
 }
 
 // A message is found at once, and once, whatever is indexed meanwhile: all of it, in all

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,73 +22,6 @@ func (s *store) ranked(t testing.TB, q core.SearchQuery) []core.SearchHit {
 	t.Helper()
 	q.Sort = core.SortRelevance
 	return s.search(t, ann(), q).Items
-}
-
-// Searches in very many messages: how long they take in a session and over an owner, with and
-// without filters, for messages and for sessions. BOBBIN_TEST_RANKED is how many.
-func TestShowRankedSearch(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("BOBBIN_TEST_RANKED"))
-	if err != nil {
-		t.Skip("set BOBBIN_TEST_RANKED=1000000")
-	}
-	for name, openDB := range map[string]func(testing.TB) *db.DB{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(name, func(t *testing.T) {
-			s := open(openDB(t))
-			took := timed(func() { s.fill(t, n) })
-			s.exec(t, "ANALYZE")
-			page, err := s.sessions.List(t.Context(), ann(), core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%s: %d messages stored in %s", name, n, took.Round(time.Second))
-			list := func(q core.SessionQuery) func(string, int) {
-				return func(text string, _ int) {
-					q.Text = text
-					if _, err := s.sessions.List(t.Context(), ann(), q); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			search := func(q core.SearchQuery) func(string, int) {
-				return func(text string, _ int) {
-					q.Text = text
-					s.search(t, ann(), q)
-				}
-			}
-			for _, m := range []struct {
-				name string
-				goal time.Duration // of 95 in 100; 0 = none
-				ask  func(text string, i int)
-			}{
-				{"in a session", 20 * time.Millisecond, func(text string, i int) {
-					s.ranked(t, core.SearchQuery{Text: text, SessionID: page.Items[i%len(page.Items)].ID})
-				}},
-				{"over the owner", 100 * time.Millisecond, search(core.SearchQuery{Sort: core.SortRelevance})},
-				{"of one role", 0, search(core.SearchQuery{Sort: core.SortRelevance, Role: core.RoleUser})},
-				{"newest first", 0, search(core.SearchQuery{Sort: core.SortNewest})},
-				{"sessions", 0, list(core.SessionQuery{Order: core.OrderByRelevance})},
-				{"sessions, newest first", 0, list(core.SessionQuery{})},
-				{"titles of sessions", 0, list(core.SessionQuery{TitlesOnly: true})},
-			} {
-				var times []time.Duration
-				var worst time.Duration
-				slowest := ""
-				for i, text := range slices.Repeat(questions(), 3) {
-					d := timed(func() { m.ask(text, i) })
-					if d > worst {
-						worst, slowest = d, text
-					}
-					times = append(times, d)
-				}
-				slices.Sort(times)
-				p95 := times[len(times)*95/100]
-				t.Logf("%s: %s: p50 %.1f ms, p95 %.1f ms, most %.1f ms (%s)", name, m.name, ms(times[len(times)/2]), ms(p95), ms(worst), slowest)
-				if m.goal > 0 && p95 > m.goal {
-					t.Errorf("%s: got %s at the 95th percentile, want less than %s", m.name, p95, m.goal)
-				}
-			}
-		})
-	}
 }
 
 // questions are asked beside corpusQueries.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -43,14 +42,6 @@ func TestSearchFindsTheSame(t *testing.T) {
 		s.goldenSearch(t, "search_800")
 	})
 }
-
-func timed(do func()) time.Duration {
-	began := time.Now()
-	do()
-	return time.Since(began)
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // search searches for exactly the words, unless the query has a sort.
 func (s *store) search(t testing.TB, tenant core.Tenant, q core.SearchQuery) core.SearchPage {

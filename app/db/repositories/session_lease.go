@@ -140,8 +140,8 @@ func (lease *sessionLease) endLease(ctx context.Context) {
 }
 
 // The bounds of a step. Its number of rows adapts so that it takes some ten milliseconds,
-// whatever the rows contain. On a busy machine it does not fall below fewRows, where the
-// overhead of each transaction would dominate.
+// whatever the rows contain. On a busy machine it reaches fewRows nevertheless, as the
+// overhead of each transaction would dominate below.
 const (
 	firstRows = 16
 	fewRows   = 128
@@ -153,12 +153,15 @@ const (
 
 // nextRows returns how many rows the step after one of that many rows takes.
 func (lease *sessionLease) nextRows(rows int) int {
-	took := lease.lastStep
 	if isPostgres(lease.db) { // the writers of other sessions do not wait for it
-		took /= 4
+		return nextRows(rows, lease.lastStep/4)
 	}
+	return nextRows(rows, lease.lastStep)
+}
+
+func nextRows(rows int, took time.Duration) int {
 	switch {
-	case took < quickStep:
+	case took < quickStep, rows < fewRows && took < hugeStep/2:
 		return min(2*rows, maxRows)
 	case took > hugeStep:
 		return max(rows/2, 1)

@@ -14,119 +14,6 @@ import (
 	"bobbin/tests/dbtest"
 )
 
-func TestCreateSession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		through := core.NewID[core.MessageID]()
-		got, err := s.sessions.Create(t.Context(), core.Session{
-			Owner: "ann", Agent: "researcher", Model: "gpt-4o", Title: "Größe 大 😀", UserID: "carol", Source: core.SourceWeb,
-			Timezone: "Europe/Vienna", Instructions: "be short", Metadata: json.RawMessage(`{"b":[1,2],"a":"\u00e9"}`),
-			// A new session is empty, whatever the caller says.
-			MessageCount: 9, LastSeq: 9, LastEventSeq: 9, SummaryVersion: 9, PromptRevision: 9, SummaryThroughID: &through,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !core.ValidID(got.ID) || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.LastSeq != 0 || got.SummaryThroughID != nil {
-			t.Errorf("created: got %+v, want id, times, and nothing in it", got)
-		}
-		if diff := cmp.Diff(got, s.sessionOf(t, got.ID), sameJSON()); diff != "" {
-			t.Errorf("session (-returned +stored):\n%s", diff)
-		}
-		again := core.Session{ID: got.ID, Owner: "bob"}
-		_, err = s.sessions.Create(t.Context(), again)
-		wantError(t, "same id", err, core.ErrConflict)
-		for name, bad := range map[string]core.Session{
-			"no owner":   {},
-			"bad id":     {Owner: "ann", ID: "s-1"},
-			"metadata":   {Owner: "ann", Metadata: json.RawMessage(`"text"`)},
-			"not JSON":   {Owner: "ann", Metadata: json.RawMessage(`{"a":`)},
-			"NUL":        {Owner: "ann", Title: "\x00"},
-			"NUL inside": {Owner: "ann", Metadata: json.RawMessage(`{"a":"\u0000"}`)},
-		} {
-			_, err := s.sessions.Create(t.Context(), bad)
-			wantError(t, name, err, core.ErrInvalid)
-		}
-	})
-}
-
-func TestUpdateSession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		p := func(v string) *string { return &v }
-		patch := core.SessionPatch{
-			Title: p("T"), Agent: p("quick"), Model: p("m"), Timezone: p("UTC"), Instructions: p("i"), Metadata: json.RawMessage(`{"k":1}`),
-		}
-		got, events, err := s.sessions.Update(t.Context(), ann(), id, patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Title != "T" || got.Agent != "quick" || got.Model != "m" || got.Timezone != "UTC" || got.Instructions != "i" || string(got.Metadata) != `{"k":1}` {
-			t.Errorf("session: got %+v, want all fields changed", got)
-		}
-		if diff := cmp.Diff(s.sessionOf(t, id), got, sameJSON()); diff != "" {
-			t.Errorf("session (-stored +returned):\n%s", diff)
-		}
-		if diff := cmp.Diff(s.allEvents(t, id), events, asRead()); diff != "" || len(events) != 1 || events[0].Type != core.EventSessionUpdated {
-			t.Errorf("events (-stored +returned):\n%s", diff)
-		}
-		if told := decode[core.SessionData](t, events[0]).Session.Title; told != "T" {
-			t.Errorf("the event tells of title %q, want T", told)
-		}
-		empty := p("")
-		got, _, err = s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Model: empty})
-		if err != nil || got.Model != "" || got.Title != "T" {
-			t.Errorf("one field emptied: got %+v, %v, want the others as they were", got, err)
-		}
-		before := s.sessionOf(t, id)
-		got, events, err = s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{})
-		if diff := cmp.Diff(before, got); err != nil || diff != "" || len(events) != 0 {
-			t.Errorf("empty patch: got %d events, %v\n%s", len(events), err, diff)
-		}
-		for name, bad := range map[string]core.SessionPatch{"NUL": {Title: p("\x00")}, "metadata": {Metadata: json.RawMessage(`[]`)}} {
-			_, _, err := s.sessions.Update(t.Context(), ann(), id, bad)
-			wantError(t, name, err, core.ErrInvalid)
-		}
-	})
-}
-
-func TestArchiveSession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 1)
-		var at time.Time
-		for i := range 2 {
-			if err := s.archive(t.Context(), ann(), id); err != nil {
-				t.Fatal(err)
-			}
-			got := s.sessionOf(t, id)
-			if got.ArchivedAt == nil || i == 1 && !got.ArchivedAt.Equal(at) {
-				t.Fatalf("archived at: got %v, want the first time for ever", got.ArchivedAt)
-			}
-			at = *got.ArchivedAt
-		}
-		if got := len(s.log(t, id)); got != 2 {
-			t.Errorf("log: got %d messages, want 2: they stay", got)
-		}
-		list := s.listSessions(t, core.SessionQuery{})
-		if len(list) != 0 {
-			t.Errorf("list: got %d sessions, want none", len(list))
-		}
-		if list := s.listSessions(t, core.SessionQuery{Archived: true}); len(list) != 1 {
-			t.Errorf("list with the archived: got %d sessions, want 1", len(list))
-		}
-		back, events, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Archived: new(false)})
-		if err != nil || back.ArchivedAt != nil || len(events) != 1 || len(s.listSessions(t, core.SessionQuery{})) != 1 {
-			t.Errorf("brought back: got %v, archived at %v, %d events, want it in the list", err, back.ArchivedAt, len(events))
-		}
-	})
-}
-
 // listSessions returns all pages, checking each.
 func (s *store) listSessions(t testing.TB, q core.SessionQuery) []core.SessionID {
 	t.Helper()
@@ -240,6 +127,43 @@ func TestNewestActivityComesFirst(t *testing.T) {
 		}
 		if diff := cmp.Diff([]core.SessionID{b, a, c}, s.listSessions(t, core.SessionQuery{})); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestCreateSession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		through := core.NewID[core.MessageID]()
+		got, err := s.sessions.Create(t.Context(), core.Session{
+			Owner: "ann", Agent: "researcher", Model: "gpt-4o", Title: "Größe 大 😀", UserID: "carol", Source: core.SourceWeb,
+			Timezone: "Europe/Vienna", Instructions: "be short", Metadata: json.RawMessage(`{"b":[1,2],"a":"\u00e9"}`),
+			// A new session is empty, whatever the caller says.
+			MessageCount: 9, LastSeq: 9, LastEventSeq: 9, SummaryVersion: 9, PromptRevision: 9, SummaryThroughID: &through,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !core.ValidID(got.ID) || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.LastSeq != 0 || got.SummaryThroughID != nil {
+			t.Errorf("created: got %+v, want id, times, and nothing in it", got)
+		}
+		if diff := cmp.Diff(got, s.sessionOf(t, got.ID), sameJSON()); diff != "" {
+			t.Errorf("session (-returned +stored):\n%s", diff)
+		}
+		again := core.Session{ID: got.ID, Owner: "bob"}
+		_, err = s.sessions.Create(t.Context(), again)
+		wantError(t, "same id", err, core.ErrConflict)
+		for name, bad := range map[string]core.Session{
+			"no owner":   {},
+			"bad id":     {Owner: "ann", ID: "s-1"},
+			"metadata":   {Owner: "ann", Metadata: json.RawMessage(`"text"`)},
+			"not JSON":   {Owner: "ann", Metadata: json.RawMessage(`{"a":`)},
+			"NUL":        {Owner: "ann", Title: "\x00"},
+			"NUL inside": {Owner: "ann", Metadata: json.RawMessage(`{"a":"\u0000"}`)},
+		} {
+			_, err := s.sessions.Create(t.Context(), bad)
+			wantError(t, name, err, core.ErrInvalid)
 		}
 	})
 }

@@ -21,8 +21,7 @@ type SlackThreads struct {
 func NewSlackThreads(db *gorm.DB) *SlackThreads { return &SlackThreads{db: db} }
 
 // Bind binds the thread to its session, together with the alias. It may be repeated, moves a
-// thread whose alias was moved to another session, and changes its organization. What happened until then is not
-// posted. ErrConflict if the alias or the session belongs to another one; ErrNotFound for a
+// thread whose alias was moved to another session. What happened until then is not posted. ErrConflict if the alias or the session belongs to another one; ErrNotFound for a
 // session that the owner does not have.
 func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []core.Event, err error) {
 	err = changeSession(ctx, r.db, t.SessionID, func(stx *sessionTx) error {
@@ -41,9 +40,9 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 				return core.Errorf(core.ErrConflict, "session %s belongs to another thread of Slack; detach it first", t.SessionID)
 			}
 			if row.SessionID == string(t.SessionID) {
-				return stx.renameThread(row, t)
+				return nil
 			}
-			if row.Owner != t.Owner || row.Enterprise != t.Enterprise {
+			if row.Owner != t.Owner {
 				return core.Errorf(core.ErrConflict, "this thread of Slack belongs to another session")
 			}
 		}
@@ -52,7 +51,7 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		}
 		now, seq := core.Now(), stx.session.LastEventSeq
 		row := models.SlackThread{
-			Team: t.Team, Channel: t.Channel, Thread: t.Thread, Enterprise: t.Enterprise, SessionID: string(t.SessionID), Owner: t.Owner, Mode: string(t.Mode),
+			Team: t.Team, Channel: t.Channel, Thread: t.Thread, SessionID: string(t.SessionID), Owner: t.Owner, Mode: string(t.Mode),
 			FirstSeq: stx.session.LastSeq, SentSeq: seq, LastSeq: seq, DueAt: now, CreatedAt: now,
 		}
 		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
@@ -66,17 +65,6 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		return stx.saveChanges()
 	}, visibleTo(core.Tenant{Owner: t.Owner}))
 	return events, wrapError(err, "session", t.SessionID)
-}
-
-// renameThread stores the organization of a thread that is bound: the alias has another name then.
-func (stx *sessionTx) renameThread(row models.SlackThread, t core.SlackThread) error {
-	if row.Enterprise == t.Enterprise {
-		return nil
-	}
-	if err := stx.deleteAlias(row.Core()); err != nil {
-		return err
-	}
-	return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", t.SessionID).UpdateColumn("enterprise", t.Enterprise).Error
 }
 
 // deleteAlias deletes the thread's name as an alias.
@@ -193,20 +181,12 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 	return row.Core(), events, wrapError(err, "session", session)
 }
 
-// Stop ends posting to the session's thread, whose mode becomes "off", and returns it; ErrNotFound
-// if there is none.
-func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) (core.SlackThread, error) {
-	var rows []models.SlackThread
+// Stop ends posting to the session's thread, if it has one: its mode becomes "off".
+func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) error {
 	changes := unleased(r.db, 0) // the process that has it stops
 	changes["mode"] = string(core.SlackOff)
-	err := r.db.WithContext(ctx).Model(&rows).Clauses(returningAll(r.db, &models.SlackThread{})).Where("session_id = ?", session).UpdateColumns(changes).Error
-	if err == nil && len(rows) == 0 {
-		err = gorm.ErrRecordNotFound
-	}
-	if err != nil {
-		return core.SlackThread{}, wrapError(err, "Slack thread of session", session)
-	}
-	return rows[0].Core(), nil
+	err := r.db.WithContext(ctx).Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
+	return wrapError(err, "Slack thread of session", session)
 }
 
 // Unbind separates the session from its thread, whose name is no longer its alias. It may be
@@ -245,9 +225,6 @@ func (r *SlackThreads) Claim(ctx context.Context, c core.SlackClaim) ([]core.Sla
 	var rows []models.SlackThread
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		due := tx.Model(&models.SlackThread{}).Select("session_id").Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit)
-		if c.Sessions != nil {
-			due = due.Where("session_id IN ?", c.Sessions)
-		}
 		if len(c.Busy) > 0 {
 			due = due.Where("team || '/' || channel NOT IN ?", c.Busy)
 		}

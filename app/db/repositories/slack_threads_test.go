@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -62,30 +61,6 @@ func TestSlackBindNamesSpeakers(t *testing.T) {
 	})
 }
 
-// A thread whose workspace joins an organization has its name as the alias of the same session.
-func TestSlackBindChangesTheOrganization(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, threads, aliases := open(d), repositories.NewSlackThreads(d.Gorm), repositories.NewAliases(d.Gorm)
-		thread := s.bindThread(t, "1.1")
-		before := thread.Alias()
-		thread.Enterprise = "E1"
-		for range 2 {
-			if err := bindThread(t, threads, thread); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got != thread {
-			t.Errorf("got thread %+v (%v), want %+v", got, err, thread)
-		}
-		for a, same := range map[core.Alias]bool{before: false, thread.Alias(): true} {
-			if got, err := aliases.Open(t.Context(), a, core.Session{Owner: "ann", Agent: "assistant"}); err != nil || (got.ID == thread.SessionID) != same {
-				t.Errorf("alias %s: got session %s (%v), want the thread's: %v", a.Name, got.ID, err, same)
-			}
-		}
-	})
-}
-
 // A thread belongs to one session and a session to one thread.
 func TestSlackBind(t *testing.T) {
 	t.Parallel()
@@ -106,9 +81,6 @@ func TestSlackBind(t *testing.T) {
 		_, err = threads.Find(t.Context(), "T2", "C1", "1.1")
 		wantNotFound(t, "the same channel of another team", err)
 		wantError(t, "another session", bindThread(t, threads, slackThread(other.ID, "1.1")), core.ErrConflict)
-		inOrganization := slackThread(other.ID, "1.1")
-		inOrganization.Enterprise = "E1"
-		wantError(t, "another session, with an organization", bindThread(t, threads, inOrganization), core.ErrConflict)
 		wantError(t, "another thread", bindThread(t, threads, slackThread(first.SessionID, "2.2")), core.ErrConflict)
 		foreign := slackThread(other.ID, "3.3")
 		foreign.Owner = "bob"
@@ -195,14 +167,9 @@ func TestSlackClaim(t *testing.T) {
 		if err := threads.ReleaseAll(t.Context(), "y/2"); err != nil {
 			t.Fatal(err)
 		}
-		for name, c := range map[string]core.SlackClaim{
-			"a busy channel":   {Worker: "z/1", Lease: time.Minute, Limit: 10, Busy: []string{"T1/C1"}},
-			"another session":  {Worker: "z/1", Lease: time.Minute, Limit: 10, Sessions: []core.SessionID{core.NewID[core.SessionID]()}},
-			"no session given": {Worker: "z/1", Lease: time.Minute, Limit: 10, Sessions: []core.SessionID{}},
-		} {
-			if list, err := threads.Claim(t.Context(), c); err != nil || len(list) != 0 {
-				t.Errorf("%s: got %+v (%v), want nothing", name, list, err)
-			}
+		busy := core.SlackClaim{Worker: "z/1", Lease: time.Minute, Limit: 10, Busy: []string{"T1/C1"}}
+		if list, err := threads.Claim(t.Context(), busy); err != nil || len(list) != 0 {
+			t.Errorf("a busy channel: got %+v (%v), want nothing", list, err)
 		}
 		if list, err := threads.Claim(t.Context(), claimOf("z/1")); err != nil || len(list) != 1 {
 			t.Fatalf("got %+v (%v), want the thread", list, err)
@@ -359,60 +326,6 @@ func TestSlackPostOfSeveralParts(t *testing.T) {
 		list, err := posts.Of(t.Context(), thread.SessionID, item)
 		if err != nil || len(list) != 2 || list[0].State != core.SlackPostSending || list[0].Hash != "edited" || list[1].State != core.SlackPostPending || list[1].Hash != "" {
 			t.Errorf("got the posts %+v (%v), want only the first one changed", list, err)
-		}
-	})
-}
-
-// A session without a thread costs no statement more; one with a thread costs one.
-func TestSlackStatementsPerWrite(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		turn := func(session core.SessionID) (all, slack int) {
-			for _, q := range s.recorded(t, func() { s.turns(t, session, 1) }) {
-				all++
-				if strings.Contains(q.text, "slack_") {
-					slack++
-				}
-			}
-			return all, slack
-		}
-		plain, slack := turn(s.session(t).ID)
-		if slack != 0 {
-			t.Errorf("without Slack: got %d statements on its tables, want none", slack)
-		}
-		if all, slack := turn(s.bindThread(t, "1.1").SessionID); slack != 2 || all != plain+2 {
-			t.Errorf("with Slack: got %d statements, %d for Slack, want %d and 2", all, slack, plain+2)
-		}
-	})
-}
-
-// The sweep reads the threads that are behind, of 50,000 that are bound.
-func TestSlackClaimReadsOnlyThreadsThatAreBehind(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		const numbered = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000) SELECT "
-		id := "substr(CAST(100000000 + i AS text), 2) || '-0000-7000-8000-000000000000'"
-		if d.Dialect() == "postgres" {
-			id = "CAST(" + id + " AS uuid)"
-		}
-		s.exec(t, "INSERT INTO sessions (id, owner, slack, created_at, updated_at) "+numbered+id+", 'ann', true, CURRENT_TIMESTAMP, CURRENT_TIMESTAMP FROM n")
-		s.exec(t, "INSERT INTO slack_threads (team, channel, thread, session_id, owner, mode, sent_seq, last_seq, due_at, created_at) "+numbered+
-			"'T1', 'C1', CAST(i AS text), "+id+", 'ann', 'two_way', 7, CASE WHEN i % 1000 = 0 THEN 8 ELSE 7 END, '2026-01-01 00:00:00', CURRENT_TIMESTAMP FROM n")
-		s.exec(t, "ANALYZE")
-		var got []core.SlackBacklog
-		seen := s.recorded(t, func() {
-			var err error
-			if got, err = repositories.NewSlackThreads(d.Gorm).Claim(t.Context(), core.SlackClaim{Worker: "a/1", Lease: time.Minute, Limit: 3}); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if len(got) != 3 || len(seen) != 1 {
-			t.Fatalf("got %d threads by %d statements, want 3 by 1", len(got), len(seen))
-		}
-		if plan := s.plan(t, seen[0]); !strings.Contains(plan, "slack_threads_behind") || strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "SCAN slack_threads\n") {
-			t.Errorf("reads more than the threads that are behind:\n%s", plan)
 		}
 	})
 }

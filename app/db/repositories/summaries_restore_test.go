@@ -25,46 +25,6 @@ func (s *store) restore(t *testing.T, id core.SessionID, version int) (core.Sess
 	return session, events
 }
 
-// Undo creates a new version that repeats an earlier one, with its cursor; version 0 is no
-// summary; either can be undone.
-func TestRestoreSummary(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 4)
-		log := s.log(t, id)
-		s.summarize(t, id, log[1])
-		s.summarize(t, id, log[5])
-		before := s.get(t, id)
-
-		session, events := s.restore(t, id, 1)
-		s.wantSummary(t, id, 2, 3)
-		if diff := cmp.Diff(s.get(t, id), session, sameJSON()); diff != "" {
-			t.Errorf("session (-stored +returned):\n%s", diff)
-		}
-		if session.SummarizedCount != 2 || session.SummaryCount != 3 || session.PromptRevision != before.PromptRevision+1 || !strings.Contains(string(session.PromptState), "landed") {
-			t.Errorf("got %+v, want the first version's count and the state given", session)
-		}
-		stored := s.allEvents(t, id)
-		if diff := cmp.Diff(stored[len(stored)-1:], events, asRead()); diff != "" || decode[core.ContextData](t, events[0]).Version != 3 {
-			t.Errorf("events, with version 3 (-stored +returned):\n%s", diff)
-		}
-		repeats, err := s.summaries.Get(t.Context(), ann(), id, 3)
-		if err != nil || repeats.Trigger != core.TriggerRestore || repeats.Note != "repeats version 1" || repeats.Content != "summary through 2" {
-			t.Errorf("got %+v and %v, want a version that repeats the first", repeats, err)
-		}
-
-		session, events = s.restore(t, id, 0)
-		s.wantSummary(t, id, 0, 0)
-		if session.SummaryThroughID != nil || session.SummarizedCount != 0 || decode[core.ContextData](t, events[0]).Version != 0 {
-			t.Errorf("got %+v, want no summary", session)
-		}
-		s.restore(t, id, 2) // an undo is undone
-		s.wantSummary(t, id, 6, 4)
-	})
-}
-
 // Undone versions are not restored when the path changes; others are.
 func TestRestoredStays(t *testing.T) {
 	t.Parallel()
@@ -100,51 +60,6 @@ func TestRestoredStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.wantSummary(t, id, 10, 7)
-	})
-}
-
-// An edit of the summary is undone, too, although it ends where the version before does.
-func TestRestoreBeforeAnEdit(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 3)
-		log := s.log(t, id)
-		s.summarize(t, id, log[1])
-		s.summarize(t, id, log[1])
-		s.restore(t, id, 1)
-		for version, want := range map[int]core.SummaryState{1: core.SummaryDropped, 2: core.SummaryUndone, 3: core.SummaryActive} {
-			if got := s.summary(t, id, version).State; got != want {
-				t.Errorf("version %d: got it %s, want %s", version, got, want)
-			}
-		}
-	})
-}
-
-// Notes on a tool loop that the summary had passed are in use again.
-func TestRestoreNotes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 4)
-		log := s.log(t, id)
-		s.summarize(t, id, log[1])
-		_, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &core.Summary{
-			Kind: core.SummaryRun, Content: "notes", FromID: log[3].ID, ThroughID: log[3].ID, FromSeq: 4, ThroughSeq: 4, TokenCount: 2,
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.summarize(t, id, log[5])
-		if got := s.summary(t, id, 2).State; got != core.SummaryDropped {
-			t.Fatalf("got the notes %s, want them dropped", got)
-		}
-		session, _ := s.restore(t, id, 1)
-		if got := s.summary(t, id, 2); got.State != core.SummaryActive || !strings.Contains(string(session.PromptState), string(got.ID)) || !strings.Contains(string(session.PromptState), "landed") {
-			t.Errorf("got the notes %s and the state %s, want them in use", got.State, session.PromptState)
-		}
 	})
 }
 
@@ -217,42 +132,6 @@ func (s *store) summary(t *testing.T, id core.SessionID, version int) *core.Summ
 		t.Fatal(err)
 	}
 	return &got
-}
-
-// What was prepared extends a summary that is no longer in use: a restore drops it, and
-// it was never a version of the conversation.
-func TestRestoreDropsPrepared(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 4)
-		log := s.log(t, id)
-		prepare := func() {
-			t.Helper()
-			ahead := *s.summary(t, id, 1)
-			ahead.ID, ahead.State, ahead.ThroughID, ahead.ThroughSeq = "", core.SummaryPrepared, log[5].ID, 6
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &ahead}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.summarize(t, id, log[1])
-		s.summarize(t, id, log[3])
-		for _, tt := range []struct{ prepared, restored int }{{3, 1}, {5, 0}} { // the restore in between is version 4
-			prepare()
-			_, err := s.summaries.Restorable(t.Context(), ann(), id, tt.prepared)
-			wantError(t, "prepared", err, core.ErrUnprocessable)
-			s.restore(t, id, tt.restored)
-			if got := s.summary(t, id, tt.prepared).State; got != core.SummaryUndone {
-				t.Errorf("restore %d: got the prepared version %s, want it undone", tt.restored, got)
-			}
-			_, err = s.summaries.Restorable(t.Context(), ann(), id, tt.prepared)
-			wantError(t, "undone", err, core.ErrUnprocessable)
-		}
-		if got, err := s.summaries.FirstCovering(t.Context(), ann(), id, 6); err != nil || got != 0 {
-			t.Errorf("got version %d and %v, want none that was in use", got, err)
-		}
-	})
 }
 
 // The version before, and the first one that covered a message, on the present path.

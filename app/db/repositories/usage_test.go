@@ -98,70 +98,6 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// Usage is the owner's, and where the scope has a user, the user's.
-func TestUsageOfOthers(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		first, _ := s.bookUsage(t)
-		q := january()
-		q.GroupBy = core.UsageByModel
-		for name, c := range map[string]struct {
-			scope core.Tenant
-			calls int64
-		}{"bob": {bob(), 0}, "carol": {carol(), 2}, "ann": {ann(), 5}} {
-			report, err := s.modelCalls.Usage(t.Context(), c.scope, q)
-			if err != nil || report.Total.Calls != c.calls || report.Items == nil {
-				t.Errorf("%s: got %+v, error %v, want %d calls", name, report, err, c.calls)
-			}
-		}
-		for _, tenant := range []core.Tenant{bob(), carol()} {
-			_, err := s.modelCalls.SessionTotal(t.Context(), tenant, first)
-			wantNotFound(t, "total of another's session", err)
-		}
-		_, err := s.modelCalls.SessionTotal(t.Context(), ann(), "nonsense")
-		wantNotFound(t, "total, no id", err)
-		q.Cursor = "x"
-		_, err = s.modelCalls.Usage(t.Context(), ann(), q)
-		wantError(t, "cursor", err, core.ErrInvalid)
-		q.Cursor, q.Limit = "", 1000
-		_, err = s.modelCalls.Usage(t.Context(), ann(), q)
-		wantError(t, "limit", err, core.ErrInvalid)
-	})
-}
-
-// A call without a session counts in the usage and the spending of its owner and user.
-func TestCallsWithoutASession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		for _, user := range []string{"", "carol", "carol"} {
-			err := s.modelCalls.RecordCall(t.Context(), core.ModelCall{
-				ID: core.NewID[string](), Owner: "ann", User: user, Purpose: core.PurposeEmbedding, Model: "embed",
-				Usage: core.Usage{InputTokens: 5}, Cost: new(int64(2)), CreatedAt: day(2, 3),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		for by, want := range map[core.UsageGroup][]string{
-			core.UsageBySession: {" 3 15+0 $6 0"},
-			core.UsageByUser:    {" 1 5+0 $2 0", "carol 2 10+0 $4 0"},
-			core.UsageByModel:   {"embed 3 15+0 $6 0"},
-		} {
-			q := january()
-			q.GroupBy = by
-			report, err := s.modelCalls.Usage(t.Context(), core.Tenant{Owner: "ann"}, q)
-			if diff := cmp.Diff(want, usageLines(report)); err != nil || diff != "" {
-				t.Errorf("by %s (-want +got), error %v:\n%s", by, err, diff)
-			}
-		}
-		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(2, 0)); err != nil || got != (core.Spent{Tokens: 15, MicroUSD: 6}) {
-			t.Errorf("got %+v spent, error %v, want 15 tokens", got, err)
-		}
-	})
-}
-
 // Spend limits count reported tokens, or the estimate if the provider reported none.
 func TestSpent(t *testing.T) {
 	t.Parallel()
@@ -182,25 +118,6 @@ func TestSpent(t *testing.T) {
 		if got, err := s.modelCalls.Spent(t.Context(), "bob", day(1, 0)); err != nil || got != (core.Spent{}) {
 			t.Errorf("bob: got %+v, error %v, want nothing", got, err)
 		}
-	})
-}
-
-// A repeated message finds its run by its id in its session, and only there.
-func TestRepeated(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		in := ask(id, "go")
-		in.ClientMessageID = "c-1"
-		run := s.accept(t, in).Run
-		if got, err := s.runs.Repeated(t.Context(), ann(), id, "c-1"); err != nil || got.ID != run.ID || got.Input.Content != "go" {
-			t.Errorf("got %+v and error %v, want the run of the first time", got, err)
-		}
-		_, err := s.runs.Repeated(t.Context(), ann(), id, "c-2")
-		wantError(t, "another id", err, core.ErrNotFound)
-		_, err = s.runs.Repeated(t.Context(), core.Tenant{Owner: "bob"}, id, "c-1")
-		wantError(t, "another owner", err, core.ErrNotFound)
 	})
 }
 
@@ -243,5 +160,37 @@ func TestGiveTitle(t *testing.T) {
 				t.Errorf("title %d: %v", i, err)
 			}
 		})
+	})
+}
+
+// A call without a session counts in the usage and the spending of its owner and user.
+func TestCallsWithoutASession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for _, user := range []string{"", "carol", "carol"} {
+			err := s.modelCalls.RecordCall(t.Context(), core.ModelCall{
+				ID: core.NewID[string](), Owner: "ann", User: user, Purpose: core.PurposeEmbedding, Model: "embed",
+				Usage: core.Usage{InputTokens: 5}, Cost: new(int64(2)), CreatedAt: day(2, 3),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for by, want := range map[core.UsageGroup][]string{
+			core.UsageBySession: {" 3 15+0 $6 0"},
+			core.UsageByUser:    {" 1 5+0 $2 0", "carol 2 10+0 $4 0"},
+			core.UsageByModel:   {"embed 3 15+0 $6 0"},
+		} {
+			q := january()
+			q.GroupBy = by
+			report, err := s.modelCalls.Usage(t.Context(), core.Tenant{Owner: "ann"}, q)
+			if diff := cmp.Diff(want, usageLines(report)); err != nil || diff != "" {
+				t.Errorf("by %s (-want +got), error %v:\n%s", by, err, diff)
+			}
+		}
+		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(2, 0)); err != nil || got != (core.Spent{Tokens: 15, MicroUSD: 6}) {
+			t.Errorf("got %+v spent, error %v, want 15 tokens", got, err)
+		}
 	})
 }

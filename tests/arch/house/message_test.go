@@ -3,10 +3,15 @@ package house_test
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,12 +47,39 @@ func messageFigures(t *testing.T, root string, src *source) []figure {
 	}
 	t.Cleanup(model.Close)
 	b := bobbin{den: den, program: filepath.Join(den.Dir, "bobbin"), model: model.URL}
-	run(t, root, "go", "build", "-trimpath", "-cover", "-covermode=atomic", "-coverpkg=.,./app/...", "-o", b.program, ".")
+	run(t, root, "go", "build", "-trimpath", "-cover", "-covermode=atomic", "-coverpkg=.,./app/...,encoding/json", "-o", b.program, ".")
 	began := time.Now()
 	three := b.count(t, 3, began)
 	took := time.Since(began)
 	two := b.count(t, 2, time.Now().Add(took))
-	return src.passed(b.count(t, 1, time.Now().Add(took)), two, three)
+	calls := float64(jsonCalls(t, three)-jsonCalls(t, two)) / sessions
+	return append(src.passed(b.count(t, 1, time.Now().Add(took)), two, three), figure{"calls of encoding/json in a message", math.Round(calls), 12})
+}
+
+// jsonCalls returns how often JSON was written, read or checked by the standard library.
+func jsonCalls(t *testing.T, blocks map[string]int) (n int) {
+	t.Helper()
+	const folder = "encoding/json/"
+	goroot := run(t, root, "go", "env", "GOROOT")
+	counted := []string{"Marshal", "MarshalIndent", "Unmarshal", "Valid", "Compact", "Encode", "Decode"}
+	for _, name := range []string{"encode.go", "decode.go", "scanner.go", "indent.go", "stream.go"} {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, filepath.Join(goroot, "src", folder+name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && slices.Contains(counted, d.Name.Name) {
+				at := set.Position(d.Body.Lbrace)
+				for block, count := range blocks {
+					if strings.HasPrefix(block, fmt.Sprintf("%s%s:%d.%d,", folder, name, at.Line, at.Column)) {
+						n += count
+					}
+				}
+			}
+		}
+	}
+	return n
 }
 
 // passed returns how many functions, and packages of theirs, ran in every later turn.

@@ -23,7 +23,7 @@ import (
 )
 
 // Sample is two conversations between friends with questions, in the format of Read, written by
-// tests/eval/story.
+// sample.json.
 //
 //go:embed sample.json
 var Sample []byte

@@ -9,7 +9,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
-	"bobbin/tests/eval/chart"
 )
 
 // Report says where the evidence of questions is, under each policy in each window.
@@ -164,8 +163,8 @@ func (r Report) Failed() bool {
 
 // WriteTable writes the report for people, a line for each window and policy.
 func (r Report) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s about %s in %s; model %s, summarizer %s\n\n", r.Source, chart.Count(r.Questions, "question"),
-		chart.Count(r.Messages, "message"), chart.Count(r.Conversations, "conversation"), r.Model, r.Summarizer)
+	fmt.Fprintf(w, "%s: %s questions about %s messages in %s conversations; model %s, summarizer %s\n\n", r.Source, core.Number(r.Questions),
+		core.Number(r.Messages), core.Number(r.Conversations), r.Model, r.Summarizer)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "WINDOW\tPOLICY\tRECALL\tPROMPT\tRECALLED\tSUMMARY\tBOTH\tFIRST 1\tFIRST 5\tFIRST 20\tQUOTED\tNOWHERE\tPROMPT TOKENS\tCACHEABLE\t")
 	for _, row := range r.Rows {
@@ -195,20 +194,3 @@ func (r Report) WriteTable(w io.Writer) error {
 
 // percent writes a share of b.
 func percent(a, b int) string { return fmt.Sprintf("%.1f %%", 100*float64(a)/float64(max(b, 1))) }
-
-// SVG returns a chart of the report: a bar for each window and policy.
-func (r Report) SVG() []byte {
-	bars := chart.Bars{
-		Title:    fmt.Sprintf("%s: where the evidence is", r.Source),
-		Subtitle: fmt.Sprintf("%s about %s in %s", chart.Count(r.Questions, "question"), chart.Count(r.Messages, "message"), chart.Count(r.Conversations, "conversation")),
-		Parts:    []string{"in the prompt", "recalled", "in the summary", "by search, first 1", "first 5", "first 20"},
-	}
-	for _, row := range r.Rows {
-		var values []float64
-		for _, n := range []int{row.InPrompt - row.Recalled, row.Recalled, row.InSummary, row.BySearch1, row.BySearch5, row.BySearch20} {
-			values = append(values, float64(n)/float64(max(row.Questions, 1)))
-		}
-		bars.Rows = append(bars.Rows, chart.Bar{Name: core.Number(row.Window) + " " + row.Policy + " " + row.Recall, Values: values})
-	}
-	return bars.SVG()
-}

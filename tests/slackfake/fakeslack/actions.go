@@ -42,7 +42,6 @@ func (u *User) Upload(channel, thread, text, name string, content []byte) (strin
 	u.ws.server.mu.Lock()
 	defer u.ws.server.mu.Unlock()
 	f := u.ws.addFile(u.ID, name, content)
-	f.shared = true
 	return u.sendMessage(channel, Message{Subtype: "file_share", Text: text, ThreadTS: thread, Files: []*File{f}})
 }
 

@@ -2,7 +2,6 @@ package fakeslack
 
 import (
 	"encoding/json"
-	"time"
 )
 
 // warningTruncated is the warning of an answer whose message was too long.
@@ -58,9 +57,6 @@ func chatPostMessage(c *call) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkRate(channel); err != nil {
-		return nil, err
-	}
 	m, warning, err := c.readContent()
 	if err == nil && m.Text == "" && len(m.Blocks) == 0 {
 		err = failure{code: "no_text"}
@@ -68,29 +64,12 @@ func chatPostMessage(c *call) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ThreadTS, m.Username, m.ClientMsgID = c.args.text("thread_ts"), c.args.text("username"), c.args.text("client_msg_id")
-	if m.Username != "" && !c.token.hasScope("chat:write.customize") {
-		return nil, failure{code: "missing_scope", needed: "chat:write.customize"}
-	}
-	if m.ThreadTS != "" && c.args.flag("reply_broadcast") {
-		m.Subtype = "thread_broadcast"
-	}
+	m.ThreadTS, m.ClientMsgID = c.args.text("thread_ts"), c.args.text("client_msg_id")
 	stored, err := c.ws.insertMessage(channel, c.token.user, m)
 	if err != nil {
 		return nil, err
 	}
 	return withWarning(reply{"channel": channel.ID, "ts": stored.TS, "message": stored.clone()}, warning), nil
-}
-
-// checkRate refuses posts that follow one another too fast.
-func (c *call) checkRate(channel *Channel) error {
-	interval := c.s.opts.PostInterval
-	now := c.s.opts.Now().UnixMicro()
-	if interval > 0 && now-channel.lastPost < interval.Microseconds() {
-		return failure{code: "ratelimited", retryAfter: max(1, int((interval+time.Second-1)/time.Second))}
-	}
-	channel.lastPost = now
-	return nil
 }
 
 // ownMessage returns the message that the caller wants to change.

@@ -193,7 +193,7 @@ func (s *Server) sendToURL(ctx context.Context, d *delivery, retry int, reason s
 		request.Header.Set("X-Slack-Retry-Num", strconv.Itoa(retry))
 		request.Header.Set("X-Slack-Retry-Reason", reason)
 	}
-	signHeader(request.Header, s.opts.SigningSecret, body)
+	signHeader(request.Header, signingSecret, body)
 	response, err := s.client.Do(request)
 	if err != nil {
 		return answer{Attempt: Attempt{Reason: connectionReason(err)}}

@@ -60,16 +60,9 @@ func (s *Server) emitEvent(w *Workspace, channel string, event reply) {
 		event["event_ts"] = s.newTS()
 	}
 	id := s.newID("Ev")
-	payload := reply{"token": "verification", "team_id": w.ID, "context_team_id": w.ID, "context_enterprise_id": nil, "api_app_id": s.opts.AppID, "type": "event_callback",
+	payload := reply{"token": "verification", "team_id": w.ID, "context_team_id": w.ID, "context_enterprise_id": nil, "api_app_id": appID, "type": "event_callback",
 		"event_id": id, "event_time": s.opts.Now().Unix(), "event": event, "is_ext_shared_channel": false,
 		"authorizations": []reply{{"enterprise_id": nil, "team_id": w.ID, "user_id": w.bot.ID, "is_bot": true, "is_enterprise_install": false}}}
-	if w.EnterpriseID != "" {
-		payload["enterprise_id"] = w.EnterpriseID
-		payload["authorizations"].([]reply)[0]["enterprise_id"] = w.EnterpriseID
-	}
-	if w.orgWide {
-		payload["authorizations"].([]reply)[0]["team_id"], payload["authorizations"].([]reply)[0]["is_enterprise_install"] = nil, true
-	}
 	kind, _ := event["type"].(string)
 	if subtype, _ := event["subtype"].(string); subtype != "" {
 		kind += "." + subtype

@@ -14,7 +14,6 @@ type Message struct {
 	BotID        string          `json:"bot_id,omitempty"`
 	AppID        string          `json:"app_id,omitempty"`
 	BotProfile   *BotProfile     `json:"bot_profile,omitempty"`
-	Username     string          `json:"username,omitempty"`
 	Text         string          `json:"text"`
 	Blocks       json.RawMessage `json:"blocks,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
@@ -103,7 +102,7 @@ func (w *Workspace) Thread(channel, ts string) []Message {
 
 // Posts returns the app's messages in a channel, oldest first.
 func (w *Workspace) Posts(channel string) []Message {
-	id := w.server.opts.AppID
+	id := appID
 	return slices.DeleteFunc(w.Messages(channel), func(m Message) bool { return m.AppID != id })
 }
 
@@ -144,11 +143,7 @@ func (w *Workspace) insertMessage(c *Channel, u *User, m Message) (*Message, err
 		m.BotID, m.AppID = u.BotID, u.AppID
 		m.BotProfile = &BotProfile{ID: u.BotID, AppID: u.AppID, Name: u.Name, TeamID: w.ID}
 	}
-	if m.Username == "" {
-		m.User = u.ID
-	} else {
-		m.Subtype = "bot_message"
-	}
+	m.User = u.ID
 	if m.ThreadTS != "" {
 		root := c.findMessage(m.ThreadTS)
 		if root == nil || root.threadRoot() != root.TS {

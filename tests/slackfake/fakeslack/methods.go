@@ -17,10 +17,9 @@ type reply map[string]any
 
 // failure is an answer with ok:false.
 type failure struct {
-	code       string
-	messages   []string // response_metadata.messages
-	needed     string   // a scope
-	retryAfter int      // seconds: the answer is 429
+	code     string
+	messages []string // response_metadata.messages
+	needed   string   // a scope
 }
 
 func (f failure) Error() string { return f.code }
@@ -48,25 +47,21 @@ const (
 // methodTable returns every method of the Web API that there is.
 func methodTable() map[string]method {
 	return map[string]method{
-		"agents.sessions.setStatus":    {anyToken, "chat:write", sessionsSetStatus},
-		"apps.connections.open":        {appToken, "", connectionsOpen},
-		"auth.revoke":                  {anyToken, "", authRevoke},
-		"auth.test":                    {anyToken, "", authTest},
-		"chat.appendStream":            {anyToken, "chat:write", appendStream},
-		"chat.delete":                  {anyToken, "chat:write", chatDelete},
-		"chat.postEphemeral":           {anyToken, "chat:write", chatPostEphemeral},
-		"chat.postMessage":             {anyToken, "chat:write", chatPostMessage},
-		"chat.startStream":             {anyToken, "chat:write", startStream},
-		"chat.stopStream":              {anyToken, "chat:write", stopStream},
-		"chat.update":                  {anyToken, "chat:write", chatUpdate},
-		"conversations.info":           {anyToken, "channels:read", conversationsInfo},
-		"conversations.replies":        {anyToken, "channels:history", conversationsReplies},
-		"files.completeUploadExternal": {anyToken, "files:write", filesCompleteUpload},
-		"files.getUploadURLExternal":   {anyToken, "files:write", filesGetUploadURL},
-		"files.info":                   {anyToken, "files:read", filesInfo},
-		"oauth.v2.access":              {noToken, "", oauthAccess},
-		"users.info":                   {anyToken, "users:read", usersInfo},
-		"views.open":                   {anyToken, "", viewsOpen},
+		"agents.sessions.setStatus": {anyToken, "chat:write", sessionsSetStatus},
+		"apps.connections.open":     {appToken, "", connectionsOpen},
+		"auth.test":                 {anyToken, "", authTest},
+		"chat.appendStream":         {anyToken, "chat:write", appendStream},
+		"chat.delete":               {anyToken, "chat:write", chatDelete},
+		"chat.postEphemeral":        {anyToken, "chat:write", chatPostEphemeral},
+		"chat.postMessage":          {anyToken, "chat:write", chatPostMessage},
+		"chat.startStream":          {anyToken, "chat:write", startStream},
+		"chat.stopStream":           {anyToken, "chat:write", stopStream},
+		"chat.update":               {anyToken, "chat:write", chatUpdate},
+		"conversations.info":        {anyToken, "channels:read", conversationsInfo},
+		"conversations.replies":     {anyToken, "channels:history", conversationsReplies},
+		"files.info":                {anyToken, "files:read", filesInfo},
+		"oauth.v2.access":           {noToken, "", oauthAccess},
+		"users.info":                {anyToken, "users:read", usersInfo},
 	}
 }
 
@@ -140,7 +135,7 @@ func (s *Server) runMethod(header http.Header, name string, a args) (reply, erro
 			return nil, failure{code: "not_allowed_token_type"}
 		}
 		if c.token = t; t.user != nil {
-			c.ws = s.actsIn(t, a)
+			c.ws = t.user.ws
 		}
 		header.Set("X-OAuth-Scopes", strings.Join(t.scopes, ","))
 		header.Set("X-Accepted-OAuth-Scopes", m.scope)
@@ -160,7 +155,7 @@ func (s *Server) recordCall(name string, a args, code string, lost bool) {
 	c := Call{Method: name, Channel: firstOf(a.text("channel"), a.text("channel_id")), Args: map[string]any{}, Error: code, Lost: lost, At: s.opts.Now()}
 	maps.Copy(c.Args, a)
 	if t := s.tokens[a.text("token")]; t != nil && t.user != nil {
-		c.TeamID = s.actsIn(t, a).ID
+		c.TeamID = t.user.ws.ID
 	}
 	delete(c.Args, "token")
 	s.calls = append(s.calls, c)
@@ -178,10 +173,6 @@ func errorCode(err error) string {
 func writeAnswer(w http.ResponseWriter, answer reply, err error) {
 	var f failure
 	if errors.As(err, &f) {
-		if f.retryAfter > 0 {
-			Fault{RetryAfter: time.Duration(f.retryAfter) * time.Second}.writeRefusal(w)
-			return
-		}
 		answer = reply{"error": f.code}
 		if f.needed != "" {
 			answer["needed"], answer["provided"] = f.needed, w.Header().Get("X-OAuth-Scopes")

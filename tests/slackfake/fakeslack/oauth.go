@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,8 +17,7 @@ const codeLife = 10 * time.Minute
 // authCode is what the redirect after an approval carries.
 type authCode struct {
 	ws       *Workspace
-	org      string // installed for all workspaces of this organization; empty = for ws
-	user     *User  // who installed
+	user     *User // who installed
 	redirect string
 	expires  time.Time
 }
@@ -28,21 +26,11 @@ type authCode struct {
 // allows it: the redirect goes to the app with a code and the cookies of the browser. It returns
 // the app's answer.
 func (u *User) Approve(ctx context.Context, authorizeURL string, cookies ...*http.Cookie) (status int, body string, err error) {
-	return u.approve(ctx, u.ws.ID, authorizeURL, cookies)
-}
-
-// ApproveForOrganization is Approve for all workspaces of the user's organization.
-func (u *User) ApproveForOrganization(ctx context.Context, authorizeURL string, cookies ...*http.Cookie) (status int, body string, err error) {
-	return u.approve(ctx, u.ws.EnterpriseID, authorizeURL, cookies)
-}
-
-// approve installs the app in a workspace, or in all of an organization.
-func (u *User) approve(ctx context.Context, where, authorizeURL string, cookies []*http.Cookie) (status int, body string, err error) {
 	address, err := url.Parse(authorizeURL)
 	if err != nil {
 		return 0, "", fmt.Errorf("read the address of the installation: %w", err)
 	}
-	target, err := u.ws.server.approveInstall(address.Query(), where, u.ID)
+	target, err := u.ws.server.approveInstall(address.Query(), u.ws.ID, u.ID)
 	if err != nil {
 		return 0, "", err
 	}
@@ -62,19 +50,15 @@ func (u *User) approve(ctx context.Context, where, authorizeURL string, cookies 
 	return response.StatusCode, string(data), err
 }
 
-// approveInstall creates a code for a workspace or an organization, and returns where to send the
+// approveInstall creates a code for a workspace, and returns where to send the
 // browser. Without a user it is the first one there. It takes mu.
 func (s *Server) approveInstall(query url.Values, where, user string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	org := ""
 	ws := findFirst(s.workspaces, func(w *Workspace) bool { return w.ID == where })
-	if ws == nil && where != "" {
-		org, ws = where, findFirst(s.workspaces, func(w *Workspace) bool { return w.EnterpriseID == where })
-	}
 	redirect, err := url.Parse(firstOf(query.Get("redirect_uri"), s.urls.Redirect))
 	switch {
-	case query.Get("client_id") != s.opts.ClientID:
+	case query.Get("client_id") != clientID:
 		return "", errors.New("invalid_client_id")
 	case err != nil || redirect.Host == "" || !strings.HasPrefix(redirect.Scheme, "http"):
 		return "", errors.New("bad_redirect_uri")
@@ -86,7 +70,7 @@ func (s *Server) approveInstall(query url.Values, where, user string) (string, e
 		installer = ws.users[0]
 	}
 	code := strings.ToLower(s.newID("code-"))
-	s.codes[code] = &authCode{ws: ws, org: org, user: installer, redirect: query.Get("redirect_uri"), expires: s.opts.Now().Add(codeLife)}
+	s.codes[code] = &authCode{ws: ws, user: installer, redirect: query.Get("redirect_uri"), expires: s.opts.Now().Add(codeLife)}
 	values := redirect.Query()
 	values.Set("code", code)
 	values.Set("state", query.Get("state"))
@@ -94,45 +78,13 @@ func (s *Server) approveInstall(query url.Values, where, user string) (string, e
 	return redirect.String(), nil
 }
 
-// serveAuthorize is the page on which a user allows the installation. It takes mu.
-func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprintf(w, "<!doctype html><title>Install</title><h1>%s wants access</h1><p>Scopes: %s</p><form method=post action=\"?%s\">",
-		html.EscapeString(s.opts.AppName), html.EscapeString(r.FormValue("scope")), html.EscapeString(r.URL.RawQuery))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, ws := range s.workspaces {
-		fmt.Fprintf(w, "<p><button name=team value=%q>Allow in %s</button>", ws.ID, html.EscapeString(ws.Name))
-	}
-	fmt.Fprint(w, "</form>")
-}
-
-func (s *Server) serveApproval(w http.ResponseWriter, r *http.Request) {
-	target, err := s.approveInstall(r.URL.Query(), r.FormValue("team"), "")
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	http.Redirect(w, r, target, http.StatusFound)
-}
-
-// oauthAccess exchanges a code or a refresh token; each of them works once.
+// oauthAccess exchanges a code, which works once.
 func oauthAccess(c *call) (reply, error) {
 	switch {
-	case c.args.text("client_id") != c.s.opts.ClientID:
+	case c.args.text("client_id") != clientID:
 		return nil, failure{code: "invalid_client_id"}
-	case c.args.text("client_secret") != c.s.opts.ClientSecret:
+	case c.args.text("client_secret") != clientSecret:
 		return nil, failure{code: "bad_client_secret"}
-	case c.args.text("grant_type") == "refresh_token":
-		value := c.args.text("refresh_token")
-		old := c.s.refreshes[value]
-		if old == nil {
-			return nil, failure{code: "invalid_refresh_token"}
-		}
-		delete(c.s.refreshes, value)
-		next := c.s.addToken(botToken, old.user)
-		next.org = old.org
-		return c.s.grantToken(next, old.user.ws), nil
 	}
 	code := c.s.codes[c.args.text("code")]
 	switch {
@@ -142,26 +94,7 @@ func oauthAccess(c *call) (reply, error) {
 		return nil, failure{code: "bad_redirect_uri"}
 	}
 	delete(c.s.codes, c.args.text("code"))
-	answer := c.s.grantToken(code.ws.installBot(code.org), code.ws)
-	answer["authed_user"] = reply{"id": code.user.ID}
-	return answer, nil
-}
-
-// grantToken is the answer with a new bot token.
-func (s *Server) grantToken(t *token, ws *Workspace) reply {
-	r := reply{"access_token": t.value, "token_type": "bot", "scope": strings.Join(t.scopes, ","), "bot_user_id": t.user.ID, "app_id": s.opts.AppID,
-		"team": reply{"id": ws.ID, "name": ws.Name}, "enterprise": nil, "is_enterprise_install": false}
-	if ws.EnterpriseID != "" {
-		r["enterprise"] = reply{"id": ws.EnterpriseID, "name": ws.EnterpriseID}
-	}
-	if t.org != "" {
-		r["team"], r["is_enterprise_install"] = nil, true
-	}
-	if s.opts.RotateTokens {
-		t.expires = s.opts.Now().Add(s.opts.TokenLife)
-		refresh := strings.ToLower(s.newID("xoxe-1-"))
-		s.refreshes[refresh] = t
-		r["refresh_token"], r["expires_in"] = refresh, int(s.opts.TokenLife.Seconds())
-	}
-	return r
+	t := code.ws.installBot()
+	return reply{"access_token": t.value, "token_type": "bot", "scope": strings.Join(t.scopes, ","), "bot_user_id": t.user.ID, "app_id": appID,
+		"team": reply{"id": code.ws.ID, "name": code.ws.Name}, "enterprise": nil, "is_enterprise_install": false, "authed_user": reply{"id": code.user.ID}}, nil
 }

@@ -11,43 +11,36 @@ import (
 	"time"
 )
 
+// The app that every server has.
+const (
+	appID         = "A0001"
+	appName       = "bobbin"
+	clientID      = "1.1"
+	clientSecret  = "client-secret"
+	signingSecret = "signing-secret"
+	socketToken   = "xapp-1-A0001-1"
+	streamLife    = 5 * time.Minute
+)
+
 // Options are the settings of a Server. Zero values are replaced by what Slack does.
 type Options struct {
-	Addr          string           // where to listen; default: a free port on loopback
-	AppID         string           // default "A0001"
-	AppName       string           // default "bobbin"
-	ClientID      string           // default "1.1"
-	ClientSecret  string           // default "client-secret"
-	SigningSecret string           // default "signing-secret"
-	AppToken      string           // for Socket Mode; default "xapp-1-A0001-1"
-	Scopes        []string         // of the app's bot token; default AllScopes
-	RotateTokens  bool             // bot tokens from OAuth expire and come with a refresh token
-	TokenLife     time.Duration    // of rotated tokens; default 12 hours
-	AckTimeout    time.Duration    // for events, commands and interactions; default 3 seconds
-	RetryDelays   []time.Duration  // before each retry of an event; default 0, 1 minute, 5 minutes
-	StreamLife    time.Duration    // default 5 minutes
-	PageLimit     int              // messages of a thread that the app gets at once; default 999
-	PostInterval  time.Duration    // 429 for posts to a channel that come faster; default: no limit
-	Now           func() time.Time // default time.Now
+	Addr        string           // where to listen; default: a free port on loopback
+	Scopes      []string         // of the app's bot token; default AllScopes
+	AckTimeout  time.Duration    // for events, commands and interactions; default 3 seconds
+	RetryDelays []time.Duration  // before each retry of an event; default 0, 1 minute, 5 minutes
+	PageLimit   int              // messages of a thread that the app gets at once; default 999
+	Now         func() time.Time // default time.Now
 }
 
 // AllScopes are the bot scopes of an app that uses every method of this server.
 func AllScopes() []string {
-	return strings.Fields("app_mentions:read assistant:write channels:history channels:read chat:write chat:write.customize " +
-		"commands files:read files:write groups:history groups:read im:history im:read im:write mpim:history mpim:read users:read users:read.email")
+	return strings.Fields("app_mentions:read assistant:write channels:history channels:read chat:write " +
+		"commands files:read groups:history groups:read im:history im:read im:write mpim:history mpim:read users:read users:read.email")
 }
 
 func (o *Options) setDefaults() {
 	setDefault(&o.Addr, "127.0.0.1:0")
-	setDefault(&o.AppID, "A0001")
-	setDefault(&o.AppName, "bobbin")
-	setDefault(&o.ClientID, "1.1")
-	setDefault(&o.ClientSecret, "client-secret")
-	setDefault(&o.SigningSecret, "signing-secret")
-	setDefault(&o.AppToken, "xapp-1-A0001-1")
-	setDefault(&o.TokenLife, 12*time.Hour)
 	setDefault(&o.AckTimeout, 3*time.Second)
-	setDefault(&o.StreamLife, 5*time.Minute)
 	setDefault(&o.PageLimit, 999)
 	if o.Scopes == nil {
 		o.Scopes = AllScopes()
@@ -99,7 +92,6 @@ type Server struct {
 	workspaces   []*Workspace
 	tokens       map[string]*token
 	codes        map[string]*authCode
-	refreshes    map[string]*token
 	hooks        map[string]*hook
 	sockets      []*socket
 	tickets      map[string]bool // of Socket Mode, each for one connection
@@ -111,8 +103,6 @@ type Server struct {
 	pending      map[string]int // deliveries that are not yet done, by channel
 	deliveries   []*Delivery
 	calls        []Call
-	triggers     map[string]*trigger
-	views        []View
 	threadStates map[threadKey]*ThreadState
 }
 
@@ -128,10 +118,10 @@ func New(opts Options) (*Server, error) {
 		URL: "http://" + listener.Addr().String(), opts: opts, ctx: ctx, cancel: cancel,
 		methods: methodTable(), mux: http.NewServeMux(), changed: make(chan struct{}),
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		tokens: map[string]*token{}, codes: map[string]*authCode{}, refreshes: map[string]*token{}, hooks: map[string]*hook{},
-		tickets: map[string]bool{}, triggers: map[string]*trigger{}, queues: map[string][]*delivery{}, pending: map[string]int{}, threadStates: map[threadKey]*ThreadState{},
+		tokens: map[string]*token{}, codes: map[string]*authCode{}, hooks: map[string]*hook{},
+		tickets: map[string]bool{}, queues: map[string][]*delivery{}, pending: map[string]int{}, threadStates: map[threadKey]*ThreadState{},
 	}
-	s.tokens[opts.AppToken] = &token{value: opts.AppToken, kind: appToken}
+	s.tokens[socketToken] = &token{value: socketToken, kind: appToken}
 	s.addRoutes()
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	s.work.Go(func() { _ = s.http.Serve(listener) })
@@ -141,12 +131,9 @@ func New(opts Options) (*Server, error) {
 func (s *Server) addRoutes() {
 	s.mux.HandleFunc("POST /api/{method}", s.serveMethod)
 	s.mux.HandleFunc("GET /api/{method}", s.serveMethod)
-	s.mux.HandleFunc("POST /upload/v1/{id}", s.serveUpload)
 	s.mux.HandleFunc("GET /files-pri/{id}/download/{name}", s.serveDownload)
 	s.mux.HandleFunc("POST /hooks/{id}", s.serveHook)
 	s.mux.HandleFunc("GET /link", s.serveSocket)
-	s.mux.HandleFunc("GET /oauth/v2/authorize", s.serveAuthorize)
-	s.mux.HandleFunc("POST /oauth/v2/authorize", s.serveApproval)
 	s.addPage()
 }
 

@@ -97,7 +97,7 @@ func (s *Server) openSocket(link *socket) bool {
 		_ = link.writeJSON(reply{"type": "disconnect", "reason": "too_many_websockets", "debug_info": reply{"host": "fakeslack"}})
 		return false
 	}
-	if err := link.writeJSON(reply{"type": "hello", "num_connections": n, "connection_info": reply{"app_id": s.opts.AppID},
+	if err := link.writeJSON(reply{"type": "hello", "num_connections": n, "connection_info": reply{"app_id": appID},
 		"debug_info": reply{"host": "fakeslack", "approximate_connection_time": 18060}}); err != nil {
 		return false
 	}

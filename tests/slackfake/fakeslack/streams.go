@@ -10,7 +10,6 @@ import (
 // Stream is the state of a streamed message.
 type Stream struct {
 	Open    bool
-	Plan    string // title of the tasks
 	Tasks   []Task
 	started time.Time
 }
@@ -34,7 +33,7 @@ type chunk struct {
 // isStreaming reports whether the message can grow. A stream ends by itself when its time is
 // up.
 func (w *Workspace) isStreaming(m *Message) bool {
-	return m.Stream != nil && m.Stream.Open && w.server.opts.Now().Sub(m.Stream.started) < w.server.opts.StreamLife
+	return m.Stream != nil && m.Stream.Open && w.server.opts.Now().Sub(m.Stream.started) < streamLife
 }
 
 func startStream(c *call) (reply, error) {
@@ -42,10 +41,7 @@ func startStream(c *call) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkRate(channel); err != nil {
-		return nil, err
-	}
-	m := Message{ThreadTS: c.args.text("thread_ts"), Username: c.args.text("username"), Stream: &Stream{Open: true, started: c.s.opts.Now()}}
+	m := Message{ThreadTS: c.args.text("thread_ts"), Stream: &Stream{Open: true, started: c.s.opts.Now()}}
 	switch {
 	case channel.Kind == "im" && m.ThreadTS == "":
 		return nil, failure{code: "invalid_thread_ts"}
@@ -118,9 +114,6 @@ func stopStream(c *call) (reply, error) {
 			m.Metadata = metadata
 		}
 	})
-	if status := c.args.text("session_status"); err == nil && status != "" {
-		err = c.setSessionStatus(channel.ID, m.threadRoot(), status)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +159,6 @@ func (m *Message) addChunks(chunks []chunk) error {
 			if err := m.Stream.updateTask(part.Task); err != nil {
 				return err
 			}
-		case "plan_update":
-			m.Stream.Plan = part.Title
 		case "blocks":
 			if err := m.appendBlocks(part.Blocks); err != nil {
 				return err

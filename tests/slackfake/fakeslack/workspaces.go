@@ -7,8 +7,7 @@ import (
 
 // Workspace is a team with its channels, users and messages.
 type Workspace struct {
-	ID, Name     string
-	EnterpriseID string // of a workspace of an Enterprise organization; set it before use
+	ID, Name string
 
 	server     *Server
 	users      []*User
@@ -17,7 +16,6 @@ type Workspace struct {
 	ephemerals []Ephemeral
 	bot        *User // the app's; nil where it was never installed
 	installed  bool
-	orgWide    bool // the app is installed for the whole organization
 }
 
 // User is a person, or a bot, of a workspace. Its methods act as this user.
@@ -37,7 +35,6 @@ type Channel struct {
 	User     string // the person in an im
 
 	messages []*Message // by ts
-	lastPost int64      // of an app, in microseconds
 }
 
 // AddWorkspace adds a workspace without users and channels, in which the app is not
@@ -54,13 +51,6 @@ func (s *Server) AddWorkspace(name string) *Workspace {
 // AddUser adds a person. The display name is the name.
 func (w *Workspace) AddUser(name, email string) *User {
 	return w.addUser(User{Name: strings.ToLower(name), RealName: name, Email: email})
-}
-
-// JoinOrganization makes the workspace one of an Enterprise organization.
-func (w *Workspace) JoinOrganization(id string) {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	w.EnterpriseID = id
 }
 
 // AddBot adds the bot user of another app.
@@ -89,23 +79,15 @@ func (w *Workspace) insertUser(u User) *User {
 // AddChannel adds a public channel. With an empty id it gets a new one; the same id may be
 // in two workspaces.
 func (w *Workspace) AddChannel(id, name string) *Channel {
-	return w.addChannel(Channel{ID: id, Name: name, Kind: "channel"})
-}
-
-// AddPrivateChannel adds a private channel.
-func (w *Workspace) AddPrivateChannel(name string) *Channel {
-	return w.addChannel(Channel{Name: name, Kind: "group"})
-}
-
-func (w *Workspace) addChannel(c Channel) *Channel {
+	c := &Channel{ID: id, Name: name, Kind: "channel"}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	if c.ID == "" {
 		c.ID = w.server.newID("C")
 	}
-	w.channels = append(w.channels, &c)
+	w.channels = append(w.channels, c)
 	w.server.notifyWaiters()
-	return &c
+	return c
 }
 
 // DM returns the direct messages between the user and the app.

@@ -137,14 +137,13 @@ func (s *Server) connectProgram(ctx context.Context, client *sdk.Client) (*link,
 		cancel()
 		return nil, err
 	}
-	said := newLineLog(ctx, s.o.Logger, s.hide, "standard error")
-	cmd.Stderr = newSlowWriter(said)
+	said := newOutput(ctx, s.o.Logger, s.hide)
+	cmd.Stderr = said
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		out, pipeErr := cmd.StdoutPipe()
 		if err = pipeErr; err == nil {
-			garbage := newLineLog(ctx, s.o.Logger, s.hide, "standard output, beside the protocol")
-			transport := &sdk.IOTransport{Reader: newFilter(ctx, out, garbage), Writer: in, MaxLineLength: maxMessage}
+			transport := &sdk.IOTransport{Reader: newFilter(out, said), Writer: in, MaxLineLength: maxMessage}
 			if err = cmd.Start(); err == nil {
 				return startProgram(first, client, transport, &program{cmd: cmd, cancel: cancel, said: said})
 			}
@@ -158,7 +157,7 @@ func (s *Server) connectProgram(ctx context.Context, client *sdk.Client) (*link,
 type program struct {
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
-	said   *lineLog
+	said   *output
 }
 
 // startProgram begins to speak with a program that was started.

@@ -9,15 +9,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxLevels is how deep the JSON of a message may be nested; the SDK refuses a message with more than
-// 1,000 levels as a whole.
-const maxLevels = 500
-
 // fitMessage returns a message of a server as the SDK can read it. Without it one odd part, such as a
 // content of an unknown type or one tool with a strange schema, would be the loss of the whole answer.
 // The contents of results become texts; a tool that cannot be read keeps its name only.
 func fitMessage(message []byte) []byte {
-	message = cutLevels(message)
 	var m struct {
 		Version json.RawMessage `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -106,33 +101,6 @@ func fitTool(raw json.RawMessage) any {
 
 // unreadableTool is the schema of a tool that cannot be read.
 const unreadableTool = "it cannot be read"
-
-// cutLevels returns JSON with null in place of each value that is nested deeper than maxLevels.
-func cutLevels(data []byte) []byte {
-	var out []byte // nil = nothing is cut so far
-	depth, copied, quoted := 0, 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth == maxLevels+1 {
-				out, copied = append(append(out, data[copied:i]...), "null"...), len(data)
-			}
-		case c == '}' || c == ']':
-			if depth--; depth == maxLevels {
-				copied = i + 1
-			}
-		}
-	}
-	if out == nil {
-		return data
-	}
-	return append(out, data[copied:]...)
-}
 
 // fittedBody is the body of an answer whose messages fit.
 type fittedBody struct {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"fmt"
 	"strings"
 
 	"bobbin/app/core"
@@ -9,8 +8,9 @@ import (
 
 // Bounds of one list of a server.
 const (
-	maxPages  = 64
-	maxCursor = 4 << 10 // bytes
+	maxPages   = 64
+	maxCursor  = 4 << 10 // bytes
+	maxEntries = 100     // of a list of resources, resource templates or prompts that a model reads
 )
 
 // readPages calls page with each cursor of a list, the first of which is empty. It reports whether
@@ -27,25 +27,30 @@ func readPages(page func(cursor string) (next string, err error)) (ended bool, e
 	return false, nil
 }
 
-// entryList is a list of a server as a model reads it: the first maxEntries, and how many there are.
-type entryList struct {
-	what  string // resources, resource templates or prompts
-	lines []string
-	total int
-	ended bool // the server's list was read to its end
-}
-
-// collect reads the pages of the list.
-func (l *entryList) collect(page func(cursor string) (next string, err error)) (err error) {
-	l.ended, err = readPages(page)
-	return err
-}
-
-// add adds an entry.
-func (l *entryList) add(name, detail, description string) {
-	if l.total++; l.total > maxEntries {
-		return
+// listEntries returns the first maxEntries entries of a list as a model reads them, and says if there
+// are others; empty = there are none.
+func listEntries(what string, page func(cursor string) (entries []string, next string, err error)) (string, error) {
+	var lines []string
+	ended, err := readPages(func(cursor string) (string, error) {
+		entries, next, err := page(cursor)
+		lines = append(lines, entries...)
+		if len(lines) > maxEntries {
+			next = cursor // it is not read further
+		}
+		return next, err
+	})
+	if err != nil {
+		return "", err
 	}
+	text := strings.Join(lines[:min(len(lines), maxEntries)], "\n")
+	if !ended || len(lines) > maxEntries {
+		text += "\n[other " + what + " are not listed, and can be read, too]"
+	}
+	return text, nil
+}
+
+// entryText returns an entry of a list.
+func entryText(name, detail, description string) string {
 	line := core.Clip(name, 500)
 	if detail != "" {
 		line += " (" + core.Clip(detail, 200) + ")"
@@ -53,24 +58,5 @@ func (l *entryList) add(name, detail, description string) {
 	if description != "" {
 		line += ": " + core.Clip(strings.Join(strings.Fields(description), " "), 300)
 	}
-	l.lines = append(l.lines, line)
-}
-
-// text returns the list. If it is not whole it says what is missing, and the hint.
-func (l *entryList) text(hint string) string {
-	if l.total == 0 && l.ended {
-		return "there are no " + l.what
-	}
-	text := strings.Join(l.lines, "\n")
-	var missing []string
-	if left := l.total - len(l.lines); left > 0 {
-		missing = append(missing, fmt.Sprintf("%d more %s were left out", left, l.what))
-	}
-	if !l.ended {
-		missing = append(missing, "the list has no end and was not read further")
-	}
-	if len(missing) > 0 {
-		text += "\n[" + strings.Join(missing, ", ") + "; " + hint + "]"
-	}
-	return strings.TrimPrefix(text, "\n")
+	return line
 }

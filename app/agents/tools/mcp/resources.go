@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,9 +15,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
-
-// maxEntries bounds a list of resources, resource templates or prompts that a model reads.
-const maxEntries = 100
 
 // extraTools returns the tools that read resources and prompts, if the definition asks for them.
 func (s *Server) extraTools(names *tools.Namer, session *sdk.ClientSession) []*tools.Custom {
@@ -88,47 +86,45 @@ func (s *Server) readResource(ctx context.Context, session *sdk.ClientSession, r
 	return strings.Join(parts, "\n"), nil
 }
 
-// listResources returns the resources and the resource templates, and says how to read them.
+// listResources returns the resources and the resource templates.
 func listResources(ctx context.Context, session *sdk.ClientSession) (string, error) {
-	resources, templates := entryList{what: "resources"}, entryList{what: "resource templates"}
-	err := resources.collect(func(cursor string) (string, error) {
+	resources, err := listEntries("resources", func(cursor string) (lines []string, next string, err error) {
 		page, err := session.ListResources(ctx, &sdk.ListResourcesParams{Cursor: cursor})
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		for _, resource := range page.Resources {
 			if resource != nil {
-				resources.add(resource.URI, resource.MIMEType, resource.Description)
+				lines = append(lines, entryText(resource.URI, resource.MIMEType, resource.Description))
 			}
 		}
 		page.Resources = nil // the SDK keeps the page of each cursor
-		return page.NextCursor, nil
+		return lines, page.NextCursor, nil
 	})
 	if err != nil {
 		return "", err
 	}
-	err = templates.collect(func(cursor string) (string, error) {
+	templates, err := listEntries("resource templates", func(cursor string) (lines []string, next string, err error) {
 		page, err := session.ListResourceTemplates(ctx, &sdk.ListResourceTemplatesParams{Cursor: cursor})
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		for _, template := range page.ResourceTemplates {
 			if template != nil {
-				templates.add(template.URITemplate, template.Name, template.Description)
+				lines = append(lines, entryText(template.URITemplate, template.Name, template.Description))
 			}
 		}
 		page.ResourceTemplates = nil
-		return page.NextCursor, nil
+		return lines, page.NextCursor, nil
 	})
 	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
 		err = nil // templates are optional, and servers refuse unknown methods by different codes
 	}
-	text := resources.text("read one by its uri, listed or not")
-	if err != nil || templates.total == 0 {
-		return text, err
+	resources = cmp.Or(resources, "there are no resources")
+	if templates != "" {
+		resources += "\n\nResource templates (put values in place of {...} and read the uri that results):\n" + templates
 	}
-	return text + "\n\nResource templates (put values in place of {...} and read the uri that results):\n" +
-		templates.text("read one by the uri that results, listed or not"), nil
+	return resources, err
 }
 
 func (s *Server) readPrompt(ctx context.Context, session *sdk.ClientSession, r readRequest) (string, error) {
@@ -150,21 +146,20 @@ func (s *Server) readPrompt(ctx context.Context, session *sdk.ClientSession, r r
 
 // listPrompts returns the prompts with the names of their arguments.
 func listPrompts(ctx context.Context, session *sdk.ClientSession) (string, error) {
-	prompts := entryList{what: "prompts"}
-	err := prompts.collect(func(cursor string) (string, error) {
+	prompts, err := listEntries("prompts", func(cursor string) (lines []string, next string, err error) {
 		page, err := session.ListPrompts(ctx, &sdk.ListPromptsParams{Cursor: cursor})
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		for _, prompt := range page.Prompts {
 			if prompt != nil {
-				prompts.add(prompt.Name, argumentNames(prompt), prompt.Description)
+				lines = append(lines, entryText(prompt.Name, argumentNames(prompt), prompt.Description))
 			}
 		}
 		page.Prompts = nil
-		return page.NextCursor, nil
+		return lines, page.NextCursor, nil
 	})
-	return prompts.text("read one by its name, listed or not"), err
+	return cmp.Or(prompts, "there are no prompts"), err
 }
 
 // argumentNames returns the names of a prompt's arguments.

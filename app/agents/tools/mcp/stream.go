@@ -17,8 +17,8 @@ import (
 	"bobbin/app/core"
 )
 
-// How much a server may say that is no answer: lines in the log, and messages that it begins, where
-// a long one counts for each KiB. What is over is dropped in the log, and read slowly from the server.
+// How much a program may say that is no answer: lines in the log, and messages that it begins, where
+// a long one counts for each KiB. What is over is dropped in the log, and read slowly from the program.
 const (
 	linesPerSecond    = 5
 	linesAtOnce       = 50
@@ -27,125 +27,101 @@ const (
 	maxLine           = 1 << 10 // bytes of a line in the log
 )
 
-// lineLog writes lines to the log, in bounds, and keeps the last one. Safe for concurrent use.
-type lineLog struct {
-	ctx    context.Context // an io.Writer has no other way to get it
-	log    *slog.Logger
-	hide   func(text string) string // removes secrets
-	stream string                   // what is written to
-	limit  *rate.Limiter
+// output is what a program says beside the protocol: its lines are in the log, in bounds. Safe for
+// concurrent use.
+type output struct {
+	ctx   context.Context // an io.Writer has no other way to get it
+	log   *slog.Logger
+	hide  func(text string) string // removes secrets
+	lines *rate.Limiter            // in the log
+	reads *rate.Limiter            // of what is no answer: to read a flood would keep a processor busy
 
-	mu      sync.Mutex
-	line    []byte // guarded by mu; the beginning of the line that is being written: 2*maxLine, so that secrets are found whole
-	latest  string // guarded by mu
-	dropped int    // guarded by mu; lines that are not in the log
+	mu     sync.Mutex
+	line   []byte // guarded by mu; the beginning of the line that is being written: 2*maxLine, so that secrets are found whole
+	latest string // guarded by mu
 }
 
-func newLineLog(ctx context.Context, log *slog.Logger, hide func(string) string, stream string) *lineLog {
-	return &lineLog{ctx: ctx, log: log, hide: hide, stream: stream, limit: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+func newOutput(ctx context.Context, log *slog.Logger, hide func(string) string) *output {
+	return &output{ctx: ctx, log: log, hide: hide, lines: rate.NewLimiter(linesPerSecond, linesAtOnce), reads: rate.NewLimiter(messagesPerSecond, messagesAtOnce)}
 }
 
-// Write never fails.
-func (l *lineLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for rest := p; len(rest) > 0; {
-		end := bytes.IndexByte(rest, '\n')
-		part := rest
-		if end >= 0 {
-			part = rest[:end]
+// wait waits until so many bytes that are no answer may be read. An error is the end of the program.
+func (o *output) wait(size int) error {
+	return o.reads.WaitN(o.ctx, min(1+size/maxLine, messagesAtOnce))
+}
+
+// Write takes the standard error. It never fails.
+func (o *output) Write(p []byte) (int, error) {
+	_ = o.wait(len(p))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for part := range bytes.Lines(p) {
+		o.line = append(o.line, part[:min(len(part), max(2*maxLine-len(o.line), 0))]...)
+		if bytes.HasSuffix(part, []byte("\n")) {
+			o.logLine(o.line)
+			o.line = o.line[:0]
 		}
-		l.line = append(l.line, part[:min(len(part), max(2*maxLine-len(l.line), 0))]...)
-		if end < 0 {
-			break
-		}
-		l.endLine()
-		rest = rest[end+1:]
 	}
 	return len(p), nil
 }
 
-// endLine logs the line that was written.
-func (l *lineLog) endLine() {
-	text := core.Clip(strings.TrimSpace(core.CleanText(core.StripControls(l.hide(strings.ToValidUTF8(string(l.line), "?"))))), maxLine)
-	l.line = l.line[:0]
+// logLine logs a line; o.mu is held.
+func (o *output) logLine(line []byte) {
+	line = line[:min(len(line), 2*maxLine)]
+	text := core.Clip(strings.TrimSpace(core.CleanText(core.StripControls(o.hide(strings.ToValidUTF8(string(line), "?"))))), maxLine)
 	if text == "" {
 		return
 	}
-	l.latest = text
-	if !l.limit.Allow() {
-		l.dropped++
-		return
+	o.latest = text
+	if o.lines.Allow() {
+		o.log.InfoContext(o.ctx, "mcp server wrote", "text", text)
 	}
-	attributes := []any{"to", l.stream, "text", text}
-	if l.dropped > 0 {
-		attributes = append(attributes, "dropped", l.dropped)
-		l.dropped = 0
-	}
-	l.log.InfoContext(l.ctx, "mcp server wrote", attributes...)
 }
 
 // last returns the last line.
-func (l *lineLog) last() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return core.Clip(l.latest, 300)
+func (o *output) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return core.Clip(o.latest, 300)
 }
 
-// slowWriter takes lines for the log at a bounded rate: to read a flood would keep a processor busy.
-type slowWriter struct {
-	*lineLog
-
-	limit *rate.Limiter
-}
-
-func newSlowWriter(l *lineLog) slowWriter {
-	return slowWriter{lineLog: l, limit: rate.NewLimiter(messagesPerSecond, messagesAtOnce)}
-}
-
-// Write never fails.
-func (w slowWriter) Write(p []byte) (int, error) {
-	_ = w.limit.WaitN(w.ctx, min(1+len(p)/maxLine, messagesAtOnce)) // an error is the end of the program
-	return w.lineLog.Write(p)
-}
-
-// filter passes the messages of a program on: one JSON object a line. It drops everything else, and
-// notifications that nobody reads.
+// filter passes the messages of a program on: one JSON object a line. What is no message is logged, and
+// notifications that nobody reads are dropped.
 type filter struct {
-	ctx     context.Context // an io.Reader has no other way to get it
-	closer  io.Closer
-	in      *bufio.Reader
-	garbage *lineLog
-	limit   *rate.Limiter // of what is no answer
-	rest    []byte        // of the message that is being read
+	io.Closer
+
+	in   *bufio.Reader
+	out  *output
+	rest []byte // of the message that is being read
 }
 
-func newFilter(ctx context.Context, in io.ReadCloser, garbage *lineLog) *filter {
+func newFilter(in io.ReadCloser, out *output) *filter {
 	const buffer = 64 << 10
-	return &filter{ctx: ctx, closer: in, in: bufio.NewReaderSize(in, buffer), garbage: garbage, limit: rate.NewLimiter(messagesPerSecond, messagesAtOnce)}
+	return &filter{Closer: in, in: bufio.NewReaderSize(in, buffer), out: out}
 }
-
-// Close closes the program's standard output.
-func (f *filter) Close() error { return f.closer.Close() }
 
 // Read reads of the next message.
 func (f *filter) Read(p []byte) (int, error) {
 	for len(f.rest) == 0 {
-		line, err := f.readLine()
+		line, err := readLine(f.in)
 		if err != nil {
 			return 0, err
 		}
-		pass, answer := classify(line)
-		if !answer {
-			if err := f.limit.WaitN(f.ctx, min(1+len(line)/maxLine, messagesAtOnce)); err != nil {
-				return 0, io.EOF
-			}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
 		}
-		switch {
-		case pass:
+		line = fitMessage(line)
+		kind := classify(line)
+		if kind != kindAnswer && f.out.wait(len(line)) != nil {
+			return 0, io.EOF
+		}
+		switch kind {
+		case kindAnswer, kindRequest:
 			f.rest = append(line, '\n')
-		case !isMessage(line):
-			_, _ = f.garbage.Write(append(line, '\n')) // it never fails
+		case kindGarbage:
+			f.out.mu.Lock()
+			f.out.logLine(line)
+			f.out.mu.Unlock()
 		}
 	}
 	n := copy(p, f.rest)
@@ -155,19 +131,6 @@ func (f *filter) Read(p []byte) (int, error) {
 
 // errTooLong ends the connection to a server whose message has no end.
 var errTooLong = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
-
-// readLine returns the next line that is not empty, without its end.
-func (f *filter) readLine() ([]byte, error) {
-	for {
-		line, err := readLine(f.in)
-		if err != nil {
-			return nil, err
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return fitMessage(line), nil
-		}
-	}
-}
 
 // readLine returns the next line with its end. An error may come with a line that has none.
 func readLine(in *bufio.Reader) ([]byte, error) {
@@ -184,28 +147,28 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// isMessage reports whether a line is a JSON object.
-func isMessage(line []byte) bool { return line[0] == '{' && json.Valid(line) }
+// What a line of a program may be.
+const (
+	kindGarbage = iota
+	kindAnswer
+	kindRequest // or a notification that is read
+	kindIgnored
+)
 
-// classify reports whether a line is a message that somebody reads, and whether it is an answer.
-func classify(line []byte) (pass, answer bool) {
-	if line[0] != '{' {
-		return false, false
-	}
+// classify returns what a line is.
+func classify(line []byte) int {
 	var message struct {
 		JSONRPC string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Method  string          `json:"method"`
 	}
-	if json.Unmarshal(line, &message) != nil || message.JSONRPC != "2.0" {
-		return false, false
-	}
-	switch {
+	switch err := json.Unmarshal(line, &message); {
+	case err != nil || message.JSONRPC != "2.0":
+		return kindGarbage
 	case message.Method == "":
-		return true, true
-	case message.ID != nil: // a request: it is refused
-		return true, false
-	default:
-		return message.Method == "notifications/tools/list_changed" || message.Method == "notifications/subscriptions/acknowledged", false
+		return kindAnswer
+	case message.ID != nil, message.Method == "notifications/tools/list_changed", message.Method == "notifications/subscriptions/acknowledged":
+		return kindRequest
 	}
+	return kindIgnored
 }

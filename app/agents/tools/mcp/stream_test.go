@@ -14,7 +14,7 @@ func TestStandardErrorIsReadSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		w := newSlowWriter(newLineLog(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), strings.Clone, "standard error"))
+		w := newOutput(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), strings.Clone)
 		line := append(bytes.Repeat([]byte("e"), 1<<10-1), '\n')
 		begin := time.Now()
 		for range messagesAtOnce / 2 {

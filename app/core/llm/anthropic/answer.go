@@ -46,7 +46,7 @@ func (a *answer) read(body io.Reader) error {
 		return a.Refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
-		return a.Compaction.TooLarge(err)
+		return err
 	}
 	last := llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}
 	if a.Compaction != nil {
@@ -82,7 +82,7 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 // handleEvent handles one event. Other data is a keep-alive.
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' || a.Compaction.Skips(data) {
+	if len(data) == 0 || data[0] != '{' {
 		return nil
 	}
 	var e sdk.MessageStreamEventUnion
@@ -161,9 +161,7 @@ func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
 		b.thinking = append(b.thinking, d.Thinking...)
 		return a.EmitDelta(llm.Delta{Reasoning: d.Thinking})
 	case "signature_delta":
-		if b.kind != core.PartCompaction || len(b.signature) <= llm.MaxCompaction { // else it is too large already
-			b.signature += d.Signature
-		}
+		b.signature += d.Signature
 	case "compaction_delta":
 		b.readCompactionDelta(e.RawJSON())
 	case "input_json_delta":
@@ -248,9 +246,6 @@ func (a *answer) readWhole(text []byte) error {
 func (a *answer) readBlocks(text []byte) error {
 	var message struct {
 		Content []json.RawMessage `json:"content"`
-	}
-	if a.Compaction.Skips(text) {
-		return nil
 	}
 	if err := json.Unmarshal(text, &message); err != nil {
 		return a.Refusal(text)

@@ -41,7 +41,6 @@ func complete(o Options, cloud Cloud) (Options, error) {
 		o.Info.ToolChanges = llm.ToolsChangeable
 	}
 	o.Info.Compacts = generationOf(o.Model).compacts() && isOwn
-	o.Info.CompactionKeepsThoughts = o.Info.Compacts
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	return o, nil
 }

@@ -54,7 +54,7 @@ func TestInfo(t *testing.T) {
 	if info.Provider != "bedrock" || info.ThoughtOrigin != "bedrock/anthropic.claude-opus-5-5" {
 		t.Errorf("got provider %q, origin %q", info.Provider, info.ThoughtOrigin)
 	}
-	if info.SystemMessages || info.Compacts || info.CompactionKeepsThoughts {
+	if info.SystemMessages || info.Compacts {
 		t.Errorf("got %+v, want neither system messages nor compactions", info)
 	}
 	if _, err := bedrock.New(bedrock.Options{}); !errors.Is(err, core.ErrInvalid) {

@@ -1,7 +1,6 @@
 package providerhttp
 
 import (
-	"errors"
 	"fmt"
 
 	"bobbin/app/core"
@@ -24,16 +23,6 @@ func NewCompaction(provider string, req llm.Request) *Compaction {
 		return nil
 	}
 	return &Compaction{Provider: provider}
-}
-
-// Skips reports whether a piece of the answer has a text that is larger than a compaction may be.
-// It is not to be decoded, which would copy it.
-func (c *Compaction) Skips(data []byte) bool {
-	if c == nil || longestText(data) <= llm.MaxCompaction {
-		return false
-	}
-	c.isLarge = true
-	return true
 }
 
 // Add adds a compaction of the answer.
@@ -59,16 +48,6 @@ func (c *Compaction) Only(d llm.Delta) llm.Delta {
 	return d
 }
 
-// TooLarge returns the error of an answer that exceeds the bounds of this package as that of a
-// compaction which is too large.
-func (c *Compaction) TooLarge(err error) error {
-	var size *SizeError
-	if c == nil || !errors.As(err, &size) {
-		return err
-	}
-	return c.fault(size.Error())
-}
-
 // End emits the end of the answer: the compaction and the last delta, or the usage and the error of
 // an answer that is none. Stopped is the reason for which it ended early; empty = it did not.
 func (c *Compaction) End(last llm.Delta, stopped string, emit func(llm.Delta) error) error {
@@ -80,7 +59,7 @@ func (c *Compaction) End(last llm.Delta, stopped string, emit func(llm.Delta) er
 		fault = fmt.Sprintf("the provider returned %d compactions instead of one", c.count)
 	case stopped != "":
 		fault = fmt.Sprintf("the provider returned no compaction: it stopped with %q", stopped)
-	case c.count == 0 || c.part.Text == "" && c.part.Signature == "":
+	case c.part.Text == "":
 		fault = "the provider returned an empty compaction"
 	}
 	if fault != "" {
@@ -99,28 +78,4 @@ func (c *Compaction) End(last llm.Delta, stopped string, emit func(llm.Delta) er
 
 func (c *Compaction) fault(message string) *llm.Error {
 	return &llm.Error{Kind: llm.KindInvalid, Provider: c.Provider, Message: message}
-}
-
-// longestText returns how many bytes the longest text in the JSON has, without decoding it.
-func longestText(data []byte) int {
-	if len(data) <= llm.MaxCompaction {
-		return 0 // none is too long
-	}
-	longest, length, inText := 0, 0, false
-	for i := 0; i < len(data); i++ {
-		switch b := data[i]; {
-		case b == '"':
-			inText = !inText
-			longest, length = max(longest, length), 0
-		case inText && b == '\\' && i+1 < len(data) && data[i+1] == 'u':
-			i += 5
-			length++ // or more
-		case inText && b == '\\':
-			i++
-			length++
-		case inText:
-			length++
-		}
-	}
-	return max(longest, length)
 }

@@ -15,19 +15,18 @@ import (
 // An answer is one compaction, or the usage and an error that says what is wrong.
 func TestCompactionEnds(t *testing.T) {
 	t.Parallel()
-	text, blob := core.Part{Text: "so far", Signature: "s"}, core.Part{Name: "cmp_1", Signature: "blob"}
-	large := core.Part{Signature: strings.Repeat("x", llm.MaxCompaction+1)}
+	text := core.Part{Text: "so far", Signature: "s"}
+	large := core.Part{Text: "so far", Signature: strings.Repeat("x", llm.MaxCompaction+1)}
 	for name, tt := range map[string]struct {
 		parts   []core.Part
 		stopped string
 		fault   string // empty = it is one
 	}{
 		"a text":             {[]core.Part{text}, "", ""},
-		"a blob":             {[]core.Part{blob}, "", ""},
-		"of the largest":     {[]core.Part{{Signature: large.Signature[1:]}}, "", ""},
+		"of the largest":     {[]core.Part{{Text: "so far", Signature: large.Signature[1:]}}, "", ""},
 		"none":               {nil, "", "the provider returned an empty compaction"},
-		"an empty one":       {[]core.Part{{}}, "", "the provider returned an empty compaction"},
-		"two":                {[]core.Part{text, blob}, "", "the provider returned 2 compactions instead of one"},
+		"without a text":     {[]core.Part{{Signature: "s"}}, "", "the provider returned an empty compaction"},
+		"two":                {[]core.Part{text, text}, "", "the provider returned 2 compactions instead of one"},
 		"stopped":            {nil, "max_tokens", `the provider returned no compaction: it stopped with "max_tokens"`},
 		"stopped behind one": {[]core.Part{text}, "refusal", `the provider returned no compaction: it stopped with "refusal"`},
 		"a large blob":       {[]core.Part{large}, "", "the compaction is larger than 1 MiB"},
@@ -79,33 +78,6 @@ func TestCompactionIsLeft(t *testing.T) {
 		}
 		if err := c.End(llm.Delta{}, "", leave); !errors.Is(err, providerhttp.ErrLeft) {
 			t.Errorf("got %v", err)
-		}
-	}
-}
-
-// A piece of an answer is left out for one long text in it, not for its size.
-func TestCompactionSkips(t *testing.T) {
-	t.Parallel()
-	most := strings.Repeat("x", llm.MaxCompaction)
-	for name, tt := range map[string]struct {
-		data string
-		want bool
-	}{
-		"short":           {`{"a":"b"}`, false},
-		"of the largest":  {`{"a":"` + most + `"}`, false},
-		"too long":        {`{"a":"` + most + `x"}`, true},
-		"two long ones":   {`{"a":"` + most + `","b":"` + most + `"}`, false},
-		"escaped quotes":  {`{"a":"` + strings.Repeat(`\"`, llm.MaxCompaction) + `x"}`, true},
-		"escaped letters": {`{"a":"` + strings.Repeat(`\u00e9`, llm.MaxCompaction/2) + `"}`, false},
-		"without an end":  {`{"a":"` + most + `x`, true},
-		"ends in escape":  {`{"a":"` + most + `\`, true},
-	} {
-		c := providerhttp.NewCompaction("p", llm.Request{Compact: true})
-		if got := c.Skips([]byte(tt.data)); got != tt.want {
-			t.Errorf("%s: got %v, want %v", name, got, tt.want)
-		}
-		if providerhttp.NewCompaction("p", llm.Request{}).Skips([]byte(tt.data)) {
-			t.Errorf("%s: an answer of another kind is skipped", name)
 		}
 	}
 }

@@ -40,10 +40,7 @@ func (a *answer) read(body io.Reader) error {
 		return a.Refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
-		return a.Compaction.TooLarge(err)
-	}
-	if a.Compaction != nil {
-		return a.endCompaction()
+		return err
 	}
 	return a.EmitDelta(*a.last)
 }
@@ -73,10 +70,6 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '{' {
-		return nil
-	}
-	if a.Compaction.Skips(data) {
-		a.skipLarge(data)
 		return nil
 	}
 	var e sdk.ResponseStreamEventUnion
@@ -179,8 +172,6 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 		}
 	case "reasoning":
 		return a.endReasoning(i, came)
-	case core.PartCompaction:
-		a.addCompaction(came)
 	}
 	return nil
 }
@@ -235,12 +226,6 @@ func (a *answer) emitParts(parts []core.Part) error {
 
 // readWhole reads the answer of a server that did not stream.
 func (a *answer) readWhole(text []byte) error {
-	if a.Compaction.Skips(text) {
-		if a.skipLarge(text); a.last == nil {
-			return providerhttp.ErrTruncated
-		}
-		return nil
-	}
 	var r sdk.Response
 	if !json.Valid(text) || json.Unmarshal(text, &r) != nil || r.Object != "response" {
 		return a.Refusal(text)

@@ -36,13 +36,6 @@
 // The usage of a call does not have the reasoning that went back
 // (llm.Info.ReasoningUncounted).
 //
-// # Compactions
-//
-// A request with Compact ends with a compaction_trigger, which is never stored. The API takes no
-// instructions for it. Its answer is one opaque item, which goes back first, as it came. It can be
-// read for one account and model only; one that the API refuses is KindCompactionRefused. Where a refusal
-// does not name an item of reasoning, it is that of the compaction.
-//
 // # Added tools
 //
 // The tools that a system message adds are an item additional_tools before its text, which is a

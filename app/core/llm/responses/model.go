@@ -35,9 +35,6 @@ func (m *Model) Info() llm.Info { return m.options.Info }
 // has too. Errors are *llm.Error: KindCanceled when ctx ended it (also by its
 // deadline), KindTimeout when one of our own limits passed.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	if req.Compact {
-		req = compactionRequest(req)
-	}
 	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		err := m.callProvider(ctx, req, emit)
 		if m.refusedSummaries(req, err) {
@@ -61,11 +58,10 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		return m.peer.Invalid(err)
 	}
 	failure := m.peer.Post(ctx, "/responses", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
-		shared := providerhttp.Answer{Emit: emit, Refusal: refusal, Compaction: providerhttp.NewCompaction(m.options.Provider, req)}
-		return (&answer{Answer: shared, origin: m.reasoningOrigin()}).read(body)
+		return (&answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}, origin: m.reasoningOrigin()}).read(body)
 	})
 	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused
 	}
-	return m.asCompactionRefusal(req, failure)
+	return failure
 }

@@ -24,7 +24,6 @@ func complete(o Options) (Options, error) {
 	if o.Info.SystemMessages {
 		o.Info.ToolChanges = llm.ToolsAdded
 	}
-	o.Info.Compacts = true
 	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
 	return o, nil
 }

@@ -20,7 +20,7 @@ const leastOutput = 16
 // thought depends on the request alone, message by message, so that the same messages give the
 // same bytes.
 func (m *Model) requestBody(req llm.Request) ([]byte, error) {
-	items, err := m.promptItems(req)
+	items, err := m.inputItems(req.Messages)
 	if err != nil {
 		return nil, err
 	}

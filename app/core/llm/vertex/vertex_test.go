@@ -100,7 +100,7 @@ func TestInfo(t *testing.T) {
 	if info.Provider != "vertex" || info.ThoughtOrigin != "vertex/claude-opus-5-5@20260901" {
 		t.Errorf("got provider %q, origin %q", info.Provider, info.ThoughtOrigin)
 	}
-	if info.SystemMessages || info.Compacts || info.CompactionKeepsThoughts {
+	if info.SystemMessages || info.Compacts {
 		t.Errorf("got %+v, want neither system messages nor compactions", info)
 	}
 	if _, err := vertex.New(vertex.Options{}); !errors.Is(err, core.ErrInvalid) {

@@ -1,0 +1,223 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"bobbin/app/core"
+)
+
+// maxRounds is how often a user's data is searched for: data written meanwhile is removed in
+// the next round. What is left after the last one is in the report.
+const maxRounds = 4
+
+// job is one purge: of sessions, or of everything of a user.
+type job struct {
+	core.PurgeOptions
+	traces
+
+	owner, user string             // of sessions the user is empty
+	before      *core.DeletionPlan // what existed when a deletion began; nil = nothing is known
+}
+
+// traces is what is to be removed, and where a user's data is besides.
+type traces struct {
+	ids    []core.SessionID
+	shared []core.SessionID // sessions of others in which the user wrote
+	more   bool             // there are memories or files
+	marks  core.PurgeMarks
+}
+
+func (t traces) hasAny() bool { return len(t.ids)+len(t.shared) > 0 || t.more }
+
+// tracesOf returns the traces that are sessions.
+func (s *Service) tracesOf(ctx context.Context, owner string, ids []core.SessionID) (traces, error) {
+	t := traces{ids: ids, marks: core.PurgeMarks{Owner: owner, IDs: marksOf(ids)}}
+	return t, s.markBlobs(ctx, &t.marks, ids, "", "")
+}
+
+// findTraces returns where the user's data is.
+func (s *Service) findTraces(ctx context.Context, owner, user string) (traces, error) {
+	ids, err := s.Store.OfUser(ctx, owner, user)
+	if err != nil {
+		return traces{}, err
+	}
+	shared, err := s.Store.Shared(ctx, owner, user)
+	if err != nil {
+		return traces{}, err
+	}
+	memories, err := s.Store.Memories(ctx, owner, user)
+	if err != nil {
+		return traces{}, err
+	}
+	t := traces{ids: ids, shared: shared, marks: core.PurgeMarks{Owner: owner, User: user, IDs: marksOf(ids)}}
+	for _, id := range memories {
+		t.marks.IDs[string(id)] = true
+	}
+	err = s.markBlobs(ctx, &t.marks, ids, owner, user)
+	t.more = len(t.marks.IDs) > len(ids)
+	return t, err
+}
+
+// preview reports what the job would remove.
+func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) {
+	there, err := s.count(ctx, j, j.ids, j.marks)
+	if err != nil {
+		return core.PurgeReport{}, err
+	}
+	runs, err := s.Store.Unfinished(ctx, slices.Concat(j.ids, j.shared))
+	if err != nil {
+		return core.PurgeReport{}, err
+	}
+	report := core.PurgeReport{Sessions: nonNil(j.ids), DryRun: true, Tables: s.tableLines(there, core.Purged{}), Notes: []string{}}
+	for _, run := range runs {
+		report.Unfinished = append(report.Unfinished, run.ID)
+	}
+	if j.SlackPosts && j.DryRun {
+		err = s.countPosts(ctx, &report)
+	}
+	return report, err
+}
+
+// execute removes what the job names, and reports it. Sessions that no longer exist are skipped.
+// It may be called again after an error.
+func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) {
+	var gone core.Purged
+	ids, marks := slices.Clone(j.ids), j.marks
+	if j.before != nil {
+		ids = append(ids, j.before.Sessions...)
+		maps.Copy(marks.IDs, marksOfPlan(j.before))
+	}
+	for round := 0; round == 0 || round < maxRounds && j.hasAny(); round++ {
+		one, err := s.removeTraces(ctx, j)
+		gone.Add(one)
+		if j.traces = (traces{}); err == nil && j.user != "" {
+			j.traces, err = s.findTraces(ctx, j.owner, j.user)
+		}
+		if err != nil {
+			s.recordAudit(ctx, j, len(ids), gone, err)
+			return core.PurgeReport{}, partialPurgeError(err, gone)
+		}
+		ids = append(ids, j.ids...)
+		maps.Copy(marks.IDs, j.marks.IDs)
+	}
+	ids = uniqueIDs(ids)
+	if j.before != nil { // kept responses that mention what an earlier attempt removed
+		n, err := s.Store.Answers(ctx, marks, false)
+		if gone.Remove("idempotency_keys", n); err != nil {
+			return core.PurgeReport{}, partialPurgeError(err, gone)
+		}
+	}
+	if j.user != "" && s.ForgetUser != nil {
+		s.ForgetUser(j.user)
+	}
+	s.recordAudit(ctx, j, len(ids), gone, nil)
+	// The log does not name a user: it would be the last trace.
+	s.Logger.InfoContext(ctx, "purged", "sessions", len(ids), "user", j.user != "")
+	return s.report(ctx, j, ids, marks, gone)
+}
+
+// removeTraces removes what was found: sessions, and what a user has elsewhere.
+func (s *Service) removeTraces(ctx context.Context, j job) (core.Purged, error) {
+	if err := s.stopRuns(ctx, slices.Concat(j.ids, j.shared), j.Force); err != nil {
+		return core.Purged{}, err
+	}
+	gone, err := s.deletePosts(ctx, j.SlackPosts, j.ids, j.before)
+	if err != nil {
+		return gone, err
+	}
+	removed, err := s.removeSessions(ctx, j.ids, j.marks, j.Force)
+	gone.Add(removed)
+	if err != nil || j.user == "" {
+		return gone, err
+	}
+	unended := core.RefuseUnended
+	if j.Force {
+		unended = core.AllowUnleased
+	}
+	for _, id := range j.shared {
+		one, err := s.Store.FromShared(ctx, j.owner, j.user, id, unended)
+		if errors.Is(err, core.ErrStale) || isNotFound(err) { // it was forked or purged meanwhile: the next round handles it
+			continue
+		}
+		if err != nil {
+			return gone, err
+		}
+		s.Publisher.Publish(ctx, one.Events)
+		one.Events = nil
+		gone.Add(one)
+	}
+	rest, err := s.Store.User(ctx, j.owner, j.user)
+	gone.Add(rest)
+	return gone, err
+}
+
+// count counts what exists of the sessions, and of the user: also in sessions that came meanwhile.
+func (s *Service) count(ctx context.Context, j job, ids []core.SessionID, marks core.PurgeMarks) (core.Purged, error) {
+	var rest core.Purged
+	if j.user != "" {
+		are, err := s.Store.OfUser(ctx, j.owner, j.user)
+		if err == nil {
+			ids = uniqueIDs(slices.Concat(ids, are))
+			rest, err = s.Store.CountUser(ctx, j.owner, j.user)
+		}
+		if err != nil {
+			return rest, err
+		}
+	}
+	there, err := s.Store.CountSessions(ctx, ids)
+	if err != nil {
+		return there, err
+	}
+	there.Add(rest)
+	n, err := s.Store.Answers(ctx, marks, true)
+	there.Remove("idempotency_keys", n)
+	return there, err
+}
+
+// report compacts the files if requested, counts what is left, and returns the report.
+func (s *Service) report(ctx context.Context, j job, ids []core.SessionID, marks core.PurgeMarks, gone core.Purged) (core.PurgeReport, error) {
+	report := core.PurgeReport{Sessions: nonNil(ids), Notes: []string{}}
+	if j.Compact {
+		notes, err := s.CompactFiles(ctx, s.Tables)
+		if report.Compacted = err == nil; err != nil {
+			if ctx.Err() != nil {
+				return report, err
+			}
+			s.Logger.WarnContext(ctx, "database not compacted after a purge", "err", err)
+			notes = []string{"the removed bytes are still in the database's files: " + err.Error()}
+		}
+		report.Notes = append(report.Notes, notes...)
+	} else {
+		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is reused; a purge with compaction removes them")
+	}
+	left, err := s.count(ctx, j, ids, marks)
+	if err != nil {
+		return report, err
+	}
+	report.Tables = s.tableLines(gone, left)
+	s.reportPosts(&report, j, gone)
+	if j.user != "" && report.Rows() == 0 {
+		report.Notes = append(report.Notes, fmt.Sprintf("nothing was found: the owner %s has no data of this user", j.owner))
+	}
+	return report, nil
+}
+
+// tableLines returns a line for every table, including unaffected ones.
+func (s *Service) tableLines(done, left core.Purged) []core.PurgedTable {
+	list := make([]core.PurgedTable, 0, len(s.Tables))
+	for _, table := range s.Tables {
+		list = append(list, core.PurgedTable{
+			Table: table, Removed: done.Removed[table], Emptied: done.Emptied[table], Left: left.Removed[table] + left.Emptied[table],
+		})
+	}
+	return list
+}
+
+// nonNil returns the ids, an empty list instead of nil, for JSON.
+func nonNil(ids []core.SessionID) []core.SessionID {
+	return append([]core.SessionID{}, ids...)
+}

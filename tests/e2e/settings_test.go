@@ -1,0 +1,42 @@
+package e2e_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bobbin/app/core/config"
+	"bobbin/tests/apptest"
+	"bobbin/tests/provider"
+)
+
+// withAgentFile writes an agent's file.
+func withAgentFile(t *testing.T, name, text string) apptest.Setting {
+	return func(c *config.Config) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte("name: "+name+"\n"+text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withClaude adds a model that is spoken to as Anthropic's.
+func withClaude(name, model string, p *provider.Server) apptest.Setting {
+	return func(c *config.Config) {
+		c.Models = append(c.Models, config.Model{Name: name, Provider: "anthropic", Model: model, BaseURL: p.URL, ContextWindow: 16_000, MaxOutputTokens: 2_048})
+	}
+}
+
+// withFallback gives the default agent a fallback model.
+func withFallback(t *testing.T, models string) apptest.Setting {
+	return func(c *config.Config) {
+		if err := os.MkdirAll(c.AgentsDir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := "name: assistant\nsystem_prompt: Be kind.\ntools: [calculator]\nfallback_models: " + models + "\n"
+		if err := os.WriteFile(filepath.Join(c.AgentsDir, "assistant.yaml"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
