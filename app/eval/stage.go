@@ -105,7 +105,7 @@ func (st *stage) buildParts(ctx context.Context, s stageSettings) error {
 	st.Deps = wire.Deps{
 		Config: s.cfg, Logger: s.logger, Database: storage.DB, Stores: stores, Messages: stores.Messages, Search: stores.Search, AgentSearch: core.NewAgentSearch(stores.Search),
 		Feed: feed, Bus: bus, Counter: s.counter, Models: models, Budget: wire.NewBudget(s.cfg, stores),
-		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval", //nolint:contextcheck // scrapes have their own
+		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval",
 	}
 	agents := wire.Agents{Catalog: agents.CatalogOf(s.agent), Tools: s.tools, Global: wire.GlobalContext(s.cfg, false)}
 	if st.engine, err = wire.NewEngine(st.Deps, agents); err != nil {
