@@ -129,8 +129,9 @@ func TestTitleOfTheModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTitleWorld(llm.Step{Text: []string{`"How bees `, "talk.\"\n"}, Usage: &core.Usage{InputTokens: 90, OutputTokens: 5}})
+		session := w.session
 		for range 3 {
-			w.titler.Begin(w.session, titleRun("How do bees <answer> talk?"))
+			w.titler.Begin(session, titleRun("How do bees <answer> talk?"))
 		}
 		synctest.Wait()
 		w.titler.Begin(w.session, titleRun("again"))
