@@ -29,7 +29,6 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 		graph.MaxSteps(mostSteps),
 		graph.Observe(func(ctx context.Context, ev graph.Event) { e.reportNode(ctx, run, ev) }))
 	if err == nil {
-		e.deps.Titler.Answered(s.Session, run)
 		e.compactAfter(ctx, s)
 		return nil
 	}

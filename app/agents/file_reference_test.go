@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,57 +13,59 @@ import (
 	"bobbin/app/core/contextwindow"
 )
 
-var update = flag.Bool("update", false, "write docs/AGENTS.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/AGENTS.md and docs/TOOLS.md anew")
 
-// reference is the file that documents the keys.
+// reference is the page with the keys of agents' files.
 const reference = "../../docs/AGENTS.md"
 
 // TestReference: docs/AGENTS.md documents every key, and nothing else. Run with -update to
-// write it anew.
+// write the tables anew.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	want := document(t)
-	if *update {
-		if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	parameter := regexp.MustCompile(`^(temperature|top_p|max_output_tokens|stop|seed|reasoning_effort|response_format\..*)$`)
+	section := func(prefix string) string {
+		return keyTable(prefix, func(path string) bool { return strings.HasPrefix(path, prefix) })
 	}
-	got, err := os.ReadFile(reference)
+	checkTables(t, reference, [][2]string{
+		{"## The agent", keyTable("", func(path string) bool { return !strings.Contains(path, ".") && !parameter.MatchString(path) })},
+		{"## Parameters of the model", keyTable("", parameter.MatchString)},
+		{"## context", section("context.")}, {"The values of the policies", policyTable(t)},
+		{"## compaction", section("compaction.")}, {"## tool_settings", section("tool_settings.<tool>.")},
+	})
+}
+
+// checkTables compares the first table after each text of a page with what the code says.
+func checkTables(t *testing.T, path string, tables [][2]string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(got) != want {
-		t.Errorf("%s is not what the code says; run: go test ./app/agents -run TestReference -update", reference)
+	page := string(data)
+	for _, table := range tables {
+		before, after, ok := strings.Cut(page, "\n"+table[0])
+		text, rest, ok2 := strings.Cut(after, "\n|")
+		if _, behind, more := strings.Cut(rest, "\n\n"); more {
+			rest = "\n" + behind
+		} else {
+			rest = "" // the page ends with the table
+		}
+		if !ok || !ok2 {
+			t.Fatalf("%s has no table after %q", path, table[0])
+		}
+		page = before + "\n" + table[0] + text + "\n" + table[1] + rest
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if page != string(data) {
+		t.Errorf("%s is not what the code says; run: go test ./app/agents -run Reference -update", path)
 	}
 }
 
-// The example of the documentation is valid.
-func TestReferenceExample(t *testing.T) {
-	t.Parallel()
-	if _, err := agents.ParseFile("support.yaml", example, known()); err != nil {
-		t.Errorf("the example: %v", err)
-	}
-}
-
-const example = `name: support
-description: Answers questions about our product.
-model: gpt-4o
-fallback_models: [gpt-4o-mini]
-system_prompt: |
-  You are the support engineer of ACME. Be short and exact.
-tools: [current_time, calculator]
-temperature: 0.2
-max_output_tokens: 2000
-context:
-  policy: budget
-  max_messages_before_summary: 20
-tool_settings:
-  calculator: {timeout: 2s}
-`
-
-// section returns the table of the keys that begin with the prefix, without it. The first
-// section is of those without a dot or of a format.
-func section(prefix string, has func(path string) bool) string {
+// keyTable returns the table of some of the keys, without the prefix.
+func keyTable(prefix string, has func(path string) bool) string {
 	var b strings.Builder
 	b.WriteString("| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n")
 	for _, k := range agents.FileKeys() {
@@ -71,11 +74,6 @@ func section(prefix string, has func(path string) bool) string {
 		}
 	}
 	return b.String()
-}
-
-// below returns the table of the keys of a section.
-func below(prefix string) string {
-	return section(prefix, func(path string) bool { return strings.HasPrefix(path, prefix) })
 }
 
 // policyTable returns what each policy has where an agent's file says nothing.
@@ -107,59 +105,3 @@ func policyTable(t *testing.T) string {
 	}
 	return b.String()
 }
-
-// document returns the text of docs/AGENTS.md.
-func document(t *testing.T) string {
-	t.Helper()
-	parameter := func(path string) bool {
-		switch path {
-		case "temperature", "top_p", "max_output_tokens", "stop", "seed", "reasoning_effort":
-			return true
-		}
-		return strings.HasPrefix(path, "response_format.")
-	}
-	return "# Agents\n\n" + introduction + "```yaml\n# agents/support.yaml\n" + example + "```\n" +
-		"\n## The agent\n\n" + section("", func(path string) bool { return !strings.Contains(path, ".") && !parameter(path) }) +
-		"\n## Parameters of the model\n\n" + section("", parameter) + parameters +
-		"\n## context\n\n" + contextText + below("context.") +
-		"\nThe values of the policies (0: off; an empty `summary_model`: see [POLICIES.md](POLICIES.md)):\n\n" + policyTable(t) +
-		"\n## compaction\n\nLimits the size of the tool loop of one run.\n\n" + below("compaction.") +
-		"\n## tool_settings\n\nOne section for each tool, under the tool's name.\n\n" + below("tool_settings.<tool>.")
-}
-
-const introduction = `An agent is one YAML file in ` + "`agents_dir`" + ` (` + "`agents/`" + `), ` + "`*.yaml`" + `, at most 1 MiB. ` + "`assistant`, `quick` and `researcher`" + ` are built in; a file with
-the name of one replaces it. Only ` + "`name`" + ` is required.
-
-| | |
-|---|---|
-| ` + "`bobbin agents list`" + ` | each agent, its model, and whether the model is usable; if not, why |
-| ` + "`bobbin agents show <name>`" + ` | every key, its value and where it comes from |
-| ` + "`bobbin agents check [file or folder…]`" + ` | checks files without a server; exit code 1 if one has an error |
-| ` + "`bobbin agents reload`" + ` | the running server reads the files again ([more](OPERATION.md#agents)) |
-
-Unknown keys and values of the wrong type or out of bounds are errors with file, line and column, and so are settings that contradict each other, once the former are right: at startup the server
-refuses to run, at a reload a broken file keeps the agent that it had. If an agent's model cannot be used, for example because its key is missing, there is only a warning, at startup, by
-` + "`bobbin agents list` and by `bobbin doctor`" + `: messages to the agent are rejected with 422 until the model is usable.
-
-`
-
-const parameters = `
-They apply to answers, not to summaries and titles. A parameter that the agent's model or one of its fallback models does not accept is an error that names it:
-
-| | does not accept |
-|---|---|
-| Anthropic, Bedrock, Vertex | ` + "`seed`, `reasoning_effort`, `json_object`" + `; ` + "`temperature`" + ` over 1, or together with ` + "`top_p`" + `; both from Claude 4.7 on and with ` + "`thinking_budget`; `json_schema` before Claude 4.5" + `; stop texts of white space only |
-| OpenAI, reasoning models | ` + "`temperature`, `top_p`; `stop` from o3 on" + ` |
-| OpenAI, other models | ` + "`reasoning_effort`; `json_schema` before GPT-4o" + ` |
-| OpenAI, models with ` + "`api: responses`" + ` | also ` + "`stop`, `seed`" + ` |
-| Gemini before 2.5, Mistral | ` + "`reasoning_effort`" + ` |
-| Ollama, OpenRouter, other servers | accepts all, as far as Bobbin knows; their effect depends on the server |
-| demo | accepts all; only ` + "`max_output_tokens`" + ` has an effect |
-
-When a session or a message chooses another model, the parameters that this model does not support are omitted. Only ` + "`stop`, `json_object` and `json_schema`" + ` are never omitted: the message is rejected
-with 422 instead.
-`
-
-const contextText = `When the conversation is summarized and what stays unchanged. A policy sets all keys, the file overrides individual ones.
-
-`

@@ -112,9 +112,6 @@ func (d *document) checkHeaders(def core.ToolDefinition, prefix string) {
 			d.faultAt(at, "%s: %s", at, tools.CheckVariables(value))
 		}
 	}
-	if at := prefix + "idempotency_key"; def.IdempotencyKey != "" && (!tools.IsHeaderName(def.IdempotencyKey) || isReservedHeader(def.IdempotencyKey)) {
-		d.faultAt(at, "%s is not the name of a header", at)
-	}
 }
 
 // checkOAuth checks how access tokens are requested. Values are in no fault.

@@ -15,31 +15,10 @@ import (
 // toolReference is the page with the table of the keys of definitions.
 const toolReference = "../../docs/TOOLS.md"
 
-const keysBegin, keysEnd = "<!-- keys -->\n", "<!-- /keys -->"
-
-// TestToolReference: docs/TOOLS.md documents every key of a definition, and nothing else. Run
-// TestReference with -update to write the table anew.
+// TestToolReference: docs/TOOLS.md documents every key of a definition, and nothing else.
 func TestToolReference(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(toolReference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), keysBegin)
-	_, after, ok2 := strings.Cut(rest, keysEnd)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table of keys", toolReference)
-	}
-	want := before + keysBegin + toolTable() + keysEnd + after
-	if *update {
-		if err := os.WriteFile(toolReference, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if string(page) != want {
-		t.Errorf("%s is not what the code says; run: go test ./app/agents -run Reference -update", toolReference)
-	}
+	checkTables(t, toolReference, [][2]string{{"## Keys", toolTable()}})
 }
 
 // toolTable returns the table of the keys.
@@ -66,31 +45,33 @@ func toolTable() string {
 	return b.String()
 }
 
-// yamlBlock matches the files in the page.
+// yamlBlock matches the files in a page.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n# (tools|agents)/([a-z_]+)\\.yaml\n(.*?)```")
 
-// Every file in docs/TOOLS.md can be copied as it is.
-func TestToolReferenceExamples(t *testing.T) {
+// Every file in docs/TOOLS.md and docs/AGENTS.md can be copied as it is.
+func TestReferenceExamples(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(toolReference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := yamlBlock.FindAllStringSubmatch(string(page), -1)
-	for _, block := range blocks {
-		f := newToolFolders(t)
-		if err := os.Mkdir(filepath.Join(f.root, "tools/openapi"), 0o755); err != nil {
+	for page, least := range map[string]int{toolReference: 7, reference: 1} {
+		text, err := os.ReadFile(page)
+		if err != nil {
 			t.Fatal(err)
 		}
-		f.write("tools/openapi/shop.yaml", strings.ReplaceAll(shopDocument, "\t", "  "))
-		f.write("tools/files.yaml", "name: files\nkind: mcp\ncommand: npx\n")
-		f.write(block[1]+"/"+block[2]+".yaml", block[3])
-		if _, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...)); err != nil {
-			t.Errorf("%s/%s.yaml: %v", block[1], block[2], err)
+		blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
+		for _, block := range blocks {
+			f := newToolFolders(t)
+			if err := os.Mkdir(filepath.Join(f.root, "tools/openapi"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			f.write("tools/openapi/shop.yaml", strings.ReplaceAll(shopDocument, "\t", "  "))
+			f.write("tools/files.yaml", "name: files\nkind: mcp\ncommand: npx\n")
+			f.write(block[1]+"/"+block[2]+".yaml", block[3])
+			if _, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...)); err != nil {
+				t.Errorf("%s/%s.yaml: %v", block[1], block[2], err)
+			}
 		}
-	}
-	if len(blocks) < 7 {
-		t.Errorf("found %d files", len(blocks))
+		if len(blocks) < least {
+			t.Errorf("%s: found %d files", page, len(blocks))
+		}
 	}
 }
 

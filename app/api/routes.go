@@ -72,13 +72,14 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))
+	ids := s.withErrors(handlers.CheckIDs)
 	// The group of a route says which scope the key needs.
-	read := known.Group("/api/v1", s.requireScope(core.CanRead), s.withErrors(s.idempotent))
-	write := known.Group("/api/v1", s.requireScope(core.CanWrite), s.withErrors(s.idempotent))
+	read := known.Group("/api/v1", s.requireScope(core.CanRead), ids, s.withErrors(s.idempotent))
+	write := known.Group("/api/v1", s.requireScope(core.CanWrite), ids, s.withErrors(s.idempotent))
 	s.registerConversations(read, write, opts.Services)
 	s.registerResources(read, write, opts.Services)
 	files := handlers.NewFiles(opts.Services, s.space)
-	r.Group("", s.withErrors(files.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(files.Content))
+	r.Group("", ids, s.withErrors(files.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(files.Content))
 	s.registerDataRights(known, opts.Services)
 	s.registerSlack(read, write, opts.Services)
 	s.registerOpenAI(known, opts)
@@ -231,7 +232,7 @@ func (s *Server) registerResources(read, write *gin.RouterGroup, services handle
 // deletion is the same deletion.
 func (s *Server) registerDataRights(known *gin.RouterGroup, services handlers.Services) {
 	rights := handlers.NewDataRights(services)
-	remove := known.Group("/api/v1", s.requireScope(core.CanDelete))
+	remove := known.Group("/api/v1", s.requireScope(core.CanDelete), s.withErrors(handlers.CheckIDs))
 	remove.POST("/deletions", s.withoutQuery(rights.Delete))
 	remove.GET("/deletions/:id", s.withoutQuery(rights.Get))
 	known.Group("/api/v1", s.requireScope(core.CanExport)).GET("/export", s.withErrors(rights.Export))

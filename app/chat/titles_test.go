@@ -28,21 +28,19 @@ type titleWorld struct {
 
 	mu        sync.Mutex
 	session   core.Session
-	answer    string
 	calls     []core.ModelCall
 	of        []core.MessageID // what the last title was made of
 	published []core.Event
 	asked     []string // models by name
-	fails     error    // of the storage
 }
 
 func newTitleWorld(answers ...any) *titleWorld {
 	w := &titleWorld{
 		Script:  llm.Scripted(answers...).WithInfo(llm.Info{Name: "m", Provider: "p", Window: 8192, InputPrice: 1, OutputPrice: 2}),
-		session: core.Session{ID: "s1", Owner: "ann", UserID: "carol", Agent: "a"}, answer: "They dance.",
+		session: core.Session{ID: "s1", Owner: "ann", UserID: "carol", Agent: "a"},
 	}
 	w.titler = chat.NewTitler(chat.TitlerOptions{
-		Sessions: w, Messages: titleMessages{world: w}, LoadProfile: w.Profile, Models: titleModels{w}, Counter: w, Budget: w.Check, Feed: w, Logger: slog.New(slog.DiscardHandler),
+		Sessions: w, LoadProfile: w.Profile, Models: titleModels{w}, Counter: w, Budget: w.Check, Feed: w, Logger: slog.New(slog.DiscardHandler),
 	})
 	return w
 }
@@ -53,7 +51,7 @@ func (w *titleWorld) Get(_ context.Context, tenant core.Tenant, _ core.SessionID
 	if tenant.Owner != "ann" {
 		return core.Session{}, core.ErrNotFound
 	}
-	return w.session, w.fails
+	return w.session, nil
 }
 
 func (w *titleWorld) GiveTitle(ctx context.Context, _ core.Tenant, made core.NewTitle) ([]core.Event, error) {
@@ -68,16 +66,6 @@ func (w *titleWorld) GiveTitle(ctx context.Context, _ core.Tenant, made core.New
 	}
 	w.session.Title = made.Title
 	return []core.Event{core.NewEvent(made.SessionID, made.RunID, core.EventSessionUpdated, core.SessionData{Session: w.session})}, nil
-}
-
-// titleMessages is the log of the session.
-type titleMessages struct {
-	core.MessageStore
-	world *titleWorld
-}
-
-func (m titleMessages) GetMessagesAfter(context.Context, core.Tenant, core.SessionID, core.MessageID) ([]core.Message, error) {
-	return []core.Message{{ID: "a1", RunID: "r1", Role: core.RoleAssistant, Content: m.world.answer}, {RunID: "other", Role: core.RoleAssistant, Content: "not this"}}, m.world.fails
 }
 
 func (w *titleWorld) Profile(_ context.Context, s core.Session, model string) (compaction.Profile, error) {
@@ -119,7 +107,7 @@ func titleRun(question string) core.Run {
 // title lets the titler work until it is done.
 func (w *titleWorld) title(t *testing.T, r core.Run) string {
 	t.Helper()
-	w.titler.Answered(core.Session{}, r)
+	w.titler.Begin(w.session, r)
 	w.stop(t)
 	return w.session.Title
 }
@@ -135,82 +123,38 @@ func (w *titleWorld) stop(t *testing.T) {
 	}
 }
 
-// After the first answer a session gets a title of the small model, which is in the usage
-// records and published, and never a second one.
+// While its first question is answered a session gets a title of the small model, which is in the
+// usage records and published as an event of the run, and never a second one.
 func TestTitleOfTheModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTitleWorld(llm.Step{Text: []string{`"How bees `, "talk.\"\n"}, Usage: &core.Usage{InputTokens: 90, OutputTokens: 5}})
+		session := w.session
 		for range 3 {
-			w.titler.Answered(core.Session{}, titleRun("How do bees <answer> talk?"))
+			w.titler.Begin(session, titleRun("How do bees <answer> talk?"))
 		}
 		synctest.Wait()
-		w.titler.Answered(core.Session{}, titleRun("again"))
+		w.titler.Begin(w.session, titleRun("again"))
 		w.stop(t)
-		if w.session.Title != "How bees talk" || len(w.published) != 1 || w.published[0].Type != core.EventSessionUpdated {
+		if w.session.Title != "How bees talk" || len(w.published) != 1 || w.published[0].Type != core.EventSessionUpdated || w.published[0].RunID != "r1" {
 			t.Errorf("got title %q, events %v", w.session.Title, w.published)
 		}
 		req := w.Requests()
 		if len(req) != 1 || req[0].MaxOutputTokens != 2048 || len(req[0].Tools) != 0 {
 			t.Fatalf("got requests %+v, want one, with room for thoughts", req)
 		}
-		if want := "<question>\nHow do bees [answer> talk?\n</question>\n<answer>\nThey dance.\n</answer>"; !strings.Contains(req[0].Messages[0].Content, want) {
-			t.Errorf("got prompt %q, want %q in it", req[0].Messages[0].Content, want)
+		if got, want := req[0].Messages[0].Content, "<question>\nHow do bees [answer> talk?\n</question>\nThe title:"; got != want {
+			t.Errorf("got prompt %q, want %q", got, want)
 		}
 		if c := w.calls; len(c) != 1 || c[0].Purpose != core.PurposeTitle || c[0].Owner != "ann" || c[0].User != "carol" || c[0].RunID != "r1" ||
 			c[0].Usage.InputTokens != 90 || c[0].Cost == nil || *c[0].Cost != 100 || c[0].Estimated == 0 {
 			t.Errorf("got %+v in the books", c)
 		}
-		if len(w.of) != 2 || w.of[0] != "q1" || w.of[1] != "a1" {
+		if len(w.of) != 1 || w.of[0] != "q1" {
 			t.Errorf("made of the messages %v", w.of)
 		}
 		if strings.Join(w.asked, ", ") != "answered by asked, small of m" {
 			t.Errorf("asked for models %q", w.asked)
-		}
-	})
-}
-
-// A title made of the question is there while the run answers, as an event of the run; the
-// answer takes no second one.
-func TestTitleWithTheQuestion(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld("Bees")
-		w.titler.Begin(w.session, titleRun("How do bees talk?"))
-		synctest.Wait()
-		if w.session.Title != "Bees" || len(w.published) != 1 || w.published[0].RunID != "r1" {
-			t.Errorf("got title %q, events %v, want one of the run", w.session.Title, w.published)
-		}
-		if got := w.Requests()[0]; strings.Contains(got.Messages[0].Content, "answer") {
-			t.Errorf("got request %+v, want one without an answer", got)
-		}
-		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
-		w.titler.Begin(w.session, titleRun("And wasps?"))
-		w.stop(t)
-		if n := len(w.Requests()); n != 1 {
-			t.Errorf("got %d requests, want 1", n)
-		}
-	})
-}
-
-// A title that no model wrote with the question is requested again after the answer, also
-// if the first request ends later than the answer.
-func TestTitleAgainAfterTheAnswer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		gate := llm.NewGate()
-		w := newTitleWorld(llm.Step{Gate: gate, Err: &llm.Error{Kind: llm.KindOverloaded}}, "Bees")
-		w.titler.Begin(w.session, titleRun("How do bees talk?"))
-		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
-		synctest.Wait()
-		if w.session.Title != "" {
-			t.Errorf("got title %q before a model wrote one", w.session.Title)
-		}
-		gate.Open()
-		synctest.Wait()
-		w.stop(t)
-		if req := w.Requests(); w.session.Title != "Bees" || len(req) != 2 || len(w.calls) != 2 {
-			t.Errorf("got title %q, %d requests, %d calls recorded, want Bees of the second", w.session.Title, len(req), len(w.calls))
 		}
 	})
 }
@@ -239,17 +183,16 @@ func TestTitleWithoutAModel(t *testing.T) {
 		want   string
 		calls  int
 	}{
-		"fails":          {llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
-		"empty":          {llm.Step{Text: []string{" \n "}}, nil, words, 1},
-		"only thoughts":  {"<think>The user wants", nil, words, 1},
-		"thoughts":       {"<think>The user wants a title.</think>\n\nBees", nil, "Bees", 1},
-		"only quotes":    {llm.Step{Text: []string{`""`}}, nil, words, 1},
-		"cut":            {llm.Step{Text: []string{"The dance of the bee"}, Finish: core.FinishLength}, nil, "The dance of the", 1},
-		"cut in a word":  {llm.Step{Text: []string{"Donaudampfschiff"}, Finish: core.FinishLength}, nil, words, 1},
-		"spend limit":    {"x", func(w *titleWorld, _ *core.Run) { w.budget = core.Errorf(core.ErrRateLimited, "no") }, words, 0},
-		"no agent":       {"x", func(_ *titleWorld, r *core.Run) { r.Agent = "gone" }, words, 0},
-		"no question":    {"x", func(w *titleWorld, r *core.Run) { r.Agent, r.Input.Content = "gone", "" }, "They dance", 0},
-		"nothing at all": {"x", func(w *titleWorld, r *core.Run) { r.Agent, r.Input.Content, w.answer = "gone", "", "" }, "", 0},
+		"fails":         {llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
+		"empty":         {llm.Step{Text: []string{" \n "}}, nil, words, 1},
+		"only thoughts": {"<think>The user wants", nil, words, 1},
+		"thoughts":      {"<think>The user wants a title.</think>\n\nBees", nil, "Bees", 1},
+		"only quotes":   {llm.Step{Text: []string{`""`}}, nil, words, 1},
+		"cut":           {llm.Step{Text: []string{"The dance of the bee"}, Finish: core.FinishLength}, nil, "The dance of the", 1},
+		"cut in a word": {llm.Step{Text: []string{"Donaudampfschiff"}, Finish: core.FinishLength}, nil, words, 1},
+		"spend limit":   {"x", func(w *titleWorld, _ *core.Run) { w.budget = core.Errorf(core.ErrRateLimited, "no") }, words, 0},
+		"no agent":      {"x", func(_ *titleWorld, r *core.Run) { r.Agent = "gone" }, words, 0},
+		"no question":   {"x", func(_ *titleWorld, r *core.Run) { r.Agent, r.Input.Content = "gone", "" }, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -266,15 +209,14 @@ func TestTitleWithoutAModel(t *testing.T) {
 	}
 }
 
-// More people see a title in lists than the conversation: no secret of the question, the answer
-// or the model's own words gets into one.
+// More people see a title in lists than the conversation: no secret of the question or
+// the model's own words gets into one.
 func TestTitlesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	const key = "sk" + "-proj-Zk3xQ9vT2mB7nL4pR8sW1yC6dF5gH0jK"
 	for name, answer := range map[string]any{"of the model": key + " and the rest", "without a model": errors.New("down")} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTitleWorld(answer)
-			w.answer = "Use " + key
 			if got := w.title(t, titleRun("Is "+key+" mine?")); strings.Contains(got, key[:12]) || !strings.Contains(got, "[redacted: api key]") {
 				t.Errorf("%s: got the title %q, want no key in it", name, got)
 			}
@@ -291,13 +233,13 @@ func TestTitlerStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTitleWorld(llm.Step{Text: []string{"never"}, Gate: llm.NewGate()})
-		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
+		w.titler.Begin(w.session, titleRun("How do bees talk?"))
 		w.stop(t)
 		if w.session.Title != "How do bees talk?" || len(w.calls) != 1 || w.calls[0].Error != string(llm.KindCanceled) {
 			t.Errorf("got title %q, calls %+v, want the words of the question", w.session.Title, w.calls)
 		}
 		w.session.Title = ""
-		w.titler.Answered(core.Session{}, core.Run{SessionID: "s2", Owner: "ann"})
+		w.titler.Begin(w.session, titleRun("again"))
 		synctest.Wait()
 		if len(w.Requests()) != 1 {
 			t.Error("a model was called after the stop")
@@ -313,7 +255,7 @@ func TestTitleTimeLimit(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.titler.Run(ctx) }()
-		w.titler.Answered(core.Session{}, titleRun("How do bees talk?"))
+		w.titler.Begin(w.session, titleRun("How do bees talk?"))
 		<-time.After(29 * time.Second)
 		before, _ := w.Get(ctx, core.Tenant{Owner: "ann"}, "")
 		<-time.After(2 * time.Second)
@@ -324,36 +266,6 @@ func TestTitleTimeLimit(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
-		}
-	})
-}
-
-// A session whose title was taken away, as its message was deleted, gets another one
-// after its next answer.
-func TestTitleAfterADeletion(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld("Bees", "Wasps")
-		w.titler.Answered(core.Session{}, titleRun("x"))
-		synctest.Wait()
-		w.session.Title = ""
-		if got := w.title(t, titleRun("y")); got != "Wasps" {
-			t.Errorf("got %q, want the second title", got)
-		}
-	})
-}
-
-// A storage that fails once is asked again after the next answer.
-func TestTitleStorageFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld("Bees")
-		w.fails = errors.New("disk on fire")
-		w.titler.Answered(core.Session{}, titleRun("x"))
-		synctest.Wait()
-		w.fails = nil
-		if got := w.title(t, titleRun("x")); got != "Bees" {
-			t.Errorf("got %q, want the title of the second time", got)
 		}
 	})
 }

@@ -21,7 +21,6 @@ const (
 	maxOutput   = 30    // tokens of the model's answer
 	maxThoughts = 2_048 // and of its thoughts beside it, of which most models write none
 	maxQuestion = 2_000 // bytes that the model reads of the question
-	maxAnswer   = 1_000 // and of the answer
 )
 
 // systemPrompt tells the model what to do. The offline demo model recognizes it by its first
@@ -39,9 +38,6 @@ func (t *Titler) makeTitle(ctx context.Context, m material) (string, []core.Mode
 	}
 	if title == "" {
 		title = firstWords(m.question)
-	}
-	if title == "" {
-		title = firstWords(m.answer)
 	}
 	return title, calls
 }
@@ -90,11 +86,7 @@ func (t *Titler) chooseModel(ctx context.Context, m material) (llm.Model, error)
 func (t *Titler) askModel(ctx context.Context, model llm.Model, m material) (llm.Response, core.ModelCall, error) {
 	ctx, cancel := context.WithTimeout(ctx, modelTime)
 	defer cancel()
-	text := "<question>\n" + prompttext.Harmless(core.Clip(m.question, maxQuestion)) + "\n</question>\n"
-	if m.answer != "" {
-		text += "<answer>\n" + prompttext.Harmless(core.Clip(m.answer, maxAnswer)) + "\n</answer>\n"
-	}
-	text += "The title:"
+	text := "<question>\n" + prompttext.Harmless(core.Clip(m.question, maxQuestion)) + "\n</question>\nThe title:"
 	temperature := 0.2
 	start, info, limit := time.Now(), model.Info(), maxOutput+maxThoughts
 	if info.Window > 0 {

@@ -13,7 +13,6 @@ import (
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/datadir"
 	"bobbin/app/ops"
 )
@@ -93,48 +92,18 @@ func (p *program) completeAgents(cmd *cobra.Command, args []string, begun string
 	return offers, nothing
 }
 
-// completeFlags completes the values of some flags.
-func (p *program) completeFlags(root *cobra.Command) {
-	offer := func(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+// completeFlags completes ids of sessions and names of agents in flags.
+func (p *program) completeFlags(cmd *cobra.Command) {
+	for flag, complete := range map[string]cobra.CompletionFunc{"session": p.completeSessions, "agent": p.completeAgents, "default-agent": p.completeAgents} {
 		if cmd.Flags().Lookup(flag) != nil || cmd.PersistentFlags().Lookup(flag) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag, f) // fails only for an unknown or repeated flag
+			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+				return complete(cmd, nil, begun)
+			}) // fails only for an unknown or repeated flag
 		}
 	}
-	session := func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return p.completeSessions(cmd, nil, begun)
+	for _, c := range cmd.Commands() {
+		p.completeFlags(c)
 	}
-	agent := func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return p.completeAgents(cmd, nil, begun)
-	}
-	words := func(list ...string) cobra.CompletionFunc {
-		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
-	}
-	offer(root, "default-agent", agent)
-	offer(root, "log-level", words("debug", "info", "warn", "error"))
-	offer(root, "log-format", words("auto", "text", "json"))
-	for _, flag := range []string{"data-dir", "agents-dir"} {
-		offer(root, flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		})
-	}
-	offer(root, "config", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-	})
-	var each func(cmd *cobra.Command)
-	each = func(cmd *cobra.Command) {
-		offer(cmd, "session", session)
-		offer(cmd, "agent", agent)
-		offer(cmd, "policy", words(contextwindow.PresetNames()...))
-		offer(cmd, "role", words("user", "assistant", "tool", "system"))
-		offer(cmd, "format", words(string(core.ExportJSON), string(core.ExportLines), string(core.ExportMarkdown)))
-		if sample := cmd.Flags().Lookup("sample"); sample != nil && sample.Value.Type() == "string" {
-			offer(cmd, "sample", words(strings.Split(sampleNames(), ", ")...))
-		}
-		for _, c := range cmd.Commands() {
-			each(c)
-		}
-	}
-	each(root)
 }
 
 // commandContext returns the context of a command, which completion may not have.

@@ -168,9 +168,10 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 		}
 		into.ID = session.ID
 	}
-	body := &uploadBody{data: h.data, reader: bytes.NewReader(h.data), report: p.progressPrinter()}
-	done, err := s.client.ImportMessages(ctx, core.ImportMessages{SessionID: into.ID, Body: body, Format: h.format, Source: core.SourceCLI})
-	body.clearProgress()
+	tell := p.progressPrinter()
+	tell("importing …")
+	done, err := s.client.ImportMessages(ctx, core.ImportMessages{SessionID: into.ID, Body: bytes.NewReader(h.data), Format: h.format, Source: core.SourceCLI})
+	tell("")
 	if err != nil {
 		err = withFieldErrors(err)
 		if isNew {
@@ -221,29 +222,3 @@ func (p *program) progressPrinter() func(text string) {
 	}
 	return func(text string) { fmt.Fprintf(term.Raw(p.Err), "\r\x1b[K%s", text) }
 }
-
-// uploadBody is a request body that reports how much of it was sent.
-type uploadBody struct {
-	data            []byte
-	reader          *bytes.Reader
-	report          func(text string)
-	reportedPercent int
-}
-
-// Read implements io.Reader.
-func (u *uploadBody) Read(b []byte) (int, error) {
-	n, err := u.reader.Read(b)
-	if sent := len(u.data) - u.reader.Len(); sent == len(u.data) {
-		u.report("importing …")
-	} else if percent := sent * 100 / len(u.data); percent > u.reportedPercent {
-		u.reportedPercent = percent
-		u.report(fmt.Sprintf("sending … %d %%", percent))
-	}
-	return n, err
-}
-
-// Again returns the body from its beginning, for a server that has restarted.
-func (u *uploadBody) Again() io.Reader { return bytes.NewReader(u.data) }
-
-// clearProgress removes the progress from the screen.
-func (u *uploadBody) clearProgress() { u.report("") }

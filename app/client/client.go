@@ -151,9 +151,6 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
 	}
-	if given, ok := r.body.(interface{ Again() io.Reader }); ok {
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(given.Again()), nil }
-	}
 	c.setHeaders(out, r)
 	response, err := c.http.Do(out)
 	if err != nil {

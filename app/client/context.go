@@ -54,15 +54,6 @@ func (c *Client) DryRun(ctx context.Context, id core.SessionID, ask core.PlanPre
 	}{ask.Model, ask.Policy, ask.Content}))
 }
 
-// EditSummary replaces the text of the active summary and returns the new version. The error
-// is core.ErrConflict if edit.Version is not the active one.
-func (c *Client) EditSummary(ctx context.Context, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
-	return callJSON[core.Summary](ctx, c, putRequest(sessionPath(id, "/summary"), struct {
-		Content string `json:"content"`
-		Version int    `json:"version,omitempty"`
-	}{edit.Content, edit.Version}))
-}
-
 // RestoreSummary makes an earlier version active, or no version if it is 0, and returns the
 // session.
 func (c *Client) RestoreSummary(ctx context.Context, id core.SessionID, version int) (core.Session, error) {

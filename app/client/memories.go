@@ -58,12 +58,3 @@ func (c *Client) SearchMemories(ctx context.Context, user string, q core.MemoryS
 		MinScore *float32 `json:"min_score,omitempty"`
 	}{q.Query, user, q.Limit, q.MinScore}))
 }
-
-// ReindexMemories embeds one batch of stale memories.
-func (c *Client) ReindexMemories(ctx context.Context, q core.Reindex) (core.Reindexed, error) {
-	return callJSON[core.Reindexed](ctx, c, postRequest("/api/v1/memories/reindex", struct {
-		AllOwners bool   `json:"all_owners,omitempty"`
-		Cursor    string `json:"cursor,omitempty"`
-		Limit     int    `json:"limit,omitempty"`
-	}{q.AllOwners, q.Cursor, q.Limit}))
-}

@@ -38,8 +38,7 @@ func (c *Client) AppendMessage(ctx context.Context, id core.SessionID, m core.Me
 }
 
 // ImportMessages appends a history to a session, all of it or nothing. If the server restarts
-// meanwhile, the request is repeated if its body can be read again: a bytes.Reader, or one
-// with a method Again() io.Reader.
+// meanwhile, the request is repeated if its body can be read again, such as a bytes.Reader.
 func (c *Client) ImportMessages(ctx context.Context, in core.ImportMessages) (core.Imported, error) {
 	r := postRequest(sessionPath(in.SessionID, "/messages/import"), in.Body)
 	if in.Source != "" {

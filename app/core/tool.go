@@ -42,11 +42,10 @@ type ToolDefinition struct {
 	OAuth        OAuthClient       `json:"oauth,omitzero"`    // mcp
 	PrivateHosts []string          `json:"private_hosts,omitempty"`
 
-	Method         string            `json:"method,omitempty"` // http
-	Query          map[string]string `json:"query,omitempty"`
-	Result         string            `json:"result,omitempty"` // a JSON Pointer
-	Idempotent     *bool             `json:"idempotent,omitempty"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty"` // the header's name
+	Method     string            `json:"method,omitempty"` // http
+	Query      map[string]string `json:"query,omitempty"`
+	Result     string            `json:"result,omitempty"` // a JSON Pointer
+	Idempotent *bool             `json:"idempotent,omitempty"`
 
 	Document   string   `json:"document,omitempty"` // openapi: a file or a URL
 	Operations []string `json:"operations,omitempty"`
@@ -56,7 +55,6 @@ type ToolDefinition struct {
 
 	Only      []string `json:"only,omitempty"` // mcp: the server's tools that agents get; empty = all
 	Resources bool     `json:"resources,omitempty"`
-	Prompts   bool     `json:"prompts,omitempty"`
 
 	Parameters json.RawMessage `json:"parameters,omitempty"` // http, command: a JSON Schema
 

@@ -246,19 +246,6 @@ func TestInternalNamesAreNotTold(t *testing.T) {
 	}
 }
 
-// Private addresses that the operator allows are not those of clouds' metadata.
-func TestMetadataIsNeverReached(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t, status(http.StatusOK))
-	o := r.options()
-	for _, address := range []string{"169.254.169.254", "fe80::1", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"} {
-		o.Lookup = func(context.Context, string) ([]netip.Addr, error) {
-			return []netip.Addr{netip.MustParseAddr(address)}, nil
-		}
-		wantFailure(t, deliveries.NewSender(o).Send(t.Context(), r.delivery(t, "example.com")), unreachable, false)
-	}
-}
-
 // What a name leads to is looked at when it is connected to: a private address gets
 // nothing, whatever it was a moment ago.
 func TestPrivateAddresses(t *testing.T) {

@@ -103,9 +103,9 @@ func (st *stage) buildParts(ctx context.Context, s stageSettings) error {
 		return err
 	}
 	st.Deps = wire.Deps{
-		Config: s.cfg, Logger: s.logger, Database: storage.DB, Stores: stores, Messages: &growing{MessageStore: stores.Messages}, Search: stores.Search, AgentSearch: core.NewAgentSearch(stores.Search),
+		Config: s.cfg, Logger: s.logger, Database: storage.DB, Stores: stores, Messages: stores.Messages, Search: stores.Search, AgentSearch: core.NewAgentSearch(stores.Search),
 		Feed: feed, Bus: bus, Counter: s.counter, Models: models, Budget: wire.NewBudget(s.cfg, stores),
-		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval", //nolint:contextcheck // scrapes have their own
+		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval",
 	}
 	agents := wire.Agents{Catalog: agents.CatalogOf(s.agent), Tools: s.tools, Global: wire.GlobalContext(s.cfg, false)}
 	if st.engine, err = wire.NewEngine(st.Deps, agents); err != nil {
@@ -169,8 +169,7 @@ func (st *stage) Send(ctx context.Context, m core.Message) (core.Run, error) {
 }
 
 // SetRecorded gives the newest messages the authors and times of the recorded ones, which search
-// counts: runs store the clock's. What was read of them before is not read again; the prompts of
-// a conversation of two show neither.
+// counts: runs store the clock's. The prompts of a conversation of two show neither.
 func (st *stage) SetRecorded(ctx context.Context, recorded []core.Message) error {
 	if !slices.ContainsFunc(recorded, func(m core.Message) bool { return m.Author != "" || !m.CreatedAt.IsZero() }) {
 		return nil
@@ -275,40 +274,4 @@ func (t recorded) Call(_ context.Context, c tools.Call) (string, error) {
 		return "", fmt.Errorf("the recording has no result of the call %s", c.ID)
 	}
 	return result, nil
-}
-
-// growing is the message log of one session that only grows: what was read is not
-// read again, as a long replay would otherwise read all of it for every answer.
-type growing struct {
-	core.MessageStore
-
-	mu  sync.Mutex
-	all []core.Message         // guarded by mu
-	at  map[core.MessageID]int // guarded by mu; where a message stands in all
-}
-
-// GetMessagesAfter returns the messages after the given one.
-func (g *growing) GetMessagesAfter(ctx context.Context, tenant core.Tenant, id core.SessionID, after core.MessageID) ([]core.Message, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var last core.MessageID
-	if n := len(g.all); n > 0 {
-		last = g.all[n-1].ID
-	}
-	more, err := g.MessageStore.GetMessagesAfter(ctx, tenant, id, last)
-	if err != nil {
-		return nil, err
-	}
-	if g.at == nil {
-		g.at = map[core.MessageID]int{}
-	}
-	for _, m := range more {
-		g.at[m.ID] = len(g.all)
-		g.all = append(g.all, m)
-	}
-	from := 0
-	if i, ok := g.at[after]; ok {
-		from = i + 1
-	}
-	return slices.Clone(g.all[from:]), nil
 }

@@ -9,38 +9,6 @@ import (
 	"bobbin/app/core"
 )
 
-func TestWatcherInTheMiddleGetsTheTextSoFar(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	first := store.commit(started())
-	feed.Delta(t.Context(), textDelta("m1", 0, "Grüß "))
-	feed.Delta(t.Context(), textDelta("m1", 7, "Gott"))
-	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first, textDelta("m1", 0, "Grüß Gott"))
-	feed.Delta(t.Context(), textDelta("m1", 11, "!"))
-	w.want(t, textDelta("m1", 11, "!"))
-	end := store.commit(created("m1", "Grüß Gott!"))
-	feed.Publish(t.Context(), []core.Event{end})
-	w.want(t, end)
-	late := startWatch(t, feed, core.Cursor{After: end.Seq})
-	next := store.commit(started())
-	go feed.Publish(t.Context(), []core.Event{next})
-	late.want(t, next) // no snapshot of a finished message
-}
-
-func TestOverlappingDeltasAreTrimmed(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	w := startWatch(t, feed, core.Cursor{})
-	first := store.commit(started())
-	feed.Publish(t.Context(), []core.Event{first})
-	w.want(t, first)
-	feed.Delta(t.Context(), textDelta("m1", 0, "abc"))
-	feed.Delta(t.Context(), textDelta("m1", 1, "bcde"))
-	feed.Delta(t.Context(), textDelta("m1", 0, "a"))
-	w.want(t, textDelta("m1", 0, "abcde"))
-}
-
 // Small pieces that wait for a slow reader come as one.
 func TestWaitingDeltasAreJoined(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,11 @@ func (f *follower) flushDraft(ctx context.Context) error {
 		if end <= d.sent && !rotate && len(d.tasks) == 0 {
 			return nil
 		}
-		if err := f.grow(ctx, text, end, rotate); err != nil || !rotate || d.broken {
+		show := f.appendStream
+		if d.post.TS == "" {
+			show = f.startStream
+		}
+		if err := show(ctx, text, end, rotate); err != nil || !rotate || d.broken {
 			return err
 		}
 	}
@@ -98,15 +102,6 @@ func (d *draft) nextEnd(text string) (end int, full bool) {
 		end = i
 	}
 	return max(end, d.sent), false
-}
-
-// grow shows the text up to end. With last the part is complete then.
-func (f *follower) grow(ctx context.Context, text string, end int, last bool) error {
-	d := f.draft
-	if d.post.TS == "" {
-		return f.startStream(ctx, text, end, last)
-	}
-	return f.appendStream(ctx, text, end, last)
 }
 
 // canStream reports whether Slack shows the thread streams.
@@ -281,23 +276,18 @@ func (f *follower) completeDraft(ctx context.Context, m core.Message) error {
 
 // closeDraft ends the stream of the draft, and forgets it.
 func (f *follower) closeDraft(ctx context.Context) error {
-	d := f.draft
-	if d == nil {
-		return nil
-	}
-	if d.post.TS != "" && !d.broken {
-		if err := f.endStream(ctx, d.text()); err != nil {
+	if d := f.draft; d != nil && d.post.TS != "" && !d.broken {
+		text := d.text()
+		var err error
+		if d.sent < len(text) { // the stream lacks some of it
+			err = f.breakStream(ctx)
+		} else {
+			err = f.appendStream(ctx, text, len(text), true)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	f.draft = nil
 	return nil
-}
-
-// endStream ends the stream of the draft. One that lacks some of the text is broken.
-func (f *follower) endStream(ctx context.Context, text string) error {
-	if f.draft.sent < len(text) {
-		return f.breakStream(ctx)
-	}
-	return f.appendStream(ctx, text, len(text), true)
 }

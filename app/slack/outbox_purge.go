@@ -108,7 +108,7 @@ func (f *follower) findForPurge(ctx context.Context, p core.SlackPost) (ts strin
 		return "", err
 	}
 	err = f.tryOften(ctx, func() (err error) {
-		ts, err = f.findPostAfter(ctx, p, "")
+		ts, err = f.findPost(ctx, p, "")
 		return err
 	})
 	return ts, err

@@ -225,7 +225,11 @@ func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackP
 	if confirmed, err := f.confirmedPost(ctx, p); err != nil || confirmed.TS != "" {
 		return confirmed, err
 	}
-	ts, err := f.findPost(ctx, p)
+	oldest, _, err := f.Posts.LastPosted(ctx, f.SlackThread)
+	ts := ""
+	if err == nil {
+		ts, err = f.findPost(ctx, p, oldest)
+	}
 	means, _ := classify(err)
 	switch {
 	case err == nil && ts != "":
@@ -250,17 +254,9 @@ func (f *follower) confirmedPost(ctx context.Context, p core.SlackPost) (core.Sl
 	return p, err
 }
 
-// findPost reads the thread and returns the ts of the post; empty if it is not there.
-func (f *follower) findPost(ctx context.Context, p core.SlackPost) (string, error) {
-	oldest, _, err := f.Posts.LastPosted(ctx, f.SlackThread)
-	if err != nil {
-		return "", err
-	}
-	return f.findPostAfter(ctx, p, oldest)
-}
-
-// findPostAfter is findPost among the messages after the ts; empty = all of them.
-func (f *follower) findPostAfter(ctx context.Context, p core.SlackPost, oldest string) (string, error) {
+// findPost reads the thread after the ts, empty = all of it, and returns the ts of the post; empty if it
+// is not there.
+func (f *follower) findPost(ctx context.Context, p core.SlackPost, oldest string) (string, error) {
 	for cursor := ""; ; {
 		var page []slack.Message
 		err := f.call(ctx, func(ctx context.Context, api *client) (err error) {

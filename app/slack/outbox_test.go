@@ -3,20 +3,15 @@ package slack_test
 import (
 	"context"
 	"net/http"
-	"runtime/pprof"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
 	"bobbin/tests/dbtest"
-	"bobbin/tests/process"
 )
 
 // What is said on the web is posted with its author, answers in parts, and messages that
@@ -222,53 +217,4 @@ func TestSlowChannel(t *testing.T) {
 		w.askIn(t, other.ID, core.RunInput{Content: "elsewhere", Source: core.SourceWeb})
 		w.slack.awaitTexts(t, "elsewhere")
 	})
-}
-
-// A thread in which nothing happens costs no goroutine.
-func TestIdleThread(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		var following atomic.Int64 // while a post is made
-		w.slack.setFault(func(string, int, func()) (int, string) {
-			following.Store(int64(countFollowers(t)))
-			return 0, ""
-		})
-		// Goroutines inherit the labels of the one that starts them.
-		pprof.Do(t.Context(), pprof.Labels("test", t.Name()), func(context.Context) { w.start(t, "a/1") })
-		w.turn(t, 0)
-		w.slack.awaitTexts(t, turnTexts(1)...)
-		if following.Load() == 0 {
-			t.Error("got no goroutine of the thread while it gets a post, want one: this test counts the wrong ones")
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for countFollowers(t) > 0 {
-			if !process.Pause(ctx, 20*time.Millisecond) {
-				t.Fatalf("got %d goroutines of the thread after a minute without an event, want none", countFollowers(t))
-			}
-		}
-		w.turn(t, 1)
-		w.slack.awaitTexts(t, turnTexts(2)...)
-	})
-}
-
-// countFollowers returns how many goroutines of the test's outbox follow a thread.
-func countFollowers(t *testing.T) (n int) {
-	t.Helper()
-	var profile strings.Builder
-	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
-		t.Fatal(err)
-	}
-	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
-		if strings.Contains(stack, t.Name()) && strings.Contains(stack, "follower") {
-			count, _, _ := strings.Cut(stack, " @ ")
-			one, err := strconv.Atoi(count)
-			if err != nil {
-				t.Fatalf("got the stack %q, want it to begin with a number", stack)
-			}
-			n += one
-		}
-	}
-	return n
 }

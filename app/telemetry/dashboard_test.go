@@ -98,9 +98,9 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range newTelemetry(t).Described() {
-		if strings.HasPrefix(name, "bobbin_") && !used[name] && name != "bobbin_calibration_samples" {
-			t.Errorf("%s is on no panel", name)
+	for _, r := range telemetry.Rows() {
+		if !used[r.Name] && r.Name != "bobbin_calibration_samples" {
+			t.Errorf("%s is on no panel", r.Name)
 		}
 	}
 }

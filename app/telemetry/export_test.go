@@ -1,29 +1,25 @@
 package telemetry
 
-import (
-	"regexp"
-	"slices"
+import "strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-)
+// Row is a metric of the table, as a scrape has it.
+type Row struct {
+	Name, Type, Help string
+	Labels           []string
+}
 
-// described matches the name in what a Desc says of itself.
-var described = regexp.MustCompile(`fqName: "([^"]+)"`)
-
-// Described returns the names of all metrics that can be exposed, also of those that
-// have no series yet.
-func (t *Telemetry) Described() []string {
-	ch := make(chan *prometheus.Desc)
-	go func() {
-		defer close(ch)
-		t.registry.Describe(ch)
-	}()
-	var names []string
-	for desc := range ch {
-		if m := described.FindStringSubmatch(desc.String()); m != nil {
-			names = append(names, m[1])
+// Rows returns the table of metrics, with the one that identifies the build.
+func Rows() []Row {
+	rows := []Row{{namespace + "build_info", "gauge", "Constant 1.", []string{"version", "commit", "go_version"}}}
+	for _, m := range metrics() {
+		kind := "gauge"
+		switch {
+		case m.isCounter():
+			kind = "counter"
+		case m.buckets != nil:
+			kind = "histogram"
 		}
+		rows = append(rows, Row{namespace + m.name, kind, m.help, strings.Fields(m.labels)})
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return rows
 }

@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -59,16 +61,19 @@ func (in instruments) observe(name string, value float64, labels ...string) {
 	in.histograms[name].WithLabelValues(labels...).Observe(value)
 }
 
+// scrapeTime bounds a query of the database.
+const scrapeTime = 2 * time.Second
+
 // sendValue sends the value of a metric that is scraped.
 type sendValue func(name string, value float64, labels ...string)
 
 // scraper reads metrics at each scrape: those of the table whose names have the prefix.
 type scraper struct {
-	read  func(send sendValue)
+	read  func(ctx context.Context, send sendValue)
 	descs map[string]*prometheus.Desc
 }
 
-func newScraper(prefix string, read func(send sendValue)) *scraper {
+func newScraper(prefix string, read func(ctx context.Context, send sendValue)) *scraper {
 	s := &scraper{read, map[string]*prometheus.Desc{}}
 	for _, m := range metrics() {
 		if m.scraped && strings.HasPrefix(m.name, prefix) {
@@ -87,7 +92,9 @@ func (s *scraper) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the current values.
 func (s *scraper) Collect(ch chan<- prometheus.Metric) {
-	s.read(func(name string, value float64, labels ...string) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	s.read(ctx, func(name string, value float64, labels ...string) {
 		kind := prometheus.GaugeValue
 		if (metric{name: name}).isCounter() {
 			kind = prometheus.CounterValue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
@@ -19,14 +18,9 @@ type NATS struct {
 	In, Out    uint64 // messages
 }
 
-// queueTime bounds a query of the database.
-const queueTime = 2 * time.Second
-
 // query returns what reads values from the database, and exposes nothing if that fails.
-func query[T any](read func(context.Context) (T, error), send func(T, sendValue)) func(sendValue) {
-	return func(s sendValue) {
-		ctx, cancel := context.WithTimeout(context.Background(), queueTime)
-		defer cancel()
+func query[T any](read func(context.Context) (T, error), send func(T, sendValue)) func(context.Context, sendValue) {
+	return func(ctx context.Context, s sendValue) {
 		if v, err := read(ctx); err == nil {
 			send(v, s)
 		}
@@ -51,10 +45,10 @@ func (t *Telemetry) addScraped(o Options) {
 		t.registry.MustRegister(newScraper("slack_", query(o.SlackBehind, func(n int64, send sendValue) { send("slack_threads_behind", float64(n)) })))
 	}
 	if o.Calibrations != nil {
-		t.registry.MustRegister(newScraper("calibration_", func(send sendValue) { t.sendCalibrations(o.Calibrations(), send) }))
+		t.registry.MustRegister(newScraper("calibration_", func(_ context.Context, send sendValue) { t.sendCalibrations(o.Calibrations(), send) }))
 	}
 	if o.NATS != nil {
-		t.registry.MustRegister(newScraper("nats_", func(send sendValue) {
+		t.registry.MustRegister(newScraper("nats_", func(_ context.Context, send sendValue) {
 			s, connected := o.NATS(), 0.0
 			if s.Connected {
 				connected = 1

@@ -8,10 +8,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
@@ -71,21 +67,6 @@ func exposed(t testing.TB, tel *telemetry.Telemetry, name string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// families returns what is exposed, as Prometheus' own parser reads it.
-func families(t testing.TB, tel *telemetry.Telemetry) map[string]*dto.MetricFamily {
-	t.Helper()
-	mediaType, body, err := tel.Expose()
-	if err != nil || !strings.HasPrefix(mediaType, "text/plain; version=0.0.4") {
-		t.Fatalf("got %q, error %v, want Prometheus' text format", mediaType, err)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	all, err := parser.TextToMetricFamilies(strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatalf("the exposition cannot be read: %v", err)
-	}
-	return all
 }
 
 // turn is a turn with a model of the name.

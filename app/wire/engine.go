@@ -34,7 +34,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 		Logger: d.Logger, SummaryTime: l.SummaryTime, BackgroundTime: l.BackgroundSummaryTime, Grace: l.ShutdownGrace,
 		Worker: d.Worker, Budget: d.Budget.Check, Observer: d.Telemetry,
 	}
-	options.CompactLoop = compaction.NewModelCompactor(options).Compact
+	options.CompactLoop = compaction.CompactByModel(options)
 	keeper := compaction.New(options)
 	e := Engine{Compactor: keeper, Recorder: runs.NewRecorder(d.Stores.Runs, d.Feed, d.Logger)}
 	e.Inspector = compaction.NewInspector(keeper, compaction.InspectorStores{
@@ -42,7 +42,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	})
 	if d.Config.Titles {
 		e.Titler = chat.NewTitler(chat.TitlerOptions{
-			Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, LoadProfile: profiles.Profile, Models: d.Models,
+			Sessions: d.Stores.Sessions, LoadProfile: profiles.Profile, Models: d.Models,
 			Counter: d.Counter, Budget: d.Budget.Check, Feed: d.Feed, Logger: d.Logger,
 		})
 	}

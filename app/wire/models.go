@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"os"
-	"strings"
 
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
@@ -135,7 +134,7 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 		return bedrock.New(bedrock.Options{Options: o, Region: e.Region})
 	case e.Provider == vertex.Provider:
 		return vertex.New(vertex.Options{Options: o})
-	case strings.HasPrefix(e.Provider, langchain.Prefix):
+	case e.Provider == langchain.Provider:
 		return langchain.New(o)
 	case e.Responses:
 		return responses.New(o)

@@ -6,14 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/tokens"
 	"bobbin/app/wire"
 )
@@ -64,14 +62,6 @@ func TestAPIOfOpenAI(t *testing.T) {
 		if !llm.IsKind(err, llm.KindInvalid) || path != want {
 			t.Errorf("%q: got %v from %s, want the refusal of %s", api, err, path, want)
 		}
-	}
-}
-
-// The settings know the same providers of langchaingo as the package that opens them.
-func TestLangChainProviders(t *testing.T) {
-	named := slices.DeleteFunc(config.Providers(), func(p string) bool { return !strings.HasPrefix(p, langchain.Prefix) })
-	if got := langchain.Providers(); !slices.Equal(got, named) {
-		t.Errorf("got %q, the settings have %q", got, named)
 	}
 }
 

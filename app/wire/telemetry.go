@@ -27,7 +27,7 @@ func NewTelemetry(ctx context.Context, d Deps, build telemetry.Build, estimates 
 	if joined, ok := d.Bus.(*events.NATS); ok {
 		o.NATS = func() telemetry.NATS { return telemetry.NATS(joined.Stats()) }
 	}
-	t := telemetry.New(o) //nolint:contextcheck // scrapes have their own
+	t := telemetry.New(o)
 	d.Feed.Observe(t)
 	endpoint := d.Config.Telemetry.OTLPEndpoint
 	if !telemetry.TracesWanted(endpoint, os.Getenv) {

@@ -138,17 +138,3 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 }
-
-func TestScenariosAreManyAndDistinct(t *testing.T) {
-	t.Parallel()
-	names := map[string]bool{}
-	for _, sc := range scenarios() {
-		if names[sc.name] {
-			t.Errorf("two scenarios are called %q", sc.name)
-		}
-		names[sc.name] = true
-	}
-	if len(names) < 30 {
-		t.Errorf("got %d scenarios, want at least 30", len(names))
-	}
-}

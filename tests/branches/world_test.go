@@ -102,7 +102,7 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 		Counter: counter, Calibrator: fixed{}, Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
 		SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: time.Second,
 	}
-	w.options.CompactLoop = compaction.NewModelCompactor(w.options).Compact
+	w.options.CompactLoop = compaction.CompactByModel(w.options)
 	w.keeper = compaction.New(w.options)
 	w.join(w.keeper)
 	return w

@@ -59,7 +59,7 @@ func invariants() []mutant {
 		},
 		{
 			"10: the share trigger fires at half", "TestInvariant10UnderTheTriggerNothingChanges", "trigger.go",
-			"add(triggerShare, p.total, p.shareThreshold()", "add(triggerShare, p.total, p.shareThreshold()/2",
+			"add(triggerShare, size, p.shareThreshold()", "add(triggerShare, size, p.shareThreshold()/2",
 		},
 		{
 			"10: a shortening without need", "TestInvariant10UnderTheTriggerNothingChanges", "prompt.go",

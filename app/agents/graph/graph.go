@@ -91,9 +91,6 @@ type Compiled[S any] struct {
 	exits map[string]declaredEdge[S] // by source, START included
 }
 
-// Name returns the graph's name.
-func (c *Compiled[S]) Name() string { return c.name }
-
 // Compile returns the graph as it is now, ready to run. Its error joins every
 // fault, a sentence each (errors.Join); later declarations do not change what
 // was compiled before.

@@ -44,8 +44,6 @@ type Recorder interface {
 
 // Titler gives untitled sessions a title beside the work on a run.
 type Titler interface {
-	// Begin is called when a run starts, Answered when it has ended with an answer. Session is
-	// as the run found it.
+	// Begin is called when a run starts. Session is as the run found it.
 	Begin(session core.Session, run core.Run)
-	Answered(session core.Session, run core.Run)
 }

@@ -68,7 +68,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		Models: w, LoadProfile: w.Profile, Counter: count, Calibrator: w.learned, Publisher: w.feed,
 		Logger: w.logger(), SummaryTime: 10 * time.Second,
 	}
-	options.CompactLoop = compaction.NewModelCompactor(options).Compact // for agents with a loop in their profile
+	options.CompactLoop = compaction.CompactByModel(options) // for agents with a loop in their profile
 	w.keeper = compaction.New(options)
 	return w
 }
@@ -84,9 +84,8 @@ func (w *world) Profile(context.Context, core.Session, string) (compaction.Profi
 	return w.profile, nil
 }
 
-// Begin is titles.Titler.Begin, and Answered its Answered.
-func (*world) Begin(core.Session, core.Run)    {}
-func (*world) Answered(core.Session, core.Run) {}
+// Begin is chat.Titler.Begin.
+func (*world) Begin(core.Session, core.Run) {}
 
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
 

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -85,7 +84,7 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 			return "", err
 		}
 		if !isReading(e.method) {
-			request.headers[keyHeader(d)] = callKey(call)
+			request.headers[keyHeader] = callKey(call)
 		}
 		maps.Copy(request.headers, headers)
 		answer, err := web.send(ctx, d, request)
@@ -103,10 +102,8 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 	return tool
 }
 
-// keyHeader returns the header with the key of a call.
-func keyHeader(d core.ToolDefinition) string {
-	return http.CanonicalHeaderKey(cmp.Or(d.IdempotencyKey, "Idempotency-Key"))
-}
+// keyHeader is the header with the key of a call.
+const keyHeader = "Idempotency-Key"
 
 // callKey is the same for each attempt of a call.
 func callKey(call Call) string {

@@ -183,7 +183,7 @@ func fixedHeaders(d core.ToolDefinition, method string) []string {
 	names := []string{"Accept", "Content-Type", "Authorization"}
 	names = append(names, ReservedHeaders()...)
 	if !isReading(method) {
-		names = append(names, keyHeader(d))
+		names = append(names, keyHeader)
 	}
 	return slices.AppendSeq(names, maps.Keys(d.Headers))
 }

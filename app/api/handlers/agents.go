@@ -30,10 +30,7 @@ func (h *Agents) List(c *gin.Context) error {
 // Get answers one agent.
 func (h *Agents) Get(c *gin.Context) error {
 	agent, err := h.catalog.Get(c.Param("name"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, core.AgentDetail{Agent: agent, Models: h.models(agent.Model)})
+	return respond(c, http.StatusOK, core.AgentDetail{Agent: agent, Models: h.models(agent.Model)}, err)
 }
 
 // Graph answers an agent's graph: as JSON, or with ?format=mermaid as the text of

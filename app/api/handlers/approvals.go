@@ -41,10 +41,7 @@ func (d decision) toCore() (core.ApprovalDecision, error) {
 // Decide approves or denies a tool call, or answers it: 200 with the approval. The same
 // decision may be repeated; a different one is a conflict.
 func (h *Runs) Decide(c *gin.Context) error {
-	run, err := idParam[core.RunID](c, "run")
-	if err != nil {
-		return err
-	}
+	run := core.RunID(c.Param("id"))
 	id := core.ApprovalID(c.Param("approval"))
 	if !core.ValidID(id) {
 		return core.Errorf(core.ErrNotFound, "approval %s does not exist", shortenInput(string(id)))
@@ -58,8 +55,5 @@ func (h *Runs) Decide(c *gin.Context) error {
 		return err
 	}
 	approval, err := h.chat.Decide(c.Request.Context(), scopeOf(c), run, id, d)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, approval)
+	return respond(c, http.StatusOK, approval, err)
 }

@@ -12,10 +12,7 @@ import (
 // Edit adds a new version of a user's message on a new branch and runs the agent. It
 // answers like Send. With run: false it changes the text in place, and answers the message.
 func (h *Messages) Edit(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	body, err := h.readNewMessage(c, session)
 	if err != nil {
 		return err
@@ -38,10 +35,7 @@ func (h *Messages) revise(c *gin.Context, session core.SessionID, id core.Messag
 		return err
 	}
 	message, err := h.chat.Revise(KeyedContext(c), scopeOf(c), session, id, body.Content)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, messageAnswer{Message: message})
+	return respond(c, http.StatusOK, messageAnswer{Message: message}, err)
 }
 
 // regenerate is the body of Regenerate.
@@ -56,10 +50,7 @@ type regenerate struct {
 
 // Regenerate creates another answer to a message, on a new branch. It answers like Send.
 func (h *Messages) Regenerate(c *gin.Context) error {
-	session, answer, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, answer := messageOf(c)
 	body, err := readBody[regenerate](c)
 	if err != nil {
 		return err
@@ -91,30 +82,18 @@ func (h *Messages) Regenerate(c *gin.Context) error {
 // Select makes the branch through a message the current path and answers the
 // session.
 func (h *Messages) Select(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	if _, err := readBody[struct{}](c); err != nil {
 		return err
 	}
 	selected, err := h.chat.Select(c.Request.Context(), scopeOf(c), session, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, selected)
+	return respond(c, http.StatusOK, selected, err)
 }
 
 // Delete deletes a message: 204. It may be repeated.
 func (h *Messages) Delete(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
-	if err := h.chat.DeleteMessage(c.Request.Context(), scopeOf(c), session, id); err != nil {
-		return err
-	}
-	return noContent(c)
+	session, id := messageOf(c)
+	return noContent(c, h.chat.DeleteMessage(c.Request.Context(), scopeOf(c), session, id))
 }
 
 // pin is the body of Pin.
@@ -124,10 +103,7 @@ type pin struct {
 
 // Pin pins or unpins a message and answers the message. It may be repeated.
 func (h *Messages) Pin(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	body, err := readBody[pin](c)
 	if err != nil {
 		return err
@@ -136,10 +112,7 @@ func (h *Messages) Pin(c *gin.Context) error {
 		return invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
 	}
 	message, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, *body.Pinned)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, message)
+	return respond(c, http.StatusOK, message, err)
 }
 
 // forkSession is the body of Fork.
@@ -149,10 +122,7 @@ type forkSession struct {
 
 // Fork copies a session up to a message: 201 with the copy.
 func (h *Sessions) Fork(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[forkSession](c)
 	if err != nil {
 		return err
@@ -169,22 +139,8 @@ func (h *Sessions) Fork(c *gin.Context) error {
 }
 
 // messageOf returns the session and the message in the path.
-func messageOf(c *gin.Context) (core.SessionID, core.MessageID, error) {
-	session, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return "", "", err
-	}
-	id, err := messageParam(c)
-	return session, id, err
-}
-
-// messageParam returns the message in the path.
-func messageParam(c *gin.Context) (core.MessageID, error) {
-	id := core.MessageID(c.Param("mid"))
-	if !core.ValidID(id) {
-		return "", messageNotFound(string(id))
-	}
-	return id, nil
+func messageOf(c *gin.Context) (core.SessionID, core.MessageID) {
+	return core.SessionID(c.Param("id")), core.MessageID(c.Param("mid"))
 }
 
 func messageNotFound(id string) error {

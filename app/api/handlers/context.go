@@ -23,54 +23,30 @@ func NewContext(s Services, streams *StreamLimiter) *Context {
 
 // Report answers the plan for the next turn.
 func (h *Context) Report(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	report, err := h.chat.Context(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, report)
+	return respond(c, http.StatusOK, report, err)
 }
 
 // Prompt answers the exact prompt of the next model call.
 func (h *Context) Prompt(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	prompt, err := h.chat.Prompt(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, prompt)
+	return respond(c, http.StatusOK, prompt, err)
 }
 
 // Where answers whether and how a message is in the next prompt, and why.
 func (h *Context) Where(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	where, err := h.chat.Where(c.Request.Context(), scopeOf(c), session, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, where)
+	return respond(c, http.StatusOK, where, err)
 }
 
 // Turns answers where all messages are in the next prompt, and the sizes of earlier prompts.
 func (h *Context) Turns(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	turns, err := h.chat.Turns(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, turns)
+	return respond(c, http.StatusOK, turns, err)
 }
 
 // dryRun is the body of Plan.
@@ -82,19 +58,13 @@ type dryRun struct {
 
 // Plan answers a preview of the next prompt with another model, policy or message.
 func (h *Context) Plan(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[dryRun](c)
 	if err != nil {
 		return err
 	}
 	plan, err := h.chat.DryRun(c.Request.Context(), scopeOf(c), id, core.PlanPreview{Model: body.Model, Policy: body.Policy, Content: body.Content})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, plan)
+	return respond(c, http.StatusOK, plan, err)
 }
 
 // summarize is the body of Summarize.
@@ -104,10 +74,7 @@ type summarize struct {
 
 // Summarize creates a summary now and answers it.
 func (h *Context) Summarize(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[summarize](c)
 	if err != nil {
 		return err
@@ -124,8 +91,5 @@ func (h *Context) Summarize(c *gin.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, summary)
+	return respond(c, http.StatusOK, summary, err)
 }

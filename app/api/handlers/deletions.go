@@ -64,15 +64,9 @@ func (h *DataRights) Delete(c *gin.Context) error {
 
 // Get answers the progress of a deletion.
 func (h *DataRights) Get(c *gin.Context) error {
-	id, err := idParam[core.DeletionID](c, "deletion")
-	if err != nil {
-		return err
-	}
+	id := core.DeletionID(c.Param("id"))
 	d, err := h.deletions.Get(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, d)
+	return respond(c, http.StatusOK, d, err)
 }
 
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.

@@ -47,10 +47,7 @@ func NewDeliveries(s Services) *Deliveries { return &Deliveries{deliveries: s.De
 
 // List answers the deliveries of a run, oldest first. They are few, so all are on one page.
 func (h *Deliveries) List(c *gin.Context) error {
-	run, err := idParam[core.RunID](c, "run")
-	if err != nil {
-		return err
-	}
+	run := core.RunID(c.Param("id"))
 	list, err := h.deliveries.List(c.Request.Context(), scopeOf(c), run)
 	if err != nil {
 		return err
@@ -60,10 +57,7 @@ func (h *Deliveries) List(c *gin.Context) error {
 
 // Retry repeats a delivery: 202 with the delivery.
 func (h *Deliveries) Retry(c *gin.Context) error {
-	run, err := idParam[core.RunID](c, "run")
-	if err != nil {
-		return err
-	}
+	run := core.RunID(c.Param("id"))
 	if _, err := readBody[struct{}](c); err != nil {
 		return err
 	}
@@ -72,8 +66,5 @@ func (h *Deliveries) Retry(c *gin.Context) error {
 		return core.Errorf(core.ErrNotFound, "delivery %s does not exist", shortenInput(string(id)))
 	}
 	d, err := h.deliveries.Retry(c.Request.Context(), scopeOf(c), run, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusAccepted, d)
+	return respond(c, http.StatusAccepted, d, err)
 }

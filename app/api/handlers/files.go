@@ -105,10 +105,7 @@ func (h *Files) receiveForm(c *gin.Context) (*spoolFile, error) {
 
 // Get answers the content of a blob as a download: browsers do not render it in our origin.
 func (h *Files) Get(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
 	return h.serveBlob(c, id, "attachment")
 }

@@ -37,27 +37,15 @@ func (h *Files) List(c *gin.Context) error {
 
 // Describe answers the metadata of a file.
 func (h *Files) Describe(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, blob)
+	return respond(c, http.StatusOK, blob, err)
 }
 
 // Delete permanently removes a file, also from messages that refer to it: 204.
 func (h *Files) Delete(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
-	if err := h.blobs.Delete(c.Request.Context(), scopeOf(c), id); err != nil {
-		return err
-	}
-	return noContent(c)
+	id := core.BlobID(c.Param("id"))
+	return noContent(c, h.blobs.Delete(c.Request.Context(), scopeOf(c), id))
 }
 
 // newLink is the body of Link.
@@ -67,10 +55,7 @@ type newLink struct {
 
 // Link answers a temporary URL for browsers.
 func (h *Files) Link(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	body, err := readBody[newLink](c)
 	if err != nil {
 		return err
@@ -79,10 +64,7 @@ func (h *Files) Link(c *gin.Context) error {
 		return invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
 	}
 	link, err := h.files.Link(c.Request.Context(), scopeOf(c), id, time.Duration(body.ExpiresIn)*time.Second)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, link)
+	return respond(c, http.StatusOK, link, err)
 }
 
 // Follow checks a link and makes the file's owner the caller of the request, which has no key.
@@ -92,10 +74,7 @@ func (h *Files) Follow(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	ctx := c.Request.Context()
 	blob, err := h.files.Follow(ctx, id, expires, q.textParam("signature"))
 	if err != nil {
@@ -108,10 +87,7 @@ func (h *Files) Follow(c *gin.Context) error {
 // Content answers the file of a link. Images that cannot contain scripts are shown in
 // pages, also of other sites; all other files are downloads.
 func (h *Files) Content(c *gin.Context) error {
-	id, err := idParam[core.BlobID](c, "blob")
-	if err != nil {
-		return err
-	}
+	id := core.BlobID(c.Param("id"))
 	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
 	if err != nil {
 		return err

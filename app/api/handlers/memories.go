@@ -70,10 +70,7 @@ func (h *Memories) Get(c *gin.Context) error {
 		return err
 	}
 	memory, err := h.memories.Get(c.Request.Context(), tenant, id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, memory)
+	return respond(c, http.StatusOK, memory, err)
 }
 
 // memoryContent is the body of Update.
@@ -95,10 +92,7 @@ func (h *Memories) Update(c *gin.Context) error {
 	saved, err := h.memories.Update(c.Request.Context(), tenant, core.Memory{
 		ID: id, Content: body.Content, Metadata: json.RawMessage(body.Metadata),
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, saved)
+	return respond(c, http.StatusOK, saved, err)
 }
 
 // Delete permanently removes a memory: 204.
@@ -107,10 +101,7 @@ func (h *Memories) Delete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.memories.Delete(c.Request.Context(), tenant, id); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.memories.Delete(c.Request.Context(), tenant, id))
 }
 
 // memorySearch is the body of Search.
@@ -134,10 +125,7 @@ func (h *Memories) Search(c *gin.Context) error {
 	matches, err := h.memories.Search(c.Request.Context(), tenant, core.MemorySearch{
 		Query: body.Query, Limit: body.Limit, MinScore: body.MinScore,
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, matches)
+	return respond(c, http.StatusOK, matches, err)
 }
 
 // reindex is the body of Reindex.
@@ -162,10 +150,7 @@ func (h *Memories) Reindex(c *gin.Context) error {
 		return invalidError([]core.FieldError{{Field: "cursor", Detail: "is not a next_cursor of this list"}})
 	}
 	done, err := h.memories.Reindex(c.Request.Context(), scopeOf(c), core.Reindex{AllOwners: body.AllOwners, Cursor: body.Cursor, Limit: body.Limit})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, done)
+	return respond(c, http.StatusOK, done, err)
 }
 
 // memoryParam returns the memory id in the path, and the scope it must belong to.
@@ -178,8 +163,7 @@ func memoryParam(c *gin.Context) (core.Tenant, core.MemoryID, error) {
 	if err != nil {
 		return core.Tenant{}, "", err
 	}
-	id, err := idParam[core.MemoryID](c, "memory")
-	return tenant, id, err
+	return tenant, core.MemoryID(c.Param("id")), nil
 }
 
 // userScope returns the scope of the user that the request names; "" = the caller's own

@@ -11,10 +11,7 @@ import (
 
 // Get answers one message, on any branch.
 func (h *Messages) Get(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	message, err := h.messages.Get(c.Request.Context(), scopeOf(c), session, id)
 	if err != nil {
 		return err
@@ -62,37 +59,21 @@ func (h *Messages) PutFeedback(c *gin.Context) error {
 
 // DeleteFeedback removes the feedback on a message: 204. It may be repeated.
 func (h *Messages) DeleteFeedback(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
-	if _, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, core.MessagePatch{Feedback: &core.Feedback{}}); err != nil {
-		return err
-	}
-	return noContent(c)
+	session, id := messageOf(c)
+	_, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, core.MessagePatch{Feedback: &core.Feedback{}})
+	return noContent(c, err)
 }
 
 // updateMessage patches the message in the path and answers it.
 func (h *Messages) updateMessage(c *gin.Context, patch core.MessagePatch) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
+	session, id := messageOf(c)
 	message, err := h.chat.UpdateMessage(c.Request.Context(), scopeOf(c), session, id, patch)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, message)
+	return respond(c, http.StatusOK, message, err)
 }
 
 // Unpin removes the pin of a message: 204. It may be repeated.
 func (h *Messages) Unpin(c *gin.Context) error {
-	session, id, err := messageOf(c)
-	if err != nil {
-		return err
-	}
-	if _, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, false); err != nil {
-		return err
-	}
-	return noContent(c)
+	session, id := messageOf(c)
+	_, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, false)
+	return noContent(c, err)
 }

@@ -132,10 +132,7 @@ type acceptedAnswer struct {
 // repeated client_message_id gets the first run. A message with run: false is only
 // appended to the log.
 func (h *Messages) Send(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := h.readNewMessage(c, id)
 	if err != nil {
 		return err

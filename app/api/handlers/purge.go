@@ -45,10 +45,7 @@ func (h *Purge) Sessions(c *gin.Context) error {
 		IDs: in.IDs, ArchivedBefore: in.ArchivedBefore, Owner: in.Owner,
 		PurgeOptions: core.PurgeOptions{DryRun: in.DryRun, Force: in.Force, Compact: in.Compact, SlackPosts: in.SlackPosts},
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, report)
+	return respond(c, http.StatusOK, report, err)
 }
 
 type purgeUserBody struct {
@@ -70,8 +67,5 @@ func (h *Purge) User(c *gin.Context) error {
 		Owner: in.Owner, User: in.User,
 		PurgeOptions: core.PurgeOptions{DryRun: in.DryRun, Force: in.Force, Compact: in.Compact, SlackPosts: in.SlackPosts},
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, report)
+	return respond(c, http.StatusOK, report, err)
 }

@@ -29,13 +29,16 @@ func callerOf(c *gin.Context) core.Identity {
 	return id
 }
 
-// idParam returns the id in the path. A malformed id cannot exist, so it is not found.
-func idParam[T ~string](c *gin.Context, what string) (T, error) {
-	id := T(c.Param("id"))
-	if !core.ValidID(id) {
-		return "", core.Errorf(core.ErrNotFound, "%s %s does not exist", what, shortenInput(string(id)))
+// CheckIDs refuses a path with a malformed id: it cannot exist, so it is not found.
+func CheckIDs(c *gin.Context) error {
+	noun := map[string]string{"sessions": "session", "runs": "run", "memories": "memory", "blobs": "blob", "deletions": "deletion"}[strings.Split(c.FullPath(), "/")[3]]
+	for _, p := range c.Params {
+		what := map[string]string{"id": noun, "mid": "message"}[p.Key]
+		if what != "" && !core.ValidID(p.Value) {
+			return core.Errorf(core.ErrNotFound, "%s %s does not exist", what, shortenInput(p.Value))
+		}
 	}
-	return id, nil
+	return nil
 }
 
 // query reads the query string and collects its faults.

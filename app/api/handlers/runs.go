@@ -26,10 +26,7 @@ func NewRuns(s Services, streams *StreamLimiter) *Runs {
 // Get answers one run.
 func (h *Runs) Get(c *gin.Context) error {
 	run, err := h.runParam(c)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, run)
+	return respond(c, http.StatusOK, run, err)
 }
 
 // List answers a page of a session's runs, newest first.
@@ -119,10 +116,7 @@ type cancelRun struct {
 // Cancel cancels a run and keeps its partial answer: 200 with the ended run, 202 if it has
 // not ended yet. It may be repeated.
 func (h *Runs) Cancel(c *gin.Context) error {
-	id, err := idParam[core.RunID](c, "run")
-	if err != nil {
-		return err
-	}
+	id := core.RunID(c.Param("id"))
 	body, err := readBody[cancelRun](c)
 	if err != nil {
 		return err
@@ -164,9 +158,5 @@ func (h *Runs) cancelAndWait(c *gin.Context, id core.RunID, wait bool) (core.Run
 
 // runParam returns the run in the path.
 func (h *Runs) runParam(c *gin.Context) (core.Run, error) {
-	id, err := idParam[core.RunID](c, "run")
-	if err != nil {
-		return core.Run{}, err
-	}
-	return h.runs.Get(c.Request.Context(), scopeOf(c), id)
+	return h.runs.Get(c.Request.Context(), scopeOf(c), core.RunID(c.Param("id")))
 }

@@ -115,10 +115,7 @@ func (h *Sessions) Get(c *gin.Context) error {
 		return err
 	}
 	usage, err := h.usage.SessionTotal(c.Request.Context(), scopeOf(c), session.ID)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage})
+	return respond(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage}, err)
 }
 
 // sessionPatch is the body of Update.
@@ -138,10 +135,7 @@ type sessionPatch struct {
 
 // Update changes the given fields and answers the session.
 func (h *Sessions) Update(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[sessionPatch](c)
 	if err != nil {
 		return err
@@ -154,31 +148,19 @@ func (h *Sessions) Update(c *gin.Context) error {
 		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
 		Pinned: body.Pinned, Tags: body.Tags, Archived: body.Archived, Force: body.Force,
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, session)
+	return respond(c, http.StatusOK, session, err)
 }
 
 // Archive hides a session from lists and keeps its messages: 204.
 func (h *Sessions) Archive(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
-	if _, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)}); err != nil {
-		return err
-	}
-	return noContent(c)
+	id := core.SessionID(c.Param("id"))
+	_, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)})
+	return noContent(c, err)
 }
 
 // sessionParam returns the session in the path.
 func sessionParam(c *gin.Context, store core.SessionStore) (core.Session, error) {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return core.Session{}, err
-	}
-	return store.Get(c.Request.Context(), scopeOf(c), id)
+	return store.Get(c.Request.Context(), scopeOf(c), core.SessionID(c.Param("id")))
 }
 
 // sourceOf checks the surface that a body names; requests cannot claim to be Slack.

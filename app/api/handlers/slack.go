@@ -18,15 +18,9 @@ func NewSlack(s Services) *Slack { return &Slack{chat: s.Chat} }
 
 // Get answers the thread of the session.
 func (h *Slack) Get(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	thread, err := h.chat.SlackThread(c.Request.Context(), scopeOf(c), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, thread)
+	return respond(c, http.StatusOK, thread, err)
 }
 
 // Put attaches the session to a thread, or changes its mode, and answers the thread.
@@ -40,27 +34,14 @@ func (h *Slack) Put(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	thread, err := h.chat.AttachSlack(c.Request.Context(), scopeOf(c), core.SlackThread{
 		SessionID: id, Team: body.Team, Channel: body.Channel, Thread: body.Thread, Mode: body.Mode,
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, thread)
+	return respond(c, http.StatusOK, thread, err)
 }
 
 // Delete separates the session from its thread: 204. It may be repeated.
 func (h *Slack) Delete(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err == nil {
-		err = h.chat.DetachSlack(c.Request.Context(), scopeOf(c), id)
-	}
-	if err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.chat.DetachSlack(c.Request.Context(), scopeOf(c), core.SessionID(c.Param("id"))))
 }

@@ -18,10 +18,7 @@ func NewStandingInstructions(s Services) *StandingInstructions {
 
 // List answers a page of a session's standing instructions, newest first.
 func (h *StandingInstructions) List(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	q := readQuery(c, "limit", "cursor")
 	query := q.pageParams()
 	if err := q.err(); err != nil {
@@ -41,19 +38,13 @@ type instruction struct {
 
 // Create adds a standing instruction: 201.
 func (h *StandingInstructions) Create(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[instruction](c)
 	if err != nil {
 		return err
 	}
 	added, err := h.chat.AddInstruction(c.Request.Context(), scopeOf(c), id, body.Text)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusCreated, added)
+	return respond(c, http.StatusCreated, added, err)
 }
 
 // Update replaces the text of a standing instruction and answers the instruction.
@@ -67,10 +58,7 @@ func (h *StandingInstructions) Update(c *gin.Context) error {
 		return err
 	}
 	edited, err := h.chat.EditInstruction(c.Request.Context(), scopeOf(c), session, id, body.Text)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, edited)
+	return respond(c, http.StatusOK, edited, err)
 }
 
 // Delete removes a standing instruction: 204.
@@ -79,21 +67,14 @@ func (h *StandingInstructions) Delete(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.chat.RemoveInstruction(c.Request.Context(), scopeOf(c), session, id); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.chat.RemoveInstruction(c.Request.Context(), scopeOf(c), session, id))
 }
 
 // instructionOf returns the session and the instruction in the path.
 func instructionOf(c *gin.Context) (core.SessionID, core.InstructionID, error) {
-	session, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return "", "", err
-	}
 	id := core.InstructionID(c.Param("iid"))
 	if !core.ValidID(id) {
 		return "", "", core.Errorf(core.ErrNotFound, "standing instruction %s does not exist", shortenInput(string(id)))
 	}
-	return session, id, nil
+	return core.SessionID(c.Param("id")), id, nil
 }

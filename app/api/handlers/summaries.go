@@ -51,10 +51,7 @@ func (h *Summaries) Get(c *gin.Context) error {
 		return err
 	}
 	summary, err := h.summaries.Get(c.Request.Context(), scopeOf(c), session.ID, version)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, summary)
+	return respond(c, http.StatusOK, summary, err)
 }
 
 // Diff answers the differences to another version, by default the previous one.
@@ -71,19 +68,13 @@ func (h *Summaries) Diff(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	version, err := versionParam(c, 1)
 	if err != nil {
 		return err
 	}
 	diff, err := h.chat.DiffSummary(c.Request.Context(), scopeOf(c), id, version, against)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, diff)
+	return respond(c, http.StatusOK, diff, err)
 }
 
 // summaryEdit is the body of Edit.
@@ -94,10 +85,7 @@ type summaryEdit struct {
 
 // Edit replaces the text of the active summary and answers the new version.
 func (h *Summaries) Edit(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	body, err := readBody[summaryEdit](c)
 	if err != nil {
 		return err
@@ -109,19 +97,13 @@ func (h *Summaries) Edit(c *gin.Context) error {
 		}
 	}
 	summary, err := h.chat.EditSummary(c.Request.Context(), scopeOf(c), id, edit)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, summary)
+	return respond(c, http.StatusOK, summary, err)
 }
 
 // Restore makes an earlier version the active one, or none with version 0, and answers the
 // session.
 func (h *Summaries) Restore(c *gin.Context) error {
-	id, err := idParam[core.SessionID](c, "session")
-	if err != nil {
-		return err
-	}
+	id := core.SessionID(c.Param("id"))
 	version, err := versionParam(c, 0)
 	if err != nil {
 		return err
@@ -130,10 +112,7 @@ func (h *Summaries) Restore(c *gin.Context) error {
 		return err
 	}
 	session, err := h.chat.RestoreSummary(c.Request.Context(), scopeOf(c), id, version)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, session)
+	return respond(c, http.StatusOK, session, err)
 }
 
 // versionParam returns the version in the path, which must be at least minVersion.

@@ -52,10 +52,7 @@ func (h *Transfer) Import(c *gin.Context) error {
 	done, err := h.transfer.Import(c.Request.Context(), scopeOf(c), core.ImportMessages{
 		SessionID: session.ID, Body: history, Size: history.size, Values: values, Format: format, Source: source,
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, done)
+	return respond(c, http.StatusOK, done, err)
 }
 
 // importFormat returns the format of the media type. As with other bodies, types that a web

@@ -20,10 +20,7 @@ func NewWebhooks(s Services) *Webhooks { return &Webhooks{chat: s.Chat} }
 // Get answers the owner's webhook, without its secret.
 func (h *Webhooks) Get(c *gin.Context) error {
 	hook, err := h.chat.DefaultWebhook(c.Request.Context(), scopeOf(c))
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, hook)
+	return respond(c, http.StatusOK, hook, err)
 }
 
 // Put replaces the owner's webhook and answers it.
@@ -36,16 +33,10 @@ func (h *Webhooks) Put(c *gin.Context) error {
 		return err
 	}
 	hook, err := h.chat.SetDefaultWebhook(c.Request.Context(), scopeOf(c), core.Webhook{URL: core.Target(body.URL), Secret: body.Secret})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, hook)
+	return respond(c, http.StatusOK, hook, err)
 }
 
 // Delete removes the owner's webhook: 204. It may be repeated.
 func (h *Webhooks) Delete(c *gin.Context) error {
-	if err := h.chat.DeleteDefaultWebhook(c.Request.Context(), scopeOf(c)); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, h.chat.DeleteDefaultWebhook(c.Request.Context(), scopeOf(c)))
 }

@@ -221,16 +221,6 @@ func TestRow20CursorIsWhatWasRead(t *testing.T) {
 	}
 }
 
-// A broken PromptState is an error of the store, not a panic.
-func TestPromptStateUnreadable(t *testing.T) {
-	t.Parallel()
-	w := full(t)
-	w.Session.PromptState = []byte("{")
-	if _, _, err := w.keeper.Fit(t.Context(), w.turn()); err == nil {
-		t.Error("got no error for a prompt state that is no JSON")
-	}
-}
-
 // C7: a summarizer that takes long is not awaited: the prompt is sent without its
 // oldest messages, which says so, and the summary is still made.
 func TestRow22SummaryTimeLimit(t *testing.T) {

@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -132,9 +133,10 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), over)
 	works := false
-	w.writer.Add(llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
+	turns := regexp.MustCompile(`turn \d+`)
+	w.writer.Add(llm.Step{Repeat: true, From: func(r llm.Request) llm.Step {
 		if works {
-			return llm.Say(notes)
+			return llm.Say(notes + "\n- " + strings.Join(turns.FindAllString(r.Messages[0].Content, 20), ", "))
 		}
 		return llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Message: "no"}}
 	}})

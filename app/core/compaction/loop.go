@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,54 +15,41 @@ import (
 	"bobbin/app/core/summarize"
 )
 
-// RuleCompactor is the Compactor that needs no model.
-type RuleCompactor struct{ rules *summarize.Summarizer }
-
-// NewRuleCompactor returns the Compactor.
-func NewRuleCompactor(count llm.TokenCounter) *RuleCompactor {
-	return &RuleCompactor{summarize.NewLoop(summarize.NewSteps(count), count)}
-}
-
-// Compact makes the notes.
-func (c *RuleCompactor) Compact(ctx context.Context, _ Turn, req summarize.Request) (summarize.Result, error) {
-	return c.rules.Summarize(ctx, req)
-}
-
-// ModelCompactor is the Compactor whose notes a model writes: compaction.summary_model, else
-// the model that writes the agent's summaries. Rules make the notes where no model may or
-// can be called, and for agents that want none.
-type ModelCompactor struct {
-	options Options
-	rules   *RuleCompactor
-}
-
-// NewModelCompactor returns the Compactor. Of the options it uses Models, Counter,
-// Calibrator, Logger and Budget.
-func NewModelCompactor(o Options) *ModelCompactor {
-	return &ModelCompactor{options: o, rules: NewRuleCompactor(o.Counter)}
-}
-
-// Compact makes the notes.
-func (c *ModelCompactor) Compact(ctx context.Context, t Turn, req summarize.Request) (summarize.Result, error) {
-	model, note := c.notesModel(ctx, t)
-	if model == nil {
-		res, err := c.rules.Compact(ctx, t, req)
-		res.Note = cmp.Or(res.Note, note)
-		return res, err
+// CompactByRules returns an Options.CompactLoop that needs no model.
+func CompactByRules(count llm.TokenCounter) func(context.Context, Turn, summarize.Request) (summarize.Result, error) {
+	rules := summarize.NewLoop(summarize.NewSteps(count), count)
+	return func(ctx context.Context, _ Turn, req summarize.Request) (summarize.Result, error) {
+		return rules.Summarize(ctx, req)
 	}
-	name := model.Info().Name
-	strategy := summarize.NewLLM(model, c.options.Counter, func() float64 { return c.options.Calibrator.Estimate(name, t.Session.ID).Factor })
-	return summarize.NewLoop(strategy, c.options.Counter).Summarize(ctx, req)
+}
+
+// CompactByModel returns an Options.CompactLoop whose notes a model writes: compaction.summary_model, else
+// the model that writes the agent's summaries. Rules make the notes where no model may or
+// can be called, and for agents that want none. Of the options it uses Models, Counter,
+// Calibrator, Logger and Budget.
+func CompactByModel(o Options) func(context.Context, Turn, summarize.Request) (summarize.Result, error) {
+	rules := CompactByRules(o.Counter)
+	return func(ctx context.Context, t Turn, req summarize.Request) (summarize.Result, error) {
+		model, note := o.notesModel(ctx, t)
+		if model == nil {
+			res, err := rules(ctx, t, req)
+			res.Note = cmp.Or(res.Note, note)
+			return res, err
+		}
+		name := model.Info().Name
+		strategy := summarize.NewLLM(model, o.Counter, func() float64 { return o.Calibrator.Estimate(name, t.Session.ID).Factor })
+		return summarize.NewLoop(strategy, o.Counter).Summarize(ctx, req)
+	}
 }
 
 // notesModel returns the model that writes the notes. Nil = rules make them; the note says
 // why, unless the agent's file asks for rules.
-func (c *ModelCompactor) notesModel(ctx context.Context, t Turn) (m llm.Model, note string) {
+func (o Options) notesModel(ctx context.Context, t Turn) (m llm.Model, note string) {
 	name := t.Profile.Loop.SummaryModel
 	if kind, ok := summarize.KindOf(t.Profile.Policy.Strategy); ok && !kind.Model && name == "" {
 		return nil, ""
 	}
-	return c.options.summaryModel(ctx, t, cmp.Or(name, t.Profile.Policy.SummaryModel))
+	return o.summaryModel(ctx, t, cmp.Or(name, t.Profile.Policy.SummaryModel))
 }
 
 // compactLoop carries out an order for the run's tool loop, commits the notes, and plans
@@ -190,9 +178,7 @@ func (k *Compactor) continueWithoutNotes(ctx context.Context, t Turn, p plan, m 
 // withNotes returns the turn with known notes, so that they are not loaded.
 func (t Turn) withNotes(s ...core.Summary) Turn {
 	notes := make(map[core.SummaryID]core.Summary, len(t.Notes)+len(s))
-	for id, known := range t.Notes {
-		notes[id] = known
-	}
+	maps.Copy(notes, t.Notes)
 	for _, n := range s {
 		notes[n.ID] = n
 	}

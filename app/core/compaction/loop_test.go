@@ -31,7 +31,7 @@ func looping(t *testing.T, settings core.CompactionSettings, window int) *world 
 		t.Fatal(err)
 	}
 	w.profile.Loop = loop
-	w.options.CompactLoop = compaction.NewModelCompactor(w.options).Compact
+	w.options.CompactLoop = compaction.CompactByModel(w.options)
 	w.keeper = compaction.New(w.options)
 	return w
 }
@@ -174,7 +174,7 @@ func TestLoopModel(t *testing.T) {
 			w.profile.Policy = policy
 			if tt.broke {
 				w.options.Budget = poor
-				w.options.CompactLoop = compaction.NewModelCompactor(w.options).Compact
+				w.options.CompactLoop = compaction.CompactByModel(w.options)
 				w.keeper = compaction.New(w.options)
 			}
 			w.ask("Read all files.")
@@ -221,18 +221,18 @@ func TestLoopWithoutCompactor(t *testing.T) {
 	}
 }
 
-// broken is a Compactor that does what it likes.
-type broken func(summarize.Request) (summarize.Result, error)
-
-func (b broken) Compact(_ context.Context, _ compaction.Turn, req summarize.Request) (summarize.Result, error) {
-	return b(req)
+// compacts is a CompactLoop that looks at the request only.
+func compacts(f func(summarize.Request) (summarize.Result, error)) func(context.Context, compaction.Turn, summarize.Request) (summarize.Result, error) {
+	return func(_ context.Context, _ compaction.Turn, req summarize.Request) (summarize.Result, error) {
+		return f(req)
+	}
 }
 
 // L3: whatever a Compactor does, the run continues; watchers are notified.
 func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		compactor broken
+		compactor func(summarize.Request) (summarize.Result, error)
 		event     core.EventType
 	}{
 		"error": {func(summarize.Request) (summarize.Result, error) {
@@ -247,7 +247,7 @@ func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := looping(t, core.CompactionSettings{}, 128_000)
-			w.options.CompactLoop = tt.compactor.Compact
+			w.options.CompactLoop = compacts(tt.compactor)
 			w.keeper = compaction.New(w.options)
 			w.ask("Read all files.")
 			for range 8 {
@@ -289,7 +289,7 @@ func TestLoopNoGainStoresMasking(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{ThresholdIterations: new(9), KeepRecentIterations: new(1)}, 16_000)
 	w.profile.Policy.AutoSummarize = false
-	w.options.CompactLoop = broken(func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, summarize.ErrNoGain }).Compact
+	w.options.CompactLoop = compacts(func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, summarize.ErrNoGain })
 	w.keeper = compaction.New(w.options)
 	w.turns(5, 500)
 	w.ask("Read the first file.")

@@ -229,19 +229,6 @@ func TestNativeSummaryExtendsTheOneBefore(t *testing.T) {
 	}
 }
 
-// After a refusal the next tries of the same model call have no native summary, not even a new one: it
-// costs one more call.
-func TestNativeSummaryIsNotMadeAfterARefusal(t *testing.T) {
-	t.Parallel()
-	w := newNativeWorld(t)
-	w.writer.Add(always(notes))
-	turn := w.turn()
-	turn.RefusedNative = true
-	if got := w.native(turn); got != nil || len(w.model.Requests()) > 0 {
-		t.Errorf("got %+v after %d requests, want the words and no compaction", got, len(w.model.Requests()))
-	}
-}
-
 // The observer hears what became of each of the provider's summaries.
 func TestNativeSummaryIsReported(t *testing.T) {
 	t.Parallel()

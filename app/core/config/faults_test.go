@@ -128,9 +128,9 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
 ./bobbin.yaml:3: models[0].provder: is not a known key; did you mean provider?
 ./bobbin.yaml:12: models[1].output_price: "x" is not a number
 ./bobbin.yaml:14: models[3]: write keys and values, such as name: fast
-./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/huggingface, langchain/mistral, langchain/ollama
+./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama
 ./bobbin.yaml:5: models[1].name: it is missing; agents call the model by it
-./bobbin.yaml:5: models[1].provider: "antropic" does not exist; did you mean anthropic? There are openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/huggingface, langchain/mistral, langchain/ollama
+./bobbin.yaml:5: models[1].provider: "antropic" does not exist; did you mean anthropic? There are openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama
 ./bobbin.yaml:8: models[1].base_url: this is not an address; write for example http://localhost:8000/v1
 ./bobbin.yaml:9: models[1].api_key_env: this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable
 ./bobbin.yaml:10: models[1].encoding: "gpt2" does not exist; use one of cl100k_base, o200k_base
@@ -162,13 +162,11 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
 ./bobbin.yaml:5: models[3].max_tokens_field: only models of provider openai with api chat have one; remove it`},
 		{"langchaingo", source{file: `models:
   - {name: a, provider: langchain/cohere}
-  - {name: b, provider: langchain/mistral, images: true}
   - {name: c, provider: langchain/ollama, images: true, documents: true}
-`}, `./bobbin.yaml:2: models[0].provider: "langchain/cohere" does not exist; use one of openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/huggingface, langchain/mistral, langchain/ollama
-./bobbin.yaml:3: models[1].images: models of provider langchain/mistral take no images; remove it
-./bobbin.yaml:4: models[2].documents: models of provider langchain/ollama take no PDFs; remove it`},
+`}, `./bobbin.yaml:2: models[0].provider: "langchain/cohere" does not exist; use one of openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama
+./bobbin.yaml:3: models[1].documents: models of provider langchain/ollama take no PDFs; remove it`},
 		{"models in a variable", source{env: map[string]string{"BOBBIN_MODELS": `[{"name": "a", "provider": "opnai"}]`}},
-			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/huggingface, langchain/mistral, langchain/ollama`},
+			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama`},
 		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of models, each with a name and a provider"},
 		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list of models, in YAML or JSON"},
 		{"spend limits", source{file: "auth:\n  keys: [\"alice:hush-hush-hush-hush-hush-hush\"]\n  limits:\n    - {key: local, tokens_per_day: x}\n    - {key: alice, token_per_day: 1}\n    - 5\n"},

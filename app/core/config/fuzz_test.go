@@ -11,7 +11,7 @@ import (
 // FuzzLoad: whatever the file, Load answers with valid settings or says what is
 // wrong.
 func FuzzLoad(f *testing.F) {
-	for _, file := range []string{example, "addr: [", "a: &a [*a]", "limits: {run_time: 1s, <<: {x: y}}", "models:\n- *x\n", "? {a: b}\n: c\n", "auth.keys: [[a]]\n", "log: &l {level: info}\nnats: *l\n", "addr: !!binary aGk=\n", "limits.queued_runs: 99999999999999999999\n"} {
+	for _, file := range []string{"default_llm: a\nmodels: [{name: a, provider: demo}]\n", "addr: [", "a: &a [*a]", "limits: {run_time: 1s, <<: {x: y}}", "models:\n- *x\n", "? {a: b}\n: c\n", "auth.keys: [[a]]\n", "log: &l {level: info}\nnats: *l\n", "addr: !!binary aGk=\n", "limits.queued_runs: 99999999999999999999\n"} {
 		f.Add(file)
 	}
 	f.Fuzz(func(t *testing.T, file string) {

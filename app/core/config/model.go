@@ -42,7 +42,7 @@ func (m Model) PriorFactor() float64 {
 // OpenAI's dialect is "openai" with a base_url.
 func Providers() []string {
 	return []string{"openai", "anthropic", "gemini", "ollama", "mistral", "openrouter", "bedrock", "vertex", "demo",
-		"langchain/huggingface", "langchain/mistral", "langchain/ollama"}
+		"langchain/ollama"}
 }
 
 // Encodings returns the words that a model's encoding takes.
@@ -80,7 +80,7 @@ type modelField struct {
 func modelFields() []modelField {
 	return []modelField{
 		{"name", "the name that agents use", func(m *Model) any { return &m.Name }},
-		{"provider", "`openai` (and every OpenAI-compatible server, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `bedrock` (Claude on Amazon Bedrock), `vertex` (Claude on Google Vertex AI), `demo`; or a client of langchaingo: `langchain/huggingface`, `langchain/mistral`, `langchain/ollama`, which take no tools", func(m *Model) any { return &m.Provider }},
+		{"provider", "`openai` (and every OpenAI-compatible server, with `base_url`), `anthropic`, `gemini`, `ollama`, `mistral`, `openrouter`, `bedrock` (Claude on Amazon Bedrock), `vertex` (Claude on Google Vertex AI), `demo`; or langchaingo's client of Ollama, `langchain/ollama`, which takes no tools", func(m *Model) any { return &m.Provider }},
 		{"model", "the provider's name of the model; empty: `name`", func(m *Model) any { return &m.Model }},
 		{"api", "`openai` only: `chat` (Chat Completions, which every compatible server has) or `responses` (OpenAI's Responses API: nothing is stored there, and a reasoning model gets its earlier reasoning back, encrypted, instead of thinking again; neither `stop` nor `seed`). Empty: `chat`", func(m *Model) any { return &m.API }},
 		{"base_url", "the address of the provider; empty: its own", func(m *Model) any { return &m.BaseURL }},

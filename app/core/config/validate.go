@@ -96,10 +96,7 @@ func (m Model) validate(at string, found *faults) {
 	}
 	found.checkKey(m.APIKeyEnv == "" || isVariable(m.APIKeyEnv), at+"api_key_env",
 		"this is not the name of an environment variable; write for example OPENAI_API_KEY, and put the key itself into that variable")
-	if strings.HasPrefix(m.Provider, "langchain/") {
-		found.checkKey(m.Images == nil || !*m.Images || m.Provider == "langchain/ollama", at+"images", "models of provider %s take no images; remove it", m.Provider)
-		found.checkKey(m.Documents == nil || !*m.Documents, at+"documents", "models of provider %s take no PDFs; remove it", m.Provider)
-	}
+	found.checkKey(m.Provider != "langchain/ollama" || m.Documents == nil || !*m.Documents, at+"documents", "models of provider %s take no PDFs; remove it", m.Provider)
 	if m.Encoding != "" {
 		oneOf(found, at+"encoding", m.Encoding, Encodings())
 	}

@@ -72,7 +72,7 @@ func (p *planner) leaveOut(slots []Slot, first int, ends []int, target int) bool
 			break
 		}
 		for ; next < end; next++ {
-			size -= p.leftOutGain(slots[next])
+			size -= p.removalGain(slots[next])
 		}
 		if size < smallest {
 			best, smallest = end, size
@@ -85,21 +85,6 @@ func (p *planner) leaveOut(slots []Slot, first int, ends []int, target int) bool
 	p.state = p.state.withLeftOut(slots[first].Seq, slots[best-1].Seq)
 	p.placeMessages()
 	return true
-}
-
-// leftOutGain returns what leaving out the message frees. A pinned message then moves to the
-// notes, where it costs more than in its place.
-func (p *planner) leftOutGain(s Slot) int {
-	switch {
-	case s.Place == core.PlaceLeftOut:
-		return 0
-	case s.Place == core.PlaceCovered:
-		return s.Size
-	case s.Pinned:
-		return s.Size - p.scale.toModel(s.asText()+pinnedLine) - p.scale.toModel(pinnedWrap)
-	default:
-		return s.Size
-	}
 }
 
 // fitRun shrinks the run in progress: it masks old tool results, shortens messages, leaves

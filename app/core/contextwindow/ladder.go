@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -182,7 +183,7 @@ func (p *planner) summaryOrder(f firedTriggers) *Order {
 		}
 	}
 	if p.in.Force && cut == 0 {
-		cut = p.forcedCut()
+		cut = cmp.Or(p.cutKeeping(max(p.in.Policy.MinRecent, 1)), p.cutKeeping(1)) // the recent messages, else the last turn
 	}
 	if cut == 0 || p.coverOverflows(cut) {
 		return nil
@@ -282,15 +283,6 @@ func (p *planner) cutKeeping(keep int) int {
 	return best
 }
 
-// forcedCut returns the cut for a summary that the user requested: it keeps the policy's
-// recent messages if that leaves anything to summarize, else the last turn.
-func (p *planner) forcedCut() int {
-	if c := p.cutKeeping(max(p.in.Policy.MinRecent, 1)); c > 0 {
-		return c
-	}
-	return p.cutKeeping(1)
-}
-
 // cutUntil returns the earliest cut that brings size down to target, where covering message
 // i frees gain(i); if none does, the one that brings it lowest. The rung is 2 if that keeps
 // the recent messages, else 3.
@@ -330,15 +322,16 @@ func (p *planner) sizeWithSummary() int {
 	return p.total - p.summarySize() + p.budget.SummaryLimit + p.scale.toModel(summaryWrap)
 }
 
-// coveredGain returns what covering message i frees in the prompt. A pinned message stays
-// there, as a note.
-func (p *planner) coveredGain(i int) int {
-	switch s := p.history[i]; {
-	case s.Place == core.PlaceCovered:
-		return s.Size
-	case s.Note:
+// coveredGain returns what covering message i frees in the prompt.
+func (p *planner) coveredGain(i int) int { return p.removalGain(p.history[i]) }
+
+// removalGain returns what the prompt loses without the message in its place. A pinned message then
+// moves to the notes, where it costs more.
+func (p *planner) removalGain(s Slot) int {
+	switch {
+	case s.Place == core.PlaceLeftOut:
 		return 0
-	case s.Pinned:
+	case s.Pinned && s.Place != core.PlaceCovered:
 		return s.Size - p.scale.toModel(s.asText()+pinnedLine) - p.scale.toModel(pinnedWrap)
 	default:
 		return s.Size

@@ -289,19 +289,6 @@ func TestShortenedCalls(t *testing.T) {
 	}
 }
 
-// W4: the size of the system blocks that Plan gets.
-func TestSystemTokens(t *testing.T) {
-	t.Parallel()
-	parts := cw.Parts{SystemPrompt: strings.Repeat("a", 40)}
-	if got := cw.SystemTokens(parts, quarter{}); got != 14 {
-		t.Errorf("got %d, want 14", got)
-	}
-	parts.ToolUsage = strings.Repeat("a", 20)
-	if got := cw.SystemTokens(parts, quarter{}); got != 23 {
-		t.Errorf("with tool usage: got %d, want 23", got)
-	}
-}
-
 // The state survives its storage; what was never stored is the zero state.
 func TestPromptStateRoundTrip(t *testing.T) {
 	t.Parallel()

@@ -107,9 +107,13 @@ func (p *planner) dropQuotes() bool {
 	if i < 0 {
 		return false
 	}
-	from := p.history[i].Seq
+	return p.giveUpThoughts(p.history[i].Seq, "the recalled passages and instructions before them")
+}
+
+// giveUpThoughts drops the thoughts from a seq on, for what they keep in the prompt, and reports true.
+func (p *planner) giveUpThoughts(from int64, what string) bool {
 	p.addRung(0)
-	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of the recalled passages and instructions before them", p.thoughtsFrom(from))
+	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of %s", p.thoughtsFrom(from), what)
 	p.state.ThoughtsDropped = withRange(p.state.ThoughtsDropped, SeqRange{from, p.slots[len(p.slots)-1].Seq})
 	p.placeMessages()
 	return true

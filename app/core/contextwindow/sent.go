@@ -103,20 +103,9 @@ func (p Prompt) Shown(d Decision) []int {
 	out := make([]int, len(p.Messages))
 	raw, tail := 0, p.Sent.Tail
 	for i, m := range p.Messages {
-		if i == 0 && m.isSummary() {
-			out[i] = d.Shown(p.Sent.Summary)
-			continue
-		}
-		if m.Place == core.PlaceRecalled && !m.Quotes {
-			out[i] = d.Shown(p.Sent.Recalled)
-			continue
-		}
-		if (m.Place == core.PlaceInstructions || m.Place == core.PlaceSystem) && !m.Quotes {
-			out[i] = d.Shown(m.Tokens)
-			continue
-		}
-		if m.Place == core.PlaceStanding {
-			out[i] = d.Shown(p.Sent.Standing)
+		passing := (m.Place == core.PlaceRecalled || m.Place == core.PlaceInstructions || m.Place == core.PlaceSystem) && !m.Quotes
+		if i == 0 && m.isSummary() || passing || m.Place == core.PlaceStanding {
+			out[i] = d.Shown(m.Tokens) // a section of its own
 			continue
 		}
 		if raw == tail { // the run begins

@@ -196,12 +196,7 @@ func (p *planner) dropSetups() bool {
 	if i < 0 {
 		return false
 	}
-	from := p.slots[i].Seq
-	p.addRung(0)
-	p.addReason("%d messages are sent without their thoughts: the conversation needs the room of an earlier system prompt", p.thoughtsFrom(from))
-	p.state.ThoughtsDropped = withRange(p.state.ThoughtsDropped, SeqRange{from, p.slots[len(p.slots)-1].Seq})
-	p.placeMessages()
-	return true
+	return p.giveUpThoughts(p.slots[i].Seq, "an earlier system prompt")
 }
 
 // giveUpNative lets the prompt have the words of the summary in place of a native one that needs an

@@ -277,29 +277,6 @@ func TestSetupsThaw(t *testing.T) {
 	}
 }
 
-// A compaction that drops the newest thoughts leaves older ones, behind a system prompt that is larger
-// than the current one. Where that has no room, they are dropped, too (invariant 1).
-func TestThoughtsThatAreLeftNeedRoom(t *testing.T) {
-	t.Parallel()
-	a := newAgentTalk(t)
-	a.window = 4096
-	long := strings.Repeat("long", 2700)
-	a.talk("A"+long+" a,b", "B c", "C b") // b is new behind B, and not behind A
-	large := func(m *core.Message) {
-		m.Content = words("user", 2000)
-		m.TokenCount = 2004
-	}
-	large(&a.log[2])
-	large(&a.log[4])
-	d, p := a.ask("C b")
-	if n := places(d.History)[core.PlaceShortened]; n != 2 || d.Floor != nil || d.Total > d.Budget.Usable {
-		t.Errorf("got %d shortened messages, %d tokens, %+v, want 2, at most %d tokens", n, d.Total, d.Floor, d.Budget.Usable)
-	}
-	if p.System[0] != "C" || p.Sent.Thoughts != (cw.ThoughtCount{Compacted: 2}) {
-		t.Errorf("got %q with %+v, want the current system prompt and no thoughts", outline(p), p.Sent.Thoughts)
-	}
-}
-
 // A prompt with a native summary begins with the setup of that, with thoughts or without, as long as there is room
 // for both; else it has the words, and begins with the current setup.
 func TestNativeSummaryFreezesTheSetup(t *testing.T) {

@@ -81,9 +81,10 @@ func (t trigger) turnsBefore(messages, tokens int) int {
 // isNear reports whether a summary should be prepared for the trigger.
 func (t trigger) isNear() bool { return t.missing == 0 && t.Value >= t.prepare }
 
-// policyTriggers returns the current state of the policy's triggers.
-func (p *planner) policyTriggers() []trigger {
-	policy, count, since := p.in.Policy, len(p.in.History), p.sinceCursor()
+// triggersAt returns the state of the policy's triggers at a size of the prompt, with that many messages
+// and tokens since the cursor.
+func (p *planner) triggersAt(size, count, since int) []trigger {
+	policy := p.in.Policy
 	missing := max(policy.NeverBelow-count, 0)
 	if !policy.AutoSummarize {
 		missing = math.MaxInt
@@ -101,7 +102,7 @@ func (p *planner) policyTriggers() []trigger {
 		list = append(list, t)
 	}
 	if p.budget.HasShare {
-		add(triggerShare, p.total, p.shareThreshold(), trigger{above: true, prepare: p.nearPoint() + 1})
+		add(triggerShare, size, p.shareThreshold(), trigger{above: true, prepare: p.nearPoint() + 1})
 	}
 	add(triggerMessages, count, policy.messageThreshold(), trigger{messages: true, missing: missing})
 	add(triggerTokens, since, policy.MaxTokens, trigger{missing: missing})
@@ -138,7 +139,7 @@ func selectTriggers(list []trigger, is func(trigger) bool) firedTriggers {
 
 // checkTriggers determines which triggers are crossed and records how near each one is.
 func (p *planner) checkTriggers() firedTriggers {
-	p.limits = p.policyTriggers()
+	p.limits = p.triggersAt(p.total, len(p.in.History), p.sinceCursor())
 	for _, t := range p.limits {
 		p.addStatus(t.Name, t.Value, t.Threshold, t.Fires)
 	}

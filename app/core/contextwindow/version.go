@@ -1,6 +1,10 @@
 package contextwindow
 
-import "bobbin/app/core"
+import (
+	"slices"
+
+	"bobbin/app/core"
+)
 
 // The versions of a summary form a chain: each covers more than the one before it. A
 // prompt takes the oldest version with which it is below the triggers of its model, so
@@ -60,18 +64,8 @@ func OlderVersion(in Input, chain []core.SummaryVersion) core.SummaryVersion {
 // staysQuiet reports whether no trigger fires for a prompt of the size with that many
 // messages and tokens after the cursor.
 func (p *planner) staysQuiet(size, messages, tokens int) bool {
-	pol := p.in.Policy
-	allowed := pol.AutoSummarize && messages >= pol.NeverBelow
-	n := pol.messageThreshold()
-	switch {
-	case size > min(p.budget.Trigger, p.limit):
-	case pol.MaxUnsummarized > 0 && messages >= pol.MaxUnsummarized:
-	case allowed && n > 0 && messages >= n:
-	case allowed && pol.MaxTokens > 0 && tokens >= pol.MaxTokens:
-	default:
-		return true
-	}
-	return false
+	return size <= min(p.budget.Trigger, p.limit) &&
+		!slices.ContainsFunc(p.triggersAt(size, messages, tokens), func(t trigger) bool { return t.Fires })
 }
 
 // sizeOf returns the tokens of a summary in the prompt, with the text around it.

@@ -21,16 +21,14 @@ const (
 	providerVertex     = "vertex"
 	providerDemo       = "demo"
 
-	providerLangchainHuggingFace = "langchain/huggingface"
-	providerLangchainMistral     = "langchain/mistral"
-	providerLangchainOllama      = "langchain/ollama"
+	providerLangchainOllama = "langchain/ollama"
 )
 
 // Entry is a model that the registry can open: one of the configuration, or one
 // that was inferred from a name.
 type Entry struct {
 	Name            string // what agents call it
-	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/…, or any server of the OpenAI dialect
+	Provider        string // openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama, or any server of the OpenAI dialect
 	Model           string // what the provider calls it; empty = Name
 	Responses       bool   // for openai: it is called over the Responses API, not Chat Completions
 	BaseURL         string // empty = the provider's own
@@ -89,10 +87,8 @@ func keyVariable(provider string) string {
 		return "ANTHROPIC_API_KEY"
 	case providerGemini:
 		return "GEMINI_API_KEY"
-	case providerMistral, providerLangchainMistral:
+	case providerMistral:
 		return "MISTRAL_API_KEY"
-	case providerLangchainHuggingFace:
-		return "HF_TOKEN"
 	case providerOpenRouter:
 		return "OPENROUTER_API_KEY"
 	case providerBedrock:
@@ -113,8 +109,8 @@ func inferEntry(name string) (Entry, bool) {
 		case providerOpenAI, providerAnthropic, providerGemini, providerOllama, providerMistral, providerOpenRouter, providerBedrock, providerVertex:
 			return Entry{Name: name, Provider: provider, Model: model}, true
 		case "langchain":
-			if client, model, ok := strings.Cut(model, "/"); ok && model != "" {
-				return Entry{Name: name, Provider: provider + "/" + client, Model: model}, true
+			if client, model, ok := strings.Cut(model, "/"); ok && model != "" && client == providerOllama {
+				return Entry{Name: name, Provider: providerLangchainOllama, Model: model}, true
 			}
 		}
 	}

@@ -234,5 +234,5 @@ func (r *Registry) unknownModelError(name string) error {
 		configured = "configured are " + strings.Join(r.Names(), ", ")
 	}
 	return core.Errorf(core.ErrNotFound, "model %q is not known: %s. Add an entry to models in bobbin.yaml, "+
-		"write provider/model (openai/gpt-4o, anthropic/claude-sonnet-5-5, gemini/gemini-flash-latest, ollama/llama3.2, mistral/…, openrouter/…, bedrock/anthropic.claude-opus-5, vertex/claude-opus-5, langchain/mistral/…), or use demo", name, configured)
+		"write provider/model (openai/gpt-4o, anthropic/claude-sonnet-5-5, gemini/gemini-flash-latest, ollama/llama3.2, mistral/…, openrouter/…, bedrock/anthropic.claude-opus-5, vertex/claude-opus-5, langchain/ollama/…), or use demo", name, configured)
 }

@@ -81,7 +81,6 @@ func TestRegistryResolves(t *testing.T) {
 		"gemini-flash-latest":   {Name: "gemini-flash-latest", Provider: "gemini", Model: "gemini-flash-latest", APIKeyEnv: "GEMINI_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"ollama/llama3.2":       {Name: "ollama/llama3.2", Provider: "ollama", Model: "llama3.2", BaseURL: "http://gpu:11434/v1", Window: 4_096, WindowFrom: llm.WindowKnown, PriorFactor: 1.1},
 		"openrouter/x-ai/grok":  {Name: "openrouter/x-ai/grok", Provider: "openrouter", Model: "x-ai/grok", APIKeyEnv: "OPENROUTER_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
-		"langchain/mistral/m":   {Name: "langchain/mistral/m", Provider: "langchain/mistral", Model: "m", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"langchain/ollama/m":    {Name: "langchain/ollama/m", Provider: "langchain/ollama", Model: "m", BaseURL: "http://gpu:11434", Window: 4_096, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"mistral/mistral-small": {Name: "mistral/mistral-small", Provider: "mistral", Model: "mistral-small", APIKeyEnv: "MISTRAL_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1},
 		"thinker":               {Name: "thinker", Provider: "anthropic", Model: "claude-x", BaseURL: "http://claude.test", APIKeyEnv: "ANTHROPIC_API_KEY", Window: 8_192, WindowFrom: llm.WindowAssumed, PriorFactor: 1, Thinking: 2_048},

@@ -9,8 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
+
+func ask(text string) llm.Request {
+	return llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: text}}}
+}
 
 func failure(kind llm.ErrorKind) *llm.Error {
 	return &llm.Error{Kind: kind, Message: "no", Provider: "test"}

@@ -1,14 +1,14 @@
 // Package summarize turns the oldest part of a conversation into a running summary.
 //
 // A Strategy writes a summary: LLM asks a language model, Hybrid appends to the
-// model's text a ledger that code extracted (the user's standing wishes, files,
+// model's text a ledger that code extracted (the users' newest messages, files,
 // commands, errors, URLs), and Extract needs no model at all: NewExtractive for
 // conversations, NewSteps for the tool loop of a run. A new strategy is one type with two
 // methods.
 //
-// A ledger is evidence, not authority. Sentences are quoted with their source, wishes
-// come only from a user's own prose, and sentences of a tool result that give orders are
-// left out.
+// A ledger is evidence, not authority. Messages and errors are quoted with their source. Of a
+// tool's result it has the exit code, the names of files, and the errors of a call that failed.
+// What is exact stands in the ledger; nothing is guessed from the words of a summary.
 //
 // A Summarizer guards a strategy. Whatever the strategy does, the result is
 // within its limit and strictly smaller than what it replaces, or there is an
@@ -20,10 +20,10 @@
 //
 // Inside LLM every answer passes the same gate. The answer ended normally, calls no tool,
 // holds no markup that no message has, does not continue the dialog, and repeats neither
-// the transcript nor its request nor itself. It is long enough, in a language of the
-// conversation, covers different parts of the messages or extends the previous summary,
-// and is smaller than its material. The gate checks form and shared words, not meaning. A
-// refused answer is requested once more with the reason; an answer over its limit once
+// the transcript nor its request nor itself. It is long enough, in a language of the conversation, and
+// smaller than its material. It has words of different parts of the messages, in their order there,
+// and keeps some of the summary that it extends. The gate checks form and words, not meaning.
+// A refused answer is requested once more with the reason; an answer over its limit once
 // more, shorter, and is then cut at a sentence. A summary is one call of the model:
 // LLM.Room returns how much one call can summarize, and callers pass no more. A single
 // message that is larger is cut in its middle, and Result.Shortened counts it.
@@ -36,6 +36,5 @@
 //
 // The package keeps no state between summaries and starts no goroutine: all types
 // are safe for concurrent use. A crash loses only the summary that is being written.
-// All work is linear in the size of its input, except for the sorting of a summary's
-// sections.
+// All work is linear in the size of its input.
 package summarize

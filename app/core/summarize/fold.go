@@ -7,13 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-
 	"bobbin/app/core/prompttext"
-)
-
-const (
-	errNothing = rejection("there was nothing to summarize")
-	errWindow  = rejection("the context window of the summary model is too small")
 )
 
 // summarizeMessages summarizes all messages into j.summary, in one call; a refused or too
@@ -99,14 +93,14 @@ func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
 	if s.maxTokens <= 0 {
 		s.maxTokens = j.count.Text(j.summary) + j.count.Text(text)
 	}
-	data := requestData{Previous: makeHarmless(j.summary), Transcript: text, Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.languages.main, Tokens: j.ask}
+	data := requestData{Previous: makeHarmless(j.summary), Transcript: text, Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask}
 	summary, err := s.requestSummary(ctx, data)
 	if err == nil || !shouldRetry(ctx, err) {
 		return summary, err
 	}
 	var refused rejection
 	if errors.As(err, &refused) {
-		data.Rejected = refused.Error()
+		data.Rejected = refused.reason
 	}
 	if errors.Is(err, errCutOff) {
 		data.Tokens = max(data.Tokens/2, 1)
@@ -141,7 +135,7 @@ func (s *attempt) requestSummary(ctx context.Context, data requestData) (string,
 		return "", err
 	}
 	n := s.count.Text(text)
-	held := s.newEvidence(data.Transcript, minSummaryTokens(s.maxTokens, data.Tokens))
+	held := evidence{transcript: data.Transcript, previous: s.summary, languages: s.languages, prompt: s.system + "\n" + s.frame, minTokens: minSummaryTokens(s.maxTokens, data.Tokens)}
 	if err := held.checkText(text, n); err != nil {
 		return "", err
 	}
@@ -163,7 +157,7 @@ func (s *attempt) shortenSummary(ctx context.Context, text string, held evidence
 	have := s.count.Text(text)
 	if !s.askedShorter && s.req.Preset != PresetCompaction && have+s.fixed <= s.promptLimit() {
 		s.askedShorter = true
-		request := s.prompts.renderShorten(requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.languages.main})
+		request := s.prompts.renderShorten(requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language})
 		res, err := s.callModel(ctx, request)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"bobbin/app/core/prompttext"
 )
@@ -15,29 +17,30 @@ type evidence struct {
 	transcript string   // the summarized messages, as the model saw them
 	previous   string   // the summary to extend; empty = none
 	prompt     string   // our own words around both
-	languages  []string // all that the conversation uses; empty = there may be others
-	focused    bool     // the user asked for a summary of one subject above all
+	languages  []string // of the conversation
 	minTokens  int      // of a summary
 }
 
 // What a summary has to be.
 const (
-	minTokens          = 40  // and at least one fiftieth of what it replaces
-	sizeShare          = 50  // it keeps at least one in so many tokens of what it replaces
-	maxParts           = 16  // into which the transcript is divided
-	partBytes          = 128 // min size of such a part
-	minParts           = 12  // from this number on an answer to the last message is recognized by the last part
-	minGroundedUnits   = 8   // units of the transcript in it
-	minTrigrams        = 10  // a shorter text may repeat itself
-	grounding          = 15  // percent: the share of its units that are in the material, times the share of the material that they cover
-	maxVocabulary      = 256 // a text shares units by chance with a transcript of so many different ones
-	minVocabulary      = 16  // different words of a transcript that are enough to recognize its subject
-	keptShare          = 14  // it keeps at least one in so many units of the previous summary
-	minKeptWords       = 16  // a shorter previous summary need not be kept
-	minNewUnits        = 3   // units of the transcript in a summary that extends the previous one, which has none of them
-	minPairs           = 24  // a text of fewer different pairs of words may have its own
-	minLooseVocabulary = 64  // different words of a transcript whose pairs a summary has some of
-	newShare           = 16  // fewer are enough if it has not one in so many of the transcript's new ones
+	minTokens     = 40  // and at least one fiftieth of what it replaces
+	sizeShare     = 50  // it keeps at least one in so many tokens of what it replaces
+	maxParts      = 16  // into which the messages are divided
+	partBytes     = 128 // min size of such a part
+	minParts      = 12  // from this number on an answer to the last message is recognized by the last part
+	minGrounded   = 8   // units of the messages in it
+	grounding     = 14  // percent: the share of its units that are in the material, times the share of the material that they cover
+	maxVocabulary = 256 // a text shares units by chance with messages of so many different ones
+	minVocabulary = 16  // different units of messages that are enough to recognize their subject
+	minEarlier    = 16  // units of an earlier summary that has to be kept
+	keptShare     = 15  // it keeps at least one in so many of them
+	minNew        = 5   // units and pairs of the messages in a summary that extends an earlier one, which has none of them
+	newShare      = 8   // fewer are enough if the messages have fewer than so many new units for each
+	manyTurns     = 3   // lines that begin like messages
+	minPairs      = 64  // word pairs of messages whose summary has some of them
+	looseShare    = 14  // one in so many pairs of a text that has only words of its material
+	minRepeated   = 10  // word pairs of a text that can repeat itself
+	repeatShare   = 8   // of them one in so many is different from the others, or the text repeats itself
 )
 
 // minSummaryTokens returns how many tokens a summary must have: few for a short
@@ -46,211 +49,124 @@ func minSummaryTokens(replaces, ask int) int {
 	return min(max(minTokens, replaces/sizeShare), replaces/4, ask/8)
 }
 
-// checkText returns why the text is no summary of the evidence; nil = it may be one. It
-// checks the form of the text and the words it shares, not their meaning, so that it
+// checkText returns why the text is no summary of the evidence; nil = it may be one. It checks the
+// form of the text, and the words that it shares with its material, not their meaning, so that it
 // works in every language.
 func (e evidence) checkText(text string, tokens int) error {
+	parts := min(max(len(e.transcript)/partBytes, 1), maxParts)
+	c := comparison{answer: readWords(text, 1), said: readWords(e.transcript, parts), earlier: readWords(e.previous, 1), parts: parts}
+	c.compareUnits(readWords(e.prompt, 1))
+	echoed := c.answer.commonPairs(c.said)
 	switch {
-	case isEcho(text, e.transcript):
+	case strings.Contains(text, "<transcript>") || strings.Contains(text, "</transcript>"),
+		10*echoed > 8*len(c.answer.pairs) && 2*echoed > len(c.said.pairs):
 		return errEcho
 	case hasForeignMarkup(text, e.transcript+e.previous):
 		return errMarkup
 	case isDialog(text):
 		return errDialog
-	case repeatsItself(text) && repeatsMoreThan(text, e.transcript):
+	case c.answer.repeatsMoreThan(c.said):
 		return errRepetition
 	case tokens < e.minTokens:
 		return errTooShort
-	case e.isForeign(text):
+	case e.isForeign(text) && 2*c.shared() <= len(c.answer.units):
 		return errLanguage
-	}
-	if err := e.checkGrounding(text); err != nil {
-		return err
-	}
-	if e.isLoose(text) {
-		return errLoose
-	}
-	return nil
-}
-
-// isLoose reports whether no two words that follow each other in the text do so in its material, or no
-// more often than in the reverse order, which is chance: it is a list of names, or the words of the
-// conversation in any order.
-func (e evidence) isLoose(text string) bool {
-	if _, all := e.locateUnits(nil, 1); all < minLooseVocabulary {
-		return false
-	}
-	const forth, back = 1, 2
-	pairs := map[[2]string]int{}
-	eachPair(text, func(first, second string) { pairs[[2]string{first, second}] = 0 })
-	for _, material := range []string{e.transcript, e.previous} {
-		eachPair(material, func(first, second string) {
-			for order, p := range map[int][2]string{forth: {first, second}, back: {second, first}} {
-				if found, ok := pairs[p]; ok {
-					pairs[p] = found | order
-				}
-			}
-		})
-	}
-	forward, backward := 0, 0
-	for _, found := range pairs {
-		forward += found & forth
-		backward += found & back / back
-	}
-	return len(pairs) >= minPairs && (forward == 0 || backward > 1 && forward <= backward)
-}
-
-// eachPair calls yield for the words that follow each other in the text. Scripts without blanks have
-// none.
-func eachPair(text string, yield func(first, second string)) {
-	last := ""
-	eachWord(text, func(w textWord) {
-		if w.dense {
-			last = ""
-			return
-		}
-		word := stemOf(w.text)
-		if last != "" && last != word {
-			yield(last, word)
-		}
-		last = word
-	})
-}
-
-// isForeign reports whether the text is certainly in a language that the conversation
-// does not use. A text most of whose words the conversation has is in no other language:
-// the language of a list of words is easily mistaken.
-func (e evidence) isForeign(text string) bool {
-	text = withoutCode(text)
-	name := detectLanguage(text)
-	if name == "" || weighLetters(text) < sureLetters || len(e.languages) == 0 || slices.Contains(e.languages, name) {
-		return false
-	}
-	units := unitsOf(text)
-	found, _ := e.locateUnits(units, 1)
-	return 2*len(found) <= len(units)
-}
-
-// checkGrounding returns why the text does not cover the transcript, or does not extend
-// the previous summary; nil = it does. A unit of the text weighs more, the fewer parts of
-// the transcript contain it: the common words of a language are in most. That matters
-// little if the transcript has few units, which a text rarely shares by chance. Units of
-// the last part that are not in most others do not count, as an answer to the last message
-// consists of them. A summary that extends a previous one may add little.
-func (e evidence) checkGrounding(text string) error {
-	units := unitsOf(text)
-	parts := min(max(len(e.transcript)/partBytes, 1), maxParts)
-	found, all := e.locateUnits(units, parts)
-	before, ours := unitsOf(e.previous), unitsOf(e.prompt)
-	last := uint32(0)
-	if parts >= minParts {
-		last = 1 << (parts - 1)
-	}
-	grounded := groundedUnits{minWeight: 1 - float64(all)/maxVocabulary, covered: make([]float64, parts)}
-	kept, echoed, asked := 0, 0, 0
-	for unit := range units {
-		where := found[unit]
-		switch {
-		case before[unit]:
-			kept++
-		case where == 0 && ours[unit]:
-			echoed++
-		case where&last != 0 && 2*bits.OnesCount32(where) <= parts:
-			asked++
-		case where != 0 && !ours[unit]:
-			grounded.addUnit(where)
-		}
-	}
-	extends := countWords(before) >= minKeptWords
-	spread := grounded.coverage()
-	if extends || 2*kept > len(units) {
-		spread = 1
-	}
-	switch {
-	case echoed > grounded.units+asked+kept && 2*echoed > len(units):
+	case c.ours > c.shared() && 2*c.ours > len(c.answer.units):
 		return errPromptEcho
-	case extends && kept*keptShare < len(before):
+	case c.extends() && c.kept*keptShare < len(c.earlier.units):
 		return errForgotten
-	case extends && grounded.units < min(minNewUnits, e.countNewUnits(before)/newShare):
-		return errUngrounded
-	case e.previous == "" && grounded.units < min(minGroundedUnits, 2*parts, all/4, len(units)/2):
-		return errUngrounded
-	case all >= minVocabulary && !e.focused && 100*(grounded.weight+float64(kept))*spread < grounding*float64(len(units)-asked):
+	case c.saysTooLittle(), c.isLoose():
 		return errUngrounded
 	default:
 		return nil
 	}
 }
 
-// countNewUnits returns how many units of the transcript are not in the previous summary,
-// at most maxVocabulary; numbers do not count.
-func (e evidence) countNewUnits(before map[string]bool) int {
-	fresh := map[string]bool{}
-	eachUnit(e.transcript, func(unit string, _ int) {
-		if len(fresh) < maxVocabulary && !before[unit] {
-			fresh[unit] = true
-		}
-	})
-	return countWords(fresh)
+// comparison is what the words of an answer have in common with its material.
+type comparison struct {
+	answer, said, earlier words
+	parts                 int // of said
+
+	// Units of the answer by where else they are: in the earlier summary, in our own words, in the
+	// last part of the messages and not in most others, elsewhere in the messages.
+	kept, ours, last, grounded int
+	weight                     float64 // of those elsewhere
+	spread                     float64 // the share of the messages that they cover
 }
 
-// groundedUnits sums up the units of a text that a transcript contains.
-type groundedUnits struct {
-	units     int
-	minWeight float64   // of a unit
-	weight    float64   // of all: 1 for a unit of a single part, minWeight for one of all parts
-	covered   []float64 // by part: the weight of its best unit
-}
-
-// addUnit counts a unit that is in the parts.
-func (g *groundedUnits) addUnit(where uint32) {
-	weight := 1.0
-	if parts := len(g.covered); parts > 1 {
-		weight = max(weight-math.Log(float64(bits.OnesCount32(where)))/math.Log(float64(parts)), g.minWeight)
+// compareUnits counts the units of the answer. One weighs more, the fewer parts of the messages contain
+// it: the common words of a language are in most. That matters little if the messages have few units,
+// which a text rarely shares by chance. Those of the last part alone do not count, as an answer to the
+// last message consists of them.
+func (c *comparison) compareUnits(ours words) {
+	last, covered := uint32(0), make([]float64, c.parts)
+	if c.parts >= minParts {
+		last = 1 << (c.parts - 1)
 	}
-	g.units++
-	g.weight += weight
-	for part := range g.covered {
-		if where&(1<<part) != 0 {
-			g.covered[part] = max(g.covered[part], weight)
-		}
-	}
-}
-
-// coverage returns the share of the transcript that the units cover.
-func (g *groundedUnits) coverage() float64 {
-	sum := 0.0
-	for _, weight := range g.covered {
-		sum += weight
-	}
-	return sum / float64(len(g.covered))
-}
-
-// locateUnits returns the parts of the transcript that contain the units, a bit each, and
-// how many units the transcript has, at most maxVocabulary.
-func (e evidence) locateUnits(units map[string]bool, parts int) (found map[string]uint32, all int) {
-	found = map[string]uint32{}
-	different := map[string]bool{}
-	eachUnit(e.transcript, func(unit string, at int) {
-		if units[unit] {
-			found[unit] |= 1 << (at * parts / len(e.transcript))
-		}
-		if len(different) < maxVocabulary {
-			different[unit] = true
-		}
-	})
-	return found, countWords(different)
-}
-
-// countWords returns how many of the units are not numbers.
-func countWords(units map[string]bool) int {
-	n := 0
-	for unit := range units {
-		if unit[0] < '0' || unit[0] > '9' {
-			n++
+	for unit := range c.answer.units {
+		where := c.said.units[unit]
+		n := bits.OnesCount32(where)
+		switch {
+		case c.earlier.units[unit] != 0:
+			c.kept++
+		case where == 0 && ours.units[unit] != 0:
+			c.ours++
+		case where&last != 0 && 2*n <= c.parts:
+			c.last++
+		case where != 0 && ours.units[unit] == 0:
+			weight := 1.0
+			if c.parts > 1 {
+				weight = max(1-math.Log(float64(n))/math.Log(float64(c.parts)), 1-float64(c.said.named)/maxVocabulary, 0)
+			}
+			c.grounded++
+			c.weight += weight
+			for part := range covered {
+				if where&(1<<part) != 0 {
+					covered[part] = max(covered[part], weight)
+				}
+			}
 		}
 	}
-	return n
+	for _, weight := range covered {
+		c.spread += weight / float64(c.parts)
+	}
+	if c.extends() || 2*c.kept > len(c.answer.units) { // it may add little
+		c.spread = 1
+	}
+}
+
+// shared returns how many units of the answer its material has.
+func (c *comparison) shared() int { return c.kept + c.last + c.grounded }
+
+// extends reports whether the earlier summary is long enough to be kept.
+func (c *comparison) extends() bool { return c.earlier.named >= minEarlier }
+
+// saysTooLittle reports whether the answer tells too little of the messages: of all of them, or of what
+// the earlier summary does not tell.
+func (c *comparison) saysTooLittle() bool {
+	told, least := c.grounded, 0
+	switch {
+	case c.extends():
+		fresh := 0
+		for unit := range c.said.units {
+			if c.earlier.units[unit] == 0 && !isNumber(unit) {
+				fresh++
+			}
+		}
+		told += c.answer.commonPairs(c.said, c.earlier) - c.answer.commonPairs(c.earlier)
+		least = min(minNew, fresh/newShare)
+	case len(c.earlier.units) == 0:
+		least = min(minGrounded, 2*c.parts, c.said.named/4, len(c.answer.units)/2)
+	}
+	return told < least ||
+		c.said.named >= minVocabulary && 100*(c.weight+float64(c.kept))*c.spread < grounding*float64(len(c.answer.units)-c.last)
+}
+
+// isLoose reports whether the words of the answer are those of its material, but do not follow each
+// other as they do there: it is a list of names, or the words of the conversation in any order.
+func (c *comparison) isLoose() bool {
+	found := c.answer.commonPairs(c.said, c.earlier)
+	return len(c.said.pairs) >= minPairs && 2*c.shared() > len(c.answer.units) && looseShare*found*len(c.answer.units) < len(c.answer.pairs)*c.shared()
 }
 
 // Markup that no summary has: tags, tokens of chat templates, and JSON.
@@ -271,61 +187,116 @@ func hasForeignMarkup(text, material string) bool {
 	return jsonStart.MatchString(text)
 }
 
-// The names of the speakers of a dialog.
-var (
-	speakerLabel = regexp.MustCompile(`(?m)^[ \t>]*(?:\*\*|\[\d+\] ?)?(\pL[\pL\pM ._-]{0,23}?)(?:\*\*)?[ \t]*[:：]`)
-	userRole     = regexp.MustCompile(`(?i)^(user|human|customer|benutzer(in)?|nutzer(in)?|usuari[oa]|utilisateur|utilisatrice|utente|usuário|gebruiker|пользователь|користувач|用户|使用者|ユーザー|사용자|مستخدم|المستخدم)$`)
-	aiRole       = regexp.MustCompile(`(?i)^(assistant|ai|bot|model|assistent(in)?|asistente|assistente|ассистент|асистент|помощник|助手|助理|アシスタント|어시스턴트|المساعد)$`)
-)
+var speakerLabel = regexp.MustCompile(`(?m)^[ \t>]*(?:\*\*|\[\d+\] ?)?(\pL[\pL\pM ._-]{0,23}?)(?:\*\*)?[ \t]*[:：]`)
 
-// isDialog reports whether the text continues the conversation: it has lines of both
-// speakers, or several lines of exactly two.
+// isDialog reports whether the text continues the conversation: it begins like a message, or has
+// several such lines, or several lines of exactly two speakers.
 func isDialog(text string) bool {
-	if at := turnLine.FindStringIndex(text); at != nil && at[0] == 0 {
+	if at := turnLine.FindAllStringIndex(text, manyTurns); len(at) == manyTurns || at != nil && at[0][0] == 0 {
 		return true
 	}
-	speakers, lines := map[string]int{}, 0
-	user, ai := false, false
-	for _, m := range speakerLabel.FindAllStringSubmatch(text, -1) {
-		name := strings.TrimSpace(m[1])
-		speakers[name]++
-		lines++
-		user, ai = user || userRole.MatchString(name), ai || aiRole.MatchString(name)
+	speakers, lines := map[string]bool{}, speakerLabel.FindAllStringSubmatch(text, -1)
+	for _, m := range lines {
+		speakers[strings.TrimSpace(m[1])] = true
 	}
-	return user && ai || lines >= 4 && len(speakers) == 2
+	return len(lines) >= 4 && len(speakers) == 2
 }
 
-// repeatsItself reports whether less than half of the text's sequences of three words
-// (three letters in scripts without blanks) are different.
-func repeatsItself(text string) bool {
-	different, all := countTrigrams(text)
-	return all >= minTrigrams && 2*different < all
+// wordPair is two words that follow each other, or three letters of a script without blanks.
+type wordPair [3]string
+
+// wordStem is how many letters most forms of a word share.
+const wordStem = 5
+
+// words is what is known of the words of a text.
+type words struct {
+	pairs map[wordPair]bool // that follow each other
+	all   int               // pairs, also the same ones
+	units map[string]uint32 // what carries a subject (longer words, numbers, two letters of a script without blanks) → the parts of the text that have it, a bit each
+	named int               // units that are no numbers
 }
 
-// repeatsMoreThan reports whether the text repeats itself more than the transcript does: a
-// summary of repetitive messages may repeat itself.
-func repeatsMoreThan(text, transcript string) bool {
-	different, all := countTrigrams(text)
-	theirs, allTheirs := countTrigrams(transcript)
-	return different*allTheirs < theirs*all
-}
-
-// countTrigrams returns how many different sequences of three words the text has, and how
-// many in all.
-func countTrigrams(text string) (different, all int) {
-	var words []string
-	eachWord(strings.ToLower(text), func(w textWord) {
-		if !w.dense {
-			words = append(words, w.text)
-			return
+// commonPairs returns how many pairs of the text are in one of the others, too.
+func (w words) commonPairs(others ...words) int {
+	n := 0
+	for p := range w.pairs {
+		if slices.ContainsFunc(others, func(o words) bool { return o.pairs[p] }) {
+			n++
 		}
-		for _, r := range w.text {
-			words = append(words, string(r))
-		}
-	})
-	seen := map[[3]string]bool{}
-	for i := 2; i < len(words); i++ {
-		seen[[3]string(words[i-2:])] = true
 	}
-	return len(seen), max(len(words)-2, 0)
+	return n
+}
+
+// repeatsMoreThan reports whether the text repeats itself, and more than the other one does: a summary of
+// repetitive messages may repeat itself.
+func (w words) repeatsMoreThan(other words) bool {
+	return w.all >= minRepeated && repeatShare*len(w.pairs) <= w.all && len(w.pairs)*other.all < len(other.pairs)*w.all
+}
+
+// readWords reads the words of a text, which is divided into so many parts.
+func readWords(text string, parts int) words {
+	w := words{pairs: map[wordPair]bool{}, units: map[string]uint32{}}
+	before, last, letters := "", "", 0 // letters of a script without blanks in a row
+	add := func(word string, at int, isLetter, isUnit bool) {
+		pair, unit := wordPair{last, word}, word
+		if isLetter {
+			pair, unit = wordPair{before, last, word}, last+word
+			letters++
+			isUnit = letters > 1
+		}
+		if isUnit {
+			if w.units[unit] == 0 && !isNumber(unit) {
+				w.named++
+			}
+			w.units[unit] |= 1 << (at * parts / len(text))
+		}
+		if isLetter && letters > 2 || !isLetter && letters == 0 && last != "" {
+			w.all++
+			if last != word {
+				w.pairs[pair] = true
+			}
+		}
+		if !isLetter {
+			letters = 0
+		}
+		before, last = last, word
+	}
+	start := -1
+	for i, r := range text + " " {
+		dense := isDense(r)
+		inWord := !dense && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r))
+		switch {
+		case !inWord && start >= 0:
+			word := text[start:i]
+			add(stemOf(word), start, false, utf8.RuneCountInString(word) >= wordStem || len(word) > 1 && unicode.IsDigit(rune(word[0])))
+			start = -1
+		case inWord && start < 0:
+			start = i
+		}
+		if dense {
+			add(string(r), i, true, false)
+		}
+	}
+	return w
+}
+
+// isDense reports whether the letter is of a script that is written without blanks, or
+// that joins its words.
+func isDense(r rune) bool {
+	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}
+
+func isNumber(unit string) bool { return unicode.IsDigit(rune(unit[0])) }
+
+// stemOf returns the beginning of a word in lower case.
+func stemOf(word string) string {
+	n := 0
+	for i := range word {
+		if n == wordStem {
+			word = word[:i]
+			break
+		}
+		n++
+	}
+	return strings.ToLower(word)
 }

@@ -1,39 +1,52 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Words are found in one pass that copies nothing, however many there are: all of a
-// transcript is searched for those of an answer.
-func TestWordsAreFoundInOnePass(t *testing.T) { //nolint:paralleltest // counts what is copied
-	for _, text := range []string{"word ", "a/b17.go ", "- a17 [1]\n", "長い文", "1.2.3,4,,5"} {
-		text = strings.Repeat(text, 1_000)
-		words := 0
-		if n := testing.AllocsPerRun(1, func() { eachWord(text, func(w textWord) { words += len(w.text) }) }); n > 0 && !strings.Contains(text, "1.2") || words == 0 {
-			t.Errorf("%.10q: %v copies, want none", text, n)
+// Which words follow each other is the same in upper case, in other forms of a word and behind marks;
+// letters of scripts without blanks count in threes, and a word repeated is no pair.
+func TestWordPairs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b   string
+		common int
+	}{
+		{"the old tariffs", "(Old **tariff** table)", 1}, {"the old tariffs", "tariff old", 0}, {"word word word", "word word", 0},
+		{"我们决定用榉木", "决定用榉木。", 3}, {"決定 of beech", "of beech 決定", 1}, {"3.2 by 4.1", "3.2 or 4.1", 2},
+	} {
+		if common := readWords(tt.a, 1).commonPairs(readWords(tt.b, 1)); common != tt.common {
+			t.Errorf("%q and %q: got %d common pairs, want %d", tt.a, tt.b, common, tt.common)
 		}
 	}
 }
 
-// A summary in another language than the conversation's is refused; one that lists the
-// conversation's own words is not, whatever language they look like.
-func TestForeignLanguage(t *testing.T) {
+// A summary has words of its messages, which follow each other as they do there, and one that extends
+// another keeps some of that one.
+func TestPairsOfASummary(t *testing.T) {
 	t.Parallel()
-	german := "Die Lieferung der neuen Maschine wurde auf den zwölften März verschoben, weil der Hersteller noch auf wichtige Bauteile wartet. " +
-		"Der Einkauf soll bis Freitag klären, welche Ersatzteile bereits verfügbar sind und wer die Kosten der Verzögerung trägt."
-	english := "We talked about the delivery of the new machine, which is late, and about the parts that the maker still waits for. "
-	for _, tt := range []struct {
-		name, transcript string
-		want             bool
+	const talk = "The fair begins on the fourth of May in the old tram depot, and forty stalls are booked. Norwood Catering wants the corner by the gate, with two power lines. " +
+		"The fire brigade asks for an aisle of three meters between the rows, and the city for a plan of the exits by the end of March. " +
+		"Ingrid prints the posters with the red lamp, since the green one was last year's. Volunteers meet on Tuesdays at seven in the library."
+	const earlier = "The fair costs nine thousand, of which the bank gives half if its name is on the tickets, and a raffle pays the rest of what the band takes. " +
+		"Tickets cost eleven crowns, children under twelve enter without paying, and whoever helps on both mornings receives coffee, breakfast vouchers."
+	backward := strings.Fields(talk)
+	slices.Reverse(backward)
+	for name, tt := range map[string]struct {
+		text, previous string
+		want           error
 	}{
-		{"of a conversation in English", strings.Repeat(english, 5), true},
-		{"of a conversation that has the words", english + german, false},
+		"a summary":           {"Forty stalls are booked for the fair in the tram depot. The fire brigade wants wide aisles; posters show the red lamp.", "", nil},
+		"its words, backward": {strings.Join(backward, " "), "", errUngrounded},
+		"a poem":              {"O gentle moon above silent hills, whose silver sings to sleeping rivers, carry my longing beyond winter's sorrow.", "", errUngrounded},
+		"an excuse":           {"I am sorry, but I cannot help you with this request today.", "", errUngrounded},
+		"extends the earlier": {"The bank gives half if its name is on the tickets. Forty stalls are booked, Norwood Catering wants the corner.", earlier, nil},
+		"forgets the earlier": {"Forty stalls are booked, Norwood Catering wants the corner by the gate.", earlier, errForgotten},
 	} {
-		e := evidence{transcript: tt.transcript, languages: []string{"English"}}
-		if got := e.isForeign(german); got != tt.want {
-			t.Errorf("a German text %s: got foreign %v, want %v", tt.name, got, tt.want)
+		if got := (evidence{transcript: talk, previous: tt.previous}).checkText(tt.text, 100); got != tt.want { //nolint:errorlint // values
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
 }

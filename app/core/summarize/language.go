@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -18,75 +17,62 @@ const (
 	languageSample = 64 << 10
 	languageHead   = 400
 	enoughVotes    = 5   // messages in one language
-	sureLetters    = 150 // of a text whose language can be compared with another's
+	sureBytes      = 150 // of a text whose language can be compared with another's
 )
 
-// spokenLanguages are the languages of a conversation.
-type spokenLanguages struct {
-	main string   // of the summary; empty = not sure
-	all  []string // every one that the conversation may use; empty = there may be others
+// languagesOf returns the languages of a conversation, that of its summary first; none = not sure. The
+// users' messages count first, then the previous summary, which is in the conversation's language, the
+// assistant's last.
+func languagesOf(messages []core.Message, previous string) []string {
+	words := newLedger().parse(core.Clip(previous, languageSample))
+	found := []string{spokenLanguage(messages, core.RoleUser), detectLanguage(withoutCode(words)), spokenLanguage(messages, core.RoleAssistant)}
+	return slices.DeleteFunc(found, func(name string) bool { return name == "" })
 }
 
-// languagesOf returns the languages of the messages and of the previous summary, which is
-// in the conversation's language. The users' messages count first, the assistant's last.
-func languagesOf(messages []core.Message, previous string) spokenLanguages {
-	words, _ := splitLedger(core.Clip(previous, languageSample))
-	before := detectLanguage(withoutCode(words))
-	users, assistant := countVotes(messages, core.RoleUser), countVotes(messages, core.RoleAssistant)
-	found := spokenLanguages{main: cmp.Or(users.main, before, assistant.main)}
-	if !users.sure || !assistant.sure {
-		return found
-	}
-	found.all = slices.AppendSeq(slices.Collect(maps.Keys(users.votes)), maps.Keys(assistant.votes))
-	if before != "" {
-		found.all = append(found.all, before)
-	}
-	return found
+// isForeign reports whether the text is certainly in a language that the conversation does not use.
+func (e evidence) isForeign(text string) bool {
+	text = withoutCode(text)
+	name := detectLanguage(text)
+	return name != "" && len(text) >= sureBytes && len(e.languages) > 1 && !slices.Contains(e.languages, name)
 }
 
-// languageVotes holds the detected languages of the messages of a role.
-type languageVotes struct {
-	votes map[string]int
-	main  string // the language of most of them, of the newest five first; empty = not sure
-	sure  bool   // no message is in another language than those of the votes
-}
-
-// countVotes detects the language of each message of the role, and of all of them
-// together: a few words are easily mistaken for another language.
-func countVotes(messages []core.Message, role core.Role) languageVotes {
+// spokenLanguage returns the language of most of the newest messages of the role, or of all of
+// them together; empty = not sure.
+func spokenLanguage(messages []core.Message, role core.Role) string {
 	var all strings.Builder
-	p := languageVotes{votes: map[string]int{}}
-	for i := len(messages) - 1; i >= 0 && all.Len() < languageSample; i-- {
+	votes, best := map[string]int{}, ""
+	for i := len(messages) - 1; i >= 0 && all.Len() < languageSample && votes[best] < enoughVotes; i-- {
 		if messages[i].Role != role {
 			continue
 		}
-		text := strings.ToValidUTF8(withoutCode(core.Clip(messages[i].Content, languageSample)), "")
-		text = core.Clip(text, languageHead)
+		text := core.Clip(strings.ToValidUTF8(withoutCode(core.Clip(messages[i].Content, languageSample)), ""), languageHead)
 		first, _, _ := strings.Cut(text, "\n") // later lines may be quoted
 		all.WriteString(text + "\n")
-		name := detectLanguage(first)
-		if name == "" && len(first) < len(strings.TrimSpace(text)) {
-			name = detectLanguage(text)
-		}
+		name := cmp.Or(detectLanguage(first), detectLanguage(text))
 		if name == "" {
 			continue
 		}
-		p.votes[name]++
-		if p.votes[p.main] < enoughVotes && (p.main == "" || p.votes[name] > p.votes[p.main]) {
-			p.main = name
+		if votes[name]++; best == "" || votes[name] > votes[best] {
+			best = name
 		}
 	}
-	together := detectLanguage(all.String())
-	p.main = cmp.Or(p.main, together)
-	p.sure = together != "" && together == p.main && weighLetters(all.String()) >= sureLetters
-	return p
+	return cmp.Or(best, detectLanguage(all.String()))
 }
 
 // withoutCode drops code: in fences, in backquotes, and words that look like it. Line
 // breaks stay.
 func withoutCode(text string) string {
+	for _, mark := range []string{"```", "`"} {
+		var b strings.Builder
+		for i, part := range strings.Split(text, mark) {
+			if i%2 == 0 {
+				b.WriteString(part)
+			}
+		}
+		text = b.String()
+	}
 	var b strings.Builder
-	for line := range strings.Lines(dropEnclosed(dropEnclosed(text, "```"), "`")) {
+	for line := range strings.Lines(text) {
 		for w := range strings.FieldsSeq(line) {
 			if !strings.ContainsAny(w, `/\_=(){}<>[]@#$|;`) {
 				b.WriteString(w + " ")
@@ -99,31 +85,15 @@ func withoutCode(text string) string {
 	return b.String()
 }
 
-// dropEnclosed drops the text between pairs of marks.
-func dropEnclosed(text, mark string) string {
-	if !strings.Contains(text, mark) {
-		return text
-	}
-	var b strings.Builder
-	for i, part := range strings.Split(text, mark) {
-		if i%2 == 0 {
-			b.WriteString(part)
-		}
-	}
-	return b.String()
-}
-
 const (
-	minLetters = 8 // of a text whose language is detected
-	// weightLetter is the weight of a letter that is not Latin: texts in any language
-	// contain names and code in Latin letters.
-	weightLetter = 3
+	minLetters   = 8 // of a text whose language is detected
+	weightLetter = 3 // of a letter that is not Latin: texts in any language contain names and code in Latin letters
 	shareKana    = 8 // at least one in so many letters of a Japanese text is kana
 )
 
-// countLetters returns how many letters of the text are Latin, how many are not, and how
-// many of those are kana.
-func countLetters(text string) (latin, other, kana int) {
+// detectLanguage returns the language of the text; empty = not sure.
+func detectLanguage(text string) string {
+	latin, other, kana := 0, 0, 0
 	for _, r := range text {
 		switch {
 		case unicode.Is(unicode.Latin, r):
@@ -135,19 +105,7 @@ func countLetters(text string) (latin, other, kana int) {
 			other++
 		}
 	}
-	return latin, other, kana
-}
-
-// weighLetters returns the number of letters, with the weight of those that are not Latin.
-func weighLetters(text string) int {
-	latin, other, _ := countLetters(text)
-	return latin + weightLetter*other
-}
-
-// detectLanguage returns the language of the text; empty = not sure.
-func detectLanguage(text string) string {
-	latin, other, kana := countLetters(text)
-	if latin+weightLetter*other < minLetters || repeatsItself(text) {
+	if latin+weightLetter*other < minLetters {
 		return ""
 	}
 	if kana*shareKana > latin+other {

@@ -47,7 +47,7 @@ func (l *LLM) Name() string { return StrategyLLM }
 // cut (see Room). Errors come from the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
 	res, err := l.writeSummary(ctx, req, false)
-	res.Content = demoteLedgerHeadings(res.Content)
+	res.Content = newLedger().demote(res.Content)
 	res.Tokens = l.count.Text(res.Content)
 	return res, err
 }
@@ -69,13 +69,14 @@ type job struct {
 	*LLM
 	req       Request
 	system    string
-	frame     string // our own words around the data
-	languages spokenLanguages
-	fixed     int // tokens of the system text and, at most, of the request around the data
-	limit     int // max tokens of the summary: the request's, or the model's max output
-	ask       int // tokens to ask for
-	maxOutput int // of a call, in the model's tokens
-	window    int // of the model, in its tokens
+	frame     string   // our own words around the data
+	language  string   // of the summary; empty = not sure
+	languages []string // of the conversation
+	fixed     int      // tokens of the system text and, at most, of the request around the data
+	limit     int      // max tokens of the summary: the request's, or the model's max output
+	ask       int      // tokens to ask for
+	maxOutput int      // of a call, in the model's tokens
+	window    int      // of the model, in its tokens
 	scale     float64
 	shortened int    // messages that were cut to fit the call
 	summary   string // the previous one, then the new one
@@ -89,13 +90,16 @@ func (l *LLM) Room(req Request) int { return max(l.newJob(req, true).messageRoom
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
 	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
+	if len(j.languages) > 0 {
+		j.language = j.languages[0]
+	}
 	if j.window <= 0 {
 		j.window = defaultWindow
 	}
 	j.req.Focus = makeHarmless(prompttext.Line(req.Focus, 1_000))
 	j.setLimits()
 	j.system = l.prompts.renderSystem(req.Preset, systemData{Tokens: cmp.Or(req.TargetTokens, tokensToAskFor(req.Limit)), Ledger: ledger})
-	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.languages.main, Tokens: j.ask, Rejected: string(errNotSmaller)})
+	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
 	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
 	return j
 }
@@ -120,14 +124,6 @@ func (j *job) setLimits() {
 // tokensToAskFor returns how many tokens to ask for under a limit: models write more than
 // asked, and an answer that is cut off at the output limit is lost.
 func tokensToAskFor(limit int) int { return max(limit*7/10, 1) }
-
-// newEvidence returns what an answer about the transcript is checked against.
-func (j *job) newEvidence(transcript string, least int) evidence {
-	return evidence{
-		transcript: transcript, previous: j.summary, prompt: j.system + "\n" + j.frame,
-		languages: j.languages.all, focused: j.req.Focus != "", minTokens: least,
-	}
-}
 
 func (l *LLM) currentFactor(info llm.Info) float64 {
 	if l.factor != nil {

@@ -8,8 +8,6 @@ import (
 	"bobbin/app/core/redact"
 )
 
-const errSecrets = rejection("it repeats secrets, or has characters that cannot be stored")
-
 // CheckNative returns why the words of a provider's own compaction are no summary of the request's
 // messages; nil = they may be one. Earlier are the words of the compaction that it extends. They
 // pass the same checks as a model's answer, but nothing is mended: they go back as they came.
@@ -28,8 +26,7 @@ func CheckNative(ctx context.Context, count core.TextCounter, req Request, earli
 	}
 	transcript, _ := fitPieces(count, transcriptPieces(count, req.Messages, resultLimit(req.Preset)), math.MaxInt)
 	held := evidence{
-		transcript: transcript, previous: req.Previous + "\n" + earlier,
-		languages: languagesOf(req.Messages, req.Previous).all, minTokens: minSummaryTokens(req.Replaces, req.Limit),
+		transcript: transcript, previous: req.Previous + "\n" + earlier, languages: languagesOf(req.Messages, req.Previous), minTokens: minSummaryTokens(req.Replaces, req.Limit),
 	}
 	return held.checkText(clean, count.Text(clean))
 }

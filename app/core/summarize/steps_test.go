@@ -74,12 +74,12 @@ func TestStepsFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(2, 20), Previous: first.Content})
+	second, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(5, 20)[7:], Previous: first.Content})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for want, n := range map[string]int{
-		"The lexer is done.": 1, "## Earlier Notes": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
+		"The lexer is done.": 1, "## Earlier Summary": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
 	} {
 		if got := strings.Count(second.Content, want); got != n {
 			t.Errorf("got %d of %q, want %d:\n%s", got, want, n, second.Content)
@@ -137,7 +137,7 @@ func TestLoopFallsBackToSteps(t *testing.T) {
 func TestLoopDoesNotRecurse(t *testing.T) {
 	t.Parallel()
 	tools := "harbor lantern compass gravel timber rudder anchor bucket hammer ladder mortar pulley shovel spanner tackle trowel varnish"
-	long := "## Current state\nRead: " + tools + ".\n" + sentences(100)
+	long := "## Current state\nRead the text of file 1, the text of file 2 and the text of file 3: compass text, timber text, anchor text, hammer text, mortar text, shovel text, tackle text, varnish text; " + tools + ".\n" + sentences(100)
 	model := llm.Scripted(long)
 	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
 	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}

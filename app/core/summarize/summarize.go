@@ -73,7 +73,7 @@ type Result struct {
 	// Cause is the reason for Note in one of a few words: time_limit, strategy, model_
 	// and an llm.ErrorKind, or why the answer was refused (empty, reasoning_only,
 	// cut_off, tool_call, not_smaller, markup, dialog, echo, repetition, too_short,
-	// language, ungrounded, forgotten, refused). Empty without a Note.
+	// ungrounded, forgotten, refused). Empty without a Note.
 	Cause string
 	// Shortened is how many messages the strategy saw only in part, because they were
 	// too long for its call. Tool results, which are always shown in part, count only if

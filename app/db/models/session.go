@@ -28,7 +28,6 @@ type Session struct {
 	IndexedSeq   int64 // no more than the seq of ReaderSearch; finds sessions that are not indexed
 	LastEventSeq int64
 	LastQueueSeq int64
-	FullEventSeq int64     // events up to this one hold whole messages; those after it refer to them
 	CreatedAt    time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt    time.Time `gorm:"autoUpdateTime:false"`
 	ArchivedAt   *time.Time

@@ -67,22 +67,24 @@ func (stx *sessionTx) eraseAtoms(messages ...core.Message) error {
 // eraseDerived erases what was derived from the former content of the messages, and falls
 // back to what is valid without it. It emits the changed messages and the session; why is
 // the trigger of a restored summary.
-func (stx *sessionTx) eraseDerived(e erasure, why string) (err error) {
+func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	ids := idsOf(e.messages, func(m core.Message) models.Ref { return models.Ref(m.ID) })
-	if e.versions, err = stx.eraseSummaries(e.messages); err != nil {
+	covered, err := stx.eraseSummaries(e.messages)
+	if err != nil {
 		return err
 	}
 	if err := stx.eraseInputs(ids); err != nil {
 		return err
 	}
-	if e.title, err = stx.eraseTitle(ids); err != nil {
+	titled, err := stx.eraseTitle(ids)
+	if err != nil {
 		return err
 	}
 	asked, err := stx.eraseApprovals(e.calls)
 	if err != nil {
 		return err
 	}
-	if err := stx.eraseAnswers(append(ids, asked...), e.title != nil || len(e.versions) > 0); err != nil {
+	if err := stx.eraseAnswers(append(ids, asked...), titled || covered); err != nil {
 		return err
 	}
 	if err := stx.eraseEvents(e); err != nil {
@@ -210,7 +212,7 @@ func (stx *sessionTx) eraseInputs(ids []models.Ref) error {
 	}
 	for _, row := range rows {
 		run, err := row.Core()
-		if err == nil && (!run.Input.Empty() || run.Options != nil || run.RequestHash != "") { // the input was stored by an earlier version
+		if err == nil && (!run.Input.Empty() || run.Options != nil || run.RequestHash != "") {
 			err = stx.eraseInput(run)
 		}
 		if err != nil {
@@ -256,9 +258,6 @@ func (stx *sessionTx) eraseUnsent(id core.MessageID) error {
 		return err
 	}
 	m := run.UserMessage()
-	if err := stx.eraseEvents(erasure{messages: []core.Message{m}}); err != nil {
-		return err
-	}
 	stx.emitMessage(core.EventMessageUpdated, m)
 	return nil
 }

@@ -10,35 +10,31 @@ import (
 )
 
 // eraseSummaries clears the content of summaries that covered one of the messages, and
-// returns their versions. The messages are in the order of their seq.
+// reports whether there were any. The messages are in the order of their seq.
 //
 // What a summary covers lies on the path to its last message. The model that writes notes
 // on a tool loop also sees the question, which is the parent of the loop's first message.
-func (stx *sessionTx) eraseSummaries(messages []core.Message) (map[int]bool, error) {
-	versions := map[int]bool{}
+func (stx *sessionTx) eraseSummaries(messages []core.Message) (bool, error) {
 	var rows []models.Summary
 	err := stx.tx.Select("id, version, kind, through_id, from_seq").
 		Where("session_id = ? AND through_seq >= ?", stx.session.ID, messages[0].Seq).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
-		return versions, err
+		return false, err
 	}
 	covers, err := stx.summaryCoverage(messages)
 	if err != nil {
-		return versions, err
+		return false, err
 	}
 	rows = slices.DeleteFunc(rows, func(s models.Summary) bool { return !covers(s) })
-	for _, s := range rows {
-		versions[s.Version] = true
-	}
 	for part := range slices.Chunk(idsOf(rows, func(s models.Summary) string { return s.ID }), maxIDs) {
 		err := stx.tx.Model(&models.Summary{}).Where("id IN ?", part).UpdateColumns(map[string]any{
 			"content": "", "focus": "", "token_count": 0, "state": core.SummaryErased, "native": nil, "note": "a message that it covered was deleted or edited",
 		}).Error
 		if err != nil {
-			return versions, err
+			return false, err
 		}
 	}
-	return versions, nil
+	return len(rows) > 0, nil
 }
 
 // summaryCoverage returns a function that reports whether a summary covers one of the
@@ -84,16 +80,16 @@ const turnSQL = `WITH RECURSIVE up (id, parent_id, role) AS (
 SELECT COUNT(*) FROM up WHERE id = @question`
 
 // eraseTitle removes the session's title if it was generated from the turn of one of the
-// messages; the next answer generates a new one. A title that a user set stays. It returns
-// the resulting title for the events; nil = no title was generated from the messages.
-func (stx *sessionTx) eraseTitle(ids []models.Ref) (*string, error) {
+// messages; the next answer generates a new one. A title that a user set stays. It reports
+// whether the title was generated from the messages.
+func (stx *sessionTx) eraseTitle(ids []models.Ref) (bool, error) {
 	if stx.session.TitleMessageID == "" {
-		return nil, nil
+		return false, nil
 	}
 	var n int
 	err := stx.treeQuery().Raw(turnSQL, sql.Named("ids", ids), sql.Named("question", stx.session.TitleMessageID)).Scan(&n).Error
 	if err != nil || n == 0 {
-		return nil, err
+		return false, err
 	}
 	if stx.session.TitleMade {
 		stx.session.Title, stx.session.TitledAt = "", nil
@@ -101,7 +97,7 @@ func (stx *sessionTx) eraseTitle(ids []models.Ref) (*string, error) {
 	}
 	stx.session.TitleMessageID, stx.session.TitleMade = "", false
 	stx.changes["title_message_id"], stx.changes["title_made"] = nil, false
-	return &stx.session.Title, nil
+	return true, nil
 }
 
 // eraseApprovals clears the arguments, the comments and the results in the approvals of the tool

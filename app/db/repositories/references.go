@@ -14,8 +14,7 @@ import (
 
 // Events and runs refer to rows stored elsewhere: the message of an event or a run to the
 // log, the session of an event to its row. Readers get their present state, so that deleted
-// content is nowhere. Events of earlier versions, up to sessions.full_event_seq, contain
-// the whole.
+// content is nowhere.
 
 // messageReference is stored as the data of an event about a message.
 type messageReference struct {

@@ -93,9 +93,6 @@ func (s *Server) releaseHeld() {
 		slices.Reverse(s.heldEvents)
 	}
 	for _, d := range s.heldEvents {
-		if s.eventFaults.Parallel {
-			d.queue = d.record.ID
-		}
 		_, draining := s.queues[d.queue]
 		s.queues[d.queue] = append(s.queues[d.queue], d)
 		if !draining {
@@ -235,19 +232,4 @@ func (d *delivery) encodeBody() []byte {
 		return []byte(url.Values{"payload": {string(data)}}.Encode())
 	}
 	return data
-}
-
-// VerifyURL sends url_verification to the events URL, as Slack does when the URL is
-// entered, and reports whether the app answered with the challenge. It takes mu.
-func (s *Server) VerifyURL() bool {
-	s.mu.Lock()
-	challenge := s.newID("challenge")
-	d := &delivery{url: s.urls.Events, contentType: "application/json",
-		payload: reply{"type": "url_verification", "token": "verification", "challenge": challenge}}
-	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(s.ctx, s.opts.AckTimeout)
-	defer cancel()
-	a := s.sendToURL(ctx, d, 0, "")
-	var got struct{ Challenge string }
-	return a.Reason == "" && json.Unmarshal(a.body, &got) == nil && got.Challenge == challenge
 }

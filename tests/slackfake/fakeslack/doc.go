@@ -4,8 +4,7 @@
 // app's request URLs or over Socket Mode, and lets tests act as users.
 //
 // Slack's rules that clients trip over are in force: limits on texts and blocks, streams
-// that end after five minutes, retries of events, five uses of a response_url, rotated
-// tokens. Faults (429, lost answers, duplicates) are switched on by tests.
+// that end after five minutes, retries of events. Faults (429, lost answers, duplicates) are switched on by tests.
 //
 // Every exported method is safe for concurrent use. Events of one channel are delivered in
 // order: the next one follows the first answer to the one before, or its timeout.

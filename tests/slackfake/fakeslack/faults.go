@@ -25,7 +25,6 @@ type Fault struct {
 // EventFaults disturb the deliveries of events.
 type EventFaults struct {
 	Duplicate bool // every event comes twice
-	Parallel  bool // no event waits for the answer to the one before
 	Reverse   int  // events are held back until there are so many, then they come in reverse order
 	Dead      bool // the app cannot be reached
 }

@@ -2,13 +2,6 @@ package fakeslack
 
 import (
 	"net/http"
-	"time"
-)
-
-// Limits of a response_url.
-const (
-	hookUses = 5
-	hookLife = 30 * time.Minute
 )
 
 // hook is a response_url: the app may answer a command or an interaction there.
@@ -17,14 +10,10 @@ type hook struct {
 	channel *Channel
 	user    *User
 	thread  string
-
-	uses    int
-	created time.Time
 }
 
 func (s *Server) addHook(h *hook) string {
 	id := s.newID("hook-")
-	h.created = s.opts.Now()
 	s.hooks[id] = h
 	return s.URL + "/hooks/" + id
 }
@@ -43,25 +32,14 @@ func (s *Server) serveHook(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, reply{"ok": true})
 }
 
-// useHook takes mu.
+// useHook shows an answer to the user. It takes mu.
 func (s *Server) useHook(id string, a args) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hooks[id]
-	switch {
-	case h == nil:
+	if h == nil {
 		return failure{code: "invalid_url"}
-	case s.opts.Now().Sub(h.created) > hookLife:
-		return failure{code: "expired_url"}
-	case h.uses >= hookUses:
-		return failure{code: "used_url"}
 	}
-	h.uses++
-	return h.applyAnswer(a)
-}
-
-// applyAnswer shows an answer to the user.
-func (h *hook) applyAnswer(a args) error {
 	text, _ := truncateText(a.text("text"))
 	if text == "" {
 		return failure{code: "no_text"}

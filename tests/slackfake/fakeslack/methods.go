@@ -19,7 +19,6 @@ type reply map[string]any
 type failure struct {
 	code     string
 	messages []string // response_metadata.messages
-	needed   string   // a scope
 }
 
 func (f failure) Error() string { return f.code }
@@ -34,9 +33,8 @@ type call struct {
 
 // method is a method of the Web API.
 type method struct {
-	kind  string // of the token: anyToken, appToken or noToken
-	scope string // that a bot needs
-	run   func(*call) (reply, error)
+	kind string // of the token: anyToken, appToken or noToken
+	run  func(*call) (reply, error)
 }
 
 const (
@@ -47,21 +45,21 @@ const (
 // methodTable returns every method of the Web API that there is.
 func methodTable() map[string]method {
 	return map[string]method{
-		"agents.sessions.setStatus": {anyToken, "chat:write", sessionsSetStatus},
-		"apps.connections.open":     {appToken, "", connectionsOpen},
-		"auth.test":                 {anyToken, "", authTest},
-		"chat.appendStream":         {anyToken, "chat:write", appendStream},
-		"chat.delete":               {anyToken, "chat:write", chatDelete},
-		"chat.postEphemeral":        {anyToken, "chat:write", chatPostEphemeral},
-		"chat.postMessage":          {anyToken, "chat:write", chatPostMessage},
-		"chat.startStream":          {anyToken, "chat:write", startStream},
-		"chat.stopStream":           {anyToken, "chat:write", stopStream},
-		"chat.update":               {anyToken, "chat:write", chatUpdate},
-		"conversations.info":        {anyToken, "channels:read", conversationsInfo},
-		"conversations.replies":     {anyToken, "channels:history", conversationsReplies},
-		"files.info":                {anyToken, "files:read", filesInfo},
-		"oauth.v2.access":           {noToken, "", oauthAccess},
-		"users.info":                {anyToken, "users:read", usersInfo},
+		"agents.sessions.setStatus": {anyToken, sessionsSetStatus},
+		"apps.connections.open":     {appToken, connectionsOpen},
+		"auth.test":                 {anyToken, authTest},
+		"chat.appendStream":         {anyToken, appendStream},
+		"chat.delete":               {anyToken, chatDelete},
+		"chat.postEphemeral":        {anyToken, chatPostEphemeral},
+		"chat.postMessage":          {anyToken, chatPostMessage},
+		"chat.startStream":          {anyToken, startStream},
+		"chat.stopStream":           {anyToken, stopStream},
+		"chat.update":               {anyToken, chatUpdate},
+		"conversations.info":        {anyToken, conversationsInfo},
+		"conversations.replies":     {anyToken, conversationsReplies},
+		"files.info":                {anyToken, filesInfo},
+		"oauth.v2.access":           {noToken, oauthAccess},
+		"users.info":                {anyToken, usersInfo},
 	}
 }
 
@@ -137,11 +135,7 @@ func (s *Server) runMethod(header http.Header, name string, a args) (reply, erro
 		if c.token = t; t.user != nil {
 			c.ws = t.user.ws
 		}
-		header.Set("X-OAuth-Scopes", strings.Join(t.scopes, ","))
-		header.Set("X-Accepted-OAuth-Scopes", m.scope)
-		if !t.hasScope(m.scope) {
-			return nil, failure{code: "missing_scope", needed: m.scope}
-		}
+		header.Set("X-OAuth-Scopes", strings.Join(scopes(), ","))
 	}
 	answer, err := m.run(c)
 	s.notifyWaiters()
@@ -174,9 +168,6 @@ func writeAnswer(w http.ResponseWriter, answer reply, err error) {
 	var f failure
 	if errors.As(err, &f) {
 		answer = reply{"error": f.code}
-		if f.needed != "" {
-			answer["needed"], answer["provided"] = f.needed, w.Header().Get("X-OAuth-Scopes")
-		}
 		if len(f.messages) > 0 {
 			answer["response_metadata"] = reply{"messages": f.messages}
 		}

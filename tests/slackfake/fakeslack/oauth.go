@@ -95,6 +95,6 @@ func oauthAccess(c *call) (reply, error) {
 	}
 	delete(c.s.codes, c.args.text("code"))
 	t := code.ws.installBot()
-	return reply{"access_token": t.value, "token_type": "bot", "scope": strings.Join(t.scopes, ","), "bot_user_id": t.user.ID, "app_id": appID,
+	return reply{"access_token": t.value, "token_type": "bot", "scope": strings.Join(scopes(), ","), "bot_user_id": t.user.ID, "app_id": appID,
 		"team": reply{"id": code.ws.ID, "name": code.ws.Name}, "enterprise": nil, "is_enterprise_install": false, "authed_user": reply{"id": code.user.ID}}, nil
 }

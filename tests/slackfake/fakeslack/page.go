@@ -63,7 +63,7 @@ func (s *Server) pageState() reply {
 	}
 	states := []reply{}
 	for key, state := range s.threadStates {
-		states = append(states, reply{"team": key.team, "channel": key.channel, "ts": key.ts, "title": state.Title, "session": state.Session})
+		states = append(states, reply{"team": key.team, "channel": key.channel, "ts": key.ts, "session": state.Session})
 	}
 	last := []Delivery{}
 	for _, d := range s.deliveries[max(0, len(s.deliveries)-30):] {

@@ -25,15 +25,14 @@ const (
 // Options are the settings of a Server. Zero values are replaced by what Slack does.
 type Options struct {
 	Addr        string           // where to listen; default: a free port on loopback
-	Scopes      []string         // of the app's bot token; default AllScopes
 	AckTimeout  time.Duration    // for events, commands and interactions; default 3 seconds
 	RetryDelays []time.Duration  // before each retry of an event; default 0, 1 minute, 5 minutes
 	PageLimit   int              // messages of a thread that the app gets at once; default 999
 	Now         func() time.Time // default time.Now
 }
 
-// AllScopes are the bot scopes of an app that uses every method of this server.
-func AllScopes() []string {
+// scopes are those of the app's bot.
+func scopes() []string {
 	return strings.Fields("app_mentions:read assistant:write channels:history channels:read chat:write " +
 		"commands files:read groups:history groups:read im:history im:read im:write mpim:history mpim:read users:read users:read.email")
 }
@@ -42,9 +41,6 @@ func (o *Options) setDefaults() {
 	setDefault(&o.Addr, "127.0.0.1:0")
 	setDefault(&o.AckTimeout, 3*time.Second)
 	setDefault(&o.PageLimit, 999)
-	if o.Scopes == nil {
-		o.Scopes = AllScopes()
-	}
 	if o.RetryDelays == nil {
 		o.RetryDelays = []time.Duration{0, time.Minute, 5 * time.Minute}
 	}

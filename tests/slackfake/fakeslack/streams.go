@@ -19,7 +19,6 @@ type Task struct {
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Status string `json:"status"` // pending, in_progress, complete or error
-	Output string `json:"output"`
 }
 
 // chunk is a piece of a stream.
@@ -179,7 +178,7 @@ func (st *Stream) updateTask(task Task) error {
 		st.Tasks = append(st.Tasks, task)
 		return nil
 	}
-	task.Title, task.Output = firstOf(task.Title, st.Tasks[i].Title), firstOf(task.Output, st.Tasks[i].Output)
+	task.Title = firstOf(task.Title, st.Tasks[i].Title)
 	st.Tasks[i] = task
 	return nil
 }

@@ -10,7 +10,6 @@ type threadKey struct{ team, channel, ts string }
 
 // ThreadState is what the app shows beside a thread.
 type ThreadState struct {
-	Title   string // of the agent session
 	Session string // status of the agent session: active, processing, suspended or closed
 }
 
@@ -49,13 +48,10 @@ func sessionsSetStatus(c *call) (reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if state.Session == "" {
-		state.Title = c.args.text("title")
-	}
 	if err := c.setSessionStatus(c.args.text("channel_id"), c.args.text("thread_ts"), c.args.text("status")); err != nil {
 		return nil, err
 	}
-	return reply{"status": state.Session, "agent_status": state.Session, "title": state.Title}, nil
+	return reply{"status": state.Session, "agent_status": state.Session}, nil
 }
 
 // setSessionStatus moves an agent session to a status, which it creates if it is not there.

@@ -1,7 +1,6 @@
 package fakeslack
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -14,20 +13,15 @@ const (
 
 // token is what a caller of the Web API shows.
 type token struct {
-	value  string
-	kind   string
-	user   *User // as whom it acts; nil for app-level tokens
-	scopes []string
-	dead   string // the error of a token that was revoked
-}
-
-func (t *token) hasScope(scope string) bool {
-	return scope == "" || t.kind != botToken || slices.Contains(t.scopes, scope)
+	value string
+	kind  string
+	user  *User  // as whom it acts; nil for app-level tokens
+	dead  string // the error of a token that was revoked
 }
 
 func (s *Server) addToken(kind string, u *User) *token {
 	prefix := map[string]string{botToken: "xoxb-", userToken: "xoxp-"}[kind]
-	t := &token{value: prefix + strings.ToLower(s.newID(u.ws.ID+"-")), kind: kind, user: u, scopes: s.opts.Scopes}
+	t := &token{value: prefix + strings.ToLower(s.newID(u.ws.ID+"-")), kind: kind, user: u}
 	s.tokens[t.value] = t
 	return t
 }

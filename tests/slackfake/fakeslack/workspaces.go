@@ -156,14 +156,5 @@ func usersInfo(c *call) (reply, error) {
 	if u == nil {
 		return nil, failure{code: "user_not_found"}
 	}
-	return reply{"user": c.visibleProfile(u)}, nil
-}
-
-// visibleProfile leaves out the e-mail address if the token's scopes do not cover it.
-func (c *call) visibleProfile(u *User) reply {
-	p := u.userProfile()
-	if !c.token.hasScope("users:read.email") {
-		delete(p["profile"].(reply), "email")
-	}
-	return p
+	return reply{"user": u.userProfile()}, nil
 }

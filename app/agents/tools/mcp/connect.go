@@ -86,8 +86,6 @@ func withoutCaching(next sdk.MethodHandler) sdk.MethodHandler {
 			r.TTLMs = 0
 		case *sdk.ListResourceTemplatesResult:
 			r.TTLMs = 0
-		case *sdk.ListPromptsResult:
-			r.TTLMs = 0
 		case *sdk.ReadResourceResult:
 			r.TTLMs = 0
 		}

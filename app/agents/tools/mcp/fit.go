@@ -37,16 +37,6 @@ func fitResult(result map[string]json.RawMessage) bool {
 		fitList(result, "tools", fitTool)
 	case result["contents"] != nil:
 		fitList(result, "contents", func(raw json.RawMessage) any { return map[string]string{"text": resourceText(raw)} })
-	case result["messages"] != nil:
-		fitList(result, "messages", func(raw json.RawMessage) any {
-			var m struct {
-				Role    string          `json:"role"`
-				Content json.RawMessage `json:"content"`
-			}
-			_ = json.Unmarshal(raw, &m)
-			text, _ := blocksText(m.Content)
-			return map[string]any{"role": m.Role, "content": textBlock(text)}
-		})
 	case result["content"] != nil, result["structuredContent"] != nil, result["isError"] != nil:
 		fitCall(result)
 	default:

@@ -34,7 +34,7 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 		own = append(own, s.hide(t.Name))
 	}
 	names, size := tools.NewNamer(s.definition.Name, own), 0
-	list := s.extraTools(names, session)
+	list := s.resourceTools(names, session)
 	for _, t := range found {
 		custom, err := s.newTool(t)
 		if err == nil {

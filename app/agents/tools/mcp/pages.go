@@ -10,7 +10,7 @@ import (
 const (
 	maxPages   = 64
 	maxCursor  = 4 << 10 // bytes
-	maxEntries = 100     // of a list of resources, resource templates or prompts that a model reads
+	maxEntries = 100     // of a list of resources or resource templates that a model reads
 )
 
 // readPages calls page with each cursor of a list, the first of which is empty. It reports whether

@@ -33,7 +33,7 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
-			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"raw","version":"1"}}`
+			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"raw","version":"1"}}`
 			member := "result"
 			switch request.Method {
 			case "initialize":
@@ -82,16 +82,15 @@ func TestLongLists(t *testing.T) {
 	lists := map[string]struct{ list, entry string }{
 		"resources/list":           {"resources", `{"uri":"file:///%d","name":"r"}`},
 		"resources/templates/list": {"resourceTemplates", `{"uriTemplate":"db:///%d/{row}","name":"rows","description":"of a table"}`},
-		"prompts/list":             {"prompts", `{"name":"p%d"}`},
 	}
 	for name, c := range map[string]struct {
-		pages             int // with 10 entries
-		next              func(page int) string
-		resources, prompt []string
+		pages int // with 10 entries
+		next  func(page int) string
+		want  []string
 	}{
-		"few":     {1, nil, []string{"file:///9\n\nResource templates (", "db:///9/{row} (rows): of a table"}, []string{"p9"}},
-		"many":    {15, strconv.Itoa, []string{"file:///99\n[other resources are not listed, and can be read, too]\n", "[other resource templates are not listed, "}, []string{"p99\n[other prompts are not listed, "}},
-		"a cycle": {1 << 30, func(int) string { return "1" }, []string{"file:///19\n[other resources are not listed, "}, []string{"p19\n[other prompts are not listed, "}},
+		"few":     {1, nil, []string{"file:///9\n\nResource templates (", "db:///9/{row} (rows): of a table"}},
+		"many":    {15, strconv.Itoa, []string{"file:///99\n[other resources are not listed, and can be read, too]\n", "[other resource templates are not listed, "}},
+		"a cycle": {1 << 30, func(int) string { return "1" }, []string{"file:///19\n[other resources are not listed, "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,14 +112,12 @@ func TestLongLists(t *testing.T) {
 				}
 				return fmt.Sprintf(`{%q:[%s],"nextCursor":%q}`, list.list, strings.Join(entries, ","), cursor)
 			})
-			d.Resources, d.Prompts = true, true
+			d.Resources = true
 			s, _ := start(t, d)
-			for tool, want := range map[string][]string{"test__read_resource": c.resources, "test__get_prompt": c.prompt} {
-				got := call(t, s, tool, "{}")
-				for _, part := range want {
-					if !strings.Contains(got, part) {
-						t.Errorf("%s: got %s\nwant %s", tool, got, part)
-					}
+			got := call(t, s, "test__read_resource", "{}")
+			for _, part := range c.want {
+				if !strings.Contains(got, part) {
+					t.Errorf("got %s\nwant %s", got, part)
 				}
 			}
 			for method, n := range read {
@@ -132,22 +129,20 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// Entries, contents and messages that are null are left out.
+// Entries and contents that are null are left out.
 func TestNullEntries(t *testing.T) {
 	t.Parallel()
 	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
 		return map[string]string{
-			"tools/list": oneTool, "resources/list": `{"resources":[null]}`, "prompts/list": `{"prompts":[{"name":"p","arguments":[null]}]}`,
-			"resources/read": `{"contents":[null,{"uri":"a","text":"x"}]}`, "prompts/get": `{"messages":[null,{"role":"user","content":{"type":"text","text":"x"}}]}`,
+			"tools/list": oneTool, "resources/list": `{"resources":[null]}`,
+			"resources/read": `{"contents":[null,{"uri":"a","text":"x"}]}`,
 		}[method]
 	})
-	d.Resources, d.Prompts = true, true
+	d.Resources = true
 	s, _ := start(t, d)
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"test__read_resource", "{}", "there are no resources"},
 		{"test__read_resource", `{"uri":"a"}`, "x"},
-		{"test__get_prompt", "{}", "p"},
-		{"test__get_prompt", `{"name":"p"}`, "user: x"},
 	} {
 		if got := call(t, s, c.tool, c.arguments); got != c.want {
 			t.Errorf("%s %s: got %q, want %q", c.tool, c.arguments, got, c.want)
@@ -165,13 +160,12 @@ func TestSecretsInAnswers(t *testing.T) {
 			"tools/call":     `{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 4<<10-12) + secret + `"}]}`,
 			"resources/list": `{"resources":[{"uri":"a","name":"a","description":"` + secret + `"}]}`,
 			"resources/read": `{"contents":[{"uri":"a","text":"` + secret + `"}]}`,
-			"prompts/list":   `{"prompts":[{"name":"p","description":"` + secret + `"}]}`,
 		}[method]
 	})
-	d.Resources, d.Prompts, d.Bearer, d.Headers = true, true, "TOKEN", map[string]string{"X-Key": "k ${TOKEN}"}
+	d.Resources, d.Bearer, d.Headers = true, "TOKEN", map[string]string{"X-Key": "k ${TOKEN}"}
 	s, _ := start(t, d)
 	for _, c := range []struct{ tool, arguments string }{
-		{"test__x", "{}"}, {"test__read_resource", "{}"}, {"test__read_resource", `{"uri":"a"}`}, {"test__get_prompt", "{}"}, {"test__get_prompt", `{"name":"p"}`}, // refused
+		{"test__x", "{}"}, {"test__read_resource", "{}"}, {"test__read_resource", `{"uri":"a"}`},
 	} {
 		if got := call(t, s, c.tool, c.arguments); !strings.Contains(got, "***") || strings.Contains(got, "hush") {
 			t.Errorf("%s %s: got %s", c.tool, c.arguments, got)

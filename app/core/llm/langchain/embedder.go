@@ -92,3 +92,12 @@ func (e *Embedder) embedOnce(ctx context.Context, texts []string) ([][]float32, 
 	}
 	return vectors, nil
 }
+
+// keyOrDash keeps langchaingo from searching the environment and the home directory for a
+// key, which it would send to any address.
+func keyOrDash(key string) string {
+	if key == "" {
+		return "-"
+	}
+	return key
+}

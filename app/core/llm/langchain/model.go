@@ -8,62 +8,55 @@ import (
 	"io"
 	"iter"
 	"net/url"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tmc/langchaingo/llms"
+	"github.com/tmc/langchaingo/llms/ollama"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 )
 
-// Options describe a model of one of the Providers. A whole answer may be one piece, so until the first
+// Provider is the name of the provider in settings and errors.
+const Provider = "langchain/ollama"
+
+// defaultTemperature is Ollama's: langchaingo would send 0 with a request that has none.
+const defaultTemperature = 0.8
+
+// Options describe a model of Ollama. A whole answer may be one piece, so until the first
 // the default limit is that of Idle.
 type Options = providerhttp.Options
 
-// Model is a model of langchaingo. Safe for concurrent use if the llms.Model is.
+// Model is a model of Ollama behind langchaingo. Safe for concurrent use.
 type Model struct {
-	chat   llms.Model
-	info   llm.Info
-	traits traits
-	peer   *providerhttp.Peer
+	chat llms.Model
+	info llm.Info
+	peer *providerhttp.Peer
 }
 
-// New opens a model of one of the Providers. It sends nothing. Options that cannot work
-// are core.ErrInvalid.
+// New opens a model. It sends nothing. Options that cannot work are core.ErrInvalid. It asks for the
+// context length for which prompts are planned: Ollama cuts longer prompts silently.
 func New(o Options) (*Model, error) {
-	t, err := findProvider(o.Provider)
+	o.Timeouts.Headers = cmp.Or(o.Timeouts.Headers, o.Timeouts.Idle, providerhttp.DefaultIdleTimeout)
+	o, err := o.Complete(Provider, "http://127.0.0.1:11434")
 	if err != nil {
 		return nil, err
 	}
-	o.Timeouts.Headers = cmp.Or(o.Timeouts.Headers, o.Timeouts.Idle, providerhttp.DefaultIdleTimeout)
-	if o, err = o.Complete(o.Provider, t.baseURL); err != nil {
-		return nil, err
+	o.Info.Documents = llm.DocumentsNever
+	o.Info.Lacks = []llm.Parameter{llm.Tools, llm.ReasoningEffort, llm.JSONSchema, llm.ParallelTools}
+	m := &Model{info: o.Info, peer: o.NewPeer()}
+	options := []ollama.Option{
+		ollama.WithModel(o.Model), ollama.WithServerURL(strings.TrimSuffix(o.BaseURL, "/v1")), ollama.WithHTTPClient(m.peer.ClientForOthers()),
 	}
-	o.Info.Images = o.Info.Images && t.images
-	o.Info.Documents, o.Info.Lacks = llm.DocumentsNever, t.lacks
-	m := FromModel(nil, o.Info)
-	m.traits, m.peer = t, o.NewPeer()
-	if m.chat, err = t.open(o, m.peer.ClientForOthers()); err != nil {
+	if o.Info.Window > 0 {
+		options = append(options, ollama.WithRunnerNumCtx(o.Info.Window))
+	}
+	if m.chat, err = ollama.New(options...); err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-// FromModel adapts any model of langchaingo. What it does not take belongs in Info.Lacks.
-func FromModel(chat llms.Model, info llm.Info) *Model {
-	info.Provider = cmp.Or(info.Provider, strings.TrimSuffix(Prefix, "/"))
-	for _, p := range []llm.Parameter{llm.Tools, llm.ReasoningEffort, llm.JSONSchema, llm.ParallelTools} {
-		if !slices.Contains(info.Lacks, p) {
-			info.Lacks = append(slices.Clone(info.Lacks), p)
-		}
-	}
-	const idle = providerhttp.DefaultIdleTimeout
-	return &Model{chat: chat, info: info, peer: &providerhttp.Peer{Provider: info.Provider, Timeouts: providerhttp.Timeouts{Headers: idle, Idle: idle}}}
 }
 
 // Info describes the model.
@@ -122,14 +115,14 @@ func (m *Model) generate(ctx context.Context, req llm.Request, pieces chan<- str
 			out = outcome{err: fmt.Errorf("langchaingo failed: %v", p)}
 		}
 	}()
-	options := append(m.callOptions(req), llms.WithStreamingFunc(func(ctx context.Context, piece []byte) error {
+	options := append(callOptions(req), llms.WithStreamingFunc(func(ctx context.Context, piece []byte) error {
 		select {
 		case pieces <- string(piece):
 		case <-ctx.Done():
 		}
 		return nil
 	}))
-	out.response, out.err = m.chat.GenerateContent(ctx, m.toMessages(req), options...)
+	out.response, out.err = m.chat.GenerateContent(ctx, toMessages(req), options...)
 	return out
 }
 
@@ -148,7 +141,7 @@ func (m *Model) yieldEnd(ctx context.Context, req llm.Request, out outcome, isSt
 		failure = m.toError(out.err)
 	case choice == nil:
 		failure = &llm.Error{Kind: llm.KindEmpty, Provider: m.info.Provider, Message: "the answer is empty"}
-	case m.traits.reportsEnd && choice.StopReason == "" && usageOf(choice.GenerationInfo) == nil:
+	case choice.StopReason == "" && usageOf(choice.GenerationInfo) == nil:
 		failure = &llm.Error{Kind: llm.KindTruncated, Provider: m.info.Provider, Message: providerhttp.ErrTruncated.Error(), Err: providerhttp.ErrTruncated}
 	}
 	if failure != nil {
@@ -159,19 +152,13 @@ func (m *Model) yieldEnd(ctx context.Context, req llm.Request, out outcome, isSt
 		return
 	}
 	last := llm.Delta{Usage: usageOf(choice.GenerationInfo), Finish: core.FinishReason(cmp.Or(choice.StopReason, string(core.FinishStop)))}
-	last.Model, _ = choice.GenerationInfo["model"].(string)
-	isCut := choice.StopReason == "" && last.Usage != nil && req.MaxOutputTokens > 0 && last.Usage.OutputTokens >= req.MaxOutputTokens
-	if isCut || choice.StopReason == "model_length" {
+	if choice.StopReason == "" && last.Usage != nil && req.MaxOutputTokens > 0 && last.Usage.OutputTokens >= req.MaxOutputTokens {
 		last.Finish = core.FinishLength
 	}
 	yield(last, nil)
 }
 
-// statusText finds the HTTP status at the beginning of an error's text.
-var statusText = regexp.MustCompile(`(?i)^.{0,80}?\b(?:http error|status(?: code)?)[:= (]*([45]\d\d)\b[:,) ]*`)
-
-// toError returns the error of a provider as an *llm.Error. An error that has lost its type
-// is classified by the status in its text, and by its words.
+// toError returns the error of a call as an *llm.Error.
 func (m *Model) toError(err error) *llm.Error {
 	if e := llm.AsError(err); e != nil {
 		return e
@@ -182,11 +169,65 @@ func (m *Model) toError(err error) *llm.Error {
 		return m.peer.Unreached(unreached.Err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &llm.Error{Kind: llm.KindTruncated, Provider: m.info.Provider, Message: m.peer.Scrub(err.Error()), Err: err}
+	default:
+		return m.peer.Refusal(0, nil, []byte(err.Error()))
 	}
-	text, status := err.Error(), 0
-	if found := statusText.FindStringSubmatch(text); found != nil {
-		status, _ = strconv.Atoi(found[1]) // three digits
-		text = strings.TrimPrefix(text, found[0])
+}
+
+// toMessages returns the prompt in langchaingo's types. User and assistant alternate.
+func toMessages(req llm.Request) []llms.MessageContent {
+	system, turns := req.SystemText(), llm.Alternating(llm.ToolTurnsAsText(req.Messages))
+	var out []llms.MessageContent
+	if system != "" {
+		out = append(out, llms.TextParts(llms.ChatMessageTypeSystem, system))
 	}
-	return m.peer.Refusal(status, nil, []byte(text))
+	for _, turn := range turns {
+		message := llms.MessageContent{Role: llms.ChatMessageTypeHuman}
+		if turn.Role == core.RoleAssistant {
+			message.Role = llms.ChatMessageTypeAI
+		}
+		if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Media) == 0 {
+			message.Parts = append(message.Parts, llms.TextContent{Text: text})
+		}
+		for _, media := range turn.Media {
+			message.Parts = append(message.Parts, llms.BinaryPart(media.MediaType, media.Data))
+		}
+		out = append(out, message)
+	}
+	return out
+}
+
+// callOptions returns the parameters of the request.
+func callOptions(req llm.Request) []llms.CallOption {
+	temperature := defaultTemperature
+	if req.Temperature != nil {
+		temperature = *req.Temperature
+	}
+	options := []llms.CallOption{llms.WithTemperature(temperature)}
+	if req.Seed != nil {
+		options = append(options, llms.WithSeed(*req.Seed))
+	}
+	if req.MaxOutputTokens > 0 {
+		options = append(options, llms.WithMaxTokens(req.MaxOutputTokens))
+	}
+	if req.TopP != nil {
+		options = append(options, llms.WithTopP(*req.TopP))
+	}
+	if len(req.Stop) > 0 {
+		options = append(options, llms.WithStopWords(req.Stop))
+	}
+	if req.ResponseFormat != nil && req.ResponseFormat.Type == core.FormatJSONObject {
+		options = append(options, llms.WithJSONMode())
+	}
+	return options
+}
+
+// usageOf returns the token counts of a GenerationInfo; nil = it has none.
+func usageOf(info map[string]any) *core.Usage {
+	in, _ := info["PromptTokens"].(int)
+	out, _ := info["CompletionTokens"].(int)
+	if in <= 0 && out <= 0 {
+		return nil
+	}
+	return &core.Usage{InputTokens: max(in, 0), OutputTokens: max(out, 0)}
 }

@@ -101,42 +101,11 @@ func timeLimit(t *testing.T) context.Context {
 	return ctx
 }
 
-// script is what one provider sends.
-type script struct {
-	provider string
-	answer   []string // of "Hello there", 7 tokens to 3
-	begin    []string // of an answer that is held open; nil = the provider does not stream
-	tooLong  string   // the body of a 400 for a prompt that is too long
-}
-
-func scripts() []script {
-	return []script{
-		{
-			provider: "langchain/mistral",
-			answer: []string{
-				`data: {"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hello "}}]}`, "",
-				`data: {"model":"m","choices":[{"index":0,"delta":{"content":"there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"total_tokens":10,"completion_tokens":3}}`, "",
-				`data: [DONE]`, "",
-			},
-			begin:   []string{`data: {"model":"m","choices":[{"index":0,"delta":{"content":"Hello "}}]}`, ""},
-			tooLong: `{"object":"error","message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context length","type":"invalid_request_error","code":"3051"}`,
-		},
-		{
-			provider: "langchain/ollama",
-			answer: []string{
-				`{"model":"m","message":{"role":"assistant","content":"Hello "},"done":false}`,
-				`{"model":"m","message":{"role":"assistant","content":"there"},"done":false}`,
-				`{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":7,"eval_count":3}`,
-			},
-			begin:   []string{`{"model":"m","message":{"role":"assistant","content":"Hello "},"done":false}`},
-			tooLong: `{"error":"the input length exceeds the context length of 4096 tokens"}`,
-		},
-		{
-			provider: "langchain/huggingface",
-			answer:   []string{`[{"generated_text":"Hello there"}]`},
-			tooLong:  "{\"error\":\"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000\",\"error_type\":\"validation\"}",
-		},
-	}
-}
+// What the server sends: an answer of "Hello there", 7 tokens to 3.
+const (
+	firstPiece = `{"model":"m","message":{"role":"assistant","content":"Hello "},"done":false}`
+	lastPieces = `{"model":"m","message":{"role":"assistant","content":"there"},"done":false}
+{"model":"m","message":{"role":"assistant","content":""},"done":true,"prompt_eval_count":7,"eval_count":3}`
+)
 
 func join(deltas []string) string { return strings.Join(deltas, "|") }

@@ -1,12 +1,10 @@
 package openai_test
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"bobbin/app/core/llm"
@@ -33,25 +31,6 @@ func TestO11ErrorsAreTyped(t *testing.T) {
 
 func TestO12NothingIsFlattened(t *testing.T) {
 	t.Parallel()
-	t.Run("cancel before the headers", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			s := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-			cause := errors.New("stop")
-			ctx, cancel := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Second, func() { cancel(cause) })
-			_, err := llm.Collect(s.model(t, openai.Options{}).Stream(ctx, ask("hi")), nil)
-			if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
-				t.Errorf("canceled before: got %v, want KindCanceled with its cause", err)
-			}
-			ctx, again := context.WithCancelCause(t.Context())
-			time.AfterFunc(time.Second, func() { again(cause) })
-			_, err = llm.Collect(s.model(t, openai.Options{}).Stream(ctx, ask("hi")), nil)
-			if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) {
-				t.Errorf("canceled while waiting: got %v, want KindCanceled with its cause", err)
-			}
-		})
-	})
 	t.Run("network", func(t *testing.T) {
 		t.Parallel()
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
@@ -74,15 +53,3 @@ func TestO12NothingIsFlattened(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func TestO18RequestIDIsInTheError(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Request-Id", "req_9")
-		say(w, `{"error":{"message":"broken","type":"server_error"}}`)
-	})
-	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if e := llm.AsError(err); e == nil || e.RequestID != "req_9" {
-		t.Errorf("got %+v, want the request id req_9", e)
-	}
-}

@@ -94,15 +94,6 @@ func checkCalls(t *testing.T, want string, events ...string) {
 	}
 }
 
-func TestO4InterleavedParallelCalls(t *testing.T) {
-	t.Parallel()
-	checkCalls(t, `a weather {"city":"Paris"} | b weather {"city":"Rome"}`,
-		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":""}}`),
-		call(`{"index":1,"id":"b","type":"function","function":{"name":"weather","arguments":""}}`),
-		call(`{"index":0,"function":{"arguments":"{\"city\":\"Paris\"}"}}`),
-		call(`{"index":1,"function":{"arguments":"{\"city\":\"Rome\"}"}}`))
-}
-
 func TestO5TypeInEveryFragment(t *testing.T) {
 	t.Parallel()
 	checkCalls(t, `a weather {"city":"Paris"}`,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -109,20 +108,4 @@ func FuzzRefusal(f *testing.F) {
 			t.Fatalf("got numbers with %s", e.Kind)
 		}
 	})
-}
-
-// TestConcurrentCalls is for the race detector: a Model is safe for concurrent use.
-func TestConcurrentCalls(t *testing.T) {
-	t.Parallel()
-	s := serve(t, stream(text("a"), call(`{"index":0,"id":"x","function":{"name":"f","arguments":"{}"}}`), finishTools, done))
-	m := s.model(t, openai.Options{})
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			if got, err := collect(t, m, conversation()); err != nil || got.Text != "a" || calls(got) != "x f {}" {
-				t.Errorf("got %q, %q, %v", got.Text, calls(got), err)
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -18,29 +18,6 @@ import (
 	"bobbin/app/core/llm/openai"
 )
 
-func TestStreamYieldsAsItArrives(t *testing.T) {
-	t.Parallel()
-	more := make(chan struct{})
-	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		say(w, text("first"))
-		<-more
-		say(w, text(" second"), finishStop, done)
-	})
-	var got string
-	for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got == "" {
-			close(more) // the provider says the rest only now
-		}
-		got += d.Text
-	}
-	if got != "first second" {
-		t.Errorf("got %q, want both", got)
-	}
-}
-
 func TestStreamUsage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -358,27 +335,6 @@ func TestNoTimeLimit(t *testing.T) {
 		if err != nil || got.Text != "a" {
 			t.Errorf("got %q, %v, want a", got.Text, err)
 		}
-	})
-}
-
-// The request ends when the caller leaves, and nothing goes on: the bubble fails
-// the test if a goroutine is left.
-func TestLeavingEndsTheRequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ended := make(chan struct{})
-		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			say(w, text("a"))
-			<-r.Context().Done()
-			close(ended)
-		})
-		for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
-			if err != nil || d.Text != "a" {
-				t.Errorf("got %q, %v, want a", d.Text, err)
-			}
-			break
-		}
-		<-ended
 	})
 }
 

@@ -1,0 +1,127 @@
+package langchain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/langchain"
+	"bobbin/app/core/llm/providerhttp"
+)
+
+func TestAnswer(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { write(w, firstPiece, lastPieces) })
+	req, temperature, seed := hello(), 0.5, 9
+	req.Temperature, req.Seed, req.MaxOutputTokens = &temperature, &seed, 50
+	req.Tools = []llm.ToolSpec{{Name: "clock"}} // which it does not take
+	req.Messages[0].Media = []llm.Media{{Part: core.Part{Type: core.PartImage, MediaType: "image/png"}, Data: []byte("picture")}}
+	res, deltas, err := collect(timeLimit(t), server.open(t, langchain.Options{Info: llm.Info{Window: 8192}}), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if join(deltas) != "Hello |there" || res.Finish != core.FinishStop || res.Usage == nil || *res.Usage != (core.Usage{InputTokens: 7, OutputTokens: 3}) {
+		t.Errorf("got %q, finish %q, usage %+v", join(deltas), res.Finish, res.Usage)
+	}
+	want := "map[format: messages:[map[content:Be brief. role:system] map[content:Hello images:[cGljdHVyZQ==] role:user]] model:the-model options:map[num_ctx:8192 num_predict:50 seed:9 temperature:0.5] stream:true]"
+	if got := server.last(t); got.path != "/api/chat" || fmt.Sprint(got.body) != want {
+		t.Errorf("got %s %v\nwant %s", got.path, got.body, want)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		body   string
+		want   llm.ErrorKind
+	}{
+		{401, `{"error":"wrong key sk-secret"}`, llm.KindAuth},
+		{429, `{"error":"slow down"}`, llm.KindRateLimit},
+		{503, `{"error":"busy"}`, llm.KindOverloaded},
+		{404, `{"error":"model 'the-model' not found"}`, llm.KindNotFound},
+		{400, `{"error":"the input length exceeds the context length of 4096 tokens"}`, llm.KindContextLength},
+	} {
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(test.status)
+			write(w, test.body)
+		})
+		_, _, err := collect(timeLimit(t), server.open(t, langchain.Options{APIKey: "sk-secret"}), hello())
+		if e := llm.AsError(err); e == nil || e.Kind != test.want || e.Status != test.status || e.Provider != langchain.Provider {
+			t.Errorf("got %#v, want %s with status %d", e, test.want, test.status)
+		}
+		if err != nil && strings.Contains(err.Error(), "sk-secret") {
+			t.Errorf("the error shows the key: %v", err)
+		}
+	}
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	m := server.open(t, langchain.Options{})
+	server.Close()
+	if _, _, err := collect(timeLimit(t), m, hello()); !llm.IsKind(err, llm.KindNetwork) {
+		t.Errorf("got %v, want a network error", err)
+	}
+}
+
+// holdOpen answers with the beginning and waits.
+func holdOpen(begin ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		write(w, begin...)
+		<-r.Context().Done()
+	}
+}
+
+func TestCancel(t *testing.T) {
+	server := serve(t, holdOpen(firstPiece))
+	ctx, cancel := context.WithCancelCause(timeLimit(t))
+	stopped := errors.New("stopped by the user")
+	var text string
+	res, err := llm.Collect(server.open(t, langchain.Options{}).Stream(ctx, hello()), func(d llm.Delta) {
+		text += d.Text
+		cancel(stopped)
+	})
+	if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, stopped) || text != "Hello " || res.Text != text {
+		t.Errorf("got %q and %v, want the beginning and a cancellation", text, err)
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	for name, end := range map[string]func(){"in order": func() {}, "abruptly": func() { panic(http.ErrAbortHandler) }} {
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			write(w, firstPiece)
+			end()
+		})
+		_, deltas, err := collect(timeLimit(t), server.open(t, langchain.Options{}), hello())
+		if !llm.IsKind(err, llm.KindTruncated) || join(deltas) != "Hello " {
+			t.Errorf("%s: got %q and %v, want the beginning and a truncated answer", name, join(deltas), err)
+		}
+	}
+}
+
+func TestSilence(t *testing.T) {
+	m := serve(t, holdOpen()).open(t, langchain.Options{Timeouts: providerhttp.Timeouts{Idle: time.Millisecond}})
+	if _, _, err := collect(timeLimit(t), m, hello()); !llm.IsKind(err, llm.KindTimeout) {
+		t.Errorf("got %v, want a timeout", err)
+	}
+}
+
+// What Ollama does not take here is in its Info, so that agents that set it are refused by name.
+func TestOptions(t *testing.T) {
+	for _, o := range []langchain.Options{{}, {Model: "m", BaseURL: "localhost"}} {
+		if _, err := langchain.New(o); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%v: got %v, want it refused", o, err)
+		}
+	}
+	m, err := langchain.New(langchain.Options{Model: "m", Info: llm.Info{Images: true, Documents: llm.DocumentsAlways}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := m.Info()
+	lacking := info.LackingFor(core.Agent{Tools: []string{"clock"}, ModelParameters: core.ModelParameters{ReasoningEffort: "low"}})
+	if fmt.Sprint(lacking) != "[reasoning_effort tools]" || !info.Images || info.Documents != llm.DocumentsNever {
+		t.Errorf("got %v and %+v", lacking, info)
+	}
+}
