@@ -11,6 +11,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ const maxTime = 10 * time.Second
 type Commits struct {
 	group  *group
 	tables sync.Map // *table by its schema
+	texts  sync.Map // of PostgreSQL's statements, by what they join: building one costs as much as its execution
 
 	mu       sync.Mutex
 	deciding map[string]int // see Count; guarded by mu
@@ -67,6 +69,7 @@ func (c *Commits) Count(name string, n int) int {
 // Change is what is to be written of a session.
 type Change struct {
 	g       *gorm.DB
+	alone   bool           // g is a transaction that has locked the session: each statement is executed immediately
 	session models.Session // as it was
 	all     []statement    // the first one updates the session
 	bytes   int
@@ -78,21 +81,31 @@ func NewChange(g *gorm.DB, session models.Session) *Change {
 	return &Change{g: g, session: session, all: make([]statement, 1)}
 }
 
-// Insert adds rows, a pointer to a row or to a slice of rows. ErrInvalid for text that cannot be stored.
+// Alone returns a change that the transaction writes, which has locked the session.
+func Alone(tx *gorm.DB) *Change { return &Change{g: tx, alone: true} }
+
+// Insert adds rows, a pointer to a row or to a slice of rows.
 func (ch *Change) Insert(rows any) error {
 	s, err := insertOf(ch.g, rows)
 	if err == nil && len(s.rows) > 0 {
-		ch.add(s)
+		_, err = ch.add(s)
 	}
 	return err
 }
 
-// Update adds an UPDATE with a WHERE, and % for each of the values of these types.
-func (ch *Change) Update(sql string, kinds []string, values ...any) {
-	ch.add(statement{update: sql, kinds: kinds, rows: [][]any{values}})
+// Update adds an UPDATE with a WHERE, and % for each of the values of these types. Alone it returns how
+// many rows there were.
+func (ch *Change) Update(sql, kinds string, values ...any) (int64, error) {
+	if err := convert(values); err != nil {
+		return 0, err
+	}
+	return ch.add(statement{target: sql, kinds: strings.Fields(kinds), rows: [][]any{values}})
 }
 
-func (ch *Change) add(s statement) {
+func (ch *Change) add(s statement) (int64, error) {
+	if ch.alone {
+		return s.execute(ch.g)
+	}
 	ch.all = append(ch.all, s)
 	for _, row := range s.rows {
 		for _, v := range row {
@@ -100,20 +113,21 @@ func (ch *Change) add(s statement) {
 			ch.bytes += len(text)
 		}
 	}
+	return 1, nil
 }
 
 // Write writes the change, after which the session is as given.
-func (ch *Change) Write(after models.Session) error {
-	ch.all[0] = sessionUpdate(ch.session, after)
-	err := models.CheckText(after.Speakers)
-	if err != nil {
-		return err
+func (ch *Change) Write(after models.Session) (err error) {
+	var ok bool
+	if ch.all[0], ok = sessionUpdate(ch.session, after); !ok {
+		return ErrAlone
 	}
-	err = Of(ch.g).group.do(ch, func(all []*Change) error {
+	c := Of(ch.g)
+	err = c.group.do(ch, func(all []*Change) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ch.g.Statement.Context), maxTime)
 		defer cancel()
 		if ch.g.Name() == "postgres" {
-			return writePostgres(ch.g.WithContext(ctx), all)
+			return c.writePostgres(ch.g.WithContext(ctx), all)
 		}
 		return writeSQLite(ch.g.WithContext(ctx), all)
 	})
@@ -148,7 +162,7 @@ func writeSQLite(g *gorm.DB, all []*Change) error {
 func (ch *Change) execute(tx *gorm.DB) (bool, error) {
 	for i, s := range ch.all {
 		n, err := s.execute(tx)
-		if err == nil && n == 0 && s.update == runUpdate {
+		if err == nil && n == 0 && s.target == runUpdate {
 			err = ErrAlone
 		}
 		if err != nil || i == 0 && n == 0 {

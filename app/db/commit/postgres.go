@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"fmt"
 	"slices"
@@ -12,92 +13,102 @@ import (
 
 // writePostgres writes the changes in one statement, except those of sessions and runs that are locked
 // or that have changed: so it waits for no transaction that may wait for it. An error of one undoes all.
-func writePostgres(g *gorm.DB, all []*Change) error {
-	sql, args := buildPostgres(all)
-	var written []string
-	if err := g.Raw(sql, args...).Scan(&written).Error; err != nil {
-		return err
-	}
-	for _, ch := range all {
-		ch.written = slices.Contains(written, ch.session.ID)
-	}
-	return nil
-}
-
-// buildPostgres returns the statement. Its text depends only on which statements it joins: the rows are
-// arrays.
-func buildPostgres(changes []*Change) (string, []any) {
-	var args []any
+func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 	all := join(changes)
-	rows, writes := make([]string, len(all)), make([]string, len(all))
-	mine, notMine := "", ""
+	var args []any
+	tables := make([]string, len(all))
 	for i, j := range all {
-		j.name = fmt.Sprintf("u%d", i)
-		rows[i] = j.name + " AS (SELECT * FROM " + j.unnest(&args) + ")"
-		writes[i] = fmt.Sprintf("w%d AS (%s)", i, j.sql())
-		if j.update == runUpdate {
-			_, where := j.setWhere()
-			mine = "mine AS (SELECT runs.id FROM " + j.name + " JOIN runs ON " + where + " FOR NO KEY UPDATE OF runs SKIP LOCKED),\n"
-			notMine = " WHERE NOT EXISTS (SELECT 1 FROM " + j.name + " WHERE " + j.at(0) + " = sessions.id AND NOT EXISTS (SELECT 1 FROM mine WHERE mine.id = " + j.at(len(j.kinds)-3) + "))"
+		tables[i] = j.target
+		for k := range j.kinds {
+			list := make(column, len(j.rows))
+			for n, row := range j.rows {
+				list[n] = row[k]
+			}
+			args = append(args, list)
 		}
 	}
-	_, where := all[0].setWhere()
-	ok := "ok AS (SELECT sessions.id FROM u0 JOIN sessions ON " + where + notMine + " FOR NO KEY UPDATE OF sessions SKIP LOCKED)"
-	return "WITH " + strings.Join(rows, ",\n") + ",\n" + mine + ok + ",\n" + strings.Join(writes, ",\n") + "\nSELECT id FROM ok", args
+	key := strings.Join(tables, " ")
+	sql, ok := c.texts.Load(key)
+	if !ok {
+		sql = textOf(all)
+		c.texts.Store(key, sql)
+	}
+	var written []string
+	err := g.Raw(sql.(string), args...).Scan(&written).Error
+	for _, ch := range changes {
+		ch.written = err == nil && slices.Contains(written, ch.session.ID)
+	}
+	return err
 }
 
 // joined is a statement for the rows of all changes; their first value is the id of the session.
 type joined struct {
 	statement
 
-	name string // of its rows
+	name string // of its rows in the text
 }
 
-// join returns the statements of the changes, each once.
+// join returns the statements of the changes, each once, in an order of their own after that of the sessions.
 func join(changes []*Change) []*joined {
-	type key struct {
-		table  *table
-		update string
-	}
 	var all []*joined
-	of := map[key]*joined{}
+	of := map[string]*joined{}
 	for _, ch := range changes {
 		for _, s := range ch.all {
-			k := key{s.table, s.update}
-			if of[k] == nil {
-				of[k] = &joined{statement: statement{table: s.table, update: s.update, kinds: append([]string{"uuid"}, s.kinds...)}}
-				all = append(all, of[k])
+			j := of[s.target]
+			if j == nil {
+				j = &joined{statement: statement{target: s.target, table: s.table, kinds: append([]string{"uuid"}, s.kinds...)}}
+				of[s.target], all = j, append(all, j)
 			}
 			for _, row := range s.rows {
-				of[k].rows = append(of[k].rows, append([]any{ch.session.ID}, row...))
+				j.rows = append(j.rows, append([]any{ch.session.ID}, row...))
 			}
 		}
 	}
+	slices.SortFunc(all[1:], func(a, b *joined) int { return cmp.Compare(a.target, b.target) })
 	return all
+}
+
+// textOf returns the statement. It depends only on which statements it joins: the rows are arrays.
+func textOf(all []*joined) string {
+	with, owned, notOwned := []string{}, "", ""
+	for i, j := range all {
+		j.name = fmt.Sprintf("u%d", i)
+		with = append(with, j.name+" AS (SELECT * FROM "+j.unnest()+")")
+		if j.target == runUpdate {
+			_, where := j.setWhere()
+			owned = "owned AS (SELECT runs.id FROM " + j.name + " JOIN runs ON " + where + " FOR NO KEY UPDATE OF runs SKIP LOCKED)"
+			notOwned = " WHERE NOT EXISTS (SELECT 1 FROM " + j.name + " WHERE " + j.at(0) + " = sessions.id AND NOT EXISTS (SELECT 1 FROM owned WHERE owned.id = " + j.at(len(j.kinds)-3) + "))"
+		}
+	}
+	if owned != "" {
+		with = append(with, owned)
+	}
+	_, where := all[0].setWhere()
+	with = append(with, "ok AS (SELECT sessions.id FROM u0 JOIN sessions ON "+where+notOwned+" FOR NO KEY UPDATE OF sessions SKIP LOCKED)")
+	for _, j := range all {
+		with = append(with, "w"+j.name+" AS ("+j.sql()+")")
+	}
+	return "WITH " + strings.Join(with, ",\n") + "\nSELECT id FROM ok"
 }
 
 // at is a value of the rows in SQL.
 func (j *joined) at(i int) string { return fmt.Sprintf("%s.v%d::%s", j.name, i, j.kinds[i]) }
 
-// unnest returns the rows as a table, an array for each column, and adds the arrays to args.
-func (j *joined) unnest(args *[]any) string {
+// unnest returns the rows as a table, an array for each column.
+func (j *joined) unnest() string {
 	arrays, names := make([]string, len(j.kinds)), make([]string, len(j.kinds))
 	for i, kind := range j.kinds {
 		if kind == "uuid" || kind == "json" || kind == "jsonb" {
 			kind = "text"
 		}
-		list := make(column, len(j.rows))
-		for k, row := range j.rows {
-			list[k] = row[i]
-		}
-		arrays[i], names[i], *args = "?::"+kind+"[]", fmt.Sprintf("v%d", i), append(*args, list)
+		arrays[i], names[i] = "?::"+kind+"[]", fmt.Sprintf("v%d", i)
 	}
 	return "unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + ")"
 }
 
 // setWhere returns the two parts of an UPDATE.
 func (j *joined) setWhere() (set, where string) {
-	sql := j.update
+	sql := j.target
 	for i := 1; i < len(j.kinds); i++ {
 		sql = strings.Replace(sql, "%", j.at(i), 1)
 	}
@@ -114,23 +125,21 @@ func (j *joined) sql() string {
 		return set + from + " WHERE " + where
 	}
 	var values, keys, order []string
-	conflict := j.table.conflictSQL()
+	end := j.table.conflict
 	for i := range j.table.fields {
 		v := j.at(i + 1)
 		switch {
-		case conflict != "" && i >= usageKeys:
+		case end != "" && i >= usageKeys:
 			v = "sum(" + v + ")"
-		case conflict != "" && j.kinds[i+1] == "text":
-			keys, order = append(keys, v), append(order, v+` COLLATE "C"`)
-		case conflict != "":
-			keys, order = append(keys, v), append(order, v)
+		case end != "":
+			keys, order = append(keys, v), append(order, v+map[bool]string{true: ` COLLATE "C"`}[j.kinds[i+1] == "text"])
 		}
 		values = append(values, v)
 	}
-	if conflict != "" {
-		conflict = " GROUP BY " + strings.Join(keys, ", ") + " ORDER BY " + strings.Join(order, ", ") + conflict
+	if end != "" {
+		end = " GROUP BY " + strings.Join(keys, ", ") + " ORDER BY " + strings.Join(order, ", ") + end
 	}
-	return `INSERT INTO "` + j.table.name + `" (` + j.table.columns + ") SELECT " + strings.Join(values, ", ") + from + conflict
+	return j.table.insert + "SELECT " + strings.Join(values, ", ") + from + end
 }
 
 // column is an array for unnest that gorm passes on whole.

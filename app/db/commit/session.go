@@ -1,10 +1,8 @@
 package commit
 
 import (
-	"slices"
+	"reflect"
 	"strings"
-
-	"gorm.io/gorm"
 
 	"bobbin/app/db/models"
 )
@@ -18,21 +16,19 @@ usage_cache_write_tokens = usage_cache_write_tokens + %, usage_cost_micro_usd = 
 
 const sessionKinds = "bigint bigint bigint bigint timestamptz text bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint uuid bigint boolean"
 
-// Sets reports whether a change can set the column of a session.
-func Sets(column string) bool {
-	set, _, _ := strings.Cut(sessionUpdateSQL, " WHERE ")
-	return slices.Contains(strings.Fields(set), column)
-}
-
-func sessionUpdate(before, after models.Session) statement {
-	b, a := before.Usage, after.Usage
-	return statement{update: sessionUpdateSQL, kinds: strings.Fields(sessionKinds), rows: [][]any{{
+// sessionUpdate returns the UPDATE of a session; false if it changes other columns.
+func sessionUpdate(before, after models.Session) (statement, bool) {
+	b, a, same := before.Usage, after.Usage, before
+	same.LastEventSeq, same.LastQueueSeq, same.LastSeq, same.MessageCount, same.UpdatedAt = after.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt
+	same.Speakers, same.StandingCount, same.StoredBytes, same.Usage = after.Speakers, after.StandingCount, after.StoredBytes, after.Usage
+	values := []any{
 		after.LastEventSeq - before.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt, after.Speakers,
 		after.StandingCount - before.StandingCount, after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
 		a.OutputTokens - b.OutputTokens, a.ReasoningTokens - b.ReasoningTokens, a.CacheReadTokens - b.CacheReadTokens,
 		a.CacheWriteTokens - b.CacheWriteTokens, a.CostMicroUsd - b.CostMicroUsd, a.UnpricedCalls - b.UnpricedCalls,
 		before.ID, before.LastEventSeq, before.ArchivedAt == nil,
-	}}}
+	}
+	return statement{target: sessionUpdateSQL, kinds: strings.Fields(sessionKinds), rows: [][]any{values}}, reflect.DeepEqual(same, after)
 }
 
 // runUpdate is refused unless the attempt owns the run. NULL leaves what there is.
@@ -55,28 +51,12 @@ type Run struct {
 	Usage          models.Usage // to add
 }
 
-func (r Run) values() ([]any, error) {
+// UpdateRun adds a write of the session's run, which the attempt must own. Alone it reports whether it does.
+func (ch *Change) UpdateRun(r Run) (owned bool, err error) {
 	ended := r.Row.FinishedAt != nil
-	return storables([]any{
+	n, err := ch.Update(runUpdate, runKinds,
 		r.Row.Status, r.Row.AnswerID, r.Row.Error, r.Row.FinishedAt, r.State, r.Context, r.Partial, models.Ref(r.Write), ended, ended,
 		r.Usage.InputTokens, r.Usage.OutputTokens, r.Usage.ReasoningTokens, r.Usage.CacheReadTokens, r.Usage.CacheWriteTokens,
-		r.Row.ID, r.Row.Attempt, r.Write,
-	})
-}
-
-// UpdateRun adds a write of the session's run, which the attempt must own.
-func (ch *Change) UpdateRun(r Run) error {
-	values, err := r.values()
-	ch.Update(runUpdate, strings.Fields(runKinds), values...)
-	return err
-}
-
-// Exec is UpdateRun in a transaction; it reports whether the attempt owns the run.
-func (r Run) Exec(tx *gorm.DB) (owned bool, err error) {
-	values, err := r.values()
-	if err != nil {
-		return false, err
-	}
-	n, err := statement{update: runUpdate, rows: [][]any{values}}.execute(tx)
+		r.Row.ID, r.Row.Attempt, r.Write)
 	return n > 0, err
 }

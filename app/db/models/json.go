@@ -14,10 +14,13 @@ import (
 // is NULL.
 type JSON json.RawMessage
 
-// Value returns the text for the driver.
+// Value returns the text for the driver, ErrInvalid if it cannot be stored.
 func (j JSON) Value() (driver.Value, error) {
 	if j == nil {
 		return nil, nil
+	}
+	if !isStorableJSON(j) {
+		return nil, core.Errorf(core.ErrInvalid, UnstorableMessage)
 	}
 	return string(j), nil
 }

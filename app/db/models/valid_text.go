@@ -9,25 +9,13 @@ import (
 	"bobbin/app/core"
 )
 
-// errUnstorable is the error for text that neither database stores. PostgreSQL refuses U+0000 and
-// invalid UTF-8, as text and as escapes in JSON; SQLite accepts both.
-func errUnstorable() error { return core.Errorf(core.ErrInvalid, UnstorableMessage) }
-
-// UnstorableMessage is its message.
+// UnstorableMessage is the error for text that PostgreSQL does not store, and SQLite therefore neither.
 const UnstorableMessage = "text must be valid UTF-8 without the character U+0000, and JSON must be valid"
 
 // CheckText returns ErrInvalid for text that cannot be stored.
 func CheckText(s string) error {
 	if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
-		return errUnstorable()
-	}
-	return nil
-}
-
-// CheckJSON returns ErrInvalid for JSON that cannot be stored.
-func CheckJSON(j JSON) error {
-	if j != nil && !isStorableJSON(j) {
-		return errUnstorable()
+		return core.Errorf(core.ErrInvalid, UnstorableMessage)
 	}
 	return nil
 }

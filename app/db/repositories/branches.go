@@ -126,9 +126,6 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 			return err
 		}
 		changes, err := update(&m)
-		if err == nil && len(changes) > 0 {
-			changes, err = storableChanges(changes)
-		}
 		if err != nil || len(changes) == 0 {
 			return err
 		}

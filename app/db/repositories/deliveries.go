@@ -130,5 +130,5 @@ func (stx *sessionTx) reportEvent(e core.Event) error {
 		Kind: string(core.DeliveryWebhook), Event: string(e.Type), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
 		Secret: hook.Secret, State: string(core.DeliveryPending), Since: now, DueAt: now, CreatedAt: now,
 	}
-	return wrapError(stx.insert(&row), "delivery", row.ID)
+	return wrapError(stx.change.Insert(&row), "delivery", row.ID)
 }

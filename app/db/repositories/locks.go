@@ -43,11 +43,6 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 // changeLog is changeSession for changes to messages: it returns core.SessionBusy while the
 // session is busy.
 func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) error {
-	if db.TurnsOf(g).IsHeld(id) {
-		if err := checkNotBusy(ctx, g, id, conds...); err != nil {
-			return err
-		}
-	}
 	return changeSession(ctx, g, id, func(stx *sessionTx) error {
 		if stx.session.Busy != "" {
 			return stx.sessionBusyError()
@@ -61,9 +56,6 @@ func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sess
 // written, fn is called again with the session locked. Columns selects what is loaded with the session.
 func shareLog(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
 	ctx := g.Statement.Context
-	if db.TurnsOf(g).IsHeld(id) {
-		return changeLog(ctx, g, id, fn, conds...)
-	}
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
@@ -86,9 +78,9 @@ func shareChange(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB,
 	if row.Busy != "" {
 		return commit.ErrAlone
 	}
-	refusing := g.Session(&gorm.Session{})
-	refusing.Error = commit.ErrAlone
-	stx := &sessionTx{tx: refusing, read: g, change: commit.NewChange(g, row.Session), loaded: &row, session: row.Session, changes: map[string]any{}}
+	stx := newSessionTx(g.Session(&gorm.Session{}), row.Session)
+	stx.read, stx.change, stx.loaded = g, commit.NewChange(g, row.Session), &row
+	stx.tx.Error = commit.ErrAlone
 	if err := fn(stx); err != nil {
 		return err
 	}
@@ -110,17 +102,6 @@ func namedColumns(db *gorm.DB, row any, table, prefix string) string {
 		list.WriteString(", " + table + "." + name + " AS " + prefix + name)
 	}
 	return list.String()[2:]
-}
-
-// checkNotBusy returns the error of a busy session without locking it. Otherwise the
-// writers of a session that this process imports into would take turns with the import.
-func checkNotBusy(ctx context.Context, g *gorm.DB, id core.SessionID, conds ...condition) error {
-	var row models.Session
-	err := g.WithContext(ctx).Scopes(conds...).Where("sessions.id = ?", id).Take(&row).Error
-	if err != nil || row.Busy == "" {
-		return wrapError(err, "session", id)
-	}
-	return (&sessionTx{session: row}).sessionBusyError()
 }
 
 // inSessionTurn runs fn in a transaction when it is the caller's turn to write to the session.
@@ -156,7 +137,7 @@ func lockSession(tx *gorm.DB, id core.SessionID, conds ...condition) (*sessionTx
 	if err != nil {
 		return nil, wrapError(err, "session", id)
 	}
-	return &sessionTx{tx: tx, read: tx, session: row, changes: map[string]any{}}, nil
+	return newSessionTx(tx, row), nil
 }
 
 // withRowLock locks the selected rows of the table on PostgreSQL; it waits for lockTime.

@@ -76,9 +76,6 @@ func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if id == "" {
 		return nil, nil
 	}
-	if err := models.CheckText(id); err != nil {
-		return nil, err
-	}
 	var rows []models.Message
 	err := stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 {

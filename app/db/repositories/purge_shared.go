@@ -98,7 +98,7 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 		return 0, err
 	}
 	if stx.session.Speakers == core.UserSpeaker(user) {
-		stx.setSpeakers("")
+		stx.session.Speakers = ""
 	}
 	gone.Empty("messages", int64(len(rows)))
 	return len(rows), stx.eraseAtoms(messages...)

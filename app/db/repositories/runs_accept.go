@@ -149,14 +149,13 @@ func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog
 	if starts {
 		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
 	}
-	if err := stx.insert(&row); err != nil {
+	if err := stx.change.Insert(&row); err != nil {
 		return core.Accepted{}, wrapError(err, "run", run.ID)
 	}
 	if err := stx.linkBlobs(run.UserMessage()); err != nil {
 		return core.Accepted{}, err
 	}
 	stx.session.LastQueueSeq = run.QueueSeq
-	stx.changes["last_queue_seq"] = run.QueueSeq
 	stx.setUpdatedAt()
 	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
 	if starts {

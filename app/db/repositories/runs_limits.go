@@ -77,7 +77,7 @@ func limitedUser(in core.AcceptRun) string {
 
 // countedFacts returns the facts with counts that suffice for the limits.
 func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, error) {
-	if stx.change == nil {
+	if stx.loaded == nil {
 		l.leave()
 		l.count(0)
 	}
@@ -85,7 +85,7 @@ func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, er
 	if err != nil || f.RepeatID != "" || !l.reached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
 		return f, err
 	}
-	if stx.change != nil {
+	if stx.loaded != nil {
 		return f, commit.ErrAlone
 	}
 	if isPostgres(stx.tx) {

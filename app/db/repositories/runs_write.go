@@ -140,10 +140,7 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 	}
 	row.LastWrite, row.Usage = cmp.Or(w.ID, row.LastWrite), models.Usage(core.Usage(row.Usage).Add(w.Usage))
 	u.Row = *row
-	if stx.change != nil {
-		return true, stx.change.UpdateRun(u)
-	}
-	return u.Exec(stx.tx)
+	return stx.change.UpdateRun(u)
 }
 
 // appendNew appends the messages that are not in the log yet, and returns all of them as
@@ -276,9 +273,5 @@ func newestEvents(tx *gorm.DB, w core.RunWrite) ([]core.Event, error) {
 // SavePartial stores the partial text of the answer, for readers that come when no process
 // streams it. Like Write it returns core.ErrStale for an attempt that is over.
 func (r *Runs) SavePartial(ctx context.Context, id core.RunID, attempt int, text string) error {
-	changes, err := storableChanges(map[string]any{"partial": text})
-	if err != nil {
-		return err
-	}
-	return r.updateAttempt(ctx, id, attempt, changes)
+	return r.updateAttempt(ctx, id, attempt, map[string]any{"partial": text})
 }

@@ -127,7 +127,7 @@ func (lease *sessionLease) lockLeased(tx *gorm.DB) (*sessionTx, error) {
 // clearBusy makes the session available again.
 func (stx *sessionTx) clearBusy() {
 	stx.session.Busy = ""
-	stx.changes["busy"], stx.changes["busy_owner"], stx.changes["busy_until"] = "", "", nil
+	stx.clocks["busy"], stx.clocks["busy_owner"], stx.clocks["busy_until"] = "", "", nil
 }
 
 // endLease ends the lease after a failure, so that the partial work can be removed

@@ -3,7 +3,7 @@ package repositories
 import (
 	"errors"
 	"maps"
-	"strings"
+	"reflect"
 
 	"gorm.io/gorm"
 
@@ -17,40 +17,25 @@ import (
 // decided without a lock and fails if another one comes first (shareLog). It alone assigns the next
 // numbers, and saveChanges writes them back.
 type sessionTx struct {
-	tx      *gorm.DB       // of a change it refuses every statement, with commit.ErrAlone
-	read    *gorm.DB       // for queries that a change may make
-	change  *commit.Change // nil = the session's row is locked
-	loaded  *loadedSession // of a change: the session as it was
+	tx      *gorm.DB // of a change it refuses every statement, with commit.ErrAlone
+	read    *gorm.DB // for queries that a change may make
+	change  *commit.Change
+	loaded  *loadedSession // the session as it was; nil = its row is locked
+	before  models.Session // as it is in the database
 	session models.Session // as it will be after the commit
-	changes map[string]any // columns of the session that saveChanges writes
+	clocks  map[string]any // other columns for saveChanges, of the database's clock
 	events  []core.Event   // numbered, written by saveChanges
 
 	days []models.UsageDay // usage to add, by day
 }
 
-// update executes an UPDATE of other rows, with % for each of the values of these types: now, or with the
-// change.
-func (stx *sessionTx) update(sql string, kinds []string, values ...any) error {
-	if stx.change != nil {
-		stx.change.Update(sql, kinds, values...)
-		return nil
-	}
-	return stx.tx.Exec(strings.ReplaceAll(sql, "%", "?"), values...).Error
-}
-
-// insert inserts rows that are new: now, or with the change.
-func (stx *sessionTx) insert(rows any) error {
-	if stx.change != nil {
-		return stx.change.Insert(rows)
-	}
-	return insertRows(stx.tx, rows)
+// newSessionTx returns a transaction that has locked the session.
+func newSessionTx(tx *gorm.DB, row models.Session) *sessionTx {
+	return &sessionTx{tx: tx, read: tx, change: commit.Alone(tx), before: row, session: row, clocks: map[string]any{}}
 }
 
 // setUpdatedAt sets the time of the session's last activity to now.
-func (stx *sessionTx) setUpdatedAt() {
-	stx.session.UpdatedAt = core.Now()
-	stx.changes["updated_at"] = stx.session.UpdatedAt
-}
+func (stx *sessionTx) setUpdatedAt() { stx.session.UpdatedAt = core.Now() }
 
 // appendMessages appends messages to the log (conversation.Append), and emits an event for each.
 func (stx *sessionTx) appendMessages(messages []core.Message, parent core.MessageID, run core.RunID) ([]core.Message, error) {
@@ -71,8 +56,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		LastSeq: stx.session.LastSeq, MessageCount: stx.session.MessageCount, Speakers: stx.session.Speakers,
 	}
 	log, stored := conversation.Append(log, messages, parent, run)
-	stx.session.LastSeq, stx.session.MessageCount = log.LastSeq, log.MessageCount
-	stx.setSpeakers(log.Speakers)
+	stx.session.LastSeq, stx.session.MessageCount, stx.session.Speakers = log.LastSeq, log.MessageCount, log.Speakers
 	rows := make([]models.Message, 0, len(messages))
 	for _, m := range stored {
 		if err := stx.linkBlobs(m); err != nil {
@@ -80,7 +64,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		}
 		rows = append(rows, models.MessageFrom(m))
 	}
-	if err := stx.insert(&rows); err != nil {
+	if err := stx.change.Insert(&rows); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	if err := stx.insertRevisions(stored); err != nil {
@@ -89,7 +73,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	if err := stx.insertInstructions(stored); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
-	stx.setStoredBytes(stx.session.StoredBytes + storedBytes(rows, stored))
+	stx.session.StoredBytes += storedBytes(rows, stored)
 	for i := range stored {
 		stored[i].Revisions = nil // events have none
 	}
@@ -97,18 +81,10 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	return stored, nil
 }
 
-func (stx *sessionTx) setSpeakers(speakers string) {
-	if speakers != stx.session.Speakers {
-		stx.session.Speakers, stx.changes["speakers"] = speakers, speakers
-	}
-}
-
 // extendLog moves the end of the log past the next n stored messages.
 func (stx *sessionTx) extendLog(n int) {
 	stx.session.LastSeq += int64(n)
 	stx.session.MessageCount += n
-	stx.changes["last_seq"] = stx.session.LastSeq
-	stx.changes["message_count"] = stx.session.MessageCount
 	stx.setUpdatedAt()
 }
 
@@ -145,7 +121,7 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 		rows = append(rows, models.ModelCallFrom(c))
 	}
 	stx.addUsage(rows)
-	return wrapError(stx.insert(&rows), "session", stx.session.ID)
+	return wrapError(stx.change.Insert(&rows), "session", stx.session.ID)
 }
 
 // saveChanges writes the events and the session's changed columns, with one statement each,
@@ -164,50 +140,41 @@ func (stx *sessionTx) saveChanges() error {
 		}
 		rows = append(rows, row)
 	}
-	if err := stx.insert(&rows); err != nil {
+	if err := stx.change.Insert(&rows); err != nil {
 		return wrapError(err, "session", stx.session.ID)
 	}
-	if _, renamed := stx.changes["title"]; renamed {
+	if stx.session.Title != stx.before.Title {
 		if err := stx.indexTitle(); err != nil {
 			return wrapError(err, "session", stx.session.ID)
 		}
 	}
-	changes := maps.Clone(stx.changes)
-	if len(stx.events) > 0 {
-		changes["last_event_seq"] = stx.session.LastEventSeq
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	err := stx.updateSession(changes)
+	err := stx.updateSession()
 	if err == nil {
 		err = stx.setSlackSeq()
 	}
-	if rows := sumDays(stx.days); err == nil && len(rows) > 0 {
-		if stx.change != nil {
-			err = stx.change.Insert(&rows)
-		} else {
-			err = commit.Insert(stx.tx, &rows)
-		}
+	if err == nil {
+		err = stx.change.Insert(sumDays(stx.days))
 	}
 	return wrapError(err, "session", stx.session.ID)
 }
 
-// updateSession sets columns of the session. A change sets those that it knows.
-func (stx *sessionTx) updateSession(changes map[string]any) error {
-	if stx.change == nil {
-		changes, err := storableChanges(changes)
-		if err != nil {
-			return err
-		}
-		return stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changes).Error
+// updateSession writes the changed columns of the session, unless they are part of a change.
+func (stx *sessionTx) updateSession() error {
+	stmt := &gorm.Statement{DB: stx.read}
+	if err := stmt.Parse(&stx.session); err != nil || stx.loaded != nil {
+		return err
 	}
-	for column := range changes {
-		if !commit.Sets(column) {
-			return commit.ErrAlone
+	before, after, changed := reflect.ValueOf(stx.before), reflect.ValueOf(stx.session), maps.Clone(stx.clocks)
+	for _, f := range stmt.Schema.Fields {
+		old, _ := f.ValueOf(stx.read.Statement.Context, before)
+		if v, _ := f.ValueOf(stx.read.Statement.Context, after); f.DBName != "" && !reflect.DeepEqual(old, v) {
+			changed[f.DBName] = v
 		}
 	}
-	return nil
+	if stx.before = stx.session; len(changed) == 0 {
+		return nil
+	}
+	return stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changed).Error
 }
 
 // isNotFound reports whether err is a core.ErrNotFound.

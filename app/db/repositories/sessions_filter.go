@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db/models"
 )
 
 // filterSessions narrows a list of sessions to the query, except for its text.
@@ -24,9 +23,6 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 	db = inRange(inRange(db, "created_at", q.Created), "updated_at", q.Updated)
 	db = withStatus(db, tenant, q.Status)
 	if q.Tag != "" {
-		if err := models.CheckText(q.Tag); err != nil {
-			return nil, err
-		}
 		if isPostgres(db) {
 			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
 		} else {
@@ -89,9 +85,6 @@ func withStatus(db *gorm.DB, tenant core.Tenant, status core.SessionStatus) *gor
 func withMetadata(db *gorm.DB, raw json.RawMessage) (*gorm.DB, error) {
 	if len(raw) == 0 {
 		return db, nil
-	}
-	if err := models.CheckText(string(raw)); err != nil {
-		return nil, err
 	}
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {

@@ -57,9 +57,9 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
 			return err
 		}
-		stx.changes["slack"] = true
+		stx.session.Slack = true
 		if many := t.Speakers(); many != "" {
-			stx.setSpeakers(many)
+			stx.session.Speakers = many
 		}
 		events = stx.events
 		return stx.saveChanges()
@@ -206,7 +206,7 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 		if err := stx.tx.Where("session_id = ?", session).Delete(&models.SlackThread{}).Error; err != nil {
 			return err
 		}
-		stx.changes["slack"] = false
+		stx.session.Slack = false
 		if err := stx.emitSlack(nil); err != nil {
 			return err
 		}
@@ -295,7 +295,8 @@ func (stx *sessionTx) setSlackSeq() error {
 	if !stx.session.Slack || len(stx.events) == 0 {
 		return nil
 	}
-	return stx.update("UPDATE slack_threads SET last_seq = % WHERE session_id = %", []string{"bigint", "uuid"}, stx.session.LastEventSeq, stx.session.ID)
+	_, err := stx.change.Update("UPDATE slack_threads SET last_seq = % WHERE session_id = %", "bigint uuid", stx.session.LastEventSeq, stx.session.ID)
+	return err
 }
 
 // checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.

@@ -76,7 +76,7 @@ func (stx *sessionTx) finishTools(run core.RunID, messages []core.Message) error
 	var err error
 	for _, m := range messages {
 		if m.Role == core.RoleTool && m.ToolCallID != "" && err == nil {
-			err = stx.update(finish, []string{"timestamp with time zone", "uuid", "text"}, core.Now(), string(run), m.ToolCallID)
+			_, err = stx.change.Update(finish, "timestamptz uuid text", core.Now(), string(run), m.ToolCallID)
 		}
 	}
 	return err

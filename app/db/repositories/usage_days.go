@@ -62,9 +62,6 @@ func (stx *sessionTx) addUsage(calls []models.ModelCall) {
 		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
 		stx.days = append(stx.days, usageDays(c, stx.session.ID, usageShard(stx.session.ID))...)
 	}
-	if len(calls) > 0 {
-		stx.changeUsage()
-	}
 }
 
 // usageDays returns the rows of all levels for a call of the session; empty = of none. The days
@@ -95,18 +92,6 @@ func usageShard(id string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id)) // never fails
 	return int(h.Sum32() % usageShards)
-}
-
-// changeUsage adds the session's usage to its changed columns.
-func (stx *sessionTx) changeUsage() {
-	u := stx.session.Usage
-	for column, n := range map[string]int64{
-		"usage_calls": u.Calls, "usage_input_tokens": u.InputTokens, "usage_output_tokens": u.OutputTokens,
-		"usage_reasoning_tokens": u.ReasoningTokens, "usage_cache_read_tokens": u.CacheReadTokens,
-		"usage_cache_write_tokens": u.CacheWriteTokens, "usage_cost_micro_usd": u.CostMicroUsd, "usage_unpriced_calls": u.UnpricedCalls,
-	} {
-		stx.changes[column] = n
-	}
 }
 
 // sumUsage returns a plus b times a factor.
