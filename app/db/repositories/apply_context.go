@@ -64,7 +64,7 @@ func (stx *sessionTx) applyContext(change core.ContextChange) (summary core.Summ
 	if change.Summary != nil {
 		summary = change.Summary.ID
 	}
-	return summary, stx.saveChanges()
+	return summary, nil
 }
 
 // changeSummary applies the change to the session's summary, and returns the new version; 0

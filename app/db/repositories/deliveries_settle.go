@@ -92,7 +92,7 @@ func (stx *sessionTx) updateDelivery(id core.DeliveryID, fits condition, columns
 	if row.State != string(core.DeliveryPending) || row.Error == "" {
 		stx.emitEvents(row.Core().Updated())
 	}
-	return stx.saveChanges()
+	return nil
 }
 
 // GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the

@@ -23,7 +23,7 @@ const lockTime = 2 * time.Second
 // A condition narrows which session matches.
 type condition = func(*gorm.DB) *gorm.DB
 
-// changeSession runs fn in a transaction that has locked the session's row. Only one
+// changeSession runs fn in a transaction that has locked the session's row, and saves the changes. Only one
 // transaction per session reaches the database at a time; the others wait in this process,
 // and fail with core.SessionBusy when they wait too long. A hidden session is
 // core.ErrNotFound.
@@ -36,7 +36,10 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 		if isHidden(stx.session.Busy) {
 			return notFound("session", id)
 		}
-		return fn(stx)
+		if err = fn(stx); err == nil {
+			err = stx.saveChanges()
+		}
+		return err
 	})
 }
 
@@ -81,7 +84,10 @@ func shareChange(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB,
 	stx := newSessionTx(g.Session(&gorm.Session{}), row.Session)
 	stx.read, stx.change, stx.loaded = g, commit.NewChange(g, row.Session), &row
 	stx.tx.Error = commit.ErrAlone
-	if err := fn(stx); err != nil {
+	if err = fn(stx); err == nil {
+		err = stx.saveChanges()
+	}
+	if err != nil {
 		return err
 	}
 	return wrapError(stx.change.Write(stx.session), "session", id)
@@ -105,8 +111,8 @@ func namedColumns(db *gorm.DB, row any, table, prefix string) string {
 }
 
 // inSessionTurn runs fn in a transaction when it is the caller's turn to write to the session.
-// Another transaction that is in the way is waited for as long as a turn; fn begins anew then. So
-// what is reported as busy has been busy for long.
+// Another transaction that is in the way is waited for as long as a turn; fn begins anew then, as after
+// a collision. So what is reported as busy has been busy for long.
 func inSessionTurn(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(tx *gorm.DB) error) error {
 	until := time.Now().Add(db.MaxTurnWait)
 	release, err := takeTurn(ctx, g, id)
@@ -114,8 +120,9 @@ func inSessionTurn(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(t
 		return err
 	}
 	defer release()
-	for {
-		if err = inTx(ctx, g, fn); !isLockTimeout(err) || !time.Now().Before(until) {
+	for tries := 1; ; tries++ {
+		err = inTx(ctx, g, fn)
+		if again := isLockTimeout(err) && time.Now().Before(until) || isCollision(err) && tries < txTries; !again {
 			return err
 		}
 	}

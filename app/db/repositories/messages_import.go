@@ -89,7 +89,10 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		if err := stx.recountInstructions(); err != nil {
 			return err
 		}
-		if out, err = stx.finishAppend(in, i.first, nil, nil); err != nil {
+		if out, err = stx.finishAppend(in, i.first, nil, nil); err == nil {
+			err = stx.saveChanges()
+		}
+		if err != nil {
 			return err
 		}
 		return note(stx.tx, fmt.Sprintf(appendResultFormat, out.FirstSeq, out.LastSeq))

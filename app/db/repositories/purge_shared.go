@@ -27,11 +27,9 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 				if err := stx.checkRunsEnded(unended); err != nil {
 					return err
 				}
-				if more, err = stx.emptyShared(owner, user, &step); err != nil {
-					return err
-				}
+				more, err = stx.emptyShared(owner, user, &step)
 				step.Events = stx.events
-				return stx.saveChanges()
+				return err
 			}, visibleTo(core.Tenant{Owner: owner}))
 		})
 		if err != nil {

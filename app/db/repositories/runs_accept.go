@@ -35,16 +35,14 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		out, err = stx.acceptOnce(in, q, limits)
 		return err
 	}
-	err := retryCollisions(func() error {
-		return shareLog(r.db.WithContext(ctx), in.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
-			limits.enter()
-			facts, args := q.columns(db)
-			return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+facts, args...)
-		}, accept, visibleTo(tenant))
-	})
+	err := shareLog(r.db.WithContext(ctx), in.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
+		limits.enter()
+		facts, args := q.columns(db)
+		return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+facts, args...)
+	}, accept, visibleTo(tenant))
 	for errors.Is(err, errUncertain) {
 		if err = limits.wait(ctx); err == nil {
-			err = retryCollisions(func() error { return changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant)) })
+			err = changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant))
 		}
 	}
 	if err != nil {
@@ -165,9 +163,8 @@ func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog
 		}
 		out.Session = stx.sessionWithRun(run)
 	}
-	err := stx.saveChanges()
 	out.Events = stx.events
-	return out, err
+	return out, nil
 }
 
 // enterLog selects the branch of a run that has started, and appends its message to the log,

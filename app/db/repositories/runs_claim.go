@@ -78,9 +78,6 @@ func (stx *sessionTx) storeClaimed(f sessionFacts, c conversation.Change) (core.
 	if err == nil {
 		err = stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
 	}
-	if err == nil {
-		stx.setUpdatedAt()
-		err = stx.saveChanges()
-	}
+	stx.setUpdatedAt()
 	return core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}, err
 }

@@ -92,9 +92,6 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
 	}
-	if err == nil {
-		err = stx.saveChanges()
-	}
 	return core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, err
 }
 

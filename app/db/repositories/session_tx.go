@@ -25,6 +25,7 @@ type sessionTx struct {
 	session models.Session // as it will be after the commit
 	clocks  map[string]any // other columns for saveChanges, of the database's clock
 	events  []core.Event   // numbered, written by saveChanges
+	saved   int            // of them
 
 	days []models.UsageDay // usage to add, by day
 }
@@ -129,10 +130,11 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 // same rows.
 func (stx *sessionTx) saveChanges() error {
 	rows := make([]models.Event, 0, len(stx.events))
-	for i, e := range stx.events {
-		row, err := models.EventFrom(stx.session.Owner, e)
-		stx.events[i].Size = len(row.Data)
-		if ref := referenceOf(e, len(row.Data)); ref != nil && err == nil {
+	for i := stx.saved; i < len(stx.events); i++ {
+		e := &stx.events[i]
+		row, err := models.EventFrom(stx.session.Owner, *e)
+		e.Size = len(row.Data)
+		if ref := referenceOf(*e, len(row.Data)); ref != nil && err == nil {
 			row.Data, err = models.EventData(ref)
 		}
 		if err != nil {
@@ -140,21 +142,20 @@ func (stx *sessionTx) saveChanges() error {
 		}
 		rows = append(rows, row)
 	}
-	if err := stx.change.Insert(&rows); err != nil {
-		return wrapError(err, "session", stx.session.ID)
+	err := stx.change.Insert(&rows)
+	if err == nil && stx.session.Title != stx.before.Title {
+		err = stx.indexTitle()
 	}
-	if stx.session.Title != stx.before.Title {
-		if err := stx.indexTitle(); err != nil {
-			return wrapError(err, "session", stx.session.ID)
-		}
-	}
-	err := stx.updateSession()
 	if err == nil {
-		err = stx.setSlackSeq()
+		err = stx.updateSession()
+	}
+	if err == nil && stx.session.Slack && len(rows) > 0 { // its thread is thereby behind
+		_, err = stx.change.Update("UPDATE slack_threads SET last_seq = % WHERE session_id = %", "bigint uuid", stx.session.LastEventSeq, stx.session.ID)
 	}
 	if err == nil {
 		err = stx.change.Insert(sumDays(stx.days))
 	}
+	stx.before, stx.saved, stx.days = stx.session, len(stx.events), nil
 	return wrapError(err, "session", stx.session.ID)
 }
 
@@ -171,7 +172,7 @@ func (stx *sessionTx) updateSession() error {
 			changed[f.DBName] = v
 		}
 	}
-	if stx.before = stx.session; len(changed) == 0 {
+	if clear(stx.clocks); len(changed) == 0 {
 		return nil
 	}
 	return stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changed).Error

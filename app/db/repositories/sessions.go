@@ -141,9 +141,6 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 			if session, err = stx.sessionWithRuns(); err != nil {
 				return err
 			}
-			if err := stx.saveChanges(); err != nil {
-				return err
-			}
 			return note(stx.tx, "")
 		}, visibleTo(tenant))
 	})

@@ -77,9 +77,6 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 				row.Owner, row.Seq = stx.session.Owner, stx.session.LastSeq
 				err = stx.storeInstructions([]models.StandingInstruction{row})
 			}
-			if err == nil {
-				err = stx.saveChanges()
-			}
 			if err != nil {
 				return err
 			}
@@ -137,9 +134,6 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 			row, err := findInstruction(stx.tx, session, id)
 			if err == nil {
 				err = change(stx, row)
-			}
-			if err == nil {
-				err = stx.saveChanges()
 			}
 			if err != nil {
 				return wrapError(err, "standing instruction", id)

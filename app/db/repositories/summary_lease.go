@@ -120,10 +120,7 @@ func (r *Sessions) SummaryFailed(ctx context.Context, tenant core.Tenant, f core
 			stx.countFailure(f.Reason)
 		}
 		stx.emitEvents(f.Events...)
-		if err := stx.recordCalls(f.ModelCalls, ""); err != nil {
-			return err
-		}
-		return stx.saveChanges()
+		return stx.recordCalls(f.ModelCalls, "")
 	}, visibleTo(tenant))
 	if err != nil {
 		return nil, wrapError(err, "session", f.SessionID)

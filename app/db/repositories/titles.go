@@ -19,24 +19,17 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 			return err
 		}
 		if stx.session.Title != "" || stx.session.TitledAt != nil || t.Title == "" {
-			return stx.saveChanges()
+			return nil
 		}
-		there, err := stx.areUnchanged(t.Of, t.RunID)
-		if err != nil {
+		if there, err := stx.areUnchanged(t.Of, t.RunID); err != nil || !there {
 			return err
-		}
-		if !there {
-			return stx.saveChanges()
 		}
 		now := core.Now()
 		stx.session.Title, stx.session.TitledAt, stx.session.TitleMade, stx.session.TitleMessageID = t.Title, &now, true, ""
 		if len(t.Of) > 0 {
 			stx.session.TitleMessageID = models.Ref(t.Of[0])
 		}
-		if err := stx.emitSession(t.RunID, core.SessionData{}); err != nil {
-			return err
-		}
-		return stx.saveChanges()
+		return stx.emitSession(t.RunID, core.SessionData{})
 	}, visibleTo(tenant))
 	if err != nil {
 		return nil, wrapError(err, "session", t.SessionID)
