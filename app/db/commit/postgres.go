@@ -73,7 +73,7 @@ func textOf(all []*joined) string {
 	with, owned, notOwned := []string{}, "", ""
 	for i, j := range all {
 		j.name = fmt.Sprintf("u%d", i)
-		with = append(with, j.name+" AS (SELECT * FROM "+j.unnest()+")")
+		with = append(with, j.name+" AS (SELECT u.* FROM "+j.unnest()+")")
 		if j.target == runUpdate {
 			_, where := j.setWhere()
 			owned = "owned AS (SELECT runs.id FROM " + j.name + " JOIN runs ON " + where + " FOR NO KEY UPDATE OF runs SKIP LOCKED)"
@@ -94,16 +94,17 @@ func textOf(all []*joined) string {
 // at is a value of the rows in SQL.
 func (j *joined) at(i int) string { return fmt.Sprintf("%s.v%d::%s", j.name, i, j.kinds[i]) }
 
-// unnest returns the rows as a table, an array for each column.
+// unnest returns the rows as a table, an array for each column. OFFSET hides from the planner how long the
+// arrays are: a plan for each length would be no better, but be made each time, for longer than it takes.
 func (j *joined) unnest() string {
-	arrays, names := make([]string, len(j.kinds)), make([]string, len(j.kinds))
+	arrays, names, parts := make([]string, len(j.kinds)), make([]string, len(j.kinds)), make([]string, len(j.kinds))
 	for i, kind := range j.kinds {
 		if kind == "uuid" || kind == "json" || kind == "jsonb" {
 			kind = "text"
 		}
-		arrays[i], names[i] = "?::"+kind+"[]", fmt.Sprintf("v%d", i)
+		arrays[i], names[i], parts[i] = fmt.Sprintf("?::%s[] AS a%d", kind, i), fmt.Sprintf("v%d", i), fmt.Sprintf("p.a%d", i)
 	}
-	return "unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + ")"
+	return "(SELECT " + strings.Join(arrays, ", ") + " OFFSET 0) AS p, unnest(" + strings.Join(parts, ", ") + ") AS u (" + strings.Join(names, ", ") + ")"
 }
 
 // setWhere returns the two parts of an UPDATE.
