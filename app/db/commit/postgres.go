@@ -14,11 +14,20 @@ import (
 // writePostgres writes the changes in one statement, except those of sessions and runs that are locked
 // or that have changed: so it waits for no transaction that may wait for it. An error of one undoes all.
 func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
-	all := join(changes)
+	all, n := join(changes), 0
+	for _, j := range all {
+		n += len(j.rows)
+	}
+	single := len(changes) == 1 && n <= maxSingle
 	var args []any
 	tables := make([]string, len(all))
 	for i, j := range all {
 		tables[i] = j.target
+		if single {
+			tables[i] += fmt.Sprint(len(j.rows))
+			args = append(args, slices.Concat(j.rows...)...)
+			continue
+		}
 		for k := range j.kinds {
 			list := make(column, len(j.rows))
 			for n, row := range j.rows {
@@ -30,7 +39,7 @@ func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 	key := strings.Join(tables, " ")
 	sql, ok := c.texts.Load(key)
 	if !ok {
-		sql = textOf(all)
+		sql = textOf(all, single)
 		c.texts.Store(key, sql)
 	}
 	var written []string
@@ -40,6 +49,10 @@ func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 	}
 	return err
 }
+
+// maxSingle bounds the rows of a change alone whose values are parameters: for each array PostgreSQL calls a
+// function and keeps its rows, which costs more than writing one.
+const maxSingle = 16
 
 // joined is a statement for the rows of all changes; their first value is the id of the session.
 type joined struct {
@@ -68,12 +81,13 @@ func join(changes []*Change) []*joined {
 	return all
 }
 
-// textOf returns the statement. It depends only on which statements it joins: the rows are arrays.
-func textOf(all []*joined) string {
+// textOf returns the statement. It depends only on which statements it joins, as the rows are arrays, and for
+// a single change on how many rows they have.
+func textOf(all []*joined, single bool) string {
 	with, owned, notOwned := []string{}, "", ""
 	for i, j := range all {
 		j.name = fmt.Sprintf("u%d", i)
-		with = append(with, j.name+" AS (SELECT u.* FROM "+j.unnest()+")")
+		with = append(with, j.name+" AS (SELECT u.* FROM "+j.from(single)+")")
 		if j.target == runUpdate {
 			_, where := j.setWhere()
 			owned = "owned AS (SELECT runs.id FROM " + j.name + " JOIN runs ON " + where + " FOR NO KEY UPDATE OF runs SKIP LOCKED)"
@@ -94,15 +108,19 @@ func textOf(all []*joined) string {
 // at is a value of the rows in SQL.
 func (j *joined) at(i int) string { return fmt.Sprintf("%s.v%d::%s", j.name, i, j.kinds[i]) }
 
-// unnest returns the rows as a table, an array for each column. OFFSET hides from the planner how long the
+// from returns the rows as a table, an array for each column, or as parameters. OFFSET hides from the planner how long the
 // arrays are: a plan for each length would be no better, but be made each time, for longer than it takes.
-func (j *joined) unnest() string {
-	arrays, names, parts := make([]string, len(j.kinds)), make([]string, len(j.kinds)), make([]string, len(j.kinds))
+func (j *joined) from(single bool) string {
+	arrays, names, parts, values := make([]string, len(j.kinds)), make([]string, len(j.kinds)), make([]string, len(j.kinds)), ""
 	for i, kind := range j.kinds {
+		values += ", ?::" + kind
 		if kind == "uuid" || kind == "json" || kind == "jsonb" {
 			kind = "text"
 		}
 		arrays[i], names[i], parts[i] = fmt.Sprintf("?::%s[] AS a%d", kind, i), fmt.Sprintf("v%d", i), fmt.Sprintf("p.a%d", i)
+	}
+	if single {
+		return "(VALUES " + strings.Repeat(", ("+values[2:]+")", len(j.rows))[2:] + ") AS u (" + strings.Join(names, ", ") + ")"
 	}
 	return "(SELECT " + strings.Join(arrays, ", ") + " OFFSET 0) AS p, unnest(" + strings.Join(parts, ", ") + ") AS u (" + strings.Join(names, ", ") + ")"
 }

@@ -122,8 +122,8 @@ func (w longColumns) withSummary() longColumns {
 	return w
 }
 
-// Update changes the session and emits session.updated. A patch without fields changes
-// nothing and emits nothing.
+// Update changes the session and emits session.updated. A patch that changes nothing emits
+// nothing.
 func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
 	if err := checkMetadata(p.Metadata); err != nil {
 		return core.Session{}, nil, err
