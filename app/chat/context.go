@@ -18,7 +18,7 @@ func (s *Service) Context(ctx context.Context, tenant core.Tenant, id core.Sessi
 
 // Prompt returns the exact prompt that would be sent now. It changes nothing.
 func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return s.keeper.Prompt(ctx, tenant, id)
+	return s.keeper.Prompt(ctx, tenant, id, core.PlanPreview{})
 }
 
 // Summarize makes a summary now and returns the new version. Focus is what it is
@@ -36,13 +36,13 @@ func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.Ses
 
 // Where says where a message of the session is in its next prompt, and why.
 func (s *Service) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
-	return s.control.Where(ctx, tenant, id, message)
+	return s.keeper.Where(ctx, tenant, id, message)
 }
 
 // Turns says where the session's messages are in its next prompt, and how large the prompts of
 // its newest turns were.
 func (s *Service) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
-	return s.control.Turns(ctx, tenant, id)
+	return s.keeper.Turns(ctx, tenant, id)
 }
 
 // DryRun plans the session's next prompt under other conditions. It changes nothing.
@@ -60,7 +60,7 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return core.ContextPlan{}, err
 	}
 	ask.Content, ask.Tokens = content, s.counter.Message(core.Message{Role: core.RoleUser, Content: content})
-	return s.control.DryRun(ctx, tenant, id, ask)
+	return s.keeper.DryRun(ctx, tenant, id, ask)
 }
 
 // checkPolicy complains about a preset that does not exist; empty is the agent's policy.
@@ -86,18 +86,18 @@ func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.S
 		return core.Summary{}, err
 	}
 	edit.Content = content
-	return s.control.Edit(ctx, tenant, id, edit)
+	return s.keeper.Edit(ctx, tenant, id, edit)
 }
 
 // RestoreSummary makes an earlier version of the session's summary the one in use;
 // 0 is none. It returns the session. Errors: ErrUnprocessable for a version that
 // cannot come back, ErrConflict when something else changed meanwhile, ErrNotFound.
 func (s *Service) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	return s.control.Restore(ctx, tenant, id, version)
+	return s.keeper.Restore(ctx, tenant, id, version)
 }
 
 // DiffSummary compares a version of the session's summary with another one; against 0
 // is nothing, below 0 the version before.
 func (s *Service) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return s.control.Diff(ctx, tenant, id, version, against)
+	return s.keeper.Diff(ctx, tenant, id, version, against)
 }

@@ -21,15 +21,21 @@ type worker interface {
 	Cancel(run core.RunID) bool
 }
 
-// contextPlanner knows what a session's prompts are made of.
-type contextPlanner interface {
+// contextKeeper knows what a session's prompts are made of, and changes its summary as people wish.
+type contextKeeper interface {
 	Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error)
-	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error)
+	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error)
 	Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error)
 	// CheckPin returns ErrContextFloor if prompts had no room left with the message pinned.
 	CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error
 	// StandingInstructions returns those of the session with their states, the oldest first.
 	StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error)
+	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
+	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
+	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
+	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
+	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
+	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 }
 
 // instructionStore stores standing instructions that people add and change by hand.
@@ -37,17 +43,6 @@ type instructionStore interface {
 	Add(ctx context.Context, tenant core.Tenant, in core.NewInstruction) (core.StandingInstruction, error)
 	Edit(ctx context.Context, tenant core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error)
 	Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
-}
-
-// contextControl answers what people ask of a session's context and changes its
-// summary as they wish.
-type contextControl interface {
-	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
-	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
-	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
-	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
-	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
-	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 }
 
 // Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
@@ -96,8 +91,7 @@ type Options struct {
 	FindModel    func(name string) (llm.Model, error) // the default model for an empty name (llm.Offer.Get)
 	Counter      llm.TokenCounter
 	Files        *blobs.Service
-	Context      contextPlanner
-	Control      contextControl
+	Context      contextKeeper
 	DefaultAgent string        // of sessions that name none
 	Budget       llm.Budget    // nil = no limits
 	Stored       *quota.Stored // likewise
@@ -127,8 +121,7 @@ type Service struct {
 	findModel    func(name string) (llm.Model, error)
 	counter      llm.TokenCounter
 	files        *blobs.Service
-	keeper       contextPlanner
-	control      contextControl
+	keeper       contextKeeper
 	defaultAgent string
 	limits       Limits
 	log          *slog.Logger
@@ -145,7 +138,7 @@ type Service struct {
 func New(o Options) *Service {
 	return &Service{
 		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, instructions: o.Instructions, aliases: o.Aliases, slack: o.Slack, webhooks: o.Webhooks, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
-		agents: o.Agents, findModel: o.FindModel, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
+		agents: o.Agents, findModel: o.FindModel, counter: o.Counter, files: o.Files, keeper: o.Context,
 		defaultAgent: o.DefaultAgent, limits: o.Limits.withDefaults(), log: o.Logger,
 		budget: o.Budget, stored: o.Stored, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks, inWorkspace: o.CheckInstalled,
 		agentCache: newAgentCache(),

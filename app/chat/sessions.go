@@ -92,7 +92,7 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.Sess
 			return nil //nolint:nilerr // without an agent nothing can be said; the next message will tell
 		}
 	}
-	plan, err := s.control.DryRun(ctx, tenant, id, core.PlanPreview{Model: name})
+	plan, err := s.keeper.DryRun(ctx, tenant, id, core.PlanPreview{Model: name})
 	if err != nil || plan.Floor == nil {
 		return err
 	}

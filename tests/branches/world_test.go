@@ -55,20 +55,21 @@ var mark = regexp.MustCompile(`\bqx\d+z`)
 // world is one database with everything above it, but without goroutines: a run is
 // executed when the test says so.
 type world struct {
-	t        *testing.T
-	db       *db.DB
-	rand     *rand.Rand
-	sessions *repositories.Sessions
-	messages *repositories.Messages
-	tools    *tools.Set
-	runs     *repositories.Runs
-	branches *repositories.Branches
-	options  compaction.Options
-	keeper   *compaction.Compactor
-	engine   *agents.Engine
-	chat     *chat.Service
-	counter  *tokens.Counter
-	started  []core.Run // by the use cases, not executed yet
+	t         *testing.T
+	db        *db.DB
+	rand      *rand.Rand
+	sessions  *repositories.Sessions
+	messages  *repositories.Messages
+	tools     *tools.Set
+	runs      *repositories.Runs
+	branches  *repositories.Branches
+	options   compaction.Options
+	keeper    *compaction.Compactor
+	inspector *compaction.Inspector
+	engine    *agents.Engine
+	chat      *chat.Service
+	counter   *tokens.Counter
+	started   []core.Run // by the use cases, not executed yet
 
 	mu       sync.Mutex         // for rand and marks while tools are at work
 	marks    int                // given out so far
@@ -104,6 +105,7 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 	}
 	w.options.CompactLoop = compaction.CompactByModel(w.options)
 	w.keeper = compaction.New(w.options)
+	w.inspector = &compaction.Inspector{Compactor: w.keeper}
 	w.join(w.keeper)
 	return w
 }
@@ -124,7 +126,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 	}
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
-		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Context: keeper,
+		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Context: &compaction.Inspector{Compactor: keeper},
 		DefaultAgent: "window", Logger: w.options.Logger,
 	})
 }

@@ -107,7 +107,7 @@ func (b *backlog) checkReport() {
 	if slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.HasPrefix(s, "the next message first") }) {
 		return // one call is enough
 	}
-	view, err := b.keeper.Prompt(b.t.Context(), b.scope(), b.Session.ID)
+	view, err := b.control().Prompt(b.t.Context(), b.scope(), b.Session.ID, core.PlanPreview{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

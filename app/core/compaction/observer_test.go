@@ -135,7 +135,7 @@ func TestCoverageIsChecked(t *testing.T) {
 		t.Errorf("got %q, want a check after the summary", told)
 	}
 	w.Session.SummarizedCount -= 2 // as if the summary covered two messages fewer than the cursor says
-	if _, err := w.keeper.Report(t.Context(), w.scope(), w.Session.ID); err != nil {
+	if _, err := w.control().Report(t.Context(), w.scope(), w.Session.ID); err != nil {
 		t.Fatal(err)
 	}
 	if told := watch.told(); !strings.Contains(told, "coverage checked: 2 lost") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {

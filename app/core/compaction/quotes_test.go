@@ -89,7 +89,7 @@ func TestQuotesStayWithTheirThought(t *testing.T) {
 			t.Errorf("message %d is %q, before %q", i, got.Content, m.Content)
 		}
 	}
-	again, err := w.keeper.Prompt(t.Context(), w.scope(), w.Session.ID)
+	again, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestRecallAuto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := w.control().DryRunPrompt(t.Context(), w.scope(), w.Session.ID, ask)
+	view, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, ask)
 	if err != nil {
 		t.Fatal(err)
 	}

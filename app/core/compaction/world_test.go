@@ -203,7 +203,7 @@ func (w *world) size(req llm.Request) int {
 // report is Report, which must succeed and lose nothing.
 func (w *world) report() core.ContextReport {
 	w.t.Helper()
-	r, err := w.keeper.Report(w.t.Context(), w.scope(), w.Session.ID)
+	r, err := w.control().Report(w.t.Context(), w.scope(), w.Session.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,6 +211,13 @@ func (w *world) report() core.ContextReport {
 		w.t.Errorf("coverage %+v, want none lost", r.Coverage)
 	}
 	return r
+}
+
+// control returns an Inspector over the world's keeper.
+func (w *world) control() *compaction.Inspector {
+	return &compaction.Inspector{Compactor: w.keeper, Preset: func(name string) (contextwindow.Policy, error) {
+		return contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{Policy: name})
+	}}
 }
 
 func (w *world) scope() core.Tenant { return core.Tenant{Owner: w.Session.Owner} }
