@@ -15,6 +15,7 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 var ann = core.Tenant{Owner: "ann"}
@@ -40,7 +41,7 @@ type registry struct{}
 
 func (registry) Get(name string) (llm.Model, error) {
 	if name == "" || name == "demo" {
-		return llm.Scripted(), nil
+		return llmtest.Scripted(), nil
 	}
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not known", name)
 }

@@ -13,7 +13,7 @@ import (
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // echo is a tool that answers with its arguments.
@@ -66,7 +66,7 @@ func TestRunKeepsTheNewestTexts(t *testing.T) {
 	}})
 	w.limits.Shown, w.profile.Agent.MaxIterations = 2000, 2*rounds
 	for range rounds {
-		w.model.Add(llm.Call(call("c", "read")))
+		w.model.Add(llmtest.Call(call("c", "read")))
 	}
 	w.model.Add("done")
 	s := w.loop(w.begin("go"))

@@ -19,6 +19,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // world is everything around the nodes: storage in memory, a scripted model, and
@@ -29,8 +30,8 @@ type world struct {
 	feed    *coretest.Feed
 	run     *core.Run // the last one
 	t       *testing.T
-	model   *llm.Script
-	writer  *llm.Script // makes the summaries
+	model   *llmtest.Script
+	writer  *llmtest.Script // makes the summaries
 	profile compaction.Profile
 	learned *calibrator
 	count   *tokens.Counter
@@ -42,7 +43,7 @@ type world struct {
 	said    *said      // nil = no tool needs an approval
 }
 
-// newWorld has a model of the window that gives the answers (llm.Scripted), an
+// newWorld has a model of the window that gives the answers (llmtest.Scripted), an
 // agent with the tools, and a session of nobody's turn.
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
@@ -53,8 +54,8 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 	}
 	w := &world{
 		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &bytesLog{},
-		model:   llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
-		writer:  llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
+		model:   llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer:  llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
 		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
 		limits:  nodes.ToolLimits{Time: time.Minute, Output: 1 << 20},
 	}

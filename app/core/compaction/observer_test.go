@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // watcher records what a Compactor reports, a line each.
@@ -96,11 +97,11 @@ func TestObserver(t *testing.T) {
 	failed := "ended: failed , , error true\n"
 	for _, tt := range []struct {
 		name string
-		step llm.Step
+		step llmtest.Step
 		want string
 	}{
 		{"made", always(notes), begins + "ended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
-		{"overloaded", llm.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
+		{"overloaded", llmtest.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
 			begins + failed + begins + "ended: fallback model_overloaded, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
 		{"empty", always(""), begins + failed + begins + "ended: fallback empty, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
 	} {

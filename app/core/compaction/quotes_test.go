@@ -7,6 +7,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // newQuotesWorld returns a world whose model binds thoughts to their prompt, after an answer with
@@ -39,7 +40,7 @@ func newQuotesWorld(t *testing.T) (*world, llm.Request) {
 func (w *world) useModel(contract llm.PrefixContract) {
 	info := w.model.Info()
 	info.Provider, info.Prefix, info.ThoughtOrigin = "anthropic", contract, "anthropic/m"
-	w.model = llm.Scripted().WithInfo(info)
+	w.model = llmtest.Scripted().WithInfo(info)
 	w.profile.Model = w.model
 }
 

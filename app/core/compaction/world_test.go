@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // world is a Compactor over a store in memory, with scripted models.
@@ -28,8 +29,8 @@ type world struct {
 	keeper  *compaction.Compactor
 	count   *tokens.Counter
 	ruler   *tokens.Calibrator
-	model   *llm.Script // answers
-	writer  *llm.Script // makes the summaries
+	model   *llmtest.Script // answers
+	writer  *llmtest.Script // makes the summaries
 	models  modelsByName
 	profile compaction.Profile
 	options compaction.Options
@@ -82,8 +83,8 @@ func newWorld(t *testing.T, settings core.ContextSettings, window int) *world {
 	w := &world{
 		db: coretest.New(), feed: &coretest.Feed{}, t: t, count: count,
 		ruler:  tokens.NewCalibrator(func(string) float64 { return 1 }),
-		model:  llm.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: window, MaxOutput: window / 8}),
-		writer: llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000, MaxOutput: 8_000}),
+		model:  llmtest.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer: llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000, MaxOutput: 8_000}),
 	}
 	w.begin()
 	w.models = modelsByName{"writer": w.writer, "answerer": w.model}
@@ -232,7 +233,7 @@ const notes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and eac
 const shortNotes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and two or three more of them that said the same few words again; nothing else was asked for."
 
 // always is a step that answers every request with the text.
-func always(text string) llm.Step { return llm.Step{Text: []string{text}, Repeat: true} }
+func always(text string) llmtest.Step { return llmtest.Step{Text: []string{text}, Repeat: true} }
 
 // useCounter replaces what counts the texts.
 func (w *world) useCounter(c llm.TokenCounter) {
