@@ -50,7 +50,7 @@ type counter struct{ llm.TokenCounter }
 
 func (counter) Message(m core.Message) int { return len(m.Content) }
 
-// planner is a contextPlanner that says what it was asked.
+// planner is a ContextPlanner that says what it was asked.
 type keeper struct{}
 
 func (keeper) Report(_ context.Context, s core.Tenant, id core.SessionID) (core.ContextReport, error) {
@@ -76,7 +76,7 @@ func (keeper) StandingInstructions(_ context.Context, s core.Tenant, id core.Ses
 	return instructionsOf(s.Owner, id), nil
 }
 
-// control is a contextControl that says what it was asked.
+// control is a ContextControl that says what it was asked.
 type control struct{}
 
 func (control) Where(_ context.Context, s core.Tenant, id core.SessionID, m core.MessageID) (core.MessageLocation, error) {
@@ -142,7 +142,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	})
 	h.Service = chat.New(chat.Options{
 		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Instructions: byHand{}, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
-		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, Context: keeper{}, Control: control{},
+		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{}, ContextControl: control{},
 		DefaultAgent: "assistant", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()

@@ -124,7 +124,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 	}
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
-		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Context: keeper,
+		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, ContextPlanner: keeper,
 		DefaultAgent: "window", Logger: w.options.Logger,
 	})
 }
