@@ -51,7 +51,7 @@ type counter struct{ llm.TokenCounter }
 
 func (counter) Message(m core.Message) int { return len(m.Content) }
 
-// keeper is a contextKeeper that says what it was asked.
+// keeper is a ContextPlanner that says what it was asked.
 type keeper struct{}
 
 func (keeper) Report(_ context.Context, s core.Tenant, id core.SessionID) (core.ContextReport, error) {
@@ -140,7 +140,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	})
 	h.Service = chat.New(chat.Options{
 		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Instructions: byHand{}, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
-		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, Context: keeper{},
+		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{},
 		DefaultAgent: "assistant", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()

@@ -127,7 +127,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 	}
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
-		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Context: &compaction.Inspector{Compactor: keeper},
+		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, ContextPlanner: &compaction.Inspector{Compactor: keeper},
 		DefaultAgent: "window", Logger: w.options.Logger,
 	})
 }

@@ -287,17 +287,17 @@ func TestStorageFails(t *testing.T) {
 		var err error
 		switch op {
 		case "Sessions.Get":
-			node := nodes.NewProcessMessage(w.deps())
+			node := nodes.ProcessMessage{Deps: w.deps()}
 			if _, err := node.Run(t.Context(), s); err != nil {
 				t.Errorf("process_message with the session that its run came with: %v", err)
 			}
 			_, err = node.Run(t.Context(), nodes.AgentState{Run: s.Run})
 		case "GetMessagesAfter":
-			_, err = nodes.NewRetrieveContext(w.deps()).Run(t.Context(), s)
+			_, err = (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), s)
 		default:
 			_, err = w.call(t.Context(), s)
 			s.UserMessage.Seq = 0
-			if _, err2 := nodes.NewSaveUserMessage(w.deps()).Run(t.Context(), s); !errors.Is(err2, boom) {
+			if _, err2 := (&nodes.SaveUserMessage{Deps: w.deps()}).Run(t.Context(), s); !errors.Is(err2, boom) {
 				t.Errorf("save_user_message: got error %v, want boom", err2)
 			}
 		}

@@ -32,7 +32,7 @@ func TestOnePlanForEachCall(t *testing.T) {
 	s := w.resume(run)
 	c := &planCounter{Observer: w.keeper.Observer}
 	w.keeper.Observer = c
-	s, err := nodes.NewRetrieveContext(w.deps()).Run(t.Context(), s)
+	s, err := (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), s)
 	if err != nil || c.plans != 1 {
 		t.Fatalf("got %d plans, %v, want 1 before the call", c.plans, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 	"bobbin/tests/llmtest"
 )
 
@@ -46,8 +47,8 @@ func TestOpenCallsAreLoadedWhole(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := nodes.NewRetrieveContext(w.deps()).Run(t.Context(), nodes.AgentState{
-		Run: s.Run, Session: w.Session, Profile: w.profile, UserMessage: s.UserMessage,
+	_, err := (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), nodes.AgentState{
+		Turn: compaction.Turn{Session: w.Session, Profile: w.profile}, Run: s.Run, UserMessage: s.UserMessage,
 	})
 	if !errors.Is(err, away) {
 		t.Errorf("got error %v, want that the arguments cannot be loaded", err)

@@ -197,9 +197,9 @@ func (w *world) resume(run core.Run) nodes.AgentState {
 	w.t.Helper()
 	s := nodes.AgentState{Run: run}
 	for _, node := range []func(context.Context, nodes.AgentState) (nodes.AgentState, error){
-		nodes.NewProcessMessage(w.deps()).Run,
-		nodes.NewRetrieveContext(w.deps()).Run,
-		nodes.NewSaveUserMessage(w.deps()).Run,
+		(&nodes.ProcessMessage{Deps: w.deps()}).Run,
+		(&nodes.RetrieveContext{Deps: w.deps()}).Run,
+		(&nodes.SaveUserMessage{Deps: w.deps()}).Run,
 	} {
 		var err error
 		if s, err = node(w.t.Context(), s); err != nil {
@@ -213,13 +213,13 @@ func (w *world) resume(run core.Run) nodes.AgentState {
 func (w *world) deps() nodes.Deps {
 	return nodes.Deps{
 		LoadProfile: w.Profile, Titler: w, Sessions: w.db.Sessions, Messages: w.db.Messages, Compactor: w.keeper, Journal: w.journal(), Tools: w.tools,
-		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(),
+		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(), Observer: core.NoObserver{},
 	}
 }
 
 // call runs llm_node.
 func (w *world) call(ctx context.Context, s nodes.AgentState) (nodes.AgentState, error) {
-	return nodes.NewLLM(w.deps()).Run(ctx, s)
+	return (&nodes.LLM{Deps: w.deps()}).Run(ctx, s)
 }
 
 // mustCall is call that succeeds.
@@ -241,7 +241,7 @@ func (w *world) use(ctx context.Context, s nodes.AgentState) (nodes.AgentState, 
 	if w.watch != nil {
 		o.Observer = w.watch
 	}
-	return nodes.NewTools(o).Run(ctx, s)
+	return (&nodes.Tools{Deps: o}).Run(ctx, s)
 }
 
 // mustUse is use that succeeds.
