@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bobbin/app/core"
 )
 
 // fitMessage returns a message of a server as the SDK can read it. Without it one odd part, such as a
@@ -75,7 +77,8 @@ func fitTools(result map[string]json.RawMessage) {
 
 // fitTool returns a tool as it is, or its name alone if it cannot be read: it is left out then.
 func fitTool(raw json.RawMessage) any {
-	if json.Unmarshal(raw, new(sdk.Tool)) == nil {
+	const most = 900 // levels: the SDK reads 1,000 of a message
+	if _, depth := core.JSONSize(raw); depth < most && json.Unmarshal(raw, new(sdk.Tool)) == nil {
 		return raw
 	}
 	var t struct {
