@@ -47,7 +47,7 @@ func newBobbin(t *testing.T, p place, url string) *bobbin {
 	t.Helper()
 	dir := den.Temp(t)
 	b := &bobbin{
-		program: den.Program(t, raceEnabled), place: p, config: filepath.Join(dir, "bobbin.yaml"), log: filepath.Join(dir, "log"),
+		program: den.Program(t, process.Raced), place: p, config: filepath.Join(dir, "bobbin.yaml"), log: filepath.Join(dir, "log"),
 		door: process.NewDoor(),
 	}
 	config := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+

@@ -54,7 +54,7 @@ func newReplica(t *testing.T, name, model string, database *link, dbname, cluste
 	t.Helper()
 	dir := den.Temp(t)
 	r := &replica{
-		name: name, program: den.Program(t, raceEnabled), dir: dir, log: filepath.Join(dir, "log"),
+		name: name, program: den.Program(t, process.Raced), dir: dir, log: filepath.Join(dir, "log"),
 		database: database, door: process.NewDoor(),
 	}
 	config := fmt.Sprintf(`

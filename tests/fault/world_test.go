@@ -199,7 +199,7 @@ func (w *world) follow(ctx context.Context, wait *sync.WaitGroup) {
 			f.violated = func(format string, args ...any) { w.violate(name+": "+format, args...) }
 			f.refused = func(err error) { w.talk.refuse(name, err) }
 			f.asked = func(a core.Approval) { wait.Go(func() { w.talk.decide(ctx, a) }) }
-			f.feed = newFeed(f.violated)
+			f.feed = records.NewFeed(f.violated)
 			w.watchers = append(w.watchers, f)
 			wait.Go(func() {
 				if i == 0 {
