@@ -107,7 +107,7 @@ func (w writer) killDuring(busy string, id core.SessionID) {
 	if err := d.Close(); err != nil { // the restart must find what a dead process left
 		w.t.Error(err)
 	}
-	w.b.kill()
+	w.b.Kill()
 	<-ended
 	if busy != "import" { // whose process is known by its name
 		w.lapse()

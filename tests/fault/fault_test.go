@@ -248,13 +248,13 @@ func (w *world) readLogs() {
 		_ = os.MkdirAll(w.keep, 0o755) // a convenience
 	}
 	for _, r := range w.replicas {
-		if err := r.stop(); err != nil {
-			w.violate("%v", err)
+		if err := r.Stop(patience); err != nil {
+			w.violate("%s: %v", r.name, err)
 		}
 		bad, errors := r.readLog(w.keep)
 		w.internal += errors
 		for _, text := range bad {
-			w.violate("%s", text)
+			w.violate("%s: %s", r.name, text)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
+	"bobbin/tests/records"
 )
 
 // replicaCount is how many replicas there are.
@@ -59,11 +60,6 @@ func newWorld(t *testing.T, s settings, m *model) *world {
 	w.road = &road{replicas: w.replicas}
 	w.talk, w.breaker = newTalk(w), newBreaker(w)
 	w.takeovers = &takeovers{db: w.database, orphans: map[core.RunID]orphan{}}
-	t.Cleanup(func() {
-		for _, r := range w.replicas {
-			r.kill()
-		}
-	})
 	w.startAll()
 	return w
 }
