@@ -57,15 +57,6 @@ func WithModel(name string, window, maxOutput int, p *provider.Server) Setting {
 	}
 }
 
-// WithResponses has the models called over OpenAI's Responses API.
-func WithResponses() Setting {
-	return func(c *config.Config) {
-		for i := range c.Models {
-			c.Models[i].API = config.APIResponses
-		}
-	}
-}
-
 // WithGrace sets how long work in hand may go on when Bobbin stops.
 func WithGrace(d time.Duration) Setting {
 	return func(c *config.Config) { c.Limits.ShutdownGrace = d }
