@@ -14,7 +14,7 @@ import (
 // NewAsking starts a Bobbin whose agent "careful" may use the calculator when a person
 // agrees to each call, the time once somebody agreed in the session, and the history
 // freely. The model calls the tools that a message names.
-func NewAsking(t *testing.T, url string, settings ...Setting) *Bobbin {
+func NewAsking(t testing.TB, url string, settings ...Setting) *Bobbin {
 	t.Helper()
 	arguments := map[string]string{"calculator": `{"expression": "6*7"}`, "current_time": `{}`, "search_history": `{"query": "bees"}`}
 	p := NewProvider(t, provider.Options{Calls: func(r provider.Received) []provider.Call {

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/datadir"
 	"bobbin/app/db"
 	"bobbin/tests/provider"
 )
@@ -63,7 +64,7 @@ type writer struct {
 // sessions. Its connections do not wait for another process.
 func (w writer) operator() *client.Client {
 	w.t.Helper()
-	s, ok := w.b.announcement()
+	s, ok := datadir.Running(w.b.Dir)
 	if !ok {
 		w.t.Fatal("bobbin has not announced itself")
 	}
