@@ -138,4 +138,4 @@ func coreMayUse() []library {
 func drawers() []string { return []string{"tests/seed"} }
 
 // coreHelpers are the packages of the tests that tests of core may import: they know core alone.
-func coreHelpers() []string { return []string{"tests/coretest", "tests/seed"} }
+func coreHelpers() []string { return []string{"tests/coretest", "tests/golden", "tests/seed"} }

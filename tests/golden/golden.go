@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag
 
 // Check compares got with a file. With the flag -update it writes the file first.
 func Check(t testing.TB, file, got string) {
