@@ -198,32 +198,6 @@ func TestRequestSpans(t *testing.T) {
 	}
 }
 
-// A receiver that rejects traces is logged once, and once more when it recovers; nothing fails
-// because of it.
-func TestReceiverFails(t *testing.T) {
-	t.Parallel()
-	to := collector.New()
-	defer to.Close()
-	to.Refuse(true)
-	var log bytes.Buffer
-	for range 2 { // a process and its restart
-		tel := newTelemetry(t)
-		options := telemetry.TraceOptions{Endpoint: to.URL, Env: noEnv, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		if err := tel.Trace(t.Context(), options); err != nil {
-			t.Fatal(err)
-		}
-		_, ended := tel.Run(t.Context(), core.Run{Agent: "assistant"})
-		ended("succeeded", "")
-		if err := tel.Close(t.Context()); err != nil {
-			t.Errorf("a receiver that refuses failed the stop: %v", err)
-		}
-		to.Refuse(false)
-	}
-	if got := strings.Count(log.String(), "traces not sent"); got != 1 || len(to.Spans()) != 1 {
-		t.Errorf("got %d warnings and %d spans, want one of each; log %s", got, len(to.Spans()), log.String())
-	}
-}
-
 // An invalid endpoint and an unsupported protocol are reported.
 func TestTraceOptions(t *testing.T) {
 	t.Parallel()

@@ -132,8 +132,10 @@ func coreMayUse() []library {
 }
 
 // drawers are the packages of the tests that draw random numbers themselves: what all others
-// draw comes from seed, and explore chooses seeds.
-func drawers() []string { return []string{"tests/seed", "tests/explore"} }
+// draw comes from seed.
+func drawers() []string { return []string{"tests/seed"} }
 
 // coreHelpers are the packages of the tests that tests of core may import: they know core alone.
-func coreHelpers() []string { return []string{"tests/coretest", "tests/llmtest", "tests/seed"} }
+func coreHelpers() []string {
+	return []string{"tests/coretest", "tests/golden", "tests/llmtest", "tests/seed"}
+}

@@ -1,20 +1,15 @@
 package summarize_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/golden"
 	"bobbin/tests/llmtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // prompted returns the whole prompt of a request that extends a summary.
 func prompted(t *testing.T, strategy func(*summarize.LLM) summarize.Strategy, preset string) string {
@@ -118,7 +113,7 @@ func TestPrompts(t *testing.T) {
 					}
 				}
 			}
-			golden(t, filepath.Join("testdata", preset+".golden"), got)
+			golden.Check(t, filepath.Join("testdata", preset+".golden"), got)
 		})
 	}
 }
@@ -135,22 +130,6 @@ func TestLengthIsSaidInWords(t *testing.T) {
 		if got, _ := shown(t, req); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q", got[strings.LastIndex(got, "Write"):], want)
 		}
-	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatalf("write %s: %v", file, err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("read %s: %v", file, err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 
