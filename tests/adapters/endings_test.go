@@ -49,7 +49,7 @@ func endings() []scenario {
 			ctx, cancel := context.WithCancelCause(ctx)
 			cancel(fmt.Errorf("enough: %w", context.Canceled))
 			o := c.call(ctx, nil)
-			o.Note = fmt.Sprint(len(c.server.received()))
+			o.Note = fmt.Sprint(len(c.server.Received()))
 			return o
 		}, want: outcome{Kind: llm.KindCanceled, Cause: "canceled", Says: "enough", Note: "0"}},
 		{name: "cancel in the middle of the text", scene: hang(text("Hel")), drive: whileSaying,
@@ -92,7 +92,7 @@ func endings() []scenario {
 		{name: "an error at the beginning of the stream", scene: play(piece{failure: "rate_limit_error"}),
 			want: outcome{Kind: llm.KindRateLimit, RequestID: "req-1", Says: "it failed"}},
 		{name: "no network", scene: play(), drive: func(ctx context.Context, t *testing.T, c *caller) outcome {
-			c.server.transport.DialContext = nil
+			c.server.Transport.DialContext = nil
 			broken := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
 			m, err := c.server.dialect.open(broken, settings{})
 			if err != nil {

@@ -1,11 +1,8 @@
 package anthropic
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 
 	"bobbin/app/core"
@@ -17,7 +14,10 @@ import (
 type answer struct {
 	providerhttp.Answer
 
-	origin string // of the signatures in it
+	origin, provider string // of the signatures in it; for errors
+	compacts         bool   // it is to be a compaction
+
+	compactions []core.Part
 
 	blocks map[int]*openedBlock
 	calls  int // so far
@@ -84,52 +84,24 @@ type openedBlock struct {
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
 	a.blocks = map[int]*openedBlock{}
-	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
-		return a.Refusal([]byte(providerhttp.WebPage))
-	}}.Read(body)
-	if err != nil {
+	err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.ended })
+	switch last := (llm.Delta{Usage: a.usage.toCore(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}); {
+	case err != nil:
 		return err
-	}
-	last := llm.Delta{Usage: a.usage.toCore(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}
-	if a.Compaction != nil {
-		return a.endCompaction(last)
-	}
-	return a.EmitDelta(last)
-}
-
-// readStream reads server-sent events up to message_stop, without which the answer was
-// cut off.
-func (a *answer) readStream(events *providerhttp.Events) error {
-	for !a.ended {
-		e, err := events.Next()
-		if errors.Is(err, io.EOF) {
-			return providerhttp.ErrTruncated
-		}
-		if err != nil {
-			return err
-		}
-		if e.Name == "error" {
-			return a.Refusal(e.Data)
-		}
-		if err := a.handleEvent(e.Data); err != nil {
-			return err
-		}
-	}
-	if a.stop == "" {
+	case a.stop == "":
 		return providerhttp.ErrTruncated
+	case a.compacts:
+		return a.endCompaction(last)
+	default:
+		return a.EmitDelta(last)
 	}
-	return nil
 }
 
-// handleEvent handles one event. Other data is a keep-alive.
+// handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' {
-		return nil
-	}
 	var e event
-	if err := providerhttp.IgnoreType(json.Unmarshal(data, &e)); err != nil {
-		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	if err := providerhttp.Decode(data, &e); err != nil {
+		return err
 	}
 	switch e.Type {
 	case "error":
@@ -225,7 +197,7 @@ func (a *answer) closeBlock(index int) error {
 	case "redacted_thinking":
 		return a.emitThinking(core.Part{Name: redacted, Signature: b.Data})
 	case core.PartCompaction:
-		a.Compaction.Add(compactionPart(b.Content, b.opaque, a.origin))
+		a.compactions = append(a.compactions, compactionPart(b.Content, b.opaque, a.origin))
 	}
 	return nil
 }
@@ -258,9 +230,6 @@ func (a *answer) readWhole(text []byte) error {
 		if err := a.closeBlock(i); err != nil {
 			return err
 		}
-	}
-	if a.stop == "" {
-		return providerhttp.ErrTruncated
 	}
 	return nil
 }

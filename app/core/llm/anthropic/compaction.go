@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,13 +55,40 @@ func compactionMessage(p core.Part) message {
 	return message{"assistant", []block{{Type: "compaction", opaque: members, Content: p.Text}}}
 }
 
-// endCompaction ends an answer that is a compaction.
-func (a *answer) endCompaction(last llm.Delta) error {
-	stopped := ""
-	if a.stop != "compaction" {
-		stopped = a.stop
+// withoutAnswer returns an emit without what an answer has beside a compaction.
+func withoutAnswer(emit func(llm.Delta) bool) func(llm.Delta) bool {
+	return func(d llm.Delta) bool {
+		d.Text, d.Reasoning, d.Part, d.ToolCall = "", "", nil, nil
+		return d == (llm.Delta{}) || emit(d)
 	}
-	return a.Compaction.End(last, stopped, a.EmitDelta)
+}
+
+// endCompaction emits the compaction and the last delta, or the usage and the error of an answer that
+// is none.
+func (a *answer) endCompaction(last llm.Delta) error {
+	first := append(a.compactions, core.Part{})[0]
+	fault := ""
+	switch {
+	case max(len(first.Text), len(first.Signature)) > llm.MaxCompaction:
+		fault = fmt.Sprintf("the compaction is larger than %d MiB", llm.MaxCompaction>>20)
+	case len(a.compactions) > 1:
+		fault = fmt.Sprintf("the provider returned %d compactions instead of one", len(a.compactions))
+	case a.stop != "compaction":
+		fault = fmt.Sprintf("the provider returned no compaction: it stopped with %q", a.stop)
+	case first.Text == "":
+		fault = "the provider returned an empty compaction"
+	}
+	if fault != "" {
+		if err := a.EmitDelta(llm.Delta{Usage: last.Usage}); err != nil {
+			return err
+		}
+		return &llm.Error{Kind: llm.KindInvalid, Provider: a.provider, Message: fault}
+	}
+	first.Type, last.Finish = core.PartCompaction, core.FinishStop
+	if err := a.EmitDelta(llm.Delta{Compaction: &first}); err != nil {
+		return err
+	}
+	return a.EmitDelta(last)
 }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with

@@ -30,7 +30,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 			t.Parallel()
 			s := serve(t, answer)
 			_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
-			if got := s.received()[0].header.Get("Authorization"); got != "Bearer "+key {
+			if got := s.Received()[0].Header.Get("Authorization"); got != "Bearer "+key {
 				t.Errorf("got authorization %q, want the key", got)
 			}
 			if e := llm.AsError(err); e == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, *e, *e), key) {
@@ -87,11 +87,11 @@ func TestNoKeyNoHeader(t *testing.T) {
 	if _, err := collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")); err != nil {
 		t.Fatal(err)
 	}
-	r := s.received()[0]
-	if r.header.Get("Authorization") != "" || r.header.Get("OpenAI-Organization") != "" || r.path != "/v1/chat/completions" {
-		t.Errorf("got %s with %v, want nothing that the environment says", r.path, r.header)
+	r := s.Received()[0]
+	if r.Header.Get("Authorization") != "" || r.Header.Get("OpenAI-Organization") != "" || r.Path != "/v1/chat/completions" {
+		t.Errorf("got %s with %v, want nothing that the environment says", r.Path, r.Header)
 	}
-	if got := s.last(t)["model"]; got != "llama" {
+	if got := s.Last().JSON()["model"]; got != "llama" {
 		t.Errorf("got model %v, want llama", got)
 	}
 }
@@ -100,8 +100,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, refuse(http.StatusTemporaryRedirect, "", "Location: http://thief.test/"))
 	_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.received()) != 1 {
-		t.Errorf("got %v after %d requests, want KindInvalid after one", err, len(s.received()))
+	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
+		t.Errorf("got %v after %d requests, want KindInvalid after one", err, len(s.Received()))
 	}
 }
 

@@ -1,10 +1,7 @@
 package responses
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -35,45 +32,20 @@ type openedItem struct {
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
 	a.items = map[int]*openedItem{}
-	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
-		return a.Refusal([]byte(providerhttp.WebPage))
-	}}.Read(body)
-	if err != nil {
+	if err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.last != nil }); err != nil {
 		return err
+	}
+	if a.last == nil {
+		return providerhttp.ErrTruncated
 	}
 	return a.EmitDelta(*a.last)
 }
 
-// readStream reads server-sent events up to the one that ends the answer, without which it
-// was cut off.
-func (a *answer) readStream(events *providerhttp.Events) error {
-	for a.last == nil {
-		e, err := events.Next()
-		if errors.Is(err, io.EOF) {
-			return providerhttp.ErrTruncated
-		}
-		if err != nil {
-			return err
-		}
-		if e.Name == "error" {
-			return a.Refusal(e.Data)
-		}
-		if err := a.handleEvent(e.Data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// handleEvent handles one event. Other data is a keep-alive.
+// handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' {
-		return nil
-	}
 	var e event
-	if providerhttp.IgnoreType(json.Unmarshal(data, &e)) != nil {
-		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	if err := providerhttp.Decode(data, &e); err != nil {
+		return err
 	}
 	switch e.Type {
 	case "error":
@@ -118,7 +90,7 @@ func (a *answer) itemAt(index int) *openedItem {
 }
 
 // beginItem begins an item. Only tool calls say anything then.
-func (a *answer) beginItem(index int, came outputItem) error {
+func (a *answer) beginItem(index int, came item) error {
 	i := a.itemAt(index)
 	if came.Type != "function_call" || i.call != nil {
 		return nil
@@ -141,7 +113,7 @@ func (a *answer) addArguments(index int, piece string) error {
 }
 
 // endItem emits what of an item did not come in pieces.
-func (a *answer) endItem(index int, came outputItem) error {
+func (a *answer) endItem(index int, came item) error {
 	i := a.itemAt(index)
 	if i.done {
 		return nil
@@ -169,10 +141,14 @@ func (a *answer) endItem(index int, came outputItem) error {
 }
 
 // contentText returns the text of a message, or of reasoning that is not encrypted.
-func contentText(came outputItem) string {
+func contentText(came item) string {
 	var b strings.Builder
-	for _, c := range came.Content {
-		b.WriteString(c.Text + c.Refusal)
+	parts, _ := came.Content.([]any)
+	for _, one := range parts {
+		members, _ := one.(map[string]any)
+		said, _ := members["text"].(string)
+		refusal, _ := members["refusal"].(string)
+		b.WriteString(said + refusal)
 	}
 	return b.String()
 }
@@ -182,7 +158,7 @@ const summarySeparator = "\n\n"
 
 // endReasoning emits an item of reasoning. One that was cut off, or is not encrypted, cannot
 // go back and is only shown.
-func (a *answer) endReasoning(i *openedItem, came outputItem) error {
+func (a *answer) endReasoning(i *openedItem, came item) error {
 	texts := make([]string, 0, len(came.Summary))
 	for _, s := range came.Summary {
 		texts = append(texts, s.Text)
@@ -222,13 +198,7 @@ func (a *answer) readWhole(text []byte) error {
 	if providerhttp.IgnoreType(json.Unmarshal(text, &r)) != nil || r.Object != "response" {
 		return a.Refusal(text)
 	}
-	if err := a.end(r); err != nil {
-		return err
-	}
-	if a.last == nil {
-		return providerhttp.ErrTruncated
-	}
-	return nil
+	return a.end(r)
 }
 
 // end ends the answer, with the items that did not come before.
@@ -247,12 +217,13 @@ func (a *answer) end(r response) error {
 	if r.Status != "completed" && r.Status != "incomplete" {
 		return nil
 	}
-	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: r.Dropped.ToCore()}
+	a.last = &llm.Delta{Usage: r.toUsage(), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: r.Dropped.ToCore()}
 	return nil
 }
 
 // toUsage returns the usage; nil if it is empty.
-func toUsage(u usage) *core.Usage {
+func (r *response) toUsage() *core.Usage {
+	u := r.Usage
 	if u.InputTokens <= 0 && u.OutputTokens <= 0 {
 		return nil
 	}

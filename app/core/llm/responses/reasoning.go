@@ -21,31 +21,31 @@ func (m *Model) reasoningOrigin() string { return m.options.Info.ThoughtOrigin }
 
 // reasoningParts returns an item of reasoning as it is kept: one part for each text of its
 // summary, and at least one.
-func reasoningParts(item outputItem, origin string) []core.Part {
-	parts := make([]core.Part, 0, max(len(item.Summary), 1))
-	for _, summary := range item.Summary {
-		parts = append(parts, core.Part{Type: "reasoning", Text: summary.Text, Name: item.ID, Origin: origin})
+func reasoningParts(came item, origin string) []core.Part {
+	parts := make([]core.Part, 0, max(len(came.Summary), 1))
+	for _, summary := range came.Summary {
+		parts = append(parts, core.Part{Type: "reasoning", Text: summary.Text, Name: came.ID, Origin: origin})
 	}
 	if len(parts) == 0 {
-		parts = append(parts, core.Part{Type: "reasoning", Name: item.ID, Origin: origin})
+		parts = append(parts, core.Part{Type: "reasoning", Name: came.ID, Origin: origin})
 	}
-	parts[len(parts)-1].Signature = item.EncryptedContent
+	parts[len(parts)-1].Signature = came.EncryptedContent
 	return parts
 }
 
 // phaseParts returns what is kept of a message that has a phase: an empty part at the end of its
 // text. Models that label their messages work worse without the labels.
-func phaseParts(item outputItem, origin string) []core.Part {
-	if item.Phase == "" {
+func phaseParts(came item, origin string) []core.Part {
+	if came.Phase == "" {
 		return nil
 	}
-	return []core.Part{{Type: core.PartText, Name: item.Phase, Origin: origin}}
+	return []core.Part{{Type: core.PartText, Name: came.Phase, Origin: origin}}
 }
 
 // keptItems returns what goes back with a message beside its text and its tool calls.
 func (m *Model) keptItems(turn llm.Message) []keptItem {
 	var out []keptItem
-	summary := []text{}
+	summary := []part{}
 	for _, p := range turn.Parts {
 		kept := keptItem{offset: p.Offset, calls: p.Calls}
 		switch {
@@ -59,14 +59,14 @@ func (m *Model) keptItems(turn llm.Message) []keptItem {
 			continue
 		}
 		if p.Text != "" {
-			summary = append(summary, text{p.Text, "summary_text"})
+			summary = append(summary, part{Text: p.Text, Type: "summary_text"})
 		}
 		if p.Signature == "" {
 			continue
 		}
 		kept.reasoning = &item{Type: "reasoning", ID: p.Name, Summary: summary, EncryptedContent: p.Signature}
 		out = append(out, kept)
-		summary = []text{}
+		summary = []part{}
 	}
 	return out
 }

@@ -64,7 +64,7 @@ func toToolChoice(c core.ToolChoice) any {
 	case c == core.ToolChoiceAuto:
 		return nil
 	case c.Tool() != "":
-		return namedTool{Name: c.Tool(), Type: "function"}
+		return item{Name: c.Tool(), Type: "function"}
 	}
 	return c
 }

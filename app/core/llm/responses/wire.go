@@ -20,7 +20,7 @@ type request struct {
 	Model             string         `json:"model"`
 	Reasoning         reasoning      `json:"reasoning,omitzero"`
 	Text              textConfig     `json:"text,omitzero"`
-	ToolChoice        any            `json:"tool_choice,omitempty"` // a word or a namedTool
+	ToolChoice        any            `json:"tool_choice,omitempty"` // a word or the item of a tool
 	Tools             []functionTool `json:"tools,omitempty"`
 	Stream            bool           `json:"stream"`
 }
@@ -41,11 +41,6 @@ type textFormat struct {
 	Strict *bool           `json:"strict,omitempty"`
 }
 
-type namedTool struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
-}
-
 type functionTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
@@ -54,10 +49,10 @@ type functionTool struct {
 	Strict      bool            `json:"strict"`
 }
 
-// item is an item of the input; its type, or its role, says which members it has.
+// item is an item of the input or of the output; its type, or its role, says which members it has.
 type item struct {
 	ID               string         `json:"id,omitempty"`
-	Summary          []text         `json:"summary,omitzero"` // of reasoning; the API wants a list, even if it is empty
+	Summary          []part         `json:"summary,omitzero"` // of reasoning; the API wants a list, even if it is empty
 	EncryptedContent string         `json:"encrypted_content,omitempty"`
 	Arguments        string         `json:"arguments,omitempty"`
 	Output           *string        `json:"output,omitempty"`
@@ -65,14 +60,10 @@ type item struct {
 	Name             string         `json:"name,omitempty"`
 	Content          any            `json:"content,omitempty"` // a text or a list of parts
 	Phase            string         `json:"phase,omitempty"`
+	Status           string         `json:"status,omitempty"`
 	Tools            []functionTool `json:"tools,omitempty"`
 	Role             string         `json:"role,omitempty"`
 	Type             string         `json:"type,omitempty"`
-}
-
-type text struct {
-	Text string `json:"text"`
-	Type string `json:"type"`
 }
 
 type part struct {
@@ -91,48 +82,30 @@ type event struct {
 	OutputIndex  int             `json:"output_index"`
 	SummaryIndex int             `json:"summary_index"`
 	Delta        string          `json:"delta"`
-	Item         outputItem      `json:"item"`
+	Item         item            `json:"item"`
 	Response     response        `json:"response"`
 	Error        json.RawMessage `json:"error"`
 }
 
-type outputItem struct {
-	Type             string `json:"type"`
-	ID               string `json:"id"`
-	CallID           string `json:"call_id"`
-	Name             string `json:"name"`
-	Arguments        string `json:"arguments"`
-	Status           string `json:"status"`
-	Phase            string `json:"phase"`
-	EncryptedContent string `json:"encrypted_content"`
-	Summary          []text `json:"summary"`
-	Content          []struct {
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	} `json:"content"`
-}
-
 type response struct {
-	Object     string          `json:"object"`
-	Status     string          `json:"status"`
-	Model      string          `json:"model"`
-	Error      json.RawMessage `json:"error"`
-	Output     []outputItem    `json:"output"`
-	Usage      usage           `json:"usage"`
+	Object string          `json:"object"`
+	Status string          `json:"status"`
+	Model  string          `json:"model"`
+	Error  json.RawMessage `json:"error"`
+	Output []item          `json:"output"`
+	Usage  struct {
+		InputTokens  int `json:"input_tokens"`
+		OutputTokens int `json:"output_tokens"`
+		InputDetails struct {
+			Cached     int `json:"cached_tokens"`
+			CacheWrite int `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+		OutputDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	} `json:"usage"`
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
 	Dropped providerhttp.Transformations `json:"input_transformations"`
-}
-
-type usage struct {
-	InputTokens  int `json:"input_tokens"`
-	OutputTokens int `json:"output_tokens"`
-	InputDetails struct {
-		Cached     int `json:"cached_tokens"`
-		CacheWrite int `json:"cache_write_tokens"`
-	} `json:"input_tokens_details"`
-	OutputDetails struct {
-		Reasoning int `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
 }
