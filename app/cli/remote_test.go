@@ -238,7 +238,7 @@ func TestRemoteMistakes(t *testing.T) {
 
 // localCommands are commands that work on this machine.
 var localCommands = []string{
-	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
+	"keys list", "keys create web", "keys revoke web", "audit", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
 	"migrate", "search reindex", "doctor", "config show", "backup copy.db", "agents reload",
 	"agents list", "agents show assistant", "agents check", "mcp list", "eval context --sample coding",
 }

@@ -23,6 +23,7 @@ type frame struct {
 	Text  string `json:"text,omitempty"`
 	Blank int    `json:"blank,omitempty"` // the number of a page without text
 	Cut   bool   `json:"cut,omitempty"`   // the document has more text
+	Hidden bool `json:"hidden,omitempty"` // text was left out that a web page hides
 	Fault fault  `json:"fault,omitempty"` // why the document cannot be read; last frame
 	Done  bool   `json:"done,omitempty"`  // the last frame
 }

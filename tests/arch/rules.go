@@ -15,7 +15,8 @@ func parts() []part {
 		{dir: "migrations"},
 		{dir: "app/web"},
 		{dir: "licenses"},
-		{dir: "app/core"},
+		{dir: "docs"},
+		{dir: "app/core", may: []string{"docs"}},
 		{dir: "app/blobs", may: []string{"app/core"}},
 		{dir: "app/db", may: []string{"app/core", "migrations"}},
 		{dir: "app/client", may: []string{"app/core"}},
@@ -92,6 +93,7 @@ type library struct {
 
 func libraries() []library {
 	return []library{
+		{prefix: "github.com/JohannesKaufmann/html-to-markdown", owner: "app/extract"},
 		{prefix: "github.com/KimMachineGun/automemlimit", owner: "app"},
 		{prefix: "github.com/abadojack/whatlanggo", owner: "app/core/summarize"},
 		{prefix: "github.com/aws", owner: "app/core/llm/bedrock"},
@@ -128,6 +130,7 @@ func coreMayUse() []library {
 	return []library{
 		{prefix: "go.yaml.in/yaml", owner: "app/core/config"},
 		{prefix: "github.com/gofrs/flock", owner: "app/core/datadir"},
+		{prefix: "github.com/go-viper/mapstructure", owner: "app/core/config"}, // viper's decoder
 	}
 }
 

@@ -33,6 +33,8 @@ type FetcherOptions struct {
 	Roots *x509.CertPool
 	// Lookup resolves host names; nil = the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// ReadHTML returns the text of an HTML page in UTF-8, with its address.
+	ReadHTML func(ctx context.Context, mediaType, address, page string) (core.WebPage, error)
 	// Allow checks each address before a connection; nil = netguard.Public.
 	Allow func(netip.Addr) error
 }
@@ -65,8 +67,8 @@ func (o FetcherOptions) withDefaults() FetcherOptions {
 // text; its connections are closed when its time is over. It sends no credentials, stores
 // no cookies and uses no proxy, as it could not check the addresses behind a proxy.
 //
-// Text that a page hides from its readers is omitted, and the result says so: see
-// htmltext. That does not protect against instructions in the visible text.
+// Text that a page hides from its readers is omitted, and the result says so. That does not
+// protect against instructions in the visible text.
 // Safe for concurrent use.
 type Fetcher struct{ o FetcherOptions }
 
@@ -116,7 +118,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 		return Page{}, x.explainError(ctx, target, err)
 	}
 	defer response.Body.Close()
-	page, err := readPage(ctx, response, x.Bytes)
+	page, err := f.readPage(ctx, response, x.Bytes)
 	if ctx.Err() != nil {
 		return Page{}, x.explainError(ctx, target, ctx.Err())
 	}
@@ -124,7 +126,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 }
 
 // readPage reads the page from a response, at most limit bytes.
-func readPage(ctx context.Context, response *http.Response, limit int64) (Page, error) {
+func (f *Fetcher) readPage(ctx context.Context, response *http.Response, limit int64) (Page, error) {
 	page := Page{URL: response.Request.URL.String()}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return page, fmt.Errorf("%s answered with status %d %s", core.CleanText(core.Clip(page.URL, maxURL)), response.StatusCode, http.StatusText(response.StatusCode))
@@ -149,5 +151,5 @@ func readPage(ctx context.Context, response *http.Response, limit int64) (Page, 
 	if page.MediaType = mediaType(contentType); !isReadable(page.MediaType) {
 		return page, unreadableError(page.MediaType)
 	}
-	return page.withText(ctx, decodeBody(body, contentType), response.Request.URL, int(limit)), nil
+	return f.withText(ctx, page, decodeBody(body, contentType), int(limit))
 }

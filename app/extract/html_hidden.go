@@ -1,6 +1,7 @@
-package prompttext
+package extract
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -11,11 +12,6 @@ import (
 // Text that a page hides from its readers must not reach a model: instructions are hidden
 // there. These functions recognize elements that are never shown, the attribute hidden,
 // and an element's own style; not what style sheets and scripts of the page hide.
-
-// hidesContent reports whether an element and its content are not shown.
-func hidesContent(t html.Token) bool {
-	return isNeverShown(t.DataAtom) || isHiddenByAttributes(t) && t.DataAtom != atom.Html && t.DataAtom != atom.Body && !isVoid(t.DataAtom)
-}
 
 // isNeverShown reports whether browsers show nothing of an element's text.
 func isNeverShown(a atom.Atom) bool {
@@ -28,31 +24,29 @@ func isNeverShown(a atom.Atom) bool {
 	}
 }
 
-// isHiddenByAttributes reports whether an element's attributes hide it.
-func isHiddenByAttributes(t html.Token) bool {
-	for _, a := range t.Attr {
+// isHidden reports whether an element's attributes hide it.
+func isHidden(n *html.Node) bool {
+	if n.DataAtom == atom.Html || n.DataAtom == atom.Body {
+		return false
+	}
+	open := false
+	for _, a := range n.Attr {
 		switch {
-		case a.Key == "hidden" && !strings.EqualFold(a.Val, "until-found"):
+		case a.Key == "hidden" && !strings.EqualFold(a.Val, "until-found"), a.Key == "style" && isHidingStyle(a.Val):
 			return true
-		case a.Key == "style" && isHidingStyle(a.Val):
-			return true
+		case a.Key == "open":
+			open = true
 		}
 	}
-	return t.DataAtom == atom.Dialog && !hasAttribute(t, "open")
+	return n.DataAtom == atom.Dialog && !open
 }
 
-func hasAttribute(t html.Token, name string) bool {
-	for _, a := range t.Attr {
-		if a.Key == name {
-			return true
-		}
-	}
-	return false
-}
+// styleComment is a comment of a style, which the end of the style ends, too.
+var styleComment = regexp.MustCompile(`(?s)/\*.*?(\*/|$)`)
 
 // isHidingStyle reports whether an element with this style is invisible.
 func isHidingStyle(style string) bool {
-	for declaration := range strings.SplitSeq(stripComments(style), ";") {
+	for declaration := range strings.SplitSeq(styleComment.ReplaceAllString(style, ""), ";") {
 		property, value, _ := strings.Cut(strings.ToLower(declaration), ":")
 		value, _, _ = strings.Cut(value, "!")
 		value = strings.TrimSpace(value)
@@ -72,19 +66,4 @@ func isHidingStyle(style string) bool {
 		}
 	}
 	return false
-}
-
-// stripComments returns a style without its comments.
-func stripComments(style string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(style, "/*")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		if _, style, found = strings.Cut(rest, "*/"); !found {
-			return b.String()
-		}
-	}
 }
