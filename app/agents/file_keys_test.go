@@ -86,7 +86,6 @@ func place(path, value string) (file, at string) {
 func fetching() agents.KnownParts {
 	k := known()
 	k.Tools = append(k.Tools, "fetch_url")
-	k.Settings = map[string][]string{"fetch_url": {"allow_hosts", "max_bytes"}}
 	k.Model = func(name string) (llm.Info, error) {
 		if name == "nosuch" {
 			return llm.Info{}, core.Errorf(core.ErrNotFound, "model %q is not known", name)
@@ -146,7 +145,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]agents.Setting{}
-	for _, s := range agents.Settings(agent, fetching()) {
+	for _, s := range agents.Settings(agent) {
 		got[s.Path] = s
 	}
 	for _, k := range agents.FileKeys() {

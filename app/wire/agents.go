@@ -41,7 +41,7 @@ func LoadAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) 
 func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) Agents {
 	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg, thresholdSet)}
 	a.Known = agents.KnownParts{
-		Tools: set.Names(), Settings: map[string][]string{}, Off: map[string]string{},
+		Tools: set.Names(), Off: map[string]string{},
 		ToolsDir: ToolsDir(cfg), Kinds: toolKinds(cfg),
 		Validate: func(agent core.Agent) error {
 			_, err := contextwindow.Resolve(a.Global, agent.Context)
@@ -50,13 +50,6 @@ func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) A
 	}
 	if m.Registry != nil {
 		a.Known.Model = m.Describe
-	}
-	for _, name := range set.Names() {
-		if tool, ok := set.Lookup(name); ok {
-			if t, ok := tool.(tools.Configurable); ok {
-				a.Known.Settings[name] = t.Settings()
-			}
-		}
 	}
 	if !cfg.Tools.FetchURL.Enabled {
 		a.Known.Off[core.ToolFetchURL] = "set tools.fetch_url.enabled: true in bobbin.yaml"
