@@ -80,7 +80,7 @@ export const cases = {
     const cpu = await v.cpu()
     const tasks = await longestTasks(v, async () => {
       await v.send(`stream this ${'**word** of an answer '.repeat(200)}`)
-      await v.page.locator('[role=log][aria-busy=true]').waitFor()
+      await v.log.locator('article:has-text("stream this") + article[aria-busy=false]').waitFor()
       await v.idle()
     })
     const seen = await v.page.evaluate(() => window.seen)

@@ -150,6 +150,7 @@ export class Visit {
   }
 
   async close() {
+    await this.page.unrouteAll({ behavior: 'ignoreErrors' }) // a route may be at work when its page ends
     await (this.owner ? this.context : this.page).close().catch(() => {})
   }
 }
