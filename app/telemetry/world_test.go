@@ -88,6 +88,12 @@ func prompt(total int, rungs ...int) contextwindow.Decision {
 	}
 }
 
+// sized returns the size of a prompt.
+func sized(system, summary, tail int) (s contextwindow.PromptSize) {
+	s.Of[contextwindow.SectionSystem], s.Of[contextwindow.SectionSummary], s.Of[contextwindow.SectionTail] = system, summary, tail
+	return s
+}
+
 // everything does each thing that is counted once, so that every metric has a series.
 func everything(t testing.TB, tel *telemetry.Telemetry) {
 	t.Helper()
@@ -96,7 +102,9 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	answered(200, false)
 	tel.Stream()("ended")
 	tel.Fitted(ctx, turn("m"), prompt(3000, 1), nil)
-	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.PromptSize{System: 2300, Summary: 700, Thoughts: contextwindow.ThoughtCount{Kept: 1}})
+	sent := sized(2300, 700, 0)
+	sent.Thoughts.Kept = 1
+	tel.Sending(ctx, turn("m"), prompt(3000), sent)
 	tel.ThoughtsDropped(ctx, turn("m"), llm.DroppedThoughts{Reasons: map[llm.DropReason]int{llm.DropPrefix: 1}})
 	tel.NativeSummary(ctx, turn("m"), compaction.NativeRefused)
 	tel.Warned(ctx, turn("m"), prompt(6000))

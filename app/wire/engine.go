@@ -34,7 +34,6 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 		Logger: d.Logger, SummaryTime: l.SummaryTime, BackgroundTime: l.BackgroundSummaryTime, Grace: l.ShutdownGrace,
 		Worker: d.Worker, Budget: d.Budget.Check, Observer: d.Telemetry,
 	}
-	options.CompactLoop = compaction.CompactByModel(options)
 	keeper := compaction.New(options)
 	e := Engine{Compactor: keeper, Recorder: runs.NewRecorder(d.Stores.Runs, d.Feed, d.Logger)}
 	e.Inspector = &compaction.Inspector{Compactor: keeper, Preset: profiles.Preset}

@@ -104,7 +104,6 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 		Counter: counter, Calibrator: fixed{}, Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
 		SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: time.Second,
 	}
-	w.options.CompactLoop = compaction.CompactByModel(w.options)
 	w.keeper = compaction.New(w.options)
 	w.inspector = &compaction.Inspector{Compactor: w.keeper}
 	w.join(w.keeper)

@@ -351,7 +351,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	m.Parts = withSetup(withInstructions(withRecalled(n.boundParts(c), c, s.RunMessages), c), c)
+	m.Parts = withNotes(n.boundParts(c), c, s.RunMessages)
 	isReasoning := func(p core.Part) bool { return p.Type == core.PartReasoning }
 	if c.response.Reasoning != "" && !slices.ContainsFunc(m.Parts, isReasoning) {
 		m.Parts = append(m.Parts, core.Part{Type: core.PartReasoning, Text: c.response.Reasoning})

@@ -69,7 +69,6 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		Models: w, LoadProfile: w.Profile, Counter: count, Calibrator: w.learned, Publisher: w.feed,
 		Logger: w.logger(), SummaryTime: 10 * time.Second,
 	}
-	options.CompactLoop = compaction.CompactByModel(options) // for agents with a loop in their profile
 	w.keeper = compaction.New(options)
 	return w
 }

@@ -31,7 +31,10 @@ func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.Sess
 			report.Reasons = append(report.Reasons, reason)
 		}
 	}
-	plan := core.ContextPlan{Fits: last.Floor == nil, Tokens: last.Total, Summarize: order, Activate: activated, Floor: floorOf(last), Context: report}
+	plan := core.ContextPlan{Fits: last.Floor == nil, Tokens: last.Total, Summarize: order, Activate: activated, Context: report}
+	if f := last.Floor; f != nil {
+		plan.Floor = &core.ContextFloor{Culprit: f.Culprit, Tokens: f.Floor, Usable: f.Usable, Detail: f.Error()}
+	}
 	if v.d.Summarize == nil && v.d.Activate == nil { // the prompt is known exactly
 		plan.Tokens = report.Used
 	}
@@ -115,12 +118,4 @@ func withOrder(sum *core.PlannedSummary, o contextwindow.Order, previous int) *c
 	sum.Messages += o.Messages
 	sum.Tokens += o.Tokens - previous
 	return sum
-}
-
-// floorOf returns why no prompt can be sent; nil = one can.
-func floorOf(d contextwindow.Decision) *core.ContextFloor {
-	if d.Floor == nil {
-		return nil
-	}
-	return &core.ContextFloor{Culprit: d.Floor.Culprit, Tokens: d.Floor.Floor, Usable: d.Floor.Usable, Detail: d.Floor.Error()}
 }

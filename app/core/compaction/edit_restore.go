@@ -46,7 +46,8 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := checkEdit(s, contextwindow.SummaryRoom(v.in)); err != nil {
 		return core.Summary{}, err
 	}
-	state := v.in.State.Edited()
+	state := v.in.State
+	state.SummaryCut = 0 // of the old text
 	after, err := c.snapshotTurn(ctx, v.turn.withSummary(s, state))
 	if err != nil {
 		return core.Summary{}, err

@@ -127,8 +127,8 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools,
 		Format: t.Profile.Agent.ResponseFormat, Effort: t.Profile.Agent.ReasoningEffort, Model: k.modelOf(t),
 		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
-		Setups:       t.Setups,
-		Summarized:   t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
+		Setups:       t.Setups, Quotes: t.Quotes, Repeated: t.RunInstructions, Loops: t.Notes,
+		Summarized: t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
 	}
 	if t.Recalled != nil {
 		parts.Passages = t.Recalled.lines

@@ -41,11 +41,7 @@ func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id cor
 	if ask.Content != "" {
 		t, more = t.withNextMessage(ask), 1
 	}
-	in, err := c.planInput(ctx, t)
-	if err != nil {
-		return snapshot{}, err
-	}
-	next, changed, err := c.withOlderVersion(ctx, t, in)
+	next, changed, err := c.withOlderVersion(ctx, t)
 	if err != nil {
 		return snapshot{}, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
 )
@@ -24,7 +25,7 @@ func newQuotesWorld(t *testing.T) (*world, llm.Request) {
 	}
 	thought := core.Part{
 		Type: core.PartReasoning, Text: "A canoe.", Signature: "signed", Tokens: 8, Origin: "anthropic/m", Prefix: req.Prefix,
-		Recalled: d.RecalledPassages(sent.Recalled),
+		Recalled: d.RecalledPassages(sent.Of[contextwindow.SectionRecalled]),
 	}
 	if thought.Recalled == nil || len(recalledIn(req.Messages)) != 1 {
 		t.Fatalf("got %+v, want passages that can be quoted again", d.Recalled)

@@ -32,8 +32,6 @@ func newSizes(t *testing.T, policy string, windows ...int) sizes {
 		t.Fatal(err)
 	}
 	w.profile.Loop = loop
-	w.options.CompactLoop = compaction.CompactByRules(w.count)
-	w.keeper = compaction.New(w.options)
 	for _, window := range windows {
 		w.models[window] = llmtest.Scripted().WithInfo(llm.Info{Name: fmt.Sprintf("of %d", window), Provider: "scripted", Window: window, MaxOutput: 512})
 	}
