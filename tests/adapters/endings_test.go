@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/llmtest"
 )
 
 // whileSaying calls the model and cancels as soon as a delta came.
@@ -93,7 +94,7 @@ func endings() []scenario {
 			want: outcome{Kind: llm.KindRateLimit, RequestID: "req-1", Says: "it failed"}},
 		{name: "no network", scene: play(), drive: func(ctx context.Context, t *testing.T, c *caller) outcome {
 			c.server.Transport.DialContext = nil
-			broken := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
+			broken := llmtest.Transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
 			m, err := c.server.dialect.open(broken, settings{})
 			if err != nil {
 				t.Fatalf("open: %v", err)
@@ -120,11 +121,6 @@ func endings() []scenario {
 		}, want: outcome{Text: "..........", Finish: core.FinishStop}},
 	}
 }
-
-// roundTripper is a function as a transport.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func refusals() []scenario {
 	refuse := func(status int, word, sentence string, header ...string) func(*stage) {

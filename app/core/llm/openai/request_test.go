@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
 )
 
 // conversation is a request with every kind of message in it.
@@ -235,7 +236,7 @@ func TestUsersInARow(t *testing.T) {
 				}
 			}
 			c.options.Model = "m"
-			c.options.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			c.options.Transport = llmtest.Transport(func(r *http.Request) (*http.Response, error) {
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 					t.Error(err)
 				}

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
 )
 
 // key stands for an API key. No error and no log may hold it.
@@ -42,7 +43,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 		t.Parallel()
 		m, err := openai.New(openai.Options{
 			Model: "m", APIKey: key, BaseURL: "http://user:" + key + "@provider.test/v1",
-			Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			Transport: llmtest.Transport(func(r *http.Request) (*http.Response, error) {
 				return nil, fmt.Errorf("cannot send %s %v", r.URL, r.Header)
 			}),
 		})

@@ -130,24 +130,6 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// Nothing of the environment is sent but what the options say.
-func TestEnvironmentIsIgnored(t *testing.T) {
-	for name, value := range map[string]string{
-		"OPENAI_API_KEY": key, "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project", "OPENAI_BASE_URL": "http://elsewhere.test", "OPENAI_CUSTOM_HEADERS": "X-Other: 1",
-	} {
-		t.Setenv(name, value)
-	}
-	got := sent(t, responses.Options{}, ask("hi"))
-	var names []string
-	for name := range got.Header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if want := "Accept Accept-Encoding Content-Length Content-Type User-Agent"; strings.Join(names, " ") != want || got.Path != "/v1/responses" {
-		t.Errorf("got %s with %v, want %s", got.Path, names, want)
-	}
-}
-
 // A system message among the others goes to models that bind thoughts, as a developer's.
 func TestSystemMessages(t *testing.T) {
 	t.Parallel()
