@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"regexp"
@@ -30,11 +31,13 @@ const (
 // out, which does not protect against instructions in the visible text.
 func (r *Reader) ReadPage(ctx context.Context, mediaType, address, page string) (core.WebPage, error) {
 	a := answer{isPage: true}
-	if err := r.runChild(ctx, mediaType, []byte(page), &a, pageURL+"="+address); err != nil && !a.begun || a.fault != "" {
-		if ctx.Err() != nil {
-			return core.WebPage{}, ctx.Err()
-		}
+	switch err := r.runChild(ctx, mediaType, []byte(page), &a, pageURL+"="+address); {
+	case ctx.Err() != nil:
+		return core.WebPage{}, ctx.Err()
+	case a.fault != "", err != nil && !a.begun && endedByLimit(err):
 		return core.WebPage{}, errors.New("the page is nested too deeply, or reading it takes too much time or memory")
+	case err != nil && !a.begun:
+		return core.WebPage{}, fmt.Errorf("read page: %w", err)
 	}
 	return core.WebPage{Title: a.title, Text: a.text.String(), HasHidden: a.hidden, Cut: a.cut || !a.ended}, nil
 }

@@ -64,7 +64,6 @@ typed`
 	}
 }
 
-
 // What a page does not show to its readers is not shown to a model either, and the
 // model is told that there was something.
 func TestHiddenText(t *testing.T) {

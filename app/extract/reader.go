@@ -45,13 +45,13 @@ func (r *Reader) Read(ctx context.Context, mediaType string, data []byte) (text 
 		return core.DocumentText{}, false, nil
 	}
 	var a answer
-	if err := r.runChild(ctx, mediaType, data, &a); errors.Is(err, errBusy) {
+	switch err := r.runChild(ctx, mediaType, data, &a); {
+	case errors.Is(err, errBusy):
 		return core.DocumentText{}, false, core.Errorf(core.ErrUnavailable, "too many documents are being read; upload the file again in a moment")
-	} else if err != nil && !a.begun {
-		if ctx.Err() == nil && !endedByLimit(err) {
-			return core.DocumentText{}, false, fmt.Errorf("read document: %w", err)
-		}
+	case err != nil && !a.begun && (ctx.Err() != nil || endedByLimit(err)):
 		return core.DocumentText{}, false, refuseFile("reading it takes too much time or memory; split it, or save it as plain text")
+	case err != nil && !a.begun:
+		return core.DocumentText{}, false, fmt.Errorf("read document: %w", err)
 	}
 	text, err = a.documentText()
 	return text, err == nil, err
@@ -81,7 +81,7 @@ func (r *Reader) runChild(ctx context.Context, mediaType string, data []byte, a 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.program, Command, mediaType)
 	cmd.Env = append(env, "GOMAXPROCS=1", "GOTRACEBACK=none") // no secrets
-	if root := os.Getenv("SYSTEMROOT"); root != "" {       // required to start processes on Windows
+	if root := os.Getenv("SYSTEMROOT"); root != "" {          // required to start processes on Windows
 		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root)
 	}
 	cmd.Stdin = bytes.NewReader(data)

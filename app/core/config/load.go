@@ -113,7 +113,9 @@ func Load(opts Options) (Config, Origins, error) {
 	config.completeDefaults(l.from)
 	unreadable := faultsOf("", errors.Join(found...)) // these keys have their default now: no second fault
 	for _, f := range faultsOf("", config.Validate()) {
-		if !slices.ContainsFunc(unreadable, func(u *Fault) bool { return strings.HasPrefix(f.Key+".", u.Key+".") || strings.HasPrefix(u.Key, f.Key+".") }) {
+		if !slices.ContainsFunc(unreadable, func(u *Fault) bool {
+			return strings.HasPrefix(f.Key+".", u.Key+".") || strings.HasPrefix(u.Key, f.Key+".")
+		}) {
 			f.Where = l.keyLocation(f.Key)
 			found = append(found, f)
 		}

@@ -90,11 +90,8 @@ func entryKeys(field any) []string {
 // what was wanted.
 func convertValue(from, to reflect.Value) (any, error) {
 	raw := from.Interface()
-	text, isText := raw.(string)
-	if !isText {
-		text = fmt.Sprint(raw)
-	}
-	text = strings.TrimSpace(text)
+	written, isText := raw.(string)
+	text := strings.TrimSpace(fmt.Sprint(raw))
 	var value any
 	var err error
 	wanted := ""
@@ -103,8 +100,8 @@ func convertValue(from, to reflect.Value) (any, error) {
 		if !isText && from.Kind() != reflect.Slice && from.Kind() != reflect.Map {
 			return nil, errors.New("this is not text; put it in quotes")
 		}
-		if value, wanted = raw, "text; put it in quotes"; to.Type() == reflect.TypeFor[Secret]() && isText {
-			value = NewSecretURL(raw.(string))
+		if value, wanted = raw, "text; put it in quotes"; to.Type() == reflect.TypeFor[Secret]() {
+			value = NewSecretURL(written)
 		}
 	case bool:
 		value, err = strconv.ParseBool(text)
@@ -150,13 +147,15 @@ func convertList(from, to reflect.Value) (any, error) {
 	text, isText := raw.(string)
 	switch to.Interface().(type) {
 	case []string, []APIKey:
-		if isText {
-			return splitList(text), nil
+		wanted := "texts"
+		if to.Type() == reflect.TypeFor[[]APIKey]() {
+			wanted = "{name, secret}, or name:secret,name:secret"
 		}
-		if from.Kind() != reflect.Slice && to.Type() == reflect.TypeFor[[]APIKey]() {
-			return nil, errors.New("write a list of {name, secret}, or name:secret,name:secret")
-		} else if from.Kind() != reflect.Slice {
-			return nil, errors.New("write a list of texts")
+		switch {
+		case isText:
+			return splitList(text), nil
+		case from.Kind() != reflect.Slice:
+			return nil, errors.New("write a list of " + wanted)
 		}
 	case []Model, []SpendLimit:
 		if isText && yaml.Unmarshal([]byte(text), &raw) != nil {

@@ -36,6 +36,9 @@ func (f *finder) numberEnd(i int) int {
 	if !isDigit(f.text[i]) || i > 0 && (isWord(f.text[i-1]) || f.text[i-1] == '.') {
 		return i
 	}
+	if classEnd(f.text, i, isDigit)-i < 3 { // most numbers
+		return i
+	}
 	rest := f.textFrom(i, maxNumber)
 	if m := socialNumber.FindStringSubmatch(rest); m != nil {
 		digits := strings.NewReplacer(" ", "", "-", "").Replace(m[1])
