@@ -87,9 +87,3 @@ func (e *Engine) reportNode(ctx context.Context, run core.Run, ev graph.Event) {
 	}
 	e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
 }
-
-// Mermaid returns the graph as a Mermaid drawing.
-func (e *Engine) Mermaid() string { return e.graph.Mermaid() }
-
-// Shape returns the graph's nodes and edges.
-func (e *Engine) Shape() graph.Description { return e.graph.Describe() }

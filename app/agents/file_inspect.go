@@ -43,11 +43,7 @@ func CheckFiles(paths []string, known KnownParts) ([]CheckedFile, error) {
 		files = append(files, f)
 	}
 	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
-	var out []CheckedFile
-	for _, d := range unreadTools(known) {
-		out = append(out, CheckedFile{Path: d.File, Tool: d, Off: switchedOff(d)})
-	}
-	out = append(out, tools...)
+	out := tools
 	for _, f := range files {
 		if _, again := set.files[f.Path]; !again { // named twice
 			f.Err = set.addAgent(f)

@@ -6,24 +6,20 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"bobbin/app/core"
 )
 
-// readToolFolder reads every *.yaml of the folder of tools. Without one, or while no kind of tool
-// is allowed, there are none: a folder of that name may be anybody's.
+// readToolFolder reads every *.yaml of the folder of tools. While no kind of tool is allowed, the folder may
+// be anybody's: what seems to describe a tool is left out, and the rest is nothing.
 func readToolFolder(known KnownParts) ([]CheckedFile, error) {
-	if known.ToolsDir == "" || len(known.Kinds) == 0 {
+	if known.ToolsDir == "" {
 		return nil, nil
 	}
 	texts, err := readTexts(known.ToolsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && len(known.Kinds) > 0 {
 		return nil, err
 	}
 	var files []CheckedFile
@@ -31,6 +27,12 @@ func readToolFolder(known KnownParts) ([]CheckedFile, error) {
 		f := CheckedFile{Path: text.path, Err: text.err}
 		if f.Err == nil {
 			f.parseTool(text.data, known)
+		}
+		if len(known.Kinds) == 0 {
+			if f.Tool.Name == "" || !slices.Contains(core.ToolKinds(), f.Tool.Kind) {
+				continue
+			}
+			f.Err, f.Off = nil, switchedOff(f.Tool)
 		}
 		files = append(files, f)
 	}
@@ -51,6 +53,7 @@ func (f *CheckedFile) parseTool(data []byte, known KnownParts) {
 	}
 	if doc.checkForm(toolSchema(), doc.value, ""); len(doc.faults) > 0 {
 		_ = json.Unmarshal(doc.text, &f.Tool) // as far as it goes: for its name
+		f.Tool.File = f.Path
 	} else {
 		f.Tool = doc.readDefinition(doc.text, "", known)
 	}
@@ -145,36 +148,8 @@ func switchedOff(d core.ToolDefinition) string {
 	return fmt.Sprintf("%s describes the tool %s, and tools.allow does not have its kind %s; such tools start programs and send what agents know; if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW=%[3]s", d.File, d.Name, d.Kind)
 }
 
-// Lines of a file that describes a tool: of YAML in blocks, or in one line.
-var (
-	nameLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?name"?:\s*"?([\w-]+)`)
-	kindLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?kind"?:\s*"?([a-z]+)`)
-)
-
-// unreadTools returns name, kind and file of the tools that the folder of tools seems to describe, while
-// no kind is allowed and it is not read: it may be anybody's.
-func unreadTools(known KnownParts) []core.ToolDefinition {
-	if known.ToolsDir == "" || len(known.Kinds) > 0 {
-		return nil
-	}
-	texts, _ := readTexts(known.ToolsDir) // there may be no such folder
-	var list []core.ToolDefinition
-	for _, text := range texts {
-		name, kind := nameLine.FindSubmatch(text.data), kindLine.FindSubmatch(text.data)
-		if name != nil && kind != nil && slices.Contains(core.ToolKinds(), core.ToolKind(kind[1])) {
-			list = append(list, core.ToolDefinition{Name: string(name[1]), Kind: core.ToolKind(kind[1]), File: text.path})
-		}
-	}
-	return list
-}
-
 // leftOut says why the tool of the name, or of its definition, is switched off; empty = it is not.
 func (k KnownParts) leftOut(name string) string {
 	group, _, _ := strings.Cut(name, core.ToolSeparator)
-	for _, d := range unreadTools(k) {
-		if d.Name == group {
-			return switchedOff(d)
-		}
-	}
 	return k.off[group]
 }

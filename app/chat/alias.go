@@ -45,7 +45,12 @@ func (s *Service) continueArchived(ctx context.Context, a core.Alias, session co
 	_, err := s.Branches.Fork(ctx, tenant, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
 	if errors.Is(err, core.ErrConflict) { // it exists, or the session is busy
 		if _, lost := s.Sessions.Get(ctx, tenant, id); lost != nil {
-			return s.awaitFork(ctx, err)
+			select {
+			case <-time.After(forkPoll): // then it is worth looking again
+				return nil
+			case <-ctx.Done():
+				return errors.Join(err, ctx.Err())
+			}
 		}
 		err = nil
 	}
@@ -56,14 +61,4 @@ func (s *Service) continueArchived(ctx context.Context, a core.Alias, session co
 		return nil // another process has moved it
 	}
 	return err
-}
-
-// awaitFork waits until it is worth looking again; it returns cause when ctx ends.
-func (s *Service) awaitFork(ctx context.Context, cause error) error {
-	select {
-	case <-time.After(forkPoll):
-		return nil
-	case <-ctx.Done():
-		return errors.Join(cause, ctx.Err())
-	}
 }

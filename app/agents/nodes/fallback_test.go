@@ -185,26 +185,6 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// A fallback is for one call: the next one of the run asks the agent's own model.
-func TestFallbackIsForOneCall(t *testing.T) {
-	t.Parallel()
-	second := named("second", 8192, llmtest.Call(core.ToolCall{ID: "a", Name: "look", Arguments: "{}"}))
-	w := newWorld(t, 8192, llmtest.Fail(&llm.Error{Kind: llm.KindRateLimit, Provider: "scripted", Message: "slow down"}), "done").
-		with(says("look", "seen")).fallingBackTo(second)
-	s := w.mustCall(w.begin("hello"))
-	s = w.mustUse(s)
-	s = w.mustCall(s)
-	var models []string
-	for _, m := range s.RunMessages {
-		if m.Role == core.RoleAssistant {
-			models = append(models, m.Model)
-		}
-	}
-	if diff := cmp.Diff([]string{"second", "scripted"}, models); diff != "" {
-		t.Errorf("models of the answers (-want +got):\n%s", diff)
-	}
-}
-
 // A run that somebody else has taken over does not go on with another model.
 func TestFallbackStopsWhenItCannotBeBooked(t *testing.T) {
 	t.Parallel()
@@ -242,18 +222,12 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 	}
 	// Another process goes on: it has nothing but the log.
 	s = w.mustUse(s)
-	w.mustCall(w.resumed(s))
+	w.mustCall(w.resume(s.Run))
 	back := w.model.Requests()[1].Messages
 	got := back[len(back)-2]
 	if diff := cmp.Diff(llm.Message{Role: core.RoleAssistant, Content: "Wait.", Parts: parts, ToolCalls: look}, got); diff != "" {
 		t.Errorf("message sent back (-want +got):\n%s", diff)
 	}
-}
-
-// resumed rebuilds the state of a run from the log.
-func (w *world) resumed(s nodes.AgentState) nodes.AgentState {
-	w.t.Helper()
-	return w.resume(s.Run)
 }
 
 // A text that the provider's filter refuses does not end the conversation: later prompts that are

@@ -47,17 +47,6 @@ func TestLargeResultsAreStoredWhole(t *testing.T) {
 	}
 }
 
-// Over the hard limit a result is an error, and nothing of it is kept.
-func TestResultsOverTheHardLimit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192).with(says("large", strings.Repeat("x", 5001)))
-	w.limits.Output, w.limits.Shown = 5000, 100
-	w.mustUse(w.asking(call("1", "large")))
-	if got, want := w.results()[0], "1 failed error: the result has 5001 bytes, over the limit of 5000; ask for less"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // The settings of the agent reach the tool, and its time limit holds instead of the
 // general one.
 func TestToolSettingsOfTheAgent(t *testing.T) {

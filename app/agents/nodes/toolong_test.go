@@ -3,7 +3,6 @@ package nodes_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,25 +64,6 @@ func TestRefusedAsTooLong(t *testing.T) {
 				t.Errorf("%d calls are booked, want %d", got, len(reqs))
 			}
 		})
-	}
-}
-
-// When the provider tells its limit, prompt and answer fit it.
-func TestToldLimitIsKept(t *testing.T) {
-	t.Parallel()
-	const limit = 4000
-	w := newWorld(t, 8192, tooLong(limit, 0), "fits now")
-	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
-	w.mustCall(w.turns(20, 120).begin("go"))
-	req := w.model.Requests()[1]
-	if got := w.size(req) + req.MaxOutputTokens; got > limit {
-		t.Errorf("prompt and answer have %d tokens, the provider's limit is %d", got, limit)
-	}
-	if before := w.model.Requests()[0].MaxOutputTokens; req.MaxOutputTokens >= before {
-		t.Errorf("the answer may have %d tokens, before %d: want fewer", req.MaxOutputTokens, before)
-	}
-	if !strings.Contains(w.log.String(), "limit=4000") {
-		t.Errorf("the log does not say why: %s", w.log)
 	}
 }
 
@@ -155,40 +135,6 @@ func TestRefusedInMidstream(t *testing.T) {
 	discarded := w.feed.All(core.EventMessageDiscarded)
 	if len(discarded) != 1 || texts[coretest.Data[core.DiscardedData](discarded[0]).MessageID] != "half of an" {
 		t.Errorf("got discards %v, want the half answer", discarded)
-	}
-}
-
-// L2: a tool result of 100 K tokens inside a loop, on an 8 K
-// window. Every prompt and its answer fit; the log keeps the whole.
-func TestHugeToolResult(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	for i := range 20_000 {
-		fmt.Fprintf(&b, "line %d of it\n", i)
-	}
-	huge := b.String()
-	call := core.ToolCall{ID: "c", Name: "dump", Arguments: "{}"}
-	w := newWorld(t, 8192, llmtest.Call(call), llmtest.Call(call), "done").with(says("dump", huge))
-	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
-	if n := w.count.Text(huge); n < 100_000 {
-		t.Fatalf("the result has only %d tokens", n)
-	}
-	s := w.mustCall(w.turns(10, 100).begin("read it"))
-	for range 2 {
-		s = w.mustCall(w.mustUse(s))
-	}
-	for i, req := range w.model.Requests() {
-		if got := w.size(req) + req.MaxOutputTokens; got > 8192 {
-			t.Errorf("prompt %d and its answer have %d tokens", i+1, got)
-		}
-	}
-	for _, m := range w.Messages {
-		if m.Role == core.RoleTool && m.Content != huge {
-			t.Errorf("message %d has %d bytes in the log, want all %d (W10)", m.Seq, len(m.Content), len(huge))
-		}
-	}
-	if w.last().Content != "done" {
-		t.Errorf("got answer %q", w.last().Content)
 	}
 }
 

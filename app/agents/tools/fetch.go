@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -40,17 +41,9 @@ type FetcherOptions struct {
 }
 
 func (o FetcherOptions) withDefaults() FetcherOptions {
-	if o.Time <= 0 {
-		o.Time = 20 * time.Second
-	}
-	if o.Bytes <= 0 {
-		o.Bytes = 2 << 20
-	}
+	o.Time, o.Bytes, o.UserAgent = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Bytes, 2<<20), cmp.Or(o.UserAgent, "Bobbin")
 	if len(o.Ports) == 0 {
 		o.Ports = []int{80, 443}
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = "Bobbin"
 	}
 	if o.Allow == nil {
 		o.Allow = netguard.Public
@@ -101,12 +94,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 		return Page{}, fmt.Errorf("the URL is not valid; write for example https://example.com/page, in at most %d characters", maxURL)
 	}
 	x := exchange{FetcherOptions: f.o, hosts: r.Hosts}
-	if r.Time > 0 {
-		x.Time = r.Time
-	}
-	if r.Bytes > 0 {
-		x.Bytes = r.Bytes
-	}
+	x.Time, x.Bytes = cmp.Or(r.Time, x.Time), cmp.Or(r.Bytes, x.Bytes)
 	if err := x.checkURL(target); err != nil {
 		return Page{}, err
 	}
