@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -129,14 +127,7 @@ func TestRights(t *testing.T) {
 		if _, err := p.NewClient(p.App.Token()).PurgeSessions(t.Context(), core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
 			t.Error(err)
 		}
-		after := p.Marks.Find(t, p.Folders)
-		for place, path := range after {
-			t.Errorf("%s is still in %s", place, path)
-		}
-		if diff := cmp.Diff(others, p.rest()); diff != "" {
-			t.Errorf("what others have (-before +after):\n%s", diff)
-		}
-		p.checkShared(t)
+		p.checkGone(t, others)
 	})
 }
 
