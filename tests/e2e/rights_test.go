@@ -39,10 +39,7 @@ func exportOf(t testing.TB, c *client.Client, user string) archive {
 
 func readArchive(t testing.TB, data []byte) archive {
 	t.Helper()
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := apptest.Must(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
 	a := archive{t: t, files: map[string][]byte{}, bytes: len(data)}
 	for _, f := range z.File {
 		r := apptest.Must(f.Open())(t)

@@ -16,10 +16,7 @@ import (
 // send posts a message of which more than the text is given.
 func (w *workspace) send(t *testing.T, from *fakeslack.User, channel string, m fakeslack.Message) string {
 	t.Helper()
-	ts, err := from.Send(channel, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts := apptest.Must(from.Send(channel, m))(t)
 	return ts
 }
 

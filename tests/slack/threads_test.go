@@ -58,10 +58,7 @@ func (w *workspace) mention(text string) string { return w.ws.Bot().Mention() + 
 // post writes a message into the channel, or into a thread, and returns its ts.
 func (w *workspace) post(t *testing.T, from *fakeslack.User, thread, text string) string {
 	t.Helper()
-	ts, err := from.Reply(w.channel, thread, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts := apptest.Must(from.Reply(w.channel, thread, text))(t)
 	return ts
 }
 
@@ -91,10 +88,7 @@ func (w *workspace) awaitDelivered(t *testing.T) {
 func (w *workspace) sessions(t *testing.T, what string, holds func([]core.Session) bool) []core.Session {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; {
-		page, err := w.house.Sessions(t.Context(), core.SessionQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := apptest.Must(w.house.Sessions(t.Context(), core.SessionQuery{}))(t)
 		if holds(page.Items) {
 			return page.Items
 		}
@@ -296,10 +290,7 @@ func TestSlackDeletion(t *testing.T) {
 		}
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			page, err := w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := apptest.Must(w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true}))(t)
 			if len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant {
 				break // lists leave out what was deleted
 			}
