@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core/logging"
 	"bobbin/app/telemetry"
 	"bobbin/tests/collector"
+	"bobbin/tests/llmtest"
 )
 
 // noEnv is an environment without variables.
@@ -85,7 +86,7 @@ func TestSpanOfAModelCall(t *testing.T) {
 	t.Parallel()
 	tel, got := traced(t)
 	usage := &core.Usage{InputTokens: 1000, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 600, CacheWriteTokens: 100}
-	call(t, tel, llm.Step{Text: []string{"hello"}, Usage: usage, Model: "provider-m-0806"})
+	call(t, tel, llmtest.Step{Text: []string{"hello"}, Usage: usage, Model: "provider-m-0806"})
 	s := got()["chat provider-m"]
 	if first, ok := s.Attributes["gen_ai.response.time_to_first_chunk"].(float64); !ok || first <= 0 {
 		t.Errorf("got the time to the first chunk %v", s.Attributes["gen_ai.response.time_to_first_chunk"])
@@ -106,7 +107,7 @@ func TestSpanOfAModelCall(t *testing.T) {
 func TestSpanOfAFailedCall(t *testing.T) {
 	t.Parallel()
 	tel, got := traced(t)
-	call(t, tel, llm.Fail(&llm.Error{Kind: llm.KindRateLimit, Message: "SECRET words"}))
+	call(t, tel, llmtest.Fail(&llm.Error{Kind: llm.KindRateLimit, Message: "SECRET words"}))
 	s := got()["chat provider-m"]
 	if !s.Failed || s.Message != "rate_limit" || s.Attributes["error.type"] != "rate_limit" || strings.Contains(fmt.Sprint(s), "SECRET") {
 		t.Errorf("got %+v, want it failed with its kind and no words", s)

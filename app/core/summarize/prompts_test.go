@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/golden"
+	"bobbin/tests/llmtest"
 )
 
 // prompted returns the whole prompt of a request that extends a summary.
 func prompted(t *testing.T, strategy func(*summarize.LLM) summarize.Strategy, preset string) string {
 	t.Helper()
-	model := llm.Scripted(good)
+	model := llmtest.Scripted(good)
 	req := summarize.Request{
 		Preset: preset, Previous: "## Goal\nShip it.", Limit: 800, Replaces: 2_000, Focus: "dates",
 		Messages: []core.Message{user(7, "What is the date of the release, and can you tell the team?"), assistant(8, "It is Friday.")},
@@ -136,7 +136,7 @@ func TestLengthIsSaidInWords(t *testing.T) {
 // A first summary extends nothing, and an unknown preset has the default's prompt.
 func TestFirstPrompt(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(good, good)
+	model := llmtest.Scripted(good, good)
 	req := request()
 	run(t, model, req)
 	text := lastUser(t, model.Requests()[0])
@@ -153,7 +153,7 @@ func TestFirstPrompt(t *testing.T) {
 // The system text is the same whatever is summarized, so that providers cache it.
 func TestSystemIsStable(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(good, good)
+	model := llmtest.Scripted(good, good)
 	req := request()
 	run(t, model, req)
 	req.Previous, req.Focus, req.Messages = good, "dates", talk(3, 100)

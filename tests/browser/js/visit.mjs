@@ -9,7 +9,7 @@ export const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor:
 export class Visit {
   static async open(browser, args, label) {
     const visit = new Visit()
-    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [] })
+    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [], held: new Set() })
     const size = args.width === 'phone' ? phone : wide
     visit.context = args.share?.context ?? await browser.newContext({ ...size, colorScheme: args.theme ?? 'light', reducedMotion: 'reduce', locale: 'en-US' })
     visit.owner = !args.share
@@ -30,7 +30,9 @@ export class Visit {
     page.on('console', m => {
       if (m.type() === 'error' && !/Failed to load resource|net::ERR_/.test(m.text())) faults.push(`console: ${m.text()}`)
     })
+    for (const end of ['requestfinished', 'requestfailed']) page.on(end, r => this.held.delete(r))
     page.on('request', r => {
+      if (r.url().endsWith('/events')) this.held.add(r)
       if (!r.url().startsWith(origin) && !/^(data|blob|about):/.test(r.url())) { this.foreign.push(r.url()); faults.push(`request: ${r.url()}`) }
     })
     await page.exposeFunction('tellViolation', text => { this.violations.push(text); faults.push(`policy: ${text}`) })
@@ -98,6 +100,19 @@ export class Visit {
     })
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
     return answer.status === 204 ? undefined : answer.json()
+  }
+
+  /** The events of the open conversation after a number, through the first of a kind, as they were sent. */
+  async events(after, last) {
+    const stop = new AbortController()
+    const answer = await fetch(new URL(`api/v1/sessions/${this.session()}/events?after=${after}`, this.args.url), { signal: stop.signal })
+    let text = ''
+    for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+      text += piece
+      if (text.includes(`event: ${last}\n`) && text.endsWith('\n\n')) break
+    }
+    stop.abort()
+    return text.split('\n\n').filter(e => e.includes('event: '))
   }
 
   /** A conversation with a history, without a run. */

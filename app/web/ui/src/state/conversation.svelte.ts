@@ -91,6 +91,7 @@ export class Conversation {
   private wanted = 0;
   private closed = false;
   private paging = false;
+  private checking = false;
   /** Where the path changed last: the events after it do not say which messages have siblings. */
   private forkedAfter: number | undefined;
 
@@ -283,7 +284,7 @@ export class Conversation {
       this.resynced = true;
       return void this.open();
     }
-    if (number && number <= this.lastEvent) return; // delivered before
+    if (number && number <= this.lastEvent) return void this.check();
     if (number) this.lastEvent = number;
     let data: EventData;
     try {
@@ -292,6 +293,21 @@ export class Conversation {
       return;
     }
     this.apply(event.event, data);
+  }
+
+  /** An event that came twice or late: what is stored decides. */
+  private async check(): Promise<void> {
+    if (this.checking || this.hasAfter) return;
+    this.checking = true;
+    try {
+      this.session = await ask<Session>(`sessions/${this.id}`);
+      await this.reloadAfter(this.entries.findLast((e) => e.message)?.seq ?? 0);
+      await this.loadRuns(this.session);
+    } catch {
+      // the feed goes on
+    } finally {
+      this.checking = false;
+    }
   }
 
   private apply(name: string, data: EventData): void {
