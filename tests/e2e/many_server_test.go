@@ -46,10 +46,7 @@ func newManyServer(t *testing.T, url string, p *provider.Server) *manyServer {
 // process builds Bobbin and starts it.
 func (s *manyServer) process(t *testing.T, url string, p *provider.Server) {
 	t.Helper()
-	den, err := process.Open("many")
-	if err != nil {
-		t.Fatal(err)
-	}
+	den := apptest.Must(process.Open("many"))(t)
 	t.Cleanup(den.Close)
 	server := den.NewServer(t, den.Program(t, false), den.Temp(t), fmt.Sprintf("default_llm: house\ntitles: false\nlog: {level: warn}\n"+
 		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL), "BOBBIN_DATABASE_URL="+url)
@@ -80,27 +77,18 @@ func (s *manyServer) memory(t *testing.T) bytesOf {
 	if !apptest.IsLong() {
 		return 0
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := apptest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid)))(t)
 	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
 	if found == nil {
 		t.Fatal("the system does not say what the process takes")
 	}
-	rss, err := strconv.ParseInt(string(found[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rss := apptest.Must(strconv.ParseInt(string(found[1]), 10, 64))(t)
 	return bytesOf(rss) << 10
 }
 
 // session makes a session.
 func (s *manyServer) session(ctx context.Context, t *testing.T) core.SessionID {
 	t.Helper()
-	session, err := s.client.CreateSession(ctx, core.Session{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := apptest.Must(s.client.CreateSession(ctx, core.Session{}))(t)
 	return session.ID
 }

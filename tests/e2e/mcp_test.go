@@ -57,10 +57,7 @@ func newHostOver(t testing.TB, url string, over http.RoundTripper, revision stri
 	p := &host{t: t, outputs: map[string]*jsonschema.Resolved{}}
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	transport := &mcp.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: over}, DisableStandaloneSSE: true, MaxRetries: -1}
-	session, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := apptest.Must(c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision}))(t)
 	t.Cleanup(func() { _ = session.Close() })
 	if got := session.InitializeResult().ProtocolVersion; got != revision {
 		t.Fatalf("got revision %s, want %s", got, revision)

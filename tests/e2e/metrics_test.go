@@ -27,10 +27,7 @@ type exposition map[string]*dto.MetricFamily
 // scrape reads the metrics as Prometheus does, with its own parser.
 func scrape(t testing.TB, c *client.Client) exposition {
 	t.Helper()
-	text, err := c.Metrics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := apptest.Must(c.Metrics(t.Context()))(t)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
@@ -188,10 +185,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 		if factor := m.sum("bobbin_calibration_factor", model); factor < 1 || factor > 1.4 || m.sum("bobbin_calibration_samples", model) < 5 {
 			t.Errorf("got the factor %v, want about what the provider counts more", factor)
 		}
-		text, err := h.Metrics(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := apptest.Must(h.Metrics(t.Context()))(t)
 		for _, secret := range []string{string(id), "user-4711", "SECRETWORD", "owner="} {
 			if strings.Contains(text, secret) {
 				t.Errorf("the metrics hold %q", secret)

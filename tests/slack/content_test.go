@@ -16,10 +16,7 @@ import (
 // send posts a message of which more than the text is given.
 func (w *workspace) send(t *testing.T, from *fakeslack.User, channel string, m fakeslack.Message) string {
 	t.Helper()
-	ts, err := from.Send(channel, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts := apptest.Must(from.Send(channel, m))(t)
 	return ts
 }
 
@@ -93,9 +90,7 @@ func TestSlackForgottenMention(t *testing.T) {
 	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.bob, "", "The pump is red.")
 		ts := w.post(t, w.alice, root, "what color is it?")
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		if err := w.alice.Edit(w.channel, ts, w.mention("what color is it?")); err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +100,7 @@ func TestSlackForgottenMention(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.post(t, w.bob, root, "and?") // handled after the mention
 		w.sessions(t, "the question once, as it is now", func(list []core.Session) bool {
 			return len(list) == 1 && list[0].MessageCount == 5 && list[0].Status == core.SessionIdle &&
@@ -124,9 +117,7 @@ func TestSlackMissedReplies(t *testing.T) {
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
 		_, all := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("the pump is red"), all[1].Content)
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.ahead.Store(int64(10 * time.Minute))
 		w.SetURLs(fakeslack.URLs{})
 		w.post(t, w.bob, root, "It is tall.")

@@ -17,7 +17,7 @@ import (
 // awaitPrivate waits until the user was shown so many messages, and returns the last one's text.
 func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) string {
 	t.Helper()
-	if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) >= n }); err != nil {
+	if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) == n }); err != nil {
 		t.Fatal(err)
 	}
 	return w.ws.Ephemerals(user.ID)[n-1].Text
@@ -114,9 +114,7 @@ func TestSlackUninstalled(t *testing.T) {
 		session, _ := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("hello"), "")
 		w.ws.Uninstall()
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.ws.Install() // with another token, which the settings do not have yet
 		w.post(t, w.alice, root, "is anybody there?")
 		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)

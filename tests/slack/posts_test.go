@@ -87,9 +87,7 @@ func TestSlackBothWays(t *testing.T) {
 		if !strings.Contains(string(thread[2].Blocks), "Bob") {
 			t.Errorf("got the blocks %s, want the author's name", thread[2].Blocks)
 		}
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.conversation(t, 4)
 	})
 }

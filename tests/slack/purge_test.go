@@ -142,10 +142,7 @@ func (w *workspace) wantPosts(t *testing.T, root string, want int) {
 // delete requests a deletion and waits for it.
 func (w *workspace) delete(t *testing.T, body string) core.Deletion {
 	t.Helper()
-	answer, err := w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := apptest.Must(w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body)))(t)
 	defer answer.Body.Close()
 	id := strings.TrimPrefix(answer.Header.Get("Location"), "/api/v1/deletions/")
 	return apptest.Must(w.house.AwaitDeletion(t.Context(), core.DeletionID(id)))(t)

@@ -65,9 +65,7 @@ func TestSlackBots(t *testing.T) {
 		root := w.post(t, w.alice, "", w.mention("hello"))
 		w.conversation(t, 2)
 		w.post(t, other, root, w.mention("and me"))
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.post(t, w.alice, root, "go on")
 		_, all := w.conversation(t, 4)
 		if got, want := contents(all, core.RoleUser), []string{"hello", "go on"}; !slices.Equal(got, want) {

@@ -58,21 +58,37 @@ func (w *workspace) mention(text string) string { return w.ws.Bot().Mention() + 
 // post writes a message into the channel, or into a thread, and returns its ts.
 func (w *workspace) post(t *testing.T, from *fakeslack.User, thread, text string) string {
 	t.Helper()
-	ts, err := from.Reply(w.channel, thread, text)
-	if err != nil {
+	ts := apptest.Must(from.Reply(w.channel, thread, text))(t)
+	return ts
+}
+
+// postLate writes a message for the bot that Slack delivers late, in five seconds, and returns its ts.
+func (w *workspace) postLate(t *testing.T, text string) string {
+	t.Helper()
+	w.DisturbEvents(fakeslack.EventFaults{Dead: true})
+	defer w.DisturbEvents(fakeslack.EventFaults{})
+	ts := w.post(t, w.alice, "", w.mention(text))
+	if err := w.Wait(t.Context(), func() bool {
+		return !slices.ContainsFunc(w.Deliveries(), func(d fakeslack.Delivery) bool { return len(d.Attempts) < 3 })
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return ts
+}
+
+// awaitDelivered waits until Slack has delivered everything, or given it up.
+func (w *workspace) awaitDelivered(t *testing.T) {
+	t.Helper()
+	if err := w.WaitDelivered(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // sessions returns the sessions once the condition holds.
 func (w *workspace) sessions(t *testing.T, what string, holds func([]core.Session) bool) []core.Session {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; {
-		page, err := w.house.Sessions(t.Context(), core.SessionQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := apptest.Must(w.house.Sessions(t.Context(), core.SessionQuery{}))(t)
 		if holds(page.Items) {
 			return page.Items
 		}
@@ -126,9 +142,7 @@ func TestSlackThread(t *testing.T) {
 			t.Errorf("got the session %+v and the messages %+v, %+v", session, first, last)
 		}
 		w.post(t, w.bob, "", "not for the bot")
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.conversation(t, 6)
 	})
 }
@@ -138,18 +152,9 @@ func TestSlackThread(t *testing.T) {
 func TestSlackLateEvent(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
-		w.DisturbEvents(fakeslack.EventFaults{Dead: true})
-		root := w.post(t, w.alice, "", w.mention("the pump is red"))
-		if err := w.Wait(t.Context(), func() bool { // the next attempt comes in five seconds
-			return !slices.ContainsFunc(w.Deliveries(), func(d fakeslack.Delivery) bool { return len(d.Attempts) < 3 })
-		}); err != nil {
-			t.Fatal(err)
-		}
-		w.DisturbEvents(fakeslack.EventFaults{})
+		root := w.postLate(t, "the pump is red")
 		w.post(t, w.bob, root, w.mention("what color is it?"))
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.post(t, w.bob, root, "And how tall?") // handled after the late event
 		w.sessions(t, "every message once", func(list []core.Session) bool {
 			if len(list) != 1 || list[0].Status != core.SessionIdle {
@@ -169,14 +174,7 @@ func TestSlackLateEvent(t *testing.T) {
 func TestSlackLateMention(t *testing.T) {
 	t.Parallel()
 	inWorkspace(t, func(t *testing.T, w *workspace) {
-		w.DisturbEvents(fakeslack.EventFaults{Dead: true})
-		root := w.post(t, w.alice, "", w.mention("the pump is red"))
-		if err := w.Wait(t.Context(), func() bool { // the next attempt comes in five seconds
-			return !slices.ContainsFunc(w.Deliveries(), func(d fakeslack.Delivery) bool { return len(d.Attempts) < 3 })
-		}); err != nil {
-			t.Fatal(err)
-		}
-		w.DisturbEvents(fakeslack.EventFaults{})
+		root := w.postLate(t, "the pump is red")
 		w.post(t, w.bob, root, "and tall")
 		_, all := w.conversation(t, 4)
 		if got, want := contents(all, core.RoleUser), []string{"the pump is red", "and tall"}; !slices.Equal(got, want) || all[2].Author != "Bob" {
@@ -275,9 +273,7 @@ func TestSlackEditOnTheWeb(t *testing.T) {
 		if after[2].TS != before[2].TS || !strings.Contains(string(after[2].Blocks), "Bob") {
 			t.Errorf("got the post %+v, want %s edited", after[2], before[2].TS)
 		}
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		if _, all := w.conversation(t, 4); all[2].Content != edited.Content || !all[2].RevisedAt.Equal(*edited.RevisedAt) {
 			t.Errorf("got %+v, want it as it was edited", all[2])
 		}
@@ -294,10 +290,7 @@ func TestSlackDeletion(t *testing.T) {
 		}
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			page, err := w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := apptest.Must(w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true}))(t)
 			if len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant {
 				break // lists leave out what was deleted
 			}
@@ -316,10 +309,7 @@ func TestSlackCommands(t *testing.T) {
 		w.conversation(t, 2)
 		answer := func(from *fakeslack.User, n int, words string) {
 			t.Helper()
-			if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(from.ID)) == n }); err != nil {
-				t.Fatal(err)
-			}
-			if got := w.ws.Ephemerals(from.ID)[n-1].Text; !strings.Contains(got, words) {
+			if got := w.awaitPrivate(t, from, n); !strings.Contains(got, words) {
 				t.Errorf("got %q, want %q in it", got, words)
 			}
 		}
@@ -371,10 +361,7 @@ func TestSlackApproval(t *testing.T) {
 			}
 		}
 		click(w.bob)
-		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.bob.ID)) == 1 }); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.ws.Ephemerals(w.bob.ID)[0].Text; !strings.Contains(got, "Only the person who asked") {
+		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only the person who asked") {
 			t.Errorf("Bob was told %q", got)
 		}
 		click(w.alice)
@@ -384,9 +371,7 @@ func TestSlackApproval(t *testing.T) {
 			t.Errorf("got the run %s", end.Status)
 		}
 		click(w.bob) // an approver or not: too late
-		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.bob.ID)) == 2 }); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitPrivate(t, w.bob, 2)
 	})
 }
 
@@ -413,8 +398,6 @@ func TestSlackSocketMode(t *testing.T) {
 		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil {
 			t.Fatalf("got %+v, %v", got, err)
 		}
-		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.alice.ID)) == 1 }); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitPrivate(t, w.alice, 1)
 	})
 }

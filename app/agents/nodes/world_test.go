@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/logtext"
 )
 
 // world is everything around the nodes: storage in memory, a scripted model, and
@@ -38,7 +38,7 @@ type world struct {
 	keeper  *compaction.Compactor
 	tools   *tools.Set
 	limits  nodes.ToolLimits
-	log     *bytesLog
+	log     *logtext.Log
 	watch   *toolWatch // nil = nobody is told of tool calls
 	said    *said      // nil = no tool needs an approval
 }
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &bytesLog{},
+		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &logtext.Log{},
 		model:   llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
 		writer:  llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
 		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
@@ -88,24 +88,6 @@ func (w *world) Profile(context.Context, core.Session, string) (compaction.Profi
 func (*world) Begin(core.Session, core.Run) {}
 
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
-
-// bytesLog is a log that can be read at any time.
-type bytesLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *bytesLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *bytesLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // with gives the agent tools.
 func (w *world) with(list ...tools.Tool) *world {

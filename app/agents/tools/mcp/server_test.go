@@ -22,6 +22,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/agents/tools/mcp"
 	"bobbin/app/core"
+	"bobbin/tests/logtext"
 	"bobbin/tests/mcptest"
 )
 
@@ -33,24 +34,6 @@ func TestMain(m *testing.M) {
 // patience is how long tests wait for what takes a moment: long enough for a busy machine.
 const patience = 2 * time.Minute
 
-// logged is a log that can be read at any time.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // program is the definition of a server that is started.
 func program(mode string) core.ToolDefinition {
 	command, args := mcptest.Command(mode)
@@ -58,9 +41,9 @@ func program(mode string) core.ToolDefinition {
 }
 
 // start runs a server until the test ends. It was tried to connect when start returns.
-func start(t *testing.T, d core.ToolDefinition) (*mcp.Server, *logged) {
+func start(t *testing.T, d core.ToolDefinition) (*mcp.Server, *logtext.Log) {
 	t.Helper()
-	log := &logged{}
+	log := &logtext.Log{}
 	s := mcp.NewServer(d, mcp.Options{
 		Env: func(name string) string {
 			return map[string]string{"PATH": os.Getenv("PATH"), "TOKEN": "hush-4711"}[name]
