@@ -159,6 +159,7 @@ export class Visit {
   }
 
   async close() {
+    await this.page.unrouteAll({ behavior: 'ignoreErrors' }).catch(() => {})
     await this.page.evaluate(() => localStorage.clear()).catch(() => {}) // the next case is another person's
     await (this.args.fresh ? this.context : this.page).close().catch(() => {})
   }
