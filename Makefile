@@ -53,7 +53,7 @@ show-% fault: export BOBBIN_TEST_SEED ?= 1
 
 explore: TIME ?= 30m
 explore: ## all random tests with new seeds and all fuzz targets for TIME=30m, several packages at once: a line for each failure
-	go run ./tests/explore -time $(TIME) $(PKG)
+	scripts/explore $(TIME) $(PKG)
 
 nightly: export BOBBIN_TEST_SEED ?= $(shell date +%s)
 nightly: ## everything: a new seed, race detector everywhere, long forms, every show-… target, half an hour of faults

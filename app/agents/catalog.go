@@ -327,20 +327,19 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 		return core.Agent{}, err
 	}
 	doc.checkAgentForm()
-	if err := doc.err(); err != nil {
-		return core.Agent{}, err
-	}
+	form := len(doc.faults)
 	var file struct {
 		core.Agent
 		Tools []json.RawMessage `json:"tools"` // names, and definitions
 	}
 	if err := json.Unmarshal(doc.text, &file); err != nil {
-		return core.Agent{}, &FileFault{File: path, Problem: "it cannot be read: " + err.Error()}
+		return core.Agent{}, cmp.Or(doc.err(), error(&FileFault{File: path, Problem: "it cannot be read: " + err.Error()}))
 	}
 	agent := file.Agent
 	agent.Tools = doc.readTools(file.Tools, known)
 	doc.addDefinitions(&agent, known)
 	doc.checkAgent(agent, known)
+	doc.dropRepeated(form)
 	if err := doc.err(); err != nil {
 		return core.Agent{}, err
 	}

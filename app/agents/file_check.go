@@ -105,7 +105,7 @@ func (d *document) checkContext(agent core.Agent, validate func(core.Agent) erro
 		return
 	}
 	for _, err := range splitErrors(validate(agent)) {
-		text := err.Error()
+		text := strings.TrimPrefix(err.Error(), "context.")
 		name, _, _ := strings.Cut(text, " ")
 		if path := "context." + name; d.hasField(path) {
 			d.faultAt(path, "context.%s", text)

@@ -237,7 +237,7 @@ func TestParametersThatModelsLack(t *testing.T) {
 		"model: reasoner\ntemperature: 0\n":                         "a.yaml:3:1: temperature: the model reasoner does not take temperature; remove it, or choose another model",
 		"model: any\nfallback_models: [reasoner]\ntemperature: 0\n": "a.yaml:4:1: temperature: the fallback model reasoner does not take temperature; remove it, or choose another model",
 		"model: reasoner\nresponse_format: {type: json_object}\n":   "a.yaml:3:1: response_format: the model reasoner does not take response_format json_object; remove it, or choose another model",
-		"model: reasoner\ntemperature: 0\ntop_p: 3\n":               "a.yaml:4:1: top_p is 3; use 0 to 1",
+		"model: reasoner\ntemperature: 0\ntop_p: 3\n":               "a.yaml:3:1: temperature: the model reasoner does not take temperature; remove it, or choose another model\na.yaml:4:1: top_p is 3; use 0 to 1",
 		"description: x\nseed: 1\n":                                 "a.yaml:3:1: seed: the model the-default does not take seed; remove it, or choose another model",
 	} {
 		_, err := agents.ParseFile("a.yaml", "name: a\n"+text, k)

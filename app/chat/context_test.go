@@ -12,7 +12,7 @@ import (
 // What people ask of a context is checked, cleaned and counted before it is planned.
 func TestContextControl(t *testing.T) {
 	t.Parallel()
-	h := chat.New(chat.Options{Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, Control: control{}, Limits: chat.Limits{Message: 100}})
+	h := chat.New(chat.Options{Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{}, Limits: chat.Limits{Message: 100}})
 	ctx := t.Context()
 	plan, err := h.DryRun(ctx, ann, "s", core.PlanPreview{Model: "demo", Policy: "ratio", Content: "the\x00 plan"})
 	if err != nil || plan.Tokens != len("the\uFFFD plan") || plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || plan.Context.Reasons[0] != "the\uFFFD plan" {

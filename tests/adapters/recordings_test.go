@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "record the requests of the adapters anew")
 
 // recorded are the requests whose bodies are kept in testdata, byte for byte.
 func recorded() map[string]llm.Request {
@@ -74,7 +70,7 @@ func TestRecordings(t *testing.T) {
 				if !bytes.Equal(got[0].body, got[1].body) {
 					t.Errorf("got two bodies of one request:\n%s\n%s", got[0].body, got[1].body)
 				}
-				compare(t, filepath.Join("testdata", "requests", name+"."+cmp.Or(d.cloud.recording, d.name)+".json"), append(got[0].body, '\n'))
+				golden.Check(t, "testdata/requests/"+name+"."+cmp.Or(d.cloud.recording, d.name)+".json", string(got[0].body)+"\n")
 			})
 		}
 	}
@@ -93,25 +89,6 @@ func thoughtBy(req llm.Request, origin string) llm.Request {
 		req.Messages[i].Parts = parts
 	}
 	return req
-}
-
-func compare(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("no recording; run: go test ./tests/adapters -run TestRecordings -update (%v)", err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-	}
 }
 
 // TestPrefixGrowsAtItsEnd: a conversation that goes on changes nothing of what was

@@ -27,8 +27,7 @@ func (w *workspace) send(t *testing.T, from *fakeslack.User, channel string, m f
 // as well as live.
 func TestSlackAttachments(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		alerts := w.ws.AddBot("alerts")
 		root := w.send(t, alerts, w.channel, fakeslack.Message{Attachments: []byte(`[
 			{"color": "#f00", "title": "Disk &gt; 90%", "title_link": "https://grafana.example/d/1", "text": "on <https://web-3.example|web-3>", "fallback": "no",
@@ -61,8 +60,7 @@ func TestSlackAttachments(t *testing.T) {
 // read its author is told.
 func TestSlackForwardedToBot(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.send(t, w.bob, w.bob.DM().ID, fakeslack.Message{Attachments: []byte(`[{"image_url": "https://x.example/a.gif"}]`)})
 		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Nothing of this message can be read") {
 			t.Errorf("Bob was told %q", got)
@@ -78,8 +76,7 @@ func TestSlackForwardedToBot(t *testing.T) {
 // prompt says that it is missing.
 func TestSlackHistoryRefused(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.Inject(fakeslack.Fault{Method: "conversations.replies", RetryAfter: time.Second})
 		root := w.post(t, w.bob, "", "The pump is red.")
 		w.post(t, w.alice, root, w.mention("what color is it?"))
@@ -93,8 +90,7 @@ func TestSlackHistoryRefused(t *testing.T) {
 // keeps is not answered again.
 func TestSlackForgottenMention(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.bob, "", "The pump is red.")
 		ts := w.post(t, w.alice, root, "what color is it?")
 		if err := w.WaitDelivered(t.Context()); err != nil {
@@ -124,8 +120,7 @@ func TestSlackForgottenMention(t *testing.T) {
 // thread; commands among them are not.
 func TestSlackMissedReplies(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
 		_, all := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("the pump is red"), all[1].Content)
@@ -148,7 +143,7 @@ func TestSlackMissedReplies(t *testing.T) {
 func TestSlackMembersOnly(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, func(c *config.Config) { c.Slack.MembersOnly = true })
+		w := newWorkspace(t, apptest.New, url, func(c *config.Config) { c.Slack.MembersOnly = true })
 		w.bob.Restricted = true
 		root := w.post(t, w.bob, "", w.mention("hello"))
 		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only members") {

@@ -20,8 +20,7 @@ import (
 // looked up again when the user comes back.
 func TestSlackPurge(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		purge := w.house.NewClient(w.house.App.Token())
 		first := w.ask(t, "", 1)
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
@@ -64,7 +63,7 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		g := &barriers{held: map[string]barrier{}}
 		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, apptest.WithModel("slow", 8192, 1024, model),
+		w := newWorkspace(t, apptest.New, url, apptest.WithModel("slow", 8192, 1024, model),
 			func(c *config.Config) { c.Slack.LinkByEmail = true })
 		p := apptest.NewDisk(t, w.house, url)
 		carol := w.ws.AddUser("Carol", "")

@@ -11,7 +11,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // A result over its limit is stored whole, and the prompt gets
@@ -23,7 +23,7 @@ func TestLargeResultsAreStoredWhole(t *testing.T) {
 	w := newWorld(t, 128_000).with(says("read_all", large), says(core.ToolReadResult, ""))
 	w.limits.Shown = 3000
 	w.profile.Agent.ToolSettings = core.ToolSettings{"read_all": {MaxOutputBytes: 6000}}
-	w.model.Add(llm.Call(call("1", "read_all")), "ok", "again")
+	w.model.Add(llmtest.Call(call("1", "read_all")), "ok", "again")
 	s := w.mustCall(w.begin("go"))
 	s = w.mustUse(s)
 	m := w.last()

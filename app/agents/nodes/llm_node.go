@@ -19,9 +19,6 @@ import (
 // transaction.
 type LLM struct{ Deps }
 
-// NewLLM returns the node.
-func NewLLM(d Deps) *LLM { return &LLM{d} }
-
 // Run does the node's work: nothing if the log already holds the answer or tool
 // calls that wait for their results (a resumed run). Errors: *llm.Error,
 // ErrContextFloor, ErrStale.
@@ -77,7 +74,7 @@ const (
 // provider refuses it as too long, starts over when a stream breaks off, and goes
 // on with the agent's fallback models when the model cannot be had.
 func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error) {
-	t := &attempts{turn: s.Turn(), spare: s.Profile.Fallbacks}
+	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		if err == nil {

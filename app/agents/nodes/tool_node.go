@@ -37,12 +37,6 @@ func (l ToolLimits) withSettings(s core.ToolSetting) ToolLimits {
 // start before that: the node interrupts the graph for them.
 type Tools struct{ Deps }
 
-// NewTools returns the node.
-func NewTools(d Deps) *Tools {
-	d.Observer = core.ObserverOrNone(d.Observer)
-	return &Tools{d}
-}
-
 // result is what a call came to.
 type result struct {
 	text    string

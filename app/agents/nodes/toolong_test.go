@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 func tooLong(limit, requested int) *llm.Error {
@@ -40,7 +41,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 8192, append(c.refusals, "fits now")...)
-			w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+			w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 			_, err := w.call(t.Context(), w.turns(c.turns, 120).begin("go"))
 			if failed := kindOf(err) == llm.KindContextLength; failed != c.fails || err != nil && !failed {
 				t.Fatalf("got error %v, want a refusal: %v", err, c.fails)
@@ -72,7 +73,7 @@ func TestToldLimitIsKept(t *testing.T) {
 	t.Parallel()
 	const limit = 4000
 	w := newWorld(t, 8192, tooLong(limit, 0), "fits now")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.mustCall(w.turns(20, 120).begin("go"))
 	req := w.model.Requests()[1]
 	if got := w.size(req) + req.MaxOutputTokens; got > limit {
@@ -92,18 +93,18 @@ func TestToldLimitHoldsForTheRun(t *testing.T) {
 	const limit = 3000
 	refused := 0
 	var w *world
-	w = newWorld(t, 32_000, llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+	w = newWorld(t, 32_000, llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 		switch {
 		case w.size(req)+req.MaxOutputTokens > limit:
 			refused++
-			return llm.Fail(tooLong(limit, 0))
+			return llmtest.Fail(tooLong(limit, 0))
 		case req.ToolChoice == core.ToolChoiceNone:
-			return llm.Say("done")
+			return llmtest.Say("done")
 		default:
-			return llm.Call(call("c", "look"))
+			return llmtest.Call(call("c", "look"))
 		}
 	}}).with(says("look", strings.Repeat("word ", 800)))
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.loop(w.turns(20, 120).begin("go"))
 	if refused != 1 {
 		t.Errorf("%d prompts were refused, want only the first", refused)
@@ -114,7 +115,7 @@ func TestToldLimitHoldsForTheRun(t *testing.T) {
 func TestToldSizeTightens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, tooLong(8192, 12_000), "fits now")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.mustCall(w.turns(20, 120).begin("go"))
 	raw, reserve := w.records()[0].Estimated, w.model.Requests()[0].MaxOutputTokens
 	want := 12_000 / float64(raw+reserve)
@@ -144,8 +145,8 @@ func TestRefusedAtTheFloor(t *testing.T) {
 // answer begins at offset 0, under another id.
 func TestRefusedInMidstream(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Step{Text: []string{"half of an"}, Err: tooLong(0, 0)}, "whole")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w := newWorld(t, 8192, llmtest.Step{Text: []string{"half of an"}, Err: tooLong(0, 0)}, "whole")
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.mustCall(w.turns(10, 100).begin("go"))
 	texts := deltas(t, w, core.EventMessageDelta)
 	if texts[w.last().ID] != "whole" || len(texts) != 2 {
@@ -167,8 +168,8 @@ func TestHugeToolResult(t *testing.T) {
 	}
 	huge := b.String()
 	call := core.ToolCall{ID: "c", Name: "dump", Arguments: "{}"}
-	w := newWorld(t, 8192, llm.Call(call), llm.Call(call), "done").with(says("dump", huge))
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w := newWorld(t, 8192, llmtest.Call(call), llmtest.Call(call), "done").with(says("dump", huge))
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	if n := w.count.Text(huge); n < 100_000 {
 		t.Fatalf("the result has only %d tokens", n)
 	}
@@ -210,8 +211,8 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var w *world
-			w = newWorld(t, 8192, func(req llm.Request) llm.Step { return llm.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
-			w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+			w = newWorld(t, 8192, func(req llm.Request) llmtest.Step { return llmtest.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
+			w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 			w.mustCall(w.turns(20, 120).begin("go"))
 			if got := len(w.learned.tightened) > 0; got != c.tighten {
 				t.Errorf("the estimate was tightened: %v, want %v", got, c.tighten)
@@ -230,8 +231,8 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 // What was refused stands in the run's report, also of a run that is taken over.
 func TestOverflowsAreCountedOverAResume(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, tooLong(0, 0), llm.Call(call("1", "look")), tooLong(0, 0), "done").with(says("look", "nothing"))
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w := newWorld(t, 8192, tooLong(0, 0), llmtest.Call(call("1", "look")), tooLong(0, 0), "done").with(says("look", "nothing"))
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	s := w.mustUse(w.mustCall(w.turns(20, 120).begin("go")))
 	if s.Run.Context != nil {
 		t.Fatal("the state holds the report: the test proves nothing")

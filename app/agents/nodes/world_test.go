@@ -19,6 +19,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // world is everything around the nodes: storage in memory, a scripted model, and
@@ -29,8 +30,8 @@ type world struct {
 	feed    *coretest.Feed
 	run     *core.Run // the last one
 	t       *testing.T
-	model   *llm.Script
-	writer  *llm.Script // makes the summaries
+	model   *llmtest.Script
+	writer  *llmtest.Script // makes the summaries
 	profile compaction.Profile
 	learned *calibrator
 	count   *tokens.Counter
@@ -42,7 +43,7 @@ type world struct {
 	said    *said      // nil = no tool needs an approval
 }
 
-// newWorld has a model of the window that gives the answers (llm.Scripted), an
+// newWorld has a model of the window that gives the answers (llmtest.Scripted), an
 // agent with the tools, and a session of nobody's turn.
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
@@ -53,8 +54,8 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 	}
 	w := &world{
 		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &bytesLog{},
-		model:   llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
-		writer:  llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
+		model:   llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer:  llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
 		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
 		limits:  nodes.ToolLimits{Time: time.Minute, Output: 1 << 20},
 	}
@@ -196,9 +197,9 @@ func (w *world) resume(run core.Run) nodes.AgentState {
 	w.t.Helper()
 	s := nodes.AgentState{Run: run}
 	for _, node := range []func(context.Context, nodes.AgentState) (nodes.AgentState, error){
-		nodes.NewProcessMessage(w.deps()).Run,
-		nodes.NewRetrieveContext(w.deps()).Run,
-		nodes.NewSaveUserMessage(w.deps()).Run,
+		(&nodes.ProcessMessage{Deps: w.deps()}).Run,
+		(&nodes.RetrieveContext{Deps: w.deps()}).Run,
+		(&nodes.SaveUserMessage{Deps: w.deps()}).Run,
 	} {
 		var err error
 		if s, err = node(w.t.Context(), s); err != nil {
@@ -212,13 +213,13 @@ func (w *world) resume(run core.Run) nodes.AgentState {
 func (w *world) deps() nodes.Deps {
 	return nodes.Deps{
 		LoadProfile: w.Profile, Titler: w, Sessions: w.db.Sessions, Messages: w.db.Messages, Compactor: w.keeper, Journal: w.journal(), Tools: w.tools,
-		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(),
+		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(), Observer: core.NoObserver{},
 	}
 }
 
 // call runs llm_node.
 func (w *world) call(ctx context.Context, s nodes.AgentState) (nodes.AgentState, error) {
-	return nodes.NewLLM(w.deps()).Run(ctx, s)
+	return (&nodes.LLM{Deps: w.deps()}).Run(ctx, s)
 }
 
 // mustCall is call that succeeds.
@@ -240,7 +241,7 @@ func (w *world) use(ctx context.Context, s nodes.AgentState) (nodes.AgentState, 
 	if w.watch != nil {
 		o.Observer = w.watch
 	}
-	return nodes.NewTools(o).Run(ctx, s)
+	return (&nodes.Tools{Deps: o}).Run(ctx, s)
 }
 
 // mustUse is use that succeeds.

@@ -18,6 +18,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // looping returns a world whose agent compacts its tool loops with the rules of L1,
@@ -65,7 +66,7 @@ const loopNotes = "## Current state\nThe files were read.\n\n## Files\nsrc/file3
 func TestLoopIsCompacted(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{}, 128_000)
-	w.writer = llm.Scripted(loopNotes, loopNotes+"\n- src/file14.go to src/file28.go were read as well.").WithInfo(w.writer.Info())
+	w.writer = llmtest.Scripted(loopNotes, loopNotes+"\n- src/file14.go to src/file28.go were read as well.").WithInfo(w.writer.Info())
 	w.models["writer"] = w.writer
 	w.turns(1, 20)
 	w.ask("Read all files.")
@@ -164,7 +165,7 @@ func TestLoopModel(t *testing.T) {
 			t.Parallel()
 			w := looping(t, core.CompactionSettings{SummaryModel: &tt.loop}, 128_000)
 			for _, name := range []string{"small", "big", "writer"} {
-				w.models[name] = llm.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
+				w.models[name] = llmtest.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
 			}
 			w.models[preferred(llm.PreferDefault, "answerer")] = w.models["writer"]
 			policy, err := contextwindow.Resolve(contextwindow.Global{}, tt.policy)
@@ -270,8 +271,8 @@ func TestLoopTimeLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := looping(t, core.CompactionSettings{}, 128_000)
-		gate := llm.NewGate()
-		w.models["writer"] = llm.Scripted(llm.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
+		gate := llmtest.NewGate()
+		w.models["writer"] = llmtest.Scripted(llmtest.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
 		w.ask("Read all files.")
 		for range 8 {
 			w.use(200)

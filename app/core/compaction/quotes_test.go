@@ -7,6 +7,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // newQuotesWorld returns a world whose model binds thoughts to their prompt, after an answer with
@@ -39,7 +40,7 @@ func newQuotesWorld(t *testing.T) (*world, llm.Request) {
 func (w *world) useModel(contract llm.PrefixContract) {
 	info := w.model.Info()
 	info.Provider, info.Prefix, info.ThoughtOrigin = "anthropic", contract, "anthropic/m"
-	w.model = llm.Scripted().WithInfo(info)
+	w.model = llmtest.Scripted().WithInfo(info)
 	w.profile.Model = w.model
 }
 
@@ -89,7 +90,7 @@ func TestQuotesStayWithTheirThought(t *testing.T) {
 			t.Errorf("message %d is %q, before %q", i, got.Content, m.Content)
 		}
 	}
-	again, err := w.keeper.Prompt(t.Context(), w.scope(), w.Session.ID)
+	again, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,25 +71,15 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 	return s.connectProgram(first, client)
 }
 
-// withoutCaching has the SDK serve no result a second time, whatever the server allows: a list shows
+// withoutCaching has the SDK serve no list a second time, whatever the server allows: a list shows
 // whether the server still answers.
 func withoutCaching(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
-		if err != nil {
-			return result, err
+		if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
+			list.TTLMs = 0
 		}
-		switch r := result.(type) {
-		case *sdk.ListToolsResult:
-			r.TTLMs = 0
-		case *sdk.ListResourcesResult:
-			r.TTLMs = 0
-		case *sdk.ListResourceTemplatesResult:
-			r.TTLMs = 0
-		case *sdk.ReadResourceResult:
-			r.TTLMs = 0
-		}
-		return result, nil
+		return result, err
 	}
 }
 

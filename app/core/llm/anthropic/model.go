@@ -49,7 +49,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		if !m.refusedThoughts(req, err) {
 			return err
 		}
-		if !emit(llm.Delta{Dropped: m.refusedAll(req)}) {
+		if !emit(llm.Delta{Dropped: &llm.DroppedThoughts{Contract: llm.PrefixRefuses, Reasons: map[llm.DropReason]int{llm.DropPrefix: m.countThoughts(req)}}}) {
 			return nil
 		}
 		return m.callProvider(ctx, req.WithoutThoughts(), emit)

@@ -25,8 +25,8 @@ func changing(change llm.Message) llm.Request {
 func TestToolChanges(t *testing.T) {
 	t.Parallel()
 	scales := llm.ToolSpec{Name: "scales", Description: "Weighs.", Parameters: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)}
-	const addition = `{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"input_schema":{"type":"object","properties":{"b":{},"a":{}}},"name":"scales","description":"Weighs."}}}`
-	const removal = `{"type":"tool_removal","tool":{"type":"tool_reference","name":"clock"}}`
+	const addition = `{"tool":{"type":"tool_definition","definition":{"input_schema":{"type":"object","properties":{"b":{},"a":{}}},"name":"scales","description":"Weighs."}},"type":"tool_addition"}`
+	const removal = `{"tool":{"type":"tool_reference","name":"clock"},"type":"tool_removal"}`
 	const marked = `"cache_control":{"type":"ephemeral"},"type":"text"}]`
 	plain := sent(t, anthropic.Options{Model: "claude-opus-5-5"}, changing(llm.Message{Content: "Be brief."}))
 	for name, c := range map[string]struct {

@@ -3,7 +3,6 @@ package providerhttp
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"iter"
 	"net/http"
@@ -84,21 +83,18 @@ func (a *Answer) UniqueCallID(given string) string {
 	return given
 }
 
-// ReadDropped returns the thoughts that an answer, or an event of one, reports as left out of the
-// prompt (input_transformations of Anthropic and OpenAI); nil = none.
-func ReadDropped(raw []byte) *llm.DroppedThoughts {
-	var report struct {
-		Changes []struct {
-			Type   string `json:"type"`
-			Action string `json:"action"`
-			Reason string `json:"reason"`
-		} `json:"input_transformations"`
-	}
-	if json.Unmarshal(raw, &report) != nil { // it is a report only
-		return nil
-	}
+// Transformations are what a provider reports to have changed in the prompt (input_transformations of
+// Anthropic and OpenAI).
+type Transformations []struct {
+	Type   string `json:"type"`
+	Action string `json:"action"`
+	Reason string `json:"reason"`
+}
+
+// ToCore returns the thoughts that were left out; nil = none.
+func (t Transformations) ToCore() *llm.DroppedThoughts {
 	reasons := map[llm.DropReason]int{}
-	for _, change := range report.Changes {
+	for _, change := range t {
 		if change.Type != "thinking_dropped" && (change.Type != "reasoning" || change.Action != "removed") {
 			continue
 		}

@@ -1,4 +1,5 @@
-package llm
+// Package llmtest has a model for tests that answers as scripted.
+package llmtest
 
 import (
 	"context"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // Step is one scripted answer. It yields Reasoning, its Parts, then each string
@@ -21,15 +23,15 @@ type Step struct {
 	Usage      *core.Usage     // nil = the provider does not report it
 	Finish     core.FinishReason
 	Model      string // that answers; empty = the provider does not report it
-	// Err ends the answer after its deltas. An *Error is yielded unchanged, anything
-	// else as an *Error of KindUnknown.
+	// Err ends the answer after its deltas. An *llm.Error is yielded unchanged, anything
+	// else as an *llm.Error of KindUnknown.
 	Err error
 	// Gate, if not nil, holds the answer after GateAfter deltas (0 = before
 	// the first, many = before the end) until it is opened or ctx is done.
 	Gate      *Gate
 	GateAfter int
 	// From computes the step from the request; the other fields are not used.
-	From func(Request) Step
+	From func(llm.Request) Step
 	// Repeat keeps the step as the answer to all later requests too.
 	Repeat bool
 }
@@ -73,21 +75,21 @@ func (g *Gate) wait(ctx context.Context) bool {
 	}
 }
 
-// Script is a Model for tests that answers as scripted and keeps every request.
+// Script is an llm.Model for tests that answers as scripted and keeps every request.
 type Script struct {
 	mu       sync.Mutex
-	info     Info      // guarded by mu
-	steps    []Step    // guarded by mu; the remaining answers
-	given    int       // guarded by mu; how many steps there were
-	requests []Request // guarded by mu
+	info     llm.Info      // guarded by mu
+	steps    []Step        // guarded by mu; the remaining answers
+	given    int           // guarded by mu; how many steps there were
+	requests []llm.Request // guarded by mu
 }
 
 // Scripted returns a model that gives the answers one after the other: a string
 // says it, an error fails with it, a Step does what it says, and a
-// func(Request) Step is asked. It panics on anything else. A request after the
+// func(llm.Request) Step is asked. It panics on anything else. A request after the
 // last answer fails with KindInvalid. Safe for concurrent use.
 func Scripted(answers ...any) *Script {
-	s := &Script{info: Info{Name: "scripted", Provider: "scripted", Window: 128_000, MaxOutput: 4_096}}
+	s := &Script{info: llm.Info{Name: "scripted", Provider: "scripted", Window: 128_000, MaxOutput: 4_096}}
 	s.Add(answers...)
 	return s
 }
@@ -108,17 +110,17 @@ func toStep(answer any) Step {
 		return Say(a)
 	case Step:
 		return a
-	case func(Request) Step:
+	case func(llm.Request) Step:
 		return Step{From: a}
 	case error:
 		return Fail(a)
 	default:
-		panic(fmt.Sprintf("llm.Scripted: an answer is a string, a Step, an error or a func(Request) Step, not a %T", answer))
+		panic(fmt.Sprintf("llmtest.Scripted: an answer is a string, a Step, an error or a func(llm.Request) Step, not a %T", answer))
 	}
 }
 
 // WithInfo sets what Info returns, and returns s.
-func (s *Script) WithInfo(info Info) *Script {
+func (s *Script) WithInfo(info llm.Info) *Script {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.info = info
@@ -127,14 +129,14 @@ func (s *Script) WithInfo(info Info) *Script {
 
 // Info describes the model: "scripted", window 128,000, unless WithInfo said
 // something else.
-func (s *Script) Info() Info {
+func (s *Script) Info() llm.Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.info
 }
 
 // Requests returns all requests so far, in the order in which they came.
-func (s *Script) Requests() []Request {
+func (s *Script) Requests() []llm.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
@@ -149,24 +151,24 @@ func (s *Script) Remaining() int {
 
 // Stream gives the next answer. The answer is taken, and the request recorded,
 // when the stream is read.
-func (s *Script) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
-	return func(yield func(Delta, error) bool) {
+func (s *Script) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
 		step, err := s.nextStep(req)
 		if err != nil {
-			yield(Delta{}, err)
+			yield(llm.Delta{}, err)
 			return
 		}
 		if step.From != nil {
 			step = step.From(req)
 		}
 		if err := s.playStep(ctx, step, yield); err != nil {
-			yield(Delta{}, err)
+			yield(llm.Delta{}, err)
 		}
 	}
 }
 
 // nextStep records the request and returns the step that answers it.
-func (s *Script) nextStep(req Request) (Step, error) {
+func (s *Script) nextStep(req llm.Request) (Step, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	req.System, req.Messages, req.Tools = slices.Clone(req.System), slices.Clone(req.Messages), slices.Clone(req.Tools)
@@ -176,7 +178,7 @@ func (s *Script) nextStep(req Request) (Step, error) {
 		if n := len(req.Messages); n > 0 {
 			last = fmt.Sprintf("%s %q", req.Messages[n-1].Role, req.Messages[n-1].Content)
 		}
-		return Step{}, &Error{Kind: KindInvalid, Provider: s.info.Provider,
+		return Step{}, &llm.Error{Kind: llm.KindInvalid, Provider: s.info.Provider,
 			Message: fmt.Sprintf("request %d, but the script has %d answers; the last message is %s", len(s.requests), s.given, last)}
 	}
 	step := s.steps[0]
@@ -188,15 +190,15 @@ func (s *Script) nextStep(req Request) (Step, error) {
 
 // playStep yields the step. It returns the error that ends it; nil also when the
 // caller left.
-func (s *Script) playStep(ctx context.Context, step Step, yield func(Delta, error) bool) error {
+func (s *Script) playStep(ctx context.Context, step Step, yield func(llm.Delta, error) bool) error {
 	provider := s.Info().Provider
 	deltas := step.leadingDeltas()
 	for i := range len(deltas) + 1 {
 		if step.Gate != nil && i == min(step.GateAfter, len(deltas)) && !step.Gate.wait(ctx) {
-			return CanceledError(ctx, provider)
+			return llm.CanceledError(ctx, provider)
 		}
 		if ctx.Err() != nil {
-			return CanceledError(ctx, provider)
+			return llm.CanceledError(ctx, provider)
 		}
 		if i < len(deltas) && !yield(deltas[i], nil) {
 			return nil
@@ -205,27 +207,27 @@ func (s *Script) playStep(ctx context.Context, step Step, yield func(Delta, erro
 	if step.Err != nil {
 		return step.typedError(provider)
 	}
-	yield(Delta{Usage: step.Usage, Finish: step.finishReason(), Model: step.Model}, nil)
+	yield(llm.Delta{Usage: step.Usage, Finish: step.finishReason(), Model: step.Model}, nil)
 	return nil
 }
 
 // leadingDeltas returns the deltas before the last.
-func (s Step) leadingDeltas() []Delta {
-	var out []Delta
+func (s Step) leadingDeltas() []llm.Delta {
+	var out []llm.Delta
 	if s.Reasoning != "" {
-		out = append(out, Delta{Reasoning: s.Reasoning})
+		out = append(out, llm.Delta{Reasoning: s.Reasoning})
 	}
 	for _, p := range s.Parts {
-		out = append(out, Delta{Part: &p})
+		out = append(out, llm.Delta{Part: &p})
 	}
 	if s.Compaction != nil {
-		out = append(out, Delta{Compaction: s.Compaction})
+		out = append(out, llm.Delta{Compaction: s.Compaction})
 	}
 	for _, text := range s.Text {
-		out = append(out, Delta{Text: text})
+		out = append(out, llm.Delta{Text: text})
 	}
 	for i, c := range s.ToolCalls {
-		out = append(out, Delta{ToolCall: &ToolCallDelta{
+		out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{
 			Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments, Signature: c.Signature,
 		}})
 	}
@@ -244,8 +246,8 @@ func (s Step) finishReason() core.FinishReason {
 }
 
 func (s Step) typedError(provider string) error {
-	if e := AsError(s.Err); e != nil {
+	if e := llm.AsError(s.Err); e != nil {
 		return e
 	}
-	return &Error{Kind: KindUnknown, Provider: provider, Message: s.Err.Error(), Err: s.Err}
+	return &llm.Error{Kind: llm.KindUnknown, Provider: provider, Message: s.Err.Error(), Err: s.Err}
 }
