@@ -39,7 +39,7 @@ async function longestTasks(v, happens) {
 export const cases = {
   /** Bytes over the wire, and the time until the field takes letters, cold and warm. */
   async size(open) {
-    const v = await open()
+    const v = await open({ fresh: true })
     await v.field.waitFor()
     const files = () => v.page.evaluate(() => [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]
       .filter(e => !e.name.includes('/api/')).map(e => ({ name: e.name.replace(/.*\//, '') || 'index.html', sent: e.transferSize && e.encodedBodySize, bytes: e.decodedBodySize })))
@@ -55,7 +55,7 @@ export const cases = {
     equal(await v.page.evaluate(() => [...performance.getEntriesByType('resource')].map(e => new URL(e.name).origin).filter(o => o !== location.origin)), [], 'files from elsewhere')
     equal(v.foreign, [], 'requests elsewhere')
     check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
-    const first = await open()
+    const first = await open({ fresh: true })
     await first.field.waitFor()
     return { files: cold, total: cold.reduce((sum, f) => sum + f.sent, 0), cold: await usable(first.page), warm: times.sort((a, b) => a - b)[2] }
   },
@@ -90,10 +90,11 @@ export const cases = {
     const tenths = []
     for (let i = 1; i <= hour; i++) {
       await v.send(`as fast as it goes, ${i}`)
-      await v.page.locator('[role=log][aria-busy=true]').waitFor()
+      await v.log.locator(`article:has-text("as fast as it goes, ${i}") + article[aria-busy=false]`).waitFor()
       await v.idle()
       if (i % Math.ceil(hour / 10) === 0) tenths.push(await heap(v))
     }
+    check(hour === 0 || await v.button('Jump to latest').count() === 0, 'the page has left the end of the conversation')
     return { ...opened, tenths, seconds: (Date.now() - began) / 1000, cpu: await v.cpu() - cpu, ...tasks, ...seen, before, after }
   },
 }

@@ -3,16 +3,25 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 const report = process.env.REPORT
-export const wide = { viewport: { width: 1440, height: 900 } }
-export const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
+const wide = { viewport: { width: 1440, height: 900 } }
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
+
+/** Contexts by what they look like: the second tab in one has the page's files compiled already. */
+const contexts = new Map()
+
+function contextOf(browser, { width, theme = 'light', fresh }) {
+  const make = () => browser.newContext({ ...(width === 'phone' ? phone : wide), colorScheme: theme, reducedMotion: 'reduce', locale: 'en-US' })
+  if (fresh) return make()
+  const key = `${width} ${theme}`
+  if (!contexts.has(key)) contexts.set(key, make())
+  return contexts.get(key)
+}
 
 export class Visit {
   static async open(browser, args, label) {
     const visit = new Visit()
     Object.assign(visit, { args, label, faults: [], foreign: [], violations: [], held: new Set() })
-    const size = args.width === 'phone' ? phone : wide
-    visit.context = args.share?.context ?? await browser.newContext({ ...size, colorScheme: args.theme ?? 'light', reducedMotion: 'reduce', locale: 'en-US' })
-    visit.owner = !args.share
+    visit.context = args.share?.context ?? await contextOf(browser, args)
     visit.page = await visit.context.newPage()
     visit.page.setDefaultTimeout(args.patience ?? 15_000)
     await visit.watch()
@@ -150,8 +159,9 @@ export class Visit {
   }
 
   async close() {
-    await this.page.unrouteAll({ behavior: 'ignoreErrors' }) // a route may be at work when its page ends
-    await (this.owner ? this.context : this.page).close().catch(() => {})
+    await this.page.unrouteAll({ behavior: 'ignoreErrors' }).catch(() => {})
+    await this.page.evaluate(() => localStorage.clear()).catch(() => {}) // the next case is another person's
+    await (this.args.fresh ? this.context : this.page).close().catch(() => {})
   }
 }
 

@@ -28,29 +28,11 @@ export interface Summarizing {
   messages?: number;
 }
 
-interface EventData {
-  session_id?: string;
-  run_id?: string;
-  at?: string;
-  message?: Message;
-  message_id?: string;
-  run?: Run;
-  approval?: Approval;
-  session?: Session;
-  path?: { after_id?: string; after_seq?: number; leaf_id?: string };
-  tool_call_id?: string;
-  offset_utf16?: number;
-  text?: string;
-  trigger?: string;
-  reason?: string;
-  ahead?: boolean;
-  kind?: string;
-  messages_covered?: number;
-  code?: string;
-  detail?: string;
-  request_id?: string;
-  status?: number;
-}
+type Told<Kind extends keyof Schema["Events"]> = NonNullable<Schema["Events"][Kind]>;
+/** What events say; which of it depends on their kind. */
+type EventData = Partial<
+  Told<"run.started"> & Told<"message.created"> & Told<"message.delta"> & Told<"tool.started"> & Told<"approval.decided"> & Told<"context.started"> & Told<"session.updated"> & Told<"error">
+>;
 
 const pageSize = 50;
 const mostEntries = 200; // in the DOM; pages beyond it are loaded again when they come near
@@ -167,6 +149,13 @@ export class Conversation {
       if (kept.length < this.entries.length) this.hasAfter = true;
       this.entries = [...items.map((m) => this.entryOf(m)), ...kept];
     });
+  }
+
+  /** Forgets the messages before one; they are loaded again when they come near. */
+  forgetBefore(seq: number): void {
+    const kept = this.entries.filter((e) => e.seq >= seq);
+    this.hasBefore ||= kept.length < this.entries.length;
+    this.entries = kept;
   }
 
   async loadAfter(): Promise<void> {
