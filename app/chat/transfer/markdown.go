@@ -34,7 +34,7 @@ func (w *markdown) writeMessage(m core.Message) error {
 	}
 	w.last = head
 	if text := strings.TrimSpace(m.Content); text != "" {
-		w.writeLine(escapeMarkdown(text))
+		w.writeText(text)
 	}
 	for _, p := range m.Parts {
 		if p.Type == "image" || p.Type == "file" {
