@@ -34,7 +34,7 @@ async function play(open, steps) {
       return run && !run.active_run && items[0]?.role === 'assistant' && items[0].content.includes('zeta') && items[0].content.includes(mark)
     }, 60_000)
     await v.control('delay', { ms: 0 })
-    for (const one of [v, other]) await one.page.getByText('No connection').waitFor({ state: 'detached', timeout: 30_000 })
+    for (const one of [v, other]) await one.page.getByText('No connection').first().waitFor({ state: 'detached', timeout: 30_000 })
     for (const one of [v, other]) await compare(one)
   }
   equal((await v.texts()).length, (await other.texts()).length, 'messages in both tabs')
