@@ -132,7 +132,28 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	if err != nil {
 		return t, p, err
 	}
-	return k.executePlan(ctx, t, p, e)
+	if p.d.Summarize != nil {
+		if d, ok := floorDecision(p.in); ok {
+			p.d = d
+			return t, p, floorError(d)
+		}
+	}
+	for {
+		var err error
+		switch {
+		case p.d.Activate != nil:
+			t, p, err = k.activateVersion(ctx, t, p)
+		case p.d.Summarize == nil:
+			return k.finishPlan(ctx, t, p, e)
+		case p.d.Summarize.Kind == core.SummaryRun: // belongs to this run: no other process makes it
+			t, p, err = k.compactLoop(ctx, t, p, e)
+		default:
+			return t, p, nil
+		}
+		if err != nil {
+			return t, p, err
+		}
+	}
 }
 
 // planTurn plans the turn. If a summary is due, it first looks for versions that cover more
@@ -188,33 +209,6 @@ func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input,
 		in.OrderLimit = minKnown(e.orderLimit, k.orderLimit(in, t, e.writer))
 	}
 	return in
-}
-
-// executePlan carries out everything that a decision asks for except a summary of the
-// conversation, which is left to the caller.
-func (k *Compactor) executePlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
-	if p.d.Summarize != nil {
-		if d, ok := floorDecision(p.in); ok {
-			p.d = d
-			return t, p, floorError(d)
-		}
-	}
-	for {
-		var err error
-		switch {
-		case p.d.Activate != nil:
-			t, p, err = k.activateVersion(ctx, t, p)
-		case p.d.Summarize == nil:
-			return k.finishPlan(ctx, t, p, e)
-		case p.d.Summarize.Kind == core.SummaryRun: // belongs to this run: no other process makes it
-			t, p, err = k.compactLoop(ctx, t, p, e)
-		default:
-			return t, p, nil
-		}
-		if err != nil {
-			return t, p, err
-		}
-	}
 }
 
 // finishPlan stores what the last decision changed and queues the summary that it wants

@@ -3,6 +3,7 @@ package compaction
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -35,7 +36,10 @@ func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decisi
 	parts := k.promptParts(t, pinned)
 	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
 		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
-			err = k.loadWhole(ctx, t, parts, d)
+			_, missing, _ := contextwindow.Unloaded(parts, d)
+			err = k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
+				maps.Copy(parts.Messages, whole)
+			})
 		}
 		if err != nil {
 			return contextwindow.Prompt{}, err

@@ -155,7 +155,19 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err != nil {
 		return nil, calls, err
 	}
-	n := k.newNative(t, prompt, res)
+	info := t.Profile.Model.Info()
+	part := *res.Compaction
+	n := &core.NativeSummary{
+		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
+		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)],
+	}
+	if setup, ok := k.promptSetup(t); ok {
+		n.Frozen = setup.Hash
+	}
+	if res.Usage != nil {
+		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
+	}
+	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
 	if !isBound {
 		n.Prefixes = nil
 	}
@@ -243,24 +255,6 @@ func (k *Compactor) setupToStore(t Turn, n *core.NativeSummary) *core.PromptSetu
 		return nil
 	}
 	return &setup
-}
-
-// newNative returns the compaction of an answer as it is stored.
-func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Response) *core.NativeSummary {
-	info := t.Profile.Model.Info()
-	part := *res.Compaction
-	n := &core.NativeSummary{
-		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
-		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)],
-	}
-	if setup, ok := k.promptSetup(t); ok {
-		n.Frozen = setup.Hash
-	}
-	if res.Usage != nil {
-		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
-	}
-	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
-	return n
 }
 
 // RefuseNative records that the provider did not take back the native summary in the turn's prompt:

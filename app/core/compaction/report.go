@@ -157,11 +157,30 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 	info := t.Profile.Model.Info()
 	e := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	_, from := k.turnWindow(t)
+	c := core.Coverage{Summarized: t.Session.SummarizedCount}
+	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
+		for _, s := range slots {
+			switch s.Place {
+			case core.PlaceCovered:
+				c.Compacted++
+			case core.PlaceMasked:
+				c.Masked++
+			case core.PlaceShortened:
+				c.Shortened++
+			case core.PlaceLeftOut:
+				c.LeftOut++
+			default:
+				c.Verbatim++
+			}
+		}
+	}
+	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
+	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
 		Window: d.Budget.Window, WindowFrom: string(from), Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
 		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
-		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: countCoverage(t, d), Breaker: "closed",
+		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: c, Breaker: "closed",
 		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy, Since: t.Work.Since,
 		SummaryVersion: t.Session.SummaryVersion, SummaryReason: k.summaryReason(t),
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
@@ -194,30 +213,6 @@ func (t Turn) wholeLog() int {
 	return int(last)
 }
 
-// countCoverage counts the messages by placement.
-func countCoverage(t Turn, d contextwindow.Decision) core.Coverage {
-	c := core.Coverage{Summarized: t.Session.SummarizedCount}
-	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
-		for _, s := range slots {
-			switch s.Place {
-			case core.PlaceCovered:
-				c.Compacted++
-			case core.PlaceMasked:
-				c.Masked++
-			case core.PlaceShortened:
-				c.Shortened++
-			case core.PlaceLeftOut:
-				c.LeftOut++
-			default:
-				c.Verbatim++
-			}
-		}
-	}
-	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
-	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
-	return c
-}
-
 // Prompt returns the exact prompt that would be sent now, under the conditions of the preview if it
 // has any; its note says so if the next message first causes a summary.
 func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
@@ -230,33 +225,23 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 	if err != nil {
 		return core.PromptView{}, err
 	}
-	return v.promptView(), nil
-}
-
-// promptView returns the prompt of the snapshot as people see it.
-func (v snapshot) promptView() core.PromptView {
 	view := core.PromptView{
 		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
 		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
 	}
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {
+		var parts []core.Part
+		for _, media := range m.Media {
+			parts = append(parts, media.Part)
+		}
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Shown(),
-			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: mediaOf(m),
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: parts,
 			AddedTools: promptTools(m.AddedTools), RemovedTools: m.RemovedTools,
 		})
 	}
-	return view
-}
-
-// mediaOf returns the images and files that go with a message, without their bytes.
-func mediaOf(m contextwindow.PromptMessage) []core.Part {
-	var parts []core.Part
-	for _, media := range m.Media {
-		parts = append(parts, media.Part)
-	}
-	return parts
+	return view, nil
 }
 
 // promptTools returns the tool definitions as they are shown.

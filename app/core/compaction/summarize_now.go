@@ -134,7 +134,12 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 		case err == nil && e.committed.ID == "":
 			return nil
 		case err == nil:
-			o.setLast(e.committed)
+			select {
+			case <-o.last:
+			default:
+			}
+			o.last <- e.committed
+			o.versionCount++
 		}
 		if err == nil {
 			err = o.lease.renewLease(ctx)
@@ -149,16 +154,6 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 // errSummarizedMeanwhile says that another writer was first.
 func errSummarizedMeanwhile() error {
 	return core.Errorf(core.ErrConflict, "the session was summarized meanwhile: check its newest summary and retry if necessary")
-}
-
-// setLast makes the version the last one.
-func (o *manualOrder) setLast(s core.Summary) {
-	select {
-	case <-o.last:
-	default:
-	}
-	o.last <- s
-	o.versionCount++
 }
 
 // makeNext makes the next version, if anything is left to cover.

@@ -109,7 +109,14 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 	req.Load, req.Replaces, req.Focus = k.textLoader(t), o.Tokens, o.Focus
 	if o.Kind == core.SummaryRun {
 		earlier, err := k.earlierNotes(ctx, t, p, o)
-		req.Messages = t.nameSpeakers(loopMessages(t.Run, o, earlier.ThroughSeq))
+		// The question, and the messages of the order that earlier notes did not read.
+		messages := t.Run[:1:1]
+		for _, m := range t.Run[1:] {
+			if m.Seq > earlier.ThroughSeq && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq {
+				messages = append(messages, m)
+			}
+		}
+		req.Messages = t.nameSpeakers(messages)
 		req.Preset, req.Previous, req.TimeLimit = summarize.PresetCompaction, earlier.Content, k.SummaryTime
 		if w.model == nil {
 			return req, summarize.NewLoop(summarize.NewSteps(k.Counter), k.Counter), err

@@ -58,15 +58,6 @@ func (k *Compactor) renderUnloaded(ctx context.Context, t Turn, parts contextwin
 	return rendered, err
 }
 
-// loadWhole loads the messages whose full texts the prompt of the decision needs into the
-// parts.
-func (k *Compactor) loadWhole(ctx context.Context, t Turn, parts contextwindow.Parts, d contextwindow.Decision) error {
-	_, missing, _ := contextwindow.Unloaded(parts, d)
-	return k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
-		maps.Copy(parts.Messages, whole)
-	})
-}
-
 // messagesByID are messages by their ids.
 type messagesByID = map[core.MessageID]core.Message
 

@@ -103,17 +103,6 @@ func (t Turn) newEvent(kind core.EventType, data core.ContextData) core.Event {
 	return core.NewEvent(t.Session.ID, t.RunID, kind, data)
 }
 
-// allMessages returns all messages of the turn by id.
-func (t Turn) allMessages(pinned []core.Message) map[core.MessageID]core.Message {
-	byID := make(map[core.MessageID]core.Message, len(t.History)+len(t.Run)+len(pinned))
-	for _, list := range [][]core.Message{pinned, t.History, t.Run} {
-		for _, m := range list {
-			byID[m.ID] = m
-		}
-	}
-	return byID
-}
-
 // lacksTexts reports whether some of the turn's messages have no texts loaded.
 func (t Turn) lacksTexts() bool {
 	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }

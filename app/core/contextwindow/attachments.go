@@ -187,8 +187,3 @@ func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageI
 	}
 	return out
 }
-
-// withoutFiles returns the parts that are neither images nor files.
-func withoutFiles(parts []core.Part) []core.Part {
-	return slices.DeleteFunc(slices.Clone(parts), core.Part.Attached)
-}

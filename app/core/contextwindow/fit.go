@@ -111,20 +111,6 @@ func (p *planner) fitRun() {
 	}
 }
 
-// wholeUser restores what an earlier compaction of this run cut from the user's message:
-// each compaction decides again whether that is necessary (invariant 5). So it does about the
-// standing instructions.
-func (p *planner) wholeUser() {
-	if p.state.StandingOut {
-		p.state.StandingOut = false
-		p.placeMessages()
-	}
-	if len(p.run) > 0 && p.run[0].Place == core.PlaceShortened {
-		p.state = p.state.withoutShortening(p.run[0].ID)
-		p.placeMessages()
-	}
-}
-
 // shareWithUser gives a user's message that alone exceeds the budget half of the room, so
 // that the tool rounds of its run have the other half.
 func (p *planner) shareWithUser() {

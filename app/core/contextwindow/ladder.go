@@ -44,7 +44,15 @@ func (p *planner) climbLadder(f firedTriggers) {
 		return
 	}
 	p.dropQuotes()
-	p.wholeUser()
+	// Each compaction decides again about the user's message and the standing instructions (invariant 5).
+	if p.state.StandingOut {
+		p.state.StandingOut = false
+		p.placeMessages()
+	}
+	if len(p.run) > 0 && p.run[0].Place == core.PlaceShortened {
+		p.state = p.state.withoutShortening(p.run[0].ID)
+		p.placeMessages()
+	}
 	p.cutSummary(p.budget.SummaryLimit)
 	if p.total > p.fitLimit() {
 		p.giveUpNative()
@@ -177,7 +185,7 @@ func (p *planner) summaryOrder(f firedTriggers) *Order {
 	}
 	if f.byTokens() {
 		others := cut
-		deeper(p.cutUntil(p.sizeWithSummary(), p.budget.Landing, p.coveredGain))
+		deeper(p.cutUntil(p.total-p.summarySize()+p.budget.SummaryLimit+p.scale.toModel(summaryWrap), p.budget.Landing, p.coveredGain))
 		if cut > others && !p.in.Force { // a larger model would cut less
 			madeFor = p.triggerSize()
 		}
@@ -316,11 +324,6 @@ func (p *planner) sinceCursor() int {
 
 // rawGain returns what covering message i takes from the tokens since the cursor.
 func (p *planner) rawGain(i int) int { return p.scale.toModel(p.history[i].sourceTokens()) }
-
-// sizeWithSummary returns the size of the prompt with a summary of maximum size.
-func (p *planner) sizeWithSummary() int {
-	return p.total - p.summarySize() + p.budget.SummaryLimit + p.scale.toModel(summaryWrap)
-}
 
 // coveredGain returns what covering message i frees in the prompt.
 func (p *planner) coveredGain(i int) int { return p.removalGain(p.history[i]) }

@@ -43,10 +43,6 @@ const (
 	loopMinShare   = 0.1 // of the window: MinTokens is never more
 )
 
-// minPromptTokens returns the prompt size above which iterations trigger, for a model with
-// the window: below it a compaction gains nothing and the run would wait for the notes.
-func (l Loop) minPromptTokens(window int) int { return min(l.MinTokens, shareOf(loopMinShare, window)) }
-
 // ResolveLoop returns the loop settings of an agent with that preset: defaults < agent file.
 // The preset off, which makes no summaries, compacts only where the file says so.
 // Contradictions come back as one ErrInvalid that names all of them.
@@ -227,7 +223,7 @@ func (p *planner) loopTrigger() string {
 	if r.notes > 1 {
 		since = max(since-l.KeepRecent, 0) // that many were there when the last notes were made
 	}
-	due := since >= l.Threshold && p.total >= l.minPromptTokens(p.budget.Window)
+	due := since >= l.Threshold && p.total >= min(l.MinTokens, shareOf(loopMinShare, p.budget.Window))
 	p.addStatus(core.TriggerStatus{Name: triggerIterations, Value: since, Threshold: max(l.Threshold, 1), Fires: due})
 	over := l.MaxContextTokens > 0 && p.total > l.MaxContextTokens
 	if l.MaxContextTokens > 0 {
@@ -260,7 +256,15 @@ func (p *planner) loopOrder(trigger string) *Order {
 	cut := r.starts[len(r.starts)-l.KeepRecent]
 	fresh, replaced := 0, 0
 	for i, s := range p.run[1:cut] {
-		replaced += s.maxPromptTokens()
+		switch s.Place {
+		case core.PlaceLeftOut:
+		case core.PlaceMasked:
+			replaced += maskTokens
+		case core.PlaceShortened, core.PlaceCovered:
+			replaced += s.Limit
+		default:
+			replaced += s.Tokens
+		}
 		if i+1 >= r.notes {
 			fresh += s.Size
 		}
@@ -271,31 +275,12 @@ func (p *planner) loopOrder(trigger string) *Order {
 	if trigger == triggerLoopTokens && fresh < shareOf(resetShare, p.loopLimit()) {
 		return nil
 	}
-	return p.loopThrough(cut, replaced, trigger)
-}
-
-// loopThrough returns the order for the messages of the run up to cut.
-func (p *planner) loopThrough(cut, replaced int, trigger string) *Order {
 	maxNotes := min(summarySize(p.budget.Window), shareOf(loopLandingShare, p.budget.Landing))
 	limit := max(min(p.scale.toBase(maxNotes), (replaced-loopWrap)/2), 1)
 	first, last := p.run[1], p.run[cut-1]
 	return &Order{
 		Kind: core.SummaryRun, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
 		Messages: cut - 1, Tokens: replaced - loopWrap, Limit: limit, AskFor: limit, Trigger: trigger, Rung: 2, MadeFor: p.triggerSize(),
-	}
-}
-
-// maxPromptTokens returns the max cl100k_base tokens of the message in the prompt.
-func (s Slot) maxPromptTokens() int {
-	switch s.Place {
-	case core.PlaceLeftOut:
-		return 0
-	case core.PlaceMasked:
-		return maskTokens
-	case core.PlaceShortened, core.PlaceCovered:
-		return s.Limit
-	default:
-		return s.Tokens
 	}
 }
 

@@ -147,7 +147,10 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p.addStanding(d)
 	p.addAll(SectionTail, d.History)
 	p.addRecalled(d.Recalled)
-	p.addInstructions(d)
+	if len(d.Run) != 0 && p.parts.Instructions != p.instructions && p.parts.Model.AppendsInstructions() {
+		m := p.newInstructions(p.parts.Instructions)
+		m.Section, p.pending, p.Sent.Instructions = SectionSystem, &m, m.Tokens
+	}
 	p.addAll(SectionRun, d.Run)
 	if d.AppendsSetup {
 		p.addSetup(SectionSystem, d.Setup)
@@ -155,7 +158,9 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p.addPending()
 	switch {
 	case p.parts.Native != nil:
-		p.insertNative()
+		n := p.parts.Native
+		m := PromptMessage{Message: llm.Message{Role: core.RoleUser, Parts: []core.Part{n.Part}}, Place: core.PlaceCovered, Tokens: n.Tokens, Section: SectionSummary}
+		p.Messages = slices.Insert(p.Messages, 0, m)
 	case parts.SummaryRole == core.RoleUser && summary != "":
 		p.insertOpening(SectionSummary, summary)
 		p.Messages[0].Place = core.PlaceCovered
@@ -164,7 +169,10 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	}
 	separateCalls(p.Messages)
 	p.bindThoughts()
-	p.countMessages()
+	for _, m := range p.Messages {
+		p.Sent.Of[m.Section] += m.Tokens
+		p.Sent.Media += mediaTokens(m.Media, tokens.Media)
+	}
 	return p.Prompt
 }
 
@@ -175,19 +183,15 @@ func (p *assembly) insertOpening(section Section, text string) {
 	p.Messages = slices.Insert(p.Messages, 0, m)
 }
 
-// insertNative inserts the native summary before the other messages.
-func (p *assembly) insertNative() {
-	n := p.parts.Native
-	m := PromptMessage{Message: llm.Message{Role: core.RoleUser, Parts: []core.Part{n.Part}}, Place: core.PlaceCovered, Tokens: n.Tokens, Section: SectionSummary}
-	p.Messages = slices.Insert(p.Messages, 0, m)
-}
-
 // addAll appends the messages of a section, atom by atom: a run begins with a user's
 // message, so no atom is in two sections.
 func (p *assembly) addAll(section Section, slots []Slot) {
 	p.section = section
 	for i := 0; i < len(slots); {
-		end := atomEnd(slots, i)
+		end := i + 1
+		for len(slots[i].Calls) > 0 && end < len(slots) && slots[end].Role == core.RoleTool {
+			end++
+		}
 		p.addAtom(slots[i:end], p.parts.Messages)
 		i = end
 	}
@@ -226,13 +230,28 @@ func (p *assembly) addMessage(s Slot, m core.Message) {
 		p.addSetup(p.section, s.NewSetup)
 	}
 	p.appendMessage(out)
-	p.repeatInstructions(s)
+	// Without the instructions that stood here the thoughts behind them are lost.
+	text, known := p.parts.Repeated[s.Repeated.Run]
+	if s.Repeated.Tokens == 0 || !known {
+		return
+	}
+	if m := p.newInstructions(text); m.Tokens <= s.Repeated.Tokens {
+		m.Section, p.pending, p.instructions = p.section, &m, text
+	}
 }
 
 // renderMessage returns the message in the form that its place requires.
 func (p *assembly) renderMessage(s Slot, m core.Message) PromptMessage {
 	if m.Unloaded > 0 && s.Place != core.PlaceMasked {
-		return unloadedMessage(s, m)
+		out := llm.Message{Role: s.Role, Content: notShownText, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
+		if s.Orphan {
+			out = llm.Message{Role: core.RoleUser, Content: orphanText + notShownText}
+		}
+		tokens := s.Tokens
+		if s.Place == core.PlaceShortened {
+			tokens = s.Limit
+		}
+		return PromptMessage{Message: out, ID: s.ID, Place: s.Place, Tokens: tokens}
 	}
 	m.Content = prompttext.WithSpeaker(m)
 	out := llm.Message{
@@ -241,7 +260,7 @@ func (p *assembly) renderMessage(s Slot, m core.Message) PromptMessage {
 	}
 	if hasFiles(m) {
 		m.Content, out.Media = p.files.renderContent(m, s.Place == core.PlaceVerbatim)
-		out.Content, out.Parts = m.Content, withoutFiles(m.Parts)
+		out.Content, out.Parts = m.Content, slices.DeleteFunc(slices.Clone(m.Parts), core.Part.Attached)
 	}
 	switch s.Place {
 	case core.PlaceMasked:

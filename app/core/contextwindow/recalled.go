@@ -27,7 +27,10 @@ func (p *planner) addRecalled() {
 		return
 	}
 	var chosen []Passage
-	size, quoted, again := recalledWrap, p.quotedSeqs(), p.quotedMessages()
+	size, quoted, again := recalledWrap, map[int64]bool{}, p.quotedMessages()
+	for _, s := range p.pinned {
+		quoted[s.Seq] = true
+	}
 	days := map[string]bool{}
 	room := min(p.budget.Recall, p.limit-p.total)
 	for _, c := range p.in.Recalled {
@@ -61,15 +64,6 @@ func (p *planner) giveUpRecalled() {
 	}
 	p.decision.Rungs = slices.Insert(p.decision.Rungs, 0, 0)
 	p.addReason("fewer recalled passages are quoted: the conversation needs the room")
-}
-
-// quotedSeqs returns the messages that the prompt quotes among the pinned ones.
-func (p *planner) quotedSeqs() map[int64]bool {
-	seqs := map[int64]bool{}
-	for _, s := range p.pinned {
-		seqs[s.Seq] = true
-	}
-	return seqs
 }
 
 // isHidden reports whether the prompt does not show the message: the summary covers it, notes

@@ -107,15 +107,10 @@ func firstSetup(slots []Slot) string {
 
 // firstSetup is firstSetup of a prompt that may have a native summary.
 func (p *planner) firstSetup(slots []Slot) string {
-	if n := p.in.Summary; n.Frozen != "" && !p.cutsSummary() {
+	if n := p.in.Summary; n.Frozen != "" && !(p.state.SummaryCut > 0 && p.state.SummaryCut < p.in.Summary.Tokens) {
 		return n.Frozen
 	}
 	return firstSetup(slots)
-}
-
-// cutsSummary reports whether the prompt has words of the summary alone, and not all of them.
-func (p *planner) cutsSummary() bool {
-	return p.state.SummaryCut > 0 && p.state.SummaryCut < p.in.Summary.Tokens
 }
 
 // CanChange reports whether a prompt that begins with one setup can go on with another.

@@ -23,12 +23,7 @@ func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []c
 	if (len(calls) > 0 || hasFiles(m)) && count.Text(m.Content) <= room {
 		return m.Content, calls // without calls and images the text is too long
 	}
-	return headTail(m.Content, room, shorteningMark(m, s), count), calls
-}
-
-// shorteningMark says how much is missing and where the whole text is.
-func shorteningMark(m core.Message, s Slot) string {
-	return fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID)
+	return headTail(m.Content, room, fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID), count), calls
 }
 
 // shortenedCalls replaces large arguments with a JSON object that says so; it also returns

@@ -119,27 +119,6 @@ func (s PromptState) withoutShortening(id core.MessageID) PromptState {
 	return s
 }
 
-// afterCursor returns the state without what the cursor has passed, what is left out, or
-// what the loops in use replace; items are the messages behind the cursor.
-func (s PromptState) afterCursor(cursor int64, items []Item, loops []LoopRange) PromptState {
-	if s.MaskedThrough <= cursor {
-		s.MaskedThrough = 0
-	}
-	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
-	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
-	var short map[core.MessageID]int
-	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok && !inRanges(s.LeftOut, it.Seq) && findLoop(loops, it) == nil {
-			if short == nil {
-				short = map[core.MessageID]int{}
-			}
-			short[it.ID] = n
-		}
-	}
-	s.Shortened = short
-	return s
-}
-
 // Resumed returns the state of a conversation that went back to an earlier summary, or to
 // none: nothing is masked, shortened or left out. Notes on tool loops are summaries of their
 // own and stay. As after a compaction, the share trigger waits for new material (invariant

@@ -17,7 +17,10 @@ func (j *job) summarizeMessages(ctx context.Context) error {
 	if len(pieces) == 0 {
 		return errNothing
 	}
-	j.cutSummary()
+	// It may come from a model with a larger window.
+	if limit := max(j.freeTokens()/2, 0); j.count.Text(j.summary) > limit {
+		j.summary = prompttext.Oldest(j.count, j.summary, limit)
+	}
 	room := j.messageRoom()
 	if room < minMaterialTokens {
 		return errWindow
@@ -27,14 +30,6 @@ func (j *job) summarizeMessages(ctx context.Context) error {
 	summary, err := j.summarizeText(ctx, text)
 	j.summary = summary
 	return err
-}
-
-// cutSummary cuts a previous summary that leaves too little room: it may come from a
-// model with a larger window.
-func (j *job) cutSummary() {
-	if limit := max(j.freeTokens()/2, 0); j.count.Text(j.summary) > limit {
-		j.summary = prompttext.Oldest(j.count, j.summary, limit)
-	}
 }
 
 // freeTokens returns how many tokens the previous summary and the messages may have
@@ -157,7 +152,9 @@ func (s *attempt) shortenSummary(ctx context.Context, text string, held evidence
 	have := s.count.Text(text)
 	if !s.askedShorter && s.req.Preset != PresetCompaction && have+s.fixed <= s.promptLimit() {
 		s.askedShorter = true
-		request := s.prompts.renderShorten(requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language})
+		data := requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language}
+		data.Length = lengthOf(data.Tokens, data.Language)
+		request := s.prompts.renderFile("shorten.md", data)
 		res, err := s.callModel(ctx, request)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

@@ -106,6 +106,3 @@ func redactedTail(text string, limit int) string {
 	}
 	return prompttext.Tail(clean, limit)
 }
-
-// cleanText returns the text without secrets, valid for every database and safe to quote.
-func cleanText(text string) string { return prompttext.Harmless(redact.Text(core.CleanText(text))) }

@@ -130,23 +130,23 @@ func (s *section) parseLine(text string) bool {
 	return true
 }
 
-// demote returns a model's text without the headings of the outline: only code writes them.
-func (o outline) demote(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "## ") && o.section(strings.TrimSpace(line)) != nil {
-			line = "#" + line
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
 // render returns the sections in at most limit tokens: of each the newest lines in the
 // order of the conversation, below the number of those that are left out.
 func (o outline) render(count core.TextCounter, limit int) string {
 	for _, s := range o {
-		s.measure(count)
+		s.size = 0
+		for i, l := range s.lines {
+			if l.tokens == 0 {
+				s.lines[i].tokens = count.Text(s.format(l)) + 1
+			}
+			s.size += s.lines[i].tokens
+		}
+		if s.size > 0 {
+			s.size += headingTokens
+		}
+		if s.rank != nil {
+			s.rank(s)
+		}
 	}
 	for room := limit; room >= MinLimit; room -= max(limit/16, 1) {
 		var parts []string
@@ -161,22 +161,6 @@ func (o outline) render(count core.TextCounter, limit int) string {
 		}
 	}
 	return ""
-}
-
-func (s *section) measure(count core.TextCounter) {
-	s.size = 0
-	for i, l := range s.lines {
-		if l.tokens == 0 {
-			s.lines[i].tokens = count.Text(s.format(l)) + 1
-		}
-		s.size += s.lines[i].tokens
-	}
-	if s.size > 0 {
-		s.size += headingTokens
-	}
-	if s.rank != nil {
-		s.rank(s)
-	}
 }
 
 // divide gives each section its share of the room. What short sections do not use goes to
