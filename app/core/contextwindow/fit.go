@@ -189,7 +189,9 @@ func (p *planner) shorteningGain(s Slot, limit int) int {
 
 // limitTokens returns the cl100k_base tokens of the message when it is held to limit. Its files
 // are text then.
-func (s Slot) limitTokens(limit int) int { return min(max(limit, s.minTokens()), s.asText()) }
+func (s Slot) limitTokens(limit int) int {
+	return min(max(limit, min(s.Tokens, minShortened+shortPerCall*len(s.Calls))), s.asText())
+}
 
 // shortenSlots is rung 6: it shortens the messages to limit cl100k_base tokens each, as far
 // as possible.
@@ -206,7 +208,12 @@ func (p *planner) shortenSlots(slots []Slot, limit int) {
 		return
 	}
 	p.addRung(6)
-	p.state = p.state.withShortened(short)
+	for id, tokens := range p.state.Shortened {
+		if _, again := short[id]; !again {
+			short[id] = tokens
+		}
+	}
+	p.state.Shortened = short
 	p.placeMessages()
 }
 

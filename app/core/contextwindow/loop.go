@@ -29,7 +29,7 @@ type Loop struct {
 	Enabled          bool   `key:"enabled"`
 	Threshold        int    `key:"threshold_iterations" min:"1"`   // compact after that many iterations
 	KeepRecent       int    `key:"keep_recent_iterations" min:"1"` // that many newest iterations stay verbatim
-	MinTokens        int    `key:"min_tokens"`                     // iterations trigger only above this prompt size, see minPromptTokens; 0 = at any size
+	MinTokens        int    `key:"min_tokens"`                     // iterations trigger only above this prompt size or a tenth of the window, else the run would wait for nothing; 0 = at any size
 	MaxContextTokens int    `key:"max_context_tokens"`             // compact above this prompt size, in the model's tokens; 0 = only the window counts
 	SummaryModel     string `key:"summary_model"`                  // empty = the model of the rolling summary
 }
@@ -166,20 +166,6 @@ func (s Slot) sourceTokens() int {
 		return s.Limit
 	}
 	return s.Tokens
-}
-
-// loopsInUse returns the ranges in use, and how many messages are in them.
-func (p *planner) loopsInUse() (used []LoopRange, messages int) {
-	for _, s := range p.slots {
-		if s.Place != core.PlaceCovered {
-			continue
-		}
-		messages++
-		if len(used) == 0 || used[len(used)-1].ID != s.Loop {
-			used = append(used, *findLoop(p.loops, s.Item))
-		}
-	}
-	return used, messages
 }
 
 // toolRounds is the tool loop of the run in progress.

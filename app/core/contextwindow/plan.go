@@ -84,7 +84,11 @@ func newPlanner(in Input) *planner {
 
 // initialState returns the state with which the plan begins.
 func (in Input) initialState() PromptState {
-	s := in.State.forWindow(in.Model.Window)
+	s := in.State
+	if s.Landed != nil && s.Landed.Window < in.Model.Window {
+		// What was cut for a smaller window is sent whole again. Notes are summaries and stay.
+		s = PromptState{Loops: s.Loops}
+	}
 	if in.Summarized {
 		s.SummaryCut = 0 // it was for the previous summary
 		s.StandingOut = false
@@ -257,7 +261,16 @@ func (p *planner) finishDecision() Decision {
 	d.Setup, d.Frozen, d.AppendsSetup = p.in.Setup, p.setup.frozen, p.setup.appended > 0
 	d.ToolChanges = p.in.ToolChanges
 	var covered int
-	if d.Loops, covered = p.loopsInUse(); covered > 0 {
+	for _, s := range p.slots {
+		if s.Place != core.PlaceCovered {
+			continue
+		}
+		covered++
+		if n := len(d.Loops); n == 0 || d.Loops[n-1].ID != s.Loop {
+			d.Loops = append(d.Loops, *findLoop(p.loops, s.Item))
+		}
+	}
+	if covered > 0 {
 		p.addReason("%d messages of tool loops are replaced by notes", covered)
 		d.Reasons = p.decision.Reasons
 	}

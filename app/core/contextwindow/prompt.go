@@ -99,7 +99,11 @@ func (p Prompt) LLM() []llm.Message {
 // SystemTokens returns the value of Input.System for these parts.
 func SystemTokens(parts Parts, count core.TextCounter) int {
 	n := count.Text(parts.SystemPrompt) + blockOverhead
-	for _, block := range []string{parts.ToolUsage, parts.instructionsBlock()} {
+	run := parts.Instructions
+	if run != "" && parts.Model.AppendsInstructions() { // the plan adds what may be sent without any (withdrawnTokens)
+		run = instructionsText(run)
+	}
+	for _, block := range []string{parts.ToolUsage, run} {
 		if block != "" {
 			n += count.Text(block) + blockOverhead
 		}
@@ -138,7 +142,11 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 		p.addBlock(SectionSummary, summary)
 	}
 	p.addBlock(SectionPinned, pinnedBlock(d.Pinned, p.files.promptMessages(parts, d.Pinned), count))
-	sent[SectionPinned] += unloadedTokens(parts.Messages, d.Pinned)
+	for _, s := range d.Pinned {
+		if parts.Messages[s.ID].Unloaded > 0 {
+			sent[SectionPinned] += s.Tokens
+		}
+	}
 	p.addBlock(SectionSystem, leftOutBlock(d))
 	p.addBlock(SectionSystem, parts.ToolUsage)
 	if !parts.Model.AppendsInstructions() {
@@ -299,19 +307,15 @@ func summaryBlock(parts Parts, d Decision, count core.TextCounter) string {
 	if d.SummaryCut > 0 {
 		summary = summaryCut + "\n" + prompttext.Oldest(count, summary, d.SummaryCut)
 	}
-	return summaryTitle + "\n" + summaryOpen + "\n" + fenceSafe(summary, count) + "\n" + summaryClose + "\n" + summaryNote + summarizedLine(parts)
-}
-
-// summarizedLine says how many messages the summary covers, and that they are kept.
-func summarizedLine(parts Parts) string {
+	block := summaryTitle + "\n" + summaryOpen + "\n" + fenceSafe(summary, count) + "\n" + summaryClose + "\n" + summaryNote
 	if parts.Summarized == 0 {
-		return ""
+		return block
 	}
 	search := ""
 	if parts.Searches {
 		search = ", in which " + core.ToolSearchHistory + " finds what they leave out"
 	}
-	return fmt.Sprintf("\n[They stand for the first %d messages%s. The messages are kept word for word.]", parts.Summarized, search)
+	return block + fmt.Sprintf("\n[They stand for the first %d messages%s. The messages are kept word for word.]", parts.Summarized, search)
 }
 
 // fenceSafe returns the text so that it can stand in a fence (prompttext.Harmless), in no more

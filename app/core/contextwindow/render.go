@@ -65,14 +65,3 @@ func Render(parts Parts, slots []Slot, messages map[core.MessageID]core.Message,
 // notShownText replaces a text that is not loaded, in a prompt that is shown to people and
 // not sent.
 const notShownText = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"
-
-// unloadedTokens returns the tokens of the messages whose texts are not loaded.
-func unloadedTokens(messages map[core.MessageID]core.Message, slots []Slot) int {
-	n := 0
-	for _, s := range slots {
-		if messages[s.ID].Unloaded > 0 {
-			n += s.Tokens
-		}
-	}
-	return n
-}

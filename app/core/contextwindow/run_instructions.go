@@ -31,15 +31,6 @@ func instructionsText(instructions string) string {
 	return instructionsTitle + instructions
 }
 
-// instructionsBlock returns how the run's instructions are sent; empty = the plan adds what may be
-// sent without any (withdrawnTokens).
-func (p Parts) instructionsBlock() string {
-	if p.Instructions != "" && p.Model.AppendsInstructions() {
-		return instructionsText(p.Instructions)
-	}
-	return p.Instructions
-}
-
 // addPending appends the instructions that wait for their place.
 func (p *assembly) addPending() {
 	if p.pending != nil {
