@@ -134,11 +134,15 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err != nil {
 		return core.Session{}, err
 	}
+	reason := fmt.Sprintf("repeats version %d", version)
+	if version == 0 {
+		reason = "nothing is summarized any more"
+	}
 	session, events, err := c.Stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
 		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
 			Kind: core.SummaryRolling, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: to.MessagesCovered,
-			Trigger: core.TriggerRestore, Reason: restoredReason(version),
+			Trigger: core.TriggerRestore, Reason: reason,
 		})},
 	})
 	if err != nil {
@@ -147,13 +151,6 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	c.Publisher.Publish(context.WithoutCancel(ctx), events)
 	c.Logger.InfoContext(ctx, "summary restored", "session_id", id, "restored", version, "version", session.SummaryVersion)
 	return session, nil
-}
-
-func restoredReason(version int) string {
-	if version == 0 {
-		return "nothing is summarized any more"
-	}
-	return fmt.Sprintf("repeats version %d", version)
 }
 
 // withSummary returns the turn with another summary and state; the zero summary is none.

@@ -37,7 +37,8 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 		}
 		t, err = k.withNamedTexts(ctx, t, d)
 	}
-	if err == nil && t.lacksTexts() {
+	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
+	if err == nil && (slices.ContainsFunc(t.History, unloaded) || slices.ContainsFunc(t.Run, unloaded)) {
 		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)
 	}
 	k.Observer.Fitted(ctx, t, d, err)

@@ -51,7 +51,23 @@ func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.
 			break
 		}
 	}
-	return v, r, c.addSummaries(ctx, tenant, id, &r)
+	page, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
+	if err != nil {
+		return v, r, fmt.Errorf("list summaries: %w", err)
+	}
+	if r.Versions, err = c.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
+		return v, r, fmt.Errorf("versions of the summary: %w", err)
+	}
+	r.Versions = r.Versions[max(len(r.Versions)-reportedVersions, 0):]
+	for _, s := range page.Items {
+		switch {
+		case s.State == core.SummaryPrepared:
+			r.Prepared = &s
+		case s.ActivatedAt != nil && len(r.Summaries) < reportedSummaries:
+			r.Summaries = append(r.Summaries, s)
+		}
+	}
+	return v, r, nil
 }
 
 // checkCoverage counts the conversation of a turn whose summary has changed: each message is
@@ -111,27 +127,6 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	log := v.turn.wholeLog()
 	r.Coverage.Messages, r.Coverage.Excluded = log, r.Coverage.Excluded+log-onPath
 	return r, r.Coverage.Lost == 0 && log >= onPath, nil
-}
-
-// addSummaries adds the newest activated versions to the report, and the prepared one.
-func (c *Inspector) addSummaries(ctx context.Context, tenant core.Tenant, id core.SessionID, r *core.ContextReport) error {
-	page, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
-	if err != nil {
-		return fmt.Errorf("list summaries: %w", err)
-	}
-	if r.Versions, err = c.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
-		return fmt.Errorf("versions of the summary: %w", err)
-	}
-	r.Versions = r.Versions[max(len(r.Versions)-reportedVersions, 0):]
-	for _, s := range page.Items {
-		switch {
-		case s.State == core.SummaryPrepared:
-			r.Prepared = &s
-		case s.ActivatedAt != nil && len(r.Summaries) < reportedSummaries:
-			r.Summaries = append(r.Summaries, s)
-		}
-	}
-	return nil
 }
 
 // firstStep says what happens before the prompt of the decision can be sent; empty =

@@ -60,15 +60,6 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 	return t, err
 }
 
-// listedInstructions returns what summaries of the turn need not quote, because prompts list
-// it: nothing, unless it is recognized.
-func (t Turn) listedInstructions() []core.StandingInstruction {
-	if t.Standing == nil || !t.Profile.Policy.StandingInstructions {
-		return nil
-	}
-	return t.Standing.given
-}
-
 // loadInstructions returns the standing instructions of the turn's session with their states,
 // oldest first: at most as many as the limit, the newest.
 func (k *Compactor) loadInstructions(ctx context.Context, t Turn, limit int) ([]core.StandingInstruction, error) {
