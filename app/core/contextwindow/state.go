@@ -3,7 +3,6 @@ package contextwindow
 import (
 	"encoding/json"
 	"fmt"
-
 	"slices"
 
 	"bobbin/app/core"

@@ -61,7 +61,9 @@ func fitPieces(count core.TextCounter, pieces []piece, room int) (text string, s
 		share := max(prompttext.FairShare(sizes, room-others), minPieceTokens)
 		for i, p := range pieces {
 			if (p.tool || !tools) && p.tokens > share {
-				pieces[i] = p.shortenedTo(count, share-1)
+				p.text, p.cut = prompttext.Middle(count, p.text, share-1), true
+				p.tokens = count.Text(p.text) + 1
+				pieces[i] = p
 			}
 		}
 	}
@@ -90,7 +92,8 @@ func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
 	}
 	data := requestData{Previous: makeHarmless(j.summary), Transcript: text, Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask}
 	summary, err := s.requestSummary(ctx, data)
-	if err == nil || !shouldRetry(ctx, err) {
+	e := llm.AsError(err)
+	if err == nil || ctx.Err() != nil || e != nil && !e.Retryable() && e.Kind != llm.KindUnknown { // else a second request may succeed
 		return summary, err
 	}
 	var refused rejection
@@ -101,15 +104,6 @@ func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
 		data.Tokens = max(data.Tokens/2, 1)
 	}
 	return s.requestSummary(ctx, data)
-}
-
-// shouldRetry reports whether a second request may succeed.
-func shouldRetry(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	e := llm.AsError(err)
-	return e == nil || e.Retryable() || e.Kind == llm.KindUnknown
 }
 
 // attempt is one summary that is requested from the model.

@@ -3,7 +3,6 @@ package summarize
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"text/template"
@@ -170,26 +169,20 @@ func (j *job) callModel(ctx context.Context, text string) (llm.Response, error) 
 	call := core.ModelCall{
 		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,
 		Estimated: j.count.Text(j.system) + j.count.Text(text) + promptOverhead,
-		Cost:      info.Cost(res.Usage), FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
+		Cost:      info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if res.Usage != nil {
 		call.Usage = *res.Usage
+	}
+	if err != nil {
+		call.Error = string(llm.KindUnknown)
+	}
+	if e := llm.AsError(err); e != nil {
+		call.Error = string(e.Kind)
 	}
 	j.calls = append(j.calls, call)
 	if err != nil {
 		return res, fmt.Errorf("summarize with %s: %w", info.Name, err)
 	}
 	return res, nil
-}
-
-func errorKind(err error) string {
-	var e *llm.Error
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &e):
-		return string(e.Kind)
-	default:
-		return string(llm.KindUnknown)
-	}
 }

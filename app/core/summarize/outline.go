@@ -186,7 +186,22 @@ func (s *section) render(count core.TextCounter) string {
 	if len(s.lines) == 0 || s.room < s.size && room < minLineTokens {
 		return ""
 	}
-	shown := s.choose(room)
+	order := make([]int, len(s.lines)) // those of the highest rank first, of equals the newest
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(s.lines[b].rank, s.lines[a].rank), b-a) })
+	var chosen []int
+	left := room
+	for _, i := range order {
+		if s.lines[i].tokens <= left {
+			chosen, left = append(chosen, i), left-s.lines[i].tokens
+		}
+	}
+	var shown []line
+	for _, at := range slices.Sorted(slices.Values(chosen)) {
+		shown = append(shown, s.lines[at])
+	}
 	if len(shown) == 0 { // not even one: the beginning of the newest
 		l := s.lines[len(s.lines)-1]
 		if l.text = prompttext.Head(count, l.text, room-(l.tokens-count.Text(l.text))); l.text == "" {
@@ -203,26 +218,6 @@ func (s *section) render(count core.TextCounter) string {
 		b.WriteString("\n" + s.format(l))
 	}
 	return b.String()
-}
-
-// choose returns the lines that fit the room: those of the highest rank, of equals the newest.
-func (s *section) choose(room int) []line {
-	var chosen []int
-	order := make([]int, len(s.lines))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(s.lines[b].rank, s.lines[a].rank), b-a) })
-	for _, i := range order {
-		if s.lines[i].tokens <= room {
-			chosen, room = append(chosen, i), room-s.lines[i].tokens
-		}
-	}
-	shown := make([]line, len(chosen))
-	for i, at := range slices.Sorted(slices.Values(chosen)) {
-		shown[i] = s.lines[at]
-	}
-	return shown
 }
 
 // join returns a text under a heading, and the sections, in at most limit tokens. It cuts

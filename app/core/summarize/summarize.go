@@ -158,7 +158,17 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 	if req.Strict {
 		return Result{Calls: res.Calls, Note: publicReason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	return s.summarizeWithoutModel(ctx, req, res.Calls, err)
+	// Rung 5: without a model.
+	failure, calls := err, res.Calls
+	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
+	if res, err = s.fallback.Summarize(ctx, req); err != nil {
+		return Result{Calls: calls}, err
+	}
+	if res, err = s.checkResult(res, req); err != nil {
+		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
+	}
+	res.Calls, res.Note, res.Cause = calls, "fallback: "+publicReason(failure), causeOf(failure)
+	return res, nil
 }
 
 // runWithTimeLimit runs the strategy under the request's time limit.
@@ -186,21 +196,5 @@ func (s *Summarizer) checkResult(res Result, req Request) (Result, error) {
 	if res.Tokens >= req.Replaces {
 		return res, errNotSmaller
 	}
-	return res, nil
-}
-
-// summarizeWithoutModel writes the summary with the fallback strategy (rung 5).
-func (s *Summarizer) summarizeWithoutModel(ctx context.Context, req Request, calls []core.ModelCall, cause error) (Result, error) {
-	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
-	res, err := s.fallback.Summarize(ctx, req)
-	res.Calls = calls
-	if err != nil {
-		return Result{Calls: calls}, err
-	}
-	if res, err = s.checkResult(res, req); err != nil {
-		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
-	}
-	res.Calls = calls
-	res.Note, res.Cause = "fallback: "+publicReason(cause), causeOf(cause)
 	return res, nil
 }
