@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 
 	"bobbin/app/core"
@@ -13,8 +12,7 @@ import (
 
 // answer reads one answer and emits it piece by piece.
 type answer struct {
-	emit    func(llm.Delta) bool             // false = no more
-	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+	providerhttp.Answer
 
 	calls      calls
 	usage      *core.Usage
@@ -32,7 +30,7 @@ const maxMisses = 8
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
 	err := providerhttp.Reader{Whole: a.handleEvent, Stream: a.readStream, Page: func() error {
-		return a.refusal([]byte(providerhttp.WebPage))
+		return a.Refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
 		return err
@@ -58,7 +56,7 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 			return a.handleDone()
 		}
 		if e.Name == "error" {
-			return a.refusal(e.Data)
+			return a.Refusal(e.Data)
 		}
 		if err := a.handleEvent(e.Data); err != nil {
 			return err
@@ -91,7 +89,7 @@ func (a *answer) handleEvent(data []byte) error {
 		return nil
 	}
 	if data[0] == '[' { // Gemini reports errors in a list
-		return a.refusal(data)
+		return a.Refusal(data)
 	}
 	if data[0] != '{' { // not of the protocol: a keep-alive
 		return nil
@@ -100,12 +98,12 @@ func (a *answer) handleEvent(data []byte) error {
 		a.misses = 0
 		return a.emitPiece(&piece{Content: content{text: text}}, false)
 	}
-	c, err := parseChunk(data)
-	if err != nil {
-		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	var c chunk
+	if err := providerhttp.Decode(data, &c); err != nil {
+		return err
 	}
 	if failure := c.reportedError(data); failure != nil {
-		return a.refusal(failure)
+		return a.Refusal(failure)
 	}
 	if u := c.Usage.toCore(); u != nil {
 		a.usage = u
@@ -147,7 +145,7 @@ func (a *answer) handleChoice(one choice) error {
 	}
 	switch one.FinishReason {
 	case "error", "insufficient_system_resource": // OpenRouter, Mistral; DeepSeek
-		return a.refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
+		return a.Refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
 	}
 	return nil
 }
@@ -165,8 +163,8 @@ func (a *answer) emitPiece(p *piece, whole bool) error {
 	d.Reasoning += p.Content.reasoning
 	if d.Text != "" || d.Reasoning != "" {
 		a.hasContent = true
-		if !a.emit(d) {
-			return providerhttp.ErrLeft
+		if err := a.EmitDelta(d); err != nil {
+			return err
 		}
 	}
 	for i := range p.ToolCalls {
@@ -178,8 +176,8 @@ func (a *answer) emitPiece(p *piece, whole bool) error {
 			continue
 		}
 		a.hasContent = true
-		if !a.emit(llm.Delta{ToolCall: call}) {
-			return providerhttp.ErrLeft
+		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -191,12 +189,9 @@ func (a *answer) emitLast() error {
 		return providerhttp.ErrTruncated
 	}
 	for _, call := range a.calls.assignMissingIDs() {
-		if !a.emit(llm.Delta{ToolCall: call}) {
-			return providerhttp.ErrLeft
+		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
+			return err
 		}
 	}
-	if !a.emit(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model}) {
-		return providerhttp.ErrLeft
-	}
-	return nil
+	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
 }

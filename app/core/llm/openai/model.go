@@ -40,7 +40,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return m.peer.Invalid(err)
 		}
 		return m.peer.Post(ctx, "/chat/completions", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
-			return (&answer{emit: emit, refusal: refusal}).read(body)
+			return (&answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}}).read(body)
 		})
 	})
 }
