@@ -71,7 +71,25 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			}
 			return nil
 		}))
-		answer, err := client.GenerateContent(ctx, toMessages(req), options...)
+		system, turns := req.SystemText(), llm.Alternating(llm.ToolTurnsAsText(req.Messages))
+		var out []llms.MessageContent
+		if system != "" {
+			out = append(out, llms.TextParts(llms.ChatMessageTypeSystem, system))
+		}
+		for _, turn := range turns {
+			message := llms.MessageContent{Role: llms.ChatMessageTypeHuman}
+			if turn.Role == core.RoleAssistant {
+				message.Role = llms.ChatMessageTypeAI
+			}
+			if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Media) == 0 {
+				message.Parts = append(message.Parts, llms.TextContent{Text: text})
+			}
+			for _, media := range turn.Media {
+				message.Parts = append(message.Parts, llms.BinaryPart(media.MediaType, media.Data))
+			}
+			out = append(out, message)
+		}
+		answer, err := client.GenerateContent(ctx, out, options...)
 		switch {
 		case exchange.Err != nil: // which err has lost, if it is one
 			return exchange.Err
@@ -89,29 +107,6 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		emit(last)
 		return nil
 	})
-}
-
-// toMessages returns the prompt in langchaingo's types. User and assistant alternate.
-func toMessages(req llm.Request) []llms.MessageContent {
-	system, turns := req.SystemText(), llm.Alternating(llm.ToolTurnsAsText(req.Messages))
-	var out []llms.MessageContent
-	if system != "" {
-		out = append(out, llms.TextParts(llms.ChatMessageTypeSystem, system))
-	}
-	for _, turn := range turns {
-		message := llms.MessageContent{Role: llms.ChatMessageTypeHuman}
-		if turn.Role == core.RoleAssistant {
-			message.Role = llms.ChatMessageTypeAI
-		}
-		if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Media) == 0 {
-			message.Parts = append(message.Parts, llms.TextContent{Text: text})
-		}
-		for _, media := range turn.Media {
-			message.Parts = append(message.Parts, llms.BinaryPart(media.MediaType, media.Data))
-		}
-		out = append(out, message)
-	}
-	return out
 }
 
 // callOptions returns the parameters of the request.

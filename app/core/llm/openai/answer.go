@@ -35,7 +35,15 @@ func (a *answer) read(body io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return a.emitLast()
+	if a.finish == "" {
+		return providerhttp.ErrTruncated
+	}
+	for _, call := range a.calls.assignMissingIDs() {
+		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
+			return err
+		}
+	}
+	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
 }
 
 // readStream reads server-sent events. Once the finish reason is there, nothing
@@ -53,7 +61,15 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 			return err
 		}
 		if providerhttp.IsDone(e.Data) {
-			return a.handleDone()
+			// A server that sent content, but no finish reason, has finished.
+			if a.finish != "" {
+				return nil
+			}
+			if !a.hasContent {
+				return providerhttp.ErrTruncated
+			}
+			a.finish = "stop"
+			return nil
 		}
 		if e.Name == "error" {
 			return a.Refusal(e.Data)
@@ -67,19 +83,6 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 func isSize(err error) bool {
 	var e *providerhttp.SizeError
 	return errors.As(err, &e)
-}
-
-// handleDone is called at [DONE]. A server that sent content, but no finish reason,
-// has finished.
-func (a *answer) handleDone() error {
-	if a.finish != "" {
-		return nil
-	}
-	if !a.hasContent {
-		return providerhttp.ErrTruncated
-	}
-	a.finish = "stop"
-	return nil
 }
 
 // handleEvent handles one event.
@@ -181,17 +184,4 @@ func (a *answer) emitPiece(p *piece, whole bool) error {
 		}
 	}
 	return nil
-}
-
-// emitLast emits what is known only at the end.
-func (a *answer) emitLast() error {
-	if a.finish == "" {
-		return providerhttp.ErrTruncated
-	}
-	for _, call := range a.calls.assignMissingIDs() {
-		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
-			return err
-		}
-	}
-	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
 }
