@@ -75,7 +75,7 @@ func Replay(ctx context.Context, r Replayed) (Result, error) {
 			prompt.addPiece(messageTexts(m.Content, m.ToolCalls))
 		}
 	}
-	summary := strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n")+"\n"
+	summary := strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n") + "\n"
 	whole := newText(summary)
 	f.Unreachable = []Fact{}
 	for _, fact := range r.Facts {
