@@ -161,26 +161,22 @@ func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core
 		siblings[core.MessageID(m.ParentID)] = append(siblings[core.MessageID(m.ParentID)], core.MessageID(m.ID))
 	}
 	for i, m := range list {
-		list[i].Branch = branchOf(m.ID, siblings[m.ParentID])
+		all := siblings[m.ParentID]
+		if len(all) < 2 {
+			continue
+		}
+		b := &core.Branch{Count: len(all)}
+		for k, s := range all {
+			switch {
+			case s == m.ID:
+				b.Index = k + 1
+			case b.Index == 0:
+				b.Previous = s
+			case b.Next == "":
+				b.Next = s
+			}
+		}
+		list[i].Branch = b
 	}
 	return nil
-}
-
-// branchOf returns the position of a message among its siblings; nil if it has none.
-func branchOf(id core.MessageID, all []core.MessageID) *core.Branch {
-	if len(all) < 2 {
-		return nil
-	}
-	b := &core.Branch{Count: len(all)}
-	for i, s := range all {
-		switch {
-		case s == id:
-			b.Index = i + 1
-		case b.Index == 0:
-			b.Previous = s
-		case b.Next == "":
-			b.Next = s
-		}
-	}
-	return b
 }

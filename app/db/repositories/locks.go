@@ -33,7 +33,7 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 		if err != nil {
 			return err
 		}
-		if isHidden(stx.session.Busy) {
+		if busy := stx.session.Busy; busy == busyFork || busy == busyPurge {
 			return notFound("session", id)
 		}
 		if err = fn(stx); err == nil {

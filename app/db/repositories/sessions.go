@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -113,13 +112,6 @@ func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionI
 // summary.
 func longSessionColumns() longColumns {
 	return longColumns{texts: []string{"instructions"}, jsons: []string{"metadata", "tags"}}
-}
-
-// withSummary adds the columns of the summary that may be long.
-func (w longColumns) withSummary() longColumns {
-	w.texts = append(slices.Clone(w.texts), "conversation_summary")
-	w.jsons = append(slices.Clone(w.jsons), "prompt_state", "native_summary")
-	return w
 }
 
 // Update changes the session and emits session.updated. A patch that changes nothing emits

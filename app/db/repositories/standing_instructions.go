@@ -160,10 +160,5 @@ func (r *StandingInstructions) get(ctx context.Context, tenant core.Tenant, sess
 	return row.Core(), wrapError(err, "standing instruction", id)
 }
 
-// inOneLine returns the text without line breaks.
-func inOneLine(text string) string {
-	return lineBreaks.ReplaceAllLiteralString(text, " ")
-}
-
 // lineBreaks matches what ends a line.
 var lineBreaks = regexp.MustCompile(`\r\n|[\n\r\v\f\x{85}\x{2028}\x{2029}]`)

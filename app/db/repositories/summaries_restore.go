@@ -65,9 +65,18 @@ func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in co
 	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
 		return changeSession(ctx, r.db, in.SessionID, func(locked *sessionTx) error {
 			stx = locked
-			if err := stx.restoreSummary(in); err != nil {
+			if stx.session.PromptRevision != in.Expect {
+				return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", in.SessionID)
+			}
+			stx.raiseRevision(in.PromptState)
+			version, err := stx.restoreVersion(in.Version)
+			if err != nil {
 				return err
 			}
+			if err := stx.resumeLoops(math.MaxInt64); err != nil {
+				return err
+			}
+			stx.emitEvents(conversation.WithVersion(in.Events, version)...)
 			return note(stx.tx, "")
 		}, visibleTo(tenant))
 	})
@@ -79,23 +88,6 @@ func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in co
 		return session, nil, err
 	}
 	return session, stx.events, err
-}
-
-// restoreSummary is RestoreSummary with the session locked.
-func (stx *sessionTx) restoreSummary(in core.SummaryRestore) error {
-	if stx.session.PromptRevision != in.Expect {
-		return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", in.SessionID)
-	}
-	stx.raiseRevision(in.PromptState)
-	version, err := stx.restoreVersion(in.Version)
-	if err != nil {
-		return err
-	}
-	if err := stx.resumeLoops(math.MaxInt64); err != nil {
-		return err
-	}
-	stx.emitEvents(conversation.WithVersion(in.Events, version)...)
-	return nil
 }
 
 // restoreVersion repeats the version, or clears the summary, and returns the number of the
