@@ -20,39 +20,31 @@ import (
 // ErrStale also when the version to be activated can no longer be used.
 func (r *Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change core.ContextChange) (core.Session, []core.Event, error) {
 	id := change.SessionID
-	var stx *sessionTx
-	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, id, func(locked *sessionTx) error {
-			stx = locked
-			if stx.session.PromptRevision != change.Expect {
-				return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", change.SessionID)
-			}
-			version, err := stx.changeSummary(change)
-			if err != nil {
+	stx, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) error {
+		if stx.session.PromptRevision != change.Expect {
+			return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", change.SessionID)
+		}
+		version, err := stx.changeSummary(change)
+		if err != nil {
+			return err
+		}
+		if change.Setup != nil {
+			if err := stx.storeSetup(*change.Setup); err != nil {
 				return err
 			}
-			if change.Setup != nil {
-				if err := stx.storeSetup(*change.Setup); err != nil {
-					return err
-				}
-			}
-			switch {
-			case change.Failure != "":
-				stx.countFailure(change.Failure)
-			case change.Summary != nil && change.Summary.Model != "" && stx.session.SummaryFailures > 0:
-				stx.session.SummaryFailures, stx.session.SummaryFailure, stx.session.SummaryBreakerUntil = 0, "", nil
-			}
-			stx.emitEvents(conversation.WithVersion(change.Events, version)...)
-			if err := stx.recordCalls(change.ModelCalls, ""); err != nil {
-				return err
-			}
-			summary := core.SummaryID("")
-			if change.Summary != nil {
-				summary = change.Summary.ID
-			}
-			return note(stx.tx, string(summary))
-		}, visibleTo(tenant))
-	})
+		}
+		switch {
+		case change.Failure != "":
+			stx.countFailure(change.Failure)
+		case change.Summary != nil && change.Summary.Model != "" && stx.session.SummaryFailures > 0:
+			stx.session.SummaryFailures, stx.session.SummaryFailure, stx.session.SummaryBreakerUntil = 0, "", nil
+		}
+		stx.emitEvents(conversation.WithVersion(change.Events, version)...)
+		if change.Summary != nil {
+			stx.result = string(change.Summary.ID)
+		}
+		return stx.recordCalls(change.ModelCalls, "")
+	}, visibleTo(tenant))
 	if err != nil {
 		return core.Session{}, nil, wrapError(err, "session", id)
 	}

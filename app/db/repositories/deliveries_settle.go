@@ -53,30 +53,26 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
 	}
-	var stx *sessionTx
-	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, core.SessionID(found.SessionID), func(locked *sessionTx) error {
-			stx = locked
-			columns, err := changes(stx.tx)
-			if err != nil {
-				return err
-			}
-			var row models.Delivery
-			res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
-				Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
-			if res.Error != nil {
-				return res.Error
-			}
-			if res.RowsAffected == 0 {
-				return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
-			}
-			if row.State != string(core.DeliveryPending) || row.Error == "" {
-				stx.emitEvents(row.Core().Updated())
-			}
-			return note(stx.tx, "")
-		})
+	stx, err := changeOnce(ctx, r.db, core.SessionID(found.SessionID), func(stx *sessionTx) error {
+		columns, err := changes(stx.tx)
+		if err != nil {
+			return err
+		}
+		var row models.Delivery
+		res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
+			Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
+		if res.Error != nil {
+			return res.Error
+		}
+		if res.RowsAffected == 0 {
+			return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
+		}
+		if row.State != string(core.DeliveryPending) || row.Error == "" {
+			stx.emitEvents(row.Core().Updated())
+		}
+		return nil
 	})
-	if err != nil || repeated {
+	if err != nil || stx == nil {
 		return nil, wrapError(err, "delivery", id)
 	}
 	return stx.events, nil

@@ -27,9 +27,7 @@ func (r *Branches) Delete(ctx context.Context, tenant core.Tenant, session core.
 	if err := requireID("message", id); err != nil {
 		return nil, err
 	}
-	var stx *sessionTx
-	err := r.changeOnce(ctx, tenant, session, func(locked *sessionTx) error {
-		stx = locked
+	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findInLog(id)
 		if err == nil && m == nil {
 			return stx.eraseUnsent(id)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -185,6 +186,23 @@ func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (rows []models.Run, 
 	err = inTx(ctx, r.reserve, func(tx *gorm.DB) error {
 		rows, err = leaseRuns(tx, q)
 		return err
+	})
+	return rows, err
+}
+
+// claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
+func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.Duration, and string) (rows []T, err error) {
+	own, former := worker+"/", core.WorkersOf(worker)
+	err = inTx(ctx, g, func(tx *gorm.DB) error {
+		due := tx.Model(new(T)).Select("id").
+			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
+			Order("due_at, id").Limit(1)
+		if isPostgres(tx) {
+			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
+		}
+		return tx.Model(&rows).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
+			"attempts": gorm.Expr("attempts + 1"), "lease_owner": own + core.NewID[string](), "due_at": gorm.Expr(clockSQL(tx, lease)),
+		}).Error
 	})
 	return rows, err
 }

@@ -20,9 +20,7 @@ func (r *Branches) Revise(ctx context.Context, tenant core.Tenant, in core.Revis
 		return core.Message{}, nil, err
 	}
 	var m core.Message
-	var stx *sessionTx
-	err := r.changeOnce(ctx, tenant, in.SessionID, func(locked *sessionTx) (err error) {
-		stx = locked
+	stx, err := r.changeOnce(ctx, tenant, in.SessionID, func(stx *sessionTx) (err error) {
 		if m, err = stx.findRevisable(in.MessageID); err != nil {
 			return err
 		}

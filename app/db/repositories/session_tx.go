@@ -26,6 +26,7 @@ type sessionTx struct {
 	clocks  map[string]any // other columns for saveChanges, of the database's clock
 	events  []core.Event   // numbered, written by saveChanges
 	saved   int            // of them
+	result  string         // its name for a repeated request (changeOnce)
 
 	days []models.UsageDay // usage to add, by day
 }

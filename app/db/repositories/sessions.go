@@ -120,26 +120,21 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if err := checkMetadata(p.Metadata); err != nil {
 		return core.Session{}, nil, err
 	}
-	var stx *sessionTx
 	var session core.Session
-	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, id, func(locked *sessionTx) (err error) {
-			if stx = locked; applyPatch(stx, p) {
-				stx.setUpdatedAt()
-				if err := stx.emitSession("", core.SessionData{}); err != nil {
-					return err
-				}
-			}
-			if session, err = stx.sessionWithRuns(); err != nil {
+	stx, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) (err error) {
+		if applyPatch(stx, p) {
+			stx.setUpdatedAt()
+			if err := stx.emitSession("", core.SessionData{}); err != nil {
 				return err
 			}
-			return note(stx.tx, "")
-		}, visibleTo(tenant))
-	})
+		}
+		session, err = stx.sessionWithRuns()
+		return err
+	}, visibleTo(tenant))
 	if err != nil {
 		return core.Session{}, nil, wrapError(err, "session", id)
 	}
-	if repeated {
+	if stx == nil {
 		session, err := r.Get(ctx, tenant, id)
 		return session, nil, err
 	}

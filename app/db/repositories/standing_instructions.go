@@ -129,18 +129,14 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 	if err := requireID("standing instruction", id); err != nil {
 		return err
 	}
-	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, session, func(stx *sessionTx) error {
-			row, err := findInstruction(stx.tx, session, id)
-			if err == nil {
-				err = change(stx, row)
-			}
-			if err != nil {
-				return wrapError(err, "standing instruction", id)
-			}
-			return note(stx.tx, string(id))
-		}, visibleTo(tenant))
-	})
+	_, err := changeOnce(ctx, r.db, session, func(stx *sessionTx) error {
+		row, err := findInstruction(stx.tx, session, id)
+		if err == nil {
+			err = change(stx, row)
+		}
+		stx.result = string(id)
+		return wrapError(err, "standing instruction", id)
+	}, visibleTo(tenant))
 	return wrapError(err, "session", session)
 }
 
