@@ -145,17 +145,8 @@ func (d *DB) lockSchema(ctx context.Context) (unlock func() error, err error) {
 		}
 		return lock.Unlock, nil
 	}
-	return d.lockPostgres(ctx)
-}
-
-// migrationLock is the number of the advisory lock that guards the schema:
-// "bobbin" in ASCII.
-const migrationLock = 0x626f6262696e
-
-// lockPostgres takes the advisory lock by polling. Waiting inside PostgreSQL would hold a
-// snapshot, and a migration that builds an index concurrently would wait for that snapshot
-// forever.
-func (d *DB) lockPostgres(ctx context.Context) (unlock func() error, err error) {
+	// By polling: waiting inside PostgreSQL would hold a snapshot, and a migration that builds an index
+	// concurrently would wait for that snapshot forever.
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -174,3 +165,7 @@ func (d *DB) lockPostgres(ctx context.Context) (unlock func() error, err error) 
 		return errors.Join(row.Scan(&held), conn.Close())
 	}, nil
 }
+
+// migrationLock is the number of the advisory lock that guards the schema:
+// "bobbin" in ASCII.
+const migrationLock = 0x626f6262696e

@@ -81,7 +81,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) 
 	}
 	d := &DB{
 		url: url, pool: b.pool, reserve: b.reserve, migrations: b.migrations,
-		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(), commits: commit.New(b.writers),
+		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, commits: commit.New(b.writers),
 	}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)

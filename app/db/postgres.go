@@ -152,15 +152,12 @@ func postgresConfig(url string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hasSeveralHosts(cfg) && !strings.Contains(url, "target_session_attrs=") {
+	severalHosts := slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
+	if severalHosts && !strings.Contains(url, "target_session_attrs=") {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, CancelRequestDelay: cancelAfter, DeadlineDelay: breakAfter}
 	}
 	return cfg, nil
-}
-
-func hasSeveralHosts(cfg *pgx.ConnConfig) bool {
-	return slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 }

@@ -67,17 +67,12 @@ func (d *DB) LockReplica(ctx context.Context, name, who string) (*ReplicaLock, e
 		return nil, errors.Join(fmt.Errorf("lock the name %s: %w", name, err), pool.Close())
 	}
 	n := &ReplicaLock{pool: pool, conn: conn}
-	if err := n.tryLock(ctx, lockKey(name)); err != nil {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("bobbin replica " + name))         // never fails
+	if err := n.tryLock(ctx, int64(h.Sum64())); err != nil { //nolint:gosec // any number will do
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
-}
-
-// lockKey returns the number of a name among the database's advisory locks.
-func lockKey(name string) int64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte("bobbin replica " + name)) // never fails
-	return int64(h.Sum64())                          //nolint:gosec // any number will do
 }
 
 func (n *ReplicaLock) tryLock(ctx context.Context, key int64) error {

@@ -34,7 +34,17 @@ type ReplicaName struct {
 // own, so that two processes never share a lease, whatever their settings say.
 func OpenReplicaName(ctx context.Context, database *DB, log *slog.Logger, name string) (n *ReplicaName, worker string) {
 	n = &ReplicaName{database: database, log: log, name: name, start: core.NewID[string]()}
-	if !n.acquire(ctx) { // the leases of the other process are left alone
+	held, err := WaitForReplica(ctx, n.database, n.name, n.start)
+	var taken *ReplicaLockedError
+	switch {
+	case err == nil:
+		n.held = held
+	case errors.As(err, &taken):
+		n.warn(ctx, taken)
+	default:
+		n.log.WarnContext(ctx, "not known whether another process has this replica's name", "replica", n.name, "err", err)
+	}
+	if err != nil { // the leases of the other process are left alone
 		name += "~" + n.start
 	}
 	return n, core.NewWorker(name, n.start)
@@ -57,21 +67,6 @@ func (n *ReplicaName) WarnOfOthers(ctx context.Context) {
 		n.log.WarnContext(ctx, "other processes run on this database, and nothing joins them: a reader at one of them sees what another one does only with a delay, and no text as it is written. "+
 			"Set nats.cluster_addr, nats.peers and nats.secret, or nats.url, for all of them", "others", others)
 	}
-}
-
-// acquire takes the name and reports whether it did.
-func (n *ReplicaName) acquire(ctx context.Context) bool {
-	held, err := WaitForReplica(ctx, n.database, n.name, n.start)
-	var taken *ReplicaLockedError
-	switch {
-	case err == nil:
-		n.held = held
-	case errors.As(err, &taken):
-		n.warn(ctx, taken)
-	default:
-		n.log.WarnContext(ctx, "not known whether another process has this replica's name", "replica", n.name, "err", err)
-	}
-	return err == nil
 }
 
 // WaitForReplica takes a replica's name. A process that has just died may seem to have it for

@@ -49,9 +49,11 @@ func openSQLite(path string, o options) (backend, error) {
 	pool.SetMaxOpenConns(sqliteMaxConns)
 	pool.SetMaxIdleConns(sqliteMaxConns)
 	queue := newWriteQueue(pool)
+	first := *queue // the same, for writers that come first
+	first.reserve = true
 	return backend{
 		main:       &sqliteDialector{queue},
-		forReserve: &sqliteDialector{queue.forReserve()},
+		forReserve: &sqliteDialector{&first},
 		pool:       pool,
 		reserve:    pool, // no long waits for a connection: writers wait in the writeQueue
 		migrations: migrations.SQLite(),

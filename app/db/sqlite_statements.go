@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"strings"
 
 	"bobbin/app/db/models"
@@ -106,7 +107,8 @@ func (c *cachingConn) prepareCached(ctx context.Context, query string, args []dr
 		}
 		return s, nil
 	}
-	if len(query) > maxStatementBytes || !isCacheable(query) {
+	verb, _, _ := strings.Cut(query, " ")
+	if len(query) > maxStatementBytes || !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}, verb) {
 		return nil, nil
 	}
 	if len(c.statements) >= maxStatements {
@@ -133,16 +135,6 @@ func checkTexts(args []driver.NamedValue) (err error) {
 		}
 	}
 	return err
-}
-
-// isCacheable reports whether the query reads or writes rows.
-func isCacheable(query string) bool {
-	verb, _, _ := strings.Cut(query, " ")
-	switch verb {
-	case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH":
-		return true
-	}
-	return false
 }
 
 // dropStatement closes a statement, also after an error: the next one is prepared anew.

@@ -30,10 +30,6 @@ type turnQueue struct {
 	writers int           // active and waiting
 }
 
-func newSessionTurns() *SessionTurns {
-	return &SessionTurns{queues: map[core.SessionID]*turnQueue{}}
-}
-
 // TurnsOf returns the turns of the database.
 func TurnsOf(g *gorm.DB) *SessionTurns {
 	turns, ok := g.Plugins[turnsPlugin].(*SessionTurns)

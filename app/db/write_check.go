@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"gorm.io/gorm"
-
 	"bobbin/app/core"
 )
 
@@ -49,7 +47,11 @@ func (d *DB) CheckWrites(ctx context.Context) error {
 	if !due {
 		return last
 	}
-	err := d.idleHandle().WithContext(ctx).Exec("UPDATE write_checks SET checked_at = ? WHERE id = 1", core.Now()).Error
+	g := d.Gorm
+	if stats := d.pool.Stats(); stats.InUse >= stats.MaxOpenConnections { // health checks must not wait for requests
+		g = d.Reserve
+	}
+	err := g.WithContext(ctx).Exec("UPDATE write_checks SET checked_at = ? WHERE id = 1", core.Now()).Error
 	if ctx.Err() != nil {
 		return last
 	}
@@ -59,15 +61,6 @@ func (d *DB) CheckWrites(ctx context.Context) error {
 		closeIdle(d.reserve, postgresReserve)
 	}
 	return err
-}
-
-// idleHandle returns the handle whose pool has a free connection: health checks must not
-// wait for requests.
-func (d *DB) idleHandle() *gorm.DB {
-	if stats := d.pool.Stats(); stats.InUse >= stats.MaxOpenConnections {
-		return d.Reserve
-	}
-	return d.Gorm
 }
 
 // closeIdle closes the idle connections of the pool. The pool keeps up to conns idle ones

@@ -23,13 +23,6 @@ func newWriteQueue(pool *sql.DB) *writeQueue {
 	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), handover: make(chan struct{})}
 }
 
-// forReserve returns the same queue for writers that come first.
-func (g *writeQueue) forReserve() *writeQueue {
-	first := *g
-	first.reserve = true
-	return &first
-}
-
 // GetDBConn returns the pool to gorm.
 func (g *writeQueue) GetDBConn() (*sql.DB, error) { return g.DB, nil }
 

@@ -8,8 +8,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
-
-	"bobbin/app/db/models"
 )
 
 // statement inserts rows into a table, or updates some for each row of values. Its SQL is constant:
@@ -44,7 +42,7 @@ func newTable(s *schema.Schema) *table {
 		}
 		t.fields, t.kinds, add = append(t.fields, f), append(t.kinds, kind), append(add, name+" = usage_days."+name+" + excluded."+name)
 	}
-	if s.Table == (models.UsageDay{}).TableName() {
+	if s.Table == "usage_days" {
 		t.conflict = " ON CONFLICT (" + strings.Join(s.DBNames[:usageKeys], ", ") + ") DO UPDATE SET " + strings.Join(add[usageKeys:], ", ")
 	}
 	return t

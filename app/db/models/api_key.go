@@ -20,9 +20,6 @@ type APIKey struct {
 	RevokedAt  *time.Time
 }
 
-// TableName is the table's name.
-func (APIKey) TableName() string { return "api_keys" }
-
 // APIKeyFrom returns the row of a key whose secret has that hash.
 func APIKeyFrom(k core.APIKey, hash string) APIKey {
 	return APIKey{

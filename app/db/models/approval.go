@@ -30,9 +30,6 @@ type Approval struct {
 	DecidedAt   *time.Time
 }
 
-// TableName is the table's name.
-func (Approval) TableName() string { return "approvals" }
-
 // ApprovalFrom returns the row of an approval in a session of the owner.
 func ApprovalFrom(owner string, a core.Approval) Approval {
 	return Approval{

@@ -15,9 +15,6 @@ type BlobContent struct {
 	Data      []byte
 }
 
-// TableName is the table's name.
-func (BlobContent) TableName() string { return "blob_contents" }
-
 // BlobText is a row of blob_texts: the text extracted from a document, once for each
 // content.
 type BlobText struct {
@@ -28,9 +25,6 @@ type BlobText struct {
 	CreatedAt  time.Time `gorm:"autoCreateTime:false"`
 	Text       string
 }
-
-// TableName is the table's name.
-func (BlobText) TableName() string { return "blob_texts" }
 
 // Blob is a row of blobs: an image or a file that messages can refer to. Its
 // content is the BlobContent of the same owner and hash.
@@ -55,9 +49,6 @@ type Blob struct {
 
 	Unreferenced bool // candidate for a sweep: probably no message refers to it
 }
-
-// TableName is the table's name.
-func (Blob) TableName() string { return "blobs" }
 
 // BlobFrom returns the row of a newly uploaded blob.
 func BlobFrom(b core.Blob) Blob {
@@ -87,18 +78,12 @@ type BlobTotal struct {
 	Blobs  int64
 }
 
-// TableName is the table's name.
-func (BlobTotal) TableName() string { return "blob_totals" }
-
 // SigningKey is a row of signing_keys.
 type SigningKey struct {
 	Purpose   string    `gorm:"primaryKey"`
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 	Secret    []byte
 }
-
-// TableName is the table's name.
-func (SigningKey) TableName() string { return "signing_keys" }
 
 // BlobReference is a row of blob_references: a message that has the blob among its
 // parts. The message may not be in the log yet.
@@ -108,6 +93,3 @@ type BlobReference struct {
 	SessionID string
 	Owner     string
 }
-
-// TableName is the table's name.
-func (BlobReference) TableName() string { return "blob_references" }

@@ -29,9 +29,6 @@ type Deletion struct {
 	FinishedAt *time.Time
 }
 
-// TableName is the table's name.
-func (Deletion) TableName() string { return "deletions" }
-
 // DeletionFrom returns the row of a new deletion.
 func DeletionFrom(d core.Deletion) Deletion {
 	return Deletion{

@@ -29,9 +29,6 @@ type Delivery struct {
 	FinishedAt *time.Time
 }
 
-// TableName is the table's name.
-func (Delivery) TableName() string { return "deliveries" }
-
 // Core returns the delivery of the row.
 func (d Delivery) Core() core.Delivery {
 	out := core.Delivery{
@@ -54,9 +51,6 @@ type ReceiverOutage struct {
 	Tries    int       // since the last success
 	Since    time.Time // of the first of them; by the database's clock
 }
-
-// TableName is the table's name.
-func (ReceiverOutage) TableName() string { return "receiver_outages" }
 
 // Webhook are the columns of a core.Webhook; empty = there is none.
 type Webhook struct {

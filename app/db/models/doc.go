@@ -3,7 +3,8 @@
 //
 // A row differs from its value only where the database requires it: an absent id is
 // NULL, lists and free-form objects are JSON, times are read as UTC. Rows are plain
-// data: nothing here reads or writes a database.
+// data: nothing here reads or writes a database. A table has the plural of its type's name,
+// unless TableName says otherwise.
 package models
 
 import "time"

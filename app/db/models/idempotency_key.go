@@ -23,9 +23,6 @@ type IdempotencyKey struct {
 	ExpiresAt   time.Time
 }
 
-// TableName is the table's name.
-func (IdempotencyKey) TableName() string { return "idempotency_keys" }
-
 // IdempotencyMention is a row of idempotency_mentions: an id or a user that a stored
 // answer, or the path of its request, contains.
 type IdempotencyMention struct {
@@ -33,9 +30,6 @@ type IdempotencyMention struct {
 	Owner   string `gorm:"primaryKey"`
 	Key     string `gorm:"primaryKey"`
 }
-
-// TableName is the table's name.
-func (IdempotencyMention) TableName() string { return "idempotency_mentions" }
 
 // Core returns the state of the request.
 func (r IdempotencyKey) Core() core.KeyedAnswer {

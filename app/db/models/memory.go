@@ -23,9 +23,6 @@ type Memory struct {
 	UpdatedAt      time.Time `gorm:"autoUpdateTime:false"`
 }
 
-// TableName is the table's name.
-func (Memory) TableName() string { return "memories" }
-
 // MemoryFrom returns the row of a memory.
 func MemoryFrom(m core.Memory) Memory {
 	return Memory{

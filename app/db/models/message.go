@@ -40,9 +40,6 @@ type Message struct {
 	RevisedAt       *time.Time
 }
 
-// TableName is the table's name.
-func (Message) TableName() string { return "messages" }
-
 // MessageFrom returns the row of a message.
 func MessageFrom(m core.Message) Message {
 	return Message{

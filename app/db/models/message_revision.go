@@ -17,9 +17,6 @@ type MessageRevision struct {
 	ReplacedAt time.Time
 }
 
-// TableName is the table's name.
-func (MessageRevision) TableName() string { return "message_revisions" }
-
 // Core returns the revision of the row.
 func (r MessageRevision) Core() core.Revision {
 	return core.Revision{Content: r.Content, TokenCount: r.TokenCount, ReplacedAt: toUTC(r.ReplacedAt)}

@@ -12,9 +12,6 @@ type MessageVector struct {
 	Embedding []byte // float32, little endian
 }
 
-// TableName is the table's name.
-func (MessageVector) TableName() string { return "message_vectors" }
-
 // MessageVectorWork is the row of message_vector_work.
 type MessageVectorWork struct {
 	ID          int64 `gorm:"primaryKey;autoIncrement:false"`

@@ -49,9 +49,6 @@ type UsageDay struct {
 	SpentTokens int64 // that count against a limit
 }
 
-// TableName is the table's name.
-func (UsageDay) TableName() string { return "usage_days" }
-
 // UsageTotal are the columns of a core.UsageTotal.
 type UsageTotal struct {
 	Calls            int64
@@ -72,9 +69,6 @@ func (t UsageTotal) Core() core.UsageTotal {
 		CostMicroUSD: t.CostMicroUsd, UnpricedCalls: t.UnpricedCalls,
 	}
 }
-
-// TableName is the table's name.
-func (ModelCall) TableName() string { return "model_calls" }
 
 // ModelCallFrom returns the row of a model call.
 func ModelCallFrom(c core.ModelCall) ModelCall {

@@ -9,6 +9,3 @@ type OwnerWebhook struct {
 	Secret    string
 	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
 }
-
-// TableName is the table's name.
-func (OwnerWebhook) TableName() string { return "owner_webhooks" }

@@ -18,9 +18,6 @@ type PromptSetup struct {
 	CreatedAt    time.Time `gorm:"autoCreateTime:false"`
 }
 
-// TableName is the table's name.
-func (PromptSetup) TableName() string { return "prompt_setups" }
-
 // Core returns the setup of the row.
 func (r PromptSetup) Core() core.PromptSetup {
 	return core.PromptSetup{Hash: r.Hash, SystemPrompt: r.SystemPrompt, ToolUsage: r.ToolUsage, Tools: json.RawMessage(r.Tools)}

@@ -18,9 +18,6 @@ type SearchEntry struct {
 	Terms     []byte // searchtext.Terms; nil = indexed by an older version
 }
 
-// TableName is the table's name.
-func (SearchEntry) TableName() string { return "search_entries" }
-
 // The readers of messages.
 const (
 	ReaderSearch  = "search"  // writes the search index
@@ -36,6 +33,3 @@ type SessionReader struct {
 	Seq       int64 // below 1 = nothing; -1 of the search index = the title neither
 	Behind    bool  // there are messages beyond it; of ReaderVectors
 }
-
-// TableName is the table's name.
-func (SessionReader) TableName() string { return "session_readers" }

@@ -10,6 +10,3 @@ type SessionAlias struct {
 	SessionID string
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 }
-
-// TableName is the table's name.
-func (SessionAlias) TableName() string { return "session_aliases" }

@@ -24,9 +24,6 @@ type SlackThread struct {
 	CreatedAt  time.Time `gorm:"autoCreateTime:false"`
 }
 
-// TableName is the table's name.
-func (SlackThread) TableName() string { return "slack_threads" }
-
 // Core returns the thread of the row.
 func (t SlackThread) Core() core.SlackThread {
 	return core.SlackThread{
@@ -60,9 +57,6 @@ type SlackPost struct {
 	Error     string
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 }
-
-// TableName is the table's name.
-func (SlackPost) TableName() string { return "slack_posts" }
 
 // SlackPostFrom returns the row of a post.
 func SlackPostFrom(p core.SlackPost) SlackPost {

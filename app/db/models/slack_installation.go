@@ -20,9 +20,6 @@ type SlackInstallation struct {
 	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
 }
 
-// TableName is the table's name.
-func (SlackInstallation) TableName() string { return "slack_installations" }
-
 // SlackInstallationFrom returns the row of an installation.
 func SlackInstallationFrom(i core.SlackInstallation) SlackInstallation {
 	return SlackInstallation{

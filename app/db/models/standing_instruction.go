@@ -24,9 +24,6 @@ type StandingInstruction struct {
 	RemovedAt *time.Time
 }
 
-// TableName is the table's name.
-func (StandingInstruction) TableName() string { return "standing_instructions" }
-
 // Core returns the instruction of the row, without its state.
 func (r StandingInstruction) Core() core.StandingInstruction {
 	return core.StandingInstruction{

@@ -18,9 +18,6 @@ type ToolExecution struct {
 	FinishedAt *time.Time
 }
 
-// TableName is the table's name.
-func (ToolExecution) TableName() string { return "tool_executions" }
-
 // ToolExecutionFrom returns the row of an execution.
 func ToolExecutionFrom(e core.ToolExecution) ToolExecution {
 	return ToolExecution{

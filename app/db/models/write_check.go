@@ -8,6 +8,3 @@ type WriteCheck struct {
 	ID        int `gorm:"primaryKey"`
 	CheckedAt *time.Time
 }
-
-// TableName is the table's name.
-func (WriteCheck) TableName() string { return "write_checks" }

@@ -20,17 +20,31 @@ import (
 // ErrStale also when the version to be activated can no longer be used.
 func (r *Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change core.ContextChange) (core.Session, []core.Event, error) {
 	id := change.SessionID
-	var stx *sessionTx
-	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, id, func(locked *sessionTx) error {
-			stx = locked
-			summary, err := stx.applyContext(change)
-			if err != nil {
+	stx, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) error {
+		if stx.session.PromptRevision != change.Expect {
+			return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", change.SessionID)
+		}
+		version, err := stx.changeSummary(change)
+		if err != nil {
+			return err
+		}
+		if change.Setup != nil {
+			if err := stx.storeSetup(*change.Setup); err != nil {
 				return err
 			}
-			return note(stx.tx, string(summary))
-		}, visibleTo(tenant))
-	})
+		}
+		switch {
+		case change.Failure != "":
+			stx.countFailure(change.Failure)
+		case change.Summary != nil && change.Summary.Model != "" && stx.session.SummaryFailures > 0:
+			stx.session.SummaryFailures, stx.session.SummaryFailure, stx.session.SummaryBreakerUntil = 0, "", nil
+		}
+		stx.emitEvents(conversation.WithVersion(change.Events, version)...)
+		if change.Summary != nil {
+			stx.result = string(change.Summary.ID)
+		}
+		return stx.recordCalls(change.ModelCalls, "")
+	}, visibleTo(tenant))
 	if err != nil {
 		return core.Session{}, nil, wrapError(err, "session", id)
 	}
@@ -39,32 +53,6 @@ func (r *Sessions) ApplyContext(ctx context.Context, tenant core.Tenant, change 
 		return session, nil, err
 	}
 	return stx.session.Core(), stx.events, nil
-}
-
-// applyContext is ApplyContext with the session locked. It returns the id of the new
-// summary, if there is one.
-func (stx *sessionTx) applyContext(change core.ContextChange) (summary core.SummaryID, err error) {
-	if stx.session.PromptRevision != change.Expect {
-		return "", core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", change.SessionID)
-	}
-	version, err := stx.changeSummary(change)
-	if err != nil {
-		return "", err
-	}
-	if change.Setup != nil {
-		if err := stx.storeSetup(*change.Setup); err != nil {
-			return "", err
-		}
-	}
-	stx.updateBreaker(change)
-	stx.emitEvents(conversation.WithVersion(change.Events, version)...)
-	if err := stx.recordCalls(change.ModelCalls, ""); err != nil {
-		return "", err
-	}
-	if change.Summary != nil {
-		summary = change.Summary.ID
-	}
-	return summary, nil
 }
 
 // changeSummary applies the change to the session's summary, and returns the new version; 0
@@ -80,21 +68,15 @@ func (stx *sessionTx) changeSummary(change core.ContextChange) (int, error) {
 	case change.Summary != nil:
 		return stx.activateSummary(*change.Summary)
 	case change.Refused != "":
-		return 0, stx.refuseNative(change.Refused)
+		n := stx.session.Core().NativeSummary
+		if n == nil {
+			return 0, nil
+		}
+		n.Refused = change.Refused
+		stx.session.NativeSummary = models.NativeFrom(n)
+		return 0, stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", stx.session.NativeSummary).Error
 	}
 	return 0, nil
-}
-
-// refuseNative records why the provider did not take back the native summary of the active
-// version.
-func (stx *sessionTx) refuseNative(why string) error {
-	n := stx.session.Core().NativeSummary
-	if n == nil {
-		return nil
-	}
-	n.Refused = why
-	stx.session.NativeSummary = models.NativeFrom(n)
-	return stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", stx.session.NativeSummary).Error
 }
 
 // raiseRevision increments the prompt revision and sets the prompt state unless it is
@@ -137,7 +119,11 @@ func (stx *sessionTx) replaceSummary(s core.Summary) error {
 	if err == nil {
 		err = stx.dropPrepared()
 	}
-	stx.setSummary(s)
+	row := &stx.session
+	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = &s.Content, models.Ref(s.ThroughID), s.ThroughSeq
+	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
+	row.SummaryCovered, row.SummaryMadeFor, row.LastSummarizedAt = s.TokensCovered, s.MadeFor, s.ActivatedAt
+	row.NativeSummary = models.NativeFrom(s.Native)
 	return err
 }
 
@@ -157,13 +143,4 @@ func (stx *sessionTx) withNextVersion(s core.Summary) (core.Summary, error) {
 		s.CreatedAt = core.Now()
 	}
 	return s, err
-}
-
-// setSummary makes s the session's summary.
-func (stx *sessionTx) setSummary(s core.Summary) {
-	row := &stx.session
-	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = &s.Content, models.Ref(s.ThroughID), s.ThroughSeq
-	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
-	row.SummaryCovered, row.SummaryMadeFor, row.LastSummarizedAt = s.TokensCovered, s.MadeFor, s.ActivatedAt
-	row.NativeSummary = models.NativeFrom(s.Native)
 }

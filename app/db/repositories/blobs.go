@@ -99,8 +99,14 @@ func (r *Blobs) Text(ctx context.Context, owner, sha256 string) (text core.Docum
 
 // insertBlob inserts a blob, and its content if the owner does not have it yet.
 func insertBlob(tx *gorm.DB, row models.Blob, content core.BlobContent, room core.BlobRoom) error {
-	if err := fitUser(tx, row, room.User); err != nil {
-		return err
+	if room.User > 0 {
+		used, err := usedRoom(tx, row.Owner, row.UserID)
+		if err == nil && used+row.Size+blobEntry > room.User {
+			err = noRoomError(used, room.User, row.Size)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	var contents int64
 	err := tx.Model(&models.BlobContent{}).Where("owner = ? AND sha256 = ?", row.Owner, row.Sha256).Count(&contents).Error
@@ -159,18 +165,6 @@ func countBlobs(tx *gorm.DB, owner string, all core.SweptBlobs, blobs []models.B
 		return err
 	}
 	return tx.Where("owner = ? AND by_user AND user_id IN ? AND blobs <= 0", owner, slices.Collect(maps.Keys(totals))).Delete(&models.BlobTotal{}).Error
-}
-
-// fitUser returns ErrTooLarge if the user's files would exceed maxBytes; 0 = no limit.
-func fitUser(tx *gorm.DB, row models.Blob, maxBytes int64) error {
-	if maxBytes <= 0 {
-		return nil
-	}
-	used, err := usedRoom(tx, row.Owner, row.UserID)
-	if err == nil && used+row.Size+blobEntry > maxBytes {
-		err = noRoomError(used, maxBytes, row.Size)
-	}
-	return err
 }
 
 func noRoomError(used, maxBytes, more int64) error {

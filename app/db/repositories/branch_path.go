@@ -47,8 +47,18 @@ func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
 		}
 		return in, err
 	case in.After != "":
-		var err error
-		in.Input.After, err = stx.findPlace(in.After)
+		in.Input.After = in.After
+		if in.After == core.AfterStart {
+			return in, nil
+		}
+		m, err := stx.findMessage(in.After)
+		if err != nil || m.Role == core.RoleUser || m.Role == core.RoleSystem {
+			return in, err
+		}
+		atom, err := stx.atomOf(in.After) // a tool call and its results are never separated
+		if err == nil {
+			in.Input.After = core.MessageID(atom[len(atom)-1])
+		}
 		return in, err
 	case in.Answers != "":
 		m, err := stx.findMessage(in.Answers)
@@ -56,27 +66,17 @@ func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
 			return in, err
 		}
 		in.Input.Regenerate = true
-		in.Answers, err = stx.findQuestion(m)
-		return in, err
+		var ids []models.Ref // the user's message of the turn
+		if err = stx.treeQuery().Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
+			return in, err
+		}
+		if len(ids) == 0 {
+			return in, core.Errorf(core.ErrUnprocessable, "message %s does not answer an existing user message: there is nothing to regenerate", m.ID)
+		}
+		in.Answers = core.MessageID(ids[0])
+		return in, nil
 	}
 	return in, nil
-}
-
-// findPlace returns the message behind which a run that names this one begins: a tool call and
-// its results are never separated.
-func (stx *sessionTx) findPlace(after core.MessageID) (core.MessageID, error) {
-	if after == core.AfterStart {
-		return after, nil
-	}
-	m, err := stx.findMessage(after)
-	if err != nil || m.Role == core.RoleUser || m.Role == core.RoleSystem {
-		return after, err
-	}
-	atom, err := stx.atomOf(after)
-	if err != nil {
-		return "", err
-	}
-	return core.MessageID(atom[len(atom)-1]), nil
 }
 
 // findMessage returns a message of the session that was not deleted.
@@ -101,18 +101,6 @@ const questionSQL = `WITH RECURSIVE up (id, parent_id, role, deleted_at) AS (
 	UNION ALL
 	SELECT m.id, m.parent_id, m.role, m.deleted_at FROM messages m JOIN up ON m.id = up.parent_id WHERE up.role <> 'user')
 SELECT id FROM up WHERE role = 'user' AND deleted_at IS NULL`
-
-// findQuestion returns the user's message of the turn that m belongs to.
-func (stx *sessionTx) findQuestion(m core.Message) (core.MessageID, error) {
-	var ids []models.Ref
-	if err := stx.treeQuery().Raw(questionSQL, sql.Named("m", m.ID)).Scan(&ids).Error; err != nil {
-		return "", err
-	}
-	if len(ids) == 0 {
-		return "", core.Errorf(core.ErrUnprocessable, "message %s does not answer an existing user message: there is nothing to regenerate", m.ID)
-	}
-	return core.MessageID(ids[0]), nil
-}
 
 // selectRunBranch makes the branch of a run that has just started for the first time the
 // current path, as far as it exists, and returns its last message. Other runs keep the
@@ -188,8 +176,14 @@ func (stx *sessionTx) switchPath(c pathChange) error {
 	}
 	isOther := off.RowsAffected > 0 || len(path) > 0
 	if isOther {
-		if err := stx.movePathOfIndex(common.Seq); err != nil {
+		if _, err := stx.lockIndex(); err != nil {
 			return err
+		}
+		moved := stx.tx.Exec(`UPDATE search_entries SET on_path = (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)
+			WHERE session_id = ? AND seq > ? AND message_id IS NOT NULL
+			AND on_path <> (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)`, stx.session.ID, common.Seq)
+		if moved.Error != nil {
+			return moved.Error
 		}
 	}
 	if err := stx.dropPreparedFrom(c.before); err != nil {
@@ -221,27 +215,21 @@ ORDER BY s.through_seq DESC, s.version DESC LIMIT 1`
 // none. The prompt state is reset, with the notes on tool loops that are valid there, and a
 // summary in progress becomes stale.
 func (stx *sessionTx) fallBack(before int64, why string) error {
-	if err := stx.fallBackTo(before, why); err != nil {
-		return err
-	}
-	return stx.resumeLoops(before)
-}
-
-func (stx *sessionTx) fallBackTo(before int64, why string) error {
 	stx.raiseRevision(nil)
 	stx.session.PromptState = nil
 	var valid []models.Summary
 	err := stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)).Scan(&valid).Error
 	switch {
 	case err != nil:
-		return err
 	case len(valid) == 0:
-		return stx.clearSummary()
-	case valid[0].Version == stx.session.SummaryVersion:
-		return nil
+		err = stx.clearSummary()
+	case valid[0].Version != stx.session.SummaryVersion:
+		_, err = stx.activateSummary(repeatVersion(valid[0], why))
 	}
-	_, err = stx.activateSummary(repeatVersion(valid[0], why))
-	return err
+	if err != nil {
+		return err
+	}
+	return stx.resumeLoops(before)
 }
 
 // repeatVersion returns the version as a new one, not stored yet.

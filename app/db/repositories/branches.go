@@ -31,9 +31,7 @@ SELECT id FROM down ORDER BY seq DESC LIMIT 1`
 // below it. On the current path it changes nothing. ErrConflict while the session has a
 // run.
 func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Session, []core.Event, error) {
-	var stx *sessionTx
-	err := r.changeOnce(ctx, tenant, session, func(locked *sessionTx) error {
-		stx = locked
+	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findMessage(id)
 		if err != nil || m.OnPath {
 			return err
@@ -57,18 +55,9 @@ func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.
 	return selected, stx.events, err
 }
 
-// changeOnce locks the session and calls do. It does not call do if an
-// earlier execution of a request with an idempotency key has committed the change.
-func (r *Branches) changeOnce(ctx context.Context, tenant core.Tenant, session core.SessionID, do func(*sessionTx) error) error {
-	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeLog(ctx, r.db, session, func(stx *sessionTx) error {
-			if err := do(stx); err != nil {
-				return err
-			}
-			return note(stx.tx, "")
-		}, visibleTo(tenant))
-	})
-	return err
+// changeOnce is changeOnce for a session of the scope that is not busy.
+func (r *Branches) changeOnce(ctx context.Context, tenant core.Tenant, session core.SessionID, fn func(*sessionTx) error) (*sessionTx, error) {
+	return changeOnce(ctx, r.db, session, unlessBusy(fn), visibleTo(tenant))
 }
 
 // Pin pins or unpins a message and returns it. ErrUnprocessable for system messages, which
@@ -114,9 +103,7 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 	update func(*core.Message) (map[string]any, error),
 ) (core.Message, []core.Event, error) {
 	var m core.Message
-	var stx *sessionTx
-	err := r.changeOnce(ctx, tenant, session, func(locked *sessionTx) (err error) {
-		stx = locked
+	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) (err error) {
 		if m, err = stx.findMessage(id); err != nil {
 			return err
 		}
@@ -161,26 +148,22 @@ func (r *Messages) withBranches(db *gorm.DB, session core.SessionID, list []core
 		siblings[core.MessageID(m.ParentID)] = append(siblings[core.MessageID(m.ParentID)], core.MessageID(m.ID))
 	}
 	for i, m := range list {
-		list[i].Branch = branchOf(m.ID, siblings[m.ParentID])
+		all := siblings[m.ParentID]
+		if len(all) < 2 {
+			continue
+		}
+		b := &core.Branch{Count: len(all)}
+		for k, s := range all {
+			switch {
+			case s == m.ID:
+				b.Index = k + 1
+			case b.Index == 0:
+				b.Previous = s
+			case b.Next == "":
+				b.Next = s
+			}
+		}
+		list[i].Branch = b
 	}
 	return nil
-}
-
-// branchOf returns the position of a message among its siblings; nil if it has none.
-func branchOf(id core.MessageID, all []core.MessageID) *core.Branch {
-	if len(all) < 2 {
-		return nil
-	}
-	b := &core.Branch{Count: len(all)}
-	for i, s := range all {
-		switch {
-		case s == id:
-			b.Index = i + 1
-		case b.Index == 0:
-			b.Previous = s
-		case b.Next == "":
-			b.Next = s
-		}
-	}
-	return b
 }

@@ -35,9 +35,13 @@ func (p position) isSet() bool { return p.List != "" }
 // pageStart checks the limit and the cursor of a page. It returns the limit and the
 // position after which the page begins.
 func pageStart(limit int, cursor string, lists ...string) (int, position, error) {
-	limit, err := pageLimit(limit)
-	if err != nil {
-		return 0, position{}, err
+	switch {
+	case limit == 0:
+		limit = core.DefaultPageLimit
+	case limit < 0 || limit > core.MaxPageLimit:
+		return 0, position{}, &core.Error{Kind: core.ErrInvalid,
+			Message: "limit must be between 1 and 200",
+			Fields:  []core.FieldError{{Field: "limit", Detail: "must be between 1 and 200"}}}
 	}
 	after, err := parseCursor(cursor, lists...)
 	return limit, after, err
@@ -78,19 +82,6 @@ func indexAfter[T any](p position, list []T, key func(T) string) int {
 		return i + 1
 	}
 	return int(min(max(0, p.N), int64(len(list))))
-}
-
-// pageLimit returns how many items a page may have.
-func pageLimit(limit int) (int, error) {
-	switch {
-	case limit == 0:
-		return core.DefaultPageLimit, nil
-	case limit < 0 || limit > core.MaxPageLimit:
-		return 0, &core.Error{Kind: core.ErrInvalid,
-			Message: "limit must be between 1 and 200",
-			Fields:  []core.FieldError{{Field: "limit", Detail: "must be between 1 and 200"}}}
-	}
-	return limit, nil
 }
 
 // pageOf returns a page of rows, which were queried with a limit of one more.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -86,20 +85,7 @@ func (r *Deletions) findNewest(ctx context.Context, where string, args ...any) (
 // Claim leases a deletion that is due, or that an earlier process of the worker's replica
 // held. ErrNotFound when there is none.
 func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, error) {
-	lease := worker + "/" + core.NewID[string]()
-	own, former := worker+"/", core.WorkersOf(worker)
-	var rows []models.Deletion
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		due := tx.Model(&models.Deletion{}).Select("id").
-			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)", len(former), former, len(own), own).
-			Order("due_at, id").Limit(1)
-		if isPostgres(tx) {
-			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
-		}
-		return tx.Model(&rows).Clauses(clause.Returning{}).Where("id IN (?)", due).UpdateColumns(map[string]any{
-			"attempts": gorm.Expr("attempts + 1"), "lease_owner": lease, "due_at": gorm.Expr(clockSQL(tx, core.RunLease)),
-		}).Error
-	})
+	rows, err := claimDue[models.Deletion](ctx, r.db, worker, core.RunLease, "")
 	switch {
 	case err != nil:
 		return core.Deletion{}, wrapError(err, "deletion for worker", worker)

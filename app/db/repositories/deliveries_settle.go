@@ -18,22 +18,17 @@ func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Even
 		return tx.Where("attempt = ? AND state = 'pending'", s.Attempt)
 	}, func(tx *gorm.DB) (map[string]any, error) {
 		outage, err := recordOutage(tx, s)
-		return settlementColumns(tx, s, outage), err
+		changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
+		switch {
+		case s.State != core.DeliveryPending:
+			changes["finished_at"] = core.Now()
+		case outage: // it keeps its place and probes for all others
+			changes["due_at"] = gorm.Expr("since")
+		default:
+			changes["due_at"] = gorm.Expr(clockSQL(tx, s.Wait))
+		}
+		return changes, err
 	})
-}
-
-// settlementColumns are the columns that a settlement sets.
-func settlementColumns(db *gorm.DB, s core.Settlement, outage bool) map[string]any {
-	changes := map[string]any{"state": string(s.State), "error": s.Error, "lease_owner": "", "lease_until": nil}
-	switch {
-	case s.State != core.DeliveryPending:
-		changes["finished_at"] = core.Now()
-	case outage: // it keeps its place and probes for all others
-		changes["due_at"] = gorm.Expr("since")
-	default:
-		changes["due_at"] = gorm.Expr(clockSQL(db, s.Wait))
-	}
-	return changes
 }
 
 // recordOutage stores whether the receiver was reached, and reports whether it counts as
@@ -58,41 +53,29 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 	if err := r.db.WithContext(ctx).Select("session_id").Where("id = ?", id).Take(&found).Error; err != nil {
 		return nil, wrapError(err, "delivery", id)
 	}
-	var stx *sessionTx
-	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, core.SessionID(found.SessionID), func(locked *sessionTx) error {
-			stx = locked
-			columns, err := changes(stx.tx)
-			if err != nil {
-				return err
-			}
-			if err := stx.updateDelivery(id, fits, columns); err != nil {
-				return err
-			}
-			return note(stx.tx, "")
-		})
+	stx, err := changeOnce(ctx, r.db, core.SessionID(found.SessionID), func(stx *sessionTx) error {
+		columns, err := changes(stx.tx)
+		if err != nil {
+			return err
+		}
+		var row models.Delivery
+		res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
+			Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
+		if res.Error != nil {
+			return res.Error
+		}
+		if res.RowsAffected == 0 {
+			return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
+		}
+		if row.State != string(core.DeliveryPending) || row.Error == "" {
+			stx.emitEvents(row.Core().Updated())
+		}
+		return nil
 	})
-	if err != nil || repeated {
+	if err != nil || stx == nil {
 		return nil, wrapError(err, "delivery", id)
 	}
 	return stx.events, nil
-}
-
-// updateDelivery is updateInSession with the session locked.
-func (stx *sessionTx) updateDelivery(id core.DeliveryID, fits condition, columns map[string]any) error {
-	var row models.Delivery
-	res := stx.tx.Model(&row).Clauses(returningAll(stx.tx, &models.Delivery{})).
-		Where("id = ?", id).Scopes(fits).UpdateColumns(columns)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected == 0 {
-		return core.Errorf(core.ErrStale, "delivery %s is in progress, or was settled by another process", id)
-	}
-	if row.State != string(core.DeliveryPending) || row.Error == "" {
-		stx.emitEvents(row.Core().Updated())
-	}
-	return nil
 }
 
 // GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the
@@ -119,7 +102,21 @@ func giveUpReceiver(tx *gorm.DB, in core.ReceiverGivenUp) ([]core.Event, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := giveUpDeliveries(tx, found, txs, in); err != nil {
+	var ids []string
+	for _, d := range found {
+		if txs[d.SessionID] != nil {
+			ids = append(ids, d.ID)
+		}
+	}
+	var gone []models.Delivery
+	err = tx.Model(&gone).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
+		"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
+	}).Error
+	slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, d := range gone {
+		txs[d.SessionID].emitEvents(d.Core().Updated())
+	}
+	if err != nil {
 		return nil, err
 	}
 	var events []core.Event
@@ -161,28 +158,6 @@ func lockSessions(tx *gorm.DB, deliveries []models.Delivery) (map[string]*sessio
 		}
 	}
 	return txs, nil
-}
-
-// giveUpDeliveries abandons the deliveries that still qualify.
-func giveUpDeliveries(tx *gorm.DB, found []models.Delivery, txs map[string]*sessionTx, in core.ReceiverGivenUp) error {
-	var ids []string
-	for _, d := range found {
-		if txs[d.SessionID] != nil {
-			ids = append(ids, d.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	var gone []models.Delivery
-	err := tx.Model(&gone).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
-		"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
-	}).Error
-	slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	for _, d := range gone {
-		txs[d.SessionID].emitEvents(d.Core().Updated())
-	}
-	return err
 }
 
 // Release ends the leases of the worker and, with all, also those of earlier processes of

@@ -27,9 +27,7 @@ func (r *Branches) Delete(ctx context.Context, tenant core.Tenant, session core.
 	if err := requireID("message", id); err != nil {
 		return nil, err
 	}
-	var stx *sessionTx
-	err := r.changeOnce(ctx, tenant, session, func(locked *sessionTx) error {
-		stx = locked
+	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findInLog(id)
 		if err == nil && m == nil {
 			return stx.eraseUnsent(id)
@@ -54,9 +52,19 @@ func (stx *sessionTx) eraseAtoms(messages ...core.Message) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	e := erasure{}
-	if e.calls, err = stx.callsOf(ids); err != nil {
+	rows, err := findIn[models.Message](stx.tx.Select("id, tool_calls"), "id", ids)
+	if err != nil {
 		return err
+	}
+	before, err := mapRows(rows, models.Message.Core)
+	if err != nil {
+		return err
+	}
+	e := erasure{calls: map[string]bool{}}
+	for _, m := range before {
+		for _, c := range m.ToolCalls {
+			e.calls[c.ID] = true
+		}
 	}
 	if e.messages, err = stx.eraseMessages(ids); err != nil {
 		return err
@@ -73,8 +81,18 @@ func (stx *sessionTx) eraseDerived(e erasure, why string) error {
 	if err != nil {
 		return err
 	}
-	if err := stx.eraseInputs(ids); err != nil {
+	rows, err := findIn[models.Run](stx.tx.Where("session_id = ?", stx.session.ID), "user_message_id", ids)
+	if err != nil {
 		return err
+	}
+	for _, row := range rows {
+		run, err := row.Core()
+		if err == nil && (!run.Input.Empty() || run.Options != nil || run.RequestHash != "") {
+			err = stx.eraseInput(run)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	titled, err := stx.eraseTitle(ids)
 	if err != nil {
@@ -143,22 +161,6 @@ func (stx *sessionTx) atomsOf(messages []core.Message) ([]models.Ref, error) {
 	return all, nil
 }
 
-// callsOf returns the ids of the tool calls in the messages.
-func (stx *sessionTx) callsOf(ids []models.Ref) (map[string]bool, error) {
-	rows, err := findIn[models.Message](stx.tx.Select("id, tool_calls"), "id", ids)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := mapRows(rows, models.Message.Core)
-	calls := map[string]bool{}
-	for _, m := range messages {
-		for _, c := range m.ToolCalls {
-			calls[c.ID] = true
-		}
-	}
-	return calls, err
-}
-
 // eraseMessages marks the messages as deleted, clears their content, and returns them as
 // they are then, in the order of their seq.
 func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
@@ -202,24 +204,6 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 	}
 	slices.SortFunc(rows, func(a, b models.Message) int { return cmp.Compare(a.Seq, b.Seq) })
 	return mapRows(rows, models.Message.Core)
-}
-
-// eraseInputs clears the inputs of the runs that answered the messages, and their options.
-func (stx *sessionTx) eraseInputs(ids []models.Ref) error {
-	rows, err := findIn[models.Run](stx.tx.Where("session_id = ?", stx.session.ID), "user_message_id", ids)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		run, err := row.Core()
-		if err == nil && (!run.Input.Empty() || run.Options != nil || run.RequestHash != "") {
-			err = stx.eraseInput(run)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // eraseInput clears the input and the options of a run.

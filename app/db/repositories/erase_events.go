@@ -23,7 +23,14 @@ func (stx *sessionTx) eraseEvents(e erasure) error {
 	if len(e.calls) == 0 {
 		return nil
 	}
-	runs, err := stx.runsOf(e.messages)
+	var ids []models.Ref
+	for _, m := range e.messages {
+		if m.RunID != "" {
+			ids = append(ids, models.Ref(m.RunID))
+		}
+	}
+	slices.Sort(ids)
+	runs, err := findIn[models.Run](stx.tx.Select("id", "first_event_seq", "finished_at"), "id", slices.Compact(ids))
 	for _, run := range runs {
 		if err == nil {
 			err = stx.redactRun(e, run)
@@ -67,18 +74,6 @@ func isLastOf(run models.Run, row models.Event) bool {
 	}
 	// Retention may have removed the event of its end.
 	return run.FinishedAt != nil && row.At.After(run.FinishedAt.Add(time.Minute))
-}
-
-// runsOf returns the runs of the messages.
-func (stx *sessionTx) runsOf(messages []core.Message) ([]models.Run, error) {
-	var ids []models.Ref
-	for _, m := range messages {
-		if m.RunID != "" {
-			ids = append(ids, models.Ref(m.RunID))
-		}
-	}
-	slices.Sort(ids)
-	return findIn[models.Run](stx.tx.Select("id", "first_event_seq", "finished_at"), "id", slices.Compact(ids))
 }
 
 // replaceEventData replaces the data of an event.

@@ -23,6 +23,7 @@ import (
 func wrapError[T ~string](err error, what string, id T) error {
 	err = db.Translate(err) // gorm translates its own errors only
 	var known *core.Error
+	var pg *pgconn.PgError
 	switch {
 	case err == nil:
 		return nil
@@ -38,8 +39,10 @@ func wrapError[T ~string](err error, what string, id T) error {
 	case errors.Is(err, gorm.ErrForeignKeyViolated):
 		return &core.Error{Kind: core.ErrConflict, Err: err,
 			Message: fmt.Sprintf("%s %s refers to something that does not exist", what, id)}
-	case isUnstorable(err):
-		return &core.Error{Kind: core.ErrInvalid, Err: err, Message: unstorableReason(err)}
+	case errors.As(err, &pg) && pg.Code == outOfRange:
+		return &core.Error{Kind: core.ErrInvalid, Err: err, Message: "a number in the JSON is too large or too precise to be stored; send it as a string"}
+	case pg != nil && strings.HasPrefix(pg.Code, "22"): // a data exception
+		return &core.Error{Kind: core.ErrInvalid, Err: err, Message: models.UnstorableMessage}
 	case isLockTimeout(err):
 		busy := core.SessionBusy(core.SessionID(id), "another transaction writes to it")
 		busy.Message, busy.Err = fmt.Sprintf("another request is writing to %s %s; try again in a moment", what, id), err
@@ -53,21 +56,6 @@ func wrapError[T ~string](err error, what string, id T) error {
 
 func notFound[T ~string](what string, id T) error {
 	return core.Errorf(core.ErrNotFound, "%s %s does not exist", what, id)
-}
-
-// isUnstorable reports whether PostgreSQL rejected a value: class 22, "data exception".
-func isUnstorable(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && strings.HasPrefix(pg.Code, "22")
-}
-
-// unstorableReason says why PostgreSQL rejected a value.
-func unstorableReason(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == outOfRange {
-		return "a number in the JSON is too large or too precise to be stored; send it as a string"
-	}
-	return models.UnstorableMessage
 }
 
 // outOfRange is PostgreSQL's code for numbers that do not fit a numeric.
@@ -111,16 +99,11 @@ const (
 // that of ctx, as for a statement.
 func inTx(ctx context.Context, g *gorm.DB, fn func(tx *gorm.DB) error) error {
 	err := g.WithContext(ctx).Transaction(fn)
-	if end := ctx.Err(); end != nil && isCutOff(err) {
+	var lite *sqlite.Error // rolled back before its COMMIT, or interrupted
+	if end := ctx.Err(); end != nil && (errors.Is(err, sql.ErrTxDone) || errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_INTERRUPT) {
 		err = db.Translate(fmt.Errorf("%w: %s", end, err)) //nolint:errorlint // the code of SQLite would hide it
 	}
 	return err
-}
-
-// isCutOff reports whether a transaction was rolled back before its COMMIT, or SQLite interrupted.
-func isCutOff(err error) bool {
-	var lite *sqlite.Error
-	return errors.Is(err, sql.ErrTxDone) || errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_INTERRUPT
 }
 
 // txTries bounds the attempts at a transaction that collides with others.

@@ -102,13 +102,18 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 // finishFork copies what belongs to the messages, and makes the copy visible. The source is
 // locked, so that no deletion changes it meanwhile.
 func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core.Session, err error) {
-	copies := f.copiesByOriginal()
+	copies := make(map[models.Ref]messageCopy, len(f.path)) // by their originals
+	for i, id := range f.path {
+		copies[id] = messageCopy{id: copyID(f.prefix, i+1), seq: int64(i + 1)}
+	}
 	err = f.runStepWith(ctx, f.source, func(source, fork *sessionTx) error {
 		fork.extendLog(f.copied)
 		fork.clearBusy()
-		if err := fork.recountStored(); err != nil {
+		stored, err := fork.countStored(nil)
+		if err != nil {
 			return err
 		}
+		fork.session.StoredBytes = stored
 		if err := fork.copySummary(source, copies); err != nil {
 			return err
 		}
@@ -121,7 +126,10 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 		if err := fork.copySetups(source); err != nil {
 			return err
 		}
-		fork.copyTitleMark(source, copies)
+		// Erasing the message of the title erases the title.
+		if of, ok := copies[source.session.TitleMessageID]; ok && source.session.TitleMade {
+			fork.session.TitleMessageID, fork.session.TitleMade = models.Ref(of.id), true
+		}
 		if err := fork.indexTitle(); err != nil {
 			return err
 		}
@@ -138,15 +146,6 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 type messageCopy struct {
 	id  core.MessageID
 	seq int64
-}
-
-// copiesByOriginal returns the copies by the ids of their originals.
-func (f *forkJob) copiesByOriginal() map[models.Ref]messageCopy {
-	all := make(map[models.Ref]messageCopy, len(f.path))
-	for i, id := range f.path {
-		all[id] = messageCopy{id: copyID(f.prefix, i+1), seq: int64(i + 1)}
-	}
-	return all
 }
 
 // idPrefix is the length of the part that the ids of copies share, the time and random
@@ -265,14 +264,4 @@ func (stx *sessionTx) copySummary(source *sessionTx, copies map[models.Ref]messa
 	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)
 	_, err := stx.activateSummary(s)
 	return err
-}
-
-// copyTitleMark records which copied message the title was generated from, so that erasing
-// the message erases the title.
-func (stx *sessionTx) copyTitleMark(source *sessionTx, copies map[models.Ref]messageCopy) {
-	of, ok := copies[source.session.TitleMessageID]
-	if !ok || !source.session.TitleMade {
-		return
-	}
-	stx.session.TitleMessageID, stx.session.TitleMade = models.Ref(of.id), true
 }

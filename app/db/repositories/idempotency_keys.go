@@ -85,29 +85,26 @@ func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*cor
 // over.
 func (r *IdempotencyKeys) Finish(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) error {
 	err := retryDelays(func() error {
-		return inTx(ctx, r.db, func(tx *gorm.DB) error { return storeAnswer(tx, in, a) })
+		return inTx(ctx, r.db, func(tx *gorm.DB) error {
+			outdated, err := isOutdated(tx, in.Target, a)
+			if err != nil {
+				return err
+			}
+			a.Kept = a.Kept && !outdated
+			changes := map[string]any{
+				"request_hash": a.RequestHash, "status": a.Status, "content_type": a.ContentType, "location": a.Location, "body": nil,
+			}
+			if a.Kept {
+				changes["body"] = append([]byte{}, a.Body...) // never nil
+			}
+			res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).UpdateColumns(changes)
+			if res.Error != nil || res.RowsAffected == 0 {
+				return res.Error
+			}
+			return storeMentions(tx, in, mentionsOf(in.Target, a))
+		})
 	})
 	return wrapError(err, "idempotency key", in.Key)
-}
-
-// storeAnswer is Finish in a transaction.
-func storeAnswer(tx *gorm.DB, in core.KeyedRequest, a core.KeyedAnswer) error {
-	outdated, err := isOutdated(tx, in.Target, a)
-	if err != nil {
-		return err
-	}
-	a.Kept = a.Kept && !outdated
-	changes := map[string]any{
-		"request_hash": a.RequestHash, "status": a.Status, "content_type": a.ContentType, "location": a.Location, "body": nil,
-	}
-	if a.Kept {
-		changes["body"] = append([]byte{}, a.Body...) // never nil
-	}
-	res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).UpdateColumns(changes)
-	if res.Error != nil || res.RowsAffected == 0 {
-		return res.Error
-	}
-	return storeMentions(tx, in, mentionsOf(in.Target, a))
 }
 
 // Release frees the key unless its request has committed a result. If a transaction is

@@ -90,9 +90,14 @@ func isOutdated(tx *gorm.DB, target string, a core.KeyedAnswer) (bool, error) {
 		if table == "sessions" {
 			all = all.Where(visibleSQL)
 		}
-		there, err := lockRows(all, table, ids)
-		if err != nil || !there {
-			return !there, err
+		slices.Sort(ids)
+		if ids = slices.Compact(ids); len(ids) == 0 {
+			continue
+		}
+		var there []string
+		err := all.Scopes(withRowLock(table, clause.LockingStrengthShare)).Select("id").Where("id IN ?", ids).Order("id").Scan(&there).Error
+		if err != nil || len(there) != len(ids) {
+			return true, err
 		}
 	}
 	for part := range slices.Chunk(idsIn(ownID, string(a.Body)), maxIDs) {
@@ -112,19 +117,6 @@ func idsIn(pattern *regexp.Regexp, text string) []string {
 		ids = append(ids, found[1])
 	}
 	return ids
-}
-
-// lockRows reports whether all of the rows exist in the table, and locks them against
-// removal.
-func lockRows(all *gorm.DB, table string, ids []string) (bool, error) {
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if len(ids) == 0 {
-		return true, nil
-	}
-	var there []string
-	err := all.Scopes(withRowLock(table, clause.LockingStrengthShare)).Select("id").Where("id IN ?", ids).Order("id").Scan(&there).Error
-	return len(there) == len(ids), err
 }
 
 // eraseAnswers clears stored answers that mention one of the messages, or with session the

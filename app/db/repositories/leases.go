@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -75,18 +76,12 @@ func (r *Runs) orphanedSQL(worker string, lapsed bool) (where string, args []any
 	of, args := workersOf(worker)
 	where = "lease_owner = '' OR lease_owner <> ? AND " + of
 	if lapsed {
-		where += " OR (lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + ")" + r.promptSQL()
+		where += " OR (lease_until IS NULL OR lease_until <= " + clockSQL(r.db, 0) + ")"
+		if isPostgres(r.db) { // while it waited for a lock on the table, no process could renew a lease
+			where += " AND clock_timestamp() < now() + interval '1 second'"
+		}
 	}
 	return "status = 'running' AND (" + where + ")", append([]any{worker}, args...)
-}
-
-// promptSQL is the condition that the transaction did not wait for a lock on the table: while it
-// did, no process could renew a lease.
-func (r *Runs) promptSQL() string {
-	if isPostgres(r.db) {
-		return " AND clock_timestamp() < now() + interval '1 second'"
-	}
-	return ""
 }
 
 // workersOf is the condition for leases of the worker's replica.
@@ -109,36 +104,24 @@ const renewChunk = 1000
 // transaction is writing to: that lease stays as it is.
 func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
 	for chunk := range slices.Chunk(slices.Sorted(slices.Values(runs)), renewChunk) {
-		gone, err := r.renewSome(ctx, worker, chunk)
+		rows, err := r.leaseInTx(ctx, leaseQuery{
+			where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, chunk},
+			order: "id", limit: len(chunk), skipLocked: true,
+			set: "lease_until = " + clockSQL(r.db, core.RunLease), returning: "id",
+		})
+		gone := slices.DeleteFunc(slices.Clone(chunk), func(id core.RunID) bool {
+			return slices.ContainsFunc(rows, func(row models.Run) bool { return row.ID == string(id) })
+		})
+		var skipped []core.RunID
+		if err == nil && len(gone) > 0 {
+			err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, gone).Scan(&skipped).Error
+		}
 		if err != nil {
 			return nil, wrapError(err, "leases of worker", worker)
 		}
-		lost = append(lost, gone...)
+		lost = append(lost, slices.DeleteFunc(gone, func(id core.RunID) bool { return slices.Contains(skipped, id) })...)
 	}
 	return lost, nil
-}
-
-// renewSome is Renew in one transaction.
-func (r *Runs) renewSome(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
-	rows, err := r.leaseInTx(ctx, leaseQuery{
-		where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, runs},
-		order: "id", limit: len(runs), skipLocked: true,
-		set: "lease_until = " + clockSQL(r.db, core.RunLease), returning: "id",
-	})
-	if err != nil {
-		return nil, err
-	}
-	held := map[core.RunID]bool{}
-	for _, row := range rows {
-		held[core.RunID(row.ID)] = true
-	}
-	lost = slices.DeleteFunc(slices.Clone(runs), func(id core.RunID) bool { return held[id] })
-	if len(lost) == 0 {
-		return nil, nil
-	}
-	var skipped []core.RunID
-	err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, lost).Scan(&skipped).Error
-	return slices.DeleteFunc(lost, func(id core.RunID) bool { return slices.Contains(skipped, id) }), err
 }
 
 // Release ends all leases of the worker, so that others can take over its runs without
@@ -167,7 +150,7 @@ func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, c
 	if err := requireID("run", run); err != nil {
 		return conversation.StaleRun(run)
 	}
-	done := r.selectRunning(ctx).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
+	done := runningRuns(ctx, r.db).Where("id = ? AND attempt = ?", run, attempt).UpdateColumns(columns)
 	if done.Error == nil && done.RowsAffected == 0 {
 		return conversation.StaleRun(run)
 	}
@@ -203,6 +186,23 @@ func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (rows []models.Run, 
 	err = inTx(ctx, r.reserve, func(tx *gorm.DB) error {
 		rows, err = leaseRuns(tx, q)
 		return err
+	})
+	return rows, err
+}
+
+// claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
+func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.Duration, and string) (rows []T, err error) {
+	own, former := worker+"/", core.WorkersOf(worker)
+	err = inTx(ctx, g, func(tx *gorm.DB) error {
+		due := tx.Model(new(T)).Select("id").
+			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
+			Order("due_at, id").Limit(1)
+		if isPostgres(tx) {
+			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
+		}
+		return tx.Model(&rows).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
+			"attempts": gorm.Expr("attempts + 1"), "lease_owner": own + core.NewID[string](), "due_at": gorm.Expr(clockSQL(tx, lease)),
+		}).Error
 	})
 	return rows, err
 }
@@ -261,8 +261,6 @@ func (r *Runs) CancelRequested(ctx context.Context, worker string) ([]core.RunID
 	err := runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND cancel_requested", worker).Order("lease_until, id").Scan(&ids).Error
 	return ids, wrapError(err, "runs of worker", worker)
 }
-
-func (r *Runs) selectRunning(ctx context.Context) *gorm.DB { return runningRuns(ctx, r.db) }
 
 func runningRuns(ctx context.Context, db *gorm.DB) *gorm.DB {
 	return db.WithContext(ctx).Model(&models.Run{}).Where("status = 'running'")

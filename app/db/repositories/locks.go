@@ -33,7 +33,7 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 		if err != nil {
 			return err
 		}
-		if isHidden(stx.session.Busy) {
+		if busy := stx.session.Busy; busy == busyFork || busy == busyPurge {
 			return notFound("session", id)
 		}
 		if err = fn(stx); err == nil {
@@ -46,12 +46,34 @@ func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(
 // changeLog is changeSession for changes to messages: it returns core.SessionBusy while the
 // session is busy.
 func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) error {
-	return changeSession(ctx, g, id, func(stx *sessionTx) error {
+	return changeSession(ctx, g, id, unlessBusy(fn), conds...)
+}
+
+func unlessBusy(fn func(*sessionTx) error) func(*sessionTx) error {
+	return func(stx *sessionTx) error {
 		if stx.session.Busy != "" {
 			return stx.sessionBusyError()
 		}
 		return fn(stx)
-	}, conds...)
+	}
+}
+
+// changeOnce is changeSession for a request that may have an idempotency key (commitOnce). It returns the
+// changed session; nil if an earlier execution of the request has committed the change.
+func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) (changed *sessionTx, err error) {
+	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
+		return changeSession(ctx, g, id, func(stx *sessionTx) error {
+			changed = stx
+			if err := fn(stx); err != nil {
+				return err
+			}
+			return note(stx.tx, stx.result)
+		}, conds...)
+	})
+	if repeated {
+		return nil, err
+	}
+	return changed, err
 }
 
 // shareLog is changeLog for a change that most often can be written together with those of other

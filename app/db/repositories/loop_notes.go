@@ -135,10 +135,13 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 	}
 	found = slices.DeleteFunc(found, func(s models.Summary) bool { return copies[s.ThroughID].seq == 0 })
 	for _, row := range longestLoops(found) {
-		s, err := copyLoop(row, source, copies)
-		if err != nil {
-			return err
+		from, through := copies[row.FromID], copies[row.ThroughID]
+		if from.seq == 0 {
+			return fmt.Errorf("the messages of notes %s were not copied", row.ID)
 		}
+		s := repeatFromFork(row, source)
+		s.ID = core.NewID[core.SummaryID]()
+		s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = from.id, from.seq, through.id, through.seq
 		if s.FromSeq <= stx.session.SummaryThroughSeq {
 			continue
 		}
@@ -148,18 +151,6 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 		rows = append(rows, models.SummaryFrom(s))
 	}
 	return stx.useLoops(rows)
-}
-
-// copyLoop returns the notes with the copies of their messages.
-func copyLoop(row models.Summary, source *sessionTx, copies map[models.Ref]messageCopy) (core.Summary, error) {
-	from, through := copies[row.FromID], copies[row.ThroughID]
-	if from.seq == 0 {
-		return core.Summary{}, fmt.Errorf("the messages of notes %s were not copied", row.ID)
-	}
-	s := repeatFromFork(row, source)
-	s.ID = core.NewID[core.SummaryID]()
-	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = from.id, from.seq, through.id, through.seq
-	return s, nil
 }
 
 // repeatFromFork returns a summary of the source as a new one.

@@ -122,30 +122,25 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 		if row, err = takeMemory(tx.Scopes(withRowLock("memories", clause.LockingStrengthUpdate)), tenant, m.ID); err != nil {
 			return err
 		}
-		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(memoryChanges(&row, m)).Error
+		wanted := models.MemoryFrom(m)
+		changes := map[string]any{
+			"content": wanted.Content, "metadata": wanted.Metadata, "updated_at": core.Now(),
+		}
+		if len(m.Embedding) > 0 || wanted.Content != row.Content {
+			row.EmbeddingModel, row.Dimension = wanted.EmbeddingModel, wanted.Dimension
+			if len(m.Embedding) == 0 {
+				row.EmbeddingModel = ""
+			}
+			changes["embedding"], changes["embedding_model"], changes["dimension"] = wanted.Embedding, row.EmbeddingModel, row.Dimension
+		}
+		row.Content, row.Metadata = wanted.Content, wanted.Metadata
+		row.UpdatedAt, _ = changes["updated_at"].(time.Time)
+		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
 	})
 	if err != nil {
 		return core.Memory{}, wrapError(err, "memory", m.ID)
 	}
 	return row.Core()
-}
-
-// memoryChanges applies m to the row and returns the changed columns.
-func memoryChanges(row *models.Memory, m core.Memory) map[string]any {
-	wanted := models.MemoryFrom(m)
-	changes := map[string]any{
-		"content": wanted.Content, "metadata": wanted.Metadata, "updated_at": core.Now(),
-	}
-	if len(m.Embedding) > 0 || wanted.Content != row.Content {
-		row.EmbeddingModel, row.Dimension = wanted.EmbeddingModel, wanted.Dimension
-		if len(m.Embedding) == 0 {
-			row.EmbeddingModel = ""
-		}
-		changes["embedding"], changes["embedding_model"], changes["dimension"] = wanted.Embedding, row.EmbeddingModel, row.Dimension
-	}
-	row.Content, row.Metadata = wanted.Content, wanted.Metadata
-	row.UpdatedAt, _ = changes["updated_at"].(time.Time)
-	return changes
 }
 
 // Delete removes the memory permanently.

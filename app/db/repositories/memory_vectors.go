@@ -11,16 +11,10 @@ import (
 	"bobbin/app/db/models"
 )
 
-// inVectorSpace narrows a query to memories with a vector in the space.
-func inVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		return db.Where("embedding_model = ? AND dimension = ?", space.Model, space.Dimension)
-	}
-}
-
 // Vectors returns the next vectors of the scope in the space; none = the end.
 func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.VectorQuery) ([]core.MemoryVector, error) {
-	db := r.db.WithContext(ctx).Select("id, user_id, embedding, embedding_model, dimension").Scopes(inScope(tenant), inVectorSpace(q.Space))
+	db := r.db.WithContext(ctx).Select("id, user_id, embedding, embedding_model, dimension").Scopes(inScope(tenant)).
+		Where("embedding_model = ? AND dimension = ?", q.Space.Model, q.Space.Dimension)
 	order := "user_id, id"
 	switch {
 	case tenant.User != "":
@@ -35,23 +29,13 @@ func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.Vecto
 	if err := db.Order(order).Limit(q.Limit).Find(&rows).Error; err != nil {
 		return nil, wrapError(err, "memories of", tenant.Owner)
 	}
-	return mapRows(rows, vectorIn(q.Space))
-}
-
-// vectorIn converts a row to a vector, nil if it is in another space.
-func vectorIn(space core.VectorSpace) func(models.Memory) (core.MemoryVector, error) {
-	return func(row models.Memory) (core.MemoryVector, error) {
-		out := core.MemoryVector{ID: core.MemoryID(row.ID), UserID: row.UserID}
-		if row.EmbeddingModel != space.Model || row.Dimension != space.Dimension {
-			return out, nil
-		}
+	return mapRows(rows, func(row models.Memory) (core.MemoryVector, error) {
 		v, err := models.ParseVector(row.Embedding)
 		if err != nil {
-			return out, fmt.Errorf("embedding of memory %s: %w", row.ID, err)
+			err = fmt.Errorf("embedding of memory %s: %w", row.ID, err)
 		}
-		out.Vector = v
-		return out, nil
-	}
+		return core.MemoryVector{ID: core.MemoryID(row.ID), UserID: row.UserID, Vector: v}, err
+	})
 }
 
 // CountStale returns how many memories of the scope have no vector in the space. It reads

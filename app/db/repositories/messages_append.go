@@ -89,7 +89,7 @@ func clientIDTakenError(id string) error {
 	return core.Errorf(core.ErrConflict, "client_message_id %s belongs to another message of the session", core.Clip(id, 200))
 }
 
-// appendOnce is storeAppended, unless the session knows the client message id of a single
+// appendOnce is Append with the session locked, unless it knows the client message id of a single
 // message.
 func (stx *sessionTx) appendOnce(in core.AppendMessages) (core.Appended, error) {
 	if !in.Import && len(in.Messages) == 1 {
@@ -98,11 +98,6 @@ func (stx *sessionTx) appendOnce(in core.AppendMessages) (core.Appended, error) 
 			return core.Appended{Session: stx.session.Core(), Messages: known, Repeated: true}, err
 		}
 	}
-	return stx.storeAppended(in)
-}
-
-// storeAppended is Append with the session locked.
-func (stx *sessionTx) storeAppended(in core.AppendMessages) (core.Appended, error) {
 	parent, err := stx.admitAppend(in)
 	if err != nil {
 		return core.Appended{}, err
@@ -157,22 +152,17 @@ func (stx *sessionTx) admitAppend(in core.AppendMessages) (parent core.MessageID
 	}
 	parent = core.MessageID(f.ParentID)
 	if err == nil && in.Branch != nil {
-		parent, err = *in.Branch, stx.beginBranch(*in.Branch)
+		if parent = *in.Branch; parent != "" {
+			_, err = stx.findMessage(parent)
+		}
+		if err == nil {
+			err = stx.switchPath(pathChange{leaf: parent, before: math.MaxInt64, why: "branch"})
+		}
 	}
 	if err == nil && len(in.Messages) > 0 && in.Messages[0].Role == core.RoleTool {
 		err = stx.checkToolResults(in.Messages)
 	}
 	return parent, err
-}
-
-// beginBranch makes the path to the message the current one, for messages that come after it.
-func (stx *sessionTx) beginBranch(after core.MessageID) error {
-	if after != "" {
-		if _, err := stx.findMessage(after); err != nil {
-			return err
-		}
-	}
-	return stx.switchPath(pathChange{leaf: after, before: math.MaxInt64, why: "branch"})
 }
 
 // checkNotArchived returns ErrConflict for an archived session.
@@ -218,9 +208,22 @@ const maxClientIDs = 500
 // checkToolResults refuses leading tool results without an open call at the end of the
 // current path.
 func (stx *sessionTx) checkToolResults(messages []core.Message) error {
-	open, err := stx.openCalls()
+	var rows []models.Message
+	if err := stx.tx.Raw(openCallsSQL, map[string]any{"s": stx.session.ID}).Scan(&rows).Error; err != nil {
+		return err
+	}
+	tail, err := mapRows(rows, models.Message.Core)
 	if err != nil {
 		return err
+	}
+	open := map[string]int{} // how many calls there are without a result, by id
+	for _, m := range tail {
+		for _, c := range m.ToolCalls {
+			open[c.ID]++
+		}
+		if m.Role == core.RoleTool {
+			open[m.ToolCallID]--
+		}
 	}
 	for _, m := range messages {
 		if m.Role != core.RoleTool {
@@ -238,23 +241,3 @@ func (stx *sessionTx) checkToolResults(messages []core.Message) error {
 // the tool results after it. System messages between them can be many and large.
 const openCallsSQL = `SELECT role, tool_call_id, tool_calls FROM messages WHERE session_id = @s AND on_path AND role <> 'system' AND seq >= (
 	SELECT COALESCE(MAX(seq), 0) FROM messages WHERE session_id = @s AND on_path AND role NOT IN ('tool', 'system')) ORDER BY seq`
-
-// openCalls returns the calls at the end of the current path that have no result yet, with
-// their number by id.
-func (stx *sessionTx) openCalls() (map[string]int, error) {
-	var rows []models.Message
-	if err := stx.tx.Raw(openCallsSQL, map[string]any{"s": stx.session.ID}).Scan(&rows).Error; err != nil {
-		return nil, err
-	}
-	open := map[string]int{}
-	tail, err := mapRows(rows, models.Message.Core)
-	for _, m := range tail {
-		for _, c := range m.ToolCalls {
-			open[c.ID]++
-		}
-		if m.Role == core.RoleTool {
-			open[m.ToolCallID]--
-		}
-	}
-	return open, err
-}

@@ -23,7 +23,18 @@ func (r *Messages) importInSteps(ctx context.Context, tenant core.Tenant, in cor
 			i.undo(ctx)
 		}
 	}()
-	out, err := i.writeAll(ctx, in, note)
+	rest := in.Messages
+	for rows := firstRows; len(rest) > 0; {
+		part := rest[:countStep(rest, rows)]
+		if err := i.runStep(ctx, func(stx *sessionTx) error { return i.storePart(stx, part) }); err != nil {
+			return core.Appended{}, err
+		}
+		if len(part) == rows {
+			rows = i.nextRows(rows)
+		}
+		rest = rest[len(part):]
+	}
+	out, err := i.finishImport(ctx, in, note)
 	done = err == nil
 	return out, err
 }
@@ -59,22 +70,6 @@ func (r *Messages) beginImport(ctx context.Context, tenant core.Tenant, in core.
 		return err
 	}, visibleTo(tenant))
 	return i, err
-}
-
-// writeAll stores the messages, and adds them to the log when all are stored.
-func (i *importJob) writeAll(ctx context.Context, in core.AppendMessages, note resultRecorder) (core.Appended, error) {
-	rest := in.Messages
-	for rows := firstRows; len(rest) > 0; {
-		part := rest[:countStep(rest, rows)]
-		if err := i.runStep(ctx, func(stx *sessionTx) error { return i.storePart(stx, part) }); err != nil {
-			return core.Appended{}, err
-		}
-		if len(part) == rows {
-			rows = i.nextRows(rows)
-		}
-		rest = rest[len(part):]
-	}
-	return i.finishImport(ctx, in, note)
 }
 
 // finishImport adds the messages to the log.
@@ -116,25 +111,21 @@ func (i *importJob) storePart(stx *sessionTx, part []core.Message) error {
 func countStep(messages []core.Message, rows int) int {
 	n, bytes := 0, 0
 	for n < min(rows, len(messages)) {
-		if bytes += messageBytes(messages[n]); n > 0 && bytes > appendBytes {
+		m := messages[n]
+		bytes += len(m.Content) + len(m.Metadata)
+		for _, r := range m.Revisions {
+			bytes += len(r.Content)
+		}
+		for _, p := range m.Parts {
+			bytes += len(p.Text)
+		}
+		for _, c := range m.ToolCalls {
+			bytes += len(c.Arguments)
+		}
+		if n > 0 && bytes > appendBytes {
 			break
 		}
 		n++
-	}
-	return n
-}
-
-// messageBytes estimates the size of a message.
-func messageBytes(m core.Message) int {
-	n := len(m.Content) + len(m.Metadata)
-	for _, r := range m.Revisions {
-		n += len(r.Content)
-	}
-	for _, p := range m.Parts {
-		n += len(p.Text)
-	}
-	for _, c := range m.ToolCalls {
-		n += len(c.Arguments)
 	}
 	return n
 }

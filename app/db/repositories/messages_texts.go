@@ -132,44 +132,29 @@ const maxMessageIDs = 500
 // branch, in the order of their seq. Deleted ones are missing. Without a session they are those of
 // all sessions of the scope that are not archived.
 func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session core.SessionID, ids []core.MessageID) ([]core.Message, error) {
+	db := r.db.WithContext(ctx)
+	visible := func(db *gorm.DB) *gorm.DB { return ownedBy(tenant, session)(db).Where(inLogOf, session) }
 	if session == "" {
-		return r.findMessages(ctx, tenant, ids)
-	}
-	if err := requireID("session", session); err != nil {
+		inLog := visibleTo(tenant)(db.Model(&models.Session{}).Select("1")).
+			Where("sessions.id = messages.session_id AND messages.seq <= sessions.last_seq AND archived_at IS NULL")
+		visible = func(db *gorm.DB) *gorm.DB { return db.Where("EXISTS (?)", inLog) }
+	} else if err := requireID("session", session); err != nil {
 		return nil, err
 	}
-	db := r.db.WithContext(ctx)
 	var rows []models.Message
 	for batch := range slices.Chunk(ids, maxMessageIDs) {
 		var found []models.Message
-		if err := db.Scopes(ownedBy(tenant, session)).Where("id IN ? AND deleted_at IS NULL", batch).Where(inLogOf, session).Find(&found).Error; err != nil {
+		if err := db.Where("id IN ? AND deleted_at IS NULL", batch).Scopes(visible).Find(&found).Error; err != nil {
 			return nil, wrapError(err, "session", session)
 		}
 		rows = append(rows, found...)
 	}
 	// The session is compared here, as in Get.
-	rows = slices.DeleteFunc(rows, func(m models.Message) bool { return m.SessionID != string(session) })
-	if len(rows) == 0 {
+	rows = slices.DeleteFunc(rows, func(m models.Message) bool { return session != "" && m.SessionID != string(session) })
+	if len(rows) == 0 && session != "" {
 		if err := requireVisible(db, tenant, session); err != nil {
 			return nil, err
 		}
-	}
-	slices.SortFunc(rows, func(a, b models.Message) int { return cmp.Compare(a.Seq, b.Seq) })
-	return mapRows(rows, models.Message.Core)
-}
-
-// findMessages is GetMessages for all sessions of the scope.
-func (r *Messages) findMessages(ctx context.Context, tenant core.Tenant, ids []core.MessageID) ([]core.Message, error) {
-	db := r.db.WithContext(ctx)
-	var rows []models.Message
-	for batch := range slices.Chunk(ids, maxMessageIDs) {
-		inLog := visibleTo(tenant)(db.Model(&models.Session{}).Select("1")).
-			Where("sessions.id = messages.session_id AND messages.seq <= sessions.last_seq AND archived_at IS NULL")
-		var found []models.Message
-		if err := db.Where("id IN ? AND deleted_at IS NULL AND EXISTS (?)", batch, inLog).Find(&found).Error; err != nil {
-			return nil, wrapError(err, "messages", "")
-		}
-		rows = append(rows, found...)
 	}
 	slices.SortFunc(rows, func(a, b models.Message) int { return cmp.Compare(a.Seq, b.Seq) })
 	return mapRows(rows, models.Message.Core)

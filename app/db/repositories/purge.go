@@ -42,16 +42,12 @@ func deletionOf(table string) deletion {
 	return d
 }
 
-// otherTables need special treatment: see purge_user.go, purge_blobs.go and
-// purge_answers.go. Usage records stay without the user's name.
-func otherTables() []string {
-	return []string{"sessions", "memories", "blob_references", "blobs", "blob_texts", "blob_contents", "blob_totals", "idempotency_keys", "idempotency_mentions", "model_calls", "usage_days",
-		"deletions"} // Deletions.Finish clears the user
-}
-
 // PurgedTables are the tables that can contain data of a user.
 func PurgedTables() []string {
-	return append([]string{"sessions"}, append(sessionTables(), otherTables()[1:]...)...)
+	return append(append([]string{"sessions"}, sessionTables()...),
+		// These need special treatment: see purge_user.go, purge_blobs.go and purge_answers.go. Usage records stay without the user's name.
+		"memories", "blob_references", "blobs", "blob_texts", "blob_contents", "blob_totals", "idempotency_keys", "idempotency_mentions", "model_calls", "usage_days",
+		"deletions") // Deletions.Finish clears the user
 }
 
 // purgeChunk bounds the ids of one statement.
@@ -134,11 +130,17 @@ func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (co
 	var owner core.EventOwner
 	err := inSessionTurn(ctx, r.db, id, func(tx *gorm.DB) error {
 		stx, err := lockSession(tx, id)
-		if err == nil {
-			owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = stx.admitPurge(force)
+		owner = core.EventOwner{Owner: stx.session.Owner, User: stx.session.UserID}
+		var held int64
+		err = tx.Model(&models.Session{}).Where("id = ? AND busy <> '' AND busy_until > "+clockSQL(tx, 0), id).Count(&held).Error
+		if err == nil && held > 0 && (!force || stx.session.Busy == busyPurge) {
+			err = stx.sessionBusyError()
+		}
+		if err == nil && !force {
+			err = stx.checkIdle()
 		}
 		if err == nil {
 			lease, err = stx.beginPurge(r.db)
@@ -151,18 +153,6 @@ func (r *Purges) Session(ctx context.Context, id core.SessionID, force bool) (co
 	gone, err := lease.purgeSession(ctx)
 	gone.Owner = owner
 	return gone, err
-}
-
-// admitPurge returns ErrConflict for a session that must not be removed now.
-func (stx *sessionTx) admitPurge(force bool) error {
-	held, err := stx.hasLiveLease()
-	if err == nil && held && (!force || stx.session.Busy == busyPurge) {
-		err = stx.sessionBusyError()
-	}
-	if err != nil || force {
-		return err
-	}
-	return stx.checkIdle()
 }
 
 // beginPurge hides the session, so that nothing of it is indexed any more.
@@ -182,7 +172,15 @@ func (stx *sessionTx) beginPurge(db *gorm.DB) (*sessionLease, error) {
 // purgeSession deletes the session, and first the rows that refer to it.
 func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error) {
 	var gone core.Purged
-	err := lease.purgeRows(ctx, &gone)
+	err := lease.purgeBlobs(ctx, &gone)
+	if err == nil {
+		err = lease.purgeUsage(ctx, &gone)
+	}
+	for _, table := range sessionTables() {
+		if err == nil {
+			err = lease.deleteAll(ctx, deletionOf(table), &gone)
+		}
+	}
 	if err == nil {
 		err = lease.runStep(ctx, func(stx *sessionTx) error {
 			return stx.tx.Where("id = ?", lease.id).Delete(&models.Session{}).Error
@@ -194,22 +192,6 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 	}
 	gone.Remove("sessions", 1)
 	return gone, nil
-}
-
-// purgeRows deletes everything of the session except its own row.
-func (lease *sessionLease) purgeRows(ctx context.Context, gone *core.Purged) error {
-	if err := lease.purgeBlobs(ctx, gone); err != nil {
-		return err
-	}
-	if err := lease.purgeUsage(ctx, gone); err != nil {
-		return err
-	}
-	for _, table := range sessionTables() {
-		if err := lease.deleteAll(ctx, deletionOf(table), gone); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // purgeUsage removes the session and the names of its users from the usage records.

@@ -62,7 +62,16 @@ const beyondLogSQL = "session_id = @s AND seq > (SELECT last_seq FROM sessions W
 // dropImport removes the messages that are not in the log, with their entries in the search
 // index.
 func (lease *sessionLease) dropImport(ctx context.Context) error {
-	if err := lease.dropImportedFiles(ctx); err != nil {
+	err := lease.runSteps(ctx, &core.Purged{}, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
+		var messages []models.Ref
+		err := stx.tx.Raw("SELECT DISTINCT message_id FROM blob_references WHERE session_id = @s AND message_id IN (SELECT id FROM messages WHERE "+beyondLogSQL+") LIMIT @limit",
+			map[string]any{"s": lease.id, "limit": limit}).Scan(&messages).Error
+		if err == nil && len(messages) > 0 {
+			err = stx.releaseFiles(messages)
+		}
+		return int64(len(messages)), err
+	})
+	if err != nil {
 		return err
 	}
 	d := deletionOf("messages")
@@ -73,18 +82,5 @@ func (lease *sessionLease) dropImport(ctx context.Context) error {
 	return lease.runStep(ctx, func(stx *sessionTx) error {
 		stx.clearBusy()
 		return stx.saveChanges()
-	})
-}
-
-// dropImportedFiles drops the blob references of these messages.
-func (lease *sessionLease) dropImportedFiles(ctx context.Context) error {
-	return lease.runSteps(ctx, &core.Purged{}, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
-		var messages []models.Ref
-		err := stx.tx.Raw("SELECT DISTINCT message_id FROM blob_references WHERE session_id = @s AND message_id IN (SELECT id FROM messages WHERE "+beyondLogSQL+") LIMIT @limit",
-			map[string]any{"s": lease.id, "limit": limit}).Scan(&messages).Error
-		if err == nil && len(messages) > 0 {
-			err = stx.releaseFiles(messages)
-		}
-		return int64(len(messages)), err
 	})
 }

@@ -27,8 +27,14 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 				if err := stx.checkRunsEnded(unended); err != nil {
 					return err
 				}
-				more, err = stx.emptyShared(owner, user, &step)
-				step.Events = stx.events
+				if err := stx.cancelRuns(owner, user); err != nil {
+					return err
+				}
+				n, err := stx.emptyMessages(owner, user, &step)
+				if err == nil && n < sharedRows { // the runs come last: they identify the user's messages
+					n, err = stx.emptyRuns(owner, user, &step)
+				}
+				more, step.Events = n == sharedRows, stx.events
 				return err
 			}, visibleTo(core.Tenant{Owner: owner}))
 		})
@@ -42,19 +48,6 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 
 // sharedRows is how many messages or runs of a user one transaction erases.
 const sharedRows = 200
-
-// emptyShared erases some of what the user wrote, and reports whether there is more. Runs
-// come last: they identify the user's messages.
-func (stx *sessionTx) emptyShared(owner, user string, gone *core.Purged) (more bool, err error) {
-	if err := stx.cancelRuns(owner, user); err != nil {
-		return false, err
-	}
-	n, err := stx.emptyMessages(owner, user, gone)
-	if err == nil && n < sharedRows {
-		n, err = stx.emptyRuns(owner, user, gone)
-	}
-	return n == sharedRows, err
-}
 
 // checkRunsEnded returns ErrConflict while the session has a run that is not allowed.
 func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {

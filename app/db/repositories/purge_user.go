@@ -61,7 +61,9 @@ func (r *Purges) User(ctx context.Context, owner, user string) (core.Purged, err
 		err = r.purgeUserUsage(ctx, owner, user, &gone)
 	}
 	if err == nil {
-		err = r.purgeUserSlack(ctx, owner, user, &gone)
+		res := r.db.WithContext(ctx).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Delete(&models.SlackItem{})
+		gone.Remove("slack_inbox", res.RowsAffected)
+		err = res.Error
 	}
 	return gone, wrapError(err, "user", user)
 }
@@ -74,9 +76,10 @@ func (r *Purges) purgeMemories(ctx context.Context, owner, user string, gone *co
 	}
 	for part := range slices.Chunk(ids, purgeChunk) {
 		var n int64
-		err := r.retryTx(ctx, func(tx *gorm.DB) (err error) {
-			n, err = deleteMemories(tx, owner, part)
-			return err
+		err := r.retryTx(ctx, func(tx *gorm.DB) error {
+			res := tx.Where("owner = ? AND id IN ?", owner, part).Delete(&models.Memory{})
+			n = res.RowsAffected
+			return res.Error
 		})
 		if err != nil {
 			return err
@@ -102,18 +105,6 @@ func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *c
 		gone.Empty("model_calls", res.RowsAffected)
 	}
 	return r.forgetUserDays(ctx, owner, user, gone)
-}
-
-// purgeUserSlack deletes what the user sent by Slack, handled or not.
-func (r *Purges) purgeUserSlack(ctx context.Context, owner, user string, gone *core.Purged) error {
-	res := r.db.WithContext(ctx).Where("owner = ? AND user_id = ? AND user_id <> ''", owner, user).Delete(&models.SlackItem{})
-	gone.Remove("slack_inbox", res.RowsAffected)
-	return res.Error
-}
-
-func deleteMemories(tx *gorm.DB, owner string, ids []core.MemoryID) (int64, error) {
-	res := tx.Where("owner = ? AND id IN ?", owner, ids).Delete(&models.Memory{})
-	return res.RowsAffected, res.Error
 }
 
 // CountUser counts the rows of the user outside of the user's own sessions, by table.

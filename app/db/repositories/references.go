@@ -74,7 +74,10 @@ func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]c
 		e := row.Core()
 		if ref := referredMessage(row); ref.MessageID != "" {
 			m := messages[ref.MessageID]
-			if e.Data, e.Size = (core.MessageData{Message: messageOf(e, m)}), ref.Bytes; m.RevisedAt != nil {
+			if e.Type == core.EventRunQueued && m.RunID == e.RunID { // as it was: a queued message has no place in the log
+				m.Seq, m.ParentID, m.OnPath = 0, "", true
+			}
+			if e.Data, e.Size = (core.MessageData{Message: m}), ref.Bytes; m.RevisedAt != nil {
 				e.Size += len(m.Content)
 			}
 		}
@@ -113,15 +116,6 @@ func longEventColumns(db *gorm.DB) longColumns {
 	return longColumns{jsons: []string{"data"}, related: []string{fmt.Sprintf(reference, revised, longSessionColumns().sumSQL(db))}}
 }
 
-// messageOf returns the message of an event in its state at the time of the event, as far
-// as it can change: a queued message has no place in the log.
-func messageOf(e core.Event, m core.Message) core.Message {
-	if e.Type == core.EventRunQueued && m.RunID == e.RunID {
-		m.Seq, m.ParentID, m.OnPath = 0, "", true
-	}
-	return m
-}
-
 // hasKey reports whether data, an object, begins with the key, as events of earlier
 // versions do.
 func hasKey(data models.JSON, key string) bool {
@@ -149,9 +143,17 @@ func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Mes
 			ids, runs[id] = append(ids, id), row.RunID
 		}
 	}
-	found, err := messagesByID(db, ids)
+	logged, err := findIn[models.Message](db, "id", ids)
 	if err != nil {
 		return nil, err
+	}
+	messages, err := mapRows(logged, models.Message.Core)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[models.Ref]core.Message, len(ids))
+	for _, m := range messages {
+		found[models.Ref(m.ID)] = m
 	}
 	var unsent []models.Ref
 	for id, run := range runs {
@@ -171,20 +173,6 @@ func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Mes
 		found[models.Ref(run.UserMessageID)] = run.UserMessage()
 	}
 	return found, nil
-}
-
-// messagesByID returns those of the messages that are in the log.
-func messagesByID(db *gorm.DB, ids []models.Ref) (map[models.Ref]core.Message, error) {
-	found := make(map[models.Ref]core.Message, len(ids))
-	rows, err := findIn[models.Message](db, "id", ids)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := mapRows(rows, models.Message.Core)
-	for _, m := range messages {
-		found[models.Ref(m.ID)] = m
-	}
-	return found, err
 }
 
 // loadSession returns the session without its summary; an empty one if it was removed

@@ -78,28 +78,24 @@ func (r *Retention) SweepEvents(ctx context.Context, keep time.Duration, from co
 // waits for an answer keeps none.
 func (r *Retention) TemporarySessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx)
-	var ids []core.SessionID
-	err := db.Model(&models.Session{}).Where("temporary AND updated_at < "+clockBoundSQL(db, -keep)).
-		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
-		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('running', 'waiting') AND status = 'running')").
-		Order("updated_at, id").Limit(limit).Pluck("id", &ids).Error
-	if err != nil {
-		return nil, fmt.Errorf("find temporary sessions: %w", err)
-	}
-	return ids, nil
+	return expiredSessions(db.Where("temporary AND updated_at < "+clockBoundSQL(db, -keep)).Order("updated_at, id").Limit(limit), " AND status = 'running'")
 }
 
 // ArchivedSessions returns up to limit sessions that were archived longer than keep ago and
 // have no unfinished run, the oldest first.
 func (r *Retention) ArchivedSessions(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error) {
 	db := r.db.WithContext(ctx)
+	return expiredSessions(db.Where("archived_at < "+clockBoundSQL(db, -keep)).Order("archived_at, id").Limit(limit), "")
+}
+
+// expiredSessions returns those of the sessions without a queued run, and without an active one, which the
+// condition narrows.
+func expiredSessions(db *gorm.DB, active string) ([]core.SessionID, error) {
 	var ids []core.SessionID
-	err := db.Model(&models.Session{}).Where("archived_at < "+clockBoundSQL(db, -keep)).
-		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
-		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('running', 'waiting'))").
-		Order("archived_at, id").Limit(limit).Pluck("id", &ids).Error
+	err := db.Model(&models.Session{}).Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status = 'queued')").
+		Where("NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id AND status IN ('running', 'waiting')"+active+")").Pluck("id", &ids).Error
 	if err != nil {
-		return nil, fmt.Errorf("find archived sessions: %w", err)
+		return nil, fmt.Errorf("find expired sessions: %w", err)
 	}
 	return ids, nil
 }

@@ -20,10 +20,21 @@ func (r *Branches) Revise(ctx context.Context, tenant core.Tenant, in core.Revis
 		return core.Message{}, nil, err
 	}
 	var m core.Message
-	var stx *sessionTx
-	err := r.changeOnce(ctx, tenant, in.SessionID, func(locked *sessionTx) (err error) {
-		stx = locked
-		m, err = stx.reviseMessage(in)
+	stx, err := r.changeOnce(ctx, tenant, in.SessionID, func(stx *sessionTx) (err error) {
+		if m, err = stx.findRevisable(in.MessageID); err != nil {
+			return err
+		}
+		if m.Content != in.Content {
+			if err := stx.checkIdle(); err != nil {
+				return err
+			}
+			if m, err = stx.replaceText(m, in); err != nil {
+				return err
+			}
+		}
+		revised := []core.Message{m}
+		err = addRevisions(stx.tx, revised)
+		m = revised[0]
 		return err
 	})
 	if err != nil {
@@ -34,25 +45,6 @@ func (r *Branches) Revise(ctx context.Context, tenant core.Tenant, in core.Revis
 		return m, nil, err
 	}
 	return m, stx.events, nil
-}
-
-// reviseMessage is Revise with the session locked.
-func (stx *sessionTx) reviseMessage(in core.ReviseMessage) (core.Message, error) {
-	m, err := stx.findRevisable(in.MessageID)
-	if err != nil {
-		return m, err
-	}
-	if m.Content != in.Content {
-		if err := stx.checkIdle(); err != nil {
-			return m, err
-		}
-		if m, err = stx.replaceText(m, in); err != nil {
-			return m, err
-		}
-	}
-	revised := []core.Message{m}
-	err = addRevisions(stx.tx, revised)
-	return revised[0], err
 }
 
 // findRevisable returns a user's message of the session.
@@ -101,7 +93,10 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = indexEntries(stx.tx, []entry{messageEntry(m, stx.session.UserID)})
 	}
 	if err == nil {
-		err = errors.Join(stx.replaceInstructions(m), stx.addStored(ids, before))
+		err = stx.removeInstructions(ids)
+	}
+	if err == nil {
+		err = errors.Join(stx.storeInstructions(instructionsOf(m)), stx.addStored(ids, before))
 	}
 	if err == nil {
 		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")
@@ -134,17 +129,6 @@ func revisionRow(m core.Message, number int64, r core.Revision) models.MessageRe
 	return models.MessageRevision{
 		MessageID: string(m.ID), Number: number, SessionID: string(m.SessionID), Owner: m.Owner, Content: r.Content, TokenCount: r.TokenCount, ReplacedAt: r.ReplacedAt,
 	}
-}
-
-// insertRevisions stores the revisions that imported messages bring.
-func (stx *sessionTx) insertRevisions(messages []core.Message) error {
-	var rows []models.MessageRevision
-	for _, m := range messages {
-		for i, r := range m.Revisions {
-			rows = append(rows, revisionRow(m, int64(i+1), r))
-		}
-	}
-	return insertRows(stx.tx, &rows)
 }
 
 // findRevisions returns the revisions of the messages, those of one oldest first.

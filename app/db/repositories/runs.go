@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -36,7 +35,11 @@ func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core
 		return core.Run{}, err
 	}
 	db := r.db.WithContext(ctx)
-	run, err := findRun(db, db.Scopes(runsWithin(tenant)).Where("id = ?", id))
+	which := db.Where("owner = ? AND id = ?", tenant.Owner, id)
+	if tenant.User != "" {
+		which = which.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND sessions.user_id = ?)", tenant.User)
+	}
+	run, err := findRun(db, which)
 	if run.Status == core.RunWaiting {
 		run.Approvals, err = approvals(db.Where("run_id = ? AND status = 'open'", id))
 	}
@@ -48,17 +51,6 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 	db := r.db.WithContext(ctx)
 	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("client_message_id = ?", clientMessageID))
 	return run, wrapError(err, "run of client_message_id", clientMessageID)
-}
-
-// runsWithin narrows a query on runs to those of sessions in the scope.
-func runsWithin(tenant core.Tenant) func(*gorm.DB) *gorm.DB {
-	return func(db *gorm.DB) *gorm.DB {
-		db = db.Where("owner = ?", tenant.Owner)
-		if tenant.User != "" {
-			db = db.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND sessions.user_id = ?)", tenant.User)
-		}
-		return db
-	}
 }
 
 // List returns the runs of a session, the newest first.
@@ -122,22 +114,17 @@ func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.Ses
 
 // Queue counts the queued runs of all sessions.
 func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
-	n, oldest, err := countWaiting(ctx, r.db, "runs WHERE status = 'queued'")
-	return core.QueueStats{Queued: n, Oldest: oldest}, wrapError(err, "runs", "queued")
-}
-
-// countWaiting counts rows and returns the age of the oldest by the database's clock.
-func countWaiting(ctx context.Context, db *gorm.DB, from string) (n int, oldest time.Duration, err error) {
 	var row struct {
 		N      int
 		Oldest *clockTime
 		Now    clockTime
 	}
-	err = db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(db, 0) + " AS now FROM " + from).Scan(&row).Error
+	err := r.db.WithContext(ctx).Raw("SELECT COUNT(*) AS n, MIN(created_at) AS oldest, " + clockSQL(r.db, 0) + " AS now FROM runs WHERE status = 'queued'").Scan(&row).Error
+	stats := core.QueueStats{Queued: row.N}
 	if err == nil && row.Oldest != nil {
-		oldest = max(row.Now.Sub(row.Oldest.Time), 0)
+		stats.Oldest = max(row.Now.Sub(row.Oldest.Time), 0)
 	}
-	return row.N, oldest, err
+	return stats, wrapError(err, "runs", "queued")
 }
 
 // Active returns the run of a session that is running or waiting.

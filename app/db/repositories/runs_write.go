@@ -231,40 +231,25 @@ func (stx *sessionTx) repeatedWrite(w core.RunWrite) (core.Written, error) {
 	if err != nil {
 		return core.Written{}, err
 	}
-	stored, err := stx.storedMessages(w.Messages)
-	if err != nil {
-		return core.Written{}, err
+	out := core.Written{Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}
+	if len(w.Messages) > 0 {
+		known, _, err := stx.findLogged(w.Messages)
+		if err != nil {
+			return core.Written{}, err
+		}
+		out.Messages = inOrder(w.Messages, known)
 	}
-	events, err := newestEvents(stx.tx, w)
-	return core.Written{Messages: stored, Events: events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, err
-}
-
-// storedMessages returns the messages as they are in the log.
-func (stx *sessionTx) storedMessages(messages []core.Message) ([]core.Message, error) {
-	if len(messages) == 0 {
-		return nil, nil
-	}
-	known, _, err := stx.findLogged(messages)
-	if err != nil {
-		return nil, err
-	}
-	return inOrder(messages, known), nil
-}
-
-// newestEvents returns as many of the run's newest events as the write can have emitted, in
-// order.
-func newestEvents(tx *gorm.DB, w core.RunWrite) ([]core.Event, error) {
-	maxEvents := len(w.Messages) + len(w.Events) + 1
+	n := len(w.Messages) + len(w.Events) + 1 // at most so many events
 	if w.Wait != nil {
-		maxEvents += len(w.Wait.Approvals)
+		n += len(w.Wait.Approvals)
 	}
 	var rows []models.Event
-	err := tx.Where("session_id = ? AND run_id = ?", w.SessionID, w.RunID).Order("event_seq DESC").Limit(maxEvents).Find(&rows).Error
-	if err != nil {
-		return nil, err
+	if err := stx.tx.Where("session_id = ? AND run_id = ?", w.SessionID, w.RunID).Order("event_seq DESC").Limit(n).Find(&rows).Error; err != nil {
+		return core.Written{}, err
 	}
 	slices.Reverse(rows)
-	return renderEvents(tx, w.SessionID, rows)
+	out.Events, err = renderEvents(stx.tx, w.SessionID, rows)
+	return out, err
 }
 
 // SavePartial stores the partial text of the answer, for readers that come when no process

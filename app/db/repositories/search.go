@@ -201,7 +201,7 @@ func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 		if err != nil {
 			return p, err
 		}
-		for i, row := range rows {
+		for _, row := range rows {
 			if err := s.db.Statement.Context.Err(); err != nil {
 				return p, err
 			}
@@ -210,8 +210,14 @@ func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 				return p, nil
 			}
 			examined++
-			s.from = rows[i].cursorPosition(s.db)
-			hit, ok, err := s.hitOf(row)
+			s.from = position{List: "search", N: row.N}
+			if isPostgres(s.db) {
+				s.from.N, s.from.M = row.EntryAt.UnixMicro(), row.N
+			}
+			if !row.Allowed {
+				continue
+			}
+			hit, ok, err := s.newHit(row, s.query.Find)
 			if err != nil {
 				return p, err
 			}
@@ -223,23 +229,6 @@ func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 			return p, nil
 		}
 	}
-}
-
-// cursorPosition returns the position of the row's entry.
-func (f foundMessage) cursorPosition(db *gorm.DB) position {
-	if isPostgres(db) {
-		return position{List: "search", N: f.EntryAt.UnixMicro(), M: f.N}
-	}
-	return position{List: "search", N: f.N}
-}
-
-// hitOf returns the hit of a row, and false if it must not be shown or does not match after
-// all.
-func (s *messageSearch) hitOf(f foundMessage) (core.SearchHit, bool, error) {
-	if !f.Allowed {
-		return core.SearchHit{}, false, nil
-	}
-	return s.newHit(f, s.query.Find)
 }
 
 // newHit returns the hit of a row with what find finds in its text.

@@ -59,11 +59,6 @@ func (s *rankedSearch) findMembers(whole bool) (map[int]map[int64]bool, error) {
 	return members, nil
 }
 
-// groupLimit is how many entries of each of so many groups are read.
-func (s *rankedSearch) groupLimit(groups int) int {
-	return max(s.bounds.groupLeast, min(s.bounds.groupMost, s.bounds.groups/groups))
-}
-
 // Bounds of the texts that one search reads to check phrases, and of one query.
 const (
 	maxInexact   = 100
@@ -127,7 +122,7 @@ func (s *rankedSearch) textsWith(ids []string, term searchtext.Term) (map[string
 // with all frequent words, and returns which groups count, the rarest, and how frequent each is.
 func (s *rankedSearch) findCandidates(q relevance.Question) (relevance.Question, []int, error) {
 	q, sample := q.KeepRarest(s.bounds.looked, q.Frequencies(s.documents), false)
-	size, limit := len(s.documents), s.groupLimit(len(q.Groups))
+	size, limit := len(s.documents), max(s.bounds.groupLeast, min(s.bounds.groupMost, s.bounds.groups/len(q.Groups))) // entries of each group
 	var frequent []searchtext.Group
 	for i, g := range q.Groups {
 		if g.Term != nil {
@@ -213,7 +208,10 @@ func (s *rankedSearch) addNeighbors(list []relevance.Result) error {
 		return nil
 	}
 	s.budget = s.bounds.bytes
-	entries, err := s.entriesIn(windows)
+	with, args := windowsSQL(s.db, windows)
+	where, more := s.entrySQL()
+	entries, err := s.readEntries(with+" SELECT "+exactColumns+" FROM w CROSS JOIN search_entries e WHERE e.session_id = w.session_id AND e.seq BETWEEN w.first AND w.final AND "+
+		where+" ORDER BY e.session_id, e.seq", append(args, more...))
 	s.addEntries(entries, s.isNarrowed())
 	return err
 }

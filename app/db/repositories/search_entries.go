@@ -56,7 +56,11 @@ func (s *rankedSearch) entriesWith(groups []searchtext.Group, limit int) ([]sear
 	}
 	match := s.matchMust()
 	for _, g := range groups {
-		match = sqliteGroup(g) + " AND " + match
+		group := `({words parts} : ("` + strings.Join(g.Words, `" OR "`) + `"))`
+		if g.Term != nil {
+			group = sqliteMatch(searchtext.Query{Terms: []searchtext.Term{*g.Term}}, nil)
+		}
+		match = group + " AND " + match
 	}
 	return s.walkSQLite(match, limit)
 }
@@ -87,14 +91,6 @@ func (s *rankedSearch) readEntries(sql string, args []any) (entries []searchEntr
 // matchMust returns the query for FTS5 of what every entry must have.
 func (s *rankedSearch) matchMust() string {
 	return sqliteMatch(coarseQuery(s.question.Must), s.scopeWords())
-}
-
-// sqliteGroup returns the query for FTS5 of a group.
-func sqliteGroup(g searchtext.Group) string {
-	if g.Term != nil {
-		return sqliteMatch(searchtext.Query{Terms: []searchtext.Term{*g.Term}}, nil)
-	}
-	return `({words parts} : ("` + strings.Join(g.Words, `" OR "`) + `"))`
 }
 
 // walkSQLite walks the index from its end.
@@ -139,7 +135,10 @@ func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]
 	match, matched := matchPostgres(s.question.Must, s.scopeWords())
 	probe := s.q.SessionID == "" && (len(groups) == 0 || len(s.question.Must.Terms) > 0)
 	for _, g := range groups {
-		sql, more := postgresGroup(g)
+		sql, more := "e.words @@ CAST(? AS tsquery)", []any{"'" + strings.Join(g.Words, "' | '") + "'"}
+		if g.Term != nil {
+			sql, more = matchPostgres(searchtext.Query{Terms: []searchtext.Term{*g.Term}}, nil)
+		}
 		match, matched = match+" AND "+sql, append(matched, more...)
 		probe = probe || s.q.SessionID == "" && g.Term != nil
 	}
@@ -162,22 +161,6 @@ func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]
 	// OFFSET 0 keeps the planner from walking all entries in order.
 	return s.readEntries("SELECT * FROM (SELECT "+entryColumns+inexact+" FROM search_entries e WHERE "+match+" AND "+where+" OFFSET 0) e"+last+"?",
 		slices.Concat(matched, args, []any{limit}))
-}
-
-// postgresGroup returns the condition for entries e with the group.
-func postgresGroup(g searchtext.Group) (string, []any) {
-	if g.Term != nil {
-		return matchPostgres(searchtext.Query{Terms: []searchtext.Term{*g.Term}}, nil)
-	}
-	return "e.words @@ CAST(? AS tsquery)", []any{"'" + strings.Join(g.Words, "' | '") + "'"}
-}
-
-// entriesIn returns the entries in the windows.
-func (s *rankedSearch) entriesIn(windows []window) ([]searchEntry, error) {
-	with, args := windowsSQL(s.db, windows)
-	where, more := s.entrySQL()
-	return s.readEntries(with+" SELECT "+exactColumns+" FROM w CROSS JOIN search_entries e WHERE e.session_id = w.session_id AND e.seq BETWEEN w.first AND w.final AND "+
-		where+" ORDER BY e.session_id, e.seq", append(args, more...))
 }
 
 // window is a part of a session.

@@ -130,14 +130,3 @@ func (stx *sessionTx) indexTitle() error {
 	}
 	return indexEntries(stx.tx, []entry{titleEntry(stx.session)})
 }
-
-// movePathOfIndex sets for the entries of messages after the seq whether they are on the
-// path. It writes only those that change.
-func (stx *sessionTx) movePathOfIndex(after int64) error {
-	if _, err := stx.lockIndex(); err != nil {
-		return err
-	}
-	return stx.tx.Exec(`UPDATE search_entries SET on_path = (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)
-		WHERE session_id = ? AND seq > ? AND message_id IS NOT NULL
-		AND on_path <> (SELECT m.on_path FROM messages m WHERE m.id = search_entries.message_id)`, stx.session.ID, after).Error
-}

@@ -71,7 +71,12 @@ func tsvectorText(d searchtext.Document, scope []string) string {
 	for w, list := range at {
 		writeLexeme(&b, w)
 		if exact {
-			writePositions(&b, list)
+			between := byte(':')
+			for _, n := range list {
+				b.WriteByte(between)
+				b.WriteString(strconv.Itoa(n))
+				between = ','
+			}
 		}
 		b.WriteByte(' ')
 	}
@@ -87,16 +92,6 @@ func writeLexeme(b *strings.Builder, w string) {
 	b.WriteByte('\'')
 	b.WriteString(w)
 	b.WriteByte('\'')
-}
-
-// writePositions writes the positions of a word.
-func writePositions(b *strings.Builder, list []int) {
-	between := byte(':')
-	for _, n := range list {
-		b.WriteByte(between)
-		b.WriteString(strconv.Itoa(n))
-		between = ','
-	}
 }
 
 // postgresMatch returns the query as the texts of two tsqueries, narrowed to entries with

@@ -47,10 +47,6 @@ type searchEntry struct {
 	Inexact   bool // whether it has a phrase must be checked
 }
 
-func (e searchEntry) document() relevance.Document {
-	return relevance.Document{ID: e.N, Session: e.SessionID, Seq: e.Seq, At: e.CreatedAt.UTC(), Length: e.Length, Terms: e.Terms}
-}
-
 // rankedSearch is one search for the best messages. The messages in the order of their
 // scores are a list; a page is a part of it.
 type rankedSearch struct {
@@ -106,7 +102,11 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 				return p, err
 			}
 			at, examined = at+1, examined+1
-			hit, ok, err := s.rankedHit(found[s.messages[r.ID]])
+			f := found[s.messages[r.ID]]
+			if f == nil {
+				continue
+			}
+			hit, ok, err := s.newHit(*f, s.question.FindWords)
 			if err != nil {
 				return p, err
 			}
@@ -143,14 +143,6 @@ func (s *rankedSearch) addExact(p *core.SearchPage, limit int) (err error) {
 		}
 	}
 	return err
-}
-
-// rankedHit returns the hit of a row, and false if there is none or it does not match.
-func (s *rankedSearch) rankedHit(f *foundMessage) (core.SearchHit, bool, error) {
-	if f == nil {
-		return core.SearchHit{}, false, nil
-	}
-	return s.newHit(*f, s.question.FindWords)
 }
 
 // findMessages returns the messages of results that may be shown, by their ids.
@@ -237,7 +229,7 @@ func (s *rankedSearch) isNarrowed() bool {
 // addEntries adds entries to the documents.
 func (s *rankedSearch) addEntries(entries []searchEntry, beside bool) {
 	for _, e := range entries {
-		d := e.document()
+		d := relevance.Document{ID: e.N, Session: e.SessionID, Seq: e.Seq, At: e.CreatedAt.UTC(), Length: e.Length, Terms: e.Terms}
 		if s.known[d.Place()] {
 			continue
 		}

@@ -29,9 +29,6 @@ const (
 // visibleSQL is the condition for sessions that are not hidden.
 const visibleSQL = "sessions.busy NOT IN ('" + busyFork + "', '" + busyPurge + "')"
 
-// isHidden reports whether a session that is busy for that reason is hidden.
-func isHidden(busy string) bool { return busy == busyFork || busy == busyPurge }
-
 // stepTime bounds a step, which usually takes some ten milliseconds.
 const stepTime = 15 * time.Second
 
@@ -47,13 +44,6 @@ func (stx *sessionTx) sessionBusyError() error {
 		busyImport: "a history is being imported into it", busyFork: "it is a fork that is not complete", busyPurge: "it is being removed",
 	}[stx.session.Busy]
 	return core.SessionBusy(core.SessionID(stx.session.ID), why)
-}
-
-// hasLiveLease reports whether the session is busy by a lease that has not expired.
-func (stx *sessionTx) hasLiveLease() (bool, error) {
-	var n int64
-	err := stx.tx.Model(&models.Session{}).Where("id = ? AND busy <> '' AND busy_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&n).Error
-	return n > 0, err
 }
 
 // sessionLease is the right to change a session in steps.
@@ -203,23 +193,17 @@ type deletion struct {
 // deleteAll deletes the rows in steps.
 func (lease *sessionLease) deleteAll(ctx context.Context, d deletion, gone *core.Purged) error {
 	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		n, err := stx.deleteSome(d, limit)
-		gone.Remove(d.table, n)
-		return n, err
+		row, in := "rowid", "IN (%s)"
+		if isPostgres(stx.tx) {
+			row, in = "ctid", "= ANY(ARRAY(%s))" // IN would read the whole table
+		}
+		rows := "SELECT " + row + " FROM " + d.table + " WHERE " + d.where
+		if d.order != "" {
+			rows += " ORDER BY " + d.order
+		}
+		res := stx.tx.Exec("DELETE FROM "+d.table+" WHERE "+row+" "+fmt.Sprintf(in, rows+" LIMIT @limit"),
+			map[string]any{"s": stx.session.ID, "limit": limit})
+		gone.Remove(d.table, res.RowsAffected)
+		return res.RowsAffected, res.Error
 	})
-}
-
-// deleteSome deletes up to limit rows and returns how many there were.
-func (stx *sessionTx) deleteSome(d deletion, limit int) (int64, error) {
-	row, in := "rowid", "IN (%s)"
-	if isPostgres(stx.tx) {
-		row, in = "ctid", "= ANY(ARRAY(%s))" // IN would read the whole table
-	}
-	rows := "SELECT " + row + " FROM " + d.table + " WHERE " + d.where
-	if d.order != "" {
-		rows += " ORDER BY " + d.order
-	}
-	res := stx.tx.Exec("DELETE FROM "+d.table+" WHERE "+row+" "+fmt.Sprintf(in, rows+" LIMIT @limit"),
-		map[string]any{"s": stx.session.ID, "limit": limit})
-	return res.RowsAffected, res.Error
 }

@@ -26,6 +26,7 @@ type sessionTx struct {
 	clocks  map[string]any // other columns for saveChanges, of the database's clock
 	events  []core.Event   // numbered, written by saveChanges
 	saved   int            // of them
+	result  string         // its name for a repeated request (changeOnce)
 
 	days []models.UsageDay // usage to add, by day
 }
@@ -68,15 +69,23 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	if err := stx.change.Insert(&rows); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
-	if err := stx.insertRevisions(stored); err != nil {
-		return nil, wrapError(err, "message", stored[0].ID)
-	}
-	if err := stx.insertInstructions(stored); err != nil {
-		return nil, wrapError(err, "message", stored[0].ID)
-	}
-	stx.session.StoredBytes += storedBytes(rows, stored)
-	for i := range stored {
+	var revisions []models.MessageRevision
+	var instructions []models.StandingInstruction
+	for i, m := range stored {
+		n := storedRow + len(rows[i].Content) + len(rows[i].Parts) + len(rows[i].ToolCalls) + len(rows[i].Metadata)
+		for k, r := range m.Revisions {
+			n += len(r.Content)
+			revisions = append(revisions, revisionRow(m, int64(k+1), r))
+		}
+		stx.session.StoredBytes += int64(n)
+		instructions = append(instructions, instructionsOf(m)...)
 		stored[i].Revisions = nil // events have none
+	}
+	if err := insertRows(stx.tx, &revisions); err != nil {
+		return nil, wrapError(err, "message", stored[0].ID)
+	}
+	if err := stx.storeInstructions(instructions); err != nil {
+		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	stx.extendLog(0)
 	return stored, nil
@@ -121,7 +130,10 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 		}
 		rows = append(rows, models.ModelCallFrom(c))
 	}
-	stx.addUsage(rows)
+	for _, c := range rows {
+		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
+		stx.days = append(stx.days, usageDays(c, stx.session.ID, usageShard(stx.session.ID))...)
+	}
 	return wrapError(stx.change.Insert(&rows), "session", stx.session.ID)
 }
 

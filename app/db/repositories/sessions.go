@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -115,39 +114,27 @@ func longSessionColumns() longColumns {
 	return longColumns{texts: []string{"instructions"}, jsons: []string{"metadata", "tags"}}
 }
 
-// withSummary adds the columns of the summary that may be long.
-func (w longColumns) withSummary() longColumns {
-	w.texts = append(slices.Clone(w.texts), "conversation_summary")
-	w.jsons = append(slices.Clone(w.jsons), "prompt_state", "native_summary")
-	return w
-}
-
 // Update changes the session and emits session.updated. A patch that changes nothing emits
 // nothing.
 func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
 	if err := checkMetadata(p.Metadata); err != nil {
 		return core.Session{}, nil, err
 	}
-	var stx *sessionTx
 	var session core.Session
-	_, repeated, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, id, func(locked *sessionTx) (err error) {
-			if stx = locked; applyPatch(stx, p) {
-				stx.setUpdatedAt()
-				if err := stx.emitSession("", core.SessionData{}); err != nil {
-					return err
-				}
-			}
-			if session, err = stx.sessionWithRuns(); err != nil {
+	stx, err := changeOnce(ctx, r.db, id, func(stx *sessionTx) (err error) {
+		if applyPatch(stx, p) {
+			stx.setUpdatedAt()
+			if err := stx.emitSession("", core.SessionData{}); err != nil {
 				return err
 			}
-			return note(stx.tx, "")
-		}, visibleTo(tenant))
-	})
+		}
+		session, err = stx.sessionWithRuns()
+		return err
+	}, visibleTo(tenant))
 	if err != nil {
 		return core.Session{}, nil, wrapError(err, "session", id)
 	}
-	if repeated {
+	if stx == nil {
 		session, err := r.Get(ctx, tenant, id)
 		return session, nil, err
 	}

@@ -33,10 +33,12 @@ func (l sessionList) selectColumns(db *gorm.DB) *gorm.DB {
 
 // longColumns are the columns of the list that may be long.
 func (l sessionList) longColumns() longColumns {
+	long := longSessionColumns()
 	if l.withSummaries {
-		return longSessionColumns().withSummary()
+		long.texts = append(long.texts, "conversation_summary")
+		long.jsons = append(long.jsons, "prompt_state", "native_summary")
 	}
-	return longSessionColumns()
+	return long
 }
 
 // sessionListOf returns the list for the query.
@@ -103,7 +105,7 @@ func (l sessionList) findSessions(db *gorm.DB, tenant core.Tenant, q core.Sessio
 	}
 	more, limit, err := l.findSome(archived, limit, bytes/2)
 	rows = append(rows, more...)
-	slices.SortFunc(rows, l.compareRows)
+	slices.SortFunc(rows, func(a, b sessionRow) int { return cmp.Or(l.timeOf(b).Compare(l.timeOf(a)), cmp.Compare(b.ID, a.ID)) })
 	return rows[:min(limit+1, len(rows))], limit, err
 }
 
@@ -115,15 +117,4 @@ func (l sessionList) findSome(list *gorm.DB, limit int, bytes int64) (rows []ses
 		err = list.Scopes(l.selectColumns).Limit(limit + 1).Find(&rows).Error
 	}
 	return rows, limit, err
-}
-
-// compareRows orders rows as the database does.
-func (l sessionList) compareRows(a, b sessionRow) int {
-	if c := l.timeOf(b).Compare(l.timeOf(a)); c != 0 {
-		return c
-	}
-	if a.ID < b.ID {
-		return 1
-	}
-	return -1
 }

@@ -46,20 +46,7 @@ const nextOfLaneSQL = `NOT EXISTS (SELECT 1 FROM slack_inbox p WHERE p.lane = sl
 // Claim leases the oldest item of a lane, if it is due or an earlier process of the worker's
 // replica held it. ErrNotFound when there is none.
 func (r *SlackInbox) Claim(ctx context.Context, worker string) (core.SlackItem, error) {
-	lease := worker + "/" + core.NewID[string]()
-	own, former := worker+"/", core.WorkersOf(worker)
-	var rows []models.SlackItem
-	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		due := tx.Model(&models.SlackItem{}).Select("id").
-			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)", len(former), former, len(own), own).
-			Where(nextOfLaneSQL).Order("due_at, id").Limit(1)
-		if isPostgres(tx) {
-			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
-		}
-		return tx.Model(&rows).Clauses(returningAll(tx, &models.SlackItem{})).Where("id IN (?)", due).UpdateColumns(map[string]any{
-			"attempts": gorm.Expr("attempts + 1"), "lease_owner": lease, "due_at": gorm.Expr(clockSQL(tx, core.SlackLease)),
-		}).Error
-	})
+	rows, err := claimDue[models.SlackItem](ctx, r.db, worker, core.SlackLease, " AND "+nextOfLaneSQL)
 	switch {
 	case err != nil:
 		return core.SlackItem{}, wrapError(err, "slack item for worker", worker)

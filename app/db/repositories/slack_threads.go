@@ -67,12 +67,6 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 	return events, wrapError(err, "session", t.SessionID)
 }
 
-// deleteAlias deletes the thread's name as an alias.
-func (stx *sessionTx) deleteAlias(t core.SlackThread) error {
-	a := t.Alias()
-	return stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, a.Surface, a.Name).Delete(&models.SessionAlias{}).Error
-}
-
 // bindAlias makes the thread's name an alias of the session. ErrConflict if it is that of
 // another one.
 func (stx *sessionTx) bindAlias(t core.SlackThread) error {
@@ -197,7 +191,8 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
 			return err
 		}
-		if err := stx.deleteAlias(rows[0].Core()); err != nil {
+		t := rows[0].Core()
+		if err := stx.tx.Where("owner = ? AND surface = ? AND alias = ?", t.Owner, t.Alias().Surface, t.Alias().Name).Delete(&models.SessionAlias{}).Error; err != nil {
 			return err
 		}
 		if err := stx.tx.Where("session_id = ?", session).Delete(&models.SlackThread{}).Error; err != nil {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sort"
 
-	"gorm.io/gorm"
-
 	"bobbin/app/core"
 	"bobbin/app/core/standing"
 	"bobbin/app/db/models"
@@ -13,16 +11,6 @@ import (
 
 // instructionRows bounds the rows of one statement.
 const instructionRows = 250
-
-// insertInstructions stores what users' messages say for the whole conversation, in the
-// transaction that stores the messages.
-func (stx *sessionTx) insertInstructions(messages []core.Message) error {
-	var rows []models.StandingInstruction
-	for _, m := range messages {
-		rows = append(rows, instructionsOf(m)...)
-	}
-	return stx.storeInstructions(rows)
-}
 
 // instructionsOf returns what the message says for the whole conversation: nothing unless it
 // is a user's.
@@ -34,17 +22,10 @@ func instructionsOf(m core.Message) []models.StandingInstruction {
 	for i, f := range standing.Find(m.Content) {
 		rows = append(rows, models.StandingInstruction{
 			ID: core.NewID[string](), SessionID: string(m.SessionID), Owner: m.Owner, MessageID: models.Ref(m.ID), Seq: m.Seq, Number: i + 1,
-			Text: inOneLine(f.Text), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, CreatedAt: m.CreatedAt,
+			Text: lineBreaks.ReplaceAllLiteralString(f.Text, " "), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, CreatedAt: m.CreatedAt,
 		})
 	}
 	return rows
-}
-
-// deleteInstructions deletes the instructions with the ids that the query selects.
-func (stx *sessionTx) deleteInstructions(ids *gorm.DB) error {
-	res := stx.tx.Where("id IN (?)", ids).Delete(&models.StandingInstruction{})
-	stx.session.StandingCount -= int(res.RowsAffected)
-	return res.Error
 }
 
 // storeInstructions inserts instructions. Of more than core.MaxInstructions the session keeps
@@ -55,9 +36,11 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 	}
 	if beyond := stx.session.StandingCount + len(rows) - core.MaxInstructions; beyond > 0 {
 		oldest := stx.tx.Model(&models.StandingInstruction{}).Select("id").Where("session_id = ?", stx.session.ID).Order("seq, number, id").Limit(beyond)
-		if err := stx.deleteInstructions(oldest); err != nil {
-			return err
+		res := stx.tx.Where("id IN (?)", oldest).Delete(&models.StandingInstruction{})
+		if res.Error != nil {
+			return res.Error
 		}
+		stx.session.StandingCount -= int(res.RowsAffected)
 	}
 	for part := range slices.Chunk(rows, instructionRows) {
 		if err := stx.change.Insert(&part); err != nil {
@@ -90,14 +73,6 @@ func (stx *sessionTx) removeInstructions(messages []models.Ref) error {
 		return nil
 	}
 	return stx.recountInstructions()
-}
-
-// replaceInstructions replaces those of the message by those of its new text.
-func (stx *sessionTx) replaceInstructions(m core.Message) error {
-	if err := stx.removeInstructions([]models.Ref{models.Ref(m.ID)}); err != nil {
-		return err
-	}
-	return stx.storeInstructions(instructionsOf(m))
 }
 
 // copyInstructions copies those of copied messages to the fork, and those that were added by

@@ -129,18 +129,14 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 	if err := requireID("standing instruction", id); err != nil {
 		return err
 	}
-	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, session, func(stx *sessionTx) error {
-			row, err := findInstruction(stx.tx, session, id)
-			if err == nil {
-				err = change(stx, row)
-			}
-			if err != nil {
-				return wrapError(err, "standing instruction", id)
-			}
-			return note(stx.tx, string(id))
-		}, visibleTo(tenant))
-	})
+	_, err := changeOnce(ctx, r.db, session, func(stx *sessionTx) error {
+		row, err := findInstruction(stx.tx, session, id)
+		if err == nil {
+			err = change(stx, row)
+		}
+		stx.result = string(id)
+		return wrapError(err, "standing instruction", id)
+	}, visibleTo(tenant))
 	return wrapError(err, "session", session)
 }
 
@@ -158,11 +154,6 @@ func (r *StandingInstructions) get(ctx context.Context, tenant core.Tenant, sess
 		err = requireVisible(db, tenant, session)
 	}
 	return row.Core(), wrapError(err, "standing instruction", id)
-}
-
-// inOneLine returns the text without line breaks.
-func inOneLine(text string) string {
-	return lineBreaks.ReplaceAllLiteralString(text, " ")
 }
 
 // lineBreaks matches what ends a line.

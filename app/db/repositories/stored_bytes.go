@@ -13,18 +13,6 @@ import (
 // storedRow is what a row of a message or a session counts besides its texts.
 const storedRow = 512
 
-// storedBytes returns what the rows of messages count.
-func storedBytes(rows []models.Message, messages []core.Message) int64 {
-	n := 0
-	for i, row := range rows {
-		n += storedRow + len(row.Content) + len(row.Parts) + len(row.ToolCalls) + len(row.Metadata)
-		for _, r := range messages[i].Revisions {
-			n += len(r.Content)
-		}
-	}
-	return int64(n)
-}
-
 // countStored returns what messages of the session count; of all of them without ids.
 func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 	cast := ""
@@ -46,13 +34,6 @@ func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 		total += n
 	}
 	return total, nil
-}
-
-// recountStored counts all messages of the session.
-func (stx *sessionTx) recountStored() error {
-	n, err := stx.countStored(nil)
-	stx.session.StoredBytes = n
-	return err
 }
 
 // addStored changes what the messages of the session count by what these do now and did before.

@@ -61,16 +61,21 @@ func findRestorable(db *gorm.DB, id core.SessionID, version int) (models.Summary
 // on tool loops that they had passed become active again. Other errors are those of
 // Summaries.Restorable.
 func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in core.SummaryRestore) (core.Session, []core.Event, error) {
-	var stx *sessionTx
-	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return changeSession(ctx, r.db, in.SessionID, func(locked *sessionTx) error {
-			stx = locked
-			if err := stx.restoreSummary(in); err != nil {
-				return err
-			}
-			return note(stx.tx, "")
-		}, visibleTo(tenant))
-	})
+	stx, err := changeOnce(ctx, r.db, in.SessionID, func(stx *sessionTx) error {
+		if stx.session.PromptRevision != in.Expect {
+			return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", in.SessionID)
+		}
+		stx.raiseRevision(in.PromptState)
+		version, err := stx.restoreVersion(in.Version)
+		if err != nil {
+			return err
+		}
+		if err := stx.resumeLoops(math.MaxInt64); err != nil {
+			return err
+		}
+		stx.emitEvents(conversation.WithVersion(in.Events, version)...)
+		return nil
+	}, visibleTo(tenant))
 	if err != nil {
 		return core.Session{}, nil, wrapError(err, "session", in.SessionID)
 	}
@@ -79,23 +84,6 @@ func (r *Sessions) RestoreSummary(ctx context.Context, tenant core.Tenant, in co
 		return session, nil, err
 	}
 	return session, stx.events, err
-}
-
-// restoreSummary is RestoreSummary with the session locked.
-func (stx *sessionTx) restoreSummary(in core.SummaryRestore) error {
-	if stx.session.PromptRevision != in.Expect {
-		return core.Errorf(core.ErrStale, "session %s was compacted by another process; load it again", in.SessionID)
-	}
-	stx.raiseRevision(in.PromptState)
-	version, err := stx.restoreVersion(in.Version)
-	if err != nil {
-		return err
-	}
-	if err := stx.resumeLoops(math.MaxInt64); err != nil {
-		return err
-	}
-	stx.emitEvents(conversation.WithVersion(in.Events, version)...)
-	return nil
 }
 
 // restoreVersion repeats the version, or clears the summary, and returns the number of the

@@ -128,17 +128,6 @@ func (r *Sessions) SummaryFailed(ctx context.Context, tenant core.Tenant, f core
 	return stx.events, nil
 }
 
-// updateBreaker counts a failure of the summary model, or resets the count after a summary
-// by the model.
-func (stx *sessionTx) updateBreaker(change core.ContextChange) {
-	switch {
-	case change.Failure != "":
-		stx.countFailure(change.Failure)
-	case change.Summary != nil && change.Summary.Model != "" && stx.session.SummaryFailures > 0:
-		stx.session.SummaryFailures, stx.session.SummaryFailure, stx.session.SummaryBreakerUntil = 0, "", nil
-	}
-}
-
 // countFailure counts a failure of the summary model. From the third in a row on, each
 // failure opens the breaker; one attempt precedes each.
 func (stx *sessionTx) countFailure(reason string) {

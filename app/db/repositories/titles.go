@@ -21,7 +21,10 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 		if stx.session.Title != "" || stx.session.TitledAt != nil || t.Title == "" {
 			return nil
 		}
-		if there, err := stx.areUnchanged(t.Of, t.RunID); err != nil || !there {
+		var changed int64 // deleted, or edited since the run began
+		err := stx.tx.Model(&models.Message{}).Where("id IN ?", t.Of).
+			Where("deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)", models.Ref(t.RunID)).Count(&changed).Error
+		if err != nil || changed > 0 {
 			return err
 		}
 		now := core.Now()
@@ -35,13 +38,4 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 		return nil, wrapError(err, "session", t.SessionID)
 	}
 	return stx.events, nil
-}
-
-// areUnchanged reports whether none of the messages was deleted, or edited since the run
-// began.
-func (stx *sessionTx) areUnchanged(ids []core.MessageID, run core.RunID) (bool, error) {
-	var changed int64
-	err := stx.tx.Model(&models.Message{}).Where("id IN ?", ids).
-		Where("deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)", models.Ref(run)).Count(&changed).Error
-	return changed == 0, err
 }

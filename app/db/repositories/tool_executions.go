@@ -28,32 +28,26 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 		if len(run) == 0 {
 			return conversation.StaleRun(id)
 		}
-		rows := executionRows(run[0], list)
+		rows := make([]models.ToolExecution, 0, len(list))
+		known := map[string]bool{}
+		for _, e := range list {
+			if known[e.CallID] {
+				continue
+			}
+			known[e.CallID] = true
+			e.RunID, e.SessionID = core.RunID(run[0].ID), core.SessionID(run[0].SessionID)
+			e.Owner, e.Attempt, e.FinishedAt = run[0].Owner, run[0].Attempt, nil
+			if e.StartedAt.IsZero() {
+				e.StartedAt = core.Now()
+			}
+			rows = append(rows, models.ToolExecutionFrom(e))
+		}
 		return insertRows(tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},
 			DoUpdates: clause.AssignmentColumns([]string{"attempt", "tool", "started_at", "finished_at"}),
 		}), &rows)
 	})
 	return wrapError(err, "run", id)
-}
-
-// executionRows returns the rows of the executions in the run, one for each call.
-func executionRows(run models.Run, list []core.ToolExecution) []models.ToolExecution {
-	rows := make([]models.ToolExecution, 0, len(list))
-	known := map[string]bool{}
-	for _, e := range list {
-		if known[e.CallID] {
-			continue
-		}
-		known[e.CallID] = true
-		e.RunID, e.SessionID = core.RunID(run.ID), core.SessionID(run.SessionID)
-		e.Owner, e.Attempt, e.FinishedAt = run.Owner, run.Attempt, nil
-		if e.StartedAt.IsZero() {
-			e.StartedAt = core.Now()
-		}
-		rows = append(rows, models.ToolExecutionFrom(e))
-	}
-	return rows
 }
 
 // ToolExecutions returns the executions of a run in the order in which they started. One

@@ -23,24 +23,6 @@ const usageShards = 8
 // usageDay is the text of a day in usage_days.
 func usageDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// isUnpriced reports whether a call's price or tokens are missing. A call that failed
-// before any output has no missing price; one that was canceled during the output has.
-func isUnpriced(c models.ModelCall) bool {
-	return c.CostMicroUsd == nil && (c.Error == "" || c.Error == "canceled" || c.InputTokens > 0)
-}
-
-// spentTokens are the tokens of a call that count against a limit. If the provider did not
-// report them, the estimate of its prompt counts.
-func spentTokens(c models.ModelCall) int64 {
-	switch reported := int64(c.InputTokens + c.OutputTokens); {
-	case reported > 0:
-		return reported
-	case c.Error == "" || c.Error == "canceled":
-		return int64(c.EstimatedTokens)
-	}
-	return 0
-}
-
 // callUsage returns the usage of a call.
 func callUsage(c models.ModelCall) models.UsageTotal {
 	t := models.UsageTotal{
@@ -50,18 +32,11 @@ func callUsage(c models.ModelCall) models.UsageTotal {
 	if c.CostMicroUsd != nil {
 		t.CostMicroUsd = *c.CostMicroUsd
 	}
-	if isUnpriced(c) {
+	// A call that failed before any output has no missing price; one that was canceled during the output has.
+	if c.CostMicroUsd == nil && (c.Error == "" || c.Error == "canceled" || c.InputTokens > 0) {
 		t.UnpricedCalls = 1
 	}
 	return t
-}
-
-// addUsage adds calls to the usage of the session and of their days; saveChanges writes it.
-func (stx *sessionTx) addUsage(calls []models.ModelCall) {
-	for _, c := range calls {
-		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
-		stx.days = append(stx.days, usageDays(c, stx.session.ID, usageShard(stx.session.ID))...)
-	}
 }
 
 // usageDays returns the rows of all levels for a call of the session; empty = of none. The days
@@ -69,7 +44,10 @@ func (stx *sessionTx) addUsage(calls []models.ModelCall) {
 func usageDays(c models.ModelCall, session string, shard int) []models.UsageDay {
 	d := models.UsageDay{
 		Owner: c.Owner, UserID: c.UserID, Day: usageDay(c.CreatedAt), Agent: c.Agent, Model: c.Model,
-		UsageTotal: callUsage(c), SpentTokens: spentTokens(c),
+		UsageTotal: callUsage(c), SpentTokens: int64(c.InputTokens + c.OutputTokens),
+	}
+	if d.SpentTokens == 0 && (c.Error == "" || c.Error == "canceled") { // the provider did not report them
+		d.SpentTokens = int64(c.EstimatedTokens)
 	}
 	all, ofUser, ofSession := d, d, d
 	all.Level, all.UserID, all.Shard = models.UsageOfAll, "", shard
