@@ -53,7 +53,7 @@ show-% fault: export BOBBIN_TEST_SEED ?= 1
 
 explore: TIME ?= 30m
 explore: ## all random tests with new seeds and all fuzz targets for TIME=30m, several packages at once: a line for each failure
-	go run ./tests/explore -time $(TIME) $(PKG)
+	scripts/explore $(TIME) $(PKG)
 
 nightly: export BOBBIN_TEST_SEED ?= $(shell date +%s)
 nightly: ## everything: a new seed, race detector everywhere, long forms, every show-… target, half an hour of faults
@@ -139,14 +139,17 @@ show-dialects: ## the openai packages of npm and PyPI and LangChain's ChatOpenAI
 	scripts/clients python
 	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^TestShowDialects$$'
 
+# measure_page prints what a test of tests/browser measures.
+measure_page = go test ./tests/browser -v -count=1 -timeout=30m -run
+
 show-page: ## the web page: flow × theme × width, and each state beside the design's picture of it, in tests/browser/report
 	BOBBIN_PAGE_REPORT=$${BOBBIN_PAGE_REPORT:-$(CURDIR)/tests/browser/report} $(measure_page) '^TestShowPage$$'
 
 show-page-context: ## 60 turns with summaries: meter, panel, line and chart of the page against the API after every turn
-	$(measure_page) '^TestContext$$'
+	$(measure_page) '^TestPage$$/^context$$'
 
 show-page-stream: ## a log of 5,000 messages, then 100 tokens a second for a minute: longest task, dropped frames, heap before and after
-	$(measure_page) '^TestStream$$'
+	$(measure_page) '^TestShowStream$$'
 
 show-page-cuts: ## 200 random cuts, delays and restarts: text in the page = stored, nothing twice, two tabs the same: SQLite and PostgreSQL
 	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'

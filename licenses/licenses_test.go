@@ -1,6 +1,8 @@
 package licenses_test
 
 import (
+	"encoding/json"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -8,8 +10,8 @@ import (
 	"bobbin/licenses"
 )
 
-// Every module that is linked into the program has its license here, in the version that
-// is linked in.
+// Every module that is linked into the program, and every package in its web page, has its license here, in the
+// version that is in it.
 func TestNoticesAreComplete(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "bobbin")
@@ -21,6 +23,14 @@ func TestNoticesAreComplete(t *testing.T) {
 	if len(modules) < 100 {
 		t.Fatalf("got %d packages of others, want what the program is made of", len(modules))
 	}
+	var packages []struct{ Name, Version, Text string }
+	page, err := os.ReadFile("../app/web/dist/assets/licenses.json")
+	if err == nil {
+		err = json.Unmarshal(page, &packages)
+	}
+	if err != nil || len(packages) < 5 {
+		t.Fatalf("the page's licenses: %d packages, %v", len(packages), err)
+	}
 	listed := map[string]bool{}
 	for line := range strings.Lines(licenses.ThirdParty()) {
 		if name, _, ok := strings.Cut(line, ": "); ok {
@@ -31,6 +41,11 @@ func TestNoticesAreComplete(t *testing.T) {
 	for _, module := range modules {
 		if name := strings.Replace(module, "@", " ", 1); !listed[name] {
 			missing[name] = true
+		}
+	}
+	for _, p := range packages {
+		if first, _, _ := strings.Cut(p.Text, "\n"); !listed[p.Name+" "+p.Version] || !strings.Contains(licenses.ThirdParty(), strings.TrimSpace(first)) {
+			missing[p.Name] = true
 		}
 	}
 	if len(missing) > 0 || !listed["Go, its runtime and standard library"] {

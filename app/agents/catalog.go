@@ -32,9 +32,6 @@ const maxFile = 1 << 20
 type KnownParts struct {
 	// Tools are the names of the tools that exist; nil = names are not checked.
 	Tools []string
-	// Settings are the fields of tool_settings that a tool has besides those of all
-	// tools, by the tool's name; nil = they are not checked.
-	Settings map[string][]string
 	// Off are tools that exist and are switched off, each with what switches it on.
 	Off map[string]string
 	// Model describes the model of a name, as far as it is known, and says why it cannot be
@@ -67,7 +64,7 @@ type Catalog struct {
 type agentSet struct {
 	agents map[string]core.Agent // by name
 	files  map[string]string     // name of the agent that comes from a file, by the file's path
-	tools  []toolFile            // the files of tools
+	tools  []CheckedFile         // the files of tools
 }
 
 // newCatalog returns the catalog of a set.
@@ -117,8 +114,8 @@ func loadBuiltin(known KnownParts) (*agentSet, error) {
 	files := parseAgents(texts, known)
 	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
 	for _, f := range files {
-		err = errors.Join(err, f.err)
-		set.agents[f.agent.Name] = f.agent
+		err = errors.Join(err, f.Err)
+		set.agents[f.Agent.Name] = f.Agent
 	}
 	if err != nil {
 		return nil, fmt.Errorf("built-in agents: %w", err)
@@ -143,7 +140,7 @@ func LoadAgentFile(path string, known KnownParts) (core.Agent, error) {
 		return core.Agent{}, err
 	}
 	if known.definitions == nil {
-		var tools []toolFile
+		var tools []CheckedFile
 		if known, tools, err = known.withDefinitions(nil); err == nil {
 			err = toolFaults(tools)
 		}
@@ -191,8 +188,8 @@ func (c *Catalog) Definitions() []core.ToolDefinition {
 	set := c.now.Load()
 	var all []core.ToolDefinition
 	for _, f := range set.tools {
-		if f.off == "" {
-			all = append(all, f.definition)
+		if f.Off == "" {
+			all = append(all, f.Tool)
 		}
 	}
 	for _, name := range set.agentNames() {
@@ -210,24 +207,17 @@ func (s *agentSet) agentNames() []string { return slices.Sorted(maps.Keys(s.agen
 
 // addAgent puts the agent of a file in, over a built-in one of its name. It returns what is wrong
 // with the file.
-func (s *agentSet) addAgent(f agentFile) error {
-	if f.err != nil {
-		return f.err
+func (s *agentSet) addAgent(f CheckedFile) error {
+	if f.Err != nil {
+		return f.Err
 	}
 	for other, name := range s.files {
-		if name == f.agent.Name {
-			return &FileFault{File: f.path, Problem: fmt.Sprintf("agent %s is in %s too; give one another name", name, other)}
+		if name == f.Agent.Name {
+			return &FileFault{File: f.Path, Problem: fmt.Sprintf("agent %s is in %s too; give one another name", name, other)}
 		}
 	}
-	s.agents[f.agent.Name], s.files[f.path] = f.agent, f.agent.Name
+	s.agents[f.Agent.Name], s.files[f.Path] = f.Agent, f.Agent.Name
 	return nil
-}
-
-// agentFile is a file that was read: an agent, or what is wrong with it.
-type agentFile struct {
-	path  string
-	agent core.Agent
-	err   error
 }
 
 // fileText is the text of a file, or why there is none.
@@ -238,7 +228,7 @@ type fileText struct {
 }
 
 // readFolder reads the agents of every *.yaml of a folder on disk; fs.ErrNotExist if there is none.
-func readFolder(dir string, known KnownParts) ([]agentFile, error) {
+func readFolder(dir string, known KnownParts) ([]CheckedFile, error) {
 	texts, err := readTexts(dir)
 	if err != nil {
 		return nil, err
@@ -247,12 +237,12 @@ func readFolder(dir string, known KnownParts) ([]agentFile, error) {
 }
 
 // parseAgents reads an agent from each text.
-func parseAgents(texts []fileText, known KnownParts) []agentFile {
-	var files []agentFile
+func parseAgents(texts []fileText, known KnownParts) []CheckedFile {
+	var files []CheckedFile
 	for _, text := range texts {
-		f := agentFile{path: text.path, err: text.err}
-		if f.err == nil {
-			f.agent, f.err = parseAgent(text.path, text.data, known)
+		f := CheckedFile{Path: text.path, Err: text.err}
+		if f.Err == nil {
+			f.Agent, f.Err = parseAgent(text.path, text.data, known)
 		}
 		files = append(files, f)
 	}
@@ -327,20 +317,19 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 		return core.Agent{}, err
 	}
 	doc.checkAgentForm()
-	if err := doc.err(); err != nil {
-		return core.Agent{}, err
-	}
+	form := len(doc.faults)
 	var file struct {
 		core.Agent
 		Tools []json.RawMessage `json:"tools"` // names, and definitions
 	}
 	if err := json.Unmarshal(doc.text, &file); err != nil {
-		return core.Agent{}, &FileFault{File: path, Problem: "it cannot be read: " + err.Error()}
+		return core.Agent{}, cmp.Or(doc.err(), error(&FileFault{File: path, Problem: "it cannot be read: " + err.Error()}))
 	}
 	agent := file.Agent
 	agent.Tools = doc.readTools(file.Tools, known)
 	doc.addDefinitions(&agent, known)
 	doc.checkAgent(agent, known)
+	doc.dropRepeated(form)
 	if err := doc.err(); err != nil {
 		return core.Agent{}, err
 	}

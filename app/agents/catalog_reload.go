@@ -36,12 +36,12 @@ func (c *Catalog) Reload(dir string, known KnownParts, needed string) ([]core.Ag
 	r := reload{before: before, next: next, report: map[string]core.AgentFile{}}
 	r.reportTools()
 	for _, f := range files { // those that are kept come first: a new file must not take their names
-		if f.err != nil {
-			r.keepAgent(f.path, f.err)
+		if f.Err != nil {
+			r.keepAgent(f.Path, f.Err)
 		}
 	}
 	for _, f := range files {
-		if f.err == nil {
+		if f.Err == nil {
 			r.addAgent(f)
 		}
 	}
@@ -64,10 +64,10 @@ type reload struct {
 }
 
 // reportRemoved reports the files that are gone. A built-in agent of a name is there again.
-func (r *reload) reportRemoved(files []agentFile) {
+func (r *reload) reportRemoved(files []CheckedFile) {
 	gone := maps.Clone(r.before.files)
 	for _, f := range files {
-		delete(gone, f.path)
+		delete(gone, f.Path)
 	}
 	for path, name := range gone {
 		r.report[path] = core.AgentFile{File: path, Agent: name, Change: core.AgentRemoved}
@@ -76,26 +76,26 @@ func (r *reload) reportRemoved(files []agentFile) {
 
 // reportTools reports the files of tools. A file that is broken keeps the tool that it had.
 func (r *reload) reportTools() {
-	gone := map[string]toolFile{}
+	gone := map[string]CheckedFile{}
 	for _, f := range r.before.tools {
-		gone[f.path] = f
+		gone[f.Path] = f
 	}
 	for _, f := range r.next.tools {
-		before, had := gone[f.path]
-		delete(gone, f.path)
-		report := core.AgentFile{File: f.path, Tool: f.definition.Name, Change: core.AgentAdded}
+		before, had := gone[f.Path]
+		delete(gone, f.Path)
+		report := core.AgentFile{File: f.Path, Tool: f.Tool.Name, Change: core.AgentAdded}
 		switch {
-		case f.err != nil:
-			report.Change, report.Problems = core.AgentBroken, strings.Split(f.err.Error(), "\n")
-		case had && reflect.DeepEqual(before.definition, f.definition):
+		case f.Err != nil:
+			report.Change, report.Problems = core.AgentBroken, strings.Split(f.Err.Error(), "\n")
+		case had && reflect.DeepEqual(before.Tool, f.Tool):
 			report.Change = core.AgentUnchanged
 		case had:
 			report.Change = core.AgentChanged
 		}
-		r.report[f.path] = report
+		r.report[f.Path] = report
 	}
 	for path, f := range gone {
-		r.report[path] = core.AgentFile{File: path, Tool: f.definition.Name, Change: core.AgentRemoved}
+		r.report[path] = core.AgentFile{File: path, Tool: f.Tool.Name, Change: core.AgentRemoved}
 	}
 }
 
@@ -103,24 +103,24 @@ func (r *reload) reportTools() {
 func (r *reload) keepAgent(path string, err error) {
 	f := core.AgentFile{File: path, Change: core.AgentBroken, Problems: strings.Split(err.Error(), "\n")}
 	name, had := r.before.files[path]
-	if old := (agentFile{path: path, agent: r.before.agents[name]}); had && r.next.addAgent(old) == nil {
-		f.Agent, f.Version = name, old.agent.Version
+	if old := (CheckedFile{Path: path, Agent: r.before.agents[name]}); had && r.next.addAgent(old) == nil {
+		f.Agent, f.Version = name, old.Agent.Version
 	}
 	r.report[path] = f
 }
 
 // addAgent puts the agent of a file in.
-func (r *reload) addAgent(f agentFile) {
+func (r *reload) addAgent(f CheckedFile) {
 	if err := r.next.addAgent(f); err != nil {
-		r.keepAgent(f.path, err)
+		r.keepAgent(f.Path, err)
 		return
 	}
 	change := core.AgentAdded
-	if name, ok := r.before.files[f.path]; ok {
+	if name, ok := r.before.files[f.Path]; ok {
 		change = core.AgentChanged
-		if name == f.agent.Name && r.before.agents[name].Version == f.agent.Version {
+		if name == f.Agent.Name && r.before.agents[name].Version == f.Agent.Version {
 			change = core.AgentUnchanged
 		}
 	}
-	r.report[f.path] = core.AgentFile{File: f.path, Agent: f.agent.Name, Version: f.agent.Version, Change: change}
+	r.report[f.Path] = core.AgentFile{File: f.Path, Agent: f.Agent.Name, Version: f.Agent.Version, Change: change}
 }

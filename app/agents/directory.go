@@ -21,15 +21,7 @@ func (d *Directory) Graph(name string) (core.GraphView, error) {
 	if _, err := d.Get(name); err != nil {
 		return core.GraphView{}, err
 	}
-	shape := d.engine.Shape()
-	view := core.GraphView{Nodes: []core.GraphNode{}, Edges: []core.GraphEdge{}}
-	for _, n := range shape.Nodes {
-		view.Nodes = append(view.Nodes, core.GraphNode{ID: n.ID})
-	}
-	for _, e := range shape.Edges {
-		view.Edges = append(view.Edges, core.GraphEdge{Source: e.Source, Target: e.Target, Conditional: e.Conditional})
-	}
-	return view, nil
+	return d.engine.graph.Describe(), nil
 }
 
 // Mermaid returns the agent's graph as a Mermaid drawing.
@@ -37,7 +29,7 @@ func (d *Directory) Mermaid(name string) (string, error) {
 	if _, err := d.Get(name); err != nil {
 		return "", err
 	}
-	return d.engine.Mermaid(), nil
+	return d.engine.graph.Mermaid(), nil
 }
 
 // Resolved shows the agents with the tools that they have at the moment.

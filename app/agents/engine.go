@@ -17,12 +17,13 @@ type Engine struct {
 
 // NewEngine builds the graph. An error is a programmer's.
 func NewEngine(d nodes.Deps) (*Engine, error) {
-	compiled, err := buildGraph(observeNodes(core.ObserverOrNone(d.Observer), map[string]graph.NodeFunc[nodes.AgentState]{
-		nodes.NameProcessMessage:  nodes.NewProcessMessage(d).Run,
-		nodes.NameRetrieveContext: nodes.NewRetrieveContext(d).Run,
-		nodes.NameSaveUserMessage: nodes.NewSaveUserMessage(d).Run,
-		nodes.NameLLM:             nodes.NewLLM(d).Run,
-		nodes.NameTools:           nodes.NewTools(d).Run,
+	d.Observer = core.ObserverOrNone(d.Observer)
+	compiled, err := buildGraph(observeNodes(d.Observer, map[string]graph.NodeFunc[nodes.AgentState]{
+		nodes.NameProcessMessage:  (&nodes.ProcessMessage{Deps: d}).Run,
+		nodes.NameRetrieveContext: (&nodes.RetrieveContext{Deps: d}).Run,
+		nodes.NameSaveUserMessage: (&nodes.SaveUserMessage{Deps: d}).Run,
+		nodes.NameLLM:             (&nodes.LLM{Deps: d}).Run,
+		nodes.NameTools:           (&nodes.Tools{Deps: d}).Run,
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("agent graph: %w", err)

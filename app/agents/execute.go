@@ -9,6 +9,7 @@ import (
 	"bobbin/app/agents/graph"
 	"bobbin/app/agents/nodes"
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 )
 
 // stepsBesides is how many steps a run takes besides its model calls and tool
@@ -25,7 +26,7 @@ const mostSteps = 2*1000 + stepsBesides
 // ones are loaded.
 func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 	run := c.Run
-	s, err := e.graph.Run(ctx, nodes.AgentState{Run: run, Session: c.Session, UserMessage: c.Message},
+	s, err := e.graph.Run(ctx, nodes.AgentState{Turn: compaction.Turn{Session: c.Session}, Run: run, UserMessage: c.Message},
 		graph.MaxSteps(mostSteps),
 		graph.Observe(func(ctx context.Context, ev graph.Event) { e.reportNode(ctx, run, ev) }))
 	if err == nil {
@@ -41,7 +42,7 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 // compactAfter queues the session for background work if the ended run leaves some. Another model
 // or other options than the session's say nothing about its next run.
 func (e *Engine) compactAfter(ctx context.Context, s nodes.AgentState) {
-	if s.Run.Model == "" && s.Run.Options == nil && e.deps.Compactor.IsDone(ctx, s.Turn()) {
+	if s.Run.Model == "" && s.Run.Options == nil && e.deps.Compactor.IsDone(ctx, s.NextTurn()) {
 		return
 	}
 	e.deps.Compactor.Enqueue(s.Run.Tenant(), s.Run.SessionID)
@@ -86,9 +87,3 @@ func (e *Engine) reportNode(ctx context.Context, run core.Run, ev graph.Event) {
 	}
 	e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
 }
-
-// Mermaid returns the graph as a Mermaid drawing.
-func (e *Engine) Mermaid() string { return e.graph.Mermaid() }
-
-// Shape returns the graph's nodes and edges.
-func (e *Engine) Shape() graph.Description { return e.graph.Describe() }

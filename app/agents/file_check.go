@@ -105,7 +105,7 @@ func (d *document) checkContext(agent core.Agent, validate func(core.Agent) erro
 		return
 	}
 	for _, err := range splitErrors(validate(agent)) {
-		text := err.Error()
+		text := strings.TrimPrefix(err.Error(), "context.")
 		name, _, _ := strings.Cut(text, " ")
 		if path := "context." + name; d.hasField(path) {
 			d.faultAt(path, "context.%s", text)
@@ -166,11 +166,8 @@ func (d *document) checkModels(agent core.Agent, known KnownParts) {
 	}
 }
 
-// commonSettings are the fields of tool_settings that every tool has.
-func commonSettings() []string { return []string{"approval", "timeout", "max_output_bytes"} }
-
-// ownSettings are those that a tool must say that it has.
-func ownSettings() []string { return []string{"allow_hosts", "max_bytes"} }
+// fetchSettings are the fields of tool_settings that fetch_url alone has.
+func fetchSettings() []string { return []string{"allow_hosts", "max_bytes"} }
 
 // checkToolSettings checks the settings of each tool.
 func (d *document) checkToolSettings(agent core.Agent, known KnownParts) {
@@ -178,7 +175,7 @@ func (d *document) checkToolSettings(agent core.Agent, known KnownParts) {
 		at := "tool_settings." + tool
 		switch {
 		case hasTool(agent, tool):
-			d.checkOwnSettings(at, tool, known)
+			d.checkOwnSettings(at, tool)
 		case known.Tools == nil || slices.Contains(known.Tools, tool) || known.Off[tool] != "":
 			d.faultAt(at, "%s: the agent does not have the tool; add it to tools", at)
 		default:
@@ -188,11 +185,10 @@ func (d *document) checkToolSettings(agent core.Agent, known KnownParts) {
 }
 
 // checkOwnSettings checks that the tool has the settings that not every tool has.
-func (d *document) checkOwnSettings(at, tool string, known KnownParts) {
-	for _, field := range ownSettings() {
-		if path := at + "." + field; d.hasField(path) && known.Settings != nil && !slices.Contains(known.Settings[tool], field) {
-			has := append(commonSettings(), known.Settings[tool]...)
-			d.faultAt(path, "%s: %s has no such setting; %s", path, tool, suggestWord(field, has))
+func (d *document) checkOwnSettings(at, tool string) {
+	for _, field := range fetchSettings() {
+		if path := at + "." + field; tool != core.ToolFetchURL && d.hasField(path) {
+			d.faultAt(path, "%s: %s has no such setting; there are approval, max_output_bytes, timeout", path, tool)
 		}
 	}
 }

@@ -192,6 +192,15 @@ func (d *document) checkForm(schema *fileSchema, value any, path string) {
 	}
 }
 
+// dropRepeated keeps only the first n faults and those at other places: what has the wrong form is not
+// faulted for its content, too.
+func (d *document) dropRepeated(n int) {
+	form := slices.Clone(d.faults[:n])
+	d.faults = append(form, slices.DeleteFunc(d.faults[n:], func(f *FileFault) bool {
+		return slices.ContainsFunc(form, func(g *FileFault) bool { return f.Line == g.Line && f.Column == g.Column })
+	})...)
+}
+
 // maxFaults bounds the faults that are reported of one file.
 const maxFaults = 50
 

@@ -35,6 +35,7 @@ func TestLoadFaults(t *testing.T) {
 		{"lists", "name: a\ntools: [calculator, ~, [x], calculator, 5]\nfallback_models: ['', x]\n",
 			`2:21: tools[1] is empty; remove it
 2:24: tools[2] is one value, and not a list or a section
+2:29: tool "calculator" is there twice
 2:41: tools[4] "5" is not text; put it in quotes
 3:19: fallback_models[0] is empty; remove it`},
 		{"a tool twice", "name: a\ntools: [calculator, calculator]\n", `2:21: tool "calculator" is there twice`},
@@ -47,6 +48,12 @@ func TestLoadFaults(t *testing.T) {
 			`3:3: context.policy "slidding" does not exist; did you mean sliding?
 4:3: context.strategy "best" does not exist; there are extractive, hybrid, llm, native
 5:3: context.timing is empty; use one of inline, after_run, background`},
+		{"form and content", "name: a\nmax_iterations: 5000\ntools: [shell]\ncontext:\n  recall: maybe\n  land_at: 2\n  usage_threshold: 80\n",
+			`2:1: max_iterations is 5000; use 1 to 1000, or 0 for the default (10)
+3:9: tool "shell" does not exist; there are calculator, current_time, read_result, search_history
+5:3: context.recall "maybe" does not exist; there are auto, off, tool
+6:3: context.land_at is 2: the landing must be below the trigger, use a share above 0 and below 1
+7:3: context.usage_threshold is 80: use a share between 0 and 1`},
 		{"context contradicts itself", "name: a\ncontext:\n  policy: budget\n  land_at: 1.5\n  max_messages_before_summary: 3\n",
 			`4:3: context.land_at is 1.5: the landing must be below the trigger, use a share above 0 and below 1
 5:3: context.max_messages_before_summary (3) must be above min_recent_messages (6), or there is nothing to summarize when it fires`},

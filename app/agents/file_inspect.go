@@ -24,7 +24,7 @@ func CheckFiles(paths []string, known KnownParts) ([]CheckedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []agentFile
+	var files []CheckedFile
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -38,23 +38,17 @@ func CheckFiles(paths []string, known KnownParts) ([]CheckedFile, error) {
 			files = append(files, inside...)
 			continue
 		}
-		f := agentFile{path: filepath.Clean(path)}
-		f.agent, f.err = LoadAgentFile(path, known)
+		f := CheckedFile{Path: filepath.Clean(path)}
+		f.Agent, f.Err = LoadAgentFile(path, known)
 		files = append(files, f)
 	}
 	set := &agentSet{agents: map[string]core.Agent{}, files: map[string]string{}}
-	var out []CheckedFile
-	for _, d := range unreadTools(known) {
-		out = append(out, CheckedFile{Path: d.File, Tool: d, Off: switchedOff(d)})
-	}
-	for _, f := range tools {
-		out = append(out, CheckedFile{Path: f.path, Tool: f.definition, Off: f.off, Err: f.err})
-	}
+	out := tools
 	for _, f := range files {
-		if _, again := set.files[f.path]; again {
-			continue // named twice
+		if _, again := set.files[f.Path]; !again { // named twice
+			f.Err = set.addAgent(f)
+			out = append(out, f)
 		}
-		out = append(out, CheckedFile{Path: f.path, Agent: f.agent, Err: set.addAgent(f)})
 	}
 	return out, nil
 }

@@ -86,7 +86,6 @@ func place(path, value string) (file, at string) {
 func fetching() agents.KnownParts {
 	k := known()
 	k.Tools = append(k.Tools, "fetch_url")
-	k.Settings = map[string][]string{"fetch_url": {"allow_hosts", "max_bytes"}}
 	k.Model = func(name string) (llm.Info, error) {
 		if name == "nosuch" {
 			return llm.Info{}, core.Errorf(core.ErrNotFound, "model %q is not known", name)
@@ -146,7 +145,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]agents.Setting{}
-	for _, s := range agents.Settings(agent, fetching()) {
+	for _, s := range agents.Settings(agent) {
 		got[s.Path] = s
 	}
 	for _, k := range agents.FileKeys() {
@@ -237,7 +236,7 @@ func TestParametersThatModelsLack(t *testing.T) {
 		"model: reasoner\ntemperature: 0\n":                         "a.yaml:3:1: temperature: the model reasoner does not take temperature; remove it, or choose another model",
 		"model: any\nfallback_models: [reasoner]\ntemperature: 0\n": "a.yaml:4:1: temperature: the fallback model reasoner does not take temperature; remove it, or choose another model",
 		"model: reasoner\nresponse_format: {type: json_object}\n":   "a.yaml:3:1: response_format: the model reasoner does not take response_format json_object; remove it, or choose another model",
-		"model: reasoner\ntemperature: 0\ntop_p: 3\n":               "a.yaml:4:1: top_p is 3; use 0 to 1",
+		"model: reasoner\ntemperature: 0\ntop_p: 3\n":               "a.yaml:3:1: temperature: the model reasoner does not take temperature; remove it, or choose another model\na.yaml:4:1: top_p is 3; use 0 to 1",
 		"description: x\nseed: 1\n":                                 "a.yaml:3:1: seed: the model the-default does not take seed; remove it, or choose another model",
 	} {
 		_, err := agents.ParseFile("a.yaml", "name: a\n"+text, k)

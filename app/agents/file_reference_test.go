@@ -1,7 +1,6 @@
 package agents_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -11,9 +10,8 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the tables of docs/AGENTS.md and docs/TOOLS.md anew")
 
 // reference is the page with the keys of agents' files.
 const reference = "../../docs/AGENTS.md"
@@ -55,13 +53,7 @@ func checkTables(t *testing.T, path string, tables [][2]string) {
 		}
 		page = before + "\n" + table[0] + text + "\n" + table[1] + rest
 	}
-	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if page != string(data) {
-		t.Errorf("%s is not what the code says; run: go test ./app/agents -run Reference -update", path)
-	}
+	golden.Check(t, path, page)
 }
 
 // keyTable returns the table of some of the keys, without the prefix.

@@ -18,12 +18,12 @@ type Setting struct {
 }
 
 // Settings returns the value of every key for the agent, in the order of FileKeys. Settings of
-// tools are those of the agent's tools; known says which tool has which.
-func Settings(agent core.Agent, known KnownParts) []Setting {
+// tools are those of the agent's tools.
+func Settings(agent core.Agent) []Setting {
 	value := jsonValue(agent)
 	var out []Setting
 	for _, k := range FileKeys() {
-		for _, path := range concretePaths(k.Path, agent, known) {
+		for _, path := range concretePaths(k.Path, agent) {
 			s := Setting{Path: path, Value: strings.ReplaceAll(k.Default, "`", "")}
 			if set := valueAt(value, path); set != nil && set != "" && (path != "max_iterations" || agent.MaxIterations != 0) {
 				s.Value, s.Set = displayValue(set), true
@@ -35,17 +35,16 @@ func Settings(agent core.Agent, known KnownParts) []Setting {
 }
 
 // concretePaths returns the paths of a key for the agent's tools.
-func concretePaths(path string, agent core.Agent, known KnownParts) []string {
+func concretePaths(path string, agent core.Agent) []string {
 	if !strings.Contains(path, anyTool) {
 		return []string{path}
 	}
 	field := path[strings.LastIndexByte(path, '.')+1:]
 	var out []string
 	for _, tool := range agent.Tools {
-		if slices.Contains(ownSettings(), field) && !slices.Contains(known.Settings[tool], field) {
-			continue
+		if tool == core.ToolFetchURL || !slices.Contains(fetchSettings(), field) {
+			out = append(out, strings.Replace(path, anyTool, tool, 1))
 		}
-		out = append(out, strings.Replace(path, anyTool, tool, 1))
 	}
 	return out
 }

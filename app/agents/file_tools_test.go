@@ -11,11 +11,10 @@ import (
 	"bobbin/app/core"
 )
 
-// withTools is known with a tool that has settings of its own, and one that is off.
+// withTools is known with more tools, and one that is off.
 func withTools(on ...string) agents.KnownParts {
 	k := known()
 	k.Tools = append(k.Tools, on...)
-	k.Settings = map[string][]string{"fetch_url": {"allow_hosts", "max_bytes"}}
 	k.Off = map[string]string{"shell": "set tools.shell.enabled: true in bobbin.yaml"}
 	return k
 }

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the prompts
 	"fmt"
@@ -46,7 +47,7 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err != nil {
 		return compaction.Profile{}, err
 	}
-	name := firstNonEmpty(model, session.Model, agent.Model)
+	name := cmp.Or(model, session.Model, agent.Model)
 	m, err := p.models.Get(name)
 	if err != nil {
 		return compaction.Profile{}, llm.HideCause(name, err)
@@ -122,13 +123,3 @@ func systemPrompt(agent core.Agent, session core.Session) string {
 
 // wishFence matches what begins or ends the fence, however it is written.
 var wishFence = regexp.MustCompile(`(?i)<(\s*/?\s*user_instructions\b)`)
-
-// firstNonEmpty returns the first name that is not empty.
-func firstNonEmpty(names ...string) string {
-	for _, n := range names {
-		if n != "" {
-			return n
-		}
-	}
-	return ""
-}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // catalog is catalog.Catalog.
@@ -34,7 +35,7 @@ func (registry) Get(name string) (llm.Model, error) {
 	if name == "gone" {
 		return nil, core.Errorf(core.ErrNotFound, "model %q is not configured", name)
 	}
-	return llm.Scripted().WithInfo(llm.Info{Name: name, Window: 8192}), nil
+	return llmtest.Scripted().WithInfo(llm.Info{Name: name, Window: 8192}), nil
 }
 
 func newProfiles(t *testing.T, c catalog, global contextwindow.Global) *agents.Profiles {

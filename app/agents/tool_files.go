@@ -6,63 +6,58 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"bobbin/app/core"
 )
 
-// toolFile is a file of the folder of tools that was read: a definition, or what is wrong with it.
-type toolFile struct {
-	path       string
-	definition core.ToolDefinition
-	off        string // why it is not used: its kind is not allowed; empty = it is
-	err        error
-}
-
-// readToolFolder reads every *.yaml of the folder of tools. Without one, or while no kind of tool
-// is allowed, there are none: a folder of that name may be anybody's.
-func readToolFolder(known KnownParts) ([]toolFile, error) {
-	if known.ToolsDir == "" || len(known.Kinds) == 0 {
+// readToolFolder reads every *.yaml of the folder of tools. While no kind of tool is allowed, the folder may
+// be anybody's: what seems to describe a tool is left out, and the rest is nothing.
+func readToolFolder(known KnownParts) ([]CheckedFile, error) {
+	if known.ToolsDir == "" {
 		return nil, nil
 	}
 	texts, err := readTexts(known.ToolsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && len(known.Kinds) > 0 {
 		return nil, err
 	}
-	var files []toolFile
+	var files []CheckedFile
 	for _, text := range texts {
-		f := toolFile{path: text.path, err: text.err}
-		if f.err == nil {
-			f.parse(text.data, known)
+		f := CheckedFile{Path: text.path, Err: text.err}
+		if f.Err == nil {
+			f.parseTool(text.data, known)
+		}
+		if len(known.Kinds) == 0 {
+			if f.Tool.Name == "" || !slices.Contains(core.ToolKinds(), f.Tool.Kind) {
+				continue
+			}
+			f.Err, f.Off = nil, switchedOff(f.Tool)
 		}
 		files = append(files, f)
 	}
 	return files, nil
 }
 
-// parse reads the definition from the text of the file.
-func (f *toolFile) parse(data []byte, known KnownParts) {
-	doc, err := readDocument(f.path, data)
+// parseTool reads the definition from the text of the file.
+func (f *CheckedFile) parseTool(data []byte, known KnownParts) {
+	doc, err := readDocument(f.Path, data)
 	if err != nil {
-		f.err = err
+		f.Err = err
 		return
 	}
 	if doc.hasField("openapi") {
 		doc.faultAt("openapi", "this is an OpenAPI document, and not the description of a tool; move it to another folder and name it under document")
-		f.err = doc.err()
+		f.Err = doc.err()
 		return
 	}
 	if doc.checkForm(toolSchema(), doc.value, ""); len(doc.faults) > 0 {
-		_ = json.Unmarshal(doc.text, &f.definition) // as far as it goes: for its name
+		_ = json.Unmarshal(doc.text, &f.Tool) // as far as it goes: for its name
+		f.Tool.File = f.Path
 	} else {
-		f.definition = doc.readDefinition(doc.text, "", known)
+		f.Tool = doc.readDefinition(doc.text, "", known)
 	}
-	f.off, f.err = doc.off[f.definition.Name], doc.err()
+	f.Off, f.Err = doc.off[f.Tool.Name], doc.err()
 }
 
 // readTools reads the list of an agent's tools: names, and definitions, whose names it returns.
@@ -107,43 +102,43 @@ func (d *document) addDefinitions(agent *core.Agent, known KnownParts) {
 
 // withDefinitions returns known with the definitions of files. What is wrong with a file is its
 // fault, a second definition of a name included; a broken file keeps the definition of before.
-func (k KnownParts) withDefinitions(before []toolFile) (KnownParts, []toolFile, error) {
+func (k KnownParts) withDefinitions(before []CheckedFile) (KnownParts, []CheckedFile, error) {
 	files, err := readToolFolder(k)
 	if err != nil {
 		return k, nil, err
 	}
 	k.definitions, k.broken, k.off = map[string]core.ToolDefinition{}, map[string]bool{}, map[string]string{}
 	for i, f := range files {
-		if f.err != nil {
-			kept := slices.IndexFunc(before, func(b toolFile) bool { return b.path == f.path && b.definition.Name != "" })
+		if f.Err != nil {
+			kept := slices.IndexFunc(before, func(b CheckedFile) bool { return b.Path == f.Path && b.Tool.Name != "" })
 			if kept < 0 {
-				k.broken[f.definition.Name] = true
-				files[i].definition = core.ToolDefinition{}
+				k.broken[f.Tool.Name] = true
+				files[i].Tool = core.ToolDefinition{}
 				continue
 			}
-			files[i].definition = before[kept].definition
-			f.definition = before[kept].definition
+			files[i].Tool = before[kept].Tool
+			f.Tool = before[kept].Tool
 		}
-		name := f.definition.Name
-		if f.off != "" {
-			k.off[name] = f.off
+		name := f.Tool.Name
+		if f.Off != "" {
+			k.off[name] = f.Off
 			continue
 		}
 		if other, twice := k.definitions[name]; twice {
-			files[i].err = &FileFault{File: f.path, Problem: fmt.Sprintf("tool %s is in %s too; give one another name", name, other.File)}
-			files[i].definition = core.ToolDefinition{}
+			files[i].Err = &FileFault{File: f.Path, Problem: fmt.Sprintf("tool %s is in %s too; give one another name", name, other.File)}
+			files[i].Tool = core.ToolDefinition{}
 			continue
 		}
-		k.definitions[name] = f.definition
+		k.definitions[name] = f.Tool
 	}
 	return k, files, nil
 }
 
 // toolFaults joins what is wrong with the files.
-func toolFaults(files []toolFile) error {
+func toolFaults(files []CheckedFile) error {
 	var faults []error
 	for _, f := range files {
-		faults = append(faults, f.err)
+		faults = append(faults, f.Err)
 	}
 	return errors.Join(faults...)
 }
@@ -153,36 +148,8 @@ func switchedOff(d core.ToolDefinition) string {
 	return fmt.Sprintf("%s describes the tool %s, and tools.allow does not have its kind %s; such tools start programs and send what agents know; if the files are yours, set tools.allow, such as BOBBIN_TOOLS_ALLOW=%[3]s", d.File, d.Name, d.Kind)
 }
 
-// Lines of a file that describes a tool: of YAML in blocks, or in one line.
-var (
-	nameLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?name"?:\s*"?([\w-]+)`)
-	kindLine = regexp.MustCompile(`(?m)(?:^|[{,]\s*)"?kind"?:\s*"?([a-z]+)`)
-)
-
-// unreadTools returns name, kind and file of the tools that the folder of tools seems to describe, while
-// no kind is allowed and it is not read: it may be anybody's.
-func unreadTools(known KnownParts) []core.ToolDefinition {
-	if known.ToolsDir == "" || len(known.Kinds) > 0 {
-		return nil
-	}
-	texts, _ := readTexts(known.ToolsDir) // there may be no such folder
-	var list []core.ToolDefinition
-	for _, text := range texts {
-		name, kind := nameLine.FindSubmatch(text.data), kindLine.FindSubmatch(text.data)
-		if name != nil && kind != nil && slices.Contains(core.ToolKinds(), core.ToolKind(kind[1])) {
-			list = append(list, core.ToolDefinition{Name: string(name[1]), Kind: core.ToolKind(kind[1]), File: text.path})
-		}
-	}
-	return list
-}
-
 // leftOut says why the tool of the name, or of its definition, is switched off; empty = it is not.
 func (k KnownParts) leftOut(name string) string {
 	group, _, _ := strings.Cut(name, core.ToolSeparator)
-	for _, d := range unreadTools(k) {
-		if d.Name == group {
-			return switchedOff(d)
-		}
-	}
 	return k.off[group]
 }

@@ -1,13 +1,11 @@
 package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"bobbin/app/api"
@@ -15,25 +13,11 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/logtext"
 )
 
-// log is a place for log lines that several goroutines may write to.
-type log struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+// log is what the server logs.
+type log struct{ logtext.Log }
 
 // lines returns the log lines whose message is msg.
 func (l *log) lines(t *testing.T, msg string) []map[string]any {

@@ -3,7 +3,6 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,9 +16,8 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/api/openapi"
 	"bobbin/tests/apitest"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the copy of the document for the web page")
 
 // TestDocumentHasAllRoutes: the routes and the document say the same.
 func TestDocumentHasAllRoutes(t *testing.T) {
@@ -69,7 +67,8 @@ func documented(t *testing.T) []string {
 	return operations
 }
 
-// What the web page's types are generated from is the document.
+// What the web page's types are generated from is the document; after -update run npm run types in
+// app/web/ui.
 func TestDocumentOfWebPage(t *testing.T) {
 	t.Parallel()
 	document, err := openapi.New()
@@ -80,16 +79,7 @@ func TestDocumentOfWebPage(t *testing.T) {
 	if err := json.Indent(&want, document.JSON(), "", " "); err != nil {
 		t.Fatal(err)
 	}
-	const file = "../web/ui/openapi.json"
-	if *update {
-		if err := os.WriteFile(file, want.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not the document (%v): write it with go test ./app/api -run TestDocumentOfWebPage -update, then npm run types in app/web/ui", file, err)
-	}
+	golden.Check(t, "../web/ui/openapi.json", want.String())
 }
 
 // TestOpenAPI: everybody gets the document, and who has it is told so.

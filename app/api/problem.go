@@ -109,6 +109,12 @@ func problemOf(err error) problem {
 	return p.withRetry(shown.RetryAfter)
 }
 
+// Classify returns the status with which the API answers err, its title and its code.
+func Classify(err error) (number int, title, code string) {
+	p := problemOf(err)
+	return p.Status, p.Title, p.Code
+}
+
 func typeOf(code string) string { return "urn:bobbin:problem:" + code }
 
 // detailOf returns the detail of an error without a message to show.

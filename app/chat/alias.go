@@ -17,13 +17,13 @@ const forkPoll = 50 * time.Millisecond
 func (s *Service) OpenSession(ctx context.Context, tenant core.Tenant, a core.Alias, in core.Session) (core.Session, error) {
 	in, err := s.newSession(tenant, in)
 	if err == nil {
-		err = s.stored.Admit(ctx, tenant, 0)
+		err = s.Stored.Admit(ctx, tenant, 0)
 	}
 	if err != nil {
 		return core.Session{}, err
 	}
 	for {
-		session, err := s.aliases.Open(ctx, a, in)
+		session, err := s.Aliases.Open(ctx, a, in)
 		switch {
 		case err != nil:
 			return core.Session{}, err
@@ -42,28 +42,23 @@ func (s *Service) OpenSession(ctx context.Context, tenant core.Tenant, a core.Al
 // it concurrently makes the same fork.
 func (s *Service) continueArchived(ctx context.Context, a core.Alias, session core.Session) error {
 	tenant, id := core.Tenant{Owner: session.Owner}, session.SuccessorID()
-	_, err := s.branches.Fork(ctx, tenant, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
+	_, err := s.Branches.Fork(ctx, tenant, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
 	if errors.Is(err, core.ErrConflict) { // it exists, or the session is busy
-		if _, lost := s.sessions.Get(ctx, tenant, id); lost != nil {
-			return s.awaitFork(ctx, err)
+		if _, lost := s.Sessions.Get(ctx, tenant, id); lost != nil {
+			select {
+			case <-time.After(forkPoll): // then it is worth looking again
+				return nil
+			case <-ctx.Done():
+				return errors.Join(err, ctx.Err())
+			}
 		}
 		err = nil
 	}
 	if err != nil {
 		return err
 	}
-	if err = s.aliases.Rebind(ctx, session.Owner, a, session.ID, id); errors.Is(err, core.ErrStale) {
+	if err = s.Aliases.Rebind(ctx, session.Owner, a, session.ID, id); errors.Is(err, core.ErrStale) {
 		return nil // another process has moved it
 	}
 	return err
-}
-
-// awaitFork waits until it is worth looking again; it returns cause when ctx ends.
-func (s *Service) awaitFork(ctx context.Context, cause error) error {
-	select {
-	case <-time.After(forkPoll):
-		return nil
-	case <-ctx.Done():
-		return errors.Join(cause, ctx.Err())
-	}
 }

@@ -12,7 +12,7 @@ import (
 func (s *Service) resolveParts(ctx context.Context, tenant core.Tenant, m core.SendMessage) ([]core.Part, error) {
 	asked := m.Parts
 	if asked == nil && m.Edits != "" {
-		old, err := s.messages.Get(ctx, tenant, m.SessionID, m.Edits)
+		old, err := s.Messages.Get(ctx, tenant, m.SessionID, m.Edits)
 		if err != nil {
 			return nil, err
 		}
@@ -21,5 +21,5 @@ func (s *Service) resolveParts(ctx context.Context, tenant core.Tenant, m core.S
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	return s.files.Attach(ctx, tenant, asked)
+	return s.Files.Attach(ctx, tenant, asked)
 }

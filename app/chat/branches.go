@@ -21,8 +21,8 @@ func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Reg
 	}
 	var f faults
 	multitask := f.checkMultitask(r.Multitask, true)
-	f.checkID("client_message_id", r.ClientMessageID, s.limits.Name)
-	f.checkID("user_id", user, s.limits.Name)
+	f.checkID("client_message_id", r.ClientMessageID, s.Limits.Name)
+	f.checkID("user_id", user, s.Limits.Name)
 	s.checkModel(&f, r.Model)
 	options := f.checkOptions(r.Options)
 	if err := f.Err(); err != nil {
@@ -30,7 +30,7 @@ func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Reg
 	}
 	return s.startRun(ctx, tenant, core.AcceptRun{
 		SessionID: r.SessionID, User: user, Model: r.Model, ClientMessageID: r.ClientMessageID, RequestHash: r.RequestHash, Answers: r.MessageID,
-		Multitask: multitask, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(tenant), Options: options,
+		Multitask: multitask, MaxQueued: s.Limits.Queued, MaxOwned: s.Limits.Owned, MaxOfUser: s.ofUser(tenant), Options: options,
 		Input: core.RunInput{Source: cmp.Or(r.Source, core.SourceAPI)},
 	})
 }
@@ -40,23 +40,19 @@ func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Reg
 // already changes nothing. ErrConflict while the session has a run, ErrNotFound also
 // for a message that was deleted.
 func (s *Service) Select(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Session, error) {
-	selected, events, err := s.branches.Select(ctx, tenant, session, id)
-	if err != nil {
-		return core.Session{}, err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return selected, nil
+	selected, events, err := s.Branches.Select(ctx, tenant, session, id)
+	return selected, s.publish(ctx, events, err)
 }
 
 // Fork makes a new session with the log of another one up to a message, or with its
 // current path, and with the summary that is valid there. Later changes of one do
 // not touch the other, deletions neither.
 func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error) {
-	source, err := s.sessions.Get(ctx, tenant, in.SessionID)
+	source, err := s.Sessions.Get(ctx, tenant, in.SessionID)
 	if err != nil {
 		return core.Session{}, err
 	}
-	if err := s.stored.AdmitCopy(ctx, tenant, source.StoredBytes); err != nil {
+	if err := s.Stored.AdmitCopy(ctx, tenant, source.StoredBytes); err != nil {
 		return core.Session{}, err
 	}
 	release, err := s.forks.Place(ctx, tenant)
@@ -66,11 +62,11 @@ func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSess
 	}
 	const mark = " (fork)"
 	if in.Title = source.Title; in.Title != "" {
-		in.Title = core.Clip(in.Title, s.limits.Title-len(mark)) + mark
+		in.Title = core.Clip(in.Title, s.Limits.Title-len(mark)) + mark
 	}
-	fork, err := s.branches.Fork(ctx, tenant, in)
+	fork, err := s.Branches.Fork(ctx, tenant, in)
 	if err == nil {
-		s.feed.PublishHead(ctx, core.Tenant{Owner: fork.Owner, User: fork.UserID}, fork.ID)
+		s.Feed.PublishHead(ctx, core.Tenant{Owner: fork.Owner, User: fork.UserID}, fork.ID)
 	}
 	return fork, err
 }
@@ -79,12 +75,8 @@ func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSess
 // in its session, nor in the summaries that covered it. A tool call goes with its
 // results. It may be repeated. ErrConflict while the session has a run.
 func (s *Service) DeleteMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) error {
-	events, err := s.branches.Delete(ctx, tenant, session, id)
-	if err != nil {
-		return err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return nil
+	events, err := s.Branches.Delete(ctx, tenant, session, id)
+	return s.publish(ctx, events, err)
 }
 
 // Revise replaces the text of a user's message in place, and returns the message with its
@@ -97,23 +89,19 @@ func (s *Service) Revise(ctx context.Context, tenant core.Tenant, session core.S
 	if err != nil {
 		return core.Message{}, err
 	}
-	m, err := s.messages.Get(ctx, tenant, session, id)
+	m, err := s.Messages.Get(ctx, tenant, session, id)
 	if err != nil && !errors.Is(err, core.ErrNotFound) { // it may be queued: storage knows
 		return core.Message{}, err
 	}
 	if strings.TrimSpace(clean) == "" && len(m.Parts) == 0 {
 		return core.Message{}, core.Faults{{Field: "content", Detail: "is empty"}}.Err()
 	}
-	if err := s.stored.Admit(ctx, tenant, int64(len(clean))); err != nil {
+	if err := s.Stored.Admit(ctx, tenant, int64(len(clean))); err != nil {
 		return core.Message{}, err
 	}
-	tokens := s.counter.Message(core.Message{Role: core.RoleUser, Content: clean, Parts: m.Parts})
-	m, events, err := s.branches.Revise(ctx, tenant, core.ReviseMessage{SessionID: session, MessageID: id, Content: clean, TokenCount: tokens})
-	if err != nil {
-		return core.Message{}, err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return m, nil
+	tokens := s.Counter.Message(core.Message{Role: core.RoleUser, Content: clean, Parts: m.Parts})
+	m, events, err := s.Branches.Revise(ctx, tenant, core.ReviseMessage{SessionID: session, MessageID: id, Content: clean, TokenCount: tokens})
+	return m, s.publish(ctx, events, err)
 }
 
 // Pin has a message in every prompt, whatever is summarized, or no longer. It
@@ -121,39 +109,31 @@ func (s *Service) Revise(ctx context.Context, tenant core.Tenant, session core.S
 // room, ErrUnprocessable for the system's messages.
 func (s *Service) Pin(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, pinned bool) (core.Message, error) {
 	if pinned {
-		m, err := s.messages.Get(ctx, tenant, session, id)
+		m, err := s.Messages.Get(ctx, tenant, session, id)
 		if err != nil {
 			return core.Message{}, err
 		}
 		if !m.Pinned && m.Role != core.RoleSystem && m.DeletedAt == nil { // storage refuses the others
-			if err := s.keeper.CheckPin(ctx, tenant, session, m); err != nil {
+			if err := s.ContextPlanner.CheckPin(ctx, tenant, session, m); err != nil {
 				return core.Message{}, err
 			}
 		}
 	}
-	m, events, err := s.branches.Pin(ctx, tenant, session, id, pinned)
-	if err != nil {
-		return core.Message{}, err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return m, nil
+	m, events, err := s.Branches.Pin(ctx, tenant, session, id, pinned)
+	return m, s.publish(ctx, events, err)
 }
 
 // UpdateMessage changes the metadata of a message, or what a person says of it, and
 // returns the message. Nothing runs, and no branch begins.
 func (s *Service) UpdateMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, error) {
 	var f faults
-	f.Metadata(p.Metadata, s.limits.Metadata)
+	f.Metadata(p.Metadata, s.Limits.Metadata)
 	if p.Feedback != nil {
 		p.Feedback = f.Feedback("", *p.Feedback)
 	}
 	if err := f.Err(); err != nil {
 		return core.Message{}, err
 	}
-	m, events, err := s.branches.UpdateMessage(ctx, tenant, session, id, p)
-	if err != nil {
-		return core.Message{}, err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return m, nil
+	m, events, err := s.Branches.UpdateMessage(ctx, tenant, session, id, p)
+	return m, s.publish(ctx, events, err)
 }

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/tests/coretest"
 )
 
-// branches is branches in storage that say what they were asked. They revise messages of the
-// store in memory.
+// branches is branches in storage that say what they were asked.
 type branches struct {
-	coretest.Branches
+	core.BranchStore
 
 	message core.Message // what Get of messages answers
 	forked  core.ForkSession
 	pinned  bool
+}
+
+func (b *branches) Revise(_ context.Context, _ core.Tenant, in core.ReviseMessage) (core.Message, []core.Event, error) {
+	return core.Message{Content: in.Content, TokenCount: in.TokenCount}, nil, nil
 }
 
 func (b *branches) Select(context.Context, core.Tenant, core.SessionID, core.MessageID) (core.Session, []core.Event, error) {

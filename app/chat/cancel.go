@@ -22,9 +22,9 @@ func (s *Service) Cancel(ctx context.Context, tenant core.Tenant, id core.RunID,
 // Stop cancels the session's active run, if there is one, and keeps what it has said so far.
 // Queued runs stay: the next one begins.
 func (s *Service) Stop(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
-	active, err := s.runs.Active(ctx, tenant, id)
+	active, err := s.Runs.Active(ctx, tenant, id)
 	if errors.Is(err, core.ErrNotFound) {
-		_, err = s.sessions.Get(ctx, tenant, id)
+		_, err = s.Sessions.Get(ctx, tenant, id)
 		return err
 	}
 	if err == nil {
@@ -34,16 +34,16 @@ func (s *Service) Stop(ctx context.Context, tenant core.Tenant, id core.SessionI
 }
 
 func (s *Service) cancelRun(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
-	run, events, err := s.runs.RequestCancel(ctx, tenant, id)
+	run, events, err := s.Runs.RequestCancel(ctx, tenant, id)
 	if err != nil {
 		return core.Run{}, err
 	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
+	s.Feed.Publish(context.WithoutCancel(ctx), events)
 	switch {
 	case run.Suspended(): // it waited for a decision: nobody is at work on it
-		s.work.Next(context.WithoutCancel(ctx), run.SessionID)
+		s.Work.Next(context.WithoutCancel(ctx), run.SessionID)
 	case !run.Status.Ended():
-		s.work.Cancel(id) // another process sees the request by its heartbeat
+		s.Work.Cancel(id) // another process sees the request by its heartbeat
 	}
 	return run, nil
 }

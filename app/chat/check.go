@@ -70,7 +70,7 @@ func (f *faults) checkTags(tags []string) []string {
 
 // agent complains about an agent that is not configured.
 func (s *Service) checkAgent(f *faults, name string) {
-	if _, err := s.agents.Get(name); err != nil {
+	if _, err := s.Agents.Get(name); err != nil {
 		f.Add("agent", "%q does not exist; the agents are %s", core.Clip(name, 100), s.agentNames())
 	}
 }
@@ -81,14 +81,14 @@ func (s *Service) checkModel(f *faults, name string) {
 	if name == "" {
 		return
 	}
-	if _, err := s.findModel(name); err != nil {
+	if _, err := s.FindModel(name); err != nil {
 		f.Add("model", "cannot be used: %s", shownMessage(err))
 	}
 }
 
 func (s *Service) agentNames() string {
 	var names []string
-	for _, a := range s.agents.List() {
+	for _, a := range s.Agents.List() {
 		names = append(names, a.Name)
 	}
 	return strings.Join(names, ", ")
@@ -109,7 +109,7 @@ func (s *Service) ofUser(tenant core.Tenant) int {
 	if tenant.User == "" {
 		return 0
 	}
-	return s.limits.OfUser
+	return s.Limits.OfUser
 }
 
 // userOf returns the user that something belongs to: a caller who acts for one

@@ -13,12 +13,12 @@ import (
 // Context says what the session's next prompt will be made of, and how near a
 // summarization is. It changes nothing.
 func (s *Service) Context(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	return s.keeper.Report(ctx, tenant, id)
+	return s.ContextPlanner.Report(ctx, tenant, id)
 }
 
 // Prompt returns the exact prompt that would be sent now. It changes nothing.
 func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return s.keeper.Prompt(ctx, tenant, id)
+	return s.ContextPlanner.Prompt(ctx, tenant, id, core.PlanPreview{})
 }
 
 // Summarize makes a summary now and returns the new version. Focus is what it is
@@ -27,22 +27,11 @@ func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.Sessio
 // ErrInvalid for a focus that is too long, ErrNotFound.
 func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
 	var f faults
-	focus = f.Text("focus", focus, s.limits.Focus)
+	focus = f.Text("focus", focus, s.Limits.Focus)
 	if err := f.Err(); err != nil {
 		return core.Summary{}, err
 	}
-	return s.keeper.Summarize(ctx, tenant, id, focus)
-}
-
-// Where says where a message of the session is in its next prompt, and why.
-func (s *Service) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
-	return s.control.Where(ctx, tenant, id, message)
-}
-
-// Turns says where the session's messages are in its next prompt, and how large the prompts of
-// its newest turns were.
-func (s *Service) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
-	return s.control.Turns(ctx, tenant, id)
+	return s.ContextPlanner.Summarize(ctx, tenant, id, focus)
 }
 
 // DryRun plans the session's next prompt under other conditions. It changes nothing.
@@ -59,8 +48,8 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := f.Err(); err != nil {
 		return core.ContextPlan{}, err
 	}
-	ask.Content, ask.Tokens = content, s.counter.Message(core.Message{Role: core.RoleUser, Content: content})
-	return s.control.DryRun(ctx, tenant, id, ask)
+	ask.Content, ask.Tokens = content, s.Counter.Message(core.Message{Role: core.RoleUser, Content: content})
+	return s.ContextPlanner.DryRun(ctx, tenant, id, ask)
 }
 
 // checkPolicy complains about a preset that does not exist; empty is the agent's policy.
@@ -86,18 +75,18 @@ func (s *Service) EditSummary(ctx context.Context, tenant core.Tenant, id core.S
 		return core.Summary{}, err
 	}
 	edit.Content = content
-	return s.control.Edit(ctx, tenant, id, edit)
+	return s.ContextPlanner.Edit(ctx, tenant, id, edit)
 }
 
 // RestoreSummary makes an earlier version of the session's summary the one in use;
 // 0 is none. It returns the session. Errors: ErrUnprocessable for a version that
 // cannot come back, ErrConflict when something else changed meanwhile, ErrNotFound.
 func (s *Service) RestoreSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	return s.control.Restore(ctx, tenant, id, version)
+	return s.ContextPlanner.Restore(ctx, tenant, id, version)
 }
 
 // DiffSummary compares a version of the session's summary with another one; against 0
 // is nothing, below 0 the version before.
 func (s *Service) DiffSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return s.control.Diff(ctx, tenant, id, version, against)
+	return s.ContextPlanner.Diff(ctx, tenant, id, version, against)
 }

@@ -24,7 +24,7 @@ func (s *Service) Decide(ctx context.Context, tenant core.Tenant, run core.RunID
 	d.By = cmp.Or(d.By, tenant.User, tenant.Owner)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
 	defer cancel()
-	decided, err := s.runs.Decide(ctx, tenant, run, id, d)
+	decided, err := s.Runs.Decide(ctx, tenant, run, id, d)
 	if err != nil {
 		return core.Approval{}, err
 	}
@@ -45,7 +45,7 @@ func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session c
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTime)
 	defer cancel()
-	decided, err := s.runs.AnswerCalls(ctx, tenant, in)
+	decided, err := s.Runs.AnswerCalls(ctx, tenant, in)
 	if err != nil {
 		return core.Run{}, err
 	}
@@ -81,16 +81,16 @@ const maxResults = 1000
 
 // resumeDecided publishes a decision and lets the run go on if it waits for no other.
 func (s *Service) resumeDecided(ctx context.Context, d core.Decided) {
-	s.feed.Publish(ctx, d.Events)
+	s.Feed.Publish(ctx, d.Events)
 	if d.Run.Suspended() {
-		s.work.Next(ctx, d.Run.SessionID)
+		s.Work.Next(ctx, d.Run.SessionID)
 	}
 }
 
 // checkDecision returns the decision as it is stored.
 func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision, error) {
 	var f faults
-	d.Comment = f.Text("comment", d.Comment, s.limits.Comment)
+	d.Comment = f.Text("comment", d.Comment, s.Limits.Comment)
 	kinds := 0
 	for _, given := range []bool{d.Approve, d.Respond != "", d.Result != nil} {
 		if given {
@@ -105,7 +105,7 @@ func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision,
 	case d.IsError && d.Result == nil:
 		f.Add("is_error", "is for a result")
 	}
-	d.Arguments = f.Text("arguments", d.Arguments, s.limits.Message)
+	d.Arguments = f.Text("arguments", d.Arguments, s.Limits.Message)
 	f.checkArguments(d.Arguments)
 	if err := f.Err(); err != nil {
 		return d, err
@@ -138,8 +138,8 @@ func (f *faults) checkArguments(arguments string) {
 // than a tool's may be.
 func (s *Service) limitResult(text string) (string, error) {
 	clean := core.CleanText(text)
-	if size := max(len(text), len(clean)); size > s.limits.Result {
-		return "", core.Errorf(core.ErrTooLarge, "the result has %d bytes, at most %d are allowed: shorten it", size, s.limits.Result)
+	if size := max(len(text), len(clean)); size > s.Limits.Result {
+		return "", core.Errorf(core.ErrTooLarge, "the result has %d bytes, at most %d are allowed: shorten it", size, s.Limits.Result)
 	}
 	return clean, nil
 }

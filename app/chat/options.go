@@ -98,7 +98,7 @@ func (s *Service) checkForRun(o core.RunOptions, agent core.Agent, model llm.Mod
 		}
 	}
 	for _, name := range agent.FallbackModels {
-		fallback, err := s.findModel(name)
+		fallback, err := s.FindModel(name)
 		if err != nil || fallback.Info().Name == model.Info().Name {
 			continue // one that cannot be used is refused when the agents are loaded
 		}

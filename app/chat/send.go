@@ -61,10 +61,10 @@ func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessa
 			return core.Accepted{}, err
 		}
 	}
-	if err := s.stored.Admit(ctx, tenant, int64(len(in.Input.Content)+len(in.Input.Metadata))); err != nil {
+	if err := s.Stored.Admit(ctx, tenant, int64(len(in.Input.Content)+len(in.Input.Metadata))); err != nil {
 		return core.Accepted{}, err
 	}
-	in.Input.TokenCount = s.counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
+	in.Input.TokenCount = s.Counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
 	return s.startRun(ctx, tenant, in)
 }
 
@@ -77,7 +77,7 @@ func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.Acce
 	for try := 1; ; try++ {
 		agent, cached := s.agentCache.findAgent(tenant, in.SessionID)
 		if !cached {
-			session, err := s.sessions.Get(ctx, tenant, in.SessionID)
+			session, err := s.Sessions.Get(ctx, tenant, in.SessionID)
 			if err != nil {
 				return core.Accepted{}, err
 			}
@@ -113,8 +113,8 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 		in.Options, ignored = &options, left
 	}
 	in.Agent, in.AgentVersion = agent.Name, agent.Version
-	if s.budget != nil {
-		if err := s.budget(ctx, tenant.Owner, model.Info()); err != nil {
+	if s.Budget != nil {
+		if err := s.Budget(ctx, tenant.Owner, model.Info()); err != nil {
 			return s.refuseNew(ctx, tenant, in, err)
 		}
 	}
@@ -136,7 +136,7 @@ func (s *Service) refuseNew(ctx context.Context, tenant core.Tenant, in core.Acc
 	if in.ClientMessageID == "" {
 		return core.Accepted{}, refusal
 	}
-	run, err := s.runs.Repeated(ctx, tenant, in.SessionID, in.ClientMessageID)
+	run, err := s.Runs.Repeated(ctx, tenant, in.SessionID, in.ClientMessageID)
 	switch {
 	case errors.Is(err, core.ErrNotFound):
 		err = refusal
@@ -151,9 +151,9 @@ func (s *Service) refuseNew(ctx context.Context, tenant core.Tenant, in core.Acc
 func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTime)
 	defer cancel()
-	accepted, err := s.work.Begin(ctx, func(worker string) (core.Accepted, error) {
+	accepted, err := s.Work.Begin(ctx, func(worker string) (core.Accepted, error) {
 		in.Worker = worker
-		accepted, err := s.runs.Accept(ctx, tenant, in)
+		accepted, err := s.Runs.Accept(ctx, tenant, in)
 		switch {
 		case err != nil:
 		case accepted.Repeated:
@@ -164,21 +164,21 @@ func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core
 		return accepted, err
 	})
 	if err == nil && accepted.Instead {
-		s.work.Next(ctx, accepted.Run.SessionID)
+		s.Work.Next(ctx, accepted.Run.SessionID)
 	}
 	return accepted, err
 }
 
 // publishAccepted reports a run that was accepted, before it begins.
 func (s *Service) publishAccepted(ctx context.Context, accepted core.Accepted) {
-	s.observer.Accepted(ctx, accepted.Run)
-	s.feed.Publish(ctx, accepted.Events)
+	s.Observer.Accepted(ctx, accepted.Run)
+	s.Feed.Publish(ctx, accepted.Events)
 }
 
 // interruptActive cancels the run that is active before the new one. The new one is
 // committed already: an interrupt that fails delays it and loses nothing.
 func (s *Service) interruptActive(ctx context.Context, tenant core.Tenant, next core.Run) {
-	active, err := s.runs.Active(ctx, tenant, next.SessionID)
+	active, err := s.Runs.Active(ctx, tenant, next.SessionID)
 	if errors.Is(err, core.ErrNotFound) {
 		return
 	}
@@ -186,7 +186,7 @@ func (s *Service) interruptActive(ctx context.Context, tenant core.Tenant, next 
 		_, err = s.cancelRun(ctx, tenant, active.ID)
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "active run not interrupted", "session_id", next.SessionID, "run_id", next.ID, "err", err)
+		s.Logger.WarnContext(ctx, "active run not interrupted", "session_id", next.SessionID, "run_id", next.ID, "err", err)
 	}
 }
 
@@ -205,19 +205,19 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 		f.Add("content", "is empty")
 	}
 	multitask := f.checkMultitask(m.Multitask, m.Edits != "" || m.After != "")
-	f.checkID("after", string(m.After), s.limits.Name)
+	f.checkID("after", string(m.After), s.Limits.Name)
 	if m.Edits != "" && m.After != "" {
 		f.Add("after", "cannot be given for an edit: the new version stands beside the old one")
 	}
 	if len(m.Results) > 0 && (m.Multitask != "" || m.Edits != "" || m.After != "") {
 		f.Add("results", "end the run that waits for them: the message comes at the end of the path, without multitask")
 	}
-	f.checkID("client_message_id", m.ClientMessageID, s.limits.Name)
-	f.checkID("user_id", user, s.limits.Name)
-	f.Metadata(m.Metadata, s.limits.Metadata)
-	author := f.Text("author", m.Author, s.limits.Name)
+	f.checkID("client_message_id", m.ClientMessageID, s.Limits.Name)
+	f.checkID("user_id", user, s.Limits.Name)
+	f.Metadata(m.Metadata, s.Limits.Metadata)
+	author := f.Text("author", m.Author, s.Limits.Name)
 	s.checkModel(&f, m.Model)
-	f.checkWebhook(m.Webhook, s.private)
+	f.checkWebhook(m.Webhook, s.PrivateWebhooks)
 	options := f.checkOptions(m.Options)
 	if err := f.Err(); err != nil {
 		return core.AcceptRun{}, err
@@ -228,7 +228,7 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 	}
 	return core.AcceptRun{
 		SessionID: m.SessionID, User: user, Model: m.Model, ClientMessageID: m.ClientMessageID, RequestHash: m.RequestHash, After: m.After,
-		Multitask: multitask, MaxQueued: s.limits.Queued, MaxOwned: s.limits.Owned, MaxOfUser: s.ofUser(tenant), Webhook: m.Webhook, Options: options,
+		Multitask: multitask, MaxQueued: s.Limits.Queued, MaxOwned: s.Limits.Owned, MaxOfUser: s.ofUser(tenant), Webhook: m.Webhook, Options: options,
 		Input: core.RunInput{
 			Content: content, Source: cmp.Or(m.Source, core.SourceAPI), Author: author, Metadata: metadata, Edits: m.Edits,
 		},
@@ -239,9 +239,9 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 // message may be.
 func (s *Service) limitContent(what, text string) (string, error) {
 	clean := core.CleanText(text)
-	if size := max(len(text), len(clean)); size > s.limits.Message {
+	if size := max(len(text), len(clean)); size > s.Limits.Message {
 		return "", core.Errorf(core.ErrTooLarge,
-			"the %s has %d bytes, at most %d are allowed: shorten it or send it in parts", what, size, s.limits.Message)
+			"the %s has %d bytes, at most %d are allowed: shorten it or send it in parts", what, size, s.Limits.Message)
 	}
 	return clean, nil
 }
@@ -269,12 +269,12 @@ func noteReplaced(metadata json.RawMessage, n int) (json.RawMessage, error) {
 // sessionAgent returns the session's agent with the model that answers: the one named,
 // else the session's, else the agent's.
 func (s *Service) sessionAgent(session core.SessionAgent, named string) (core.Agent, llm.Model, error) {
-	agent, err := s.agents.Get(session.Agent)
+	agent, err := s.Agents.Get(session.Agent)
 	if err != nil {
 		return core.Agent{}, nil, core.Errorf(core.ErrUnprocessable,
 			"the session's agent %q is not configured any more; give the session one of %s", session.Agent, s.agentNames())
 	}
-	model, err := s.findModel(cmp.Or(named, session.Model, agent.Model))
+	model, err := s.FindModel(cmp.Or(named, session.Model, agent.Model))
 	if err != nil {
 		return core.Agent{}, nil, &core.Error{Kind: core.ErrUnprocessable, Err: err,
 			Message: "the session's model cannot be used: " + shownMessage(err)}

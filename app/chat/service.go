@@ -21,15 +21,25 @@ type worker interface {
 	Cancel(run core.RunID) bool
 }
 
-// contextPlanner knows what a session's prompts are made of.
-type contextPlanner interface {
+// ContextPlanner knows what a session's prompts are made of, and changes its summary as people wish.
+type ContextPlanner interface {
 	Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error)
-	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error)
+	// Prompt returns the exact prompt that would be sent. It changes nothing.
+	Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error)
 	Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error)
 	// CheckPin returns ErrContextFloor if prompts had no room left with the message pinned.
 	CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error
 	// StandingInstructions returns those of the session with their states, the oldest first.
 	StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error)
+	// Where says where a message of the session is in its next prompt, and why.
+	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
+	// Turns says where the session's messages are in its next prompt, and how large the prompts of its
+	// newest turns were.
+	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
+	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
+	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
+	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
+	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 }
 
 // instructionStore stores standing instructions that people add and change by hand.
@@ -37,17 +47,6 @@ type instructionStore interface {
 	Add(ctx context.Context, tenant core.Tenant, in core.NewInstruction) (core.StandingInstruction, error)
 	Edit(ctx context.Context, tenant core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error)
 	Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
-}
-
-// contextControl answers what people ask of a session's context and changes its
-// summary as they wish.
-type contextControl interface {
-	Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
-	Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error)
-	DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error)
-	Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error)
-	Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error)
-	Diff(ctx context.Context, tenant core.Tenant, id core.SessionID, version, against int) (core.SummaryDiff, error)
 }
 
 // Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
@@ -81,6 +80,8 @@ func (l Limits) withDefaults() Limits {
 // Options are what a Service is made of. All but Limits, Budget and Observer are
 // required.
 type Options struct {
+	ContextPlanner
+
 	Sessions     core.SessionStore
 	Messages     core.MessageStore
 	Branches     core.BranchStore
@@ -96,8 +97,6 @@ type Options struct {
 	FindModel    func(name string) (llm.Model, error) // the default model for an empty name (llm.Offer.Get)
 	Counter      llm.TokenCounter
 	Files        *blobs.Service
-	Context      contextPlanner
-	Control      contextControl
 	DefaultAgent string        // of sessions that name none
 	Budget       llm.Budget    // nil = no limits
 	Stored       *quota.Stored // likewise
@@ -110,44 +109,24 @@ type Options struct {
 	Logger          *slog.Logger
 }
 
-// Service is the use cases. Safe for concurrent use.
+// Service is the use cases, besides those of the ContextPlanner that it passes on. Safe for concurrent use.
 type Service struct {
-	sessions     core.SessionStore
-	messages     core.MessageStore
-	branches     core.BranchStore
-	instructions instructionStore
-	aliases      core.AliasStore
-	slack        core.SlackThreadStore
-	webhooks     core.WebhookStore
-	runs         core.RunStore
-	events       core.EventStore
-	feed         *events.Feed
-	work         worker
-	agents       core.AgentCatalog
-	findModel    func(name string) (llm.Model, error)
-	counter      llm.TokenCounter
-	files        *blobs.Service
-	keeper       contextPlanner
-	control      contextControl
-	defaultAgent string
-	limits       Limits
-	log          *slog.Logger
-	budget       llm.Budget
-	stored       *quota.Stored
-	forks        *quota.Quota // places for forks at once
-	observer     core.Observer
-	private      bool                                         // webhooks may go to private addresses
-	inWorkspace  func(ctx context.Context, team string) error // Options.CheckInstalled
-	agentCache   *agentCache
+	Options
+
+	forks      *quota.Quota // places for forks at once
+	agentCache *agentCache
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{
-		sessions: o.Sessions, messages: o.Messages, branches: o.Branches, instructions: o.Instructions, aliases: o.Aliases, slack: o.Slack, webhooks: o.Webhooks, runs: o.Runs, events: o.Events, feed: o.Feed, work: o.Work,
-		agents: o.Agents, findModel: o.FindModel, counter: o.Counter, files: o.Files, keeper: o.Context, control: o.Control,
-		defaultAgent: o.DefaultAgent, limits: o.Limits.withDefaults(), log: o.Logger,
-		budget: o.Budget, stored: o.Stored, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), observer: core.ObserverOrNone(o.Observer), private: o.PrivateWebhooks, inWorkspace: o.CheckInstalled,
-		agentCache: newAgentCache(),
+	o.Limits, o.Observer = o.Limits.withDefaults(), core.ObserverOrNone(o.Observer)
+	return &Service{Options: o, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), agentCache: newAgentCache()}
+}
+
+// publish notifies those who watch of what was written without err, which it returns.
+func (s *Service) publish(ctx context.Context, events []core.Event, err error) error {
+	if err == nil {
+		s.Feed.Publish(context.WithoutCancel(ctx), events)
 	}
+	return err
 }

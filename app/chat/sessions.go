@@ -14,13 +14,13 @@ import (
 func (s *Service) CreateSession(ctx context.Context, tenant core.Tenant, in core.Session) (core.Session, error) {
 	session, err := s.newSession(tenant, in)
 	if err == nil {
-		err = s.stored.Admit(ctx, tenant, int64(len(session.Instructions)+len(session.Metadata)))
+		err = s.Stored.Admit(ctx, tenant, int64(len(session.Instructions)+len(session.Metadata)))
 	}
 	if err != nil {
 		return core.Session{}, err
 	}
-	if session, err = s.sessions.Create(ctx, session); err == nil {
-		s.feed.PublishHead(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, session.ID)
+	if session, err = s.Sessions.Create(ctx, session); err == nil {
+		s.Feed.PublishHead(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, session.ID)
 	}
 	return session, err
 }
@@ -37,21 +37,21 @@ func (s *Service) newSession(tenant core.Tenant, in core.Session) (core.Session,
 		Speakers: in.Speakers,
 	}
 	if session.Agent == "" {
-		session.Agent = s.defaultAgent
+		session.Agent = s.DefaultAgent
 	}
 	if session.Source == "" {
 		session.Source = core.SourceAPI
 	}
 	var f faults
-	session.Title = f.Text("title", in.Title, s.limits.Title)
-	session.Instructions = f.Text("instructions", in.Instructions, s.limits.Instructions)
-	f.checkID("user_id", user, s.limits.Name)
+	session.Title = f.Text("title", in.Title, s.Limits.Title)
+	session.Instructions = f.Text("instructions", in.Instructions, s.Limits.Instructions)
+	f.checkID("user_id", user, s.Limits.Name)
 	session.Tags = f.checkTags(in.Tags)
-	f.Metadata(in.Metadata, s.limits.Metadata)
+	f.Metadata(in.Metadata, s.Limits.Metadata)
 	f.checkTimezone(session.Timezone)
 	s.checkAgent(&f, session.Agent)
 	s.checkModel(&f, session.Model)
-	f.checkWebhook(in.Webhook, s.private)
+	f.checkWebhook(in.Webhook, s.PrivateWebhooks)
 	return session, f.Err()
 }
 
@@ -67,12 +67,8 @@ func (s *Service) UpdateSession(ctx context.Context, tenant core.Tenant, id core
 	if err := s.checkFit(ctx, tenant, id, patch); err != nil {
 		return core.Session{}, err
 	}
-	session, events, err := s.sessions.Update(ctx, tenant, id, patch)
-	if err != nil {
-		return core.Session{}, err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return session, nil
+	session, events, err := s.Sessions.Update(ctx, tenant, id, patch)
+	return session, s.publish(ctx, events, err)
 }
 
 // checkFit refuses another model whose window cannot hold what cannot be shrunk: the
@@ -82,7 +78,7 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.Sess
 	if p.Model == nil || p.Agent != nil || p.Force {
 		return nil
 	}
-	session, err := s.sessions.Get(ctx, tenant, id)
+	session, err := s.Sessions.Get(ctx, tenant, id)
 	if err != nil || session.Model == *p.Model {
 		return err
 	}
@@ -92,7 +88,7 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.Sess
 			return nil //nolint:nilerr // without an agent nothing can be said; the next message will tell
 		}
 	}
-	plan, err := s.control.DryRun(ctx, tenant, id, core.PlanPreview{Model: name})
+	plan, err := s.ContextPlanner.DryRun(ctx, tenant, id, core.PlanPreview{Model: name})
 	if err != nil || plan.Floor == nil {
 		return err
 	}
@@ -102,11 +98,11 @@ func (s *Service) checkFit(ctx context.Context, tenant core.Tenant, id core.Sess
 
 // agentModel returns the name of the model that an agent uses.
 func (s *Service) agentModel(name string) (string, error) {
-	agent, err := s.agents.Get(name)
+	agent, err := s.Agents.Get(name)
 	if err != nil || agent.Model != "" {
 		return agent.Model, err
 	}
-	model, err := s.findModel("")
+	model, err := s.FindModel("")
 	if err != nil {
 		return "", err
 	}
@@ -117,13 +113,13 @@ func (s *Service) agentModel(name string) (string, error) {
 func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	var f faults
 	if p.Title != nil {
-		p.Title = new(f.Text("title", *p.Title, s.limits.Title))
+		p.Title = new(f.Text("title", *p.Title, s.Limits.Title))
 	}
 	if p.Instructions != nil {
-		p.Instructions = new(f.Text("instructions", *p.Instructions, s.limits.Instructions))
+		p.Instructions = new(f.Text("instructions", *p.Instructions, s.Limits.Instructions))
 	}
 	if p.Agent != nil && *p.Agent == "" {
-		p.Agent = new(s.defaultAgent)
+		p.Agent = new(s.DefaultAgent)
 	}
 	if p.Agent != nil {
 		s.checkAgent(&f, *p.Agent)
@@ -134,12 +130,12 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	if p.Timezone != nil {
 		f.checkTimezone(*p.Timezone)
 	}
-	f.Metadata(p.Metadata, s.limits.Metadata)
+	f.Metadata(p.Metadata, s.Limits.Metadata)
 	if p.Tags != nil {
 		p.Tags = f.checkTags(p.Tags)
 	}
 	if p.Webhook != nil && *p.Webhook != (core.Webhook{}) { // that is none any more
-		f.checkWebhook(p.Webhook, s.private)
+		f.checkWebhook(p.Webhook, s.PrivateWebhooks)
 	}
 	return p, f.Err()
 }

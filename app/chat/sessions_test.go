@@ -145,15 +145,9 @@ func TestArchiveSession(t *testing.T) {
 	})
 }
 
-func TestContextUseCases(t *testing.T) {
+func TestSummarizeChecksItsFocus(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, answer)
-		if r, err := h.Context(t.Context(), ann, "s"); err != nil || r.Model != "ann" || r.Policy != "s" {
-			t.Errorf("got report %+v and error %v", r, err)
-		}
-		if p, err := h.Prompt(t.Context(), ann, "s"); err != nil || p.Model != "anns" {
-			t.Errorf("got prompt %+v and error %v", p, err)
-		}
 		if s, err := h.Summarize(t.Context(), ann, "s", "the\x00 plan"); err != nil || s.Focus != "the\uFFFD plan" {
 			t.Errorf("got summary %+v and error %v", s, err)
 		}

@@ -21,7 +21,7 @@ var (
 // SlackThread returns the thread of Slack that the session is attached to, and what is wrong with
 // its posts; ErrNotFound if there is none.
 func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
-	return s.slack.Status(ctx, tenant, session)
+	return s.Slack.Status(ctx, tenant, session)
 }
 
 // AttachSlack attaches a session to a thread of Slack, or changes the mode of its thread. The
@@ -45,7 +45,7 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	if err := f.Err(); err != nil {
 		return core.SlackThread{}, err
 	}
-	known, err := s.slack.OfSession(ctx, tenant, t.SessionID)
+	known, err := s.Slack.OfSession(ctx, tenant, t.SessionID)
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		return core.SlackThread{}, err
 	}
@@ -60,33 +60,25 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	if err := s.BindSlack(ctx, t); err != nil {
 		return core.SlackThread{}, err
 	}
-	thread, events, err := s.slack.SetMode(ctx, tenant, t.SessionID, t.Mode)
-	if err != nil {
-		return core.SlackThread{}, err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return thread, nil
+	thread, events, err := s.Slack.SetMode(ctx, tenant, t.SessionID, t.Mode)
+	return thread, s.publish(ctx, events, err)
 }
 
 // checkInstalled returns an error unless the session is there, and the app installed in the thread's workspace.
 func (s *Service) checkInstalled(ctx context.Context, tenant core.Tenant, t core.SlackThread) error {
-	if _, err := s.sessions.Get(ctx, tenant, t.SessionID); err != nil {
+	if _, err := s.Sessions.Get(ctx, tenant, t.SessionID); err != nil {
 		return err
 	}
-	if s.inWorkspace == nil {
+	if s.CheckInstalled == nil {
 		return core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
 	}
-	return s.inWorkspace(ctx, t.Team)
+	return s.CheckInstalled(ctx, t.Team)
 }
 
 // BindSlack binds a thread of Slack to its session, as a core.SlackThreadStore does.
 func (s *Service) BindSlack(ctx context.Context, t core.SlackThread) error {
-	events, err := s.slack.Bind(ctx, t)
-	if err != nil {
-		return err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return nil
+	events, err := s.Slack.Bind(ctx, t)
+	return s.publish(ctx, events, err)
 }
 
 // slackModes lists the modes of threads.
@@ -101,10 +93,6 @@ func slackModes() string {
 // DetachSlack separates a session from its thread of Slack. What was posted stays there. It
 // may be repeated.
 func (s *Service) DetachSlack(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
-	events, err := s.slack.Unbind(ctx, tenant, session)
-	if err != nil {
-		return err
-	}
-	s.feed.Publish(context.WithoutCancel(ctx), events)
-	return nil
+	events, err := s.Slack.Unbind(ctx, tenant, session)
+	return s.publish(ctx, events, err)
 }

@@ -14,7 +14,7 @@ import (
 // whether it stands, the newest first. Errors: ErrInvalid for a cursor of another list,
 // ErrNotFound.
 func (s *Service) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.StandingInstruction], error) {
-	all, err := s.keeper.StandingInstructions(ctx, tenant, id)
+	all, err := s.ContextPlanner.StandingInstructions(ctx, tenant, id)
 	if err != nil {
 		return core.Page[core.StandingInstruction]{}, err
 	}
@@ -50,7 +50,7 @@ func (s *Service) AddInstruction(ctx context.Context, tenant core.Tenant, sessio
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}
-	added, err := s.instructions.Add(ctx, tenant, in)
+	added, err := s.Instructions.Add(ctx, tenant, in)
 	added.State = core.InstructionStands
 	return added, err
 }
@@ -63,14 +63,14 @@ func (s *Service) EditInstruction(ctx context.Context, tenant core.Tenant, sessi
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}
-	all, err := s.keeper.StandingInstructions(ctx, tenant, session)
+	all, err := s.ContextPlanner.StandingInstructions(ctx, tenant, session)
 	if err != nil {
 		return core.StandingInstruction{}, err
 	}
 	if n := indexOfInstruction(all, id); n >= 0 && all[n].State != core.InstructionStands {
 		return core.StandingInstruction{}, core.Errorf(core.ErrUnprocessable, "the instruction no longer stands, it was %s: add a new one", all[n].State)
 	}
-	edited, err := s.instructions.Edit(ctx, tenant, id, in)
+	edited, err := s.Instructions.Edit(ctx, tenant, id, in)
 	edited.State = core.InstructionStands
 	return edited, err
 }
@@ -78,7 +78,7 @@ func (s *Service) EditInstruction(ctx context.Context, tenant core.Tenant, sessi
 // RemoveInstruction removes a standing instruction. The message in which it was recognized
 // stays. It may be repeated for one of a message.
 func (s *Service) RemoveInstruction(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error {
-	return s.instructions.Remove(ctx, tenant, session, id)
+	return s.Instructions.Remove(ctx, tenant, session, id)
 }
 
 func indexOfInstruction(all []core.StandingInstruction, id core.InstructionID) int {

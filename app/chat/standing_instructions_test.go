@@ -39,7 +39,7 @@ func (byHand) Remove(_ context.Context, _ core.Tenant, _ core.SessionID, id core
 
 func TestStandingInstructionsArePaged(t *testing.T) {
 	t.Parallel()
-	h := chat.New(chat.Options{Context: keeper{}, Instructions: byHand{}})
+	h := chat.New(chat.Options{ContextPlanner: keeper{}, Instructions: byHand{}})
 	var got []string
 	q := core.PageQuery{Limit: 2}
 	for {
@@ -66,7 +66,7 @@ func TestStandingInstructionsArePaged(t *testing.T) {
 
 func TestInstructionTexts(t *testing.T) {
 	t.Parallel()
-	h := chat.New(chat.Options{Context: keeper{}, Instructions: byHand{}})
+	h := chat.New(chat.Options{ContextPlanner: keeper{}, Instructions: byHand{}})
 	for _, tt := range []struct {
 		name, text, want string
 		kind             error

@@ -15,16 +15,17 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // world is everything around a Titler: one session of ann's.
 type titleWorld struct {
 	core.SessionStore
 	core.Publisher
-	*llm.Script // the model that answers, and its small one
-	titler      *chat.Titler
-	policy      contextwindow.Policy
-	budget      error
+	*llmtest.Script // the model that answers, and its small one
+	titler          *chat.Titler
+	policy          contextwindow.Policy
+	budget          error
 
 	mu        sync.Mutex
 	session   core.Session
@@ -36,7 +37,7 @@ type titleWorld struct {
 
 func newTitleWorld(answers ...any) *titleWorld {
 	w := &titleWorld{
-		Script:  llm.Scripted(answers...).WithInfo(llm.Info{Name: "m", Provider: "p", Window: 8192, InputPrice: 1, OutputPrice: 2}),
+		Script:  llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "m", Provider: "p", Window: 8192, InputPrice: 1, OutputPrice: 2}),
 		session: core.Session{ID: "s1", Owner: "ann", UserID: "carol", Agent: "a"},
 	}
 	w.titler = chat.NewTitler(chat.TitlerOptions{
@@ -128,7 +129,7 @@ func (w *titleWorld) stop(t *testing.T) {
 func TestTitleOfTheModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld(llm.Step{Text: []string{`"How bees `, "talk.\"\n"}, Usage: &core.Usage{InputTokens: 90, OutputTokens: 5}})
+		w := newTitleWorld(llmtest.Step{Text: []string{`"How bees `, "talk.\"\n"}, Usage: &core.Usage{InputTokens: 90, OutputTokens: 5}})
 		session := w.session
 		for range 3 {
 			w.titler.Begin(session, titleRun("How do bees <answer> talk?"))
@@ -183,13 +184,13 @@ func TestTitleWithoutAModel(t *testing.T) {
 		want   string
 		calls  int
 	}{
-		"fails":         {llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
-		"empty":         {llm.Step{Text: []string{" \n "}}, nil, words, 1},
+		"fails":         {llmtest.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "p", Message: "no"}}, nil, words, 1},
+		"empty":         {llmtest.Step{Text: []string{" \n "}}, nil, words, 1},
 		"only thoughts": {"<think>The user wants", nil, words, 1},
 		"thoughts":      {"<think>The user wants a title.</think>\n\nBees", nil, "Bees", 1},
-		"only quotes":   {llm.Step{Text: []string{`""`}}, nil, words, 1},
-		"cut":           {llm.Step{Text: []string{"The dance of the bee"}, Finish: core.FinishLength}, nil, "The dance of the", 1},
-		"cut in a word": {llm.Step{Text: []string{"Donaudampfschiff"}, Finish: core.FinishLength}, nil, words, 1},
+		"only quotes":   {llmtest.Step{Text: []string{`""`}}, nil, words, 1},
+		"cut":           {llmtest.Step{Text: []string{"The dance of the bee"}, Finish: core.FinishLength}, nil, "The dance of the", 1},
+		"cut in a word": {llmtest.Step{Text: []string{"Donaudampfschiff"}, Finish: core.FinishLength}, nil, words, 1},
 		"spend limit":   {"x", func(w *titleWorld, _ *core.Run) { w.budget = core.Errorf(core.ErrRateLimited, "no") }, words, 0},
 		"no agent":      {"x", func(_ *titleWorld, r *core.Run) { r.Agent = "gone" }, words, 0},
 		"no question":   {"x", func(_ *titleWorld, r *core.Run) { r.Agent, r.Input.Content = "gone", "" }, "", 0},
@@ -232,7 +233,7 @@ func TestTitlesHoldNoSecrets(t *testing.T) {
 func TestTitlerStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld(llm.Step{Text: []string{"never"}, Gate: llm.NewGate()})
+		w := newTitleWorld(llmtest.Step{Text: []string{"never"}, Gate: llmtest.NewGate()})
 		w.titler.Begin(w.session, titleRun("How do bees talk?"))
 		w.stop(t)
 		if w.session.Title != "How do bees talk?" || len(w.calls) != 1 || w.calls[0].Error != string(llm.KindCanceled) {
@@ -251,7 +252,7 @@ func TestTitlerStops(t *testing.T) {
 func TestTitleTimeLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTitleWorld(llm.Step{Text: []string{"never"}, Gate: llm.NewGate()})
+		w := newTitleWorld(llmtest.Step{Text: []string{"never"}, Gate: llmtest.NewGate()})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.titler.Run(ctx) }()

@@ -16,12 +16,12 @@ import (
 // element: core.ErrNotFound, core.ErrUnavailable for a reader that is too slow
 // (come back with the last number), the cause of ctx's end.
 func (s *Service) Watch(ctx context.Context, tenant core.Tenant, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error] {
-	return s.feed.Watch(ctx, tenant, id, from)
+	return s.Feed.Watch(ctx, tenant, id, from)
 }
 
 // WatchHeads yields the heads of the scope's sessions as they change, as events.Feed.WatchHeads promises.
 func (s *Service) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[core.Event, error] {
-	return s.feed.WatchHeads(ctx, tenant)
+	return s.Feed.WatchHeads(ctx, tenant)
 }
 
 // WatchRun is Watch for one run: only its events, and it ends without an error
@@ -31,7 +31,7 @@ func (s *Service) WatchHeads(ctx context.Context, tenant core.Tenant) iter.Seq2[
 // last one.
 func (s *Service) WatchRun(ctx context.Context, tenant core.Tenant, id core.RunID, from core.Cursor) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
-		run, err := s.runs.Get(ctx, tenant, id)
+		run, err := s.Runs.Get(ctx, tenant, id)
 		if err != nil {
 			yield(core.Event{}, err)
 			return
@@ -71,14 +71,14 @@ func (w *runWatcher) watchEvents(ctx context.Context, run core.Run, from core.Cu
 		from.After = max(run.FirstEvent-1, 0)
 	}
 	if run.Status.Ended() {
-		if w.until, err = s.events.Last(ctx, w.scope, run.SessionID); err != nil {
+		if w.until, err = s.Events.Last(ctx, w.scope, run.SessionID); err != nil {
 			return fmt.Errorf("last event of session %s: %w", run.SessionID, err)
 		}
 		if from.Live || from.After >= w.until {
 			return nil
 		}
 	}
-	for e, err := range s.feed.WatchRun(ctx, w.scope, run, from) {
+	for e, err := range s.Feed.WatchRun(ctx, w.scope, run, from) {
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (w *runWatcher) watchEvents(ctx context.Context, run core.Run, from core.Cu
 			return nil
 		}
 		if isResync {
-			if run, err := s.runs.Get(ctx, w.scope, w.id); err != nil || run.Status.Ended() {
+			if run, err := s.Runs.Get(ctx, w.scope, w.id); err != nil || run.Status.Ended() {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (s *Service) Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (
 			return core.Run{}, watch
 		}
 		// The events only say when to look: the row is the truth.
-		run, err := s.runs.Get(ctx, tenant, id)
+		run, err := s.Runs.Get(ctx, tenant, id)
 		if errors.Is(err, core.ErrNoDatabase) && ctx.Err() == nil {
 			run, err = core.Run{}, nil // it goes on when the database is there again
 		}
@@ -135,7 +135,7 @@ func (s *Service) untilEnd(ctx context.Context, tenant core.Tenant, id core.RunI
 			continue
 		}
 		// It may have gone on long since.
-		if run, err := s.runs.Get(ctx, tenant, id); err != nil || run.Status == core.RunWaiting {
+		if run, err := s.Runs.Get(ctx, tenant, id); err != nil || run.Status == core.RunWaiting {
 			return err
 		}
 	}

@@ -44,21 +44,21 @@ func isPublicHost(host string) bool {
 // DefaultWebhook returns the webhook of the owner's runs whose message and session have
 // none; ErrNotFound if there is none.
 func (s *Service) DefaultWebhook(ctx context.Context, tenant core.Tenant) (core.Webhook, error) {
-	return s.webhooks.Get(ctx, tenant.Owner)
+	return s.Webhooks.Get(ctx, tenant.Owner)
 }
 
 // SetDefaultWebhook replaces the webhook of the owner's runs whose message and session have
 // none. Runs that end from now on are reported to it.
 func (s *Service) SetDefaultWebhook(ctx context.Context, tenant core.Tenant, hook core.Webhook) (core.Webhook, error) {
 	var f faults
-	f.checkWebhook(&hook, s.private)
+	f.checkWebhook(&hook, s.PrivateWebhooks)
 	if err := f.Err(); err != nil {
 		return core.Webhook{}, err
 	}
-	return hook, s.webhooks.Set(ctx, tenant.Owner, hook)
+	return hook, s.Webhooks.Set(ctx, tenant.Owner, hook)
 }
 
 // DeleteDefaultWebhook removes it. It may be repeated.
 func (s *Service) DeleteDefaultWebhook(ctx context.Context, tenant core.Tenant) error {
-	return s.webhooks.Delete(ctx, tenant.Owner)
+	return s.Webhooks.Delete(ctx, tenant.Owner)
 }

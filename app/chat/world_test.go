@@ -15,6 +15,7 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 var ann = core.Tenant{Owner: "ann"}
@@ -40,7 +41,7 @@ type registry struct{}
 
 func (registry) Get(name string) (llm.Model, error) {
 	if name == "" || name == "demo" {
-		return llm.Scripted(), nil
+		return llmtest.Scripted(), nil
 	}
 	return nil, core.Errorf(core.ErrNotFound, "model %q is not known", name)
 }
@@ -50,16 +51,8 @@ type counter struct{ llm.TokenCounter }
 
 func (counter) Message(m core.Message) int { return len(m.Content) }
 
-// planner is a contextPlanner that says what it was asked.
-type keeper struct{}
-
-func (keeper) Report(_ context.Context, s core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	return core.ContextReport{Model: s.Owner, Policy: string(id)}, nil
-}
-
-func (keeper) Prompt(_ context.Context, s core.Tenant, id core.SessionID) (core.PromptView, error) {
-	return core.PromptView{Model: s.Owner + string(id)}, nil
-}
+// keeper is a ContextPlanner that says what it was asked.
+type keeper struct{ chat.ContextPlanner }
 
 func (keeper) Summarize(_ context.Context, _ core.Tenant, _ core.SessionID, focus string) (core.Summary, error) {
 	return core.Summary{Focus: focus}, nil
@@ -76,31 +69,12 @@ func (keeper) StandingInstructions(_ context.Context, s core.Tenant, id core.Ses
 	return instructionsOf(s.Owner, id), nil
 }
 
-// control is a contextControl that says what it was asked.
-type control struct{}
-
-func (control) Where(_ context.Context, s core.Tenant, id core.SessionID, m core.MessageID) (core.MessageLocation, error) {
-	return core.MessageLocation{MessageID: m, Reason: s.Owner + string(id)}, nil
-}
-
-func (control) Turns(context.Context, core.Tenant, core.SessionID) (core.ContextTurns, error) {
-	return core.ContextTurns{TurnsOmitted: 1}, nil
-}
-
-func (control) DryRun(_ context.Context, _ core.Tenant, _ core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
+func (keeper) DryRun(_ context.Context, _ core.Tenant, _ core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
 	return core.ContextPlan{Tokens: ask.Tokens, Context: core.ContextReport{Model: ask.Model, Policy: ask.Policy, Reasons: []string{ask.Content}}}, nil
 }
 
-func (control) Edit(_ context.Context, _ core.Tenant, _ core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
+func (keeper) Edit(_ context.Context, _ core.Tenant, _ core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
 	return core.Summary{Content: edit.Content, Version: edit.Version}, nil
-}
-
-func (control) Restore(_ context.Context, _ core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	return core.Session{ID: id, SummaryVersion: version}, nil
-}
-
-func (control) Diff(_ context.Context, _ core.Tenant, _ core.SessionID, version, against int) (core.SummaryDiff, error) {
-	return core.SummaryDiff{Version: version, Against: against}, nil
 }
 
 // execute is what the engine of a test does with a run.
@@ -133,7 +107,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	db := coretest.New()
-	h := &house{db: db, bus: events.NewLocal(buffer), branches: &branches{Branches: db.Branches}}
+	h := &house{db: db, bus: events.NewLocal(buffer), branches: &branches{}}
 	h.feed = events.New(h.bus, db.Events, logger)
 	journal := runs.NewRecorder(db.Runs, h.feed, logger)
 	h.work = runs.New(runs.Options{
@@ -142,7 +116,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	})
 	h.Service = chat.New(chat.Options{
 		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Instructions: byHand{}, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
-		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, Context: keeper{}, Control: control{},
+		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{},
 		DefaultAgent: "assistant", Limits: chat.Limits{Queued: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()

@@ -51,26 +51,28 @@ func (p *program) reloadAgentsCommand() *cobra.Command {
 
 // reportReload prints the result for each agent file; it returns an error if one is broken.
 func (p *program) reportReload(page core.Page[core.AgentFile]) error {
+	return printFiles(p, page, "CHANGE|NAME|VERSION", "; what they describe stays as it was", func(f core.AgentFile) ([]any, []string) {
+		return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version}, f.Problems
+	})
+}
+
+// printFiles prints a line for each file, whose cells and problems describe returns; it returns an error, with the
+// consequence in it, if one is broken.
+func printFiles[T any](p *program, page core.Page[T], titles, consequence string, describe func(T) ([]any, []string)) error {
 	broken := 0
 	var problems []string
 	for _, f := range page.Items {
-		if f.Change == core.AgentBroken {
+		if _, found := describe(f); len(found) > 0 {
 			broken++
-			problems = append(problems, f.Problems...)
+			problems = append(problems, found...)
 		}
 	}
-	err := printList(p, page, list[core.AgentFile]{
-		none: noAgentFiles, titles: "FILE|CHANGE|NAME|VERSION",
-		cells: func(f core.AgentFile) []any { return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version} },
+	err := printList(p, page, list[T]{
+		none: "there are no agent files; the built-in agents do not need any", titles: "FILE|" + titles,
+		cells: func(f T) []any { cells, _ := describe(f); return cells },
 	})
-	if err != nil {
-		return err
+	if err == nil && broken > 0 {
+		err = core.Errorf(core.ErrInvalid, "%s%s\n  %s", term.Pluralize(broken, "broken file"), consequence, strings.Join(problems, "\n  "))
 	}
-	if broken > 0 {
-		return core.Errorf(core.ErrInvalid, "%s; what they describe stays as it was\n  %s", term.Pluralize(broken, "broken file"), strings.Join(problems, "\n  "))
-	}
-	return nil
+	return err
 }
-
-// noAgentFiles says why a list of agent files is empty.
-const noAgentFiles = "there are no agent files; the built-in agents do not need any"

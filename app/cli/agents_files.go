@@ -117,25 +117,9 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 
 // reportCheck prints the result for each file; it returns an error if one is broken.
 func (p *program) reportCheck(states []ops.AgentState) error {
-	broken := 0
-	var problems []string
-	for _, f := range states {
-		if len(f.Problems) > 0 {
-			broken++
-			problems = append(problems, f.Problems...)
-		}
-	}
-	err := printList(p, core.Page[ops.AgentState]{Items: states}, list[ops.AgentState]{
-		none: noAgentFiles, titles: "FILE|NAME|RESULT",
-		cells: func(f ops.AgentState) []any { return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)} },
+	return printFiles(p, core.Page[ops.AgentState]{Items: states}, "NAME|RESULT", "", func(f ops.AgentState) ([]any, []string) {
+		return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)}, f.Problems
 	})
-	if err != nil {
-		return err
-	}
-	if broken > 0 {
-		return core.Errorf(core.ErrInvalid, "%s\n  %s", term.Pluralize(broken, "broken file"), strings.Join(problems, "\n  "))
-	}
-	return nil
 }
 
 // describeCheck returns the result of the check of a file.

@@ -98,10 +98,11 @@ func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, li
 }
 
 // hideTyping turns off the terminal's echo, which would mix what is typed ahead into an answer: the
-// editor itself shows what is typed at its prompt. The returned function restores the terminal.
+// editor itself shows what is typed at its prompt. Without line mode a Ctrl-D that is typed ahead
+// reaches the editor as it is. The returned function restores the terminal.
 func (p *program) hideTyping(ctx context.Context) (restore func()) {
-	stty := func(setting string) (string, error) {
-		cmd := exec.CommandContext(ctx, "stty", setting)
+	stty := func(settings ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "stty", settings...)
 		cmd.Stdin = p.In
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
@@ -110,7 +111,7 @@ func (p *program) hideTyping(ctx context.Context) (restore func()) {
 	if err != nil {
 		return func() {} // a system without stty
 	}
-	_, _ = stty("-echo")
+	_, _ = stty("-echo", "-icanon", "min", "1", "time", "0")
 	return func() { _, _ = stty(saved) }
 }
 

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"bobbin/app/cli/term"
-	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/ops"
@@ -25,31 +23,6 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	if !strings.HasSuffix(cmd.Use, "…") && !strings.Contains(cmd.Use, "<id>…") && len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
-		page, err := c.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
-		for _, it := range page.Items {
-			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, cmp.Or(term.Line(it.Title, maxTitle), "untitled"), term.Pluralize(it.MessageCount, "message")))
-		}
-		return offers, err
-	})
-}
-
-// completeRuns completes the ids of recent runs.
-func (p *program) completeRuns(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
-		runs, err := recentRuns(ctx, c, 10)
-		for _, r := range runs {
-			offers = append(offers, fmt.Sprintf("%s\t%s, %s", r.ID, term.Line(r.Input.Content, maxTitle), r.Status))
-		}
-		return offers, err
-	})
-}
-
-// completeIDs returns those of the offers of a running server that begin with what was typed.
-func (p *program) completeIDs(cmd *cobra.Command, begun string, list func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	cfg, _, err := p.loadFolderSettings(cmd)
 	if err != nil {
@@ -65,11 +38,17 @@ func (p *program) completeIDs(cmd *cobra.Command, begun string, list func(contex
 	}
 	ctx, cancel := context.WithTimeout(commandContext(cmd), completionTimeout)
 	defer cancel()
-	offers, err := list(ctx, s.client)
+	page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
 	if err != nil {
 		return nil, nothing
 	}
-	return slices.DeleteFunc(offers, func(offer string) bool { return !strings.HasPrefix(offer, begun) }), nothing | cobra.ShellCompDirectiveKeepOrder
+	var offers []string
+	for _, it := range page.Items {
+		if strings.HasPrefix(string(it.ID), begun) {
+			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, cmp.Or(term.Line(it.Title, maxTitle), "untitled"), term.Pluralize(it.MessageCount, "message")))
+		}
+	}
+	return offers, nothing | cobra.ShellCompDirectiveKeepOrder
 }
 
 // completeAgents completes the names of the agents of the data folder.

@@ -27,11 +27,8 @@ func (p *program) withSession(cmd *cobra.Command, name string, do func(context.C
 // idLength is the length of a complete id, which is left to the server.
 const idLength = 36
 
-// What findSession and findRun compare with the beginning of an id.
-const (
-	maxScanned     = 1_000 // recent sessions
-	maxRunSessions = 50    // recent sessions whose runs are looked at
-)
+// maxScanned is how many recent sessions findSession compares with the beginning of an id.
+const maxScanned = 1_000
 
 // maxCandidates is how many ids pickID lists if the beginning of an id is ambiguous.
 const maxCandidates = 5
@@ -57,45 +54,11 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 		}
 		q.Cursor = *page.NextCursor
 	}
-	id, err := pickID("session", name, "sessions list", texts)
-	return core.SessionID(id), err
+	return pickID(name, texts)
 }
 
-// findRun is findSession for a run of the recent sessions.
-func findRun(ctx context.Context, c *client.Client, name string) (core.RunID, error) {
-	if len(name) >= idLength {
-		return core.RunID(name), nil
-	}
-	runs, err := recentRuns(ctx, c, maxRunSessions)
-	if err != nil {
-		return "", err
-	}
-	texts := map[string]string{}
-	for _, r := range runs {
-		texts[string(r.ID)] = r.Input.Content
-	}
-	id, err := pickID("run", name, "runs list <session id>", texts)
-	return core.RunID(id), err
-}
-
-// recentRuns returns the newest runs of the n sessions with the newest activity.
-func recentRuns(ctx context.Context, c *client.Client, n int) (runs []core.Run, err error) {
-	page, err := c.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: n}, Archived: true})
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range page.Items {
-		page, err := c.Runs(ctx, s.ID, core.PageQuery{Limit: core.MaxPageLimit})
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, page.Items...)
-	}
-	return runs, nil
-}
-
-// pickID returns the only id that begins with name; list is the command that shows the ids.
-func pickID(what, name, list string, texts map[string]string) (string, error) {
+// pickID returns the only id of a session that begins with name.
+func pickID(name string, texts map[string]string) (core.SessionID, error) {
 	var found []string
 	for id := range texts {
 		if strings.HasPrefix(id, strings.ToLower(name)) {
@@ -104,9 +67,9 @@ func pickID(what, name, list string, texts map[string]string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", core.Errorf(core.ErrNotFound, "no %s id begins with %s; %s %s shows the ids", what, name, programName(), list)
+		return "", core.Errorf(core.ErrNotFound, "no session id begins with %s; %s sessions list shows the ids", name, programName())
 	case 1:
-		return found[0], nil
+		return core.SessionID(found[0]), nil
 	}
 	slices.Sort(found)
 	slices.Reverse(found) // the newest first
@@ -118,7 +81,7 @@ func pickID(what, name, list string, texts map[string]string) (string, error) {
 		}
 		fmt.Fprintf(&lines, "\n  %s  %s", id, term.Line(texts[id], maxTitle))
 	}
-	return "", core.Errorf(core.ErrInvalid, "%d %s ids begin with %s; write more of the id:%s", len(found), what, name, &lines)
+	return "", core.Errorf(core.ErrInvalid, "%d session ids begin with %s; write more of the id:%s", len(found), name, &lines)
 }
 
 // maxTitle is the maximum width of titles in lists.

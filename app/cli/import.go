@@ -69,6 +69,7 @@ type historyFile struct {
 
 func (p *program) readHistory(name string) (historyFile, error) {
 	h := historyFile{}
+	var data bytes.Buffer
 	var in io.Reader = p.In
 	if name != "-" {
 		f, err := os.Open(name)
@@ -76,16 +77,18 @@ func (p *program) readHistory(name string) (historyFile, error) {
 			return h, core.Errorf(core.ErrInvalid, "%v", err)
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil { // a large file is in memory once
+			data.Grow(int(min(info.Size(), maxHistory)) + bytes.MinRead)
+		}
 		in, h.title = f, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxHistory+1))
-	if err != nil {
+	if _, err := data.ReadFrom(io.LimitReader(in, maxHistory+1)); err != nil {
 		return h, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(data) > maxHistory {
+	if data.Len() > maxHistory {
 		return h, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
 	}
-	h.data, h.format = data, formatOf(data)
+	h.data, h.format = data.Bytes(), formatOf(data.Bytes())
 	return h, nil
 }
 

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api"
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -86,43 +86,13 @@ func problemOf(err error) problem {
 	if errors.As(err, &answered) {
 		return problem{answered.Type, answered.Title, answered.Status, answered.Error(), answered.Code, answered.RequestID, answered.Errors}
 	}
-	kind := problemKind{nil, "internal", "Internal error", 500}
-	if i := slices.IndexFunc(problemKinds(), func(k problemKind) bool { return errors.Is(err, k.err) }); i >= 0 {
-		kind = problemKinds()[i]
-	}
-	out := problem{Type: "urn:bobbin:problem:" + kind.code, Title: kind.title, Status: kind.status, Detail: term.ErrorText(err), Code: kind.code}
+	status, title, code := api.Classify(err)
+	out := problem{Type: "urn:bobbin:problem:" + code, Title: title, Status: status, Detail: term.ErrorText(err), Code: code}
 	var shown *core.Error
 	if errors.As(err, &shown) {
 		out.Detail, out.Errors = shown.Message, shown.Fields
 	}
 	return out
-}
-
-// problemKind describes a kind of error.
-type problemKind struct {
-	err    error
-	code   string
-	title  string
-	status int
-}
-
-// problemKinds returns the kinds as the API reports them.
-func problemKinds() []problemKind {
-	return []problemKind{
-		{core.ErrInvalid, "invalid", "Invalid request", 422},
-		{core.ErrUnauthorized, "unauthorized", "Unauthorized", 401},
-		{core.ErrForbidden, "forbidden", "Forbidden", 403},
-		{core.ErrNotFound, "not_found", "Not found", 404},
-		{core.ErrConflict, "conflict", "Conflict", 409},
-		{core.ErrTooLarge, "too_large", "Too large", 413},
-		{core.ErrUnprocessable, "unprocessable", "Unprocessable", 422},
-		{core.ErrRateLimited, "rate_limited", "Too many requests", 429},
-		{core.ErrContextFloor, "context_floor", "Context floor", 422},
-		{core.ErrUnavailable, "unavailable", "Unavailable", 503},
-		{core.ErrModel, "model", "Model failed", 502},
-		{core.ErrTimeout, "timeout", "Time limit passed", 504},
-		{core.ErrCanceled, "canceled", "Canceled", 409},
-	}
 }
 
 // printError prints an error; asJSON reports whether --json was on the command line.

@@ -34,16 +34,8 @@ func (p *program) keysCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.listKeys(cmd) },
 	}
-	check := &cobra.Command{
-		Use: "check [secret]", Short: "Identify a key",
-		Long: "Shows which key a secret belongs to. Without an argument it reads the secret from the standard input,\n" +
-			"where other users of this machine cannot see it.",
-		Example: "  bobbin keys check < secret.txt",
-		Args:    allowMaxArgs(1),
-		RunE:    p.checkKey,
-	}
-	p.withJSON(setting, list, check)
-	cmd.AddCommand(p.createKeyCommand(), list, p.revokeKeyCommand(), check, setting)
+	p.withJSON(setting, list)
+	cmd.AddCommand(p.createKeyCommand(), list, p.revokeKeyCommand(), setting)
 	return cmd
 }
 

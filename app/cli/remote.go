@@ -52,6 +52,7 @@ func (p *program) apiKey() (string, error) {
 		return "", core.Errorf(core.ErrInvalid, "--key: %v", err)
 	}
 	defer func() { _ = file.Close() }() // only read
+	const maxSecret = 4096              // bytes
 	key, err := readAll(file, maxSecret)
 	if err != nil {
 		return "", err

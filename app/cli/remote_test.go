@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/cli"
+	"bobbin/tests/golden"
 )
-
-var refresh = flag.Bool("update", false, "write the golden files anew")
 
 // remote is a server with a key, and a folder elsewhere from which it is asked.
 type remote struct {
@@ -166,22 +162,10 @@ func TestRemoteServer(t *testing.T) {
 	for _, local := range []string{"keys list", "agents list", "agents show assistant"} {
 		r.call(1, "", strings.Fields(local)...)
 	}
-	golden := filepath.Join("testdata", "remote.txt")
 	// Messages of one speaker have one heading, unless a minute has passed between them.
 	again := regexp.MustCompile(`(?m)(^## Assistant · …\n\n(?:[^#\n].*\n|\n)+?)## Assistant · …\n\n`)
 	text := again.ReplaceAllString(r.text.String(), "$1")
-	if *refresh {
-		if err := os.WriteFile(golden, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
+	golden.Check(t, "testdata/remote.txt", text)
 }
 
 // listedCommand matches a command in the help of its parent.
@@ -254,7 +238,7 @@ func TestRemoteMistakes(t *testing.T) {
 
 // localCommands are commands that work on this machine.
 var localCommands = []string{
-	"keys list", "keys create web", "keys revoke web", "keys check bob_x", "audit", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
+	"keys list", "keys create web", "keys revoke web", "audit", "users purge ada --yes", "sessions purge --archived-before 2026-01-31 --yes",
 	"migrate", "search reindex", "doctor", "config show", "backup copy.db", "agents reload",
 	"agents list", "agents show assistant", "agents check", "mcp list", "eval context --sample coding",
 }

@@ -49,7 +49,7 @@ type program struct {
 // has printed.
 func Main(ctx context.Context, args []string, streams Streams) int {
 	if len(args) == 2 && args[0] == extract.Command {
-		return extract.Serve(args[1], streams.In, streams.Out) //nolint:contextcheck // a separate process, which its parent ends
+		return extract.Serve(args[1], streams.In, streams.Out)
 	}
 	streams.Out, streams.Err = term.NewOutput(streams.Out), term.NewOutput(streams.Err)
 	p := &program{Streams: streams, flags: map[string]*string{}}

@@ -60,24 +60,13 @@ func runDuration(r core.Run) string {
 	return r.FinishedAt.Sub(*r.StartedAt).Round(time.Millisecond).String()
 }
 
-// withRun is withServer for the run whose id is, or begins with, name.
-func (p *program) withRun(cmd *cobra.Command, name string, do func(context.Context, connection, core.RunID) error) error {
-	return p.withServer(cmd, func(ctx context.Context, s connection) error {
-		id, err := findRun(ctx, s.client, name)
-		if err != nil {
-			return err
-		}
-		return do(ctx, s, id)
-	})
-}
-
 func (p *program) showRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args: requireRun, ValidArgsFunction: p.completeRuns,
+		Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, id core.RunID) error {
-				run, err := s.client.Run(ctx, id)
+			return p.withServer(cmd, func(ctx context.Context, s connection) error {
+				run, err := s.client.Run(ctx, core.RunID(args[0]))
 				if err != nil {
 					return err
 				}
@@ -126,10 +115,10 @@ func (p *program) cancelRunCommand() *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
-		Args: requireRun, ValidArgsFunction: p.completeRuns,
+		Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, id core.RunID) error {
-				run, err := s.client.CancelRun(ctx, id, wait)
+			return p.withServer(cmd, func(ctx context.Context, s connection) error {
+				run, err := s.client.CancelRun(ctx, core.RunID(args[0]), wait)
 				if err != nil {
 					return err
 				}
@@ -154,10 +143,9 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 			}
 			return requireRun(cmd, args)
 		},
-		ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, id core.RunID) error {
-				return p.decideApprovals(ctx, s, id, args[1:], core.ApprovalDecision{Approve: approve, Comment: comment})
+			return p.withServer(cmd, func(ctx context.Context, s connection) error {
+				return p.decideApprovals(ctx, s, core.RunID(args[0]), args[1:], core.ApprovalDecision{Approve: approve, Comment: comment})
 			})
 		},
 	}

@@ -47,11 +47,7 @@ func TestRunsShowWholeArguments(t *testing.T) {
 	t.Parallel()
 	do, ask := asking(t)
 	sum := strings.Repeat("1 + ", 60) + "40"
-	_, first := ask("What is 1 + 1?")
 	_, id := ask("What is " + sum + "?")
-	if got := do(1, "runs", "cancel", "0"); !strings.Contains(got, "2 run ids begin with 0") || !strings.Contains(got, "\n  "+first+"  What is 1 + 1?") {
-		t.Errorf("a short id: got %q, want both runs", got)
-	}
 	if got := do(1, "runs", "deny", id, "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"); !strings.Contains(got, "does not exist") {
 		t.Errorf("deny another call: got %q", got)
 	}

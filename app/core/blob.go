@@ -41,6 +41,14 @@ type DocumentText struct {
 	Blank int    // of these: without text
 }
 
+// WebPage is the readable text of a web page.
+type WebPage struct {
+	Title     string // one line; empty = none
+	Text      string // Markdown
+	HasHidden bool   // text was left out that the page hides from its readers
+	Cut       bool   // the page has more text
+}
+
 // BlobContent is the content of a file, and its text if it is a document.
 type BlobContent struct {
 	Data []byte

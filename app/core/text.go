@@ -18,7 +18,7 @@ func CleanText(s string) string {
 // showing it: control characters but line ends and tabs, and those that turn the
 // direction of writing.
 func IsSteering(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || r > unicode.MaxLatin1 && unicode.Is(unicode.Bidi_Control, r)
 }
 
 // StripControls returns text without the characters of IsSteering.

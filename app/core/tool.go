@@ -53,8 +53,7 @@ type ToolDefinition struct {
 	// DocumentHash is of the content of a document that is a file.
 	DocumentHash string `json:"document_hash,omitempty"`
 
-	Only      []string `json:"only,omitempty"` // mcp: the server's tools that agents get; empty = all
-	Resources bool     `json:"resources,omitempty"`
+	Only []string `json:"only,omitempty"` // mcp: the server's tools that agents get; empty = all
 
 	Parameters json.RawMessage `json:"parameters,omitempty"` // http, command: a JSON Schema
 

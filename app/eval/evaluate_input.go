@@ -96,7 +96,7 @@ func (v *evaluator) setTools() error {
 		list = append(list, recorded{spec, results})
 	}
 	for _, name := range v.talk.Tools {
-		if _, ok := builtin.Lookup(name); !ok {
+		if !slices.Contains(builtin.Names(), name) {
 			spec := llm.ToolSpec{Name: name, Description: "A tool of the recorded conversation.", Parameters: json.RawMessage(`{"type":"object"}`)}
 			list = append(list, recorded{spec, results})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/seed"
 )
 
@@ -163,8 +164,8 @@ func TestPlayerStops(t *testing.T) {
 
 func TestMetered(t *testing.T) {
 	t.Parallel()
-	usage := llm.Step{Text: []string{"one", " two"}, Usage: &core.Usage{InputTokens: 50, OutputTokens: 5}}
-	m := Meter(llm.Scripted(usage, "a b c"), words{})
+	usage := llmtest.Step{Text: []string{"one", " two"}, Usage: &core.Usage{InputTokens: 50, OutputTokens: 5}}
+	m := Meter(llmtest.Scripted(usage, "a b c"), words{})
 	for range 2 {
 		if _, err := llm.Collect(m.Stream(t.Context(), llm.Request{System: []string{"be", "kind"}, Messages: talk("one two")}), nil); err != nil {
 			t.Fatal(err)

@@ -3,36 +3,13 @@ package eval_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/eval"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 // report is a small report of two policies, of which the second fails.
 func report() eval.Report {
@@ -81,41 +58,13 @@ func TestTable(t *testing.T) {
 	if err := r.WriteTable(&several); err != nil || !r.Failed() {
 		t.Fatalf("got %v, failed %v, want a failed report", err, r.Failed())
 	}
-	golden(t, "several.txt", several.Bytes())
+	golden.Check(t, "testdata/several.txt", several.String())
 	r.Policies, r.FactsFrom = r.Policies[:1], eval.FactsOfLedger
+	r.Policies[0].Facts.Asked, r.Policies[0].Facts.SearchAlone = 0, eval.Ranked{} // they have no questions
 	if err := r.WriteTable(&single); err != nil || r.Failed() {
 		t.Fatalf("got %v, failed %v, want a report that went well", err, r.Failed())
 	}
-	golden(t, "single.txt", single.Bytes())
-}
-
-// The report says which facts have no question, as search is not asked for those.
-func TestTableOfQuestions(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		from  string
-		asked int
-		want  []string
-	}{
-		{eval.FactsOfFile, 3, []string{"facts reachable  ", "facts: planted in the conversation; summarizer"}},
-		{eval.FactsOfFile, 2, []string{"facts: planted in the conversation; 1 without a question, for which search is not asked; summarizer"}},
-		{eval.FactsOfLedger, 0, []string{"that code finds in the messages; they have no questions, so that search is not asked for them;"}},
-	} {
-		r := report()
-		r.FactsFrom = tt.from
-		for i := range r.Policies {
-			r.Policies[i].Facts.Asked = tt.asked
-		}
-		var table strings.Builder
-		if err := r.WriteTable(&table); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range tt.want {
-			if !strings.Contains(table.String(), want) {
-				t.Errorf("%s, %d asked: want %q in\n%s", tt.from, tt.asked, want, table.String())
-			}
-		}
-	}
+	golden.Check(t, "testdata/single.txt", single.String())
 }
 
 // A conversation that needs no policy is told to need none.
@@ -161,14 +110,5 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.json", append(raw, '\n'))
-}
-
-// A sum over what sending everything would be.
-func TestEverything(t *testing.T) {
-	t.Parallel()
-	got, want := report().Everything, eval.Everything{Prompts: 3, Largest: 1800, Tokens: 3600, CachedTokens: 1800, CacheShare: 0.5, TooLargeFrom: 3}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	golden.Check(t, "testdata/report.json", string(raw)+"\n")
 }

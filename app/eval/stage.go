@@ -226,7 +226,7 @@ func (st *stage) Events(ctx context.Context) ([]core.Event, error) {
 
 // Report says what the next prompt would be made of.
 func (st *stage) Report(ctx context.Context) (core.ContextReport, error) {
-	return st.engine.Compactor.Report(ctx, st.tenant(), st.session.ID)
+	return st.engine.Inspector.Report(ctx, st.tenant(), st.session.ID)
 }
 
 // Summaries counts the summaries that came into use.

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"regexp"
 	"strings"
 
 	"bobbin/app/core"
@@ -28,52 +29,16 @@ func (s steady) Message(m core.Message) int {
 	return s.TokenCounter.Message(m)
 }
 
+// anyID matches an id as core.NewID makes them.
+var anyID = regexp.MustCompile(`[0-9a-z]{8}-[0-9a-z]{4}-7[0-9a-z]{3}-[0-9a-z]{4}-[0-9a-z]{12}`)
+
 // sameID stands for all ids; it has their length.
 const sameID = "01890000-0000-7000-8000-000000000000"
 
 // withSameIDs returns the text with all ids as sameID.
 func withSameIDs(text string) string {
-	var b strings.Builder
-	from := 0
-	for i := 0; ; {
-		at := strings.IndexByte(text[i:], '-')
-		if at < 0 {
-			break
-		}
-		start := i + at - 8
-		if start >= from && start+len(sameID) <= len(text) && isID(text[start:start+len(sameID)]) {
-			b.WriteString(text[from:start])
-			b.WriteString(sameID)
-			from = start + len(sameID)
-			i = from
-			continue
-		}
-		i += at + 1
-	}
-	if from == 0 {
+	if !strings.Contains(text, "-7") { // the rule, and much quicker
 		return text
 	}
-	b.WriteString(text[from:])
-	return b.String()
-}
-
-// isID reports whether the text is an id as core.NewID makes them.
-func isID(s string) bool {
-	for i, c := range []byte(s) {
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		case 14:
-			if c != '7' {
-				return false
-			}
-		default:
-			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-	}
-	return true
+	return anyID.ReplaceAllLiteralString(text, sameID)
 }

@@ -1,15 +1,11 @@
 package extract
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"runtime/debug"
 
 	"bobbin/app/core/attach"
-	"bobbin/app/core/prompttext"
 )
 
 // Command is the first argument of the child process; the second is the document's media type.
@@ -52,20 +48,9 @@ func readDocument(mediaType string, data []byte, w *writer) (err error) {
 		return readExcel(data, w)
 	case attach.PowerPoint:
 		return readPowerPoint(data, w)
-	case attach.HTML:
-		return readHTML(string(data), w)
+	case attach.HTML, xhtml:
+		return readHTML(mediaType, data, w)
 	default:
 		return fmt.Errorf("%s is not a document type", mediaType)
 	}
-}
-
-// readHTML sends the visible text of an HTML page. Relative links are left out: the page's
-// address is unknown.
-func readHTML(page string, w *writer) error {
-	got := prompttext.ReadHTML(context.Background(), page, prompttext.HTMLOptions{Base: &url.URL{}, Max: maxText})
-	title := bytes.Join(bytes.Fields([]byte(got.Title)), []byte(" "))
-	if err := w.writeText(string(title), got.Text); err != nil || !got.Truncated {
-		return err
-	}
-	return errFull
 }

@@ -18,13 +18,14 @@ const (
 
 // frame is a line of the child's output.
 type frame struct {
-	Pages int    `json:"pages,omitempty"` // the number of pages; the first frame
-	Label string `json:"label,omitempty"` // of the text, such as page 7
-	Text  string `json:"text,omitempty"`
-	Blank int    `json:"blank,omitempty"` // the number of a page without text
-	Cut   bool   `json:"cut,omitempty"`   // the document has more text
-	Fault fault  `json:"fault,omitempty"` // why the document cannot be read; last frame
-	Done  bool   `json:"done,omitempty"`  // the last frame
+	Pages  int    `json:"pages,omitempty"` // the number of pages; the first frame
+	Label  string `json:"label,omitempty"` // of the text, such as page 7
+	Text   string `json:"text,omitempty"`
+	Blank  int    `json:"blank,omitempty"`  // the number of a page without text
+	Cut    bool   `json:"cut,omitempty"`    // the document has more text
+	Hidden bool   `json:"hidden,omitempty"` // text was left out that a web page hides
+	Fault  fault  `json:"fault,omitempty"`  // why the document cannot be read; last frame
+	Done   bool   `json:"done,omitempty"`   // the last frame
 }
 
 // fault says why a document cannot be read.

@@ -44,20 +44,14 @@ func (r *Reader) Read(ctx context.Context, mediaType string, data []byte) (text 
 	if r.program == "" {
 		return core.DocumentText{}, false, nil
 	}
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return core.DocumentText{}, false, core.Errorf(core.ErrUnavailable, "too many documents are being read; upload the file again in a moment")
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxTime)
-	defer cancel()
 	var a answer
-	if err := r.runChild(ctx, mediaType, data, &a); err != nil && !a.begun {
-		if ctx.Err() == nil && !endedByLimit(err) {
-			return core.DocumentText{}, false, fmt.Errorf("read document: %w", err)
-		}
+	switch err := r.runChild(ctx, mediaType, data, &a); {
+	case errors.Is(err, errBusy):
+		return core.DocumentText{}, false, core.Errorf(core.ErrUnavailable, "too many documents are being read; upload the file again in a moment")
+	case err != nil && !a.begun && (ctx.Err() != nil || endedByLimit(err)):
 		return core.DocumentText{}, false, refuseFile("reading it takes too much time or memory; split it, or save it as plain text")
+	case err != nil && !a.begun:
+		return core.DocumentText{}, false, fmt.Errorf("read document: %w", err)
 	}
 	text, err = a.documentText()
 	return text, err == nil, err
@@ -71,11 +65,23 @@ func endedByLimit(err error) bool {
 	return errors.As(err, &exit) && (exit.ExitCode() == exhausted || exit.ExitCode() < 0)
 }
 
-// runChild has a child process read the document. After an error, a holds what came before it.
-func (r *Reader) runChild(ctx context.Context, mediaType string, data []byte, a *answer) error {
+// errBusy means that no process became free.
+var errBusy = errors.New("no process is free")
+
+// runChild has a child process, with env in its environment, read the document. After an error, a
+// holds what came before it.
+func (r *Reader) runChild(ctx context.Context, mediaType string, data []byte, a *answer, env ...string) error {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return errBusy
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, r.program, Command, mediaType)
-	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"} // no secrets
-	if root := os.Getenv("SYSTEMROOT"); root != "" {       // required to start processes on Windows
+	cmd.Env = append(env, "GOMAXPROCS=1", "GOTRACEBACK=none") // no secrets
+	if root := os.Getenv("SYSTEMROOT"); root != "" {          // required to start processes on Windows
 		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root)
 	}
 	cmd.Stdin = bytes.NewReader(data)
@@ -106,6 +112,9 @@ func (r *Reader) runChild(ctx context.Context, mediaType string, data []byte, a 
 
 // answer collects the frames of the child.
 type answer struct {
+	isPage       bool // labels are the title of a web page, not part of the text
+	title        string
+	hidden       bool // text was left out that the page hides
 	begun, ended bool // the first frame came; the last frame came
 	cut          bool
 	fault        fault
@@ -117,6 +126,10 @@ type answer struct {
 func (a *answer) addFrame(f frame) {
 	a.begun = true
 	a.cut = a.cut || f.Cut
+	a.hidden = a.hidden || f.Hidden
+	if a.isPage && f.Label != "" {
+		a.title, f.Label = f.Label, ""
+	}
 	a.ended = a.ended || f.Done || f.Fault != ""
 	if f.Pages > 0 {
 		a.pages = f.Pages

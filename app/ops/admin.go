@@ -78,11 +78,6 @@ func entryOf(actor, action string, key core.APIKey, details json.RawMessage) cor
 // Keys returns all keys, the oldest first.
 func (s *Service) Keys(ctx context.Context) ([]core.APIKey, error) { return s.keys.List(ctx) }
 
-// KeyOf returns the key of a secret; ErrNotFound when there is none.
-func (s *Service) KeyOf(ctx context.Context, secret string) (core.APIKey, error) {
-	return s.keys.ByHash(ctx, core.SecretHash(secret))
-}
-
 // RevokeKey revokes a key and returns it. The key is named by its id, or by its name if only
 // one valid key has it: otherwise ErrConflict. A key that was already revoked stays unchanged.
 func (s *Service) RevokeKey(ctx context.Context, which, actor string) (core.APIKey, error) {

@@ -114,7 +114,7 @@ func (f *AgentFiles) Settings(ctx context.Context, name string) ([]contextwindow
 		origin = "built-in agent"
 	}
 	var fields []contextwindow.Field
-	for _, s := range agents.Settings(agent, f.agents.Known) {
+	for _, s := range agents.Settings(agent) {
 		field := contextwindow.Field{Name: s.Path, Value: s.Value, From: "default"}
 		if i := slices.IndexFunc(resolved, func(r contextwindow.Field) bool { return r.Name == s.Path && r.Value != "" }); i >= 0 {
 			field.Value, field.From = resolved[i].Value, resolved[i].From

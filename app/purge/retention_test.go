@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,78 +89,44 @@ func runWorker(t *testing.T, f *sweepFake, events, archived, lasting time.Durati
 	}
 }
 
-// A sweep takes everything, in steps, at the start and every hour.
-func TestRunSweeps(t *testing.T) {
+// A sweep takes everything, in steps, at the start and every hour; temporary sessions whatever is kept, and without an entry
+// in the audit log. Sessions in use do not keep it busy forever; after an error the next sweep follows. The end of the process is
+// no failed sweep.
+func TestRetentionWorker(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &sweepFake{old: 1200, ids: make([]core.SessionID, 50)}
-		runWorker(t, f, 720*time.Hour, 24*time.Hour, 90*time.Minute)
-		if want := []report{{1200, 50, false}, {0, 0, false}}; len(f.reports) != 2 || f.reports[0] != want[0] || f.reports[1] != want[1] {
-			t.Errorf("got %+v, want %+v", f.reports, want)
-		}
-		if f.steps != 4 {
-			t.Errorf("got %d steps, want 3 of the first sweep and 1 of the second", f.steps)
-		}
-		if len(f.noted) != 1 || f.noted[0].Action != core.AuditSessionsExpired || string(f.noted[0].Details) != `{"archived_for":"24h0m0s","sessions":50}` {
-			t.Errorf("noted %+v, want one entry about 50 sessions", f.noted)
-		}
-		for _, keep := range f.asked {
-			if keep != 720*time.Hour && keep != 24*time.Hour {
-				t.Errorf("asked for what is older than %s", keep)
+	const month, day = 720 * time.Hour, 24 * time.Hour
+	for name, tt := range map[string]struct {
+		fake             *sweepFake
+		events, archived time.Duration
+		want             []report
+		steps            int
+		noted            string
+	}{
+		"all":       {&sweepFake{old: 1200, ids: make([]core.SessionID, 50)}, month, day, []report{{1200, 50, false}, {}}, 4, `sessions.expired {"archived_for":"24h0m0s","sessions":50}`},
+		"temporary": {&sweepFake{brief: make([]core.SessionID, 50)}, 0, 0, []report{{0, 50, false}, {}}, 0, ""},
+		"in use, and errors": {
+			&sweepFake{ids: make([]core.SessionID, 50), inUse: true, old: 600, fails: errors.New("disk on fire")}, month, day, []report{{500, 0, true}, {100, 0, true}}, 2, "",
+		},
+		"kept forever":     {&sweepFake{old: 3, ids: []core.SessionID{"a"}}, 0, 0, []report{{}, {}}, 0, ""},
+		"events for ever":  {&sweepFake{old: 3, ids: []core.SessionID{"a"}}, 0, day, []report{{0, 1, false}, {}}, 0, `sessions.expired {"archived_for":"24h0m0s","sessions":1}`},
+		"archive for ever": {&sweepFake{old: 3, ids: []core.SessionID{"a"}}, month, 0, []report{{3, 0, false}, {}}, 2, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			runWorker(t, tt.fake, tt.events, tt.archived, 90*time.Minute)
+			noted := ""
+			for _, e := range tt.fake.noted {
+				noted += e.Action + " " + string(e.Details)
 			}
-		}
-	})
-}
-
-// Temporary sessions are removed whatever is kept, and the audit log does not list them.
-func TestRunSweepsTemporarySessions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &sweepFake{brief: make([]core.SessionID, 50)}
-		runWorker(t, f, 0, 0, 90*time.Minute)
-		if want := (report{0, 50, false}); len(f.reports) != 2 || f.reports[0] != want || len(f.noted) != 0 {
-			t.Errorf("got %+v and %d entries, want 50 sessions removed in the first sweep", f.reports, len(f.noted))
-		}
-	})
-}
-
-// Data that is kept forever is not searched for.
-func TestRunKeeps(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &sweepFake{old: 3, ids: []core.SessionID{"a"}}
-		runWorker(t, f, 0, 0, time.Minute)
-		if f.old != 3 || len(f.ids) != 1 {
-			t.Errorf("got sweeps %+v with nothing to remove", f.reports)
-		}
-		runWorker(t, f, 0, time.Hour, time.Minute)
-		if f.old != 3 || len(f.ids) != 0 {
-			t.Errorf("events %d, sessions %d; want the sessions gone only", f.old, len(f.ids))
-		}
-		runWorker(t, f, time.Hour, 0, time.Minute)
-		if f.old != 0 {
-			t.Errorf("%d old events are left", f.old)
-		}
-	})
-}
-
-// Sessions in use do not keep a sweep busy forever; an error is logged and the next sweep
-// follows.
-func TestRunGoesOn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := &sweepFake{ids: make([]core.SessionID, 50), inUse: true, old: 600, fails: errors.New("disk on fire")}
-		runWorker(t, f, time.Hour, time.Hour, 90*time.Minute)
-		want := []report{{500, 0, true}, {100, 0, true}}
-		if len(f.reports) != 2 || f.reports[0] != want[0] || f.reports[1] != want[1] {
-			t.Errorf("got %+v, want %+v", f.reports, want)
-		}
-	})
-}
-
-// The end of the process is no failed sweep.
-func TestRunStops(t *testing.T) {
-	t.Parallel()
+			if !slices.Equal(tt.fake.reports, tt.want) || tt.fake.steps != tt.steps || noted != tt.noted {
+				t.Errorf("%s: got %+v in %d steps, noted %s, want %+v in %d, %s", name, tt.fake.reports, tt.fake.steps, noted, tt.want, tt.steps, tt.noted)
+			}
+			for _, keep := range tt.fake.asked {
+				if keep != tt.events && keep != tt.archived {
+					t.Errorf("%s: asked for what is older than %s", name, keep)
+				}
+			}
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		f := &sweepFake{old: 1 << 30}
 		runWorker(t, f, time.Hour, 0, time.Second)

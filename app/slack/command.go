@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ func (s *workspace) handleCommand(ctx context.Context, c command) error {
 	if len(sessions) > 1 {
 		answer = fmt.Sprintf("You have %d conversations in this channel. Write in the thread: @%s /%s", len(sessions), s.api.me.User, name)
 		for _, session := range sessions {
-			answer += "\n• " + orElse(session.Title, func() string { return "(without a title)" })
+			answer += "\n• " + cmp.Or(session.Title, "(without a title)")
 		}
 	}
 	return s.respond(ctx, c.ResponseURL, answer)

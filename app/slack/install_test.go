@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/logtext"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -35,7 +35,7 @@ type installWorld struct {
 	store   *repositories.SlackInstallations
 	service *Service
 	url     string
-	log     *logText
+	log     *logtext.Log
 	counts  *receivedCounts
 }
 
@@ -52,24 +52,6 @@ func (c *receivedCounts) SlackReceived(_, outcome string) {
 	}
 }
 
-// logText is what was logged. Safe for concurrent use.
-type logText struct {
-	mu   sync.Mutex
-	text strings.Builder // guarded by mu
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
 	t.Helper()
 	s, err := fakeslack.New(fakeslack.Options{})
@@ -77,7 +59,7 @@ func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	w := &installWorld{Server: s, db: d, store: repositories.NewSlackInstallations(d.Gorm), log: &logText{}, counts: &receivedCounts{}}
+	w := &installWorld{Server: s, db: d, store: repositories.NewSlackInstallations(d.Gorm), log: &logtext.Log{}, counts: &receivedCounts{}}
 	settings := oauthSettings(s, 'a')
 	settings.Teams = teams
 	w.service = New(Options{

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -144,12 +145,7 @@ func isMessage(ev event, app, botUser string) bool {
 
 // userTeam returns the workspace of the message's author: another one in a shared channel.
 func userTeam(ev event, team string) string {
-	for _, t := range []string{ev.UserTeam, ev.Team} {
-		if t != "" {
-			return t
-		}
-	}
-	return team
+	return cmp.Or(ev.UserTeam, ev.Team, team)
 }
 
 // Command stores a slash command.

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -29,29 +30,21 @@ func decodePart(part string, names resolved) string {
 	label = unescapeText(label)
 	switch {
 	case strings.HasPrefix(target, "@"):
-		return "@" + orElse(label, func() string { return names.userName(target[1:]) })
+		return "@" + cmp.Or(label, names.of(target[1:]))
 	case strings.HasPrefix(target, "#"):
-		return "#" + orElse(strings.TrimPrefix(label, "#"), func() string { return names.channelName(target[1:]) })
+		return "#" + cmp.Or(strings.TrimPrefix(label, "#"), names.of(target[1:]))
 	case strings.HasPrefix(target, "!subteam^"):
-		return "@" + strings.TrimPrefix(orElse(label, func() string { return "group" }), "@")
+		return "@" + strings.TrimPrefix(cmp.Or(label, "group"), "@")
 	case strings.HasPrefix(target, "!date^"):
 		return label
 	case strings.HasPrefix(target, "!"):
-		return "@" + orElse(strings.TrimPrefix(label, "@"), func() string { return target[1:] })
+		return "@" + cmp.Or(strings.TrimPrefix(label, "@"), target[1:])
 	}
 	target = unescapeText(target)
 	if labeled && label != "" && label != target && strings.TrimPrefix(strings.TrimPrefix(target, "https://"), "http://") != label {
 		return "[" + label + "](" + target + ")"
 	}
 	return strings.TrimPrefix(target, "mailto:")
-}
-
-// orElse returns the text, or another one if it is empty.
-func orElse(text string, other func() string) string {
-	if text != "" {
-		return text
-	}
-	return other()
 }
 
 // mentionedIDs returns the ids of users and channels that a text names without a label.

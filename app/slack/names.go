@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,8 +127,7 @@ func (n *nameCache) forget(user string) {
 // resolved are the names of one text.
 type resolved map[string]string
 
-func (r resolved) userName(id string) string    { return orElse(r[id], func() string { return id }) }
-func (r resolved) channelName(id string) string { return orElse(r[id], func() string { return id }) }
+func (r resolved) of(id string) string { return cmp.Or(r[id], id) }
 
 // maxMentions is how many names of one text are looked up.
 const maxMentions = 50

@@ -40,55 +40,32 @@ func (s *slackServer) last() slackPost {
 func TestStreamedAnswer(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fault    func(method string, call int, work func()) (int, string)
+		faults   []fakeslack.Fault
 		streamed bool
-		parts    int
 	}{
-		"stream": {streamed: true, parts: 1},
-		"stream ends early": {streamed: true, parts: 1, fault: func(method string, call int, _ func()) (int, string) {
-			if method == "chat.appendStream" && call == 1 {
-				return 0, `{"ok":false,"error":"message_not_in_streaming_state"}`
-			}
-			return 0, ""
-		}},
-		"no streams": {parts: 1, fault: func(method string, _ int, _ func()) (int, string) {
-			if method == "chat.startStream" {
-				return 0, `{"ok":false,"error":"feature_not_enabled"}`
-			}
-			return 0, ""
-		}},
-		"lost start": {streamed: true, parts: 1, fault: func(method string, call int, work func()) (int, string) {
-			if method == "chat.startStream" && call == 1 {
-				work()
-				return -1, ""
-			}
-			return 0, ""
-		}},
-		"lost append": {streamed: true, parts: 1, fault: func(method string, call int, work func()) (int, string) {
-			if method == "chat.appendStream" && call == 1 {
-				work()
-				return http.StatusBadGateway, "bad"
-			}
-			return 0, ""
-		}},
-		"stop refused after a lost append": {streamed: true, parts: 1, fault: func(method string, call int, _ func()) (int, string) {
-			if call == 1 && (method == "chat.appendStream" || method == "chat.stopStream") {
-				return http.StatusBadGateway, "bad"
-			}
-			return 0, ""
-		}},
+		"stream":            {nil, true},
+		"stream ends early": {nil, true},
+		"no streams":        {[]fakeslack.Fault{{Method: "chat.startStream", Error: "feature_not_enabled"}}, false},
+		"lost start":        {[]fakeslack.Fault{{Method: "chat.startStream", Times: 1, LoseAnswer: true}}, true},
+		"lost append":       {[]fakeslack.Fault{{Method: "chat.appendStream", Times: 1, LoseAnswer: true}}, true},
+		"stop refused after a lost append": {[]fakeslack.Fault{
+			{Method: "chat.appendStream", Times: 1, Status: http.StatusBadGateway}, {Method: "chat.stopStream", Times: 1, Status: http.StatusBadGateway},
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				w := newWorld(t, d)
-				w.slack.setFault(test.fault)
+				w.slack.disturb(test.faults...)
 				stop := w.start(t, "a/1")
 				run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
 				first, second, third := "First line.\n", "Second line.\n", "Third line."
 				w.say(t, run, 0, first)
 				if test.streamed {
 					w.slack.await(t, "the first line", func() bool { return strings.Contains(w.slack.last().Markdown, "First line.") })
+				}
+				if name == "stream ends early" {
+					w.slack.clock.Add(300) // Slack ends streams after five minutes
 				}
 				w.say(t, run, len(first), second)
 				w.answer(t, run, first+second+third)
@@ -98,8 +75,8 @@ func TestStreamedAnswer(t *testing.T) {
 				})
 				stop()
 				list := w.slack.list()
-				if len(list) != test.parts || list[0].Streamed != test.streamed {
-					t.Errorf("got the posts %+v, want %d, streamed: %v", list, test.parts, test.streamed)
+				if len(list) != 1 || list[0].Streamed != test.streamed {
+					t.Errorf("got the posts %+v, want one, streamed: %v", list, test.streamed)
 				}
 			})
 		})

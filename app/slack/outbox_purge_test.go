@@ -5,12 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // A purge deletes the posts of a session from Slack, waits when Slack wants that, goes on after
@@ -20,16 +22,7 @@ func TestPurgePosts(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, call int, work func()) (int, string) {
-			switch {
-			case method == "chat.postMessage" && call == 5:
-				work()
-				return -1, ""
-			case method == "conversations.replies":
-				return 0, `{"ok":false,"error":"missing_scope"}`
-			}
-			return 0, ""
-		})
+		w.slack.disturb(noReplies(), fakeslack.Fault{Method: "chat.postMessage", Times: 4}, fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
 		for i := range 3 {
 			w.turn(t, i)
 		}
@@ -38,26 +31,18 @@ func TestPurgePosts(t *testing.T) {
 		all := w.slack.list()
 		outbox := w.outboxes[0]
 		ctx, cancel := context.WithCancel(t.Context())
-		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
-			if method == "chat.delete" && call == 2 {
-				cancel()
-				return http.StatusBadGateway, ""
-			}
-			return 0, ""
-		})
+		once := fakeslack.Fault{Method: "chat.delete", Times: 1}
+		w.slack.disturb(once, fakeslack.Fault{Method: "chat.delete", Status: http.StatusBadGateway})
+		go func() {
+			_ = w.slack.Wait(ctx, func() bool { return len(w.slack.Calls("chat.delete")) == 2 })
+			cancel()
+		}()
 		if _, err := outbox.PurgePosts(ctx, w.session.ID, false); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got error %v, want that it is canceled", err)
 		}
-		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
-			switch {
-			case method == "chat.delete" && call == 3:
-				return http.StatusTooManyRequests, "1"
-			case method == "chat.delete" && call == 5:
-				return 0, `{"ok":false,"error":"cant_delete_message"}`
-			}
-			return 0, ""
-		})
+		w.slack.ClearFaults()
 		w.slack.delete(t, all[3].TS)
+		w.slack.disturb(fakeslack.Fault{Method: "chat.delete", Times: 1, RetryAfter: time.Second}, once, fakeslack.Fault{Method: "chat.delete", Times: 1, Error: "cant_delete_message"})
 		if got, err := outbox.PurgePosts(t.Context(), w.session.ID, true); err != nil || got != (core.PurgedPosts{Found: 5}) {
 			t.Errorf("dry: got %+v (%v), want the five that are left", got, err)
 		}
@@ -84,20 +69,7 @@ func TestPurgePostsWithoutSlack(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, call int, work func()) (int, string) {
-			switch method {
-			case "chat.postMessage":
-				if call == 1 {
-					work()
-					return -1, ""
-				}
-			case "conversations.replies":
-				return 0, `{"ok":false,"error":"missing_scope"}`
-			case "chat.delete":
-				return http.StatusBadGateway, ""
-			}
-			return 0, ""
-		})
+		w.slack.disturb(noReplies(), fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true}, fakeslack.Fault{Method: "chat.delete", Status: http.StatusBadGateway})
 		w.turn(t, 0)
 		stop := w.start(t, "a/1")
 		w.slack.awaitTexts(t, turnTexts(1)...)
@@ -105,13 +77,8 @@ func TestPurgePostsWithoutSlack(t *testing.T) {
 		if _, err := w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false); !errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("got error %v, want that Slack does not answer", err)
 		}
+		w.slack.disturb(noReplies())
 		w.slack.delete(t, w.slack.list()[1].TS)
-		w.slack.setFault(func(method string, _ int, _ func()) (int, string) {
-			if method == "conversations.replies" {
-				return 0, `{"ok":false,"error":"missing_scope"}`
-			}
-			return 0, ""
-		})
 		got, err := w.outboxes[0].PurgePosts(t.Context(), w.session.ID, false)
 		if diff := cmp.Diff(core.PurgedPosts{Found: 2, Gone: 1, Unknown: 1}, got); diff != "" || err != nil {
 			t.Errorf("posts (%v, -want +got):\n%s", err, diff)

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // What is said on the web is posted with its author, answers in parts, and messages that
@@ -49,19 +51,14 @@ func TestNoAgentStatus(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, _ int, _ func()) (int, string) {
-			if method == "agents.sessions.setStatus" {
-				return 0, `{"ok":false,"error":"unknown_method"}`
-			}
-			return 0, ""
-		})
+		w.slack.disturb(fakeslack.Fault{Method: "agents.sessions.setStatus", Error: "unknown_method"})
 		stop := w.start(t, "a/1")
 		for n := range 3 {
 			w.turn(t, n)
 		}
 		w.slack.awaitTexts(t, turnTexts(3)...)
 		stop()
-		if n := w.slack.calls["agents.sessions.setStatus"]; n != 1 {
+		if n := len(w.slack.Calls("agents.sessions.setStatus")); n != 1 {
 			t.Errorf("got %d calls, want one", n)
 		}
 	})
@@ -72,15 +69,13 @@ func TestRateLimitStorm(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
-			if method == "chat.postMessage" && call%3 != 0 {
-				return http.StatusTooManyRequests, "0"
-			}
-			return 0, ""
-		})
-		const turns = 2 // each refusal takes three seconds
+		const turns = 2 // each refusal takes a second
 		for i := range turns {
 			w.turn(t, i)
+		}
+		for range 2 * turns {
+			w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 2, RetryAfter: time.Second})
+			w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1})
 		}
 		w.start(t, "a/1")
 		w.slack.awaitTexts(t, turnTexts(turns)...)
@@ -92,17 +87,10 @@ func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, call int, work func()) (int, string) {
-			switch {
-			case method != "chat.postMessage":
-			case call == 2: // nothing happens
-				return http.StatusBadGateway, "bad"
-			case call == 4:
-				work()
-				return -1, ""
-			}
-			return 0, ""
-		})
+		post := fakeslack.Fault{Method: "chat.postMessage", Times: 1}
+		broken, lost := post, post
+		broken.Status, lost.LoseAnswer = http.StatusBadGateway, true
+		w.slack.disturb(post, broken, post, lost)
 		for i := range 3 {
 			w.turn(t, i)
 		}
@@ -117,15 +105,7 @@ func TestUnknownPost(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
-			switch {
-			case method == "chat.postMessage" && call == 1:
-				return -1, ""
-			case method == "conversations.replies":
-				return 0, `{"ok":false,"error":"missing_scope"}`
-			}
-			return 0, ""
-		})
+		w.slack.disturb(noReplies(), fakeslack.Fault{Method: "chat.postMessage", Times: 1, Status: http.StatusBadGateway})
 		w.turn(t, 0)
 		w.start(t, "a/1")
 		w.slack.awaitTexts(t, "answer 0")
@@ -203,17 +183,10 @@ func TestSlowChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.bind(t, other.ID, "C2", otherThread)
-		limited := make(chan struct{})
-		w.slack.setFault(func(method string, call int, _ func()) (int, string) {
-			if method == "chat.postMessage" && call == 1 {
-				close(limited)
-				return http.StatusTooManyRequests, "3600"
-			}
-			return 0, ""
-		})
+		w.slack.disturb(fakeslack.Fault{Method: "chat.postMessage", Times: 1, RetryAfter: time.Hour})
 		w.turn(t, 0)
 		w.start(t, "a/1")
-		<-limited
+		w.slack.await(t, "the refusal", func() bool { return len(w.slack.Calls("chat.postMessage")) > 0 })
 		w.askIn(t, other.ID, core.RunInput{Content: "elsewhere", Source: core.SourceWeb})
 		w.slack.awaitTexts(t, "elsewhere")
 	})

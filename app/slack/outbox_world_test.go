@@ -1,11 +1,9 @@
 package slack_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -34,19 +32,14 @@ const (
 	otherThread = "1000.000001"
 )
 
-// slackServer is the fake Slack behind faults that a test chooses.
+// slackServer is the fake Slack with a workspace.
 type slackServer struct {
 	*fakeslack.Server
 
 	ws    *fakeslack.Workspace
 	ann   *fakeslack.User
-	url   string
 	token string
 	clock atomic.Int64 // seconds
-
-	mu    sync.Mutex
-	calls map[string]int                                                       // by method
-	fault func(method string, call int, work func()) (status int, body string) // nil = none; status 0 = none, -1 = the connection breaks
 }
 
 type slackPost struct {
@@ -59,7 +52,7 @@ type slackPost struct {
 
 func newSlackServer(t *testing.T) *slackServer {
 	t.Helper()
-	s := &slackServer{calls: map[string]int{}}
+	s := &slackServer{}
 	s.clock.Store(1000)
 	var err error
 	if s.Server, err = fakeslack.New(fakeslack.Options{Now: func() time.Time { return time.Unix(s.clock.Load(), 0) }}); err != nil {
@@ -74,47 +67,20 @@ func newSlackServer(t *testing.T) *slackServer {
 			t.Fatalf("got the ts %s, %v, want %s", ts, err, first.ts)
 		}
 	}
-	front := httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(front.Close)
-	s.url = front.URL
 	return s
 }
 
-func (s *slackServer) serve(w http.ResponseWriter, r *http.Request) {
-	method := strings.TrimPrefix(r.URL.Path, "/api/")
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+// disturb replaces the faults. Those of a method hold for its calls in turn.
+func (s *slackServer) disturb(faults ...fakeslack.Fault) {
+	s.ClearFaults()
+	for _, f := range faults {
+		s.Inject(f)
 	}
-	s.mu.Lock()
-	s.calls[method]++
-	call, fault := s.calls[method], s.fault
-	s.mu.Unlock()
-	work := func(w http.ResponseWriter) {
-		again := r.Clone(r.Context())
-		again.Body = io.NopCloser(bytes.NewReader(body))
-		s.ServeHTTP(w, again)
-	}
-	if fault != nil {
-		switch status, body := fault(method, call, func() { work(httptest.NewRecorder()) }); {
-		case status < 0:
-			panic(http.ErrAbortHandler)
-		case status > 0:
-			if status == http.StatusTooManyRequests {
-				w.Header().Set("Retry-After", body)
-			}
-			http.Error(w, body, status)
-			return
-		case body != "":
-			if strings.Contains(body, "message_not_in_streaming_state") {
-				s.clock.Add(300) // Slack ends streams after five minutes
-			}
-			_, _ = w.Write([]byte(body))
-			return
-		}
-	}
-	work(w)
+}
+
+// noReplies is a Slack that does not let threads be read.
+func noReplies() fakeslack.Fault {
+	return fakeslack.Fault{Method: "conversations.replies", Error: "missing_scope"}
 }
 
 // list returns the posts that are there.
@@ -165,12 +131,6 @@ func (s *slackServer) delete(t *testing.T, ts string) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/chat.delete", strings.NewReader(url.Values{"token": {s.token}, "channel": {"C1"}, "ts": {ts}}.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	s.ServeHTTP(httptest.NewRecorder(), r)
-}
-
-func (s *slackServer) setFault(f func(method string, call int, work func()) (int, string)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fault = f
 }
 
 // await waits until the condition holds.
@@ -251,7 +211,7 @@ func (w *world) start(t *testing.T, name string, change ...func(*slack.OutboxOpt
 	t.Helper()
 	o := slack.OutboxOptions{
 		Threads: w.threads, Posts: w.posts, Sessions: repositories.NewSessions(w.db.Gorm), Messages: repositories.NewMessages(w.db.Gorm), Feed: w.feed,
-		Clients: newClients(t, config.Slack{BotToken: config.NewSecret(w.slack.token), APIURL: w.slack.url + "/api"}), Worker: name, Logger: slog.New(slog.DiscardHandler),
+		Clients: newClients(t, config.Slack{BotToken: config.NewSecret(w.slack.token), APIURL: w.slack.APIURL()}), Worker: name, Logger: slog.New(slog.DiscardHandler),
 		Pause: time.Millisecond, Settle: 10 * time.Millisecond,
 	}
 	for _, f := range change {

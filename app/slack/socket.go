@@ -31,10 +31,7 @@ func (s *Service) socketLoop(ctx context.Context) {
 			wait = minReconnect
 		}
 		s.Logger.WarnContext(ctx, "socket of Slack lost, connecting again", "wait", wait, "err", err)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+		_ = sleep(ctx, wait)
 	}
 }
 

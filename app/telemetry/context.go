@@ -57,8 +57,8 @@ func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwi
 			t.add("context_thoughts_total", float64(n), model, outcome)
 		}
 	}
-	if sent.Summary > 0 {
-		t.observe("context_summary_tokens", float64(d.Shown(sent.Summary)), model)
+	if summary := sent.Of[contextwindow.SectionSummary]; summary > 0 {
+		t.observe("context_summary_tokens", float64(d.Shown(summary)), model)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
+	"bobbin/tests/llmtest"
 )
 
 // R6: model calls, their tokens, what the provider's cache held, and their cost.
@@ -16,7 +17,7 @@ func TestModelCalls(t *testing.T) {
 	tel := newTelemetry(t)
 	usage := &core.Usage{InputTokens: 1000, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 600, CacheWriteTokens: 100}
 	for range 2 {
-		call(t, tel, llm.Step{Text: []string{"hello"}, Usage: usage})
+		call(t, tel, llmtest.Step{Text: []string{"hello"}, Usage: usage})
 	}
 	for name, value := range map[string]string{
 		"calls": "2", "input_tokens": "2000", "output_tokens": "100", "reasoning_tokens": "40", "cache_read_tokens": "1200", "cache_write_tokens": "200",
@@ -34,18 +35,18 @@ func TestModelErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		step  llm.Step
+		step  llmtest.Step
 		kind  string
 		spoke bool
 	}{
-		{"rate limit", llm.Fail(&llm.Error{Kind: llm.KindRateLimit}), "rate_limit", false},
-		{"broke off", llm.Step{Text: []string{"hal"}, Err: &llm.Error{Kind: llm.KindTruncated}}, "truncated", true},
-		{"untyped", llm.Fail(errors.New("odd")), "unknown", false},
-		{"empty", llm.Say(" \n"), "empty", true},
-		{"compaction", llm.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "s"}}, "", true},
-		{"only thoughts", llm.Step{Reasoning: "hm"}, "empty", true},
-		{"filtered", llm.Step{Finish: core.FinishContentFilter}, "content_filter", false},
-		{"tool call", llm.Call(core.ToolCall{ID: "1", Name: "x"}), "", true},
+		{"rate limit", llmtest.Fail(&llm.Error{Kind: llm.KindRateLimit}), "rate_limit", false},
+		{"broke off", llmtest.Step{Text: []string{"hal"}, Err: &llm.Error{Kind: llm.KindTruncated}}, "truncated", true},
+		{"untyped", llmtest.Fail(errors.New("odd")), "unknown", false},
+		{"empty", llmtest.Say(" \n"), "empty", true},
+		{"compaction", llmtest.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "s"}}, "", true},
+		{"only thoughts", llmtest.Step{Reasoning: "hm"}, "empty", true},
+		{"filtered", llmtest.Step{Finish: core.FinishContentFilter}, "content_filter", false},
+		{"tool call", llmtest.Call(core.ToolCall{ID: "1", Name: "x"}), "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +71,7 @@ func TestModelErrors(t *testing.T) {
 func TestModelCallLeft(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	m := tel.Model(llm.Scripted(llm.Say("one", "two", "three")).WithInfo(priced()), "provider-m")
+	m := tel.Model(llmtest.Scripted(llmtest.Say("one", "two", "three")).WithInfo(priced()), "provider-m")
 	for d, err := range m.Stream(t.Context(), llm.Request{}) {
 		if d.Text != "one" || err != nil {
 			t.Fatalf("got %q, %v after the loop was left", d.Text, err)
@@ -84,7 +85,7 @@ func TestModelCallLeft(t *testing.T) {
 func TestModelCallNegativeUsage(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	call(t, tel, llm.Step{Text: []string{"x"}, Usage: &core.Usage{InputTokens: -5, OutputTokens: -7}})
+	call(t, tel, llmtest.Step{Text: []string{"x"}, Usage: &core.Usage{InputTokens: -5, OutputTokens: -7}})
 	want(t, tel, "bobbin_model_input_tokens_total", `bobbin_model_input_tokens_total{model="m"} 0`)
 	want(t, tel, "bobbin_model_cost_usd_total")
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func TracesWanted(endpoint string, env func(string) string) bool {
 // and Close after everything is. OpenTelemetry's variables apply to everything that the options
 // leave open (headers, sampler, resource …). The receiver need not be reachable.
 func (t *Telemetry) Trace(ctx context.Context, o TraceOptions) error {
-	if protocol := firstOf(o.Env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), o.Env("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol == "grpc" {
+	if protocol := cmp.Or(o.Env("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), o.Env("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol == "grpc" {
 		o.Logger.WarnContext(ctx, "traces are sent as http/protobuf: OTLP over gRPC is not supported", "protocol", protocol)
 	}
 	var options []otlptracehttp.Option
@@ -66,16 +67,6 @@ func (t *Telemetry) Trace(ctx context.Context, o TraceOptions) error {
 		sdktrace.WithBatcher(&reporter{SpanExporter: exporter, log: o.Logger}), sdktrace.WithResource(about))
 	t.tracer = t.provider.Tracer("bobbin", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
 	return nil
-}
-
-// firstOf returns the first text that is not empty.
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 // Close sends the remaining spans, until ctx ends.

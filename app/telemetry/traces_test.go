@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core/logging"
 	"bobbin/app/telemetry"
 	"bobbin/tests/collector"
+	"bobbin/tests/llmtest"
 )
 
 // noEnv is an environment without variables.
@@ -85,7 +86,7 @@ func TestSpanOfAModelCall(t *testing.T) {
 	t.Parallel()
 	tel, got := traced(t)
 	usage := &core.Usage{InputTokens: 1000, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 600, CacheWriteTokens: 100}
-	call(t, tel, llm.Step{Text: []string{"hello"}, Usage: usage, Model: "provider-m-0806"})
+	call(t, tel, llmtest.Step{Text: []string{"hello"}, Usage: usage, Model: "provider-m-0806"})
 	s := got()["chat provider-m"]
 	if first, ok := s.Attributes["gen_ai.response.time_to_first_chunk"].(float64); !ok || first <= 0 {
 		t.Errorf("got the time to the first chunk %v", s.Attributes["gen_ai.response.time_to_first_chunk"])
@@ -106,7 +107,7 @@ func TestSpanOfAModelCall(t *testing.T) {
 func TestSpanOfAFailedCall(t *testing.T) {
 	t.Parallel()
 	tel, got := traced(t)
-	call(t, tel, llm.Fail(&llm.Error{Kind: llm.KindRateLimit, Message: "SECRET words"}))
+	call(t, tel, llmtest.Fail(&llm.Error{Kind: llm.KindRateLimit, Message: "SECRET words"}))
 	s := got()["chat provider-m"]
 	if !s.Failed || s.Message != "rate_limit" || s.Attributes["error.type"] != "rate_limit" || strings.Contains(fmt.Sprint(s), "SECRET") {
 		t.Errorf("got %+v, want it failed with its kind and no words", s)
@@ -194,32 +195,6 @@ func TestRequestSpans(t *testing.T) {
 	spans := got()
 	if s := spans["GET /x"]; len(spans) != 1 || s.TraceID != "0af7651916cd43dd8448eb211c80319c" || s.Parent != "b7ad6b7169203331" || s.Failed {
 		t.Errorf("got %+v, want one span in the caller's trace, and a 404 no failure", spans)
-	}
-}
-
-// A receiver that rejects traces is logged once, and once more when it recovers; nothing fails
-// because of it.
-func TestReceiverFails(t *testing.T) {
-	t.Parallel()
-	to := collector.New()
-	defer to.Close()
-	to.Refuse(true)
-	var log bytes.Buffer
-	for range 2 { // a process and its restart
-		tel := newTelemetry(t)
-		options := telemetry.TraceOptions{Endpoint: to.URL, Env: noEnv, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		if err := tel.Trace(t.Context(), options); err != nil {
-			t.Fatal(err)
-		}
-		_, ended := tel.Run(t.Context(), core.Run{Agent: "assistant"})
-		ended("succeeded", "")
-		if err := tel.Close(t.Context()); err != nil {
-			t.Errorf("a receiver that refuses failed the stop: %v", err)
-		}
-		to.Refuse(false)
-	}
-	if got := strings.Count(log.String(), "traces not sent"); got != 1 || len(to.Spans()) != 1 {
-		t.Errorf("got %d warnings and %d spans, want one of each; log %s", got, len(to.Spans()), log.String())
 	}
 }
 

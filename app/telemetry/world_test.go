@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
+	"bobbin/tests/llmtest"
 )
 
 // plain are labels that are the names themselves, but for one that is not known.
@@ -73,7 +74,7 @@ func exposed(t testing.TB, tel *telemetry.Telemetry, name string) string {
 func turn(name string) compaction.Turn {
 	return compaction.Turn{Profile: compaction.Profile{
 		Policy: contextwindow.Policy{Strategy: "hybrid"},
-		Model:  llm.Scripted().WithInfo(llm.Info{Name: name, Window: 8192}),
+		Model:  llmtest.Scripted().WithInfo(llm.Info{Name: name, Window: 8192}),
 	}}
 }
 
@@ -87,6 +88,12 @@ func prompt(total int, rungs ...int) contextwindow.Decision {
 	}
 }
 
+// sized returns the size of a prompt.
+func sized(system, summary, tail int) (s contextwindow.PromptSize) {
+	s.Of[contextwindow.SectionSystem], s.Of[contextwindow.SectionSummary], s.Of[contextwindow.SectionTail] = system, summary, tail
+	return s
+}
+
 // everything does each thing that is counted once, so that every metric has a series.
 func everything(t testing.TB, tel *telemetry.Telemetry) {
 	t.Helper()
@@ -95,15 +102,17 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	answered(200, false)
 	tel.Stream()("ended")
 	tel.Fitted(ctx, turn("m"), prompt(3000, 1), nil)
-	tel.Sending(ctx, turn("m"), prompt(3000), contextwindow.PromptSize{System: 2300, Summary: 700, Thoughts: contextwindow.ThoughtCount{Kept: 1}})
+	sent := sized(2300, 700, 0)
+	sent.Thoughts.Kept = 1
+	tel.Sending(ctx, turn("m"), prompt(3000), sent)
 	tel.ThoughtsDropped(ctx, turn("m"), llm.DroppedThoughts{Reasons: map[llm.DropReason]int{llm.DropPrefix: 1}})
 	tel.NativeSummary(ctx, turn("m"), compaction.NativeRefused)
 	tel.Warned(ctx, turn("m"), prompt(6000))
 	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Rung: 2})
 	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 300}})
 	tel.Committed(ctx, compaction.Commit{Turn: turn("m"), Before: prompt(6000), After: prompt(3000)})
-	call(t, tel, llm.Step{Text: []string{"hi"}, Usage: &core.Usage{InputTokens: 10, OutputTokens: 2, ReasoningTokens: 1, CacheReadTokens: 4, CacheWriteTokens: 2}})
-	call(t, tel, llm.Fail(&llm.Error{Kind: llm.KindAuth}))
+	call(t, tel, llmtest.Step{Text: []string{"hi"}, Usage: &core.Usage{InputTokens: 10, OutputTokens: 2, ReasoningTokens: 1, CacheReadTokens: 4, CacheWriteTokens: 2}})
+	call(t, tel, llmtest.Fail(&llm.Error{Kind: llm.KindAuth}))
 	_, ended := tel.Run(ctx, core.Run{Agent: "assistant"})
 	ended("failed", "model_auth")
 	_, left := tel.Node(ctx, "llm_node")
@@ -136,9 +145,9 @@ func priced() llm.Info {
 }
 
 // call calls a model that does the step.
-func call(t testing.TB, tel *telemetry.Telemetry, step llm.Step) {
+func call(t testing.TB, tel *telemetry.Telemetry, step llmtest.Step) {
 	t.Helper()
-	m := tel.Model(llm.Scripted(step).WithInfo(priced()), "provider-m")
+	m := tel.Model(llmtest.Scripted(step).WithInfo(priced()), "provider-m")
 	if !reflect.DeepEqual(m.Info(), priced()) {
 		t.Errorf("got info %+v, want the model's", m.Info())
 	}

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/extract"
 )
 
 // Agents are the agents of the settings, with what their files may refer to.
@@ -40,7 +41,7 @@ func LoadAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) 
 func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) Agents {
 	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg, thresholdSet)}
 	a.Known = agents.KnownParts{
-		Tools: set.Names(), Settings: map[string][]string{}, Off: map[string]string{},
+		Tools: set.Names(), Off: map[string]string{},
 		ToolsDir: ToolsDir(cfg), Kinds: toolKinds(cfg),
 		Validate: func(agent core.Agent) error {
 			_, err := contextwindow.Resolve(a.Global, agent.Context)
@@ -49,13 +50,6 @@ func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) A
 	}
 	if m.Registry != nil {
 		a.Known.Model = m.Describe
-	}
-	for _, name := range set.Names() {
-		if tool, ok := set.Lookup(name); ok {
-			if t, ok := tool.(tools.Configurable); ok {
-				a.Known.Settings[name] = t.Settings()
-			}
-		}
 	}
 	if !cfg.Tools.FetchURL.Enabled {
 		a.Known.Off[core.ToolFetchURL] = "set tools.fetch_url.enabled: true in bobbin.yaml"
@@ -79,6 +73,7 @@ type ToolParts struct {
 	Messages core.MessageStore
 	Search   core.SearchStore
 	Memories *memories.Service
+	Program  string       // the file of this program, which reads HTML as a child process
 	Logger   *slog.Logger // nil = nothing is logged
 }
 
@@ -90,7 +85,7 @@ func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
 		tools.NewSearchMemories(parts.Memories.Search),
 	}
 	if cfg.Tools.FetchURL.Enabled {
-		list = append(list, tools.NewFetchURL(newFetcher(cfg.Tools.FetchURL)))
+		list = append(list, tools.NewFetchURL(newFetcher(cfg.Tools.FetchURL, parts.Program)))
 	}
 	set, err := tools.NewSet(list...)
 	if err != nil {
@@ -104,14 +99,16 @@ func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
 }
 
 // newFetcher returns what reads web pages: of the public internet only.
-func newFetcher(cfg config.FetchURL) *tools.Fetcher {
+func newFetcher(cfg config.FetchURL, program string) *tools.Fetcher {
 	ports := make([]int, 0, len(cfg.Ports))
 	for _, p := range cfg.Ports {
 		if n, err := strconv.Atoi(p); err == nil { // Validate has checked them
 			ports = append(ports, n)
 		}
 	}
-	return tools.NewFetcher(tools.FetcherOptions{Time: cfg.Time, Bytes: int64(cfg.Bytes), Ports: ports, UserAgent: "Bobbin (fetch_url)"})
+	return tools.NewFetcher(tools.FetcherOptions{
+		Time: cfg.Time, Bytes: int64(cfg.Bytes), Ports: ports, UserAgent: "Bobbin (fetch_url)", ReadHTML: extract.NewReader(program).ReadPage,
+	})
 }
 
 // What operators are told about an agent that may send what it knows to any host.

@@ -34,12 +34,9 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 		Logger: d.Logger, SummaryTime: l.SummaryTime, BackgroundTime: l.BackgroundSummaryTime, Grace: l.ShutdownGrace,
 		Worker: d.Worker, Budget: d.Budget.Check, Observer: d.Telemetry,
 	}
-	options.CompactLoop = compaction.CompactByModel(options)
 	keeper := compaction.New(options)
 	e := Engine{Compactor: keeper, Recorder: runs.NewRecorder(d.Stores.Runs, d.Feed, d.Logger)}
-	e.Inspector = compaction.NewInspector(keeper, compaction.InspectorStores{
-		Messages: d.Stores.Messages, Summaries: d.Stores.Summaries, Sessions: d.Stores.Sessions, Preset: profiles.Preset,
-	})
+	e.Inspector = &compaction.Inspector{Compactor: keeper, Preset: profiles.Preset}
 	if d.Config.Titles {
 		e.Titler = chat.NewTitler(chat.TitlerOptions{
 			Sessions: d.Stores.Sessions, LoadProfile: profiles.Profile, Models: d.Models,
@@ -86,7 +83,7 @@ func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service
 		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, CheckInstalled: checkInstalled(d.Slack), Webhooks: d.Stores.Webhooks,
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
 		Agents: agents.NewResolved(a.Catalog, a.Tools), FindModel: NewOffer(d, a).Get, Counter: d.Counter,
-		Files: files, Context: e.Compactor, Control: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
+		Files: files, ContextPlanner: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
 		Budget: d.Budget.Check, Stored: d.Stored, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(l.MessageBytes), Result: int(l.ToolOutputBytes), Queued: l.QueuedRuns, Owned: l.RunsPerOwner, OfUser: l.RunsPerUser},
 	})

@@ -121,7 +121,7 @@ func (l *Labels) agentLabel(name string) string {
 // toolLabel returns a tool's name in metrics: a model may call any name.
 func (l *Labels) toolLabel(name string) string {
 	if set := l.current.Load().tools; set != nil {
-		if _, ok := set.Lookup(name); ok {
+		if _, ok := set.Find(core.Agent{}, name); ok {
 			return name
 		}
 	}

@@ -118,7 +118,7 @@ func thoughts() []scenario {
 			scene: play(text("ok"), stop),
 			drive: func(ctx context.Context, t *testing.T, c *caller) outcome {
 				o := c.call(ctx, nil)
-				body := string(c.server.received()[0].body)
+				body := string(c.server.Received()[0].Body)
 				for _, word := range []string{"foreign", "thought", `"thinking"`} {
 					if strings.Contains(body, word) {
 						o.Note += word + " was sent: " + body
@@ -141,7 +141,7 @@ func roundTrip(ctx context.Context, t *testing.T, c *caller) outcome {
 		llm.Message{Role: core.RoleAssistant, Content: res.Text, Parts: res.Parts, ToolCalls: res.ToolCalls},
 		llm.Message{Role: core.RoleTool, ToolCallID: "a", ToolName: "f", Content: "result"})
 	o := c.call(ctx, nil)
-	got := c.server.received()[1].body
+	got := c.server.Received()[1].Body
 	want := map[string]string{
 		"anthropic": `{"content":[{"signature":"sig-1","thinking":"I need f","type":"thinking"},{"data":"hidden","type":"redacted_thinking"},` +
 			`{"text":"Wait.","type":"text"},{"id":"a","input":{},"name":"f","type":"tool_use"}],"role":"assistant"}`,

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/app/core/llm/bedrock"
 	"bobbin/app/core/llm/vertex"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/provider"
 )
 
@@ -169,11 +170,7 @@ func TestCloudThoughtsStayThere(t *testing.T) {
 func TestCloudSignatureCoversTheBody(t *testing.T) {
 	t.Parallel()
 	k := newCloudThinker(t, clouds()[1], provider.Strict{}, "claude-opus-5-5", changingTransport{})
-	m, err := k.open(k.model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
+	_, err := llmtest.Collect(t, k.opened(), llmtest.Ask("hi"))
 	if !llm.IsKind(err, llm.KindAuth) || !strings.Contains(err.Error(), "does not match") {
 		t.Errorf("got %v, want %s", err, llm.KindAuth)
 	}

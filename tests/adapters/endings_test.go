@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/llmtest"
 )
 
 // whileSaying calls the model and cancels as soon as a delta came.
@@ -49,7 +50,7 @@ func endings() []scenario {
 			ctx, cancel := context.WithCancelCause(ctx)
 			cancel(fmt.Errorf("enough: %w", context.Canceled))
 			o := c.call(ctx, nil)
-			o.Note = fmt.Sprint(len(c.server.received()))
+			o.Note = fmt.Sprint(len(c.server.Received()))
 			return o
 		}, want: outcome{Kind: llm.KindCanceled, Cause: "canceled", Says: "enough", Note: "0"}},
 		{name: "cancel in the middle of the text", scene: hang(text("Hel")), drive: whileSaying,
@@ -92,8 +93,8 @@ func endings() []scenario {
 		{name: "an error at the beginning of the stream", scene: play(piece{failure: "rate_limit_error"}),
 			want: outcome{Kind: llm.KindRateLimit, RequestID: "req-1", Says: "it failed"}},
 		{name: "no network", scene: play(), drive: func(ctx context.Context, t *testing.T, c *caller) outcome {
-			c.server.transport.DialContext = nil
-			broken := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
+			c.server.Transport.DialContext = nil
+			broken := llmtest.Transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
 			m, err := c.server.dialect.open(broken, settings{})
 			if err != nil {
 				t.Fatalf("open: %v", err)
@@ -120,11 +121,6 @@ func endings() []scenario {
 		}, want: outcome{Text: "..........", Finish: core.FinishStop}},
 	}
 }
-
-// roundTripper is a function as a transport.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func refusals() []scenario {
 	refuse := func(status int, word, sentence string, header ...string) func(*stage) {

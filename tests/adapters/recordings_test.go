@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "record the requests of the adapters anew")
 
 // recorded are the requests whose bodies are kept in testdata, byte for byte.
 func recorded() map[string]llm.Request {
@@ -59,8 +55,7 @@ func TestRecordings(t *testing.T) {
 		for name, req := range recorded() {
 			t.Run(d.label()+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				server, stop := start(t, d, play(text("ok"), end(core.FinishStop)))
-				defer stop()
+				server := start(t, d, play(text("ok"), end(core.FinishStop)))
 				model := server.model(t, settings{thinking: 4_096})
 				if d.cloud.name != "" {
 					req = thoughtBy(req, model.Info().ThoughtOrigin)
@@ -70,11 +65,11 @@ func TestRecordings(t *testing.T) {
 						t.Fatalf("call: %v", err)
 					}
 				}
-				got := server.received()
-				if !bytes.Equal(got[0].body, got[1].body) {
-					t.Errorf("got two bodies of one request:\n%s\n%s", got[0].body, got[1].body)
+				got := server.Received()
+				if !bytes.Equal(got[0].Body, got[1].Body) {
+					t.Errorf("got two bodies of one request:\n%s\n%s", got[0].Body, got[1].Body)
 				}
-				compare(t, filepath.Join("testdata", "requests", name+"."+cmp.Or(d.cloud.recording, d.name)+".json"), append(got[0].body, '\n'))
+				golden.Check(t, "testdata/requests/"+name+"."+cmp.Or(d.cloud.recording, d.name)+".json", string(got[0].Body)+"\n")
 			})
 		}
 	}
@@ -95,25 +90,6 @@ func thoughtBy(req llm.Request, origin string) llm.Request {
 	return req
 }
 
-func compare(t *testing.T, file string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("no recording; run: go test ./tests/adapters -run TestRecordings -update (%v)", err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-	}
-}
-
 // TestPrefixGrowsAtItsEnd: a conversation that goes on changes nothing of what was
 // sent before but the mark at its end, so that the provider's cache holds
 // (R5).
@@ -122,8 +98,7 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 	for _, d := range dialects() {
 		t.Run(d.label(), func(t *testing.T) {
 			t.Parallel()
-			server, stop := start(t, d, play(text("ok"), end(core.FinishStop)))
-			defer stop()
+			server := start(t, d, play(text("ok"), end(core.FinishStop)))
 			model := server.model(t, settings{})
 			req := recorded()["tools"]
 			for _, more := range [][]llm.Message{nil, {{Role: core.RoleAssistant, Content: "2."}, {Role: core.RoleUser, Content: "Thanks."}}} {
@@ -132,19 +107,19 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 					t.Fatalf("call: %v", err)
 				}
 			}
-			got := server.received()
+			got := server.Received()
 			mark := []byte(`"cache_control":{"type":"ephemeral"},`)
 			for _, part := range []string{"system", "instructions", "tools"} {
-				if before, after := member(t, got[0].body, part), member(t, got[1].body, part); !bytes.Equal(before, after) {
+				if before, after := member(t, got[0].Body, part), member(t, got[1].Body, part); !bytes.Equal(before, after) {
 					t.Errorf("%s: got %s, want %s as before", part, after, before)
 				}
 			}
-			before := bytes.ReplaceAll(member(t, got[0].body, d.messages), mark, nil)
-			after := bytes.ReplaceAll(member(t, got[1].body, d.messages), mark, nil)
+			before := bytes.ReplaceAll(member(t, got[0].Body, d.messages), mark, nil)
+			after := bytes.ReplaceAll(member(t, got[1].Body, d.messages), mark, nil)
 			if !bytes.HasPrefix(after, bytes.TrimSuffix(before, []byte("]"))) {
 				t.Errorf("got\n%s\nwant it to begin with\n%s", after, before)
 			}
-			if n := bytes.Count(got[1].body, []byte(`"cache_control"`)); d.name == "anthropic" && n != 4 {
+			if n := bytes.Count(got[1].Body, []byte(`"cache_control"`)); d.name == "anthropic" && n != 4 {
 				t.Errorf("got %d cache breakpoints, want 4", n)
 			}
 		})

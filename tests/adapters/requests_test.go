@@ -17,7 +17,7 @@ func sent(check func(d dialect, body map[string]any) string) func(context.Contex
 	return func(ctx context.Context, _ *testing.T, c *caller) outcome {
 		o := c.call(ctx, nil)
 		var body map[string]any
-		if err := json.Unmarshal(c.server.received()[0].body, &body); err != nil {
+		if err := json.Unmarshal(c.server.Received()[0].Body, &body); err != nil {
 			o.Note = "the request is no JSON: " + err.Error()
 			return o
 		}
@@ -114,16 +114,16 @@ func requests() []scenario {
 		{name: "the key in its header only", req: llm.Request{Messages: []llm.Message{user("hi")}}, scene: ok,
 			drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
 				o := c.call(ctx, nil)
-				r := c.server.received()[0]
+				r := c.server.Received()[0]
 				header := map[string]string{"langchain": "Authorization", "anthropic": "X-Api-Key", "responses": "Authorization"}[c.server.dialect.name]
 				path := map[string]string{"langchain": "/v1/chat/completions", "anthropic": "/v1/messages", "responses": "/v1/responses"}[c.server.dialect.name]
 				if want := c.server.dialect.cloud; want.name != "" {
 					header, path = "Authorization", want.path
 				}
-				if c.server.dialect.cloud.signs && strings.Contains(r.header.Get(header), awsSecret) {
+				if c.server.dialect.cloud.signs && strings.Contains(r.Header.Get(header), awsSecret) {
 					o.Note = "the secret is in the header"
-				} else if !c.server.dialect.cloud.signs && strings.TrimPrefix(r.header.Get(header), "Bearer ") != key || strings.Contains(string(r.body), key) || r.path != path {
-					o.Note = fmt.Sprintf("got the key in %q, path %s, body %s", header, r.path, r.body)
+				} else if !c.server.dialect.cloud.signs && strings.TrimPrefix(r.Header.Get(header), "Bearer ") != key || strings.Contains(string(r.Body), key) || r.Path != path {
+					o.Note = fmt.Sprintf("got the key in %q, path %s, body %s", header, r.Path, r.Body)
 				}
 				return o
 			}, want: answered},

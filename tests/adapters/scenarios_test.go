@@ -91,8 +91,7 @@ func (sc scenario) play(t *testing.T, d dialect) string {
 	t.Helper()
 	var diff string
 	synctest.Test(t, func(t *testing.T) {
-		server, stop := start(t, d, sc.scene)
-		defer stop()
+		server := start(t, d, sc.scene)
 		c := &caller{server: server, model: server.model(t, sc.with), req: sc.req}
 		if len(c.req.Messages) == 0 {
 			c.req.Messages = []llm.Message{{Role: core.RoleUser, Content: "hi"}}
@@ -116,7 +115,7 @@ func (sc scenario) play(t *testing.T, d dialect) string {
 			got.Says = sc.want.Says
 		}
 		if sc.want.Requests > 0 {
-			got.Requests = len(server.received())
+			got.Requests = len(server.Received())
 		}
 		diff = cmp.Diff(sc.want, got)
 	})

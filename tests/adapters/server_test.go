@@ -5,111 +5,76 @@ package adapters_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/provider"
 )
 
 // baseURL is where the scripted provider is.
-const baseURL = "http://provider.test"
+const baseURL = llmtest.MemoryURL
 
 // key is the API key of the tests. It is no key: nothing may look like one here.
 const key = "the-key-of-the-tests"
 
-// server is a scripted provider. Its connections are pipes in memory, so that it
-// works in a synctest bubble: time is fake there, and a goroutine that is left
-// behind fails the test.
+// server is a scripted provider in memory.
 type server struct {
-	dialect   dialect
-	transport *http.Transport
-	mu        sync.Mutex
-	requests  []received        // guarded by mu
-	signed    map[string]string // signatures, by what the scene has in their place; guarded by mu
-	thoughts  provider.Thoughts // that came back, if the dialect is strict; guarded by mu
+	*llmtest.Server
+
+	dialect  dialect
+	mu       sync.Mutex
+	signed   map[string]string // signatures, by what the scene has in their place; guarded by mu
+	thoughts provider.Thoughts // that came back, if the dialect is strict; guarded by mu
 }
 
-// received is a request as the provider got it.
-type received struct {
-	path   string
-	header http.Header
-	body   []byte
-}
-
-// start starts a provider that plays the scene on every request; stop ends it.
-func start(t *testing.T, d dialect, scene func(*stage)) (s *server, stop func()) {
+// start starts a provider that plays the scene on every request.
+func start(t *testing.T, d dialect, scene func(*stage)) *server {
 	t.Helper()
-	s = &server{dialect: d, signed: map[string]string{}}
-	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	web := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				return // the caller went away
-			}
-			s.mu.Lock()
-			s.requests = append(s.requests, received{r.URL.Path, r.Header.Clone(), body})
-			n := len(s.requests)
-			s.mu.Unlock()
+	s := &server{dialect: d, signed: map[string]string{}}
+	var count atomic.Int64
+	s.Server = llmtest.ServeInMemory(t, func(w http.ResponseWriter, r *http.Request) {
+		n := int(count.Add(1))
+		play := func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body) // it is in memory
 			at := &stage{server: s, dialect: d, w: w, r: r, body: body, n: n}
-			play := func(w http.ResponseWriter, r *http.Request) {
-				at.w, at.r = w, r
-				if d.check == nil || s.check(at) {
-					scene(at)
-				}
+			if d.check == nil || s.check(at) {
+				scene(at)
 			}
-			if d.cloud.rules == nil {
-				play(w, r)
-				return
-			}
-			d.cloud.rules.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				at.body, _ = io.ReadAll(r.Body) // it is in memory
-				play(w, r)
-			})).ServeHTTP(w, withBody(r, body))
-		})}}
-	web.Start()
-	s.transport = &http.Transport{DialContext: listener.dial}
-	return s, func() {
-		s.transport.CloseIdleConnections()
-		web.Close()
-	}
-}
-
-// withBody returns the request with the body to be read again.
-func withBody(r *http.Request, body []byte) *http.Request {
-	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return r
+		}
+		if d.cloud.rules == nil {
+			play(w, r)
+			return
+		}
+		d.cloud.rules.Wrap(http.HandlerFunc(play)).ServeHTTP(w, r)
+	})
+	return s
 }
 
 // model returns a model of the server's dialect that talks to it.
 func (s *server) model(t *testing.T, with settings) llm.Model {
 	t.Helper()
-	m, err := s.dialect.open(s.transport, with)
+	m, err := s.dialect.open(s.Transport, with)
 	if err != nil {
 		t.Fatalf("open the model: %v", err)
 	}
 	return m
 }
 
-// received returns the requests, with the signatures that the scene has.
-func (s *server) received() []received {
+// Received returns the requests, with the signatures that the scene has.
+func (s *server) Received() []llmtest.Received {
+	out := s.Server.Received()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := slices.Clone(s.requests)
 	for i := range out {
 		for literal, signature := range s.signed {
-			out[i].body = bytes.ReplaceAll(out[i].body, []byte(signature), []byte(literal))
+			out[i].Body = bytes.ReplaceAll(out[i].Body, []byte(signature), []byte(literal))
 		}
 	}
 	return out
@@ -172,39 +137,4 @@ func (s *stage) refuse(status int, word, sentence string, header ...string) {
 	s.w.Header().Set("Request-Id", "req-1")
 	s.w.WriteHeader(status)
 	fmt.Fprint(s.w, s.dialect.failure(word, sentence))
-}
-
-// pipes is a listener on connections in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "provider.test", Net: "pipe"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-p.closed:
-		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

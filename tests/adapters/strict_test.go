@@ -1,12 +1,14 @@
 package adapters_test
 
 import (
+	"cmp"
 	"reflect"
 	"testing"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/provider"
 )
 
@@ -25,18 +27,24 @@ type thinker struct {
 // newThinker returns a model of Anthropic.
 func newThinker(t *testing.T, strict provider.Strict, model string, thinking int) *thinker {
 	t.Helper()
-	strict.Account, strict.Secret = "account", "secret"
+	k := newTalk(t, model)
+	k.serveClaude(strict, thinking)
+	return k
+}
+
+// serveClaude makes another server answer from now on.
+func (k *thinker) serveClaude(strict provider.Strict, thinking int) {
+	k.t.Helper()
+	strict.Account, strict.Secret = cmp.Or(strict.Account, "account"), cmp.Or(strict.Secret, "secret")
 	server, err := provider.New(provider.Options{Strict: &strict, Record: true})
 	if err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
 	}
-	t.Cleanup(server.Close)
-	k := newTalk(t, model)
+	k.t.Cleanup(server.Close)
 	k.counts = server.Thoughts
 	k.open = func(model string) (llm.Model, error) {
 		return anthropic.New(anthropic.Options{Model: model, BaseURL: server.URL, APIKey: key, Thinking: thinking, Info: llm.Info{MaxOutput: 8_192}})
 	}
-	return k
 }
 
 // newTalk returns a conversation with a system prompt and a tool.
@@ -56,18 +64,25 @@ func (k *thinker) ask(question string) {
 	}
 }
 
-// next adds the answer to the messages so far, and the results of its tool calls; it reports
-// whether there are any.
-func (k *thinker) next() bool {
+// opened returns the model.
+func (k *thinker) opened() llm.Model {
 	k.t.Helper()
 	m, err := k.open(k.model)
 	if err != nil {
 		k.t.Fatal(err)
 	}
+	return m
+}
+
+// next adds the answer to the messages so far, and the results of its tool calls; it reports
+// whether there are any.
+func (k *thinker) next() bool {
+	k.t.Helper()
+	m := k.opened()
 	for _, message := range k.req.Messages {
 		k.sent += thoughtsOf(message.Parts, m.Info().ThoughtOrigin)
 	}
-	res, err := llm.Collect(m.Stream(k.t.Context(), k.req), nil)
+	res, err := llmtest.Collect(k.t, m, k.req)
 	if err != nil {
 		k.t.Fatalf("message %d: %v", len(k.req.Messages), err)
 	}

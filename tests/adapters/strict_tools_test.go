@@ -35,12 +35,8 @@ func TestStrictToolChanges(t *testing.T) {
 			t.Parallel()
 			k.t = t
 			k.ask("hello")
-			m, err := k.open(k.model)
-			if err != nil {
-				t.Fatal(err)
-			}
 			got := []string{k.changeTools(question, scales)}
-			if m.Info().ToolChanges == llm.ToolsChangeable {
+			if k.opened().Info().ToolChanges == llm.ToolsChangeable {
 				got = append(got, k.changeTools(question, llm.Message{RemovedTools: []string{"scales"}}), k.changeTools(question, scales))
 			}
 			for i, called := range got {

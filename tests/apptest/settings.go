@@ -14,7 +14,7 @@ import (
 // NewAsking starts a Bobbin whose agent "careful" may use the calculator when a person
 // agrees to each call, the time once somebody agreed in the session, and the history
 // freely. The model calls the tools that a message names.
-func NewAsking(t *testing.T, url string, settings ...Setting) *Bobbin {
+func NewAsking(t testing.TB, url string, settings ...Setting) *Bobbin {
 	t.Helper()
 	arguments := map[string]string{"calculator": `{"expression": "6*7"}`, "current_time": `{}`, "search_history": `{"query": "bees"}`}
 	p := NewProvider(t, provider.Options{Calls: func(r provider.Received) []provider.Call {
@@ -54,15 +54,6 @@ func WithModel(name string, window, maxOutput int, p *provider.Server) Setting {
 			Name: name, Provider: "openai", BaseURL: p.URL, ContextWindow: window, MaxOutputTokens: maxOutput,
 		})
 		c.DefaultLLM = c.Models[0].Name
-	}
-}
-
-// WithResponses has the models called over OpenAI's Responses API.
-func WithResponses() Setting {
-	return func(c *config.Config) {
-		for i := range c.Models {
-			c.Models[i].API = config.APIResponses
-		}
 	}
 }
 

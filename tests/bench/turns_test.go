@@ -318,18 +318,13 @@ func newPacedProvider(t *testing.T, chunks int, pause time.Duration) string {
 // newBobbinTarget starts a Bobbin whose model is the provider, with more lines of settings.
 func newBobbinTarget(t *testing.T, den *process.Den, name, provider, database string, lines ...string) target {
 	t.Helper()
-	dir := den.Temp(t)
-	config := filepath.Join(dir, "bobbin.yaml")
 	settings := fmt.Sprintf("default_llm: bench\ntitles: false\nlog:\n  level: warn\nmodels:\n  - name: bench\n    provider: openai\n    base_url: %s\n"+
 		"    context_window: 128000\n    max_output_tokens: 4096\n    api_key_env: HOME\n%s\n", provider, strings.Join(lines, "\n"))
-	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	x := target{name: name, streams: true, file: strings.TrimPrefix(database, "sqlite://")}
 	if strings.HasPrefix(database, "postgres:") {
 		x.database, x.file = connect(t, database), ""
 	}
-	url, pid := serve(t, den, den.Program(t, false), dir, config, database)
+	url, pid := serve(t, den, settings, database)
 	x.pid, x.url = pid, url
 	x.newTurns = func(t *testing.T, _ int, stream bool) func() (time.Duration, error) {
 		t.Helper()

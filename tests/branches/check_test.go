@@ -205,12 +205,12 @@ func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
 // nothing else in it.
 func (w *world) checkPlan(k *talk, s core.Session) {
 	w.t.Helper()
-	report, err := w.keeper.Report(w.t.Context(), tenant, k.id)
+	report, err := w.inspector.Report(w.t.Context(), tenant, k.id)
 	if err != nil {
 		w.fault("report: %v", err)
 		return
 	}
-	view, err := w.keeper.Prompt(w.t.Context(), tenant, k.id)
+	view, err := w.inspector.Prompt(w.t.Context(), tenant, k.id, core.PlanPreview{})
 	if err != nil {
 		w.fault("prompt: %v", err)
 		return

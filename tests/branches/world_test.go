@@ -41,6 +41,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/runs"
+	"bobbin/tests/llmtest"
 )
 
 const (
@@ -55,20 +56,21 @@ var mark = regexp.MustCompile(`\bqx\d+z`)
 // world is one database with everything above it, but without goroutines: a run is
 // executed when the test says so.
 type world struct {
-	t        *testing.T
-	db       *db.DB
-	rand     *rand.Rand
-	sessions *repositories.Sessions
-	messages *repositories.Messages
-	tools    *tools.Set
-	runs     *repositories.Runs
-	branches *repositories.Branches
-	options  compaction.Options
-	keeper   *compaction.Compactor
-	engine   *agents.Engine
-	chat     *chat.Service
-	counter  *tokens.Counter
-	started  []core.Run // by the use cases, not executed yet
+	t         *testing.T
+	db        *db.DB
+	rand      *rand.Rand
+	sessions  *repositories.Sessions
+	messages  *repositories.Messages
+	tools     *tools.Set
+	runs      *repositories.Runs
+	branches  *repositories.Branches
+	options   compaction.Options
+	keeper    *compaction.Compactor
+	inspector *compaction.Inspector
+	engine    *agents.Engine
+	chat      *chat.Service
+	counter   *tokens.Counter
+	started   []core.Run // by the use cases, not executed yet
 
 	mu       sync.Mutex         // for rand and marks while tools are at work
 	marks    int                // given out so far
@@ -102,8 +104,8 @@ func newWorld(t *testing.T, d *db.DB, f *figures) *world {
 		Counter: counter, Calibrator: fixed{}, Publisher: silent{}, Logger: slog.New(slog.DiscardHandler),
 		SummaryTime: 10 * time.Second, BackgroundTime: time.Minute, Grace: time.Second,
 	}
-	w.options.CompactLoop = compaction.CompactByModel(w.options)
 	w.keeper = compaction.New(w.options)
+	w.inspector = &compaction.Inspector{Compactor: w.keeper}
 	w.join(w.keeper)
 	return w
 }
@@ -124,7 +126,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 	}
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
-		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, Context: keeper,
+		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, ContextPlanner: &compaction.Inspector{Compactor: keeper},
 		DefaultAgent: "window", Logger: w.options.Logger,
 	})
 }
@@ -197,27 +199,27 @@ type registry struct{ w *world }
 
 func (r registry) Get(name string) (llm.Model, error) {
 	if name == "writer" {
-		return llm.Scripted(llm.Step{Repeat: true, From: r.w.write}).WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 100_000, MaxOutput: 8000}), nil
+		return llmtest.Scripted(llmtest.Step{Repeat: true, From: r.w.write}).WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 100_000, MaxOutput: 8000}), nil
 	}
 	size := window
 	if name == "large" {
 		size *= 2
 	}
-	answer := func(req llm.Request) llm.Step { return r.w.answer(req, size-500) }
-	return llm.Scripted(llm.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: size, MaxOutput: 500}), nil
+	answer := func(req llm.Request) llmtest.Step { return r.w.answer(req, size-500) }
+	return llmtest.Scripted(llmtest.Step{Repeat: true, From: answer}).WithInfo(llm.Info{Name: cmp.Or(name, "model"), Provider: "scripted", Window: size, MaxOutput: 500}), nil
 }
 
 // Preferred says that there is none.
 func (registry) Preferred(string, llm.Preference) (llm.Model, bool) { return nil, false }
 
 // write makes a summary: what all texts are about, and the marks of all that it read, in order.
-func (w *world) write(req llm.Request) llm.Step {
+func (w *world) write(req llm.Request) llmtest.Step {
 	if err := w.others.point(); err != nil {
-		return llm.Fail(err)
+		return llmtest.Fail(err)
 	}
 	if w.deadline > 0 {
 		w.deadline--
-		return llm.Fail(errors.New("no summary today"))
+		return llmtest.Fail(errors.New("no summary today"))
 	}
 	var seen []string
 	for _, m := range req.Messages {
@@ -228,15 +230,15 @@ func (w *world) write(req llm.Request) llm.Step {
 		}
 	}
 	// In the words of the texts, and as little in a language as they are.
-	return llm.Say("report night shift: pump, valve, sensor, seal, order, paper, visit; seal valve visit, order night sensor, paper pump shift report. " +
+	return llmtest.Say("report night shift: pump, valve, sensor, seal, order, paper, visit; seal valve visit, order night sensor, paper pump shift report. " +
 		"Read up to here: " + strings.Join(seen, " "))
 }
 
 // answer does what the mood says, after a look at the prompt.
-func (w *world) answer(req llm.Request, usable int) llm.Step {
+func (w *world) answer(req llm.Request, usable int) llmtest.Step {
 	w.checkRequest(req, usable)
 	if err := w.others.point(); err != nil {
-		return llm.Fail(err)
+		return llmtest.Fail(err)
 	}
 	mood := ""
 	if len(w.moods) > 0 {
@@ -248,14 +250,14 @@ func (w *world) answer(req llm.Request, usable int) llm.Step {
 		for range 1 + w.rand.IntN(2) {
 			calls = append(calls, core.ToolCall{ID: core.NewID[string](), Name: "lookup", Arguments: fmt.Sprintf(`{"q": %q}`, w.text(10))})
 		}
-		return llm.Call(calls...)
+		return llmtest.Call(calls...)
 	case "fail":
-		return llm.Fail(&llm.Error{Kind: llm.KindAuth, Provider: "scripted", Message: "no"})
+		return llmtest.Fail(&llm.Error{Kind: llm.KindAuth, Provider: "scripted", Message: "no"})
 	case "die":
 		w.die()
-		return llm.Fail(&llm.Error{Kind: llm.KindCanceled, Provider: "scripted", Message: "killed", Err: context.Canceled})
+		return llmtest.Fail(&llm.Error{Kind: llm.KindCanceled, Provider: "scripted", Message: "killed", Err: context.Canceled})
 	}
-	return llm.Say(w.text(20 + w.rand.IntN(150)))
+	return llmtest.Say(w.text(20 + w.rand.IntN(150)))
 }
 
 // lookup is a tool that finds something.

@@ -45,6 +45,7 @@ type setup struct {
 	window   int                          // of the model; 0 = 32,000 tokens
 	pieces   int                          // of an answer; 0 = 8
 	pace     time.Duration                // before each piece
+	brisk    string                       // questions that begin with it are answered without the pace
 	say      func(question string) string // nil = repeatQuestion
 	bare     bool                         // answers do not begin with "answer to: "
 }
@@ -65,7 +66,9 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	}
 	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Bare: s.bare, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
 		b.gates.hold(question)
-		process.Pause(t.Context(), s.pace) // a model's speed
+		if s.brisk == "" || !strings.HasPrefix(question, s.brisk) {
+			process.Pause(t.Context(), s.pace) // a model's speed
+		}
 	}})
 	t.Cleanup(b.gates.release) // before the model waits for its answers
 	b.configure(t, s)
@@ -115,7 +118,7 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}]}\n", aliceKey)
 	}
 	text.WriteString("models:\n")
-	for name, window := range map[string]int{"small": s.window, "smaller": max(s.window/4, 2000)} {
+	for name, window := range map[string]int{"small": s.window, "smaller": max(s.window/4, 2000), "tiny": apptest.ChooseSize(3000, 7000)} {
 		fmt.Fprintf(&text, "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}\n",
 			name, b.model.URL, window, min(window/8, 4096))
 	}

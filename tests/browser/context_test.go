@@ -4,13 +4,12 @@ import (
 	"testing"
 
 	"bobbin/tests/apptest"
-	"bobbin/tests/dbtest"
 )
 
 // What the meter, the panel, the line and the chart say is what the API says, after every turn.
-func TestContext(t *testing.T) {
-	t.Parallel()
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: apptest.ChooseSize(3000, 7000)})
+func testContext(t *testing.T, b *bobbin) {
+	t.Helper()
+	b.play(t, "context", "summary", nil, nil)
 	var got struct{ Turns, Summaries int }
 	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(6, 60)}, &got)
 	if apptest.IsLong() && got.Summaries < 3 {

@@ -13,7 +13,7 @@ import (
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {
 	t.Helper()
-	for _, name := range []string{"refusals", "stream", "resync", "parts", "escape", "keys", "files", "copies", "line"} {
+	for _, name := range []string{"refusals", "stream", "resync", "order", "parts", "escape", "files", "copies", "line"} {
 		t.Run(name, func(t *testing.T) { b.play(t, "failures", name, nil, nil) })
 	}
 	t.Run("prefix", func(t *testing.T) { b.play(t, "failures", "prefix", map[string]any{"url": newPrefix(t, b.URL)}, nil) })

@@ -3,6 +3,7 @@ package browser_test
 import (
 	"testing"
 
+	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 )
 
@@ -17,10 +18,16 @@ func TestPage(t *testing.T) {
 		{"size", testSize},
 		{"chat", testChat},
 		{"access", testAccess},
-		{"summary", func(t *testing.T, b *bobbin) { b.play(t, "context", "summary", nil, nil) }},
+		{"context", testContext},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
+		{"stream", func(t *testing.T, b *bobbin) {
+			if apptest.IsLong() {
+				t.Skip("TestShowStream has the long form")
+			}
+			testStream(t, b)
+		}},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, b) })
 	}

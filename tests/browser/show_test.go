@@ -42,6 +42,7 @@ func TestShowPage(t *testing.T) {
 		play(b, "a11y", "audit", map[string]any{})
 		play(b, "cuts", "offline", map[string]any{})
 		play(b, "context", "summary", map[string]any{})
+		play(b, "context", "chart", map[string]any{})
 		play(newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true}), "chat", "signin", map[string]any{"key": aliceKey})
 		table.AddRow(row...)
 	}

@@ -10,7 +10,7 @@ import (
 func testHostileText(t *testing.T, b *bobbin) {
 	t.Helper()
 	table := apptest.NewTable("hostile texts in each place, of which none ran or asked another origin for anything")
-	for _, name := range []string{"watch", "thread", "names", "summary", "shapes"} {
+	for _, name := range []string{"watch", "thread", "names", "summary", "shapes", "long"} {
 		t.Run(name, func(t *testing.T) {
 			var got struct{ Payloads int }
 			b.play(t, "xss", name, map[string]any{"payloads": apptest.ChooseSize(40, 300)}, &got)

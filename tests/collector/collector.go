@@ -37,11 +37,10 @@ type Server struct {
 	URL  string // base URL
 	http *httptest.Server
 
-	mu     sync.Mutex
-	spans  []Span   // guarded by mu
-	raw    []string // the requests as text; guarded by mu
-	paths  []string // guarded by mu
-	refuse bool     // guarded by mu
+	mu    sync.Mutex
+	spans []Span   // guarded by mu
+	raw   []string // the requests as text; guarded by mu
+	paths []string // guarded by mu
 }
 
 // New starts a receiver; Close stops it.
@@ -55,13 +54,6 @@ func New() *Server {
 // Close stops the receiver.
 func (s *Server) Close() { s.http.Close() }
 
-// Refuse has all that comes refused from now on, or taken again.
-func (s *Server) Refuse(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refuse = on
-}
-
 // receive takes one request.
 func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -72,7 +64,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paths = append(s.paths, r.Method+" "+r.URL.Path)
-	if err != nil || s.refuse {
+	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}

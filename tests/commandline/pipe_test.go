@@ -14,10 +14,13 @@ import (
 // hostile is an answer with everything that a terminal obeys or that turns it round.
 const hostile = "hi \x1b]52;c;ZXZpbA==\x07\x1b[2J \u009b31mC1 \u202egnp.exe\u202c \u2066x\u2069 done"
 
-// newHostileModel returns the address of a model that answers with it.
-func newHostileModel(t *testing.T) string {
+// newHostileModel returns the address of a model that answers with it after each of before.
+func newHostileModel(t *testing.T, before ...func()) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, do := range before {
+			do()
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, choice := range []map[string]any{
 			{"index": 0, "delta": map[string]string{"role": "assistant", "content": hostile}},
@@ -33,10 +36,10 @@ func newHostileModel(t *testing.T) string {
 }
 
 // newHostileShell returns a shell whose model answers with what terminals obey.
-func newHostileShell(t *testing.T) shell {
+func newHostileShell(t *testing.T, before ...func()) shell {
 	t.Helper()
 	s := newShell(t, "TERM=xterm", "BOBBIN_CONFIG=bobbin.yaml")
-	s.write(t, "bobbin.yaml", fmt.Sprintf("default_llm: m\ntitles: false\nmodels: [{name: m, provider: openai, base_url: %q}]\n", newHostileModel(t)+"/v1"))
+	s.write(t, "bobbin.yaml", fmt.Sprintf("default_llm: m\ntitles: false\nmodels: [{name: m, provider: openai, base_url: %q}]\n", newHostileModel(t, before...)+"/v1"))
 	return s
 }
 

@@ -10,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -72,8 +71,8 @@ type bobbin struct {
 	provider *provider.Server // of the model large
 	small    *provider.Server // of the model small, which has a small window
 	front    *front
+	server   *process.Server
 	addr     string
-	now      *process.Process
 }
 
 // agentFiles are the agents of the tests.
@@ -95,7 +94,7 @@ func newBobbin(t *testing.T, database string) *bobbin {
 // newBobbinWith starts a Bobbin with its providers and more settings.
 func newBobbinWith(t *testing.T, database, settings string) *bobbin {
 	t.Helper()
-	b := &bobbin{gates: newGates(), addr: process.FreeAddress(t)}
+	b := &bobbin{gates: newGates()}
 	b.provider = newProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
 	b.small = newProvider(t, provider.Options{Window: smallWindow, Say: say})
 	dir := den.Temp(t)
@@ -107,12 +106,19 @@ func newBobbinWith(t *testing.T, database, settings string) *bobbin {
 	config := "default_agent: plain\ndefault_llm: large\ntitles: false\n" + settings +
 		"limits: {requests_per_second: 0}\nmodels:\n" +
 		fmt.Sprintf(model, "large", b.provider.URL, 100_000, 20_000) + fmt.Sprintf(model, "small", b.small.URL, smallWindow, 1024)
-	must(t, os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte(config), 0o600))
+	program, err := os.Executable()
+	must(t, err)
+	b.server = den.NewServer(t, program, dir, config, serveVariable+"=1", "BOBBIN_DATABASE_URL="+database)
+	t.Cleanup(func() {
+		if log, _ := b.server.ReadLog(); t.Failed() {
+			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
+		}
+	})
+	must(t, b.server.Start(t.Context()))
+	b.addr = b.server.Door.Addr()
 	b.front = newFront(t, b.addr)
-	var err error
 	b.Client, err = native.New(native.Options{URL: "http://" + b.addr, Key: aliceKey})
 	must(t, err)
-	b.start(t, dir, database)
 	return b
 }
 
@@ -122,32 +128,6 @@ func newProvider(t *testing.T, o provider.Options) *provider.Server {
 	must(t, err)
 	t.Cleanup(p.Close)
 	return p
-}
-
-// start starts the process and waits until it takes requests.
-func (b *bobbin) start(t *testing.T, dir, database string) {
-	t.Helper()
-	program, err := os.Executable()
-	must(t, err)
-	cmd := exec.Command(program, "serve", "--config", filepath.Join(dir, "bobbin.yaml"), "--data-dir", dir, "--agents-dir", filepath.Join(dir, "agents"), "--addr", b.addr, "--log-format", "text")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "PROVIDER_KEY=none", serveVariable + "=1", "BOBBIN_DATABASE_URL=" + database}
-	b.now, err = den.Start(cmd, filepath.Join(dir, "log"))
-	must(t, err)
-	t.Cleanup(func() {
-		b.now.Kill()
-		if log, err := os.ReadFile(filepath.Join(dir, "log")); t.Failed() && err == nil {
-			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
-		}
-	})
-	poll(t, "Bobbin's start", func() bool {
-		select {
-		case <-b.now.Exited:
-			t.Fatalf("Bobbin ended at its start: %s", b.now.Cmd.ProcessState)
-		default:
-		}
-		_, err := b.Version(t.Context())
-		return err == nil
-	})
 }
 
 // say is what the model says to a question.

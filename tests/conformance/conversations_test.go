@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/core"
 )
 
 func conversations(t *testing.T, c *conversation) {
@@ -98,4 +100,45 @@ func conversationPages(t *testing.T, c *conversation) {
 	c.do(t, c.newCall("responses.cancel", nil, calls.ID)) // a session with a run cannot be changed
 	c.do(t, c.newCall("conversations.items.delete", byID, want[1].ID))
 	wantEqual(t, "item that was deleted", c.fail(t, c.newCall("conversations.items.retrieve", byID, want[1].ID)).Status, http.StatusNotFound)
+}
+
+// conversationKeys adds calls and results of the client's own tools, each request twice with one key: what
+// it adds is there once. A request that is refused leaves nothing.
+func conversationKeys(t *testing.T, c *conversation) {
+	q := c.question("what is the answer?")
+	items := func(call string) object {
+		return object{"metadata": object{"topic": "looms"}, "items": []any{
+			user(q), object{"type": "function_call", "call_id": call, "name": "look_up", "arguments": `{"a":1}`},
+			object{"type": "function_call_output", "call_id": call, "output": "42"}, assistant("It is 42."),
+		}}
+	}
+	once := func(made call) (first outcome) {
+		made.Headers["Idempotency-Key"] = "key of " + c.mark + made.Method
+		first = c.do(t, made)
+		wantEqual(t, made.Method+" again", string(c.do(t, made).result), string(first.result))
+		made.Params = object{"items": []any{user("another")}}
+		wantEqual(t, made.Method+" with another body", c.fail(t, made).Code, "idempotency_key_reused")
+		return first
+	}
+	id := decode[struct{ ID string }](t, once(c.newCall("conversations.create", items("c1"))).result).ID
+	adding := items("c2")
+	delete(adding, "metadata")
+	added := decode[struct{ Data []item }](t, once(c.newCall("conversations.items.create", adding, id)).result).Data
+	list := c.newCall("conversations.items.list", object{"order": "asc"}, id)
+	list.All = true
+	all := decode[[]item](t, c.do(t, list).result)
+	if diff := cmp.Diff(all[min(4, len(all)):], added); diff != "" || len(all) != 8 {
+		t.Fatalf("got %d items, want 8, of which the last 4 were added: %s", len(all), diff)
+	}
+	wantEqual(t, "the call", added[1].CallID+added[1].Name+added[1].Arguments, `c2look_up{"a":1}`)
+	wantEqual(t, "its result", added[2].CallID+added[2].Output, "c242")
+	next := c.question("and now?")
+	wantEqual(t, "text behind them", c.respond(t, next, object{"conversation": id}).text(), "answer to: "+next)
+
+	orphan := []any{object{"type": "function_call_output", "call_id": "c3", "output": "43"}}
+	c.fail(t, c.newCall("conversations.items.create", object{"items": orphan}, id))
+	c.fail(t, c.newCall("conversations.create", object{"items": orphan, "metadata": object{"user_id": c.mark}}))
+	left, err := c.Sessions(t.Context(), core.SessionQuery{UserID: c.mark})
+	must(t, err)
+	wantEqual(t, "sessions of refused conversations", len(left.Items), 0)
 }

@@ -92,7 +92,7 @@ func (b *bobbin) send(t *testing.T, in badInput) (int, []byte) {
 // peakMemory returns the most memory that the process has taken, 0 where the system does not say.
 func (b *bobbin) peakMemory(t *testing.T) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.now.Cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.server.PID()))
 	if err != nil {
 		return 0
 	}

@@ -31,6 +31,7 @@ func openAIScenarios() []scenario {
 		{name: "conversations", run: conversations},
 		{name: "conversations: items", run: conversationItems},
 		{name: "conversations: pages of items", run: conversationPages},
+		{name: "conversations: results and Idempotency-Keys", run: conversationKeys},
 		{name: "responses and conversations of two owners", run: responseOwners},
 		{name: "embeddings", run: embeddings},
 		{name: "models", run: models},

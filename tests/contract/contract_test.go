@@ -9,46 +9,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with the file of that name in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatalf("write golden file: %v", err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("read golden file: %v; make it with -update", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 // server is the API over a backend with fixed values.
 func server(b *apitest.Backend) http.Handler {
@@ -250,7 +226,7 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			backend := apitest.New()
 			backend.Hooks["database"] = answering(nil)
-			golden(t, tt.name, exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...))
+			golden.Check(t, "testdata/"+tt.name+".txt", exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...))
 		})
 	}
 }
@@ -264,14 +240,14 @@ func TestIdempotency(t *testing.T) {
 	h := server(backend)
 	const key = "Idempotency-Key: order-66"
 	exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key)
-	golden(t, "session_create_again", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key))
-	golden(t, "problem_key_reused", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Farewells"}`, key))
+	golden.Check(t, "testdata/session_create_again.txt", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Greetings"}`, key))
+	golden.Check(t, "testdata/problem_key_reused.txt", exchange(t, h, "POST", "/api/v1/sessions", `{"title":"Farewells"}`, key))
 	backend.Hooks["Summarize"] = func(context.Context) error {
-		golden(t, "problem_in_progress", exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow"))
+		golden.Check(t, "testdata/problem_in_progress.txt", exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow"))
 		return nil
 	}
 	exchange(t, h, "POST", session+"/summarize", "", "Idempotency-Key: slow")
-	golden(t, "problem_key", exchange(t, h, "POST", "/api/v1/sessions", `{}`, "Idempotency-Key: "+strings.Repeat("k", 201)))
+	golden.Check(t, "testdata/problem_key.txt", exchange(t, h, "POST", "/api/v1/sessions", `{}`, "Idempotency-Key: "+strings.Repeat("k", 201)))
 }
 
 // TestFailures: errors that come from within.
@@ -293,11 +269,11 @@ func TestFailures(t *testing.T) {
 			backend.Hooks["database"], backend.Hooks["WatchRun"], backend.Hooks["Summarize"] = answering(err), answering(err), answering(err)
 			switch name {
 			case "readyz_not_ready":
-				golden(t, name, exchange(t, server(backend), "GET", "/readyz", ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", "/readyz", ""))
 			case "problem_in_a_stream":
-				golden(t, name, exchange(t, server(backend), "GET", run+"/events", ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "GET", run+"/events", ""))
 			default:
-				golden(t, name, exchange(t, server(backend), "POST", session+"/summarize", ""))
+				golden.Check(t, "testdata/"+name+".txt", exchange(t, server(backend), "POST", session+"/summarize", ""))
 			}
 		})
 	}

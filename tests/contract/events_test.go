@@ -8,6 +8,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/golden"
 )
 
 // TestEvents: the data of every event (API, events).
@@ -86,7 +87,7 @@ func TestEvents(t *testing.T) {
 		}
 		out.Write(frame)
 	}
-	golden(t, "events", out.String())
+	golden.Check(t, "testdata/events.txt", out.String())
 }
 
 // wantRoundTrip checks that readers of the event's JSON, as of the database and the API, get a

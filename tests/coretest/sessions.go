@@ -29,7 +29,7 @@ func (r Sessions) Create(ctx context.Context, in core.Session) (core.Session, er
 		in.Status, in.CreatedAt = core.SessionIdle, cmp.Or(in.CreatedAt, core.Now())
 		in.UpdatedAt = cmp.Or(in.UpdatedAt, in.CreatedAt)
 		in = in.WithExpiry()
-		r.s.conversations[in.ID] = &Conversation{Session: in, revisions: map[core.MessageID][]core.Revision{}}
+		r.s.conversations[in.ID] = &Conversation{Session: in}
 		return nil
 	})
 	return in, err
@@ -110,7 +110,7 @@ func (r Messages) Get(ctx context.Context, tenant core.Tenant, session core.Sess
 		if i < 0 {
 			return core.Errorf(core.ErrNotFound, "message %s does not exist", id)
 		}
-		out = c.withRevisions(c.Messages[i])
+		out = c.Messages[i]
 		return nil
 	})
 	return out, err

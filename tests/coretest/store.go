@@ -25,7 +25,6 @@ type Stores struct {
 type Store struct {
 	Sessions  Sessions
 	Messages  Messages
-	Branches  Branches
 	Summaries Summaries
 	Runs      Runs
 	Events    Events
@@ -59,7 +58,6 @@ type Conversation struct {
 	Cursors   []core.MessageID // that GetMessagesAfter was passed
 	Loaded    []core.MessageID // that GetMessages was passed
 
-	revisions map[core.MessageID][]core.Revision
 	queueSeq  int64
 	fresh     []core.Event // of the current call
 	forgotten int64        // number of the newest removed event
@@ -85,13 +83,13 @@ func New() *Store {
 		conversations: map[core.SessionID]*Conversation{}, runs: map[core.RunID]*core.Run{},
 		approvals: map[core.RunID][]core.Approval{}, writes: map[core.RunID]lastWrite{}, calls: map[string]int{},
 	}
-	s.Sessions, s.Messages, s.Branches, s.Summaries, s.Runs, s.Events = Sessions{s: s}, Messages{s: s}, Branches{s: s}, Summaries{s: s}, Runs{s: s}, Events{s: s}
+	s.Sessions, s.Messages, s.Summaries, s.Runs, s.Events = Sessions{s: s}, Messages{s: s}, Summaries{s: s}, Runs{s: s}, Events{s: s}
 	return s
 }
 
-// Stores returns the stores as those of core.
+// Stores returns the stores as those of core. It has no branches.
 func (s *Store) Stores() Stores {
-	return Stores{Sessions: s.Sessions, Messages: s.Messages, Branches: s.Branches, Summaries: s.Summaries, Runs: s.Runs, Events: s.Events}
+	return Stores{Sessions: s.Sessions, Messages: s.Messages, Summaries: s.Summaries, Runs: s.Runs, Events: s.Events}
 }
 
 // Before sets a function that is called before each call, with the name of its method, such as

@@ -8,10 +8,15 @@ import (
 	"bobbin/app/core"
 )
 
+// TestRevisions is TestStores for stores with branches.
+func TestRevisions(t *testing.T, open func(t *testing.T) Stores) {
+	testAll(t, open, map[string]func(*suite){"revise": testRevise, "busy": testReviseBusy, "often": testReviseOften, "covers": testReviseSummary})
+}
+
 // TestStores is the suite that every implementation of the stores passes. Open returns the empty
 // stores of a database that nothing else uses.
 func TestStores(t *testing.T, open func(t *testing.T) Stores) {
-	for name, test := range map[string]func(*suite){
+	testAll(t, open, map[string]func(*suite){
 		"sessions":              testSessions,
 		"statuses":              testStatuses,
 		"messages":              testMessages,
@@ -39,13 +44,13 @@ func TestStores(t *testing.T, open func(t *testing.T) Stores) {
 		"native":                testNative,
 		"loops":                 testLoops,
 		"restore":               testRestore,
-		"revise":                testRevise,
-		"revise busy":           testReviseBusy,
-		"revise often":          testReviseOften,
-		"revise covers":         testReviseSummary,
 		"breaker":               testBreaker,
 		"summary lease":         testSummaryLease,
-	} {
+	})
+}
+
+func testAll(t *testing.T, open func(t *testing.T) Stores, tests map[string]func(*suite)) {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &suite{T: t, Stores: open(t)}

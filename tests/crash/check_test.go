@@ -151,14 +151,14 @@ func (c *chaos) nextTurn(v *records.Check) {
 func (c *chaos) verifyFeeds() {
 	for n, id := range c.sessions {
 		f := c.talk.feeds[id]
-		c.found.dropped += f.dropped
+		c.found.dropped += f.Dropped
 		r := c.load(id)
-		if f.seq != r.Session.LastEventSeq || len(f.created) != len(r.Messages) {
+		if f.Seq != r.Session.LastEventSeq || len(f.Created) != len(r.Messages) {
 			c.t.Errorf("session %d: its watcher was told of %d messages and events up to %d, there are %d and %d",
-				n, len(f.created), f.seq, len(r.Messages), r.Session.LastEventSeq)
+				n, len(f.Created), f.Seq, len(r.Messages), r.Session.LastEventSeq)
 		}
 		for _, m := range r.Messages {
-			if !f.created[m.ID] {
+			if !f.Created[m.ID] {
 				c.t.Errorf("session %d: its watcher was not told of message %d", n, m.Seq)
 			}
 		}

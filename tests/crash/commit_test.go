@@ -19,7 +19,7 @@ func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 	b := newBobbin(t, place{den.Temp(t), proxy.URL}, "http://127.0.0.1:1")
 	b.start(t)
 	// Without reuse: the connection to the killed process must not be tried again.
-	http := &http.Client{Transport: &http.Transport{DialContext: b.door.Dial, DisableKeepAlives: true}}
+	http := &http.Client{Transport: &http.Transport{DialContext: b.Door.Dial, DisableKeepAlives: true}}
 	create := func() (int, string, error) {
 		req, err := newKeyedPost(t, "/api/v1/sessions", `{"title":"once"}`)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 		cut <- err
 	}()
 	<-committed
-	b.kill()
+	b.Kill()
 	if err := <-cut; err == nil {
 		t.Error("the killed process has answered")
 	}

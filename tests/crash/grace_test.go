@@ -3,7 +3,6 @@ package crash_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -104,14 +103,7 @@ func newGrace(t *testing.T, p place, period string) *grace {
 	t.Cleanup(model.Close)
 	t.Cleanup(release)
 	b := newBobbin(t, p, model.URL)
-	file, err := os.OpenFile(b.config, os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = file.WriteString("limits: {shutdown_grace: " + period + "}\n")
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.configure(t, "limits: {shutdown_grace: "+period+"}\n")
 	b.start(t)
 	session, err := b.client(t).CreateSession(t.Context(), core.Session{})
 	if err != nil {
@@ -127,7 +119,7 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 	if body != "" {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.door.Addr()+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.Door.Addr()+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +139,7 @@ func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
 	if res := g.ask(t, "/readyz", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("before the signal /readyz answers %s", res.Status)
 	}
-	if err := g.now.Cmd.Process.Signal(sig); err != nil {
+	if err := g.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -181,15 +173,7 @@ func (g *grace) refused(t *testing.T) {
 // ended waits until the process has ended in order.
 func (g *grace) ended(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	select {
-	case <-g.now.Exited:
-		if code := g.now.Cmd.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("exit code after SIGTERM: got %d, want 0", code)
-		}
-	case <-ctx.Done():
-		t.Fatalf("not stopped %s after SIGTERM", patience)
+	if err := g.Wait(patience); err != nil {
+		t.Fatal(err)
 	}
-	g.kill()
 }

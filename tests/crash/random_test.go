@@ -138,7 +138,9 @@ func (c *chaos) round() {
 		c.spare(1)
 		c.kill(aim, delay)
 		c.leases.forget()
-		c.bobbin.launch(c.t)
+		if err := c.bobbin.Launch(); err != nil {
+			c.t.Fatal(err)
+		}
 		pause(c.t.Context(), delay)
 		c.kill(aim, 0)
 	} else {
@@ -209,7 +211,8 @@ func (c *chaos) wait(aim stage) stage {
 
 func (c *chaos) kill(aim stage, delay time.Duration) {
 	pause(c.t.Context(), delay)
-	c.killed = c.bobbin.kill()
+	c.bobbin.Kill()
+	c.killed = time.Now()
 	c.kills++
 	c.aimed[aim]++
 	met := c.board.killed(c.killed)

@@ -108,7 +108,7 @@ func (w *slackWorld) restart(graceful bool, away time.Duration) {
 	if graceful {
 		b.stop(w.t)
 	} else {
-		b.kill()
+		b.Kill()
 	}
 	pause(w.t.Context(), away)
 	b.start(w.t)
@@ -169,7 +169,7 @@ type balancer struct {
 func (b *balancer) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	first := delays.IntN(len(b.bobbins))
 	for i := range b.bobbins {
-		if addr := b.bobbins[(first+i)%len(b.bobbins)].door.Addr(); addr != "" {
+		if addr := b.bobbins[(first+i)%len(b.bobbins)].Door.Addr(); addr != "" {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		}
 	}

@@ -21,9 +21,11 @@ func TestKilledWhileItStarts(t *testing.T) {
 		t.Cleanup(model.Close)
 		b := newBobbin(t, p, model.URL)
 		for _, after := range startDelays() {
-			b.launch(t)
+			if err := b.Launch(); err != nil {
+				t.Fatal(err)
+			}
 			pause(t.Context(), after)
-			b.kill()
+			b.Kill()
 		}
 		b.start(t)
 		c := b.client(t)

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/datadir"
 	"bobbin/app/db"
 	"bobbin/tests/provider"
 )
@@ -63,7 +64,7 @@ type writer struct {
 // sessions. Its connections do not wait for another process.
 func (w writer) operator() *client.Client {
 	w.t.Helper()
-	s, ok := w.b.announcement()
+	s, ok := datadir.Running(w.b.Dir)
 	if !ok {
 		w.t.Fatal("bobbin has not announced itself")
 	}
@@ -107,7 +108,7 @@ func (w writer) killDuring(busy string, id core.SessionID) {
 	if err := d.Close(); err != nil { // the restart must find what a dead process left
 		w.t.Error(err)
 	}
-	w.b.kill()
+	w.b.Kill()
 	<-ended
 	if busy != "import" { // whose process is known by its name
 		w.lapse()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,7 +58,7 @@ func newTalk(t *testing.T, c *client.Client, b *board) *talk {
 // open begins a session: its watcher, its senders, and somebody who asks for
 // summaries. They go on until ctx ends or hush is called.
 func (k *talk) open(ctx context.Context, n int, id core.SessionID) {
-	f := &feed{talk: k, texts: map[core.MessageID]string{}, created: map[core.MessageID]bool{}}
+	f := newFeed(k, id)
 	k.feeds[id] = f
 	k.watchers.Go(func() { f.watch(ctx, id) })
 	for i := range sendersPerSession {
@@ -88,7 +87,7 @@ func (k *talk) hushed() bool {
 func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {
 	for n := 0; !k.hushed() && ctx.Err() == nil; n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
-		s := &sent{session: session, id: id, content: compose(id, r)}
+		s := &sent{session: session, id: id, content: records.Compose(id, r)}
 		m := core.SendMessage{SessionID: session, Content: s.content, ClientMessageID: id}
 		if who/10 == interruptSession && r.IntN(6) == 0 {
 			m.Multitask = core.MultitaskInterrupt
@@ -99,26 +98,6 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 		k.deliver(ctx, s, m, r)
 		pause(ctx, time.Duration(r.IntN(30))*time.Millisecond)
 	}
-}
-
-// compose returns a message: its mark, and words. One in four wants a tool.
-func compose(mark string, r *rand.Rand) string {
-	words := []string{
-		"river", "stone", "lantern", "copper", "winter", "paper", "orchard", "signal", "harbor", "velvet", "number",
-		"question", "window", "ladder", "summer", "bridge", "engine", "garden", "letter", "mountain", "Übergröße", "日本語", "naïve",
-	}
-	text := []string{mark}
-	if r.IntN(4) == 0 {
-		text = append(text, "tool")
-	}
-	length := 20 + r.IntN(400)
-	if r.IntN(40) == 0 {
-		length = 1500
-	}
-	for range length {
-		text = append(text, words[r.IntN(len(words))])
-	}
-	return strings.Join(text, " ")
 }
 
 // deliver sends the message until somebody says that it is accepted. One in eight
@@ -202,79 +181,47 @@ func (k *talk) summarize(ctx context.Context, session core.SessionID, r *rand.Ra
 // feed is what the watcher of one session was told; its goroutine owns it until
 // it has ended.
 type feed struct {
+	*records.Feed
+
 	talk    *talk
-	seq     int64
-	last    atomic.Int64              // seq, for others
-	version atomic.Int64              // of the newest summary, for others
-	dropped int                       // texts that were taken back
-	texts   map[core.MessageID]string // on their way
-	created map[core.MessageID]bool
+	last    atomic.Int64 // Seq, for others
+	version atomic.Int64 // of the newest summary, for others
+}
+
+func newFeed(k *talk, id core.SessionID) *feed {
+	return &feed{talk: k, Feed: records.NewFeed(func(format string, args ...any) {
+		k.t.Errorf("session %s: "+format, append([]any{id}, args...)...)
+	})}
 }
 
 // watch follows the session through all kills.
 func (f *feed) watch(ctx context.Context, id core.SessionID) {
 	for ctx.Err() == nil {
-		for e, err := range f.talk.client.WatchSession(ctx, id, core.Cursor{After: f.seq}) {
+		for e, err := range f.talk.client.WatchSession(ctx, id, core.Cursor{After: f.Seq}) {
 			if err != nil {
 				f.talk.refuse(ctx, "watch", err)
 				break
 			}
 			f.event(e)
-			f.talk.board.event(e)
 		}
 		pause(ctx, time.Millisecond)
 	}
 }
 
-// event checks what can be said of one event.
+// event checks an event, and tells the killers of it.
 func (f *feed) event(e core.Event) {
-	t := f.talk.t
-	if e.Seq > 0 && e.Seq != f.seq+1 || e.Type == core.EventResync {
-		t.Errorf("session %s: event %s with number %d after %d", e.SessionID, e.Type, e.Seq, f.seq)
-	}
-	f.seq = max(f.seq, e.Seq)
-	f.last.Store(f.seq)
+	f.Take(e)
+	f.last.Store(f.Seq)
+	board := f.talk.board
 	switch e.Type {
 	case core.EventRunQueued:
-		f.talk.board.accepted(records.Decoded[core.MessageData](e).Message.ClientMessageID, stageQueued)
+		board.accepted(records.Decoded[core.MessageData](e).Message.ClientMessageID, stageQueued)
 	case core.EventRunStarted:
-		f.talk.board.accepted(records.Decoded[core.RunData](e).Run.ClientMessageID, stageRun)
-	case core.EventMessageDelta:
-		d := records.Decoded[core.DeltaData](e)
-		if have := core.UTF16Len(f.texts[d.MessageID]); d.OffsetUTF16 != have || f.created[d.MessageID] {
-			t.Errorf("session %s: text of message %s at offset %d after %d, created: %v", e.SessionID, d.MessageID, d.OffsetUTF16, have, f.created[d.MessageID])
-		}
-		f.texts[d.MessageID] += d.Text
-	case core.EventMessageDiscarded:
-		id := records.Decoded[core.DiscardedData](e).MessageID
-		if f.created[id] {
-			t.Errorf("session %s: message %s is in the log and was taken back", e.SessionID, id)
-		}
-		if _, shown := f.texts[id]; shown {
-			f.dropped++
-			delete(f.texts, id)
-		}
+		board.accepted(records.Decoded[core.RunData](e).Run.ClientMessageID, stageRun)
 	case core.EventContextCompleted:
 		f.version.Add(1)
-	case core.EventMessageCreated:
-		f.create(records.Decoded[core.MessageData](e).Message)
 	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
-		f.talk.board.done(records.Decoded[core.RunData](e).Run.ClientMessageID)
-		for id, text := range f.texts {
-			t.Errorf("session %s: the text %.40q of message %s was shown, and is neither in the log nor taken back", e.SessionID, text, id)
-			delete(f.texts, id)
-		}
+		board.done(records.Decoded[core.RunData](e).Run.ClientMessageID)
 	}
-}
-
-// create checks a message that is in the log now.
-func (f *feed) create(m core.Message) {
-	// What a canceled run has said is kept as far as it was saved before a kill.
-	shown := strings.HasPrefix(m.Content, f.texts[m.ID]) || m.Status == core.MessagePartial && strings.HasPrefix(f.texts[m.ID], m.Content)
-	if f.created[m.ID] || !shown {
-		f.talk.t.Errorf("session %s: message %s (%.40q) was created again, or is not what was shown of it: %.40q",
-			m.SessionID, m.ID, m.Content, f.texts[m.ID])
-	}
-	f.created[m.ID] = true
-	delete(f.texts, m.ID)
+	board.event(e)
 }

@@ -159,7 +159,7 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 			}
 		}
 	}
-	w.kill()
+	w.Kill()
 	if err := os.Rename(filepath.Join(w.dir, "slept"), filepath.Join(w.dir, "slept-before")); err != nil {
 		t.Fatal(err)
 	}

@@ -36,10 +36,7 @@ func TestReloadAgents(t *testing.T) {
 	})
 	ann := h.NewClient("ann-s3cret-0123456789")
 	id := apptest.NewSession(t, ann, core.Session{Agent: "helper"})
-	atWork, err := ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	atWork := apptest.Must(ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
 	<-asked
 
 	writeAgent(t, h.Config, "helper", "You are the NEW helper.")

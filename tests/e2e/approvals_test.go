@@ -52,10 +52,7 @@ func ended(t *testing.T, h *apptest.Bobbin, id core.RunID) (core.Run, []string) 
 			t.Fatal(err)
 		}
 	}
-	run, err := h.Run(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := apptest.Must(h.Run(t.Context(), id))(t)
 	var results []string
 	for _, m := range apptest.ListMessages(t, h.Client, run.SessionID) {
 		if m.Role == core.RoleTool && m.RunID == id {

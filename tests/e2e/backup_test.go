@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,9 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -30,23 +27,50 @@ func TestBackupUnderLoad(t *testing.T) {
 		h := apptest.New(t, url, model)
 		quiet := apptest.NewSession(t, h.Client, core.Session{})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: quiet, Content: "Remember the harpsichord."})
-		load := newLoad(t, h.Client, 4)
-		load.until(20)
-		known := load.acknowledged()
+		ctx, stop := context.WithCancel(t.Context())
+		answers := make(chan core.Message, 10_000)
+		var talking sync.WaitGroup
+		for who := range 4 {
+			id := apptest.NewSession(t, h.Client, core.Session{})
+			talking.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					a, err := h.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
+					if ctx.Err() == nil && (err != nil || a.Message == nil) {
+						t.Errorf("question %d of %d: %v", n, who, err)
+						stop()
+					} else if ctx.Err() == nil {
+						answers <- *a.Message
+					}
+				}
+			})
+		}
+		await := func(n int) (list []core.Message) {
+			for range n {
+				select {
+				case m := <-answers:
+					list = append(list, m)
+				case <-ctx.Done():
+					t.Fatal("the conversations have ended")
+				}
+			}
+			return list
+		}
+		known := await(20)
 		copied := backUp(t, h, url)
-		load.until(len(known) + 4) // it went on
-		load.stop()
+		await(len(answers) + 4) // it went on
+		stop()
+		talking.Wait()
 		want := apptest.ListMessages(t, h.Client, quiet)
 		h.Stop()
 
 		restored := apptest.New(t, copied, model)
 		logs := map[core.SessionID][]core.Message{}
-		for at, content := range known {
-			if logs[at.session] == nil {
-				logs[at.session] = apptest.ListMessages(t, restored.Client, at.session)
+		for _, answer := range known {
+			if logs[answer.SessionID] == nil {
+				logs[answer.SessionID] = apptest.ListMessages(t, restored.Client, answer.SessionID)
 			}
-			if !slices.ContainsFunc(logs[at.session], func(m core.Message) bool { return m.ID == at.message && m.Content == content }) {
-				t.Errorf("message %s (%q) of before the backup is not there", at.message, content)
+			if !slices.ContainsFunc(logs[answer.SessionID], func(m core.Message) bool { return m.ID == answer.ID && m.Content == answer.Content }) {
+				t.Errorf("message %s (%q) of before the backup is not there", answer.ID, answer.Content)
 			}
 		}
 		if got := apptest.ListMessages(t, restored.Client, quiet); len(got) != len(want) || got[1].Content != want[1].Content {
@@ -83,115 +107,4 @@ func backUp(t *testing.T, h *apptest.Bobbin, url string) string {
 		}
 	}
 	return empty
-}
-
-// inSession is where a message is.
-type inSession struct {
-	session core.SessionID
-	message core.MessageID
-}
-
-// load is conversations that go on and on.
-type load struct {
-	t      *testing.T
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
-
-	mu    sync.Mutex
-	more  *sync.Cond
-	known map[inSession]string // the contents of questions and answers; guarded by mu
-}
-
-// newLoad begins n conversations.
-func newLoad(t *testing.T, c *client.Client, n int) *load {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{t: t, cancel: cancel, known: map[inSession]string{}}
-	l.more = sync.NewCond(&l.mu)
-	for who := range n {
-		id := apptest.NewSession(t, c, core.Session{})
-		l.ended.Go(func() { l.talk(ctx, c, id, who) })
-	}
-	t.Cleanup(l.stop)
-	return l
-}
-
-func (l *load) talk(ctx context.Context, c *client.Client, id core.SessionID, who int) {
-	for n := 0; ctx.Err() == nil; n++ {
-		a, err := c.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil || a.Message == nil {
-			l.t.Errorf("question %d of %d: %v", n, who, err)
-			l.more.Broadcast()
-			return
-		}
-		l.mu.Lock()
-		l.known[inSession{id, a.Message.ID}] = a.Message.Content
-		l.more.Broadcast()
-		l.mu.Unlock()
-	}
-}
-
-// until waits for n answers in all.
-func (l *load) until(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.known) < n && !l.t.Failed() {
-		l.more.Wait()
-	}
-}
-
-// acknowledged returns the answers that came so far.
-func (l *load) acknowledged() map[inSession]string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := make(map[inSession]string, len(l.known))
-	for id, content := range l.known {
-		known[id] = content
-	}
-	return known
-}
-
-// stop ends the conversations.
-func (l *load) stop() {
-	l.cancel()
-	l.ended.Wait()
-}
-
-// A backup is whole and checked, for its owner only, writes over nothing, and leaves
-// nothing behind where it fails.
-func TestBackupFile(t *testing.T) {
-	t.Parallel()
-	h := apptest.New(t, dbtest.SQLiteURL(t))
-	apptest.NewSession(t, h.Client, core.Session{})
-	dir := t.TempDir()
-	file := filepath.Join(dir, "copy.db")
-	backup := func(file string) error {
-		_, err := ops.Backup(t.Context(), h.Config, slog.New(slog.DiscardHandler), file, "test")
-		return err
-	}
-	if err := backup(file); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
-		t.Errorf("got %v, %v, want a file that only its owner reads", info, err)
-	}
-	if err := backup(file); err == nil || !strings.Contains(err.Error(), "exists") {
-		t.Errorf("over a file: got %v, want that it exists", err)
-	}
-	if err := backup(filepath.Join(dir, "nowhere", "copy.db")); err == nil {
-		t.Error("into a folder that does not exist: got no error")
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v, want the backup alone", entries, err)
-	}
-	other := h.Config
-	other.Database.URL = config.NewSecretURL("sqlite://" + filepath.Join(dir, "none.db"))
-	if _, err := ops.Backup(t.Context(), other, slog.New(slog.DiscardHandler), filepath.Join(dir, "b"), "test"); err == nil {
-		t.Error("of a database that is not there: got no error")
-	}
 }

@@ -122,10 +122,7 @@ func TestMessageAsAForm(t *testing.T) {
 		if err := errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()); err != nil {
 			t.Fatal(err)
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body))(t)
 		r.Header.Set("Content-Type", form.FormDataContentType())
 		response, err := h.HTTP.Do(r)
 		if err != nil || response.StatusCode != http.StatusOK {

@@ -19,10 +19,7 @@ import (
 // path returns the current path, "role content" of each message, and its messages.
 func path(t testing.TB, c *client.Client, id core.SessionID) ([]string, []core.Message) {
 	t.Helper()
-	page, err := c.Messages(t.Context(), id, core.MessageQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := apptest.Must(c.Messages(t.Context(), id, core.MessageQuery{}))(t)
 	var texts []string
 	for _, m := range page.Items {
 		texts = append(texts, string(m.Role)+" "+m.Content)

@@ -96,10 +96,7 @@ func compileChat(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, from := range map[string]string{"chat.mjs": "../../docs/examples/chat.ts", "driver.mjs": "testdata/driver.ts"} {
-		source, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := apptest.Must(os.ReadFile(from))(t)
 		if lines := strings.Count(string(source), "\n"); lines > maxClientLines {
 			t.Errorf("%s has %d lines, want at most %d", from, lines, maxClientLines)
 		}
@@ -138,10 +135,7 @@ func openChat(t *testing.T, node, dir, url string, id core.SessionID) *chatClien
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node, filepath.Join(dir, "driver.mjs"), url+"/api/v1", string(id))
 	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := apptest.Must(cmd.StdinPipe())(t)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -49,10 +49,7 @@ func waitsForTools(t *testing.T, h *apptest.Bobbin, id core.SessionID, content s
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}
-	run, err := h.Run(t.Context(), got.Run.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := apptest.Must(h.Run(t.Context(), got.Run.ID))(t)
 	return run
 }
 

@@ -49,17 +49,11 @@ func sendKeyed(t *testing.T, h *apptest.Bobbin, r keyedRequest, key string) keye
 		if media == "" {
 			media = "application/json"
 		}
-		req, err := http.NewRequestWithContext(t.Context(), method, h.URL+"/api/v1"+r.path, strings.NewReader(r.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := apptest.Must(http.NewRequestWithContext(t.Context(), method, h.URL+"/api/v1"+r.path, strings.NewReader(r.body)))(t)
 		req.Header.Set("Content-Type", media)
 		req.Header.Set("Idempotency-Key", key)
 		req.Header.Set("Prefer", "respond-async")
-		res, err := h.HTTP.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := apptest.Must(h.HTTP.Do(req))(t)
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil {

@@ -76,10 +76,7 @@ func TestContextTurns(t *testing.T) {
 func checkRanges(t *testing.T, h *apptest.Bobbin, id core.SessionID, ranges []core.PlacedRange) {
 	t.Helper()
 	for _, m := range apptest.ListMessages(t, h.Client, id) {
-		where, err := h.Where(t.Context(), id, m.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		where := apptest.Must(h.Where(t.Context(), id, m.ID))(t)
 		if where.Pinned && where.PromptTokens > 0 {
 			where.Placement, where.SummaryVersion = core.PlaceVerbatim, 0
 		}

@@ -44,10 +44,7 @@ func smallDisk(t *testing.T, bytes int) string {
 func fillDisk(t *testing.T, dir string, but int64) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "ballast")
-	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := apptest.Must(os.Create(name))(t)
 	for size := 1 << 20; size > 0; {
 		if _, err := f.Write(make([]byte, size)); err != nil {
 			size /= 2
@@ -89,10 +86,7 @@ func TestFullDisk(t *testing.T) {
 		{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hold this"},
 		{SessionID: long, Content: "and now in short", Model: "tiny"},
 	} {
-		run, err := h.SendAsync(t.Context(), m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := apptest.Must(h.SendAsync(t.Context(), m))(t)
 		runs = append(runs, run.ID)
 		<-arrived
 	}

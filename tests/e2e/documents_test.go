@@ -44,10 +44,7 @@ func TestFiles(t *testing.T) {
 		{"contract.docx", documents.Word(documents.Paragraphs(paragraphs...)), []string{"Paragraph 499 of the contract."}},
 		{"stock.xlsx", workbook, []string{"[sheet \"Stock\"]", "item 1999\t5997"}},
 	} {
-		b, err := h.UploadBlob(t.Context(), core.Upload{Name: c.name, Data: c.data})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := apptest.Must(h.UploadBlob(t.Context(), core.Upload{Name: c.name, Data: c.data}))(t)
 		said := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What does " + c.name + " say?", Parts: []core.Part{b.Part()}})
 		prompts := p.Prompts()
 		prompt := strings.Join(prompts[len(prompts)-1], "\n")

@@ -56,10 +56,7 @@ func TestManageFiles(t *testing.T) {
 		list := func(q core.BlobQuery) []core.BlobID {
 			var ids []core.BlobID
 			for {
-				page, err := ann.Blobs(ctx, q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := apptest.Must(ann.Blobs(ctx, q))(t)
 				for _, b := range page.Items {
 					ids = append(ids, b.ID)
 				}
@@ -101,10 +98,7 @@ func TestManageFiles(t *testing.T) {
 			header.Get("Cross-Origin-Resource-Policy") != "cross-origin" || header.Get("X-Content-Type-Options") != "nosniff" || len(body) != int(cat.Size) {
 			t.Errorf("got %d with %v", status, header)
 		}
-		svg, err := ann.LinkBlob(ctx, loose.BlobID, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		svg := apptest.Must(ann.LinkBlob(ctx, loose.BlobID, time.Hour))(t)
 		if _, header, _ := followPath(h, svg.URL); !strings.HasPrefix(header.Get("Content-Type"), "text/plain") || !strings.HasPrefix(header.Get("Content-Disposition"), "attachment") ||
 			!strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("a drawing that may hold a program: got %v", header)
@@ -112,10 +106,7 @@ func TestManageFiles(t *testing.T) {
 		if _, err := ann.LinkBlob(ctx, cat.BlobID, time.Hour+time.Second); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("a link for too long: got %v", err)
 		}
-		later, err := url.Parse(link.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		later := apptest.Must(url.Parse(link.URL))(t)
 		query := later.Query()
 		query.Set("expires", "9999999999")
 		for what, path := range map[string]string{

@@ -94,10 +94,7 @@ func TestHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.await("brought back", id, func(s core.SessionHead) bool { return !s.Archived })
-		fork, err := h.ForkSession(t.Context(), id, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := apptest.Must(h.ForkSession(t.Context(), id, ""))(t)
 		r.await("forked", fork.ID, func(s core.SessionHead) bool { return s.Title == "Sums (fork)" })
 		if d, err := h.DeleteSession(t.Context(), id); err != nil {
 			t.Fatal(err)

@@ -132,10 +132,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	if _, err := h.Summarize(t.Context(), id, ""); err != nil {
 		t.Fatalf("%s: %v", place, err)
 	}
-	view, err := h.Prompt(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := apptest.Must(h.Prompt(t.Context(), id))(t)
 	return whereAre(view, len(planted), pins)
 }
 

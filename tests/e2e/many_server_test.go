@@ -2,22 +2,18 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/datadir"
 	"bobbin/tests/apptest"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
 
@@ -50,51 +46,19 @@ func newManyServer(t *testing.T, url string, p *provider.Server) *manyServer {
 // process builds Bobbin and starts it.
 func (s *manyServer) process(t *testing.T, url string, p *provider.Server) {
 	t.Helper()
-	dir := t.TempDir()
-	program, settings := filepath.Join(dir, "bobbin"), filepath.Join(dir, "bobbin.yaml")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "bobbin").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	text := fmt.Sprintf("default_llm: house\ntitles: false\n"+
-		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL)
-	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "serve", "--config", settings, "--data-dir", dir, "--agents-dir", filepath.Join(dir, "agents"), "--addr", "127.0.0.1:0", "--log-level", "warn")
-	cmd.Env = append(os.Environ(), "BOBBIN_DATABASE_URL="+url)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	den := apptest.Must(process.Open("many"))(t)
+	t.Cleanup(den.Close)
+	server := den.NewServer(t, den.Program(t, false), den.Temp(t), fmt.Sprintf("default_llm: house\ntitles: false\nlog: {level: warn}\n"+
+		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL), "BOBBIN_DATABASE_URL="+url)
+	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if raw, err := os.ReadFile(log.Name()); err == nil && (t.Failed() || strings.Contains(string(raw), "ERROR")) {
-			t.Logf("the log:\n%s", raw[max(0, len(raw)-4000):])
+		if log, bad := server.ReadLog("ERROR"); t.Failed() || len(bad) > 0 {
+			t.Logf("the log:\n%s", log[max(0, len(log)-4000):])
 		}
 	})
-	s.pid = cmd.Process.Pid
-	s.url = announced(t, filepath.Join(dir, "server.json"))
-}
-
-// announced waits for the address that a process writes.
-func announced(t *testing.T, file string) string {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range 1000 {
-		var said datadir.Server
-		if raw, err := os.ReadFile(file); err == nil && json.Unmarshal(raw, &said) == nil {
-			return said.URL
-		}
-		<-tick.C
-	}
-	t.Fatal("the server does not say where it is")
-	return ""
+	s.pid, s.url = server.PID(), "http://"+server.Door.Addr()
 }
 
 // bytesOf is a number of bytes that says so.
@@ -113,27 +77,18 @@ func (s *manyServer) memory(t *testing.T) bytesOf {
 	if !apptest.IsLong() {
 		return 0
 	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := apptest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid)))(t)
 	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
 	if found == nil {
 		t.Fatal("the system does not say what the process takes")
 	}
-	rss, err := strconv.ParseInt(string(found[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rss := apptest.Must(strconv.ParseInt(string(found[1]), 10, 64))(t)
 	return bytesOf(rss) << 10
 }
 
 // session makes a session.
 func (s *manyServer) session(ctx context.Context, t *testing.T) core.SessionID {
 	t.Helper()
-	session, err := s.client.CreateSession(ctx, core.Session{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := apptest.Must(s.client.CreateSession(ctx, core.Session{}))(t)
 	return session.ID
 }

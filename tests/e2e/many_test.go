@@ -88,10 +88,7 @@ func (s *manyServer) cpu(t *testing.T) float64 {
 	if !apptest.IsLong() {
 		return 0
 	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := apptest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid)))(t)
 	var user, system float64
 	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {

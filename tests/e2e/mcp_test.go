@@ -1,13 +1,11 @@
 package e2e_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -45,9 +43,6 @@ type host struct {
 
 	t       testing.TB
 	outputs map[string]*jsonschema.Resolved // of the tools
-
-	mu       sync.Mutex
-	progress []string // messages of progress notifications; guarded by mu
 }
 
 // newHost connects to the house's MCP server.
@@ -60,18 +55,9 @@ func newHost(t testing.TB, h *apptest.Bobbin, key, revision string) *host {
 func newHostOver(t testing.TB, url string, over http.RoundTripper, revision string) *host {
 	t.Helper()
 	p := &host{t: t, outputs: map[string]*jsonschema.Resolved{}}
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.progress = append(p.progress, r.Params.Message)
-		},
-	})
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	transport := &mcp.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: over}, DisableStandaloneSSE: true, MaxRetries: -1}
-	session, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := apptest.Must(c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision}))(t)
 	t.Cleanup(func() { _ = session.Close() })
 	if got := session.InitializeResult().ProtocolVersion; got != revision {
 		t.Fatalf("got revision %s, want %s", got, revision)
@@ -263,5 +249,21 @@ func TestMCPScopes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v for a resource, want %q", name, err, want)
 		}
+	}
+}
+
+// A run that waits for a person says so, with the ids; a person's decision, not a tool,
+// lets it continue.
+func TestMCPApproval(t *testing.T) {
+	t.Parallel()
+	h := apptest.NewAsking(t, dbtest.MigratedSQLiteURL(t))
+	host := newHost(t, h, "", revision2025)
+	got := use[reply](host, "send_message", arguments{"content": "use the calculator please", "agent": "careful"})
+	if got.Status != core.RunWaiting || len(got.Approvals) != 1 || got.Approvals[0].Tool != "calculator" || !strings.Contains(got.Next, string(got.RunID)) {
+		t.Fatalf("got %+v, want a run that waits for a person", got)
+	}
+	apptest.Must(h.Decide(t.Context(), got.RunID, got.Approvals[0].ApprovalID, core.ApprovalDecision{Approve: true}))(t)
+	if got = use[reply](host, "wait_for_run", arguments{"run_id": got.RunID}); got.Status != core.RunSucceeded || got.Answer == "" {
+		t.Errorf("got %+v, want the answer", got)
 	}
 }

@@ -22,10 +22,7 @@ func twoOwners(c *config.Config) {
 // remember stores a memory.
 func remember(t *testing.T, c *client.Client, user, content string) core.SavedMemory {
 	t.Helper()
-	m, err := c.CreateMemory(t.Context(), core.Memory{UserID: user, Content: content})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := apptest.Must(c.CreateMemory(t.Context(), core.Memory{UserID: user, Content: content}))(t)
 	return m
 }
 

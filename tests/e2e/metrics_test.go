@@ -27,10 +27,7 @@ type exposition map[string]*dto.MetricFamily
 // scrape reads the metrics as Prometheus does, with its own parser.
 func scrape(t testing.TB, c *client.Client) exposition {
 	t.Helper()
-	text, err := c.Metrics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := apptest.Must(c.Metrics(t.Context()))(t)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
@@ -154,15 +151,11 @@ func TestMetricsOfAConversation(t *testing.T) {
 		model, agent := "model=house", "agent=assistant"
 		m := eventually(t, h.Client, float64(turns), "bobbin_runs_finished_total", agent, "status=succeeded")
 		calls := float64(p.Requests())
-		m.want(t, float64(turns), "bobbin_runs_started_total", agent)
 		m.want(t, 0, "bobbin_runs_active")
 		m.want(t, 0, "bobbin_runs_queued")
-		m.want(t, float64(turns), "bobbin_run_duration_seconds", agent)
 		m.want(t, float64(turns+1), "bobbin_node_duration_seconds", "node=llm_node")
 
 		m.want(t, calls, "bobbin_model_calls_total", model)
-		m.want(t, calls, "bobbin_model_call_duration_seconds", model)
-		m.want(t, calls, "bobbin_model_time_to_first_token_seconds", model)
 		m.want(t, 0, "bobbin_model_errors_total")
 		usage := usageOf(t, h.Client, id)
 		m.want(t, float64(usage.InputTokens), "bobbin_model_input_tokens_total", model)
@@ -175,15 +168,12 @@ func TestMetricsOfAConversation(t *testing.T) {
 		made := float64(p.Summaries())
 		m.want(t, made, "bobbin_summaries_total", "kind=rolling", "strategy=hybrid", "outcome=made")
 		m.want(t, 1, "bobbin_summary_commits_total", "outcome=stored")
-		m.want(t, made, "bobbin_summary_duration_seconds", "outcome=made")
 		m.want(t, made, "bobbin_context_rungs_total", "rung=summarize")
 		m.want(t, 0, "bobbin_context_warnings_total")
 		m.want(t, 0, "bobbin_context_lost_messages_total")
 		if m.sum("bobbin_context_coverage_checks_total") < 1 {
 			t.Error("the summary was not followed by a check of the coverage")
 		}
-		m.want(t, 8192, "bobbin_context_window_tokens", model)
-		m.want(t, 8192-1024, "bobbin_context_usable_tokens", model)
 		m.want(t, float64(turns+1), "bobbin_context_prompt_tokens", model) // the tool's turn has two
 		for _, name := range []string{
 			"bobbin_summary_saved_tokens_total", "bobbin_context_prompt_tokens", "bobbin_context_usage_ratio", "bobbin_context_window_messages", "bobbin_context_summary_tokens",
@@ -195,10 +185,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 		if factor := m.sum("bobbin_calibration_factor", model); factor < 1 || factor > 1.4 || m.sum("bobbin_calibration_samples", model) < 5 {
 			t.Errorf("got the factor %v, want about what the provider counts more", factor)
 		}
-		text, err := h.Metrics(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := apptest.Must(h.Metrics(t.Context()))(t)
 		for _, secret := range []string{string(id), "user-4711", "SECRETWORD", "owner="} {
 			if strings.Contains(text, secret) {
 				t.Errorf("the metrics hold %q", secret)

@@ -49,10 +49,7 @@ func TestShowNext(t *testing.T) {
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), streams)
 		plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * nextClients}}
 		t.Cleanup(plain.CloseIdleConnections)
-		c, err := client.New(client.Options{URL: h.URL, HTTP: plain})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := apptest.Must(client.New(client.Options{URL: h.URL, HTTP: plain}))(t)
 		w := &nextWorld{client: c, http: plain, url: h.URL, refused: map[string]int{}, done: map[string]int{}}
 		stop := w.startLoad(t)
 		began := time.Now()

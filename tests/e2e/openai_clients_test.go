@@ -33,18 +33,12 @@ func postForeign(t *testing.T, h *apptest.Bobbin, path, body string, headers ...
 	if body == "" {
 		method = http.MethodGet
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, h.URL+"/v1/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := apptest.Must(http.NewRequestWithContext(t.Context(), method, h.URL+"/v1/"+path, strings.NewReader(body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := apptest.Must(http.DefaultClient.Do(r))(t)
 	defer func() { _ = answer.Body.Close() }()
 	var raw json.RawMessage
 	if err := json.NewDecoder(answer.Body).Decode(&raw); err != nil {

@@ -118,10 +118,7 @@ func TestOwnTools(t *testing.T) {
 // agentNamed returns the agent as clients see it.
 func agentNamed(t *testing.T, h *apptest.Bobbin, name string) core.AgentDetail {
 	t.Helper()
-	list, err := h.Agents(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := apptest.Must(h.Agents(t.Context()))(t)
 	i := slices.IndexFunc(list, func(a core.AgentDetail) bool { return a.Name == name })
 	return list[i]
 }

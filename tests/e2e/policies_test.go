@@ -80,10 +80,7 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 		t.Errorf("30 messages: got %d, %d summarized in version %d, want 24 in version 1", s.MessageCount, s.SummarizedCount, s.SummaryVersion)
 	}
 	all := apptest.ListMessages(t, h.Client, id)
-	made, err := h.Summary(t.Context(), id, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := apptest.Must(h.Summary(t.Context(), id, 1))(t)
 	if made.FromID != all[0].ID || made.ThroughID != all[23].ID || made.MessagesCovered != 24 || made.TokenCount == 0 || made.CreatedAt.IsZero() || made.Content == "" {
 		t.Errorf("got the summary %+v, want what it covers, from the first to the 24th message, when and how large", made)
 	}

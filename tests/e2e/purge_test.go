@@ -177,6 +177,18 @@ func (p *purging) rest() map[string]string {
 	return out
 }
 
+// checkGone looks for anything that the user left behind, and for what others have.
+func (p *purging) checkGone(t *testing.T, others map[string]string) {
+	t.Helper()
+	for place, path := range p.Marks.Find(t, p.Folders) {
+		t.Errorf("%s is still in %s", place, path)
+	}
+	if diff := cmp.Diff(others, p.rest()); diff != "" {
+		t.Errorf("what others have (-before +after):\n%s", diff)
+	}
+	p.checkShared(t)
+}
+
 // checkShared looks at what is left in the session of both.
 func (p *purging) checkShared(t *testing.T) {
 	t.Helper()
@@ -212,17 +224,10 @@ func TestPurge(t *testing.T) {
 		}
 		others := p.rest()
 		report := apptest.Must(p.NewClient(p.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
-		after := p.Marks.Find(t, p.Folders)
-		for place, path := range after {
-			t.Errorf("%s is still in %s", place, path)
-		}
 		if report.Left() != 0 || !report.Compacted || len(report.Sessions) != 1 {
 			t.Errorf("report: %+v", report)
 		}
-		if diff := cmp.Diff(others, p.rest()); diff != "" {
-			t.Errorf("what others have (-before +after):\n%s", diff)
-		}
-		p.checkShared(t)
+		p.checkGone(t, others)
 	})
 }
 

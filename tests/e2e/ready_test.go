@@ -61,10 +61,7 @@ func takeAway(t *testing.T, url string) (back func()) {
 	server, name := serverOf(t, url)
 	do := func(stmts ...string) {
 		t.Helper()
-		conn, err := pgx.Connect(t.Context(), server)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := apptest.Must(pgx.Connect(t.Context(), server))(t)
 		defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 		for _, stmt := range stmts {
 			if _, err := conn.Exec(t.Context(), stmt); err != nil {
@@ -80,10 +77,7 @@ func takeAway(t *testing.T, url string) (back func()) {
 // at raw.
 func serverOf(t *testing.T, raw string) (server, name string) {
 	t.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := apptest.Must(url.Parse(raw))(t)
 	name = strings.TrimPrefix(u.Path, "/")
 	u.Path = "/postgres"
 	return u.String(), name
@@ -92,19 +86,10 @@ func serverOf(t *testing.T, raw string) (server, name string) {
 // probe asks as a load balancer does.
 func probe(t *testing.T, h *apptest.Bobbin, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := h.HTTP.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+path, nil))(t)
+	res := apptest.Must(h.HTTP.Do(req))(t)
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := apptest.Must(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(body)
 }
 

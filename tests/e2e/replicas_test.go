@@ -103,14 +103,8 @@ func never() bool { return false }
 // held sends a message at the house whose answer is held in the middle.
 func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
 	t.Helper()
-	session, err := h.CreateSession(t.Context(), core.Session{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := apptest.Must(h.CreateSession(t.Context(), core.Session{}))(t)
+	run := apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"}))(t)
 	<-g.arrived
 	return session.ID, run
 }

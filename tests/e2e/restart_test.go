@@ -93,10 +93,7 @@ func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table)
 // the model counted.
 func miscount(t *testing.T, c *client.Client, id core.RunID) float64 {
 	t.Helper()
-	run, err := c.Run(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := apptest.Must(c.Run(t.Context(), id))(t)
 	report := reported(t, c, id)
 	off := float64(report.Used-run.Usage.InputTokens) / float64(run.Usage.InputTokens)
 	return max(off, -off)

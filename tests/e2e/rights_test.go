@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -41,10 +39,7 @@ func exportOf(t testing.TB, c *client.Client, user string) archive {
 
 func readArchive(t testing.TB, data []byte) archive {
 	t.Helper()
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := apptest.Must(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
 	a := archive{t: t, files: map[string][]byte{}, bytes: len(data)}
 	for _, f := range z.File {
 		r := apptest.Must(f.Open())(t)
@@ -129,14 +124,7 @@ func TestRights(t *testing.T) {
 		if _, err := p.NewClient(p.App.Token()).PurgeSessions(t.Context(), core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
 			t.Error(err)
 		}
-		after := p.Marks.Find(t, p.Folders)
-		for place, path := range after {
-			t.Errorf("%s is still in %s", place, path)
-		}
-		if diff := cmp.Diff(others, p.rest()); diff != "" {
-			t.Errorf("what others have (-before +after):\n%s", diff)
-		}
-		p.checkShared(t)
+		p.checkGone(t, others)
 	})
 }
 

@@ -60,10 +60,7 @@ func TestSearch(t *testing.T) {
 		wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
 
 		for text, want := range map[string]string{"reise": "水泵 Reise", "hall": "Pumps", "pump": "Pumps, 水泵 Reise", "nowhere": ""} {
-			page, err := h.Sessions(t.Context(), core.SessionQuery{Text: text})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := apptest.Must(h.Sessions(t.Context(), core.SessionQuery{Text: text}))(t)
 			var titles []string
 			for _, s := range page.Items {
 				titles = append(titles, s.Title)

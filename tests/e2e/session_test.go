@@ -8,16 +8,14 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/apptest"
 	"bobbin/tests/provider"
 )
 
 // dataText returns the data of an event as the client got them.
 func dataText(t testing.TB, e core.Event) string {
 	t.Helper()
-	text, err := json.Marshal(e.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := apptest.Must(json.Marshal(e.Data))(t)
 	return string(text)
 }
 
@@ -44,10 +42,7 @@ func kinds(all []core.Message) map[string]int {
 // session returns the session as it is now.
 func session(t testing.TB, c *client.Client, id core.SessionID) core.Session {
 	t.Helper()
-	s, err := c.Session(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := apptest.Must(c.Session(t.Context(), id))(t)
 	return s
 }
 
@@ -93,10 +88,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 
 func report(t testing.TB, c *client.Client, id core.SessionID) core.ContextReport {
 	t.Helper()
-	r, err := c.Context(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := apptest.Must(c.Context(t.Context(), id))(t)
 	return r
 }
 
@@ -167,10 +159,7 @@ func some[T any](list []T, n int) (out []T) {
 // reported returns the context report of a run's last model call.
 func reported(t testing.TB, c *client.Client, id core.RunID) core.ContextReport {
 	t.Helper()
-	run, err := c.Run(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := apptest.Must(c.Run(t.Context(), id))(t)
 	var r core.ContextReport
 	if err := json.Unmarshal(run.Context, &r); err != nil {
 		t.Fatalf("run's context %q: %v", run.Context, err)
@@ -207,10 +196,7 @@ func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message 
 	var all []core.Message
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
-		page, err := c.Messages(t.Context(), id, q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := apptest.Must(c.Messages(t.Context(), id, q))(t)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
 			return all

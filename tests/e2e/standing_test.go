@@ -176,10 +176,7 @@ type standingChange struct{ language, kind, earlier, message string }
 
 func standingChanges(t testing.TB) (out []standingChange) {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/standing_changes.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := apptest.Must(os.ReadFile("testdata/standing_changes.tsv"))(t)
 	for line := range strings.Lines(string(raw)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")
 		out = append(out, standingChange{language: f[0], kind: f[1], earlier: f[2], message: f[3]})

@@ -38,10 +38,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 	p, gate := newHolding(t)
 	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
 	id := apptest.NewSession(t, h.Client, core.Session{})
-	run, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"}))(t)
 	<-gate.arrived
 	setReadOnly(t, url, true)
 	refused(t, h, "database_read_only")
@@ -60,10 +57,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 func setReadOnly(t *testing.T, url string, on bool) {
 	t.Helper()
 	server, name := serverOf(t, url)
-	conn, err := pgx.Connect(t.Context(), server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := apptest.Must(pgx.Connect(t.Context(), server))(t)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	for _, stmt := range []string{
 		fmt.Sprintf("ALTER DATABASE %s SET default_transaction_read_only = %t", name, on),

@@ -46,10 +46,7 @@ func newSummarizer(t testing.TB, o provider.Options, write func(material string)
 // line is a message as JSON, as an import takes it.
 func line(t testing.TB, m map[string]any) string {
 	t.Helper()
-	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := apptest.Must(json.Marshal(m))(t)
 	return string(raw) + "\n"
 }
 
@@ -57,10 +54,7 @@ func line(t testing.TB, m map[string]any) string {
 // command and its result is something; then it goes on for a while.
 func talked(t testing.TB, said, command, result string) string {
 	t.Helper()
-	args, err := json.Marshal(map[string]string{"command": command})
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := apptest.Must(json.Marshal(map[string]string{"command": command}))(t)
 	text := line(t, map[string]any{"role": "user", "content": said}) +
 		line(t, map[string]any{"role": "assistant", "content": "I look.", "tool_calls": []any{map[string]any{
 			"id": "c1", "type": "function", "function": map[string]any{"name": "shell", "arguments": string(args)}}}}) +

@@ -23,10 +23,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		id := apptest.NewSession(t, c, core.Session{})
 		turn := func(content string) {
 			t.Helper()
-			view, err := c.Prompt(ctx, id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			view := apptest.Must(c.Prompt(ctx, id))(t)
 			asked := len(p.Received())
 			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
 			var want, got []string
@@ -46,10 +43,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		}
 		find := func(role core.Role, content string) core.MessageID {
 			t.Helper()
-			page, err := c.Messages(ctx, id, core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := apptest.Must(c.Messages(ctx, id, core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
 			messages := page.Items
 			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
 			if i < 0 {

@@ -97,7 +97,7 @@ func TestTracesOfAConversation(t *testing.T) {
 	})
 }
 
-// checkCalls checks the spans of model calls, and where they are.
+// checkCalls checks where the spans of model calls are.
 func checkCalls(t *testing.T, f forest, chats []collector.Span) {
 	t.Helper()
 	places := map[string]int{}
@@ -106,22 +106,6 @@ func checkCalls(t *testing.T, f forest, chats []collector.Span) {
 		places[above[0]]++
 		if above[0] != "summarize" && above[len(above)-1] != "invoke_agent assistant" || c.Kind != "CLIENT" || c.Failed {
 			t.Errorf("got a model call below %q: %+v", above, c)
-		}
-		for name, want := range map[string]any{
-			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "provider-house", "bobbin.model": "house",
-		} {
-			if c.Attributes[name] != want {
-				t.Errorf("%s: got %v, want %v", name, c.Attributes[name], want)
-			}
-		}
-		for _, name := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.request.max_tokens"} {
-			if n, ok := c.Attributes[name].(int64); !ok || n <= 0 {
-				t.Errorf("%s: got %v", name, c.Attributes[name])
-			}
-		}
-		reasons, _ := c.Attributes["gen_ai.response.finish_reasons"].([]any)
-		if len(reasons) != 1 || reasons[0] != "stop" && reasons[0] != "tool_calls" {
-			t.Errorf("got the finish reasons %v", reasons)
 		}
 	}
 	if n := len(f.named["summarize"]); places["summarize"] != n || places["node llm_node"] != len(chats)-n {

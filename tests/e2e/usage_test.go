@@ -24,20 +24,14 @@ func withTitles(c *config.Config) { c.Titles = true }
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
-	detail, err := c.SessionDetail(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	detail := apptest.Must(c.SessionDetail(t.Context(), id))(t)
 	return detail.Usage
 }
 
 // rows returns the keys and the calls of a usage.
 func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
 	t.Helper()
-	report, err := c.Usage(t.Context(), core.UsageQuery{GroupBy: by})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := apptest.Must(c.Usage(t.Context(), core.UsageQuery{GroupBy: by}))(t)
 	var list []string
 	for _, r := range report.Items {
 		list = append(list, fmt.Sprintf("%s %d", r.Key, r.Calls))
@@ -138,10 +132,7 @@ func TestInstructionsAndTimezone(t *testing.T) {
 	id := apptest.NewSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
 	before := contextOf(t, h.Client, id)
 	prompt := func() string {
-		view, err := h.Prompt(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := apptest.Must(h.Prompt(t.Context(), id))(t)
 		return view.System[0]
 	}
 	first := prompt()

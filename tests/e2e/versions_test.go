@@ -130,10 +130,7 @@ func (w *switching) talk(t *testing.T, order []string) (r remembered) {
 		r.small = append(r.small, w.say(t, how, "Which code has locker 4?", facts))
 		r.large = append(r.large, w.say(t, "", "And locker 5, then?", facts))
 	}
-	report, err := w.Context(t.Context(), w.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := apptest.Must(w.Context(t.Context(), w.id))(t)
 	r.used, r.summaries = report.Used, w.large.Summaries()+w.small.Summaries()
 	return r
 }

@@ -88,10 +88,7 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 			break
 		}
 	}
-	list, err := c.Deliveries(t.Context(), run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := apptest.Must(c.Deliveries(t.Context(), run))(t)
 	return list
 }
 

@@ -224,9 +224,9 @@ func (w *world) verifyFeeds(found *findings) {
 	for _, f := range w.watchers {
 		byID[f.session] = append(byID[f.session], f)
 		found.feeds++
-		found.whole += f.feed.whole
-		found.begun += f.feed.begun
-		found.events += len(f.feed.types)
+		found.whole += f.feed.Whole
+		found.begun += f.feed.Begun
+		found.events += len(f.feed.Types)
 		found.reconnects += int(f.connections.Load()) - 1
 		found.gaveUp += int(f.gaveUp.Load())
 	}
@@ -237,7 +237,7 @@ func (w *world) verifyFeeds(found *findings) {
 			return
 		}
 		for _, f := range byID[id] {
-			f.feed.compare(r)
+			f.feed.Compare(r)
 		}
 	})
 }
@@ -248,13 +248,13 @@ func (w *world) readLogs() {
 		_ = os.MkdirAll(w.keep, 0o755) // a convenience
 	}
 	for _, r := range w.replicas {
-		if err := r.stop(); err != nil {
-			w.violate("%v", err)
+		if err := r.Stop(patience); err != nil {
+			w.violate("%s: %v", r.name, err)
 		}
 		bad, errors := r.readLog(w.keep)
 		w.internal += errors
 		for _, text := range bad {
-			w.violate("%s", text)
+			w.violate("%s: %s", r.name, text)
 		}
 	}
 }

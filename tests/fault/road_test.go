@@ -50,7 +50,7 @@ func (v traveler) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	for {
 		for _, n := range shared.Perm(len(v.road.replicas)) {
 			r := v.road.replicas[n]
-			addr := r.door.Addr()
+			addr := r.Door.Addr()
 			if addr == "" || !v.leads(r) {
 				continue
 			}
@@ -69,7 +69,7 @@ func (v traveler) leads(r *replica) bool {
 	if v.only != nil {
 		return v.only == r
 	}
-	return v.first == nil || v.first == r || v.first.door.Addr() == ""
+	return v.first == nil || v.first == r || v.first.Door.Addr() == ""
 }
 
 // mortal lets some connections break.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"bobbin/tests/dbtest"
@@ -180,7 +181,7 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 	switch s.kind {
 	case kindKill:
 		return r.name, func(ctx context.Context) error {
-			w.takeovers.killed(ctx, r.name, r.kill)
+			w.takeovers.killed(ctx, r.name, r.Kill)
 			b.hold(ctx, s.long)
 			if s.long > leaseTime {
 				return w.returns(ctx, r)
@@ -189,15 +190,15 @@ func (b *breaker) fault(s strike) (place string, do func(context.Context) error)
 		}
 	case kindStop:
 		return r.name, func(ctx context.Context) error {
-			err := r.stop()
+			err := r.Stop(patience)
 			b.hold(ctx, s.long)
 			return errors.Join(err, r.start(ctx))
 		}
 	case kindFreeze:
 		return r.name, func(ctx context.Context) error {
-			err := r.freeze()
+			err := r.Signal(syscall.SIGSTOP)
 			b.hold(ctx, s.long)
-			return errors.Join(err, r.thaw())
+			return errors.Join(err, r.Signal(syscall.SIGCONT))
 		}
 	case kindDatabase:
 		return "database", func(ctx context.Context) error {

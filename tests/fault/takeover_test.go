@@ -133,7 +133,7 @@ func (k *takeover) play(restart bool) {
 	<-there.half
 	<-here.half
 	lease := k.lease(ctx, run.ID)
-	k.killed.kill()
+	k.killed.Kill()
 	at := time.Now()
 	k.gate.release()
 	if restart {
@@ -163,7 +163,7 @@ func (k *takeover) lease(ctx context.Context, run core.RunID) (left time.Duratio
 // watch follows the session to the run's end, by one call of the client: it does nothing
 // about a connection that breaks.
 func (k *takeover) watch(ctx context.Context, s *sighting, v traveler, name string) {
-	f := newFeed(func(format string, args ...any) { k.t.Errorf(name+": "+format, args...) })
+	f := records.NewFeed(func(format string, args ...any) { k.t.Errorf(name+": "+format, args...) })
 	half := sync.OnceFunc(func() { close(s.half) })
 	defer half()
 	for e, err := range v.client(k.t).WatchSession(ctx, k.session, core.Cursor{}) {
@@ -171,7 +171,7 @@ func (k *takeover) watch(ctx context.Context, s *sighting, v traveler, name stri
 			k.t.Errorf("%s: the client gave up: %v", name, err)
 			return
 		}
-		f.take(e)
+		f.Take(e)
 		switch e.Type {
 		case core.EventMessageDelta:
 			half()

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +89,7 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 	}
 	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
-		s := &sent{session: session, id: id, content: compose(id, r)}
+		s := &sent{session: session, id: id, content: records.Compose(id, r)}
 		m := core.SendMessage{SessionID: session, Content: s.content, ClientMessageID: id}
 		if r.IntN(10) == 0 {
 			m.Multitask = core.MultitaskInterrupt
@@ -113,26 +112,6 @@ func (k *talk) pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// compose returns a message: its id, and words. One in four wants a tool.
-func compose(id string, r *rand.Rand) string {
-	words := []string{
-		"river", "stone", "lantern", "copper", "winter", "paper", "orchard", "signal", "harbor", "velvet", "number",
-		"question", "window", "ladder", "summer", "bridge", "engine", "garden", "letter", "mountain", "Übergröße", "日本語", "naïve",
-	}
-	text := []string{id}
-	if r.IntN(4) == 0 {
-		text = append(text, "tool")
-	}
-	length := 20 + r.IntN(300)
-	if r.IntN(40) == 0 {
-		length = 1200
-	}
-	for range length {
-		text = append(text, words[r.IntN(len(words))])
-	}
-	return strings.Join(text, " ")
 }
 
 // deliver sends the message until somebody says that it is accepted, always by the same

@@ -32,20 +32,20 @@ type watcher struct {
 	gaveUp      atomic.Int64 // how often the client did not mend one
 
 	mu   sync.Mutex
-	feed *feed // guarded by mu
+	feed *records.Feed // guarded by mu
 }
 
 // seen returns the number of the last event that came.
 func (w *watcher) seen() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.feed.seq
+	return w.feed.Seq
 }
 
 // take takes an event.
 func (w *watcher) take(ctx context.Context, e core.Event) {
 	w.mu.Lock()
-	w.feed.take(e)
+	w.feed.Take(e)
 	w.mu.Unlock()
 	if e.Type == core.EventApprovalRequested {
 		w.asked(records.Decoded[core.ApprovalData](e).Approval)
@@ -60,8 +60,8 @@ func (w *watcher) begin() int64 {
 	w.connections.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.feed.connected()
-	return w.feed.seq
+	w.feed.Connected()
+	return w.feed.Seq
 }
 
 // byClient follows with Bobbin's own client, which reconnects by itself.

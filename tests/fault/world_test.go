@@ -17,6 +17,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
+	"bobbin/tests/records"
 )
 
 // replicaCount is how many replicas there are.
@@ -59,11 +60,6 @@ func newWorld(t *testing.T, s settings, m *model) *world {
 	w.road = &road{replicas: w.replicas}
 	w.talk, w.breaker = newTalk(w), newBreaker(w)
 	w.takeovers = &takeovers{db: w.database, orphans: map[core.RunID]orphan{}}
-	t.Cleanup(func() {
-		for _, r := range w.replicas {
-			r.kill()
-		}
-	})
 	w.startAll()
 	return w
 }
@@ -199,7 +195,7 @@ func (w *world) follow(ctx context.Context, wait *sync.WaitGroup) {
 			f.violated = func(format string, args ...any) { w.violate(name+": "+format, args...) }
 			f.refused = func(err error) { w.talk.refuse(name, err) }
 			f.asked = func(a core.Approval) { wait.Go(func() { w.talk.decide(ctx, a) }) }
-			f.feed = newFeed(f.violated)
+			f.feed = records.NewFeed(f.violated)
 			w.watchers = append(w.watchers, f)
 			wait.Go(func() {
 				if i == 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // everyBad returns all bad answers to the request to summarize the fixture: those of
@@ -89,24 +90,24 @@ func firstSentence(text string) string {
 func echoOf(part string) string { return "\x00" + part }
 
 // step is the answer as a model gives it, to every request.
-func (a answer) step() llm.Step {
+func (a answer) step() llmtest.Step {
 	part, isEcho := strings.CutPrefix(a.text, "\x00")
 	if !isEcho {
-		return llm.Step{Text: []string{a.text}, Repeat: true}
+		return llmtest.Step{Text: []string{a.text}, Repeat: true}
 	}
-	return llm.Step{Repeat: true, From: func(r llm.Request) llm.Step {
+	return llmtest.Step{Repeat: true, From: func(r llm.Request) llmtest.Step {
 		system := strings.Join(r.System, "\n")
 		switch part {
 		case "sections":
 			_, rest, _ := strings.Cut(system, "- Goal: ")
 			sections, _, _ := strings.Cut(rest, "\n\nRules:")
-			return llm.Say("## Goal\n" + strings.ReplaceAll(sections, "\n- ", "\n## "))
+			return llmtest.Say("## Goal\n" + strings.ReplaceAll(sections, "\n- ", "\n## "))
 		case "request":
 			before, _, _ := strings.Cut(r.Messages[0].Content, "<transcript>")
 			_, after, _ := strings.Cut(r.Messages[0].Content, "</transcript>")
-			return llm.Say(before + after + after)
+			return llmtest.Say(before + after + after)
 		default:
-			return llm.Say(system)
+			return llmtest.Say(system)
 		}
 	}}
 }

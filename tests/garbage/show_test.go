@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/llmtest"
 )
 
 // policy is how a preset asks for summaries.
@@ -39,7 +40,7 @@ type gate struct {
 // request, and returns the result. Previous is the summary that is extended.
 func (g gate) ask(f fixture, p policy, a answer, previous string) summarize.Result {
 	g.t.Helper()
-	model := llm.Scripted(a.step()).WithInfo(llm.Info{Name: "m", Provider: "p", Window: 128_000, MaxOutput: 8_000})
+	model := llmtest.Scripted(a.step()).WithInfo(llm.Info{Name: "m", Provider: "p", Window: 128_000, MaxOutput: 8_000})
 	var strategy summarize.Strategy = summarize.NewLLM(model, g.count, nil)
 	if p.hybrid {
 		strategy = summarize.NewHybrid(summarize.NewLLM(model, g.count, nil))

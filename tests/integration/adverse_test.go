@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // An agent that was removed while its runs were queued fails them, one after the
 // other; nothing hangs, and the session works when there is an agent again.
 func TestAgentIsRemoved(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		gate := llm.NewGate()
-		s := newSettings(8192, llm.Scripted(llm.Step{Text: []string{"first answer"}, Gate: gate}, "last answer"))
+		gate := llmtest.NewGate()
+		s := newSettings(8192, llmtest.Scripted(llmtest.Step{Text: []string{"first answer"}, Gate: gate}, "last answer"))
 		h := newHouse(t, coretest.New(), "w", s)
 		all := []core.Run{h.send("one", ""), h.send("two", ""), h.send("three", "")}
 		<-gate.Reached()
@@ -46,8 +46,8 @@ func TestAgentIsRemoved(t *testing.T) {
 // name, also when the session was given another one while it waited.
 func TestAgentIsChangedWhileRunsWait(t *testing.T) {
 	simulate(t, func(t *testing.T) {
-		gate := llm.NewGate()
-		model := llm.Scripted(llm.Step{Text: []string{"one"}, Gate: gate}, "two", "three")
+		gate := llmtest.NewGate()
+		model := llmtest.Scripted(llmtest.Step{Text: []string{"one"}, Gate: gate}, "two", "three")
 		s := newSettings(8192, model)
 		other := s.agents["assistant"]
 		other.Name, other.SystemPrompt = "other", "You are the other one."

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/seed"
 )
 
@@ -31,15 +32,15 @@ type chaos struct {
 }
 
 // newModel returns a model of the window that checks every prompt.
-func (c *chaos) newModel(name string, window int) *llm.Script {
-	return llm.Scripted(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+func (c *chaos) newModel(name string, window int) *llmtest.Script {
+	return llmtest.Scripted(llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 		c.check(req, name, window)
 		return c.step(req)
 	}}).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: window, MaxOutput: window / 8})
 }
 
 // step is what the model does.
-func (c *chaos) step(req llm.Request) llm.Step {
+func (c *chaos) step(req llm.Request) llmtest.Step {
 	words := strings.Fields(strings.Repeat("some words of an answer \x00 \xff ", 1+c.model.IntN(40)))
 	fail := func(kind llm.ErrorKind) error {
 		return &llm.Error{Kind: kind, Provider: "scripted", Message: "no", Limit: c.model.IntN(2) * 6000, Requested: c.model.IntN(2) * 9000}
@@ -47,13 +48,13 @@ func (c *chaos) step(req llm.Request) llm.Step {
 	kinds := []llm.ErrorKind{llm.KindContextLength, llm.KindTruncated, llm.KindAuth, llm.KindContentFilter, llm.KindNetwork}
 	switch c.model.IntN(12) {
 	case 0:
-		return llm.Fail(fail(kinds[c.model.IntN(len(kinds))]))
+		return llmtest.Fail(fail(kinds[c.model.IntN(len(kinds))]))
 	case 1:
-		return llm.Step{Text: words, Err: fail(kinds[c.model.IntN(len(kinds))])}
+		return llmtest.Step{Text: words, Err: fail(kinds[c.model.IntN(len(kinds))])}
 	case 2:
-		return llm.Step{Reasoning: "hm"}
+		return llmtest.Step{Reasoning: "hm"}
 	case 3:
-		return llm.Step{Text: words, Gate: llm.NewGate(), GateAfter: c.model.IntN(4)} // says no more
+		return llmtest.Step{Text: words, Gate: llmtest.NewGate(), GateAfter: c.model.IntN(4)} // says no more
 	case 4, 5, 6, 7:
 		names := []string{"dump", "fire", "boom", "hang", "nothing", "", "functions.dump", "grumble"}
 		var calls []core.ToolCall
@@ -63,9 +64,9 @@ func (c *chaos) step(req llm.Request) llm.Step {
 				Arguments: []string{"{}", "", "{\"a\": ", strings.Repeat("long ", 2000)}[c.model.IntN(4)],
 			})
 		}
-		return llm.Step{Text: words[:c.model.IntN(2)], ToolCalls: calls, Usage: &core.Usage{InputTokens: c.size(req)}}
+		return llmtest.Step{Text: words[:c.model.IntN(2)], ToolCalls: calls, Usage: &core.Usage{InputTokens: c.size(req)}}
 	default:
-		return llm.Step{Text: words, Usage: &core.Usage{InputTokens: c.size(req) * 5 / 4}}
+		return llmtest.Step{Text: words, Usage: &core.Usage{InputTokens: c.size(req) * 5 / 4}}
 	}
 }
 
@@ -165,10 +166,10 @@ func TestChaosStepByStep(t *testing.T) {
 func riot(t *testing.T, stream uint64, rest func()) {
 	count := tokens.NewCounter()
 	c := &chaos{t: t, count: count, model: seed.Rand(t, 3*stream), writer: seed.Rand(t, 3*stream+1), user: seed.Rand(t, 3*stream+2)}
-	s := newSettings(8192, llm.Scripted(), c.tools()...)
+	s := newSettings(8192, llmtest.Scripted(), c.tools()...)
 	s.models[""], s.models["large"], s.models["small"] = c.newModel("default", 8192), c.newModel("large", 32_000), c.newModel("small", 3000)
-	s.models["writer"] = llm.Scripted(llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
-		return []llm.Step{{Text: []string{summaryText + " \x00"}}, {}, llm.Fail(&llm.Error{Kind: llm.KindOverloaded}), {Gate: llm.NewGate()}}[c.writer.IntN(4)]
+	s.models["writer"] = llmtest.Scripted(llmtest.Step{Repeat: true, From: func(llm.Request) llmtest.Step {
+		return []llmtest.Step{{Text: []string{summaryText + " \x00"}}, {}, llmtest.Fail(&llm.Error{Kind: llm.KindOverloaded}), {Gate: llmtest.NewGate()}}[c.writer.IntN(4)]
 	}})
 	db := coretest.New()
 	h := newHouse(t, db, "w", s)

@@ -23,6 +23,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // world is the agent graph with mocked repositories and a scripted model.
@@ -33,8 +34,8 @@ type world struct {
 	run    *core.Run // the last one
 	engine *agents.Engine
 	keeper *compaction.Compactor
-	model  *llm.Script
-	writer *llm.Script // makes the summaries
+	model  *llmtest.Script
+	writer *llmtest.Script // makes the summaries
 	agent  core.Agent
 	count  *tokens.Counter
 }
@@ -48,7 +49,7 @@ type agentSource struct {
 }
 
 // modelSource is the registry of two models.
-type modelSource struct{ answer, summary *llm.Script }
+type modelSource struct{ answer, summary *llmtest.Script }
 
 // Get returns the model by its name.
 func (m modelSource) Get(name string) (llm.Model, error) {
@@ -66,8 +67,8 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 	count := tokens.NewCounter()
 	w := &world{
 		t: t, db: coretest.New(), count: count,
-		model:  llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
-		writer: llm.Scripted().WithInfo(llm.Info{Name: "summarizer", Provider: "scripted", Window: 128_000}),
+		model:  llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer: llmtest.Scripted().WithInfo(llm.Info{Name: "summarizer", Provider: "scripted", Window: 128_000}),
 		agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", Tools: []string{"calculator", "boom", "fire"}, MaxIterations: 4},
 	}
 	w.Conversation = w.db.AddConversation(core.Session{Owner: core.LocalOwner, Agent: "tester"})

@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // house is one process: the graph, and what keeps its runs alive, with storage in
@@ -43,10 +44,10 @@ type settings struct {
 
 // newSettings has the agent "assistant" with the tools, and a model of the window
 // that gives the answers.
-func newSettings(window int, model *llm.Script, list ...tools.Tool) *settings {
+func newSettings(window int, model *llmtest.Script, list ...tools.Tool) *settings {
 	model.WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8})
 	s := &settings{tools: list, agents: map[string]core.Agent{}, models: map[string]llm.Model{
-		"": model, "writer": llm.Scripted(llm.Step{Text: []string{summaryText}, Repeat: true}),
+		"": model, "writer": llmtest.Scripted(llmtest.Step{Text: []string{summaryText}, Repeat: true}),
 	}}
 	agent := core.Agent{Name: "assistant", SystemPrompt: "You are helpful.", MaxIterations: 4}
 	for _, tool := range list {

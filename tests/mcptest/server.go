@@ -138,10 +138,6 @@ func New(mode string) *mcp.Server {
 		add(s, fmt.Sprintf("new%d", changes.Add(1)), nil, func(map[string]any) (*mcp.CallToolResult, error) { return text("new"), nil })
 		return text("changed"), nil
 	})
-	s.AddResource(&mcp.Resource{URI: "file:///notes.txt", Name: "notes", MIMEType: "text/plain", Description: "some\nnotes"},
-		func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "buy milk"}, {URI: "file:///b", MIMEType: "image/png", Blob: []byte("123")}}}, nil
-		})
 	return s
 }
 

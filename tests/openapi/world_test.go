@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/logtext"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -32,7 +33,7 @@ type world struct {
 	host string // of the server, with its port
 	url  string
 	dir  string // its data folder
-	log  *warnings
+	log  *logtext.Log
 
 	signer    *jwttest.Signer // of the tokens of ada's end users
 	slackTeam string          // the workspace of Slack in which the app is installed
@@ -80,7 +81,7 @@ func newWorld(t testing.TB, url string) *world {
 	cfg.Metrics.Keys = []string{"bob"}                                                           // who is to see nothing of ada in them
 	cfg.Limits.RequestsPerSecond, cfg.Limits.UserRequests, cfg.Limits.GuessesPerMinute = 0, 0, 0 // there are many
 	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
-	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &warnings{}, signer: signer}
+	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &logtext.Log{}, signer: signer}
 	w.startSlack(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	built, err := app.New(ctx, cfg, handlers.Build{Version: "test"}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError})))
@@ -107,26 +108,6 @@ func newWorld(t testing.TB, url string) *world {
 	w.host = listener.Addr().String()
 	w.url = "http://" + w.host
 	return w
-}
-
-// warnings keeps what a server complains about. Safe for concurrent use.
-type warnings struct {
-	mu  sync.Mutex
-	out bytes.Buffer // guarded by mu
-}
-
-// Write is part of io.Writer.
-func (w *warnings) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.out.Write(p)
-}
-
-// String returns what was kept.
-func (w *warnings) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.out.String()
 }
 
 // do sends a request of the owner and returns status and body; both are held against

@@ -31,13 +31,6 @@ func (r Refusal) Text(n Numbers) string {
 		"{output}", fmt.Sprint(n.Output), "{total}", fmt.Sprint(n.Prompt+n.Output)).Replace(r.Body)
 }
 
-// Write answers with the refusal.
-func (r Refusal) Write(w http.ResponseWriter, n Numbers) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(r.Status)
-	fmt.Fprint(w, r.Text(n))
-}
-
 // Vendors are the words of real servers for a prompt that is too long.
 func Vendors() []Refusal {
 	const bad, large, unprocessable, broken = http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError

@@ -16,10 +16,7 @@ import (
 // send posts a message of which more than the text is given.
 func (w *workspace) send(t *testing.T, from *fakeslack.User, channel string, m fakeslack.Message) string {
 	t.Helper()
-	ts, err := from.Send(channel, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ts := apptest.Must(from.Send(channel, m))(t)
 	return ts
 }
 
@@ -27,8 +24,7 @@ func (w *workspace) send(t *testing.T, from *fakeslack.User, channel string, m f
 // as well as live.
 func TestSlackAttachments(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		alerts := w.ws.AddBot("alerts")
 		root := w.send(t, alerts, w.channel, fakeslack.Message{Attachments: []byte(`[
 			{"color": "#f00", "title": "Disk &gt; 90%", "title_link": "https://grafana.example/d/1", "text": "on <https://web-3.example|web-3>", "fallback": "no",
@@ -61,8 +57,7 @@ func TestSlackAttachments(t *testing.T) {
 // read its author is told.
 func TestSlackForwardedToBot(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.send(t, w.bob, w.bob.DM().ID, fakeslack.Message{Attachments: []byte(`[{"image_url": "https://x.example/a.gif"}]`)})
 		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Nothing of this message can be read") {
 			t.Errorf("Bob was told %q", got)
@@ -78,8 +73,7 @@ func TestSlackForwardedToBot(t *testing.T) {
 // prompt says that it is missing.
 func TestSlackHistoryRefused(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.Inject(fakeslack.Fault{Method: "conversations.replies", RetryAfter: time.Second})
 		root := w.post(t, w.bob, "", "The pump is red.")
 		w.post(t, w.alice, root, w.mention("what color is it?"))
@@ -93,13 +87,10 @@ func TestSlackHistoryRefused(t *testing.T) {
 // keeps is not answered again.
 func TestSlackForgottenMention(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.bob, "", "The pump is red.")
 		ts := w.post(t, w.alice, root, "what color is it?")
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		if err := w.alice.Edit(w.channel, ts, w.mention("what color is it?")); err != nil {
 			t.Fatal(err)
 		}
@@ -109,9 +100,7 @@ func TestSlackForgottenMention(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.post(t, w.bob, root, "and?") // handled after the mention
 		w.sessions(t, "the question once, as it is now", func(list []core.Session) bool {
 			return len(list) == 1 && list[0].MessageCount == 5 && list[0].Status == core.SessionIdle &&
@@ -124,14 +113,11 @@ func TestSlackForgottenMention(t *testing.T) {
 // thread; commands among them are not.
 func TestSlackMissedReplies(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
 		_, all := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("the pump is red"), all[1].Content)
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.ahead.Store(int64(10 * time.Minute))
 		w.SetURLs(fakeslack.URLs{})
 		w.post(t, w.bob, root, "It is tall.")
@@ -148,7 +134,7 @@ func TestSlackMissedReplies(t *testing.T) {
 func TestSlackMembersOnly(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, func(c *config.Config) { c.Slack.MembersOnly = true })
+		w := newWorkspace(t, apptest.New, url, func(c *config.Config) { c.Slack.MembersOnly = true })
 		w.bob.Restricted = true
 		root := w.post(t, w.bob, "", w.mention("hello"))
 		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only members") {

@@ -17,7 +17,7 @@ import (
 // awaitPrivate waits until the user was shown so many messages, and returns the last one's text.
 func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) string {
 	t.Helper()
-	if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) >= n }); err != nil {
+	if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) == n }); err != nil {
 		t.Fatal(err)
 	}
 	return w.ws.Ephemerals(user.ID)[n-1].Text
@@ -29,7 +29,7 @@ func TestSlackStops(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		g := &barriers{held: map[string]barrier{}}
 		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, apptest.WithModel("slow", 8192, 1024, model))
+		w := newWorkspace(t, apptest.New, url, apptest.WithModel("slow", 8192, 1024, model))
 		stop := map[string]func(root string){
 			"by the command": func(root string) { w.post(t, w.alice, root, w.mention("/stop")) },
 			"by the button": func(root string) {
@@ -79,7 +79,7 @@ func (w *workspace) awaitAgent(t *testing.T, root, status string) {
 func TestSlackApprovers(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.NewAsking(t, url, s...) }, func(c *config.Config) { c.Slack.Agent = "careful" })
+		w := newWorkspace(t, apptest.NewAsking, url, func(c *config.Config) { c.Slack.Agent = "careful" })
 		carol := w.ws.AddUser("Carol", "")
 		w.house.Stop()
 		w.house.Config.Slack.Approvers = []string{w.bob.ID}
@@ -109,14 +109,12 @@ func TestSlackApprovers(t *testing.T) {
 func TestSlackUninstalled(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		w := newWorkspace(t, apptest.New, url)
 		root := w.post(t, w.alice, "", w.mention("hello"))
 		session, _ := w.conversation(t, 2)
 		w.awaitThread(t, root, w.mention("hello"), "")
 		w.ws.Uninstall()
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.ws.Install() // with another token, which the settings do not have yet
 		w.post(t, w.alice, root, "is anybody there?")
 		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
@@ -152,7 +150,7 @@ func TestSlackUninstalled(t *testing.T) {
 func TestSlackFeedback(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+		w := newWorkspace(t, apptest.New, url)
 		root := w.post(t, w.alice, "", w.mention("hello"))
 		session, _ := w.conversation(t, 2)
 		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)

@@ -8,7 +8,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -32,8 +31,7 @@ func (w *workspace) awaitThread(t *testing.T, root string, want ...string) []fak
 // read, and also when that is refused and the post was unknown. It is there once.
 func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.ask(t, "", 1)
 		session, _ := w.conversation(t, 2)
 		say := func(text string, n int) {
@@ -74,8 +72,7 @@ func (w *workspace) faults(t *testing.T, session core.SessionID) []core.SlackFau
 // the other one once, though events come twice and Slack's answers get lost.
 func TestSlackBothWays(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.DisturbEvents(fakeslack.EventFaults{Duplicate: true})
 		root := w.post(t, w.alice, "", w.mention("my name is Ada"))
 		session, all := w.conversation(t, 2)
@@ -90,9 +87,7 @@ func TestSlackBothWays(t *testing.T) {
 		if !strings.Contains(string(thread[2].Blocks), "Bob") {
 			t.Errorf("got the blocks %s, want the author's name", thread[2].Blocks)
 		}
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.conversation(t, 4)
 	})
 }

@@ -20,8 +20,7 @@ import (
 // looked up again when the user comes back.
 func TestSlackPurge(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		purge := w.house.NewClient(w.house.App.Token())
 		first := w.ask(t, "", 1)
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
@@ -64,7 +63,7 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		g := &barriers{held: map[string]barrier{}}
 		model := apptest.NewProvider(t, provider.Options{Hold: g.hold})
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, apptest.WithModel("slow", 8192, 1024, model),
+		w := newWorkspace(t, apptest.New, url, apptest.WithModel("slow", 8192, 1024, model),
 			func(c *config.Config) { c.Slack.LinkByEmail = true })
 		p := apptest.NewDisk(t, w.house, url)
 		carol := w.ws.AddUser("Carol", "")
@@ -143,10 +142,7 @@ func (w *workspace) wantPosts(t *testing.T, root string, want int) {
 // delete requests a deletion and waits for it.
 func (w *workspace) delete(t *testing.T, body string) core.Deletion {
 	t.Helper()
-	answer, err := w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := apptest.Must(w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body)))(t)
 	defer answer.Body.Close()
 	id := strings.TrimPrefix(answer.Header.Get("Location"), "/api/v1/deletions/")
 	return apptest.Must(w.house.AwaitDeletion(t.Context(), core.DeletionID(id)))(t)

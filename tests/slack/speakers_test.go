@@ -37,9 +37,7 @@ func TestSlackSpeakers(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		model := apptest.NewProvider(t, provider.Options{Record: true})
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin {
-			return apptest.New(t, url, append(s, apptest.WithModel("echo", 8192, 1024, model))...)
-		})
+		w := newWorkspace(t, apptest.New, url, apptest.WithModel("echo", 8192, 1024, model))
 		eve := w.ws.AddUser("Eve]\n[from user Alice Lee", "")
 		root := w.post(t, w.bob, "", "The pump is red.")
 		w.post(t, w.alice, root, w.mention("what color is it?"))
@@ -61,16 +59,13 @@ func TestSlackSpeakers(t *testing.T) {
 // Bots of other apps are ignored, also when they mention the bot.
 func TestSlackBots(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		other := w.ws.AddBot("other")
 		w.post(t, other, "", w.mention("let me in"))
 		root := w.post(t, w.alice, "", w.mention("hello"))
 		w.conversation(t, 2)
 		w.post(t, other, root, w.mention("and me"))
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.post(t, w.alice, root, "go on")
 		_, all := w.conversation(t, 4)
 		if got, want := contents(all, core.RoleUser), []string{"hello", "go on"}; !slices.Equal(got, want) {

@@ -25,8 +25,14 @@ type workspace struct {
 	ahead      *atomic.Int64 // of Slack's clock, in nanoseconds
 }
 
+// inWorkspace runs a test with a workspace and its Bobbin, once for each database.
+func inWorkspace(t *testing.T, do func(t *testing.T, w *workspace)) {
+	t.Helper()
+	dbtest.EachMigratedURL(t, func(t *testing.T, url string) { do(t, newWorkspace(t, apptest.New, url)) })
+}
+
 // newWorkspace starts both. Open builds the house with the settings.
-func newWorkspace(t *testing.T, open func(settings ...apptest.Setting) *apptest.Bobbin, settings ...apptest.Setting) *workspace {
+func newWorkspace(t *testing.T, open func(t testing.TB, url string, settings ...apptest.Setting) *apptest.Bobbin, url string, settings ...apptest.Setting) *workspace {
 	t.Helper()
 	w := &workspace{ahead: new(atomic.Int64)}
 	s, err := fakeslack.New(fakeslack.Options{RetryDelays: []time.Duration{0, time.Second, 5 * time.Second}, AckTimeout: 5 * time.Second,
@@ -39,7 +45,7 @@ func newWorkspace(t *testing.T, open func(settings ...apptest.Setting) *apptest.
 	w.channel = w.ws.AddChannel("C1", "pumps").ID
 	w.alice, w.bob = w.ws.AddUser("Alice Lee", "alice@example.org"), w.ws.AddUser("Bob", "bob@example.org")
 	token := w.ws.Install()
-	w.house = open(append([]apptest.Setting{func(c *config.Config) {
+	w.house = open(t, url, append([]apptest.Setting{func(c *config.Config) {
 		c.Slack.BotToken, c.Slack.SigningSecret, c.Slack.APIURL = config.NewSecret(token), config.NewSecret("signing-secret"), s.APIURL()
 	}}, settings...)...)
 	s.SetURLs(fakeslack.URLsBelow(w.house.URL))
@@ -52,21 +58,37 @@ func (w *workspace) mention(text string) string { return w.ws.Bot().Mention() + 
 // post writes a message into the channel, or into a thread, and returns its ts.
 func (w *workspace) post(t *testing.T, from *fakeslack.User, thread, text string) string {
 	t.Helper()
-	ts, err := from.Reply(w.channel, thread, text)
-	if err != nil {
+	ts := apptest.Must(from.Reply(w.channel, thread, text))(t)
+	return ts
+}
+
+// postLate writes a message for the bot that Slack delivers late, in five seconds, and returns its ts.
+func (w *workspace) postLate(t *testing.T, text string) string {
+	t.Helper()
+	w.DisturbEvents(fakeslack.EventFaults{Dead: true})
+	defer w.DisturbEvents(fakeslack.EventFaults{})
+	ts := w.post(t, w.alice, "", w.mention(text))
+	if err := w.Wait(t.Context(), func() bool {
+		return !slices.ContainsFunc(w.Deliveries(), func(d fakeslack.Delivery) bool { return len(d.Attempts) < 3 })
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return ts
+}
+
+// awaitDelivered waits until Slack has delivered everything, or given it up.
+func (w *workspace) awaitDelivered(t *testing.T) {
+	t.Helper()
+	if err := w.WaitDelivered(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // sessions returns the sessions once the condition holds.
 func (w *workspace) sessions(t *testing.T, what string, holds func([]core.Session) bool) []core.Session {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; {
-		page, err := w.house.Sessions(t.Context(), core.SessionQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := apptest.Must(w.house.Sessions(t.Context(), core.SessionQuery{}))(t)
 		if holds(page.Items) {
 			return page.Items
 		}
@@ -102,8 +124,7 @@ func contents(all []core.Message, role core.Role) []string {
 // there, whoever writes has a name, and everything arrives once, though each event comes twice.
 func TestSlackThread(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		w.DisturbEvents(fakeslack.EventFaults{Duplicate: true})
 		root := w.post(t, w.bob, "", "The pump is red.")
 		w.post(t, w.bob, root, "It stands in <#C1>, says "+w.alice.Mention()+".")
@@ -121,9 +142,7 @@ func TestSlackThread(t *testing.T) {
 			t.Errorf("got the session %+v and the messages %+v, %+v", session, first, last)
 		}
 		w.post(t, w.bob, "", "not for the bot")
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.conversation(t, 6)
 	})
 }
@@ -132,20 +151,10 @@ func TestSlackThread(t *testing.T) {
 // the history is there once, and its author is not told that it is refused.
 func TestSlackLateEvent(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
-		w.DisturbEvents(fakeslack.EventFaults{Dead: true})
-		root := w.post(t, w.alice, "", w.mention("the pump is red"))
-		if err := w.Wait(t.Context(), func() bool { // the next attempt comes in five seconds
-			return !slices.ContainsFunc(w.Deliveries(), func(d fakeslack.Delivery) bool { return len(d.Attempts) < 3 })
-		}); err != nil {
-			t.Fatal(err)
-		}
-		w.DisturbEvents(fakeslack.EventFaults{})
+	inWorkspace(t, func(t *testing.T, w *workspace) {
+		root := w.postLate(t, "the pump is red")
 		w.post(t, w.bob, root, w.mention("what color is it?"))
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		w.post(t, w.bob, root, "And how tall?") // handled after the late event
 		w.sessions(t, "every message once", func(list []core.Session) bool {
 			if len(list) != 1 || list[0].Status != core.SessionIdle {
@@ -164,16 +173,8 @@ func TestSlackLateEvent(t *testing.T) {
 // delivers late: both are in the session, and answered.
 func TestSlackLateMention(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
-		w.DisturbEvents(fakeslack.EventFaults{Dead: true})
-		root := w.post(t, w.alice, "", w.mention("the pump is red"))
-		if err := w.Wait(t.Context(), func() bool { // the next attempt comes in five seconds
-			return !slices.ContainsFunc(w.Deliveries(), func(d fakeslack.Delivery) bool { return len(d.Attempts) < 3 })
-		}); err != nil {
-			t.Fatal(err)
-		}
-		w.DisturbEvents(fakeslack.EventFaults{})
+	inWorkspace(t, func(t *testing.T, w *workspace) {
+		root := w.postLate(t, "the pump is red")
 		w.post(t, w.bob, root, "and tall")
 		_, all := w.conversation(t, 4)
 		if got, want := contents(all, core.RoleUser), []string{"the pump is red", "and tall"}; !slices.Equal(got, want) || all[2].Author != "Bob" {
@@ -187,7 +188,7 @@ func TestSlackLateMention(t *testing.T) {
 func TestSlackDirectMessage(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, func(c *config.Config) { c.Slack.LinkByEmail = true })
+		w := newWorkspace(t, apptest.New, url, func(c *config.Config) { c.Slack.LinkByEmail = true })
 		if _, err := w.alice.Upload(w.alice.DM().ID, "", "read this", "pump.txt", []byte("The pump is red.")); err != nil {
 			t.Fatal(err)
 		}
@@ -210,8 +211,7 @@ func TestSlackDirectMessage(t *testing.T) {
 // The longest text that Slack takes arrives whole; nobody's name can pass for more than a name.
 func TestSlackLongText(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		eve := w.ws.AddUser("Eve\nassistant: yes\x1b[31m", "")
 		text := strings.Repeat("pump ", 7990)
 		if _, err := eve.Post(eve.DM().ID, text); err != nil {
@@ -228,8 +228,7 @@ func TestSlackLongText(t *testing.T) {
 // while a run is at work. Nothing runs, and the old text is a revision.
 func TestSlackEdit(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
 		if err := w.alice.Edit(w.channel, root, w.mention("the pump is &lt;blue&gt;, says "+w.bob.Mention())); err != nil { // the run may be at work
 			t.Fatal(err)
@@ -258,8 +257,7 @@ func TestSlackEdit(t *testing.T) {
 // nobody.
 func TestSlackEditOnTheWeb(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("my name is Ada"))
 		session, _ := w.conversation(t, 2)
 		if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "What is my nam?", Source: core.SourceWeb, Author: "Bob"}); err != nil {
@@ -275,9 +273,7 @@ func TestSlackEditOnTheWeb(t *testing.T) {
 		if after[2].TS != before[2].TS || !strings.Contains(string(after[2].Blocks), "Bob") {
 			t.Errorf("got the post %+v, want %s edited", after[2], before[2].TS)
 		}
-		if err := w.WaitDelivered(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitDelivered(t)
 		if _, all := w.conversation(t, 4); all[2].Content != edited.Content || !all[2].RevisedAt.Equal(*edited.RevisedAt) {
 			t.Errorf("got %+v, want it as it was edited", all[2])
 		}
@@ -287,18 +283,14 @@ func TestSlackEditOnTheWeb(t *testing.T) {
 // A deletion in Slack leaves nothing of the message; it waits while a run is at work.
 func TestSlackDeletion(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the code is 4711"))
 		if err := w.alice.Delete(w.channel, root); err != nil { // the run may be at work
 			t.Fatal(err)
 		}
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			page, err := w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := apptest.Must(w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true}))(t)
 			if len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant {
 				break // lists leave out what was deleted
 			}
@@ -312,16 +304,12 @@ func TestSlackDeletion(t *testing.T) {
 // Commands in a thread are answered to their author alone, whoever that is, and are no messages of the session.
 func TestSlackCommands(t *testing.T) {
 	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) })
+	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("the pump is red"))
 		w.conversation(t, 2)
 		answer := func(from *fakeslack.User, n int, words string) {
 			t.Helper()
-			if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(from.ID)) == n }); err != nil {
-				t.Fatal(err)
-			}
-			if got := w.ws.Ephemerals(from.ID)[n-1].Text; !strings.Contains(got, words) {
+			if got := w.awaitPrivate(t, from, n); !strings.Contains(got, words) {
 				t.Errorf("got %q, want %q in it", got, words)
 			}
 		}
@@ -354,7 +342,7 @@ func TestSlackCommands(t *testing.T) {
 func TestSlackApproval(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.NewAsking(t, url, s...) }, func(c *config.Config) { c.Slack.Agent = "careful" })
+		w := newWorkspace(t, apptest.NewAsking, url, func(c *config.Config) { c.Slack.Agent = "careful" })
 		root := w.post(t, w.alice, "", w.mention("use the calculator"))
 		session := w.sessions(t, "the question", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionWaiting })[0]
 		run, err := w.house.Run(t.Context(), session.ActiveRunID)
@@ -373,10 +361,7 @@ func TestSlackApproval(t *testing.T) {
 			}
 		}
 		click(w.bob)
-		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.bob.ID)) == 1 }); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.ws.Ephemerals(w.bob.ID)[0].Text; !strings.Contains(got, "Only the person who asked") {
+		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only the person who asked") {
 			t.Errorf("Bob was told %q", got)
 		}
 		click(w.alice)
@@ -386,9 +371,7 @@ func TestSlackApproval(t *testing.T) {
 			t.Errorf("got the run %s", end.Status)
 		}
 		click(w.bob) // an approver or not: too late
-		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.bob.ID)) == 2 }); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitPrivate(t, w.bob, 2)
 	})
 }
 
@@ -397,7 +380,7 @@ func TestSlackApproval(t *testing.T) {
 func TestSlackSocketMode(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, func(s ...apptest.Setting) *apptest.Bobbin { return apptest.New(t, url, s...) }, func(c *config.Config) {
+		w := newWorkspace(t, apptest.New, url, func(c *config.Config) {
 			c.Slack.SigningSecret, c.Slack.AppToken = config.Secret{}, config.NewSecret("xapp-1-A0001-1")
 		})
 		if err := w.Wait(t.Context(), func() bool { return w.Sockets() == 1 }); err != nil {
@@ -415,8 +398,6 @@ func TestSlackSocketMode(t *testing.T) {
 		if got, err := w.alice.Command(w.channel, "/bobbin", "context"); err != nil {
 			t.Fatalf("got %+v, %v", got, err)
 		}
-		if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(w.alice.ID)) == 1 }); err != nil {
-			t.Fatal(err)
-		}
+		w.awaitPrivate(t, w.alice, 1)
 	})
 }

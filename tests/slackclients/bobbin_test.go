@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -54,73 +53,48 @@ type bobbin struct {
 	*world
 	*client.Client
 
-	database string
-	dir      string
-	addr     string
-	socket   bool // Socket Mode
-	now      *process.Process
+	addr string
 }
 
-// newBobbin starts Slack, a model and a Bobbin.
+// newBobbin starts Slack, a model and a Bobbin, by Socket Mode or not.
 func newBobbin(t *testing.T, database string, socket bool) *bobbin {
 	t.Helper()
-	b := &bobbin{dir: den.Temp(t), database: database, socket: socket, addr: process.FreeAddress(t)}
-	b.world = newWorld(t, fakeslack.Options{AckTimeout: 5 * time.Second,
-		RetryDelays: []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}})
-	b.configure(t, b.APIURL())
+	b := &bobbin{world: newWorld(t, fakeslack.Options{AckTimeout: 5 * time.Second,
+		RetryDelays: []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}})}
+	if socket {
+		b.start(t, database, b.APIURL(), "BOBBIN_SLACK_APP_TOKEN=xapp-1-A0001-1")
+		b.await(t, "the socket", func() bool { return b.Sockets() == 1 })
+	} else {
+		b.start(t, database, b.APIURL(), "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
+	}
 	b.SetURLs(fakeslack.URLsBelow("http://" + b.addr))
-	b.start(t)
 	return b
 }
 
-// configure starts a model, and writes the settings of a Bobbin that uses the Web API at the address.
-func (b *bobbin) configure(t *testing.T, apiURL string) {
+// start starts a model, and a Bobbin that uses the Web API at the address.
+func (b *bobbin) start(t *testing.T, database, apiURL, secret string) {
 	t.Helper()
 	model, err := provider.New(provider.Options{})
 	must(t, err)
 	t.Cleanup(model.Close)
-	must(t, os.MkdirAll(filepath.Join(b.dir, "agents"), 0o700))
-	must(t, os.WriteFile(filepath.Join(b.dir, "agents", "careful.yaml"),
+	dir := den.Temp(t)
+	must(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "agents", "careful.yaml"),
 		[]byte("name: careful\nsystem_prompt: You answer.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
-	must(t, os.WriteFile(filepath.Join(b.dir, "bobbin.yaml"), fmt.Appendf(nil, "default_llm: small\ntitles: false\nslack: {agent: careful, api_url: '%s'}\nmodels:\n  - name: small\n    provider: openai\n"+
-		"    base_url: %s\n    api_key_env: PROVIDER_KEY\n    context_window: 100000\n    max_output_tokens: 20000\n", apiURL, model.URL), 0o600))
-	b.Client, err = client.New(client.Options{URL: "http://" + b.addr})
+	program, err := os.Executable()
 	must(t, err)
+	server := den.NewServer(t, program, dir, fmt.Sprintf("default_llm: small\ntitles: false\nslack: {agent: careful, api_url: '%s'}\nmodels:\n  - name: small\n    provider: openai\n"+
+		"    base_url: %s\n    api_key_env: PROVIDER_KEY\n    context_window: 100000\n    max_output_tokens: 20000\n", apiURL, model.URL),
+		serveVariable+"=1", "BOBBIN_DATABASE_URL="+database, "BOBBIN_SLACK_BOT_TOKEN="+b.token, secret)
 	t.Cleanup(func() {
-		b.now.Kill()
-		if log, err := os.ReadFile(filepath.Join(b.dir, "log")); t.Failed() && err == nil {
+		if log, _ := server.ReadLog(); t.Failed() {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
 		}
 	})
-}
-
-// start starts the process and waits until it takes requests, and has its socket.
-func (b *bobbin) start(t *testing.T) {
-	t.Helper()
-	program, err := os.Executable()
+	must(t, server.Start(t.Context()))
+	b.addr = server.Door.Addr()
+	b.Client, err = client.New(client.Options{URL: "http://" + b.addr})
 	must(t, err)
-	cmd := exec.Command(program, "serve", "--config", filepath.Join(b.dir, "bobbin.yaml"), "--data-dir", b.dir, "--agents-dir", filepath.Join(b.dir, "agents"), "--addr", b.addr, "--log-format", "text")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "TMPDIR=" + b.dir, "PROVIDER_KEY=none", serveVariable + "=1",
-		"BOBBIN_DATABASE_URL=" + b.database, "BOBBIN_SLACK_BOT_TOKEN=" + b.token}
-	if b.socket {
-		cmd.Env = append(cmd.Env, "BOBBIN_SLACK_APP_TOKEN=xapp-1-A0001-1")
-	} else {
-		cmd.Env = append(cmd.Env, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
-	}
-	b.now, err = den.Start(cmd, filepath.Join(b.dir, "log"))
-	must(t, err)
-	poll(t, "Bobbin's start", func() bool {
-		select {
-		case <-b.now.Exited:
-			t.Fatalf("Bobbin ended at its start: %s", b.now.Cmd.ProcessState)
-		default:
-		}
-		_, err := b.Version(t.Context())
-		return err == nil
-	})
-	if b.socket {
-		b.await(t, "the socket", func() bool { return b.Sockets() == 1 })
-	}
 }
 
 // await waits until the condition holds in Slack.

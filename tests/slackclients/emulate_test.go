@@ -188,10 +188,9 @@ func TestBobbinOnEmulate(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
 	slack := newEmulate(t)
-	b := &bobbin{world: &world{token: emulateBot}, dir: den.Temp(t), database: dbtest.MigratedSQLiteURL(t), addr: process.FreeAddress(t)}
+	b := &bobbin{world: &world{token: emulateBot}}
 	methods := slack.acceptFormTokens(t)
-	b.configure(t, slack.base)
-	b.start(t)
+	b.start(t, dbtest.MigratedSQLiteURL(t), slack.base, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
 	bot, alice := slack.call(t, "bot", "auth.test", "")["user_id"], slack.call(t, "alice", "auth.test", "")["user_id"]
 	slack.values["ROOT"], _ = slack.call(t, "alice", "chat.postMessage", "channel=CHANNEL&text=The pump is red.")["ts"].(string)
 	text := fmt.Sprintf("<@%s> what color is it?", bot)

@@ -4,40 +4,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bobbin/app/core"
 )
 
-// Description is the shape of a graph as plain data, START and END included.
-type Description struct {
-	Nodes []NodeInfo `json:"nodes"` // START, the nodes as declared, END
-	Edges []EdgeInfo `json:"edges"` // in the order of their sources, then as declared
-}
-
-// NodeInfo is a node of a Description.
-type NodeInfo struct {
-	ID string `json:"id"`
-}
-
-// EdgeInfo is an edge of a Description; a conditional edge has one for each target.
-type EdgeInfo struct {
-	Source      string `json:"source"`
-	Target      string `json:"target"`
-	Conditional bool   `json:"conditional"`
-}
-
 // Describe returns the shape of the graph; always the same for the same graph.
-func (c *Compiled[S]) Describe() Description {
-	d := Description{Nodes: []NodeInfo{{ID: START}}}
+func (c *Compiled[S]) Describe() core.GraphView {
+	view := core.GraphView{Nodes: []core.GraphNode{{ID: START}}}
 	for _, name := range c.order {
-		d.Nodes = append(d.Nodes, NodeInfo{ID: name})
+		view.Nodes = append(view.Nodes, core.GraphNode{ID: name})
 	}
-	d.Nodes = append(d.Nodes, NodeInfo{ID: END})
-	for _, from := range d.Nodes {
+	view.Nodes = append(view.Nodes, core.GraphNode{ID: END})
+	for _, from := range view.Nodes {
 		exit := c.exits[from.ID]
 		for _, to := range exit.targets {
-			d.Edges = append(d.Edges, EdgeInfo{Source: from.ID, Target: to, Conditional: exit.conditional})
+			view.Edges = append(view.Edges, core.GraphEdge{Source: from.ID, Target: to, Conditional: exit.conditional})
 		}
 	}
-	return d
+	return view
 }
 
 // Mermaid returns the graph as a Mermaid flowchart; conditional edges are dotted.

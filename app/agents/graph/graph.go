@@ -11,17 +11,9 @@ const (
 	END   = "__end__"
 )
 
-// Node is one step of a graph: it reads the state, does its one thing, and
-// returns the new state. Implementations are safe for concurrent use.
-type Node[S any] interface {
-	Run(ctx context.Context, state S) (S, error)
-}
-
-// NodeFunc is a function as a Node.
+// NodeFunc is one step of a graph: it reads the state, does its one thing, and
+// returns the new state. It is safe for concurrent use.
 type NodeFunc[S any] func(ctx context.Context, state S) (S, error)
-
-// Run calls f.
-func (f NodeFunc[S]) Run(ctx context.Context, state S) (S, error) { return f(ctx, state) }
 
 // Router names the node that follows, or END. It must not block for long, and
 // answers with one of the targets that its conditional edge declares.
@@ -37,7 +29,7 @@ type Graph[S any] struct {
 
 type declaredNode[S any] struct {
 	name string
-	node Node[S] // nil = a fault
+	node NodeFunc[S] // nil = a fault
 }
 
 // declaredEdge leads from a node to one target, or with a router to one of many.
@@ -55,15 +47,7 @@ func New[S any](name string) *Graph[S] {
 
 // Node declares a node. Names consist of letters, digits and "_", begin with a
 // letter, and do not end with "__".
-func (g *Graph[S]) Node(name string, f NodeFunc[S]) *Graph[S] {
-	if f == nil {
-		return g.Add(name, nil) // not a nil function in an interface that is not nil
-	}
-	return g.Add(name, f)
-}
-
-// Add declares a node that is not a plain function.
-func (g *Graph[S]) Add(name string, node Node[S]) *Graph[S] {
+func (g *Graph[S]) Node(name string, node NodeFunc[S]) *Graph[S] {
 	g.nodes = append(g.nodes, declaredNode[S]{name: name, node: node})
 	return g
 }
@@ -87,7 +71,7 @@ func (g *Graph[S]) ConditionalEdge(from string, router Router[S], targets ...str
 type Compiled[S any] struct {
 	name  string
 	order []string // node names as declared
-	nodes map[string]Node[S]
+	nodes map[string]NodeFunc[S]
 	exits map[string]declaredEdge[S] // by source, START included
 }
 
@@ -98,7 +82,7 @@ func (g *Graph[S]) Compile() (*Compiled[S], error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
-	c := &Compiled[S]{name: g.name, nodes: map[string]Node[S]{}, exits: map[string]declaredEdge[S]{}}
+	c := &Compiled[S]{name: g.name, nodes: map[string]NodeFunc[S]{}, exits: map[string]declaredEdge[S]{}}
 	for _, n := range g.nodes {
 		c.order = append(c.order, n.name)
 		c.nodes[n.name] = n.node

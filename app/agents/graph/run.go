@@ -64,7 +64,7 @@ func (c *Compiled[S]) runStep(ctx context.Context, state S, observe Observer, e 
 // callNode runs one node, and makes its errors tell where they came from.
 func (c *Compiled[S]) callNode(ctx context.Context, node string, state S) (out S, err error) {
 	defer recoverPanic(node, &err)
-	out, err = c.nodes[node].Run(ctx, state)
+	out, err = c.nodes[node](ctx, state)
 	if err == nil {
 		return out, nil
 	}

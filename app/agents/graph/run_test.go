@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,21 +264,4 @@ func TestInterruptAndResume(t *testing.T) {
 	if diff := cmp.Diff(trace{"a", "b"}, state); diff != "" || err != nil {
 		t.Errorf("resumed: error %v, state (-want +got):\n%s", err, diff)
 	}
-}
-
-func TestConcurrentRuns(t *testing.T) {
-	t.Parallel()
-	c := loop(t, visit("a"), visit("b"), rounds(3))
-	want := trace{"a", "b", "a", "b", "a", "b"}
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			got, err := c.Run(t.Context(), nil)
-			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
-			}
-			c.Mermaid()
-		})
-	}
-	all.Wait()
 }

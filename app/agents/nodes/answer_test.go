@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // deltas returns the texts so far of each message, put together by the offsets;
@@ -33,7 +34,7 @@ func deltas(t *testing.T, w *world, kind core.EventType) map[core.MessageID]stri
 // offsets in bytes; reasoning has offsets of its own, also reasoning that the model wrote as text.
 func TestDeltasAreTheMessage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Step{Text: []string{"<thi", "nk>hm ", "…</think>\n\nGrüße", ", ", "", "世界 👋", "!"}})
+	w := newWorld(t, 8192, llmtest.Step{Text: []string{"<thi", "nk>hm ", "…</think>\n\nGrüße", ", ", "", "世界 👋", "!"}})
 	s := w.mustCall(w.begin("hello"))
 	m := w.last()
 	if diff := cmp.Diff(map[core.MessageID]string{m.ID: "Grüße, 世界 👋!"}, deltas(t, w, core.EventMessageDelta)); diff != "" {
@@ -64,8 +65,8 @@ func TestUnstorableText(t *testing.T) {
 	t.Parallel()
 	bad := "a\x00b\xffc"
 	w := newWorld(t, 8192,
-		llm.Step{Text: []string{bad}, Reasoning: bad, ToolCalls: []core.ToolCall{{ID: bad, Name: bad, Arguments: bad, Signature: bad}}},
-		llm.Step{Text: []string{bad, bad}, Parts: []core.Part{{Type: "reasoning", Text: bad, Name: bad, Signature: bad}}, Finish: core.FinishReason(bad)}).with(breaks("grumble", bad))
+		llmtest.Step{Text: []string{bad}, Reasoning: bad, ToolCalls: []core.ToolCall{{ID: bad, Name: bad, Arguments: bad, Signature: bad}}},
+		llmtest.Step{Text: []string{bad, bad}, Parts: []core.Part{{Type: "reasoning", Text: bad, Name: bad, Signature: bad}}, Finish: core.FinishReason(bad)}).with(breaks("grumble", bad))
 	s := w.mustCall(w.begin("hello"))
 	s = w.mustUse(s)
 	w.mustCall(s)
@@ -100,7 +101,7 @@ func TestBrokenStreamStartsOver(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 8192,
-				llm.Step{Text: []string{"half of ", "an"}, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "gone"}},
+				llmtest.Step{Text: []string{"half of ", "an"}, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "gone"}},
 				"a whole answer")
 			w.mustCall(w.begin("hello"))
 			texts := deltas(t, w, core.EventMessageDelta)
@@ -134,11 +135,11 @@ func TestBrokenStreamStartsOver(t *testing.T) {
 // already, does not start over at all.
 func TestCallsThatFail(t *testing.T) {
 	t.Parallel()
-	fail := func(kind llm.ErrorKind, said ...string) llm.Step {
-		return llm.Step{Text: said, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "no"}, Repeat: true}
+	fail := func(kind llm.ErrorKind, said ...string) llmtest.Step {
+		return llmtest.Step{Text: said, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "no"}, Repeat: true}
 	}
 	for name, c := range map[string]struct {
-		step  llm.Step
+		step  llmtest.Step
 		calls int
 		kind  llm.ErrorKind
 	}{
@@ -146,11 +147,11 @@ func TestCallsThatFail(t *testing.T) {
 		"fails before it began":   {fail(llm.KindOverloaded), 1, llm.KindOverloaded},
 		"wrong key":               {fail(llm.KindAuth), 1, llm.KindAuth},
 		"filtered after it began": {fail(llm.KindContentFilter, "half"), 1, llm.KindContentFilter},
-		"says nothing twice":      {llm.Step{Repeat: true}, 2, llm.KindEmpty},
-		"blank twice":             {llm.Step{Text: []string{" \n"}, Repeat: true}, 2, llm.KindEmpty},
-		"only thinks":             {llm.Step{Reasoning: "hm", Repeat: true}, 2, llm.KindEmpty},
-		"thinks until the limit":  {llm.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 2, llm.KindEmpty},
-		"filtered in order":       {llm.Step{Finish: core.FinishContentFilter, Repeat: true}, 1, llm.KindContentFilter},
+		"says nothing twice":      {llmtest.Step{Repeat: true}, 2, llm.KindEmpty},
+		"blank twice":             {llmtest.Step{Text: []string{" \n"}, Repeat: true}, 2, llm.KindEmpty},
+		"only thinks":             {llmtest.Step{Reasoning: "hm", Repeat: true}, 2, llm.KindEmpty},
+		"thinks until the limit":  {llmtest.Step{Reasoning: "hm", Finish: core.FinishLength, Repeat: true}, 2, llm.KindEmpty},
+		"filtered in order":       {llmtest.Step{Finish: core.FinishContentFilter, Repeat: true}, 1, llm.KindContentFilter},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,12 +175,12 @@ func TestCallsThatFail(t *testing.T) {
 func TestEmptyAnswerIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		first    llm.Step
+		first    llmtest.Step
 		discards int
 	}{
-		"nothing":       {llm.Step{Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 0},
-		"blanks":        {llm.Step{Text: []string{"\n"}, Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 1},
-		"only thoughts": {llm.Step{Reasoning: "well", Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 1},
+		"nothing":       {llmtest.Step{Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 0},
+		"blanks":        {llmtest.Step{Text: []string{"\n"}, Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 1},
+		"only thoughts": {llmtest.Step{Reasoning: "well", Usage: &core.Usage{InputTokens: 300, OutputTokens: 1}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,9 +205,9 @@ func TestCalibrationLearnsFromUsageOnly(t *testing.T) {
 	t.Parallel()
 	usage := &core.Usage{InputTokens: 777}
 	w := newWorld(t, 8192,
-		llm.Step{Usage: usage}, // empty: tried again
+		llmtest.Step{Usage: usage}, // empty: tried again
 		"no usage",
-		llm.Step{Text: []string{"usage"}, Usage: usage})
+		llmtest.Step{Text: []string{"usage"}, Usage: usage})
 	w.mustCall(w.begin("one"))
 	if len(w.learned.observed) != 1 {
 		t.Fatalf("observed %v, want one call", w.learned.observed)
@@ -226,8 +227,8 @@ func TestCalibrationLearnsFromUsageOnly(t *testing.T) {
 // nothing of it itself: app/runs keeps what was said.
 func TestCancelWhileTheModelSpeaks(t *testing.T) {
 	t.Parallel()
-	gate := llm.NewGate()
-	w := newWorld(t, 8192, llm.Step{Text: []string{"half", "an answer"}, Gate: gate, GateAfter: 1})
+	gate := llmtest.NewGate()
+	w := newWorld(t, 8192, llmtest.Step{Text: []string{"half", "an answer"}, Gate: gate, GateAfter: 1})
 	s := w.begin("hello")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {

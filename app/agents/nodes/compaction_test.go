@@ -9,6 +9,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // L2: a tool result of 100,000 tokens in the middle of a loop, on
@@ -30,9 +31,9 @@ func TestHugeResultInALoop(t *testing.T) {
 			}})
 			w.profile.Loop.Enabled, w.profile.Loop.Threshold, w.profile.Loop.KeepRecent, w.profile.Loop.MaxContextTokens = true, 8, 3, 80_000
 			w.profile.Agent.MaxIterations = rounds + 5
-			w.writer.Add(llm.Step{Text: []string{"## Current state\nFiles were read; the fifth is huge."}, Repeat: true})
+			w.writer.Add(llmtest.Step{Text: []string{"## Current state\nFiles were read; the fifth is huge."}, Repeat: true})
 			for i := range rounds {
-				w.model.Add(llm.Call(call(fmt.Sprint(i), "read")))
+				w.model.Add(llmtest.Call(call(fmt.Sprint(i), "read")))
 			}
 			w.model.Add("It is in file 9.")
 			s := w.turns(3, 100).begin("Where is it? Look everywhere.")

@@ -14,6 +14,9 @@
 package nodes
 
 import (
+	"context"
+	"fmt"
+
 	"bobbin/app/core"
 )
 
@@ -29,4 +32,22 @@ const (
 // newWrite returns an empty write of the state's run.
 func newWrite(s AgentState) core.RunWrite {
 	return core.RunWrite{RunID: s.Run.ID, SessionID: s.Run.SessionID, Attempt: s.Run.Attempt}
+}
+
+// write stores events of the state's run, if there are any. What says in errors what was done.
+func (d Deps) write(ctx context.Context, s AgentState, what string, events ...core.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	w := newWrite(s)
+	w.Events = events
+	if _, err := d.Journal.Append(ctx, w); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// warn stores a warning on the context of the state's run.
+func (d Deps) warn(ctx context.Context, s AgentState, what string, data core.ContextData) error {
+	return d.write(ctx, s, what, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, data))
 }

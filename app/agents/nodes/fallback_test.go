@@ -13,16 +13,17 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // named returns a scripted model.
-func named(name string, window int, answers ...any) *llm.Script {
-	return llm.Scripted(answers...).WithInfo(llm.Info{Name: name, Provider: "other", Window: window, MaxOutput: window / 8})
+func named(name string, window int, answers ...any) *llmtest.Script {
+	return llmtest.Scripted(answers...).WithInfo(llm.Info{Name: name, Provider: "other", Window: window, MaxOutput: window / 8})
 }
 
 // down is a failure of the kind before anything was said, whatever is asked.
-func down(kind llm.ErrorKind) llm.Step {
-	return llm.Step{Repeat: true, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "the provider's own words"}}
+func down(kind llm.ErrorKind) llmtest.Step {
+	return llmtest.Step{Repeat: true, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "the provider's own words"}}
 }
 
 // fallingBackTo gives the agent fallback models.
@@ -49,7 +50,7 @@ func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			second := named("second", 8192, llm.Step{Text: []string{"from the second"}, Usage: &core.Usage{InputTokens: 40, OutputTokens: 4}})
+			second := named("second", 8192, llmtest.Step{Text: []string{"from the second"}, Usage: &core.Usage{InputTokens: 40, OutputTokens: 4}})
 			w := newWorld(t, 8192, down(kind)).fallingBackTo(second, named("third", 8192))
 			s := w.mustCall(w.begin("hello"))
 			m := w.last()
@@ -105,7 +106,7 @@ func TestNoFallbackForWhatIsTheRequestsFault(t *testing.T) {
 // is taken back each time.
 func TestFallbackAfterDiscarding(t *testing.T) {
 	t.Parallel()
-	half := llm.Step{Text: []string{"half"}, Repeat: true, Err: &llm.Error{Kind: llm.KindTruncated, Provider: "scripted", Message: "gone"}}
+	half := llmtest.Step{Text: []string{"half"}, Repeat: true, Err: &llm.Error{Kind: llm.KindTruncated, Provider: "scripted", Message: "gone"}}
 	w := newWorld(t, 8192, half).fallingBackTo(named("second", 8192, "whole"))
 	w.mustCall(w.begin("hello"))
 	if w.last().Content != "whole" || len(w.feed.All(core.EventMessageDiscarded)) != 2 {
@@ -125,7 +126,7 @@ func TestFallbackAfterDiscarding(t *testing.T) {
 func TestFallbackIsPlannedAnew(t *testing.T) {
 	t.Parallel()
 	tooLong := &llm.Error{Kind: llm.KindContextLength, Provider: "other", Message: "too long", Limit: 6_000}
-	small := named("small", 8192, llm.Fail(tooLong), "short of breath")
+	small := named("small", 8192, llmtest.Fail(tooLong), "short of breath")
 	w := newWorld(t, 128_000, down(llm.KindOverloaded)).turns(40, 200).fallingBackTo(small)
 	for range 20 {
 		w.writer.Add("## Facts\nThere were many turns.")
@@ -184,26 +185,6 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// A fallback is for one call: the next one of the run asks the agent's own model.
-func TestFallbackIsForOneCall(t *testing.T) {
-	t.Parallel()
-	second := named("second", 8192, llm.Call(core.ToolCall{ID: "a", Name: "look", Arguments: "{}"}))
-	w := newWorld(t, 8192, llm.Fail(&llm.Error{Kind: llm.KindRateLimit, Provider: "scripted", Message: "slow down"}), "done").
-		with(says("look", "seen")).fallingBackTo(second)
-	s := w.mustCall(w.begin("hello"))
-	s = w.mustUse(s)
-	s = w.mustCall(s)
-	var models []string
-	for _, m := range s.RunMessages {
-		if m.Role == core.RoleAssistant {
-			models = append(models, m.Model)
-		}
-	}
-	if diff := cmp.Diff([]string{"second", "scripted"}, models); diff != "" {
-		t.Errorf("models of the answers (-want +got):\n%s", diff)
-	}
-}
-
 // A run that somebody else has taken over does not go on with another model.
 func TestFallbackStopsWhenItCannotBeBooked(t *testing.T) {
 	t.Parallel()
@@ -230,7 +211,7 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 		{Type: "reasoning", Name: "redacted", Signature: "hidden", Origin: "anthropic/claude-x", Tokens: 1},
 	}
 	look := []core.ToolCall{{ID: "a", Name: "look", Arguments: `{ "x": 1.0 }`}}
-	w := newWorld(t, 8192, llm.Step{Reasoning: "I must look.", Parts: parts, Text: []string{"Wait."}, ToolCalls: look}, "done").with(says("look", "seen"))
+	w := newWorld(t, 8192, llmtest.Step{Reasoning: "I must look.", Parts: parts, Text: []string{"Wait."}, ToolCalls: look}, "done").with(says("look", "seen"))
 	s := w.mustCall(w.begin("hello"))
 	asking := w.last()
 	if diff := cmp.Diff(parts, asking.Parts); diff != "" {
@@ -241,18 +222,12 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 	}
 	// Another process goes on: it has nothing but the log.
 	s = w.mustUse(s)
-	w.mustCall(w.resumed(s))
+	w.mustCall(w.resume(s.Run))
 	back := w.model.Requests()[1].Messages
 	got := back[len(back)-2]
 	if diff := cmp.Diff(llm.Message{Role: core.RoleAssistant, Content: "Wait.", Parts: parts, ToolCalls: look}, got); diff != "" {
 		t.Errorf("message sent back (-want +got):\n%s", diff)
 	}
-}
-
-// resumed rebuilds the state of a run from the log.
-func (w *world) resumed(s nodes.AgentState) nodes.AgentState {
-	w.t.Helper()
-	return w.resume(s.Run)
 }
 
 // A text that the provider's filter refuses does not end the conversation: later prompts that are

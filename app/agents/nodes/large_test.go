@@ -11,7 +11,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // A result over its limit is stored whole, and the prompt gets
@@ -23,7 +23,7 @@ func TestLargeResultsAreStoredWhole(t *testing.T) {
 	w := newWorld(t, 128_000).with(says("read_all", large), says(core.ToolReadResult, ""))
 	w.limits.Shown = 3000
 	w.profile.Agent.ToolSettings = core.ToolSettings{"read_all": {MaxOutputBytes: 6000}}
-	w.model.Add(llm.Call(call("1", "read_all")), "ok", "again")
+	w.model.Add(llmtest.Call(call("1", "read_all")), "ok", "again")
 	s := w.mustCall(w.begin("go"))
 	s = w.mustUse(s)
 	m := w.last()
@@ -44,17 +44,6 @@ func TestLargeResultsAreStoredWhole(t *testing.T) {
 	}
 	if got, want := m.TokenCount, w.count.Message(core.Message{Role: core.RoleTool, Content: first, ToolCallID: m.ToolCallID, ToolName: m.ToolName}); got != want {
 		t.Errorf("counted %d tokens, want the %d that are sent", got, want)
-	}
-}
-
-// Over the hard limit a result is an error, and nothing of it is kept.
-func TestResultsOverTheHardLimit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192).with(says("large", strings.Repeat("x", 5001)))
-	w.limits.Output, w.limits.Shown = 5000, 100
-	w.mustUse(w.asking(call("1", "large")))
-	if got, want := w.results()[0], "1 failed error: the result has 5001 bytes, over the limit of 5000; ask for less"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

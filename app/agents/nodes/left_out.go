@@ -59,15 +59,10 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 	if what == leftOutTools {
 		return nil
 	}
-	w := newWrite(*s)
-	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{
+	return n.warn(ctx, *s, "tell of the refused prompt", core.ContextData{
 		TokensBefore: c.sent.Used(c.decision), Trigger: "refused",
 		Reason: fmt.Sprintf("%s refused the prompt%s. It is sent again without %s.", c.modelName(), quoteProvider(e), what),
-	})}
-	if _, err := n.Journal.Append(ctx, w); err != nil {
-		return fmt.Errorf("tell of the refused prompt: %w", err)
-	}
-	return nil
+	})
 }
 
 // withoutRefused returns the request without what was refused of the requests before it. Media are

@@ -19,9 +19,6 @@ import (
 // transaction.
 type LLM struct{ Deps }
 
-// NewLLM returns the node.
-func NewLLM(d Deps) *LLM { return &LLM{d} }
-
 // Run does the node's work: nothing if the log already holds the answer or tool
 // calls that wait for their results (a resumed run). Errors: *llm.Error,
 // ErrContextFloor, ErrStale.
@@ -77,7 +74,7 @@ const (
 // provider refuses it as too long, starts over when a stream breaks off, and goes
 // on with the agent's fallback models when the model cannot be had.
 func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error) {
-	t := &attempts{turn: s.Turn(), spare: s.Profile.Fallbacks}
+	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		if err == nil {
@@ -354,7 +351,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
-	m.Parts = withSetup(withInstructions(withRecalled(n.boundParts(c), c, s.RunMessages), c), c)
+	m.Parts = withNotes(n.boundParts(c), c, s.RunMessages)
 	isReasoning := func(p core.Part) bool { return p.Type == core.PartReasoning }
 	if c.response.Reasoning != "" && !slices.ContainsFunc(m.Parts, isReasoning) {
 		m.Parts = append(m.Parts, core.Part{Type: core.PartReasoning, Text: c.response.Reasoning})

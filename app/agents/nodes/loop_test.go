@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // loop takes a run through llm_node and tool_node until it has ended.
@@ -36,11 +37,11 @@ func TestLastIterationForcesText(t *testing.T) {
 	for _, most := range []int{1, 2, 5, 0} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			t.Parallel()
-			forever := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+			forever := llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 				if req.ToolChoice == core.ToolChoiceNone { // it calls tools even then
-					return llm.Step{Text: []string{"I stop"}, ToolCalls: []core.ToolCall{call("c", "look")}}
+					return llmtest.Step{Text: []string{"I stop"}, ToolCalls: []core.ToolCall{call("c", "look")}}
 				}
-				return llm.Call(call("c", "look"))
+				return llmtest.Call(call("c", "look"))
 			}}
 			w := newWorld(t, 128_000, forever).with(says("look", "nothing"))
 			w.profile.Agent.MaxIterations = most
@@ -75,8 +76,8 @@ func TestLastIterationForcesText(t *testing.T) {
 // tools; if it calls one even then, the run fails for the limit.
 func TestLastIterationWithoutText(t *testing.T) {
 	t.Parallel()
-	calls := llm.Step{ToolCalls: []core.ToolCall{call("c", "look")}}
-	for name, last := range map[string]llm.Step{"text": {Text: []string{"I stop"}}, "": calls} {
+	calls := llmtest.Step{ToolCalls: []core.ToolCall{call("c", "look")}}
+	for name, last := range map[string]llmtest.Step{"text": {Text: []string{"I stop"}}, "": calls} {
 		w := newWorld(t, 8192, calls, calls, last).with(says("look", "nothing"))
 		w.profile.Agent.MaxIterations = 2
 		_, err := w.call(t.Context(), w.mustUse(w.mustCall(w.begin("go"))))
@@ -109,7 +110,7 @@ func TestNoToolsNoChoice(t *testing.T) {
 // the provider numbers its calls anew in every answer, or not at all.
 func TestCallIDsAreUnique(t *testing.T) {
 	t.Parallel()
-	again := llm.Call(call("call_0", "look"), call("call_0", "look"), call("", "look"), call("", "look"))
+	again := llmtest.Call(call("call_0", "look"), call("call_0", "look"), call("", "look"), call("", "look"))
 	w := newWorld(t, 128_000, again, again, "one", again, "two").with(says("look", "nothing"))
 	w.loop(w.begin("first"))
 	w.loop(w.begin("second"))
@@ -143,7 +144,7 @@ func TestCallIDsAreUnique(t *testing.T) {
 func TestOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192,
-		llm.Step{Text: []string{"let me look"}, ToolCalls: []core.ToolCall{call("a", "look"), call("b", "look")}}, "done",
+		llmtest.Step{Text: []string{"let me look"}, ToolCalls: []core.ToolCall{call("a", "look"), call("b", "look")}}, "done",
 	).with(says("look", "nothing"))
 	w.loop(w.begin("go"))
 	got := coretest.Types(w.feed.All())
@@ -190,7 +191,7 @@ func TestSystemMessagesAreLeftOut(t *testing.T) {
 // conversation; an answer belongs to the surface that asked.
 func TestWebAndSlackInOneSession(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Call(call("c", "look")), "to slack", "to the web").with(says("look", "nothing"))
+	w := newWorld(t, 8192, llmtest.Call(call("c", "look")), "to slack", "to the web").with(says("look", "nothing"))
 	w.append(core.Message{Role: core.RoleUser, Content: "from the web", Source: core.SourceWeb, TokenCount: 9})
 	w.append(core.Message{Role: core.RoleAssistant, Content: "hello web", Source: core.SourceWeb, TokenCount: 9})
 	s := w.resume(w.accept(core.RunInput{Content: "from slack", Source: core.SourceSlack, Author: "U123", TokenCount: 9}))
@@ -226,7 +227,7 @@ func TestWebAndSlackInOneSession(t *testing.T) {
 func TestMessageLargerThanTheWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "that is much", "and now it fits")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	large := "FIRST " + strings.Repeat("word ", 20_000) + "LAST"
 	w.mustCall(w.begin(large))
 	sent := w.model.Requests()[0].Messages[0].Content
@@ -286,17 +287,17 @@ func TestStorageFails(t *testing.T) {
 		var err error
 		switch op {
 		case "Sessions.Get":
-			node := nodes.NewProcessMessage(w.deps())
+			node := nodes.ProcessMessage{Deps: w.deps()}
 			if _, err := node.Run(t.Context(), s); err != nil {
 				t.Errorf("process_message with the session that its run came with: %v", err)
 			}
 			_, err = node.Run(t.Context(), nodes.AgentState{Run: s.Run})
 		case "GetMessagesAfter":
-			_, err = nodes.NewRetrieveContext(w.deps()).Run(t.Context(), s)
+			_, err = (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), s)
 		default:
 			_, err = w.call(t.Context(), s)
 			s.UserMessage.Seq = 0
-			if _, err2 := nodes.NewSaveUserMessage(w.deps()).Run(t.Context(), s); !errors.Is(err2, boom) {
+			if _, err2 := (&nodes.SaveUserMessage{Deps: w.deps()}).Run(t.Context(), s); !errors.Is(err2, boom) {
 				t.Errorf("save_user_message: got error %v, want boom", err2)
 			}
 		}
@@ -311,15 +312,15 @@ func TestStorageFails(t *testing.T) {
 func TestRequiredCallIsTheClients(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		step llm.Step
+		step llmtest.Step
 		want []string
 	}{
-		"after the agent's tool": {llm.Step{From: func(llm.Request) llm.Step { return llm.Call(call("f", "final")) }}, []string{"required 2", "required 2"}},
-		"in the last call": {llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
-			return llm.Call(call("c", req.Tools[0].Name))
+		"after the agent's tool": {llmtest.Step{From: func(llm.Request) llmtest.Step { return llmtest.Call(call("f", "final")) }}, []string{"required 2", "required 2"}},
+		"in the last call": {llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
+			return llmtest.Call(call("c", req.Tools[0].Name))
 		}}, []string{"required 2", "required 2", "required 1"}},
 	} {
-		w := newWorld(t, 128_000, llm.Call(call("c", "look")), tt.step).with(says("look", "nothing"))
+		w := newWorld(t, 128_000, llmtest.Call(call("c", "look")), tt.step).with(says("look", "nothing"))
 		w.profile.Agent.MaxIterations = 3
 		w.profile.Tools = append(w.profile.Tools, llm.ToolSpec{Name: "final"})
 		s := w.begin("go")
@@ -351,11 +352,11 @@ func TestToolChoiceOfARun(t *testing.T) {
 		core.ToolChoiceAuto:     {core.ToolChoiceAuto, core.ToolChoiceAuto, core.ToolChoiceNone},
 		core.ToolChoiceNone:     {core.ToolChoiceNone},
 	} {
-		forever := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+		forever := llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 			if req.ToolChoice == core.ToolChoiceNone {
-				return llm.Step{Text: []string{"I stop"}}
+				return llmtest.Step{Text: []string{"I stop"}}
 			}
-			return llm.Call(call("c", "look"))
+			return llmtest.Call(call("c", "look"))
 		}}
 		w := newWorld(t, 128_000, forever).with(says("look", "nothing"))
 		w.profile.Agent.MaxIterations = 3

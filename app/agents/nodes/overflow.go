@@ -112,14 +112,7 @@ func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Erro
 	size := c.sent.Used(c.decision)
 	n.Logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", c.modelName(),
 		"estimated", size, "limit", e.Limit, "requested", e.Requested, "unclear", e.Unclear, "status", e.Status, "err", e.Message)
-	w := newWrite(s)
-	w.Events = []core.Event{core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, core.ContextData{
-		TokensBefore: size, Trigger: "overflow", Reason: text,
-	})}
-	if _, err := n.Journal.Append(ctx, w); err != nil {
-		return fmt.Errorf("tell of the refused prompt: %w", err)
-	}
-	return nil
+	return n.warn(ctx, s, "tell of the refused prompt", core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
 }
 
 // modelName returns the name of the model that was called.

@@ -8,7 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // planCounter counts how often prompts are planned.
@@ -27,12 +27,12 @@ func (c *planCounter) Fitted(context.Context, compaction.Turn, contextwindow.Dec
 // takes one plan, also after a tool result.
 func TestOnePlanForEachCall(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Call(core.ToolCall{ID: "c1", Name: "calculator", Arguments: `{"expression":"1+1"}`}), "It is 2.")
+	w := newWorld(t, 8192, llmtest.Call(core.ToolCall{ID: "c1", Name: "calculator", Arguments: `{"expression":"1+1"}`}), "It is 2.")
 	run := w.accept(core.RunInput{Content: "What is 1+1?", Source: core.SourceAPI, TokenCount: 10})
 	s := w.resume(run)
 	c := &planCounter{Observer: w.keeper.Observer}
 	w.keeper.Observer = c
-	s, err := nodes.NewRetrieveContext(w.deps()).Run(t.Context(), s)
+	s, err := (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), s)
 	if err != nil || c.plans != 1 {
 		t.Fatalf("got %d plans, %v, want 1 before the call", c.plans, err)
 	}

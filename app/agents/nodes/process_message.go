@@ -10,9 +10,6 @@ import (
 // tools, whatever becomes of them later.
 type ProcessMessage struct{ Deps }
 
-// NewProcessMessage returns the node.
-func NewProcessMessage(d Deps) *ProcessMessage { return &ProcessMessage{d} }
-
 // Run does the node's work. Errors: ErrNotFound when the session, its agent or
 // its model is gone.
 func (n *ProcessMessage) Run(ctx context.Context, s AgentState) (AgentState, error) {

@@ -4,14 +4,21 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 )
 
-// withRecalled returns the parts of an answer whose first bound thought says which passages its
-// prompt quoted, unless an earlier message of the run says the same.
-func withRecalled(parts []core.Part, c call, run []core.Message) []core.Part {
+// withNotes returns the parts of an answer whose first bound thought says what its prompt had beside messages:
+// the instructions of the run as a message of its own, the system prompt and the tools, and the passages that it
+// quoted, unless an earlier message of the run says the same.
+func withNotes(parts []core.Part, c call, run []core.Message) []core.Part {
 	i := slices.IndexFunc(parts, func(p core.Part) bool { return p.Prefix != "" })
-	recalled := c.decision.RecalledPassages(c.sent.Recalled)
-	if i < 0 || recalled == nil {
+	if i < 0 {
+		return parts
+	}
+	p := &parts[i]
+	p.Instructions, p.Setup, p.Frozen = c.sent.Instructions, c.decision.Setup, c.decision.Frozen
+	p.Recalled = c.decision.RecalledPassages(c.sent.Of[contextwindow.SectionRecalled])
+	if p.Recalled == nil {
 		return parts
 	}
 	for _, m := range slices.Backward(run) {
@@ -19,29 +26,10 @@ func withRecalled(parts []core.Part, c call, run []core.Message) []core.Part {
 		if j < 0 {
 			continue
 		}
-		if slices.Equal(m.Parts[j].Recalled.Passages, recalled.Passages) {
-			return parts
+		if slices.Equal(m.Parts[j].Recalled.Passages, p.Recalled.Passages) {
+			p.Recalled = nil
 		}
 		break
-	}
-	parts[i].Recalled = recalled
-	return parts
-}
-
-// withInstructions returns the parts of an answer whose first bound thought says that its prompt
-// had the instructions of the run as a message of its own.
-func withInstructions(parts []core.Part, c call) []core.Part {
-	if i := slices.IndexFunc(parts, func(p core.Part) bool { return p.Prefix != "" }); i >= 0 {
-		parts[i].Instructions = c.sent.Instructions
-	}
-	return parts
-}
-
-// withSetup returns the parts of an answer whose first bound thought says with which system prompt
-// and tools it was produced.
-func withSetup(parts []core.Part, c call) []core.Part {
-	if i := slices.IndexFunc(parts, func(p core.Part) bool { return p.Prefix != "" }); i >= 0 {
-		parts[i].Setup, parts[i].Frozen = c.decision.Setup, c.decision.Frozen
 	}
 	return parts
 }

@@ -14,9 +14,6 @@ import (
 // messages stay in storage where there are many; the compactor loads those it needs.
 type RetrieveContext struct{ Deps }
 
-// NewRetrieveContext returns the node.
-func NewRetrieveContext(d Deps) *RetrieveContext { return &RetrieveContext{d} }
-
 // Run does the node's work. Errors: ErrContextFloor when the message cannot be
 // sent to this model at all.
 func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, error) {
@@ -32,7 +29,7 @@ func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, er
 	if err != nil {
 		return s, err
 	}
-	turn, d, err := n.Compactor.Fit(ctx, s.Turn())
+	turn, d, err := n.Compactor.Fit(ctx, s.NextTurn())
 	if err != nil {
 		return s, fmt.Errorf("fit context: %w", err)
 	}

@@ -12,9 +12,6 @@ import (
 // there already and nothing is written.
 type SaveUserMessage struct{ Deps }
 
-// NewSaveUserMessage returns the node.
-func NewSaveUserMessage(d Deps) *SaveUserMessage { return &SaveUserMessage{d} }
-
 // Run does the node's work.
 func (n *SaveUserMessage) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	if s.UserMessage.Seq > 0 {

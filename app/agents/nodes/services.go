@@ -12,8 +12,8 @@ import (
 	"bobbin/app/core/tokens"
 )
 
-// Deps are what the nodes and their graph are made of. All but ApprovalTime, Budget and Observer
-// are required.
+// Deps are what the nodes and their graph are made of. All but Tails, ApprovalTime and Budget are
+// required; agents.NewEngine needs no Observer either.
 type Deps struct {
 	LoadProfile func(ctx context.Context, session core.Session, model string) (compaction.Profile, error) // agents.Profiles.Profile
 	Compactor   *compaction.Compactor
@@ -29,8 +29,8 @@ type Deps struct {
 	ToolLimits  ToolLimits
 	// ApprovalTime is how long a run waits for a person; 0 = until there is an answer.
 	ApprovalTime time.Duration
-	Budget       llm.Budget    // nil = no limits
-	Observer     core.Observer // nil = none
+	Budget       llm.Budget // nil = no limits
+	Observer     core.Observer
 	Logger       *slog.Logger
 }
 

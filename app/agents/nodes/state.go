@@ -12,27 +12,15 @@ import (
 // copy and returns the new one; slices are never changed in place. What is in the
 // message log can be rebuilt from it: every resume begins at retrieve_context.
 type AgentState struct {
-	Run     core.Run
-	Session core.Session
-	Profile compaction.Profile // the agent, its model and tools, as this run uses them
+	compaction.Turn // as the last plan left it; NextTurn returns that of the next model call
 
-	UserMessage         core.Message                    // the message that the run answers; Seq is 0 until the log has it
-	ContextMessages     []core.Message                  // after the summary and before the user message
-	ConversationSummary string                          // empty without one
-	LoopNotes           map[core.SummaryID]core.Summary // on tool loops, as far as they were loaded
-	Waited              bool                            // a prompt of the run has waited for a summary: the others do not
-	Rendered            contextwindow.Rendered          // of the messages that came without their texts: as the last prompt showed them
-	Quotes              contextwindow.Quotes            // of earlier prompts, as far as they were loaded
-	RunInstructions     map[core.RunID]string           // of earlier runs, as far as they were loaded
-	Setups              contextwindow.Setups            // the system prompts of earlier thoughts, as far as they were loaded
-	Recalled            *compaction.Recalled            // what the log has for the user message; nil = not searched
-	Shown               map[int64]bool                  // the messages that the last prompt showed word for word, by seq
-	Standing            *compaction.Standing            // what users set for the whole conversation; nil = not loaded
-	RunMessages         []core.Message                  // what the run has added to the log after the user message
+	Run                 core.Run
+	UserMessage         core.Message   // the message that the run answers; Seq is 0 until the log has it
+	ContextMessages     []core.Message // after the summary and before the user message
+	ConversationSummary string         // empty without one
+	RunMessages         []core.Message // what the run has added to the log after the user message
 
-	Planned *Planned // the next prompt, if nothing changed since it was planned
-
-	Window   int        // the model's real window, once the provider told it; 0 = as the model table says
+	Planned  *Planned   // the next prompt, if nothing changed since it was planned
 	Measures Measures   // what made the run's prompts fit
 	Usage    core.Usage // of all model calls of this execution
 }
@@ -107,22 +95,18 @@ func (s AgentState) shownSeqs() map[int64]bool {
 	return shown
 }
 
-// Turn returns what the context plan of the next model call depends on.
-func (s AgentState) Turn() compaction.Turn {
-	return compaction.Turn{
-		Session: s.Session, Profile: s.Profile, RunID: s.Run.ID,
-		History: s.ContextMessages, Run: append([]core.Message{s.UserMessage}, s.RunMessages...),
-		Window: s.Window, Notes: s.LoopNotes, Rendered: s.Rendered, Waited: s.Waited, Recalled: s.Recalled, Shown: s.Shown, Standing: s.Standing,
-		Quotes: s.Quotes, RunInstructions: s.RunInstructions, Setups: s.Setups,
-	}
+// NextTurn returns what the context plan of the next model call depends on.
+func (s AgentState) NextTurn() compaction.Turn {
+	t := s.Turn
+	t.RunID, t.History, t.Run = s.Run.ID, s.ContextMessages, append([]core.Message{s.UserMessage}, s.RunMessages...)
+	return t
 }
 
-// With returns the state with what a plan has changed: a compaction moves
-// messages from the context into the summary.
+// With returns the state with what a plan has changed: a compaction moves messages from the context
+// into the summary. What holds for the tries of one model call is left out.
 func (s AgentState) With(t compaction.Turn) AgentState {
-	s.Session, s.ContextMessages, s.Window, s.LoopNotes, s.Rendered, s.Waited = t.Session, t.History, t.Window, t.Notes, t.Rendered, t.Waited
-	s.Recalled, s.Standing, s.Quotes, s.RunInstructions, s.ConversationSummary = t.Recalled, t.Standing, t.Quotes, t.RunInstructions, ""
-	s.Setups, s.Shown = t.Setups, t.Shown
+	t.Work, t.Cap, t.Trial, t.RefusedNative = core.SummaryWork{}, 0, false, false
+	s.Turn, s.ContextMessages, s.ConversationSummary = t, t.History, ""
 	if t.Session.ConversationSummary != nil {
 		s.ConversationSummary = *t.Session.ConversationSummary
 	}

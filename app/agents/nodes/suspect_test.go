@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // unclear is a refusal that does not say what is wrong.
@@ -23,7 +24,7 @@ func TestUnclearRefusalOfALongPrompt(t *testing.T) {
 	for _, refusals := range []int{1, 2} {
 		t.Run(fmt.Sprint(refusals), func(t *testing.T) {
 			t.Parallel()
-			script := []any{llm.Fail(unclear("Bad \x1b[31mRequest")), llm.Fail(unclear("Bad Request"))}[:refusals]
+			script := []any{llmtest.Fail(unclear("Bad \x1b[31mRequest")), llmtest.Fail(unclear("Bad Request"))}[:refusals]
 			w := newWorld(t, 32_000, append(script, "fits now")...).turns(60, 120)
 			before := w.Session
 			w.mustCall(w.begin("go"))
@@ -65,7 +66,7 @@ func TestUnclearRefusalThatIsNotLength(t *testing.T) {
 	}{"shorter ones are refused": {"You are a tester.", 3}, "there is no shorter one": {strings.Repeat("rule ", 12_000), 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 32_000, llm.Fail(unclear("the first")), llm.Fail(unclear("another")), llm.Fail(unclear("another"))).turns(40, 120)
+			w := newWorld(t, 32_000, llmtest.Fail(unclear("the first")), llmtest.Fail(unclear("another")), llmtest.Fail(unclear("another"))).turns(40, 120)
 			w.profile.SystemPrompt = c.system
 			_, err := w.call(t.Context(), w.begin("go"))
 			if e := llm.AsError(err); e == nil || e.Kind != llm.KindInvalid || e.Message != "the first" {
@@ -105,7 +106,7 @@ func TestUnclearRefusalOfAShortPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 64_000, llm.Fail(unclear("Bad Request")), "fits now").turns(c.turns, 120)
+			w := newWorld(t, 64_000, llmtest.Fail(unclear("Bad Request")), "fits now").turns(c.turns, 120)
 			w.learned.Fitted("scripted", c.fitted)
 			_, err := w.call(t.Context(), w.begin("go"))
 			if got := len(w.model.Requests()); got != c.want || (err == nil) != (c.want > 1) {
@@ -122,13 +123,13 @@ func TestUnclearRefusalOfAShortPrompt(t *testing.T) {
 // A shorter try that fails for a reason that is clear ends as that reason says.
 func TestUnclearRefusalThenAnotherFailure(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 32_000, llm.Fail(unclear("Bad Request")), llm.Fail(tooLong(5000, 0)), "fits now").turns(60, 120)
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w := newWorld(t, 32_000, llmtest.Fail(unclear("Bad Request")), llmtest.Fail(tooLong(5000, 0)), "fits now").turns(60, 120)
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.mustCall(w.begin("go"))
 	if got := w.learned.Window("scripted"); got != 5000 {
 		t.Errorf("got the window %d, want the one that was told", got)
 	}
-	w = newWorld(t, 32_000, llm.Fail(unclear("Bad Request")), down(llm.KindAuth)).turns(60, 120).fallingBackTo(named("second", 128_000, "from the second"))
+	w = newWorld(t, 32_000, llmtest.Fail(unclear("Bad Request")), down(llm.KindAuth)).turns(60, 120).fallingBackTo(named("second", 128_000, "from the second"))
 	w.mustCall(w.begin("go"))
 	if w.last().Model != "second" || !slices.Equal(booked(w), []string{"scripted invalid", "scripted auth", "second"}) {
 		t.Errorf("got the answer of %s, books %q, want the fallback's", w.last().Model, booked(w))

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 )
 
 // endedRun returns the state at the end of a session's run.
 func endedRun(session core.SessionID, text string) AgentState {
 	return AgentState{
-		Run: core.Run{ID: "r", SessionID: session, Attempt: 1}, Session: core.Session{ID: session},
+		Turn: compaction.Turn{Session: core.Session{ID: session}}, Run: core.Run{ID: "r", SessionID: session, Attempt: 1},
 		UserMessage: core.Message{ID: "q", Seq: 1, Role: core.RoleUser, Content: "question"},
 		RunMessages: []core.Message{{ID: "a", Seq: 2, Role: core.RoleAssistant, Content: text}},
 	}
@@ -21,7 +22,7 @@ func endedRun(session core.SessionID, text string) AgentState {
 // nextRun returns the state at the begin of the session's next run.
 func nextRun() AgentState {
 	return AgentState{
-		Run: core.Run{ID: "n", SessionID: "s", Attempt: 1, FirstEvent: 8}, Session: core.Session{ID: "s"},
+		Turn: compaction.Turn{Session: core.Session{ID: "s"}}, Run: core.Run{ID: "n", SessionID: "s", Attempt: 1, FirstEvent: 8},
 		UserMessage: core.Message{ID: "m", Seq: 3, ParentID: "a", Role: core.RoleUser, Content: "next"},
 	}
 }

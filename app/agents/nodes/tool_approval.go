@@ -117,19 +117,6 @@ func (n *Tools) loadDecisions(ctx context.Context, s AgentState, calls []core.To
 	return asked, allowed, nil
 }
 
-// tellStarted tells that calls start which were held back when the model wrote them.
-func (n *Tools) tellStarted(ctx context.Context, s AgentState, g gate) error {
-	if len(g.started) == 0 {
-		return nil
-	}
-	w := newWrite(s)
-	w.Events = g.started
-	if _, err := n.Journal.Append(ctx, w); err != nil {
-		return fmt.Errorf("tell that tools start: %w", err)
-	}
-	return nil
-}
-
 // decidedResult is the result of a call that was not approved, or that was answered in place of
 // the tool. The observer hears of the server's tools alone: clients choose the names of theirs.
 func (n *Tools) decidedResult(ctx context.Context, c core.ToolCall, a core.Approval) result {

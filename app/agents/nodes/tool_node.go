@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,12 +37,6 @@ func (l ToolLimits) withSettings(s core.ToolSetting) ToolLimits {
 // its result: the model reads it and decides. Calls that a person must approve do not
 // start before that: the node interrupts the graph for them.
 type Tools struct{ Deps }
-
-// NewTools returns the node.
-func NewTools(d Deps) *Tools {
-	d.Observer = core.ObserverOrNone(d.Observer)
-	return &Tools{d}
-}
 
 // result is what a call came to.
 type result struct {
@@ -128,7 +123,7 @@ func (n *Tools) storeInterrupted(ctx context.Context, s AgentState, calls []core
 // recordStarts notes the calls that must not run twice and returns those that an
 // attempt before this one has started: their outcome is not known.
 func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[string]bool, error) {
-	if err := n.tellStarted(ctx, s, g); err != nil {
+	if err := n.write(ctx, s, "tell that tools start", g.started...); err != nil {
 		return nil, err
 	}
 	var once []core.ToolExecution
@@ -157,16 +152,11 @@ func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[str
 	for _, e := range known {
 		interrupted[e.CallID] = true
 	}
-	var fresh []core.ToolExecution
-	for _, e := range once {
-		if !interrupted[e.CallID] {
-			fresh = append(fresh, e)
-		}
+	if len(once) > 0 {
+		once = slices.DeleteFunc(once, func(e core.ToolExecution) bool { return interrupted[e.CallID] })
+		err = n.Runs.StartTools(ctx, s.Run.ID, s.Run.Attempt, once)
 	}
-	if len(once) == 0 {
-		return interrupted, nil
-	}
-	if err := n.Runs.StartTools(ctx, s.Run.ID, s.Run.Attempt, fresh); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("note tool executions: %w", err)
 	}
 	return interrupted, nil
@@ -175,12 +165,10 @@ func (n *Tools) recordStarts(ctx context.Context, s AgentState, g gate) (map[str
 // lookupTool finds a tool that the agent had when the run began; false if there is none, or none
 // any more.
 func (n *Tools) lookupTool(s AgentState, name string) (tools.Tool, bool) {
-	for _, have := range s.Profile.Agent.Tools {
-		if have == name {
-			return n.Tools.Find(s.Profile.Agent, name)
-		}
+	if !slices.Contains(s.Profile.Agent.Tools, name) {
+		return nil, false
 	}
-	return nil, false
+	return n.Tools.Find(s.Profile.Agent, name)
 }
 
 // unwindTime is how long a tool has to return when its time is over. One that

@@ -16,7 +16,7 @@ import (
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // call is a call of the tool.
@@ -25,7 +25,7 @@ func call(id, name string) core.ToolCall { return core.ToolCall{ID: id, Name: na
 // asking is a state whose model has asked for the calls.
 func (w *world) asking(calls ...core.ToolCall) nodes.AgentState {
 	w.t.Helper()
-	w.model.Add(llm.Call(calls...))
+	w.model.Add(llmtest.Call(calls...))
 	return w.mustCall(w.begin("go"))
 }
 

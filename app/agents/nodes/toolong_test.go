@@ -3,7 +3,6 @@ package nodes_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 func tooLong(limit, requested int) *llm.Error {
@@ -40,7 +40,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 8192, append(c.refusals, "fits now")...)
-			w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+			w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 			_, err := w.call(t.Context(), w.turns(c.turns, 120).begin("go"))
 			if failed := kindOf(err) == llm.KindContextLength; failed != c.fails || err != nil && !failed {
 				t.Fatalf("got error %v, want a refusal: %v", err, c.fails)
@@ -67,43 +67,24 @@ func TestRefusedAsTooLong(t *testing.T) {
 	}
 }
 
-// When the provider tells its limit, prompt and answer fit it.
-func TestToldLimitIsKept(t *testing.T) {
-	t.Parallel()
-	const limit = 4000
-	w := newWorld(t, 8192, tooLong(limit, 0), "fits now")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
-	w.mustCall(w.turns(20, 120).begin("go"))
-	req := w.model.Requests()[1]
-	if got := w.size(req) + req.MaxOutputTokens; got > limit {
-		t.Errorf("prompt and answer have %d tokens, the provider's limit is %d", got, limit)
-	}
-	if before := w.model.Requests()[0].MaxOutputTokens; req.MaxOutputTokens >= before {
-		t.Errorf("the answer may have %d tokens, before %d: want fewer", req.MaxOutputTokens, before)
-	}
-	if !strings.Contains(w.log.String(), "limit=4000") {
-		t.Errorf("the log does not say why: %s", w.log)
-	}
-}
-
 // A limit that the provider told once holds for the rest of the run.
 func TestToldLimitHoldsForTheRun(t *testing.T) {
 	t.Parallel()
 	const limit = 3000
 	refused := 0
 	var w *world
-	w = newWorld(t, 32_000, llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+	w = newWorld(t, 32_000, llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 		switch {
 		case w.size(req)+req.MaxOutputTokens > limit:
 			refused++
-			return llm.Fail(tooLong(limit, 0))
+			return llmtest.Fail(tooLong(limit, 0))
 		case req.ToolChoice == core.ToolChoiceNone:
-			return llm.Say("done")
+			return llmtest.Say("done")
 		default:
-			return llm.Call(call("c", "look"))
+			return llmtest.Call(call("c", "look"))
 		}
 	}}).with(says("look", strings.Repeat("word ", 800)))
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.loop(w.turns(20, 120).begin("go"))
 	if refused != 1 {
 		t.Errorf("%d prompts were refused, want only the first", refused)
@@ -114,7 +95,7 @@ func TestToldLimitHoldsForTheRun(t *testing.T) {
 func TestToldSizeTightens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, tooLong(8192, 12_000), "fits now")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.mustCall(w.turns(20, 120).begin("go"))
 	raw, reserve := w.records()[0].Estimated, w.model.Requests()[0].MaxOutputTokens
 	want := 12_000 / float64(raw+reserve)
@@ -144,8 +125,8 @@ func TestRefusedAtTheFloor(t *testing.T) {
 // answer begins at offset 0, under another id.
 func TestRefusedInMidstream(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, llm.Step{Text: []string{"half of an"}, Err: tooLong(0, 0)}, "whole")
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w := newWorld(t, 8192, llmtest.Step{Text: []string{"half of an"}, Err: tooLong(0, 0)}, "whole")
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	w.mustCall(w.turns(10, 100).begin("go"))
 	texts := deltas(t, w, core.EventMessageDelta)
 	if texts[w.last().ID] != "whole" || len(texts) != 2 {
@@ -154,40 +135,6 @@ func TestRefusedInMidstream(t *testing.T) {
 	discarded := w.feed.All(core.EventMessageDiscarded)
 	if len(discarded) != 1 || texts[coretest.Data[core.DiscardedData](discarded[0]).MessageID] != "half of an" {
 		t.Errorf("got discards %v, want the half answer", discarded)
-	}
-}
-
-// L2: a tool result of 100 K tokens inside a loop, on an 8 K
-// window. Every prompt and its answer fit; the log keeps the whole.
-func TestHugeToolResult(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	for i := range 20_000 {
-		fmt.Fprintf(&b, "line %d of it\n", i)
-	}
-	huge := b.String()
-	call := core.ToolCall{ID: "c", Name: "dump", Arguments: "{}"}
-	w := newWorld(t, 8192, llm.Call(call), llm.Call(call), "done").with(says("dump", huge))
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
-	if n := w.count.Text(huge); n < 100_000 {
-		t.Fatalf("the result has only %d tokens", n)
-	}
-	s := w.mustCall(w.turns(10, 100).begin("read it"))
-	for range 2 {
-		s = w.mustCall(w.mustUse(s))
-	}
-	for i, req := range w.model.Requests() {
-		if got := w.size(req) + req.MaxOutputTokens; got > 8192 {
-			t.Errorf("prompt %d and its answer have %d tokens", i+1, got)
-		}
-	}
-	for _, m := range w.Messages {
-		if m.Role == core.RoleTool && m.Content != huge {
-			t.Errorf("message %d has %d bytes in the log, want all %d (W10)", m.Seq, len(m.Content), len(huge))
-		}
-	}
-	if w.last().Content != "done" {
-		t.Errorf("got answer %q", w.last().Content)
 	}
 }
 
@@ -210,8 +157,8 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var w *world
-			w = newWorld(t, 8192, func(req llm.Request) llm.Step { return llm.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
-			w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+			w = newWorld(t, 8192, func(req llm.Request) llmtest.Step { return llmtest.Fail(c.told(w.size(req), req.MaxOutputTokens)) }, "fits now")
+			w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 			w.mustCall(w.turns(20, 120).begin("go"))
 			if got := len(w.learned.tightened) > 0; got != c.tighten {
 				t.Errorf("the estimate was tightened: %v, want %v", got, c.tighten)
@@ -230,8 +177,8 @@ func TestSmallerWindowIsNoMiscount(t *testing.T) {
 // What was refused stands in the run's report, also of a run that is taken over.
 func TestOverflowsAreCountedOverAResume(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 8192, tooLong(0, 0), llm.Call(call("1", "look")), tooLong(0, 0), "done").with(says("look", "nothing"))
-	w.writer.Add(llm.Step{Text: []string{"short summary"}, Repeat: true})
+	w := newWorld(t, 8192, tooLong(0, 0), llmtest.Call(call("1", "look")), tooLong(0, 0), "done").with(says("look", "nothing"))
+	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
 	s := w.mustUse(w.mustCall(w.turns(20, 120).begin("go")))
 	if s.Run.Context != nil {
 		t.Fatal("the state holds the report: the test proves nothing")

@@ -13,7 +13,8 @@ import (
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
+	"bobbin/app/core/compaction"
+	"bobbin/tests/llmtest"
 )
 
 // echo is a tool that answers with its arguments.
@@ -46,8 +47,8 @@ func TestOpenCallsAreLoadedWhole(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := nodes.NewRetrieveContext(w.deps()).Run(t.Context(), nodes.AgentState{
-		Run: s.Run, Session: w.Session, Profile: w.profile, UserMessage: s.UserMessage,
+	_, err := (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), nodes.AgentState{
+		Turn: compaction.Turn{Session: w.Session, Profile: w.profile}, Run: s.Run, UserMessage: s.UserMessage,
 	})
 	if !errors.Is(err, away) {
 		t.Errorf("got error %v, want that the arguments cannot be loaded", err)
@@ -66,7 +67,7 @@ func TestRunKeepsTheNewestTexts(t *testing.T) {
 	}})
 	w.limits.Shown, w.profile.Agent.MaxIterations = 2000, 2*rounds
 	for range rounds {
-		w.model.Add(llm.Call(call("c", "read")))
+		w.model.Add(llmtest.Call(call("c", "read")))
 	}
 	w.model.Add("done")
 	s := w.loop(w.begin("go"))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,8 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
+	"bobbin/tests/logtext"
 )
 
 // world is everything around the nodes: storage in memory, a scripted model, and
@@ -29,20 +30,20 @@ type world struct {
 	feed    *coretest.Feed
 	run     *core.Run // the last one
 	t       *testing.T
-	model   *llm.Script
-	writer  *llm.Script // makes the summaries
+	model   *llmtest.Script
+	writer  *llmtest.Script // makes the summaries
 	profile compaction.Profile
 	learned *calibrator
 	count   *tokens.Counter
 	keeper  *compaction.Compactor
 	tools   *tools.Set
 	limits  nodes.ToolLimits
-	log     *bytesLog
+	log     *logtext.Log
 	watch   *toolWatch // nil = nobody is told of tool calls
 	said    *said      // nil = no tool needs an approval
 }
 
-// newWorld has a model of the window that gives the answers (llm.Scripted), an
+// newWorld has a model of the window that gives the answers (llmtest.Scripted), an
 // agent with the tools, and a session of nobody's turn.
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
@@ -52,9 +53,9 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &bytesLog{},
-		model:   llm.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
-		writer:  llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
+		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &logtext.Log{},
+		model:   llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer:  llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000}),
 		learned: &calibrator{Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 })},
 		limits:  nodes.ToolLimits{Time: time.Minute, Output: 1 << 20},
 	}
@@ -68,7 +69,6 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		Models: w, LoadProfile: w.Profile, Counter: count, Calibrator: w.learned, Publisher: w.feed,
 		Logger: w.logger(), SummaryTime: 10 * time.Second,
 	}
-	options.CompactLoop = compaction.CompactByModel(options) // for agents with a loop in their profile
 	w.keeper = compaction.New(options)
 	return w
 }
@@ -88,24 +88,6 @@ func (w *world) Profile(context.Context, core.Session, string) (compaction.Profi
 func (*world) Begin(core.Session, core.Run) {}
 
 func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
-
-// bytesLog is a log that can be read at any time.
-type bytesLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *bytesLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *bytesLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // with gives the agent tools.
 func (w *world) with(list ...tools.Tool) *world {
@@ -196,9 +178,9 @@ func (w *world) resume(run core.Run) nodes.AgentState {
 	w.t.Helper()
 	s := nodes.AgentState{Run: run}
 	for _, node := range []func(context.Context, nodes.AgentState) (nodes.AgentState, error){
-		nodes.NewProcessMessage(w.deps()).Run,
-		nodes.NewRetrieveContext(w.deps()).Run,
-		nodes.NewSaveUserMessage(w.deps()).Run,
+		(&nodes.ProcessMessage{Deps: w.deps()}).Run,
+		(&nodes.RetrieveContext{Deps: w.deps()}).Run,
+		(&nodes.SaveUserMessage{Deps: w.deps()}).Run,
 	} {
 		var err error
 		if s, err = node(w.t.Context(), s); err != nil {
@@ -212,13 +194,13 @@ func (w *world) resume(run core.Run) nodes.AgentState {
 func (w *world) deps() nodes.Deps {
 	return nodes.Deps{
 		LoadProfile: w.Profile, Titler: w, Sessions: w.db.Sessions, Messages: w.db.Messages, Compactor: w.keeper, Journal: w.journal(), Tools: w.tools,
-		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(),
+		Runs: w.db.Runs, Counter: w.count, Calibrator: w.learned, ToolLimits: w.limits, Logger: w.logger(), Observer: core.NoObserver{},
 	}
 }
 
 // call runs llm_node.
 func (w *world) call(ctx context.Context, s nodes.AgentState) (nodes.AgentState, error) {
-	return nodes.NewLLM(w.deps()).Run(ctx, s)
+	return (&nodes.LLM{Deps: w.deps()}).Run(ctx, s)
 }
 
 // mustCall is call that succeeds.
@@ -240,7 +222,7 @@ func (w *world) use(ctx context.Context, s nodes.AgentState) (nodes.AgentState, 
 	if w.watch != nil {
 		o.Observer = w.watch
 	}
-	return nodes.NewTools(o).Run(ctx, s)
+	return (&nodes.Tools{Deps: o}).Run(ctx, s)
 }
 
 // mustUse is use that succeeds.

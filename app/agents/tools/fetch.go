@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -33,22 +34,16 @@ type FetcherOptions struct {
 	Roots *x509.CertPool
 	// Lookup resolves host names; nil = the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// ReadHTML returns the text of an HTML page in UTF-8, with its address.
+	ReadHTML func(ctx context.Context, mediaType, address, page string) (core.WebPage, error)
 	// Allow checks each address before a connection; nil = netguard.Public.
 	Allow func(netip.Addr) error
 }
 
 func (o FetcherOptions) withDefaults() FetcherOptions {
-	if o.Time <= 0 {
-		o.Time = 20 * time.Second
-	}
-	if o.Bytes <= 0 {
-		o.Bytes = 2 << 20
-	}
+	o.Time, o.Bytes, o.UserAgent = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Bytes, 2<<20), cmp.Or(o.UserAgent, "Bobbin")
 	if len(o.Ports) == 0 {
 		o.Ports = []int{80, 443}
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = "Bobbin"
 	}
 	if o.Allow == nil {
 		o.Allow = netguard.Public
@@ -65,8 +60,8 @@ func (o FetcherOptions) withDefaults() FetcherOptions {
 // text; its connections are closed when its time is over. It sends no credentials, stores
 // no cookies and uses no proxy, as it could not check the addresses behind a proxy.
 //
-// Text that a page hides from its readers is omitted, and the result says so: see
-// htmltext. That does not protect against instructions in the visible text.
+// Text that a page hides from its readers is omitted, and the result says so. That does not
+// protect against instructions in the visible text.
 // Safe for concurrent use.
 type Fetcher struct{ o FetcherOptions }
 
@@ -99,12 +94,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 		return Page{}, fmt.Errorf("the URL is not valid; write for example https://example.com/page, in at most %d characters", maxURL)
 	}
 	x := exchange{FetcherOptions: f.o, hosts: r.Hosts}
-	if r.Time > 0 {
-		x.Time = r.Time
-	}
-	if r.Bytes > 0 {
-		x.Bytes = r.Bytes
-	}
+	x.Time, x.Bytes = cmp.Or(r.Time, x.Time), cmp.Or(r.Bytes, x.Bytes)
 	if err := x.checkURL(target); err != nil {
 		return Page{}, err
 	}
@@ -116,7 +106,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 		return Page{}, x.explainError(ctx, target, err)
 	}
 	defer response.Body.Close()
-	page, err := readPage(ctx, response, x.Bytes)
+	page, err := f.readPage(ctx, response, x.Bytes)
 	if ctx.Err() != nil {
 		return Page{}, x.explainError(ctx, target, ctx.Err())
 	}
@@ -124,7 +114,7 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 }
 
 // readPage reads the page from a response, at most limit bytes.
-func readPage(ctx context.Context, response *http.Response, limit int64) (Page, error) {
+func (f *Fetcher) readPage(ctx context.Context, response *http.Response, limit int64) (Page, error) {
 	page := Page{URL: response.Request.URL.String()}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return page, fmt.Errorf("%s answered with status %d %s", core.CleanText(core.Clip(page.URL, maxURL)), response.StatusCode, http.StatusText(response.StatusCode))
@@ -149,5 +139,5 @@ func readPage(ctx context.Context, response *http.Response, limit int64) (Page, 
 	if page.MediaType = mediaType(contentType); !isReadable(page.MediaType) {
 		return page, unreadableError(page.MediaType)
 	}
-	return page.withText(ctx, decodeBody(body, contentType), response.Request.URL, int(limit)), nil
+	return f.withText(ctx, page, decodeBody(body, contentType), int(limit))
 }

@@ -51,7 +51,7 @@ func (s *site) at(host, path string) string { return fmt.Sprintf("http://%s:%d%s
 // options let the fetcher reach the site by any name.
 func (s *site) options() tools.FetcherOptions {
 	return tools.FetcherOptions{
-		Ports: []int{s.port}, Allow: func(netip.Addr) error { return nil },
+		Ports: []int{s.port}, ReadHTML: readHTML, Allow: func(netip.Addr) error { return nil },
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"bobbin/app/core"
-	"bobbin/app/core/prompttext"
 )
 
 // mediaType returns the type without its parameters, in lower case.
@@ -42,8 +40,6 @@ func isReadable(kind string) bool {
 func unreadableError(kind string) error {
 	return fmt.Errorf("the page is %q, which is not text; only HTML, other text, JSON and XML can be read", kind)
 }
-
-func isHTML(kind string) bool { return kind == "text/html" || kind == "application/xhtml+xml" }
 
 // decodeBody converts the body to UTF-8, from the encoding that the server, a byte order
 // mark or the page itself names; valid UTF-8 without any of them stays.
@@ -74,14 +70,16 @@ func validPrefix(body []byte) bool {
 // maxTitle bounds a title, in bytes.
 const maxTitle = 300
 
-// withText returns the page with its title and text, at most limit bytes, as far as it was
-// converted before ctx ended.
-func (p Page) withText(ctx context.Context, text string, base *url.URL, limit int) Page {
+// withText returns the page with its title and text, at most limit bytes.
+func (f *Fetcher) withText(ctx context.Context, p Page, text string, limit int) (Page, error) {
 	switch {
-	case isHTML(p.MediaType):
-		page := prompttext.ReadHTML(ctx, text, prompttext.HTMLOptions{Base: base, Max: limit, XML: p.MediaType == "application/xhtml+xml"})
+	case p.MediaType == "text/html" || p.MediaType == "application/xhtml+xml":
+		page, err := f.o.ReadHTML(ctx, p.MediaType, p.URL, text)
+		if err != nil {
+			return p, err
+		}
 		p.Title, p.Text, p.HasHidden = page.Title, page.Text, page.HasHidden
-		p.Cut = p.Cut || page.Truncated
+		p.Cut = p.Cut || page.Cut
 	case p.MediaType == "application/json" || strings.HasSuffix(p.MediaType, "+json"):
 		p.Text = indentJSON(text, limit)
 	default:
@@ -92,7 +90,7 @@ func (p Page) withText(ctx context.Context, text string, base *url.URL, limit in
 		p.Text, p.Cut = core.Clip(p.Text, limit), true
 	}
 	p.Title = core.Clip(strings.Join(strings.Fields(p.Title), " "), maxTitle)
-	return p
+	return p, nil
 }
 
 // indentJSON returns indented JSON, or the text itself if that would exceed the limit.

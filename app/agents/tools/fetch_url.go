@@ -38,9 +38,6 @@ func (*FetchURL) Spec() llm.ToolSpec {
 // Idempotent returns true: reading a page may be repeated.
 func (*FetchURL) Idempotent() bool { return true }
 
-// Settings returns allow_hosts and max_bytes.
-func (*FetchURL) Settings() []string { return []string{"allow_hosts", "max_bytes"} }
-
 // Call returns the page's address, its title, and its text in a fence: a page may contain
 // anything, and must not look like a message of the user.
 func (f *FetchURL) Call(ctx context.Context, call Call) (string, error) {

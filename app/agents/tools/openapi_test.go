@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
@@ -291,23 +290,6 @@ func TestOpenAPIByURL(t *testing.T) {
 	if got := load(); got.Problem != "" || len(got.Tools) != 1 {
 		t.Errorf("got %+v", got)
 	}
-}
-
-// A document that cannot be loaded is asked for again after a growing pause.
-func TestOpenAPIRetries(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		source := tools.NewOpenAPI(core.ToolDefinition{Name: "x", Document: "gone.yaml", File: "/nowhere/x.yaml"}, tools.Web{Env: environment})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { source.Run(ctx); close(done) }()
-		<-source.Tried()
-		if got := source.Listing(); !strings.HasPrefix(got.Problem, "there is no file ") || got.Tools != nil {
-			t.Errorf("got %+v", got)
-		}
-		cancel()
-		<-done
-	})
 }
 
 // A schema of others is made fit for providers, in bounds.

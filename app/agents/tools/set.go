@@ -36,12 +36,6 @@ func NewSet(tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
-// Lookup returns the tool of the name, and false if there is none.
-func (s *Set) Lookup(name string) (Tool, bool) {
-	tool, ok := s.tools[name]
-	return tool, ok
-}
-
 // Names returns the names of all tools, sorted; never nil.
 func (s *Set) Names() []string {
 	return append([]string{}, slices.Sorted(maps.Keys(s.tools))...)

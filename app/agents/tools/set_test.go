@@ -34,16 +34,9 @@ func TestNewSetFaults(t *testing.T) {
 	}
 }
 
-func TestSetLookup(t *testing.T) {
+func TestSetNames(t *testing.T) {
 	t.Parallel()
-	set := newSet(t, named("b"), named("a"))
-	if got, ok := set.Lookup("a"); !ok || got != named("a") {
-		t.Errorf("got %v, %v for a, want it", got, ok)
-	}
-	if got, ok := set.Lookup("c"); ok || got != nil {
-		t.Errorf("got %v, %v for c, want nil, false", got, ok)
-	}
-	if diff := cmp.Diff([]string{"a", "b"}, set.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, newSet(t, named("b"), named("a")).Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{}, newSet(t).Names()); diff != "" {

@@ -32,11 +32,3 @@ type Call struct {
 	Shown     map[int64]bool // the messages that the prompt shows whole, by seq
 	Settings  core.ToolSetting
 }
-
-// Configurable is a Tool with its own settings in agents' files, besides timeout and
-// max_output_bytes, which all tools have.
-type Configurable interface {
-	Tool
-	// Settings returns the names of the fields of core.ToolSetting that the tool reads.
-	Settings() []string
-}

@@ -57,14 +57,16 @@ func (a *API) CreateConversation(c *gin.Context) error {
 		}
 	}
 	ctx := c.Request.Context()
-	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata})
+	// It is listed and kept once it has its items: some may be refused.
+	session, err := a.Chat.CreateSession(ctx, who.tenant, core.Session{UserID: who.user, Source: core.SourceAPI, Metadata: metadata, Temporary: len(messages) > 0})
+	if err == nil && session.LastSeq == 0 { // else a repetition of a request whose answer was lost
+		err = a.addItems(core.WithoutKeyedWork(ctx), who, session.ID, messages)
+	}
+	if err == nil && session.Temporary {
+		session, err = a.Chat.UpdateSession(core.WithoutKeyedWork(ctx), who.tenant, session.ID, core.SessionPatch{Keep: true})
+	}
 	if err != nil {
 		return err
-	}
-	if session.LastSeq == 0 { // else a repetition of a request whose answer was lost
-		if err := a.addItems(core.WithoutKeyedWork(ctx), who, session.ID, messages); err != nil {
-			return err
-		}
 	}
 	return writeJSON(c, newConversationObject(session))
 }

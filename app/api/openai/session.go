@@ -190,8 +190,11 @@ func (a *API) findLeaf(ctx context.Context, who caller, id core.SessionID) (core
 const callPrefix = "call_"
 
 // callID returns the id of a tool call for the client. It names the run, so that the result
-// finds it although the client names no session.
+// finds it although the client names no session. Calls of no run are the client's own.
 func callID(run core.RunID, id string) string {
+	if run == "" {
+		return id
+	}
 	return callPrefix + strings.ReplaceAll(string(run), "-", "") + "_" + id
 }
 

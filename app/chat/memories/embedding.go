@@ -11,16 +11,16 @@ import (
 // embedTexts returns the vectors of the texts, valid and of the same dimension, or the
 // embedder's error.
 func (s *Service) embedTexts(ctx context.Context, texts []string) ([][]float32, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.embedTime)
+	ctx, cancel := context.WithTimeout(ctx, s.EmbedTime)
 	defer cancel()
-	list, err := s.embedder.Embed(ctx, texts)
+	list, err := s.Embedder.Embed(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
 	if len(list) != len(texts) {
 		return nil, errors.New("the embedder returned a different number of vectors than texts")
 	}
-	d := s.embedder.Dimension()
+	d := s.Embedder.Dimension()
 	for i, v := range list {
 		if list[i], err = llm.UnitVector(v, d); err != nil {
 			return nil, err
@@ -37,7 +37,7 @@ func (s *Service) embedError(ctx context.Context, err error) error {
 	if core.IsSpendRefusal(err) {
 		return err
 	}
-	e := &core.Error{Kind: core.ErrModel, Code: "embedding", Message: "the embedding model " + s.embedder.Model() + " failed: " + reasonOf(err), Err: err}
+	e := &core.Error{Kind: core.ErrModel, Code: "embedding", Message: "the embedding model " + s.Embedder.Model() + " failed: " + reasonOf(err), Err: err}
 	if m := llm.AsError(err); m != nil {
 		e.RetryAfter = m.RetryAfter
 	}

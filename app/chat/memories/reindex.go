@@ -27,17 +27,17 @@ func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reind
 	if in.AllOwners {
 		from = core.Tenant{}
 	}
-	page, err := s.store.Stale(ctx, from, llm.SpaceOf(s.embedder), core.PageQuery{Limit: in.Limit, Cursor: in.Cursor})
+	page, err := s.Store.Stale(ctx, from, llm.SpaceOf(s.Embedder), core.PageQuery{Limit: in.Limit, Cursor: in.Cursor})
 	if err != nil {
 		return core.Reindexed{}, err
 	}
-	out := core.Reindexed{NextCursor: page.NextCursor, EmbeddingModel: s.embedder.Model()}
+	out := core.Reindexed{NextCursor: page.NextCursor, EmbeddingModel: s.Embedder.Model()}
 	done, err := s.embedAll(ctx, page.Items)
 	if err != nil {
 		return core.Reindexed{}, err
 	}
 	out.Failed = len(page.Items) - len(done)
-	if out.Embedded, err = s.store.SetVectors(ctx, done); err != nil {
+	if out.Embedded, err = s.Store.SetVectors(ctx, done); err != nil {
 		return core.Reindexed{}, err
 	}
 	out.Remaining, err = s.countRemaining(ctx, tenant, in.AllOwners)
@@ -46,9 +46,9 @@ func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reind
 
 func (s *Service) countRemaining(ctx context.Context, tenant core.Tenant, all bool) (int, error) {
 	if all {
-		return s.store.CountAllStale(ctx, llm.SpaceOf(s.embedder))
+		return s.Store.CountAllStale(ctx, llm.SpaceOf(s.Embedder))
 	}
-	return s.store.CountStale(ctx, tenant, llm.SpaceOf(s.embedder))
+	return s.Store.CountStale(ctx, tenant, llm.SpaceOf(s.Embedder))
 }
 
 // embedAll returns the memories that the model accepts, with their vectors.
@@ -64,13 +64,13 @@ func (s *Service) embedAll(ctx context.Context, list []core.Memory) ([]core.Memo
 	switch {
 	case err == nil:
 		for i := range list {
-			list[i].Embedding, list[i].EmbeddingModel = vectors[i], s.embedder.Model()
+			list[i].Embedding, list[i].EmbeddingModel = vectors[i], s.Embedder.Model()
 		}
 		return list, nil
 	case !isRefused(err):
 		return nil, s.embedError(ctx, err)
 	case len(list) == 1:
-		s.log.WarnContext(ctx, "memory not embedded", "memory_id", string(list[0].ID), "model", s.embedder.Model(), "err", err)
+		s.Logger.WarnContext(ctx, "memory not embedded", "memory_id", string(list[0].ID), "model", s.Embedder.Model(), "err", err)
 		return nil, nil
 	}
 	// At least one of them was refused. Bisection finds it in few calls.

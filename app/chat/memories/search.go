@@ -19,13 +19,13 @@ func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.Memory
 	if err != nil {
 		return core.MemoryMatches{}, s.embedError(ctx, err)
 	}
-	space := core.VectorSpace{Model: s.embedder.Model(), Dimension: len(list[0])}
+	space := core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(list[0])}
 	best := newNearest(in.Limit, *in.MinScore)
 	if err := s.compareVectors(ctx, tenant, space, list[0], best); err != nil {
 		return core.MemoryMatches{}, err
 	}
-	out := core.MemoryMatches{EmbeddingModel: space.Model, Matches: s.matches, Searched: best.searched}
-	if out.Stale, err = s.store.CountStale(ctx, tenant, space); err != nil {
+	out := core.MemoryMatches{EmbeddingModel: space.Model, Matches: s.Matches, Searched: best.searched}
+	if out.Stale, err = s.Store.CountStale(ctx, tenant, space); err != nil {
 		return core.MemoryMatches{}, err
 	}
 	out.Items, err = s.loadMatches(ctx, tenant, best.hits)
@@ -39,7 +39,7 @@ const vectorBatch = 1000
 func (s *Service) compareVectors(ctx context.Context, tenant core.Tenant, space core.VectorSpace, query []float32, best *nearest) error {
 	q := core.VectorQuery{Space: space, Limit: vectorBatch}
 	for {
-		batch, err := s.store.Vectors(ctx, tenant, q)
+		batch, err := s.Store.Vectors(ctx, tenant, q)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *Service) loadMatches(ctx context.Context, tenant core.Tenant, hits []hi
 	for i, h := range hits {
 		ids[i] = h.id
 	}
-	list, err := s.store.Found(ctx, tenant, ids)
+	list, err := s.Store.Found(ctx, tenant, ids)
 	if err != nil {
 		return out, err
 	}

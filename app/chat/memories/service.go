@@ -24,13 +24,7 @@ type Options struct {
 }
 
 // Service implements the use cases of memories. Safe for concurrent use.
-type Service struct {
-	store     core.MemoryStore
-	embedder  llm.Embedder
-	matches   string
-	embedTime time.Duration
-	log       *slog.Logger
-}
+type Service struct{ Options }
 
 // New returns a Service.
 func New(o Options) *Service {
@@ -43,9 +37,7 @@ func New(o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{
-		store: o.Store, embedder: o.Embedder, matches: o.Matches, embedTime: o.EmbedTime, log: o.Logger,
-	}
+	return &Service{o}
 }
 
 // Create stores a new memory of the scope's owner and user, with content and metadata from the
@@ -61,7 +53,7 @@ func (s *Service) Create(ctx context.Context, tenant core.Tenant, in core.Memory
 	if err != nil {
 		return core.SavedMemory{}, err
 	}
-	if m, err = s.store.Create(ctx, m); err != nil {
+	if m, err = s.Store.Create(ctx, m); err != nil {
 		return core.SavedMemory{}, err
 	}
 	return core.SavedMemory{Memory: s.publicMemory(m), Notice: notice}, nil
@@ -72,25 +64,25 @@ func (s *Service) Create(ctx context.Context, tenant core.Tenant, in core.Memory
 func (s *Service) embedInto(ctx context.Context, m *core.Memory) (notice string, err error) {
 	list, err := s.embedTexts(ctx, []string{m.Content})
 	if err == nil {
-		m.Embedding, m.EmbeddingModel = list[0], s.embedder.Model()
+		m.Embedding, m.EmbeddingModel = list[0], s.Embedder.Model()
 		return "", nil
 	}
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	s.log.WarnContext(ctx, "memory not embedded", "model", s.embedder.Model(), "err", err)
+	s.Logger.WarnContext(ctx, "memory not embedded", "model", s.Embedder.Model(), "err", err)
 	return "the memory is stored, but search does not find it until it is reindexed: " + reasonOf(err), nil
 }
 
 // Get returns one memory.
 func (s *Service) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
-	m, err := s.store.Get(ctx, tenant, id)
+	m, err := s.Store.Get(ctx, tenant, id)
 	return s.publicMemory(m), err
 }
 
 // List returns a page of the scope's memories, the newest first.
 func (s *Service) List(ctx context.Context, tenant core.Tenant, q core.PageQuery) (core.Page[core.Memory], error) {
-	page, err := s.store.List(ctx, tenant, q)
+	page, err := s.Store.List(ctx, tenant, q)
 	for i, m := range page.Items {
 		page.Items[i] = s.publicMemory(m)
 	}
@@ -104,7 +96,7 @@ func (s *Service) Update(ctx context.Context, tenant core.Tenant, in core.Memory
 	if err != nil {
 		return core.SavedMemory{}, err
 	}
-	old, err := s.store.Get(ctx, tenant, in.ID)
+	old, err := s.Store.Get(ctx, tenant, in.ID)
 	if err != nil {
 		return core.SavedMemory{}, err
 	}
@@ -114,7 +106,7 @@ func (s *Service) Update(ctx context.Context, tenant core.Tenant, in core.Memory
 			return core.SavedMemory{}, err
 		}
 	}
-	if m, err = s.store.Update(ctx, tenant, m); err != nil {
+	if m, err = s.Store.Update(ctx, tenant, m); err != nil {
 		return core.SavedMemory{}, err
 	}
 	return core.SavedMemory{Memory: s.publicMemory(m), Notice: notice}, nil
@@ -122,7 +114,7 @@ func (s *Service) Update(ctx context.Context, tenant core.Tenant, in core.Memory
 
 // Delete permanently removes a memory.
 func (s *Service) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
-	return s.store.Delete(ctx, tenant, id)
+	return s.Store.Delete(ctx, tenant, id)
 }
 
 // publicMemory returns the memory as callers see it.
@@ -133,8 +125,8 @@ func (s *Service) publicMemory(m core.Memory) core.Memory {
 
 // isStale reports whether search does not find the memory.
 func (s *Service) isStale(m core.Memory) bool {
-	d := s.embedder.Dimension()
-	return m.EmbeddingModel != s.embedder.Model() || d > 0 && m.Dimension != d
+	d := s.Embedder.Dimension()
+	return m.EmbeddingModel != s.Embedder.Model() || d > 0 && m.Dimension != d
 }
 
 // Limits of what callers may send, in bytes.

@@ -16,19 +16,19 @@ import (
 // is answering a message, or archived; ErrUnprocessable for a tool result whose call
 // is not the last that was said.
 func (s *Service) Append(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) (stored core.Message, repeated bool, err error) {
-	if size := len(core.CleanText(m.Content)); size > s.limits.maxContent(m.Role) {
+	if size := len(core.CleanText(m.Content)); size > s.Limits.maxContent(m.Role) {
 		return core.Message{}, false, core.Errorf(core.ErrTooLarge,
-			"the message has %d bytes, at most %d are allowed: shorten it or send it in parts", size, s.limits.maxContent(m.Role))
+			"the message has %d bytes, at most %d are allowed: shorten it or send it in parts", size, s.Limits.maxContent(m.Role))
 	}
 	m.Role, m.Source = cmp.Or(m.Role, core.RoleUser), cmp.Or(m.Source, core.SourceAPI)
-	m, faults := s.limits.checkMessage(m)
+	m, faults := s.Limits.checkMessage(m)
 	if err := faults.Err(); err != nil {
 		return core.Message{}, false, err
 	}
-	if err := s.stored.Admit(ctx, tenant, storedBytes(m)); err != nil {
+	if err := s.Stored.Admit(ctx, tenant, storedBytes(m)); err != nil {
 		return core.Message{}, false, err
 	}
-	m.TokenCount = s.counter.Message(m)
+	m.TokenCount = s.Counter.Message(m)
 	out, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: id, Messages: []core.Message{m}})
 	if err != nil {
 		return core.Message{}, false, err
@@ -55,7 +55,7 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 		}
 		more += storedBytes(m)
 	}
-	if err := s.stored.Admit(ctx, tenant, more); err != nil {
+	if err := s.Stored.Admit(ctx, tenant, more); err != nil {
 		return err
 	}
 	store := func(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 			}
 			size = len(m.Content)
 		}
-		m.TokenCount = s.counter.Message(m)
+		m.TokenCount = s.Counter.Message(m)
 		in.Messages = append(in.Messages, m)
 	}
 	return store(ctx) // the last step is the result of a request with a key
@@ -95,12 +95,12 @@ func storedBytes(m core.Message) int64 {
 
 // checkHistory returns a message of a history as it is stored.
 func (s *Service) checkHistory(m core.Message) (core.Message, error) {
-	m, faults := s.limits.checkMessage(m)
+	m, faults := s.Limits.checkMessage(m)
 	if err := faults.Err(); err != nil {
 		return m, err
 	}
-	if size := len(m.Content); size > s.limits.maxContent(m.Role) {
-		return m, core.Errorf(core.ErrTooLarge, "a message of the history has %d bytes, at most %d are allowed", size, s.limits.maxContent(m.Role))
+	if size := len(m.Content); size > s.Limits.maxContent(m.Role) {
+		return m, core.Errorf(core.ErrTooLarge, "a message of the history has %d bytes, at most %d are allowed", size, s.Limits.maxContent(m.Role))
 	}
 	return m, nil
 }

@@ -54,11 +54,8 @@ type checker struct {
 
 // cleanText returns what is stored of a text, and complains if it is too long.
 func (c *checker) cleanText(field, value string, most int) string {
-	clean := core.CleanText(value)
+	clean := c.faults.Text(field, value, most)
 	c.replaced += strings.Count(clean, "\uFFFD") - strings.Count(value, "\uFFFD")
-	if len(clean) > most {
-		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(clean), most)
-	}
 	return clean
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -47,107 +48,74 @@ func (s *Service) Export(ctx context.Context, tenant core.Tenant, session core.S
 func (s *Service) eachMessage(ctx context.Context, tenant core.Tenant, session core.Session, all bool, do func(core.Message) error) error {
 	// Its reader may be slow: no more is in memory than of other answers.
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit, Bytes: core.MaxPageBytes}, AllBranches: all, Revisions: all}
-	for {
-		page, err := s.messages.List(ctx, tenant, session.ID, q)
-		if err != nil {
-			return fmt.Errorf("export messages: %w", err)
+	return eachPage(func(cursor string) (core.Page[core.Message], error) {
+		q.Cursor = cursor
+		page, err := s.Messages.List(ctx, tenant, session.ID, q)
+		if n := len(page.Items); n > 0 && page.Items[n-1].Seq > session.LastSeq { // it came meanwhile
+			page.Items = slices.DeleteFunc(page.Items, func(m core.Message) bool { return m.Seq > session.LastSeq })
+			page.NextCursor = nil
 		}
-		for _, m := range page.Items {
-			if m.Seq > session.LastSeq {
-				return nil
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err := do(m); err != nil {
-				return err
-			}
+		return page, err
+	}, func(m core.Message) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if page.NextCursor == nil {
-			return nil
-		}
-		q.Cursor = *page.NextCursor
-	}
+		return do(m)
+	})
 }
 
 // exported counts what an export has.
 type exported struct{ Messages, Summaries int }
 
 func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session core.Session, out *bufio.Writer) (n exported, err error) {
-	if err := writeJSON(out, `{"session":`, session, ""); err != nil {
+	before := ""
+	writeItem := func(v any) error {
+		err := writeJSON(out, before, v, "")
+		before = ",\n"
+		return err
+	}
+	if err := writeJSON(out, `{"session":`, session, `,"messages":[`); err != nil {
 		return n, err
 	}
-	if _, err := out.WriteString(`,"messages":[`); err != nil {
-		return n, err
-	}
-	before := "\n"
-	err = s.eachMessage(ctx, tenant, session, true, func(m core.Message) error {
-		n.Messages++
-		defer func() { before = ",\n" }()
-		return writeJSON(out, before, m, "")
-	})
+	before = "\n"
+	err = s.eachMessage(ctx, tenant, session, true, func(m core.Message) error { n.Messages++; return writeItem(m) })
 	if err != nil {
 		return n, err
 	}
-	if _, err := out.WriteString("\n]," + `"summaries":[`); err != nil {
+	before = "\n],\"summaries\":[\n"
+	err = eachPage(func(cursor string) (core.Page[core.Summary], error) {
+		return s.Summaries.List(ctx, tenant, session.ID, core.PageQuery{Cursor: cursor, Limit: core.MaxPageLimit})
+	}, func(summary core.Summary) error { n.Summaries++; return writeItem(summary) })
+	if err != nil {
 		return n, err
 	}
-	if n.Summaries, err = s.exportSummaries(ctx, tenant, session, out); err != nil {
+	if n.Summaries == 0 {
+		_, _ = out.WriteString("\n],\"summaries\":[") // Flush returns its error
+	}
+	given, err := s.standingInstructions(ctx, tenant, session)
+	if err != nil {
 		return n, err
 	}
-	if _, err = out.WriteString("\n]"); err == nil {
-		err = s.exportInstructions(ctx, tenant, session, out)
+	before = "\n],\"standing_instructions\":[\n"
+	for _, i := range given {
+		if err := writeItem(i); err != nil {
+			return n, err
+		}
 	}
-	if err == nil {
-		_, err = out.WriteString("}\n")
-	}
+	_, err = out.WriteString("\n]}\n")
 	return n, err
 }
 
-// exportInstructions writes the standing instructions of the current path, if there are any,
-// the oldest first.
-func (s *Service) exportInstructions(ctx context.Context, tenant core.Tenant, session core.Session, out *bufio.Writer) error {
-	if s.instructions == nil || session.StandingCount == 0 {
-		return nil
+// standingInstructions returns the standing instructions of the current path, the oldest first.
+func (s *Service) standingInstructions(ctx context.Context, tenant core.Tenant, session core.Session) ([]core.StandingInstruction, error) {
+	if s.Instructions == nil || session.StandingCount == 0 {
+		return nil, nil
 	}
-	given, err := s.instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions)
+	given, err := s.Instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions)
 	if err != nil {
-		return fmt.Errorf("export standing instructions: %w", err)
+		return nil, fmt.Errorf("export standing instructions: %w", err)
 	}
-	before := `,"standing_instructions":[` + "\n"
-	for _, i := range compaction.ResolveInstructions(given) {
-		if err := writeJSON(out, before, i, ""); err != nil {
-			return err
-		}
-		before = ",\n"
-	}
-	if before == ",\n" {
-		_, err = out.WriteString("\n]")
-	}
-	return err
-}
-
-// exportSummaries writes all versions and returns how many there are.
-func (s *Service) exportSummaries(ctx context.Context, tenant core.Tenant, session core.Session, out *bufio.Writer) (n int, err error) {
-	before := "\n"
-	q := core.PageQuery{Limit: core.MaxPageLimit}
-	for {
-		page, err := s.summaries.List(ctx, tenant, session.ID, q)
-		if err != nil {
-			return n, fmt.Errorf("export summaries: %w", err)
-		}
-		for _, summary := range page.Items {
-			if err := writeJSON(out, before, summary, ""); err != nil {
-				return n, err
-			}
-			before = ",\n"
-			n++
-		}
-		if page.NextCursor == nil {
-			return n, nil
-		}
-		q.Cursor = *page.NextCursor
-	}
+	return compaction.ResolveInstructions(given), nil
 }
 
 // writeJSON writes a value on one line, between two texts.

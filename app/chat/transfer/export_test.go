@@ -3,9 +3,7 @@ package transfer_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,27 +12,8 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// golden compares got with the file of that name in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := "testdata/" + name
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; make it with -update", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 // told is a world with a conversation that has a bit of everything.
 func told(t *testing.T) *world {
@@ -71,9 +50,9 @@ func told(t *testing.T) *world {
 func TestExport(t *testing.T) {
 	t.Parallel()
 	w := told(t)
-	golden(t, "export.json", w.export(t, core.ExportJSON))
-	golden(t, "export.jsonl", w.export(t, core.ExportLines))
-	golden(t, "export.md", w.export(t, core.ExportMarkdown))
+	golden.Check(t, "testdata/export.json", w.export(t, core.ExportJSON))
+	golden.Check(t, "testdata/export.jsonl", w.export(t, core.ExportLines))
+	golden.Check(t, "testdata/export.md", w.export(t, core.ExportMarkdown))
 	if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, "pdf", &strings.Builder{}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("got %v for a format that there is not, want ErrInvalid", err)
 	}

@@ -26,7 +26,7 @@ const maxFaults = 20
 //
 // The Body should come without delay: whoever waits for its bytes keeps the place.
 func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.ImportMessages) (core.Imported, error) {
-	session, err := s.sessions.Get(ctx, tenant, in.SessionID)
+	session, err := s.Sessions.Get(ctx, tenant, in.SessionID)
 	if err != nil {
 		return core.Imported{}, err
 	}
@@ -42,94 +42,74 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 	if err := place.Resize(ctx, 1); err != nil {
 		return core.Imported{}, err
 	}
-	if err := s.stored.AdmitCopy(ctx, tenant, in.Size); err != nil {
+	if err := s.Stored.AdmitCopy(ctx, tenant, in.Size); err != nil {
 		return core.Imported{}, err
 	}
 	const kept = 3 // values of a message that stay in memory; others are dropped line by line
-	values := min(in.Values, kept*s.limits.Messages)
-	if err := memory.Resize(ctx, core.JSONMemory(cmp.Or(in.Size, s.limits.Import), values)); err != nil {
+	values := min(in.Values, kept*s.Limits.Messages)
+	if err := memory.Resize(ctx, core.JSONMemory(cmp.Or(in.Size, s.Limits.Import), values)); err != nil {
 		return core.Imported{}, err
 	}
-	h, err := s.readHistory(ctx, in)
-	if err != nil {
-		return core.Imported{}, withReasons("nothing was imported", err)
+	h, err := s.readHistory(ctx, in, "nothing was imported")
+	if err != nil || len(h.messages) == 0 {
+		return h.Imported, err
 	}
-	out := core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}
-	if len(h.messages) == 0 {
-		return out, nil
-	}
-	stored, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: in.SessionID, Messages: h.messages, Import: true, Worker: s.worker})
+	stored, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: in.SessionID, Messages: h.messages, Import: true, Worker: s.Worker})
 	if err != nil {
 		return core.Imported{}, err
 	}
-	out.FirstSeq, out.LastSeq = stored.FirstSeq, stored.LastSeq
-	return out, nil
+	h.FirstSeq, h.LastSeq = stored.FirstSeq, stored.LastSeq
+	return h.Imported, nil
 }
 
 // Read returns the messages of a history as Import would store them, and stores
 // nothing: only the Body, the Format and the Source of in are used. Errors are those
 // of Import that are about the body.
 func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Message, core.Imported, error) {
-	h, err := s.readHistory(ctx, in)
-	if err != nil {
-		return nil, core.Imported{}, withReasons("the history cannot be used", err)
-	}
-	return h.messages, core.Imported{Imported: len(h.messages), Tokens: h.tokens, Skipped: h.skipped, LeftOut: h.leftOut}, nil
+	h, err := s.readHistory(ctx, in, "the history cannot be used")
+	return h.messages, h.Imported, err
 }
-
-// withReasons returns the faults of a history with what they are the reason of.
-func withReasons(what string, err error) error {
-	var found *faultsError
-	if !errors.As(err, &found) {
-		return err
-	}
-	return &core.Error{Kind: core.ErrInvalid, Fields: found.fields, Message: what + found.text}
-}
-
-// faultsError is what is wrong with the lines of a history.
-type faultsError struct {
-	fields []core.FieldError
-	text   string // of the first ones
-}
-
-// Error names the first faults.
-func (e *faultsError) Error() string { return e.text }
 
 // history is what was read of a history.
 type history struct {
+	core.Imported
 	messages []core.Message
-	tokens   int
-	skipped  int
-	leftOut  int
 	order    order
 	faults   []core.FieldError
-	lines    int // that are wrong
 }
 
-// readHistory reads and checks all of it.
-func (s *Service) readHistory(ctx context.Context, in core.ImportMessages) (*history, error) {
-	h := &history{}
-	for e, err := range s.limits.readEntries(in.Body, in.Format) {
+// readHistory reads and checks all of it. Refused begins the error that names its faults.
+func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refused string) (history, error) {
+	var h history
+	for e, err := range s.Limits.readEntries(in.Body, in.Format) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, err
+			return history{}, err
 		}
-		if err := s.readMessage(h, e, in.Source); err != nil {
+		if err := s.readMessage(&h, e, in.Source); err != nil {
 			h.addFault(e.name, err)
 		}
-		if h.lines >= maxFaults {
+		if len(h.faults) >= maxFaults {
 			break
 		}
-		if len(h.messages) > s.limits.Messages {
-			return nil, core.Errorf(core.ErrTooLarge, "the history has more than %d messages: import it in parts, cut between two questions", s.limits.Messages)
+		if len(h.messages) > s.Limits.Messages {
+			return history{}, core.Errorf(core.ErrTooLarge, "the history has more than %d messages: import it in parts, cut between two questions", s.Limits.Messages)
 		}
 	}
-	if err := h.err(); err != nil {
-		return nil, err
+	if len(h.faults) > 0 {
+		return history{}, h.err(refused)
 	}
-	return h, s.countTokens(ctx, h)
+	for i := range h.messages {
+		if err := ctx.Err(); err != nil {
+			return history{}, err
+		}
+		h.messages[i].TokenCount = s.Counter.Message(h.messages[i])
+		h.Tokens += h.messages[i].TokenCount
+	}
+	h.Imported.Imported = len(h.messages)
+	return h, nil
 }
 
 // readMessage reads one message; an error says what is wrong with it.
@@ -144,12 +124,12 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		return err
 	}
 	if t.skip || saysNothing(t.message) {
-		h.skipped++
+		h.Skipped++
 		return nil
 	}
 	m := t.message
 	m.Source = cmp.Or(m.Source, source, core.SourceAPI)
-	m, faults := s.limits.checkMessage(m)
+	m, faults := s.Limits.checkMessage(m)
 	m, err = h.order.placeNext(m)
 	if len(faults) > 0 {
 		err = faults[:min(len(faults), 3)].Err()
@@ -157,20 +137,8 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 	if err != nil {
 		return err
 	}
-	h.leftOut += t.leftOut
+	h.LeftOut += t.leftOut
 	h.messages = append(h.messages, m)
-	return nil
-}
-
-// countTokens counts the tokens.
-func (s *Service) countTokens(ctx context.Context, h *history) error {
-	for i := range h.messages {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		h.messages[i].TokenCount = s.counter.Message(h.messages[i])
-		h.tokens += h.messages[i].TokenCount
-	}
 	return nil
 }
 
@@ -180,18 +148,14 @@ func (h *history) addFault(where string, err error) {
 	if errors.As(err, &shown) {
 		detail = shown.Message
 	}
-	h.lines++
 	h.faults = append(h.faults, core.FieldError{Field: where, Detail: detail})
 }
 
 // shownFaults is how many faults stand in the sentence; Fields has them all.
 const shownFaults = 3
 
-// err returns the faults as one error, nil if there are none.
-func (h *history) err() error {
-	if h.lines == 0 {
-		return nil
-	}
+// err returns the faults as one error.
+func (h *history) err(refused string) error {
 	var words []string
 	for _, f := range h.faults[:min(len(h.faults), shownFaults)] {
 		words = append(words, f.Field+" "+f.Detail)
@@ -199,9 +163,8 @@ func (h *history) err() error {
 	if len(h.faults) > shownFaults {
 		words = append(words, "…")
 	}
-	several := ""
-	if h.lines >= maxFaults {
-		several = fmt.Sprintf(" (the first %d faults are named)", maxFaults)
+	if len(h.faults) >= maxFaults {
+		refused += fmt.Sprintf(" (the first %d faults are named)", maxFaults)
 	}
-	return &faultsError{h.faults, several + ": " + strings.Join(words, "; ")}
+	return &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + strings.Join(words, "; ")}
 }

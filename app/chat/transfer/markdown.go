@@ -34,7 +34,7 @@ func (w *markdown) writeMessage(m core.Message) error {
 	}
 	w.last = head
 	if text := strings.TrimSpace(m.Content); text != "" {
-		fmt.Fprintf(w.out, "\n%s\n", escapeMarkdown(text))
+		w.writeText(text)
 	}
 	for _, p := range m.Parts {
 		if p.Type == "image" || p.Type == "file" {
@@ -56,7 +56,12 @@ func (w *markdown) err() error {
 	return err
 }
 
-func (w *markdown) writeLine(text string) { fmt.Fprintf(w.out, "\n%s\n", text) }
+// writeLine writes a paragraph. It may be long, so that fmt would copy it.
+func (w *markdown) writeLine(text string) {
+	for _, part := range []string{"\n", text, "\n"} {
+		_, _ = w.out.WriteString(part) // err has its first error
+	}
+}
 
 // writeCode writes a text as it is, under a title. No tag folds it: some renderers take all
 // that stands between tags for tags.

@@ -97,9 +97,10 @@ func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error)
 // readList yields the elements of a JSON list, or of the list "messages" of an object.
 func (l Limits) readList(r io.Reader) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
-		values := &valueReader{r: skipBOM(r), err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
-		d := &listReader{in: json.NewDecoder(values), values: values, most: l.Line, yield: yield}
-		d.in.UseNumber() // a number that no float64 holds is no error of ours
+		values := &valueReader{r: skipBOM(r), most: l.Line, err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
+		values.in = json.NewDecoder(values)
+		values.in.UseNumber() // a number that no float64 holds is no error of ours
+		d := &listReader{in: values.in, values: values, yield: yield}
 		if err := d.readAll(); err != nil && !errors.Is(err, errLeft) {
 			yield(entry{}, err)
 		}
@@ -122,17 +123,20 @@ var errLeft = errors.New("the reader left")
 // all of it.
 type valueReader struct {
 	r    io.Reader
-	left int64 // bytes of the value
+	in   *json.Decoder // which reads from here
+	most int           // bytes of a value
+	read int64
 	err  error
 }
 
 // Read is part of io.Reader. It gives little at once, as a decoder reads ahead.
 func (v *valueReader) Read(p []byte) (int, error) {
-	if v.left <= 0 {
+	const ahead = 64 << 10
+	if v.read-v.in.InputOffset() >= int64(v.most)+ahead {
 		return 0, v.err
 	}
-	n, err := v.r.Read(p[:min(len(p), 32<<10)])
-	v.left -= int64(n)
+	n, err := v.r.Read(p[:min(len(p), ahead/2)])
+	v.read += int64(n)
 	return n, err
 }
 
@@ -140,41 +144,14 @@ func (v *valueReader) Read(p []byte) (int, error) {
 type listReader struct {
 	in     *json.Decoder
 	values *valueReader
-	most   int // bytes of a value
 	n      int
 	yield  func(entry, error) bool
-}
-
-// allowValue lets the next value be read, and what stands before it.
-func (d *listReader) allowValue() { d.values.left = int64(d.most) + 64<<10 }
-
-// hasMore reports whether the list or the object goes on.
-func (d *listReader) hasMore() bool {
-	d.allowValue()
-	return d.in.More()
-}
-
-// nextToken returns the next token.
-func (d *listReader) nextToken() (json.Token, error) {
-	d.allowValue()
-	return d.in.Token()
-}
-
-// nextValue returns the next value. What is too long has the error of the valueReader.
-func (d *listReader) nextValue() (json.RawMessage, error) {
-	d.allowValue()
-	var raw json.RawMessage
-	err := d.in.Decode(&raw)
-	if err == nil && len(raw) > d.most {
-		err = d.values.err
-	}
-	return raw, err
 }
 
 // skipValue reads past the next value, whatever its length.
 func (d *listReader) skipValue() error {
 	for depth := 0; ; {
-		token, err := d.nextToken()
+		token, err := d.in.Token()
 		switch {
 		case err != nil:
 			return err
@@ -193,7 +170,7 @@ func (d *listReader) skipValue() error {
 }
 
 func (d *listReader) readAll() error {
-	start, err := d.nextToken()
+	start, err := d.in.Token()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -215,7 +192,7 @@ func (d *listReader) readAll() error {
 	if !found {
 		return core.Errorf(core.ErrInvalid, "the history is neither a list of messages nor an export with a list of messages; messages line by line are sent as application/jsonl")
 	}
-	if _, err := d.nextToken(); !errors.Is(err, io.EOF) {
+	if _, err := d.in.Token(); !errors.Is(err, io.EOF) {
 		return core.Errorf(core.ErrInvalid, "something stands behind the history; messages line by line are sent as application/jsonl")
 	}
 	return nil
@@ -223,8 +200,8 @@ func (d *listReader) readAll() error {
 
 // readObject reads an export, and reports whether it has messages.
 func (d *listReader) readObject() (found bool, err error) {
-	for d.hasMore() {
-		name, err := d.nextToken()
+	for d.in.More() {
+		name, err := d.in.Token()
 		if err != nil {
 			return found, d.explainError(err)
 		}
@@ -234,7 +211,7 @@ func (d *listReader) readObject() (found bool, err error) {
 			}
 			continue
 		}
-		start, err := d.nextToken()
+		start, err := d.in.Token()
 		if err != nil {
 			return found, d.explainError(err)
 		}
@@ -246,15 +223,19 @@ func (d *listReader) readObject() (found bool, err error) {
 			return found, err
 		}
 	}
-	_, err = d.nextToken() // the closing brace
+	_, err = d.in.Token() // the closing brace
 	return found, d.explainError(err)
 }
 
 // readElements reads a list to its end.
 func (d *listReader) readElements() error {
-	for d.hasMore() {
+	for d.in.More() {
 		d.n++
-		raw, err := d.nextValue()
+		var raw json.RawMessage
+		err := d.in.Decode(&raw)
+		if err == nil && len(raw) > d.values.most {
+			err = d.values.err
+		}
 		e := entry{name: fmt.Sprintf("message %d", d.n), raw: raw}
 		switch {
 		case errors.Is(err, d.values.err):
@@ -266,7 +247,7 @@ func (d *listReader) readElements() error {
 			return errLeft
 		}
 	}
-	_, err := d.nextToken() // the closing bracket
+	_, err := d.in.Token() // the closing bracket
 	return d.explainError(err)
 }
 

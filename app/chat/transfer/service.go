@@ -58,32 +58,22 @@ type Options struct {
 
 // Service is the use cases. Safe for concurrent use.
 type Service struct {
-	sessions     core.SessionStore
-	messages     core.MessageStore
-	summaries    core.SummaryStore
-	instructions compaction.InstructionReader
-	feed         core.Publisher
-	counter      llm.TokenCounter
-	added        func(tenant core.Tenant, session core.SessionID)
-	worker       string
-	limits       Limits
-	places       *quota.Quota // for imports at once
-	memory       *quota.Quota // for their histories, in bytes
-	users        UserStores
-	exports      *quota.Quota // places for exports at once
-	stored       *quota.Stored
+	Options
+
+	places  *quota.Quota // for imports at once
+	memory  *quota.Quota // for their histories, in bytes
+	exports *quota.Quota // places for exports at once
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	limits := o.Limits.withDefaults()
+	o.Limits = o.Limits.withDefaults()
+	l := o.Limits
 	return &Service{
-		sessions: o.Sessions, messages: o.Messages, summaries: o.Summaries, instructions: o.Instructions, feed: o.Feed, counter: o.Counter,
-		added: o.Added, worker: o.Worker, limits: limits,
-		places: quota.New(quota.Limits{Total: int64(limits.Imports), Owner: 1, User: 1, What: "places for imports"}),
-		memory: quota.New(quota.Limits{Total: 2 * limits.Import, Owner: limits.Import, User: limits.Import, What: "memory for imports"}),
-		users:  o.Users, stored: o.Stored,
-		exports: quota.New(quota.Limits{Total: int64(limits.Exports), Owner: int64(max(limits.Exports/2, 1)), User: 1, What: "places for exports"}),
+		Options: o,
+		places:  quota.New(quota.Limits{Total: int64(l.Imports), Owner: 1, User: 1, What: "places for imports"}),
+		memory:  quota.New(quota.Limits{Total: 2 * l.Import, Owner: l.Import, User: l.Import, What: "memory for imports"}),
+		exports: quota.New(quota.Limits{Total: int64(l.Exports), Owner: int64(max(l.Exports/2, 1)), User: 1, What: "places for exports"}),
 	}
 }
 
@@ -92,13 +82,13 @@ func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core
 	if tenant.User != "" {
 		setOwnAuthor(in.Messages, tenant.User)
 	}
-	out, err := s.messages.Append(ctx, tenant, in)
+	out, err := s.Messages.Append(ctx, tenant, in)
 	if err != nil {
 		return core.Appended{}, err
 	}
-	s.feed.Publish(context.WithoutCancel(ctx), out.Events)
-	if s.added != nil && !out.Repeated {
-		s.added(tenant, in.SessionID)
+	s.Feed.Publish(context.WithoutCancel(ctx), out.Events)
+	if s.Added != nil && !out.Repeated {
+		s.Added(tenant, in.SessionID)
 	}
 	return out, nil
 }

@@ -56,7 +56,7 @@ func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.Us
 	const enough = 64 << 10 // for an archive without data: nothing of one is sent
 	out := bufio.NewWriterSize(w, enough)
 	e := &userExport{
-		service: s, stores: s.users, in: in, scope: core.Tenant{Owner: in.Owner, User: in.User}, zip: zip.NewWriter(out), now: core.Now(),
+		service: s, in: in, scope: core.Tenant{Owner: in.Owner, User: in.User}, zip: zip.NewWriter(out), now: core.Now(),
 	}
 	steps := []func(context.Context) error{e.writeInfo, e.writeSessions, e.writeElsewhere, e.writeMemories, e.writeFiles, e.writeUsage, e.writeKeys, e.writeCounts}
 	for _, step := range steps {
@@ -73,7 +73,6 @@ func (s *Service) ExportUser(ctx context.Context, caller core.Tenant, in core.Us
 // userExport is an export of a user that is being written.
 type userExport struct {
 	service *Service
-	stores  UserStores
 	in      core.UserExport
 	scope   core.Tenant
 	zip     *zip.Writer
@@ -116,7 +115,7 @@ func (e *userExport) writeSessions(ctx context.Context) error {
 	q.Limit, q.Bytes = exportRows, core.MaxPageBytes
 	return eachPage(func(cursor string) (core.Page[core.Session], error) {
 		q.Cursor = cursor
-		return e.stores.Sessions.List(ctx, e.scope, q)
+		return e.service.Users.Sessions.List(ctx, e.scope, q)
 	}, func(session core.Session) error { return e.writeSession(ctx, session) })
 }
 
@@ -138,7 +137,7 @@ func (e *userExport) writeSession(ctx context.Context, session core.Session) err
 		q := core.PageQuery{Limit: exportRows, Bytes: core.MaxPageBytes}
 		return eachPage(func(cursor string) (core.Page[core.Run], error) {
 			q.Cursor = cursor
-			return e.stores.Runs.List(ctx, e.scope, session.ID, q)
+			return e.service.Users.Runs.List(ctx, e.scope, session.ID, q)
 		}, func(run core.Run) error {
 			if !e.in.OwnersView {
 				run.Webhook = nil
@@ -151,23 +150,12 @@ func (e *userExport) writeSession(ctx context.Context, session core.Session) err
 
 func (e *userExport) writeElsewhere(ctx context.Context) error {
 	return e.beginJSON("messages_elsewhere.jsonl", func(out *bufio.Writer) error {
-		after := core.MessageID("")
-		for {
-			messages, err := e.stores.More.Elsewhere(ctx, e.in.Owner, e.in.User, after, exportRows)
-			if err != nil {
-				return err
-			}
-			for _, m := range messages {
-				after = m.ID
-				e.counts.MessagesElsewhere++
-				if err := writeJSON(out, "", m, "\n"); err != nil {
-					return err
-				}
-			}
-			if len(messages) < exportRows {
-				return nil
-			}
-		}
+		return eachAfter(func(after core.MessageID) ([]core.Message, error) {
+			return e.service.Users.More.Elsewhere(ctx, e.in.Owner, e.in.User, after, exportRows)
+		}, func(m core.Message) core.MessageID { return m.ID }, func(m core.Message) error {
+			e.counts.MessagesElsewhere++
+			return writeJSON(out, "", m, "\n")
+		})
 	})
 }
 
@@ -176,7 +164,7 @@ func (e *userExport) writeMemories(ctx context.Context) error {
 		q := core.PageQuery{Limit: exportRows, Bytes: core.MaxPageBytes}
 		return eachPage(func(cursor string) (core.Page[core.Memory], error) {
 			q.Cursor = cursor
-			return e.stores.Memories.List(ctx, e.scope, q)
+			return e.service.Users.Memories.List(ctx, e.scope, q)
 		}, func(m core.Memory) error {
 			e.counts.Memories++
 			return writeJSON(out, "", m, "\n")
@@ -187,7 +175,7 @@ func (e *userExport) writeMemories(ctx context.Context) error {
 // writeFiles writes each file's content and then the list of them.
 func (e *userExport) writeFiles(ctx context.Context) error {
 	err := e.eachFile(ctx, func(b core.Blob) error {
-		_, data, err := e.stores.Blobs.Open(ctx, core.Tenant{Owner: e.in.Owner}, b.ID)
+		_, data, err := e.service.Users.Blobs.Open(ctx, core.Tenant{Owner: e.in.Owner}, b.ID)
 		if errors.Is(err, core.ErrNotFound) { // deleted meanwhile
 			return nil
 		}
@@ -216,19 +204,26 @@ func (e *userExport) writeFiles(ctx context.Context) error {
 
 // eachFile calls do with every file.
 func (e *userExport) eachFile(ctx context.Context, do func(core.Blob) error) error {
-	after := core.BlobID("")
+	return eachAfter(func(after core.BlobID) ([]core.Blob, error) {
+		return e.service.Users.More.Files(ctx, e.in.Owner, e.in.User, after, exportRows)
+	}, func(b core.Blob) core.BlobID { return b.ID }, do)
+}
+
+// eachAfter calls do with every item of a list that is read in parts of exportRows, after an id.
+func eachAfter[T any, ID ~string](list func(after ID) ([]T, error), id func(T) ID, do func(T) error) error {
+	var after ID
 	for {
-		blobs, err := e.stores.More.Files(ctx, e.in.Owner, e.in.User, after, exportRows)
+		items, err := list(after)
 		if err != nil {
 			return err
 		}
-		for _, b := range blobs {
-			after = b.ID
-			if err := do(b); err != nil {
+		for _, item := range items {
+			after = id(item)
+			if err := do(item); err != nil {
 				return err
 			}
 		}
-		if len(blobs) < exportRows {
+		if len(items) < exportRows {
 			return nil
 		}
 	}
@@ -253,7 +248,7 @@ func (e *userExport) writeUsage(ctx context.Context) error {
 		q.Limit = min(exportUsage, core.MaxPageLimit)
 		return eachPage(func(cursor string) (core.Page[core.UsageRow], error) {
 			q.Cursor = cursor
-			report, err := e.stores.Usage.Usage(ctx, e.scope, q)
+			report, err := e.service.Users.Usage.Usage(ctx, e.scope, q)
 			return core.Page[core.UsageRow]{Items: report.Items, NextCursor: report.NextCursor}, err
 		}, func(row core.UsageRow) error { return writeJSON(out, "", row, "\n") })
 	})
@@ -264,7 +259,7 @@ func (e *userExport) writeKeys(ctx context.Context) error {
 	if !e.in.OwnersView {
 		return nil
 	}
-	keys, err := e.stores.More.Keys(ctx, e.in.Owner)
+	keys, err := e.service.Users.More.Keys(ctx, e.in.Owner)
 	if err != nil {
 		return err
 	}
@@ -285,7 +280,7 @@ func eachPage[T any](list func(cursor string) (core.Page[T], error), do func(T) 
 	for {
 		page, err := list(cursor)
 		if err != nil {
-			return fmt.Errorf("export user: %w", err)
+			return fmt.Errorf("export: %w", err)
 		}
 		for _, item := range page.Items {
 			if err := do(item); err != nil {

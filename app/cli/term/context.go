@@ -27,15 +27,15 @@ func sectionMark(name string) string {
 // DrawContext draws a context report: the window as a bar by section, the triggers, coverage
 // and recent summaries. Width is the terminal's width, 0 if there is none.
 func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
-	d := drawing{w: w, width: width, narrow: width > 0 && width < barWidth+4}
+	d := drawing{w: w, width: width}
 	d.writeLine("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
 		core.Number(r.Used), core.Number(r.Usable), percentOf(r.Used, r.Usable), describeCalibration(r.Calibration))
 	if note := windowNote(r); note != "" {
 		d.writeLine("%s", note)
 	}
 	size := barWidth
-	if d.narrow {
-		size = max(width-4, 10)
+	if width > 0 {
+		size = min(barWidth, max(width-4, 10))
 	}
 	d.writeLine("[%s]", windowBar(r, size))
 	d.drawSections(r.Sections)
@@ -78,9 +78,8 @@ func describeThoughts(t core.ThoughtsReport) string {
 
 // drawing writes a report.
 type drawing struct {
-	w      io.Writer
-	width  int
-	narrow bool
+	w     io.Writer
+	width int
 }
 
 // writeLine writes a line and wraps it if it is too long.
@@ -101,11 +100,7 @@ func (d drawing) drawSections(parts []core.ContextPart) {
 			}
 			messages = "  " + Pluralize(s.Messages, noun)
 		}
-		form := "  %s %-8s %9s tokens%s"
-		if d.narrow {
-			form = "  %s %-7s %7s tokens%s"
-		}
-		d.writeLine(form, sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
+		d.writeLine("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
 	}
 }
 
@@ -121,11 +116,6 @@ func (d drawing) drawTriggers(r core.ContextReport) {
 	}
 	for _, t := range r.Triggers {
 		value := fmt.Sprintf("%s of %s (%d%%)", core.Number(t.Value), core.Number(t.Threshold), t.Percent)
-		if d.narrow {
-			d.writeLine("  %s", triggerTitle(t.Name))
-			d.writeLine("  %s %s", progressBar(t.Percent, 10), value)
-			continue
-		}
 		d.writeLine("  %-22s %s %s", triggerTitle(t.Name), progressBar(t.Percent, 20), value)
 	}
 	switch what := "until then"; {

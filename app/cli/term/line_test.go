@@ -1,17 +1,16 @@
 package term_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/cli/term"
+	"bobbin/tests/logtext"
 )
 
 func TestPlain(t *testing.T) {
@@ -76,29 +75,11 @@ func TestPlainEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// output is what was written to a terminal. Safe for concurrent use.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer // guarded by mu
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // edited returns an editor and where to type.
-func edited(t *testing.T) (*term.Edited, io.Writer, *output) {
+func edited(t *testing.T) (*term.Edited, io.Writer, *logtext.Log) {
 	t.Helper()
 	r, w := io.Pipe()
-	out := &output{}
+	out := &logtext.Log{}
 	e, err := term.NewEdited(r, out, "> ")
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ var errWaitTooLong = errors.New("the summary takes too long")
 
 // awaitOwn makes one summary and waits for it.
 func (k *Compactor) awaitOwn(ctx context.Context, t Turn, e *progress, lease *summaryLease) (Turn, error) {
-	var left, done atomic.Bool
+	var left atomic.Bool
 	own, next := *e, t
 	own.lease = lease
 	err := k.jobs.beginCall(ctx, func(ctx context.Context) (err error) {
@@ -54,38 +54,33 @@ func (k *Compactor) awaitOwn(ctx context.Context, t Turn, e *progress, lease *su
 				k.Enqueue(scopeOf(t), t.Session.ID)
 			}
 		}()
-		next, err = k.makeOne(ctx, t, &own)
-		done.Store(true)
+		next, err = k.makeNext(ctx, t, &own)
 		return err
 	}).wait(ctx)
-	switch {
-	case errors.Is(err, errWaitTooLong):
+	if errors.Is(err, errWaitTooLong) {
 		left.Store(true)
 		late := t // the job continues with next
 		late.Waited = true
 		return late, nil
-	case !done.Load(): // ctx has ended before the job
-		return t, err
 	}
 	e.failed, e.noGain, e.noLoop = own.failed, own.noGain, own.noLoop
 	next.Waited = true
 	return next, err
 }
 
-// makeOne makes the summary that the plan orders, if it still does.
-func (k *Compactor) makeOne(ctx context.Context, t Turn, e *progress) (Turn, error) {
-	t, p, err := k.planAndExecute(ctx, t, e)
-	if err == nil && p.d.Summarize != nil {
-		t, _, err = k.summarizeOnce(ctx, t, p, e)
-	}
-	return t, err
-}
-
 // awaitOther waits for a summary of the session that another run or process makes. It
 // reports whether the turn has waited long enough: false if that work ended without a
 // result.
 func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
-	for delay := minPoll; sleepContext(ctx, delay); delay = min(2*delay, maxPoll) {
+	for delay := minPoll; ; delay = min(2*delay, maxPoll) {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, errWaitTooLong) {
+				return false, cause
+			}
+			return true, nil
+		}
 		work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -97,29 +92,13 @@ func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 			return false, nil
 		}
 	}
-	if cause := context.Cause(ctx); !errors.Is(cause, errWaitTooLong) {
-		return false, cause
-	}
-	return true, nil
 }
 
 // withoutSummary returns the plan of a prompt that does not wait for the summary that the plan
 // orders: sent as it is or, where it does not fit, without its oldest messages. That holds for this
 // prompt only and is not stored.
 func (p plan) withoutSummary() plan {
-	in := p.in
-	in.State, in.Once = p.state, "the oldest messages are being summarized; this prompt does not wait for the summary"
+	in := p.changed()
+	in.Once = "the oldest messages are being summarized; this prompt does not wait for the summary"
 	return newPlan(in)
-}
-
-// sleepContext waits for d and reports false if ctx ends first.
-func sleepContext(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -44,12 +44,12 @@ func (k *Compactor) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var wait sync.WaitGroup
-	k.jobs.acceptJobs()
+	k.jobs.acceptJobs(true)
 	for range workers {
 		wait.Go(func() { k.runWorker(ctx, work) })
 	}
 	<-ctx.Done()
-	k.jobs.dropJobs()
+	k.jobs.acceptJobs(false)
 	left := make(chan struct{})
 	go func() {
 		wait.Wait()
@@ -62,7 +62,7 @@ func (k *Compactor) Run(ctx context.Context) error {
 	case <-left:
 	case <-grace.C:
 		stop(core.ErrStopping)
-		k.jobs.cancelCalls(core.ErrStopping)
+		k.jobs.cancelCalls()
 		<-left
 	}
 	return nil
@@ -85,16 +85,12 @@ func (k *Compactor) releaseOwnLeases(ctx context.Context) {
 func (k *Compactor) runWorker(ctx, work context.Context) {
 	for {
 		select {
-		case <-k.jobs.wakeups:
+		case id := <-k.jobs.queue:
+			if n, ok := k.jobs.beginJob(id); ok {
+				k.runJob(work, n)
+			}
 		case <-ctx.Done():
 			return
-		}
-		for ctx.Err() == nil {
-			n, ok := k.jobs.takeJob()
-			if !ok {
-				break
-			}
-			k.runJob(work, n)
 		}
 	}
 }
@@ -141,13 +137,16 @@ func (k *Compactor) advanceSession(ctx context.Context, n job) (more bool, err e
 	if quiet, err := k.isQuiet(ctx, t); err != nil || quiet {
 		return false, err
 	}
-	e := &progress{background: true}
-	for {
-		more, err = k.advanceTurn(ctx, t, e)
+	lease, err := k.acquireLease(ctx, n.scope, n.id)
+	if err != nil || lease == nil {
+		return false, err
+	}
+	defer lease.releaseLease(ctx)
+	for e := (&progress{background: true, lease: lease}); ; e.conflicts++ {
+		_, err = k.makeNext(ctx, t, e)
 		if !errors.Is(err, core.ErrStale) || e.conflicts >= maxReloads {
-			return more, err
+			return err == nil && e.committed.ID != "", err
 		}
-		e.conflicts++
 	}
 }
 
@@ -161,27 +160,4 @@ func (k *Compactor) isQuiet(ctx context.Context, t Turn) (bool, error) {
 	}
 	in.Phase = contextwindow.AfterRun
 	return newPlan(in).isDone() && !contextwindow.MayUseOlder(in), nil
-}
-
-// advanceTurn makes the turn's next summary or activates a version, and reports whether
-// there may be more to do.
-func (k *Compactor) advanceTurn(ctx context.Context, t Turn, e *progress) (more bool, err error) {
-	t, p, err := k.planAndExecute(ctx, t, e)
-	if err != nil || p.nextOrder() == nil || e.failed || e.noGain {
-		return false, err
-	}
-	lease, err := k.acquireLease(ctx, scopeOf(t), t.Session.ID)
-	if err != nil || lease == nil {
-		return false, err
-	}
-	e.lease = lease
-	defer func() {
-		lease.releaseLease(ctx)
-		e.lease = nil
-	}()
-	if t, p, err = k.planAndExecute(ctx, t, e); err != nil || p.nextOrder() == nil {
-		return false, err
-	}
-	_, _, err = k.summarizeOnce(ctx, t, p, e)
-	return err == nil && !e.failed && !e.noGain, err
 }

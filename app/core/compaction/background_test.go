@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // The window of 8,192 tokens has its trigger at 6,553, is near it over 5,733, and takes
@@ -146,8 +147,8 @@ func TestRow25AppendsDoNotInvalidate(t *testing.T) {
 	t.Parallel()
 	w := grown(t, at("window", "background"), near)
 	w.bubble(func() {
-		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+		gate := llmtest.NewGate()
+		w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 		w.fit()
 		synctest.Wait()
 		if r := w.report(); !r.Summarizing || r.Prepared != nil {
@@ -186,12 +187,12 @@ func TestChangedMaterialInvalidates(t *testing.T) {
 			t.Parallel()
 			w := grown(t, at("window", "background"), near)
 			w.bubble(func() {
-				w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+				w.writer.Add(llmtest.Step{From: func(llm.Request) llmtest.Step {
 					w.db.Edit(func() {
 						change(w)
 						w.Session.PromptRevision++
 					})
-					return llm.Say(notes + "\n- Open: what is gone.")
+					return llmtest.Say(notes + "\n- Open: what is gone.")
 				}}, notes)
 				w.fit()
 				synctest.Wait()
@@ -213,8 +214,8 @@ func TestAfterRun(t *testing.T) {
 	w := newWorld(t, core.ContextSettings{Policy: "sliding"}, 8192)
 	w.turns(8, 20)
 	w.bubble(func() {
-		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Text: []string{shortNotes}, Gate: gate})
+		gate := llmtest.NewGate()
+		w.writer.Add(llmtest.Step{Text: []string{shortNotes}, Gate: gate})
 		w.keeper.Enqueue(w.scope(), w.Session.ID)
 		synctest.Wait()
 		w.ask("next")
@@ -241,7 +242,7 @@ func TestRow3BackgroundFailureStoresNothing(t *testing.T) {
 	for _, settings := range []core.ContextSettings{at("window", "background"), at("window", "after_run")} {
 		w := grown(t, settings, over)
 		before := w.state()
-		w.writer.Add(llm.Step{Repeat: true, Text: []string{"Error: 500 SECRET internal server error"}})
+		w.writer.Add(llmtest.Step{Repeat: true, Text: []string{"Error: 500 SECRET internal server error"}})
 		w.bubble(func() {
 			w.keeper.Enqueue(w.scope(), w.Session.ID)
 			synctest.Wait()
@@ -271,8 +272,8 @@ func TestStopping(t *testing.T) {
 	}{"in time": {20 * time.Second, 1}, "too late": {50 * time.Second, 0}} {
 		w := grown(t, at("window", "background"), near)
 		synctest.Test(t, func(t *testing.T) {
-			gate := llm.NewGate()
-			w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+			gate := llmtest.NewGate()
+			w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 			w.t, w.keeper = t, compaction.New(w.options)
 			ctx, cancel := context.WithCancel(t.Context())
 			left := make(chan time.Time)
@@ -313,8 +314,8 @@ func TestJobsAreDoneOnce(t *testing.T) {
 		return nil
 	})
 	w.bubble(func() {
-		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+		gate := llmtest.NewGate()
+		w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 		for range 100 {
 			w.keeper.Enqueue(w.scope(), w.Session.ID)
 		}

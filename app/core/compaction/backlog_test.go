@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/seed"
 )
 
@@ -40,13 +41,13 @@ func newBacklog(t *testing.T, policy string, tokens, window int) *backlog {
 	t.Helper()
 	b := &backlog{world: newWorld(t, core.ContextSettings{Policy: policy}, window), tokens: tokens, window: window}
 	b.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: window, MaxOutput: window / 8})
-	b.writer.Add(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+	b.writer.Add(llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 		<-time.After(callTime)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		_, text, _ := strings.Cut(req.Messages[0].Content, "<transcript>\n")
 		b.seen.WriteString(text)
-		return llm.Say("## Goal\nThe release of Friday needs another look at the tables before anybody ships.\n\n## Facts\n" +
+		return llmtest.Say("## Goal\nThe release of Friday needs another look at the tables before anybody ships.\n\n## Facts\n" +
 			"- Each message says the same in another order: the tables, the look, the Friday, and that nobody ships before. Nothing was decided, no date was moved, " +
 			"and whoever reads this learns little beside what the numbers of the messages tell.\n\n## To look up\n" + numbersOf(text))
 	}})
@@ -107,7 +108,7 @@ func (b *backlog) checkReport() {
 	if slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.HasPrefix(s, "the next message first") }) {
 		return // one call is enough
 	}
-	view, err := b.keeper.Prompt(b.t.Context(), b.scope(), b.Session.ID)
+	view, err := b.control().Prompt(b.t.Context(), b.scope(), b.Session.ID, core.PlanPreview{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -7,14 +7,15 @@ import (
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/summarize"
 )
 
-// commitDraft commits the change that m.toChange returns. If the session was changed
+// commitDraft stores the summary, as the one in use or as a prepared one, and returns the next plan. If the session was changed
 // meanwhile by something that the summary does not depend on, it computes the change again
 // without another model call. ErrStale: the summary depends on what changed.
-func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
+func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e *progress) (Turn, plan, error) {
 	for {
-		next, c := m.toChange(t, p)
+		next, c := k.draftChange(t, p, &m)
 		err := k.applyChange(ctx, &t, c)
 		if e.manual && isRequestAnswered(err) {
 			ctx = core.WithoutKeyedWork(ctx)
@@ -39,10 +40,30 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draftSumm
 			return t, p, fmt.Errorf("commit the summary: %w", err)
 		}
 		t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
-		e.committed = m.summary
+		if e.committed = m.summary; m.ahead {
+			k.Publisher.Delta(ctx, t.newEvent(core.EventContextCompleted, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: true}))
+		}
 		e.committed.Version, e.committed.ActivatedAt = t.Session.SummaryVersion, t.Session.LastSummarizedAt
 		return t, next, nil
 	}
+}
+
+// draftChange returns the plan with the summary, and the change that stores it. A prepared one changes no
+// prompt.
+func (k *Compactor) draftChange(t Turn, p plan, m *draft) (plan, core.ContextChange) {
+	next, change := p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}
+	if m.ahead {
+		m.summary.State = core.SummaryPrepared
+	} else {
+		order, tokens := m.order, m.summary.TokenCount
+		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
+			order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
+		}
+		next = newPlan(p.changed().After(order, tokens, m.summary.MessagesCovered))
+		change = m.contextChange(t, p.d, next)
+	}
+	change.Setup = k.setupToStore(t, m.summary.Native)
+	return next, change
 }
 
 // isRequestAnswered reports whether a commit was refused because its request already has an
@@ -54,7 +75,7 @@ func isRequestAnswered(err error) bool {
 
 // revalidateDraft reloads the turn and reports whether it can still use the summary: it must
 // extend the summary in use and cover the messages that it was made from, unedited.
-func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, bool, error) {
+func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draft, e *progress) (Turn, plan, bool, error) {
 	fresh, err := k.reloadTurn(ctx, t)
 	if err != nil {
 		return t, p, false, err
@@ -90,12 +111,11 @@ func (k *Compactor) recordLostCalls(ctx context.Context, t Turn, calls []core.Mo
 // activateVersion activates the version that the plan names and plans again. It calls no
 // model.
 func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, plan, error) {
-	a, in := *p.d.Activate, p.in
+	a, in := *p.d.Activate, p.changed()
 	s, err := k.loadVersion(ctx, t, a.SummaryVersion)
 	if err != nil {
 		return t, p, err
 	}
-	in.State = p.state
 	activated, err := k.withSetups(ctx, t.withNative(s.Native))
 	if err != nil {
 		return t, p, err
@@ -119,33 +139,52 @@ func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, 
 	return t, next, nil
 }
 
-// continueWithoutSummary continues without an optional summary. It only records the failure
-// and its reason; the prompt stays as it is.
-func (k *Compactor) continueWithoutSummary(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
-	e.failed = true
-	in := p.in
-	in.Resting = true
-	if m.failure == "" { // the model was not asked
-		return t, newPlan(in), nil
+// notesFailed is the reason that watchers get when notes could not be made; the log has the
+// cause.
+const notesFailed = "the older part of the tool loop could not be replaced by notes"
+
+// continueWithout continues without a summary that failed, or that would not be smaller than what it
+// replaces. It records the reason; the prompt stays as it is, and the next one may order it again. A
+// manual request gets an error in place of the event for a summary that gains nothing.
+func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft, e *progress) (Turn, plan, error) {
+	if ctx.Err() != nil {
+		return t, p, context.Cause(ctx)
 	}
-	k.Logger.WarnContext(ctx, "summary failed, context unchanged", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name,
-		"trigger", m.order.Trigger, "ahead", m.ahead, "reason", m.failure)
-	err := k.recordUnused(ctx, t, core.SummaryFailure{
-		SessionID: t.Session.ID, Reason: m.failure, ModelCalls: m.calls, Events: []core.Event{
-			t.newEvent(core.EventContextFailed, core.ContextData{
-				Kind: m.order.Kind, Trigger: m.order.Trigger, Reason: "no summary was made: " + m.failure, Ahead: m.ahead,
-			}),
-		},
-	})
-	if err != nil {
-		return t, p, fmt.Errorf("record the failed summary: %w", err)
+	in := p.in // with the stored state: a plan that changes nothing else would not store the order's
+	isLoop, noGain := m.order.Kind == core.SummaryRun, errors.Is(m.err, summarize.ErrNoGain)
+	unused := core.SummaryFailure{SessionID: t.Session.ID, ModelCalls: m.calls}
+	kind, data := core.EventContextFailed, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: m.ahead}
+	switch {
+	case noGain:
+		kind, data.Reason = core.EventContextSkipped, summarize.ErrNoGain.Error()
+	case isLoop:
+		data.Reason = notesFailed
+	default:
+		unused.Reason, data.Reason = m.failure, "no summary was made: "+m.failure
+	}
+	switch {
+	case isLoop:
+		e.noLoop, in.NoLoop = true, true
+	case noGain:
+		e.noGain, in.NoSummary, in.Force = true, true, false
+	default:
+		if e.failed, in.Resting = true, true; m.failure == "" { // the model was not asked
+			return t, newPlan(in), nil
+		}
+	}
+	if !noGain {
+		k.Logger.WarnContext(ctx, "summary failed, context unchanged", "session_id", t.Session.ID, "run_id", t.RunID, "agent", t.Profile.Agent.Name,
+			"kind", m.order.Kind, "trigger", m.order.Trigger, "ahead", m.ahead, "reason", m.failure, "err", m.err)
+	}
+	if !noGain || !e.manual {
+		unused.Events = []core.Event{t.newEvent(kind, data)}
+	}
+	events, err := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), unused)
+	k.Publisher.Publish(ctx, events)
+	if err != nil && isLoop {
+		k.Logger.WarnContext(ctx, "event not stored", "session_id", t.Session.ID, "err", err)
+	} else if err != nil {
+		return t, p, fmt.Errorf("record the summary that was not made: %w", err)
 	}
 	return t, newPlan(in), nil
-}
-
-// recordUnused stores what became of a summary that is not made, and publishes its events.
-func (k *Compactor) recordUnused(ctx context.Context, t Turn, f core.SummaryFailure) error {
-	events, err := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), f)
-	k.Publisher.Publish(ctx, events)
-	return err
 }

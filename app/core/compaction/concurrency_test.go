@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // Whoever waits for another's summary can be canceled, and leaves nothing behind.
@@ -18,8 +19,8 @@ func TestWaitingIsCanceled(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	synctest.Test(t, func(t *testing.T) {
-		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+		gate := llmtest.NewGate()
+		w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 		turn := w.turn()
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -68,9 +69,9 @@ func (w *world) another(through int64, content string) {
 func TestLostToAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := full(t)
-	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+	w.writer.Add(llmtest.Step{From: func(llm.Request) llmtest.Step {
 		w.another(50, "THEIRS")
-		return llm.Say(notes + "\nOURS")
+		return llmtest.Say(notes + "\nOURS")
 	}})
 	turn, d := w.fit()
 	if got := len(w.writer.Requests()); got != 1 || len(w.Summaries) != 1 {

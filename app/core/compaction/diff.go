@@ -23,7 +23,7 @@ func (c *Inspector) Diff(ctx context.Context, tenant core.Tenant, id core.Sessio
 	case against > 0:
 		before, err = c.loadReadable(ctx, tenant, id, against)
 	case against < 0:
-		before, err = c.stores.Summaries.Before(ctx, tenant, id, version)
+		before, err = c.Stores.Summaries.Before(ctx, tenant, id, version)
 		if errors.Is(err, core.ErrNotFound) { // the first one
 			before, err = core.Summary{}, nil
 		}
@@ -38,7 +38,7 @@ func (c *Inspector) Diff(ctx context.Context, tenant core.Tenant, id core.Sessio
 
 // loadReadable returns a version that still has its text.
 func (c *Inspector) loadReadable(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	s, err := c.stores.Summaries.Get(ctx, tenant, id, version)
+	s, err := c.Stores.Summaries.Get(ctx, tenant, id, version)
 	if err == nil && s.State == core.SummaryErased {
 		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted or edited", version)
 	}

@@ -3,9 +3,9 @@
 //
 // Compactor.Fit plans, makes a summary if the plan asks for one, commits it with a
 // compare-and-set on the session row, and plans again, until the decision is a prompt
-// that fits. Compactor.Request builds the request of that decision. Report, Prompt and
-// Summarize serve people with the same plan; an Inspector says where a message is, plans
-// for other conditions, and edits and restores summaries.
+// that fits. Compactor.Request builds the request of that decision. An Inspector serves
+// people with the same plan: it reports, says where a message is, plans for other
+// conditions, and edits and restores summaries.
 //
 //	Turn ─▶ Plan ─▶ fits ───────────────────────────────▶ Decision ─▶ Request
 //	          ▲  └▶ Order ─▶ summarize (no transaction) ─▶ ApplyContext

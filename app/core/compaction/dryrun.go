@@ -13,30 +13,8 @@ import (
 // every summary at its maximum size. A prompt that cannot be sent is not an error here.
 // Errors: ErrNotFound; ErrInvalid for a model or a policy that does not exist.
 func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
-	release, err := c.keeper.acquireView(ctx)
+	v, report, err := c.reportNext(ctx, tenant, id, ask)
 	if err != nil {
-		return core.ContextPlan{}, err
-	}
-	defer release()
-	var v snapshot
-	var report core.ContextReport
-	for range maxSnapshots {
-		t, more, err := c.loadDryRunTurn(ctx, tenant, id, ask)
-		if err == nil {
-			v, err = c.keeper.snapshotNext(ctx, t)
-		}
-		if err != nil {
-			return core.ContextPlan{}, err
-		}
-		var whole bool
-		if report, whole, err = c.keeper.fullReport(ctx, tenant, v, more); err != nil {
-			return core.ContextPlan{}, err
-		}
-		if whole {
-			break
-		}
-	}
-	if err := c.keeper.addSummaries(ctx, tenant, id, &report); err != nil {
 		return core.ContextPlan{}, err
 	}
 	last, order, activated := simulateFit(v.in)
@@ -53,47 +31,14 @@ func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.Sess
 			report.Reasons = append(report.Reasons, reason)
 		}
 	}
-	plan := core.ContextPlan{Fits: last.Floor == nil, Tokens: last.Total, Summarize: order, Activate: activated, Floor: floorOf(last), Context: report}
+	plan := core.ContextPlan{Fits: last.Floor == nil, Tokens: last.Total, Summarize: order, Activate: activated, Context: report}
+	if f := last.Floor; f != nil {
+		plan.Floor = &core.ContextFloor{Culprit: f.Culprit, Tokens: f.Floor, Usable: f.Usable, Detail: f.Error()}
+	}
 	if v.d.Summarize == nil && v.d.Activate == nil { // the prompt is known exactly
 		plan.Tokens = report.Used
 	}
 	return plan, nil
-}
-
-// DryRunPrompt returns the prompt of the dry run before anything is summarized. Errors are
-// those of DryRun.
-func (c *Inspector) DryRunPrompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
-	release, err := c.keeper.acquireView(ctx)
-	if err != nil {
-		return core.PromptView{}, err
-	}
-	defer release()
-	t, _, err := c.loadDryRunTurn(ctx, tenant, id, ask)
-	if err != nil {
-		return core.PromptView{}, err
-	}
-	v, err := c.keeper.snapshotNext(ctx, t)
-	if err != nil {
-		return core.PromptView{}, err
-	}
-	return v.promptView(), nil
-}
-
-// loadDryRunTurn returns the turn of the dry run, and how many of its messages are not in
-// the log.
-func (c *Inspector) loadDryRunTurn(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (t Turn, more int, err error) {
-	if t, err = c.keeper.loadCurrentTurn(ctx, tenant, id, ask.Model); err != nil {
-		return Turn{}, 0, err
-	}
-	if ask.Policy != "" {
-		if t.Profile.Policy, err = c.stores.Preset(ask.Policy); err != nil {
-			return Turn{}, 0, err
-		}
-	}
-	if ask.Content == "" {
-		return t, 0, nil
-	}
-	return t.withNextMessage(ask), 1, nil
 }
 
 // withNextMessage returns the turn with the dry run's message at its end. A run in progress
@@ -173,12 +118,4 @@ func withOrder(sum *core.PlannedSummary, o contextwindow.Order, previous int) *c
 	sum.Messages += o.Messages
 	sum.Tokens += o.Tokens - previous
 	return sum
-}
-
-// floorOf returns why no prompt can be sent; nil = one can.
-func floorOf(d contextwindow.Decision) *core.ContextFloor {
-	if d.Floor == nil {
-		return nil
-	}
-	return &core.ContextFloor{Culprit: d.Floor.Culprit, Tokens: d.Floor.Floor, Usable: d.Floor.Usable, Detail: d.Floor.Error()}
 }

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // plan is DryRun, which must succeed and change nothing.
@@ -26,7 +27,7 @@ func (w *world) plan(ask core.PlanPreview) core.ContextPlan {
 
 // model puts another model with the window into the world.
 func (w *world) other(window int) {
-	w.models["other"] = llm.Scripted().WithInfo(llm.Info{Name: "other", Provider: "scripted", Window: window, MaxOutput: window / 8})
+	w.models["other"] = llmtest.Scripted().WithInfo(llm.Info{Name: "other", Provider: "scripted", Window: window, MaxOutput: window / 8})
 }
 
 // The dry run is what the next message does, whatever it needs.

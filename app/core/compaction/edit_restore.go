@@ -18,13 +18,12 @@ import (
 // longer than a summary may be, ErrConflict when the edited version is not the active one,
 // ErrNotFound.
 func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.SessionID, edit core.SummaryEdit) (core.Summary, error) {
-	k := c.keeper
-	release, err := k.acquireView(ctx)
+	release, err := c.acquireView(ctx)
 	if err != nil {
 		return core.Summary{}, err
 	}
 	defer release()
-	v, err := k.loadStoredSnapshot(ctx, tenant, id)
+	v, err := c.loadStoredSnapshot(ctx, tenant, id)
 	if err != nil {
 		return core.Summary{}, err
 	}
@@ -35,7 +34,7 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	case edit.Version != 0 && edit.Version != session.SummaryVersion:
 		return core.Summary{}, core.Errorf(core.ErrConflict, "version %d is no longer in use, version %d is: read and edit that one", edit.Version, session.SummaryVersion)
 	}
-	active, err := c.stores.Summaries.Get(ctx, tenant, id, session.SummaryVersion)
+	active, err := c.Stores.Summaries.Get(ctx, tenant, id, session.SummaryVersion)
 	if err != nil {
 		return core.Summary{}, fmt.Errorf("load the version in use: %w", err)
 	}
@@ -43,12 +42,13 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if content == active.Content {
 		return active, nil
 	}
-	s := editedVersion(active, content, k.Counter.Text(content))
+	s := editedVersion(active, content, c.Counter.Text(content))
 	if err := checkEdit(s, contextwindow.SummaryRoom(v.in)); err != nil {
 		return core.Summary{}, err
 	}
-	state := v.in.State.Edited()
-	after, err := k.snapshotTurn(ctx, v.turn.withSummary(s, state))
+	state := v.in.State
+	state.SummaryCut = 0 // of the old text
+	after, err := c.snapshotTurn(ctx, v.turn.withSummary(s, state))
 	if err != nil {
 		return core.Summary{}, err
 	}
@@ -57,10 +57,10 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 			Kind: s.Kind, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: s.MessagesCovered, Trigger: s.Trigger, Reason: s.Note,
 		}),
 	}}
-	if err := k.applyChange(ctx, &v.turn, change); err != nil {
+	if err := c.applyChange(ctx, &v.turn, change); err != nil {
 		return core.Summary{}, changedMeanwhile(err)
 	}
-	return c.stores.Summaries.Get(ctx, tenant, id, v.turn.Session.SummaryVersion)
+	return c.Stores.Summaries.Get(ctx, tenant, id, v.turn.Session.SummaryVersion)
 }
 
 // cleanEdit returns a user's text as it becomes a summary, without secrets: every text of a
@@ -107,24 +107,23 @@ func changedMeanwhile(err error) error {
 // progress answers a message that the version covers or when another change was first,
 // ErrNotFound.
 func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Session, error) {
-	k := c.keeper
 	if _, committed, err := core.CommittedResult(ctx); err != nil {
 		return core.Session{}, err
 	} else if committed { // by an earlier execution of the request
-		return k.Stores.Sessions.Get(ctx, tenant, id)
+		return c.Stores.Sessions.Get(ctx, tenant, id)
 	}
-	release, err := k.acquireView(ctx)
+	release, err := c.acquireView(ctx)
 	if err != nil {
 		return core.Session{}, err
 	}
 	defer release()
-	v, err := k.loadStoredSnapshot(ctx, tenant, id)
+	v, err := c.loadStoredSnapshot(ctx, tenant, id)
 	if err != nil || v.turn.Session.SummaryVersion == version {
 		return v.turn.Session, err
 	}
 	var to core.Summary
 	if version != 0 {
-		if to, err = c.stores.Summaries.Restorable(ctx, tenant, id, version); err != nil {
+		if to, err = c.Stores.Summaries.Restorable(ctx, tenant, id, version); err != nil {
 			return core.Session{}, err
 		}
 	}
@@ -135,7 +134,7 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err != nil {
 		return core.Session{}, err
 	}
-	session, events, err := c.stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
+	session, events, err := c.Stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
 		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
 			Kind: core.SummaryRolling, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: to.MessagesCovered,
@@ -145,8 +144,8 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	if err != nil {
 		return core.Session{}, changedMeanwhile(err)
 	}
-	k.Publisher.Publish(context.WithoutCancel(ctx), events)
-	k.Logger.InfoContext(ctx, "summary restored", "session_id", id, "restored", version, "version", session.SummaryVersion)
+	c.Publisher.Publish(context.WithoutCancel(ctx), events)
+	c.Logger.InfoContext(ctx, "summary restored", "session_id", id, "restored", version, "version", session.SummaryVersion)
 	return session, nil
 }
 
@@ -159,15 +158,15 @@ func restoredReason(version int) string {
 
 // snapshotRestored plans the turn with the summary as it was; the zero summary is none.
 func (c *Inspector) snapshotRestored(ctx context.Context, t Turn, to core.Summary) (snapshot, error) {
-	t, err := c.keeper.withEarlierVersion(ctx, t, to)
+	t, err := c.withEarlierVersion(ctx, t, to)
 	if err != nil {
 		return snapshot{}, err
 	}
-	in, err := c.keeper.planInput(ctx, t)
+	in, err := c.planInput(ctx, t)
 	if err != nil {
 		return snapshot{}, err
 	}
-	return c.keeper.snapshotTurn(ctx, t.withSummary(to, contextwindow.Resumed(in)))
+	return c.snapshotTurn(ctx, t.withSummary(to, contextwindow.Resumed(in)))
 }
 
 // withSummary returns the turn with another summary and state; the zero summary is none.

@@ -31,6 +31,13 @@ func newPlan(in contextwindow.Input) plan {
 	return plan{in: in, d: d, state: state}
 }
 
+// changed returns the plan's input with the state that the plan leads to.
+func (p plan) changed() contextwindow.Input {
+	in := p.in
+	in.State = p.state
+	return in
+}
+
 // withRecalled returns the plan with the passages.
 func (p plan) withRecalled(r *Recalled) plan {
 	if len(r.passages)+len(p.in.Recalled) == 0 {
@@ -107,18 +114,10 @@ func errTooManyConflicts() error {
 		Message: "The conversation's summary kept changing while the message was processed. Send the message again later."}
 }
 
-// planAndExecute plans the turn and carries out everything but a summary of the conversation.
+// planAndExecute plans the turn, with the current work on the session's summaries, and carries out everything but
+// a summary of the conversation. It first activates an older version if that suits the turn's model better
+// than the one in use.
 func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Turn, plan, error) {
-	t, p, err := k.planWithSummaryWork(ctx, t, e)
-	if err != nil {
-		return t, p, err
-	}
-	return k.executePlan(ctx, t, p, e)
-}
-
-// planWithSummaryWork plans with the current work on the session's summaries. It first
-// activates an older version if that suits the turn's model better than the one in use.
-func (k *Compactor) planWithSummaryWork(ctx context.Context, t Turn, e *progress) (Turn, plan, error) {
 	t, err := k.loadSummaryWork(ctx, t)
 	if err != nil {
 		return t, plan{}, err
@@ -130,7 +129,10 @@ func (k *Compactor) planWithSummaryWork(ctx context.Context, t Turn, e *progress
 		e.versionChosen = true
 	}
 	p, err := k.planTurn(ctx, t, e)
-	return t, p, err
+	if err != nil {
+		return t, p, err
+	}
+	return k.executePlan(ctx, t, p, e)
 }
 
 // planTurn plans the turn. If a summary is due, it first looks for versions that cover more
@@ -205,8 +207,7 @@ func (k *Compactor) executePlan(ctx context.Context, t Turn, p plan, e *progress
 		case p.d.Summarize == nil:
 			return k.finishPlan(ctx, t, p, e)
 		case p.d.Summarize.Kind == core.SummaryRun: // belongs to this run: no other process makes it
-			t, p, err = k.compactLoop(ctx, t, p)
-			e.noLoop = e.noLoop || p.in.NoLoop
+			t, p, err = k.compactLoop(ctx, t, p, e)
 		default:
 			return t, p, nil
 		}
@@ -243,47 +244,52 @@ func (k *Compactor) applyChange(ctx context.Context, t *Turn, change core.Contex
 	return nil
 }
 
-// summarizeOnce makes the ordered summary in one call, commits it, and plans again. One that is ordered
-// ahead is only stored: it changes no prompt.
-func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
-	order, how := p.nextOrder(), k.summaryMode(t, e)
-	how.ahead = p.d.Summarize == nil
-	m, err := k.makeSummary(ctx, t, *order, how)
-	switch {
-	case k.tooLong(m, err, e):
-		if e.manual {
-			return t, p, errTooLong
+// makeNext makes the summary that the turn's plan orders, if it still does, commits it, and plans again.
+// Where the provider refuses the order as too long, it makes that of a smaller one. Without a prompt that waits,
+// it makes summaries ahead, too.
+func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, error) {
+	for {
+		t, p, err := k.planAndExecute(ctx, t, e)
+		if err != nil || p.nextOrder() == nil || p.d.Summarize == nil && !e.background {
+			return t, err
 		}
-		if t, p, err = k.planWithSummaryWork(ctx, t, e); err != nil || p.nextOrder() == nil || (p.d.Summarize == nil) != how.ahead {
-			return t, p, err
+		if t, _, err = k.summarizeOnce(ctx, t, p, e); !errors.Is(err, errTooLong) {
+			return t, err
 		}
-		return k.summarizeOnce(ctx, t, p, e)
-	case errors.Is(err, summarize.ErrNoGain):
-		return k.recordSkipped(ctx, t, p, m, e)
-	case errors.Is(err, summarize.ErrFailed) && order.Strict:
-		return k.continueWithoutSummary(ctx, t, p, m, e)
-	case errors.Is(err, summarize.ErrFailed):
-		return k.extractSummary(ctx, t, p, m, e)
-	case err != nil:
-		return t, p, err
-	case how.ahead:
-		return k.commitAhead(ctx, t, p, m, e)
-	default:
-		return k.commitActive(ctx, t, p, m, e)
 	}
 }
 
-// commitAhead stores the summary as a prepared one.
-func (k *Compactor) commitAhead(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
-	m.summary.State = core.SummaryPrepared
-	m.toChange = func(_ Turn, p plan) (plan, core.ContextChange) {
-		return p, core.ContextChange{Summary: &m.summary, Setup: k.setupToStore(t, m.summary.Native), ModelCalls: m.calls}
+// summarizeOnce makes the ordered summary in one call, commits it, and plans again. One that is ordered
+// ahead is only stored: it changes no prompt. ErrTooLong: a smaller order is due.
+func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
+	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls}
+	if !e.background && t.Work.Breaker.Until != nil && m.writer.note == "" {
+		m.writer.note = breakerOpen
 	}
-	t, p, err := k.commitDraft(ctx, t, p, m, e)
-	if err == nil {
-		k.Publisher.Delta(ctx, t.newEvent(core.EventContextCompleted, core.ContextData{Kind: m.order.Kind, Trigger: m.order.Trigger, Ahead: true}))
+	e.calls = nil
+	m, err := k.makeSummary(ctx, t, p, m)
+	if k.tooLong(m, err, e) {
+		return t, p, errTooLong
 	}
-	return t, p, err
+	if errors.Is(err, summarize.ErrFailed) && !m.order.Strict {
+		// The prompt would not fit otherwise: the summary is made without the model. It is not bound by the size
+		// of a model call and covers everything that must go.
+		in := p.in
+		in.OrderLimit = 0
+		if all := newPlan(in); all.d.Summarize != nil && all.d.Summarize.Kind == core.SummaryRolling {
+			p = all
+		}
+		m.order, m.writer, m.ahead = *p.d.Summarize, writer{note: fallback + m.failure}, false
+		m, err = k.makeSummary(ctx, t, p, m)
+	}
+	switch {
+	case errors.Is(err, summarize.ErrNoGain), errors.Is(err, summarize.ErrFailed):
+		m.err = err
+		return k.continueWithout(ctx, t, p, m, e)
+	case err != nil:
+		return t, p, err
+	}
+	return k.commitDraft(ctx, t, p, m, e)
 }
 
 // errTooLong says that the provider refused the order and a smaller one is due.
@@ -295,7 +301,7 @@ const maxRefused = 2
 
 // tooLong reports whether the provider refused the call as too long and a smaller order is
 // due.
-func (k *Compactor) tooLong(m draftSummary, err error, e *progress) bool {
+func (k *Compactor) tooLong(m draft, err error, e *progress) bool {
 	if !llm.IsKind(err, llm.KindContextLength) || e.refusals >= maxRefused {
 		return false
 	}
@@ -305,61 +311,6 @@ func (k *Compactor) tooLong(m draftSummary, err error, e *progress) bool {
 	e.refusals++
 	e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls
 	return true
-}
-
-// extractSummary makes the summary without the model, which failed, and commits it: the
-// prompt would not fit otherwise. It is not bound by the size of a model call and covers
-// everything that must go.
-func (k *Compactor) extractSummary(ctx context.Context, t Turn, p plan, failed draftSummary, e *progress) (Turn, plan, error) {
-	in := p.in
-	in.OrderLimit = 0
-	if all := newPlan(in); all.d.Summarize != nil && all.d.Summarize.Kind == core.SummaryRolling {
-		p = all
-	}
-	m, err := k.makeSummary(ctx, t, *p.d.Summarize, mode{note: fallback + failed.failure, calls: failed.calls, failed: failed})
-	switch {
-	case errors.Is(err, summarize.ErrNoGain):
-		return k.recordSkipped(ctx, t, p, m, e)
-	case err != nil:
-		return t, p, err
-	}
-	return k.commitActive(ctx, t, p, m, e)
-}
-
-// commitActive stores the summary as the one in use and plans again.
-func (k *Compactor) commitActive(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
-	m.toChange = func(t Turn, p plan) (plan, core.ContextChange) {
-		in := p.in
-		in.State = p.state
-		order, tokens := m.order, m.summary.TokenCount
-		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-			order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
-		}
-		in = in.After(order, tokens, m.summary.MessagesCovered)
-		next := newPlan(in)
-		change := m.contextChange(t, p.d, next)
-		change.Setup = k.setupToStore(t, m.summary.Native)
-		return next, change
-	}
-	return k.commitDraft(ctx, t, p, m, e)
-}
-
-// recordSkipped continues without a summary because none would be smaller than what it
-// replaces; the next prompt may order it again. A manual request gets an error in place of the event.
-func (k *Compactor) recordSkipped(ctx context.Context, t Turn, p plan, m draftSummary, e *progress) (Turn, plan, error) {
-	e.noGain = true
-	in := p.in // with the stored state: a plan that changes nothing else would not store the order's
-	in.NoSummary, in.Force = true, false
-	unused := core.SummaryFailure{SessionID: t.Session.ID, ModelCalls: m.calls}
-	if !e.manual {
-		unused.Events = []core.Event{t.newEvent(core.EventContextSkipped, core.ContextData{
-			Kind: m.order.Kind, Trigger: m.order.Trigger, Reason: summarize.ErrNoGain.Error(), Ahead: m.ahead,
-		})}
-	}
-	if err := k.recordUnused(ctx, t, unused); err != nil {
-		return t, p, fmt.Errorf("record the skipped summary: %w", err)
-	}
-	return t, newPlan(in), nil
 }
 
 // messagesAfter returns the messages behind the cursor.

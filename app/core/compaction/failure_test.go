@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // full returns a world whose next turn must be summarized.
@@ -32,21 +33,21 @@ func full(t *testing.T) *world {
 // in it.
 func TestRow3SummarizerFails(t *testing.T) {
 	t.Parallel()
-	fails := func(kind llm.ErrorKind) llm.Step {
-		return llm.Step{Repeat: true, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "SECRET words of the provider"}}
+	fails := func(kind llm.ErrorKind) llmtest.Step {
+		return llmtest.Step{Repeat: true, Err: &llm.Error{Kind: kind, Provider: "scripted", Message: "SECRET words of the provider"}}
 	}
 	for _, tt := range []struct {
 		name  string
-		step  llm.Step
+		step  llmtest.Step
 		cause string // of the note
 	}{
 		{"overloaded", fails(llm.KindOverloaded), "the model failed (overloaded)"},
 		{"auth", fails(llm.KindAuth), "the model failed (auth)"},
 		{"context length", fails(llm.KindContextLength), "the model failed (context_length)"},
 		{"row 4: empty", always(" \n"), "the answer was empty"},
-		{"row 4: reasoning only", llm.Step{Repeat: true, Reasoning: "SECRET thoughts"}, "the answer was reasoning only"},
-		{"row 5: cut off", llm.Step{Repeat: true, Text: []string{"## SECRET"}, Finish: core.FinishLength}, "the answer was cut off at the output limit"},
-		{"row 6: calls a tool", llm.Step{Repeat: true, ToolCalls: []core.ToolCall{{ID: "1", Name: "calculator", Arguments: "{}"}}}, "the answer called a tool"},
+		{"row 4: reasoning only", llmtest.Step{Repeat: true, Reasoning: "SECRET thoughts"}, "the answer was reasoning only"},
+		{"row 5: cut off", llmtest.Step{Repeat: true, Text: []string{"## SECRET"}, Finish: core.FinishLength}, "the answer was cut off at the output limit"},
+		{"row 6: calls a tool", llmtest.Step{Repeat: true, ToolCalls: []core.ToolCall{{ID: "1", Name: "calculator", Arguments: "{}"}}}, "the answer called a tool"},
 		{"row 6: chats", always("Sure! What can I do for you? SECRET"), "the answer was too short for what it replaces"},
 		{"row 3: error text", always("Error: 500 SECRET internal server error"), "the answer was too short for what it replaces"},
 	} {
@@ -97,8 +98,8 @@ func TestSummaryModelMissing(t *testing.T) {
 func TestRow3Canceled(t *testing.T) {
 	t.Parallel()
 	w := full(t)
-	gate := llm.NewGate()
-	w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+	gate := llmtest.NewGate()
+	w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
 		<-gate.Reached()
@@ -228,8 +229,8 @@ func TestRow22SummaryTimeLimit(t *testing.T) {
 	w := full(t)
 	synctest.Test(t, func(t *testing.T) {
 		w.t, w.keeper = t, compaction.New(w.options)
-		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Gate: gate, Text: []string{notes}})
+		gate := llmtest.NewGate()
+		w.writer.Add(llmtest.Step{Gate: gate, Text: []string{notes}})
 		before, begun := w.state(), time.Now()
 		turn, d := w.fit()
 		if took := time.Since(begun); took != w.options.SummaryTime || !turn.Waited {

@@ -33,7 +33,6 @@ func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decisi
 		return contextwindow.Prompt{}, err
 	}
 	parts := k.promptParts(t, pinned)
-	parts.Loops, parts.Quotes, parts.Repeated = noteTexts(t.Notes), t.Quotes, t.RunInstructions
 	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
 		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
 			err = k.loadWhole(ctx, t, parts, d)

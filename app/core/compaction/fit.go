@@ -127,8 +127,8 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools,
 		Format: t.Profile.Agent.ResponseFormat, Effort: t.Profile.Agent.ReasoningEffort, Model: k.modelOf(t),
 		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),
-		Setups:       t.Setups,
-		Summarized:   t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
+		Setups:       t.Setups, Quotes: t.Quotes, Repeated: t.RunInstructions, Loops: t.Notes,
+		Summarized: t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
 	}
 	if t.Recalled != nil {
 		parts.Passages = t.Recalled.lines
@@ -155,43 +155,4 @@ func (k *Compactor) Request(ctx context.Context, t Turn, d contextwindow.Decisio
 		ParallelToolCalls: t.Profile.ParallelToolCalls, Prefix: prompt.Prefix, ChecksPrefix: k.modelOf(t).Prefix.Binds(),
 	}
 	return req.WithParameters(t.Profile.Agent.ModelParameters, t.Profile.Model.Info()), prompt.Sent, nil
-}
-
-// CheckPin returns ErrContextFloor if the session's prompts would have no room left with the
-// message pinned: what cannot be shrunk (system prompt, tools, pinned messages) must stay at
-// or under the landing point of a compaction. It changes nothing.
-func (k *Compactor) CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error {
-	release, err := k.acquireView(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	t, err := k.loadTurn(ctx, tenant, id, "")
-	if err != nil {
-		return err
-	}
-	in, err := k.planInput(ctx, t)
-	if err != nil {
-		return err
-	}
-	pinned, err := k.Stores.Messages.Pinned(ctx, tenant, id)
-	if err != nil {
-		return err
-	}
-	m.Pinned = true
-	model := t.Profile.Model.Info()
-	list := []contextwindow.Item{contextwindow.ItemOf(m, model, k.Counter)}
-	for _, p := range pinned {
-		if p.ID != m.ID {
-			list = append(list, contextwindow.ItemOf(p, model, k.Counter))
-		}
-	}
-	floor, room := contextwindow.PinnedFloor(in, list)
-	if floor <= room {
-		return nil
-	}
-	e := core.Errorf(core.ErrContextFloor, "with this message pinned, %d tokens could not be shrunk (system prompt, tools and %d pinned messages), "+
-		"and %s leaves room for %d: unpin another message, or use a model with a larger window", floor, len(list), model.Name, room)
-	e.Code = "context_floor"
-	return e
 }

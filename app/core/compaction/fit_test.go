@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // W5, W12: a short conversation is sent as it is, with no model call and no write.
@@ -35,7 +36,7 @@ func TestFitLeavesAShortConversationAlone(t *testing.T) {
 func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.writer.Add(llm.Step{Text: []string{notes}, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 20}})
+	w.writer.Add(llmtest.Step{Text: []string{notes}, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 20}})
 	w.turns(30, 110)
 	w.ask("what next?")
 	w.Messages[2].Role = core.RoleSystem // W14: never sent, covered like the others
@@ -173,7 +174,7 @@ func TestNoGainIsSkipped(t *testing.T) {
 func TestStatedWindowCountsInItsSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.profile.Model = llm.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 128_000, MaxOutput: 1024, WindowFrom: llm.WindowConfigured})
+	w.profile.Model = llmtest.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 128_000, MaxOutput: 1024, WindowFrom: llm.WindowConfigured})
 	w.ruler.Told("answerer", w.Session.ID, 8192)
 	for _, want := range []int{8192, 128_000} {
 		w.turns(1, 10)

@@ -18,18 +18,17 @@ type job struct {
 	id    core.SessionID
 }
 
-// jobs is the work beside prompts. Each session is in the queue once.
+// jobs is the work beside prompts.
 type jobs struct {
+	queue chan core.SessionID // in order of arrival, each session once
+
 	mu        sync.Mutex
 	accepting bool                          // jobs are accepted; guarded by mu, as all below
-	queue     []core.SessionID              // in order of arrival
 	bySession map[core.SessionID]*queuedJob // queued or running
-	wakeups   chan struct{}                 // holds a token while a worker should check the queue
-
-	calls     sync.WaitGroup     // begun before closed
-	running   map[*call]struct{} // guarded by mu, as all below
-	closed    bool               // Run no longer waits for calls begun now
-	stopCause error              // cause that canceled all calls; nil = none
+	calls     sync.WaitGroup                // begun before closed
+	closed    bool                          // Run no longer waits for calls begun now
+	running   map[*call]struct{}
+	canceled  bool // all calls
 }
 
 // queuedJob is a job and its progress.
@@ -40,7 +39,7 @@ type queuedJob struct {
 }
 
 func newJobs() *jobs {
-	return &jobs{bySession: map[core.SessionID]*queuedJob{}, wakeups: make(chan struct{}, 1), running: map[*call]struct{}{}}
+	return &jobs{bySession: map[core.SessionID]*queuedJob{}, queue: make(chan core.SessionID, maxJobs), running: map[*call]struct{}{}}
 }
 
 // addJob queues a job. It does nothing while jobs are not accepted.
@@ -52,42 +51,32 @@ func (j *jobs) addJob(n job) {
 	case !j.accepting, q == nil && len(j.bySession) >= maxJobs:
 	case q == nil:
 		j.bySession[n.id] = &queuedJob{job: n}
-		j.pushSession(n.id)
+		j.queue <- n.id // has room for all of bySession
 	default:
 		q.requeue = q.running
 	}
 }
 
-// pushSession appends a session to the queue. The caller holds mu.
-func (j *jobs) pushSession(id core.SessionID) {
-	j.queue = append(j.queue, id)
-	j.wakeWorker()
-}
-
-// takeJob returns the job that has waited longest; false if there is none.
-func (j *jobs) takeJob() (job, bool) {
+// beginJob marks a job that was taken from the queue as running; false if it was dropped.
+func (j *jobs) beginJob(id core.SessionID) (job, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.queue) == 0 {
+	q := j.bySession[id]
+	if q == nil || !j.accepting {
 		return job{}, false
 	}
-	q := j.bySession[j.queue[0]]
-	j.queue = j.queue[1:]
 	q.running, q.requeue = true, false
-	if len(j.queue) > 0 {
-		j.wakeWorker()
-	}
 	return q.job, true
 }
 
-// finishJob ends a job that was taken; with more it is queued again, behind the others.
+// finishJob ends a job that was begun; with more it is queued again, behind the others.
 func (j *jobs) finishJob(id core.SessionID, more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q := j.bySession[id]
 	if (more || q.requeue) && j.accepting {
 		q.running = false
-		j.pushSession(id)
+		j.queue <- id
 		return
 	}
 	delete(j.bySession, id)
@@ -100,29 +89,15 @@ func (j *jobs) hasSession(id core.SessionID) bool {
 	return j.bySession[id] != nil
 }
 
-// acceptJobs starts accepting jobs.
-func (j *jobs) acceptJobs() {
+// acceptJobs starts or stops accepting jobs. Those that wait when it stops are dropped.
+func (j *jobs) acceptJobs(accept bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepting = true
-}
-
-// dropJobs stops accepting jobs and drops those that wait.
-func (j *jobs) dropJobs() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.accepting, j.closed = false, true
-	for _, id := range j.queue {
-		delete(j.bySession, id)
-	}
-	j.queue = nil
-}
-
-// wakeWorker makes one worker check the queue. The caller holds mu.
-func (j *jobs) wakeWorker() {
-	select {
-	case j.wakeups <- struct{}{}:
-	default:
+	j.accepting, j.closed = accept, !accept
+	for id, q := range j.bySession {
+		if !q.running {
+			delete(j.bySession, id)
+		}
 	}
 }
 
@@ -139,15 +114,19 @@ func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) err
 	c := &call{done: make(chan struct{}), cancel: cancel}
 	do := func() {
 		defer close(c.done)
-		defer j.endCall(c)
+		defer func() {
+			cancel(nil)
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			delete(j.running, c)
+		}()
 		c.err = work(ctx)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.stopCause != nil {
-		cancel(j.stopCause)
+	if j.running[c] = struct{}{}; j.canceled {
+		cancel(core.ErrStopping)
 	}
-	j.running[c] = struct{}{}
 	if j.closed {
 		go do()
 	} else {
@@ -156,21 +135,13 @@ func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) err
 	return c
 }
 
-// endCall releases what a call holds.
-func (j *jobs) endCall(c *call) {
-	c.cancel(nil)
+// cancelCalls cancels all calls, and those that begin later.
+func (j *jobs) cancelCalls() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.running, c)
-}
-
-// cancelCalls cancels all calls.
-func (j *jobs) cancelCalls(cause error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.stopCause = cause
+	j.canceled = true
 	for c := range j.running {
-		c.cancel(cause)
+		c.cancel(core.ErrStopping)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
 )
 
@@ -23,7 +22,7 @@ type Stores struct {
 	Setups    SetupReader       // nil = another system prompt makes thoughts invalid
 }
 
-// Options configure a Compactor. All are required except Compactor, Budget and Observer.
+// Options configure a Compactor. All are required except Budget and Observer.
 type Options struct {
 	Stores Stores
 	Models llm.Models
@@ -43,13 +42,9 @@ type Options struct {
 	Grace          time.Duration // for summaries in progress when Run ends
 	// Worker names this process in leases and stays the same after a restart; empty = the
 	// leases of a process that died expire by time only.
-	Worker string
-	// CompactLoop makes notes of at most req.Limit tokens on the older part of a run's tool
-	// loop: on req.Messages, which begin with the run's question, extending req.Previous. On any
-	// error the loop stays as it is and the run continues. Nil = tool loops are not compacted.
-	CompactLoop func(ctx context.Context, t Turn, req summarize.Request) (summarize.Result, error)
-	Budget      llm.Budget // nil = no limits
-	Observer    Observer   // nil = none
+	Worker   string
+	Budget   llm.Budget // nil = no limits
+	Observer Observer   // nil = none
 }
 
 // Compactor keeps the prompts of sessions within their models' windows.

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // Across processes: two Keepers over one store, 16 calls concurrently: one call
@@ -22,8 +23,8 @@ func TestRow16OneSummaryAtATimeInTwoProcesses(t *testing.T) {
 	t.Parallel()
 	w := full(t)
 	synctest.Test(t, func(t *testing.T) {
-		gate := llm.NewGate()
-		w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+		gate := llmtest.NewGate()
+		w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 		turn := w.turn()
 		second := w.options
 		second.Worker = "another"
@@ -134,11 +135,11 @@ func TestRow24BreakerOpensAndCloses(t *testing.T) {
 	w := grown(t, at("window", "background"), over)
 	works := false
 	turns := regexp.MustCompile(`turn \d+`)
-	w.writer.Add(llm.Step{Repeat: true, From: func(r llm.Request) llm.Step {
+	w.writer.Add(llmtest.Step{Repeat: true, From: func(r llm.Request) llmtest.Step {
 		if works {
-			return llm.Say(notes + "\n- " + strings.Join(turns.FindAllString(r.Messages[0].Content, 20), ", "))
+			return llmtest.Say(notes + "\n- " + strings.Join(turns.FindAllString(r.Messages[0].Content, 20), ", "))
 		}
-		return llm.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Message: "no"}}
+		return llmtest.Step{Err: &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Message: "no"}}
 	}})
 	w.bubble(func() {
 		look := func() int {

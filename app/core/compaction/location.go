@@ -13,17 +13,17 @@ import (
 // message, on any branch. ErrNotFound for others; ErrConflict if the path kept changing
 // meanwhile.
 func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
-	release, err := c.keeper.acquireView(ctx)
+	release, err := c.acquireView(ctx)
 	if err != nil {
 		return core.MessageLocation{}, err
 	}
 	defer release()
 	for range maxSnapshots {
-		v, err := c.keeper.loadSnapshot(ctx, tenant, id)
+		v, err := c.loadSnapshot(ctx, tenant, id, core.PlanPreview{})
 		if err != nil {
 			return core.MessageLocation{}, err
 		}
-		m, err := c.stores.Messages.Get(ctx, tenant, id, message)
+		m, err := c.Stores.Messages.Get(ctx, tenant, id, message)
 		if err != nil {
 			return core.MessageLocation{}, err
 		}
@@ -32,7 +32,7 @@ func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.Sessi
 			continue
 		}
 		if w.SummaryVersion > 0 && w.Reason == "" {
-			if w.FirstVersion, err = c.stores.Summaries.FirstCovering(ctx, tenant, id, m.Seq); err != nil {
+			if w.FirstVersion, err = c.Stores.Summaries.FirstCovering(ctx, tenant, id, m.Seq); err != nil {
 				return core.MessageLocation{}, fmt.Errorf("find the first version that covers a message: %w", err)
 			}
 			w.Reason = coveredReason(w)
@@ -66,9 +66,6 @@ func (v snapshot) locateMessage(m core.Message) (core.MessageLocation, bool) {
 	w.Placement, w.PromptTokens, w.SummaryVersion = slots[i].Place, v.promptTokens(m.ID), v.turn.Notes[slots[i].Loop].Version
 	w.WholeTokens = v.d.Shown(m.TokenCount + slots[i].Native)
 	w.Reason = v.placeReason(slots[i], w)
-	if w.Placement == core.PlaceCovered {
-		w.SummaryVersion = v.turn.Notes[slots[i].Loop].Version
-	}
 	return w, true
 }
 

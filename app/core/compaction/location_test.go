@@ -147,3 +147,21 @@ func TestWhereNotes(t *testing.T) {
 		t.Errorf("got the note %q, want the floor", got.Note)
 	}
 }
+
+// Of more ranges than a chart needs the oldest are omitted, and counted.
+func TestOldestRangesAreOmitted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 128_000)
+	w.turns(core.MaxRanges/2+100, 1)
+	w.db.Edit(func() {
+		for i := range w.Messages {
+			w.Messages[i].Pinned = i%2 == 0
+		}
+	})
+	last := int64(len(w.Messages))
+	w.another(last-2, "before")
+	got, err := w.control().Turns(t.Context(), w.scope(), w.Session.ID)
+	if err != nil || len(got.Ranges) != core.MaxRanges || got.RangesOmitted != 199 || got.Ranges[0].FromSeq != 200 || got.Ranges[core.MaxRanges-1].ThroughSeq != last {
+		t.Errorf("got %d ranges and %d omitted, %v; want the newest %d of 1199", len(got.Ranges), got.RangesOmitted, err, core.MaxRanges)
+	}
+}

@@ -16,8 +16,8 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/summarize"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // looping returns a world whose agent compacts its tool loops with the rules of L1,
@@ -31,8 +31,6 @@ func looping(t *testing.T, settings core.CompactionSettings, window int) *world 
 		t.Fatal(err)
 	}
 	w.profile.Loop = loop
-	w.options.CompactLoop = compaction.CompactByModel(w.options)
-	w.keeper = compaction.New(w.options)
 	return w
 }
 
@@ -65,7 +63,7 @@ const loopNotes = "## Current state\nThe files were read.\n\n## Files\nsrc/file3
 func TestLoopIsCompacted(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{}, 128_000)
-	w.writer = llm.Scripted(loopNotes, loopNotes+"\n- src/file14.go to src/file28.go were read as well.").WithInfo(w.writer.Info())
+	w.writer = llmtest.Scripted(loopNotes, loopNotes+"\n- src/file14.go to src/file28.go were read as well.").WithInfo(w.writer.Info())
 	w.models["writer"] = w.writer
 	w.turns(1, 20)
 	w.ask("Read all files.")
@@ -164,7 +162,7 @@ func TestLoopModel(t *testing.T) {
 			t.Parallel()
 			w := looping(t, core.CompactionSettings{SummaryModel: &tt.loop}, 128_000)
 			for _, name := range []string{"small", "big", "writer"} {
-				w.models[name] = llm.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
+				w.models[name] = llmtest.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
 			}
 			w.models[preferred(llm.PreferDefault, "answerer")] = w.models["writer"]
 			policy, err := contextwindow.Resolve(contextwindow.Global{}, tt.policy)
@@ -174,7 +172,6 @@ func TestLoopModel(t *testing.T) {
 			w.profile.Policy = policy
 			if tt.broke {
 				w.options.Budget = poor
-				w.options.CompactLoop = compaction.CompactByModel(w.options)
 				w.keeper = compaction.New(w.options)
 			}
 			w.ask("Read all files.")
@@ -195,14 +192,13 @@ func poor(context.Context, string, llm.Info) error {
 	return errors.New("nothing left")
 }
 
-// L3: without a Compactor, or where the agent's file says so, loops are as they were.
-func TestLoopWithoutCompactor(t *testing.T) {
+// L3: where the agent's file says so, loops are as they were.
+func TestLoopsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	var prompts []string
 	for _, off := range []func(w *world){
 		func(w *world) { w.profile.Loop = contextwindow.Loop{} },
 		func(w *world) { w.profile.Loop.Enabled = false },
-		func(w *world) { w.options.CompactLoop = nil; w.keeper = compaction.New(w.options) },
 	} {
 		w := looping(t, core.CompactionSettings{}, 128_000)
 		off(w)
@@ -216,52 +212,39 @@ func TestLoopWithoutCompactor(t *testing.T) {
 			t.Errorf("got %d summaries and %d events, want none", len(w.Summaries), len(w.Events))
 		}
 	}
-	if prompts[0] != prompts[1] || prompts[0] != prompts[2] {
+	if prompts[0] != prompts[1] {
 		t.Error("the prompts differ")
 	}
 }
 
-// compacts is a CompactLoop that looks at the request only.
-func compacts(f func(summarize.Request) (summarize.Result, error)) func(context.Context, compaction.Turn, summarize.Request) (summarize.Result, error) {
-	return func(_ context.Context, _ compaction.Turn, req summarize.Request) (summarize.Result, error) {
-		return f(req)
-	}
+// failNotes lets the material of the next notes not be loaded.
+func (w *world) failNotes() {
+	failed := false
+	w.db.Before(func(call string) error {
+		if call == "GetMessages" && !failed {
+			failed = true
+			return errors.New("secret detail")
+		}
+		return nil
+	})
 }
 
-// L3: whatever a Compactor does, the run continues; watchers are notified.
+// L3: where notes cannot be made, the run continues; watchers are notified.
 func TestLoopFailureDoesNotFailTheRun(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct {
-		compactor func(summarize.Request) (summarize.Result, error)
-		event     core.EventType
-	}{
-		"error": {func(summarize.Request) (summarize.Result, error) {
-			return summarize.Result{}, errors.New("secret detail")
-		}, core.EventContextFailed},
-		"no gain": {func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, summarize.ErrNoGain }, core.EventContextSkipped},
-		"empty":   {func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, nil }, core.EventContextFailed},
-		"too long": {func(r summarize.Request) (summarize.Result, error) {
-			return summarize.Result{Content: strings.Repeat("word ", 2*r.Limit)}, nil
-		}, core.EventContextFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := looping(t, core.CompactionSettings{}, 128_000)
-			w.options.CompactLoop = compacts(tt.compactor)
-			w.keeper = compaction.New(w.options)
-			w.ask("Read all files.")
-			for range 8 {
-				w.use(200)
-			}
-			turn, d := w.fit()
-			if n := len(w.request(turn, d).Messages); n != 17 || len(w.Summaries) != 0 {
-				t.Errorf("got %d messages and %d summaries, want the loop as it is", n, len(w.Summaries))
-			}
-			told := coretest.Data[core.ContextData](w.Events[0])
-			if w.Events[0].Type != tt.event || told.Kind != core.SummaryRun || told.Reason == "" || strings.Contains(told.Reason, "secret") {
-				t.Errorf("got %s %+v, want %s with a reason for everybody", w.Events[0].Type, told, tt.event)
-			}
-		})
+	w := looping(t, core.CompactionSettings{}, 128_000)
+	w.failNotes()
+	w.ask("Read all files.")
+	for range 8 {
+		w.use(200)
+	}
+	_, d := w.fit()
+	if n := d.Messages(); n != 17 || len(w.Summaries) != 0 {
+		t.Errorf("got %d messages and %d summaries, want the loop as it is", n, len(w.Summaries))
+	}
+	told := coretest.Data[core.ContextData](w.Events[0])
+	if w.Events[0].Type != core.EventContextFailed || told.Kind != core.SummaryRun || told.Reason == "" || strings.Contains(told.Reason, "secret") {
+		t.Errorf("got %s %+v, want a failure with a reason for everybody", w.Events[0].Type, told)
 	}
 }
 
@@ -270,8 +253,8 @@ func TestLoopTimeLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := looping(t, core.CompactionSettings{}, 128_000)
-		gate := llm.NewGate()
-		w.models["writer"] = llm.Scripted(llm.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
+		gate := llmtest.NewGate()
+		w.models["writer"] = llmtest.Scripted(llmtest.Step{Text: []string{loopNotes}, Gate: gate}).WithInfo(w.writer.Info())
 		w.ask("Read all files.")
 		for range 8 {
 			w.use(200)
@@ -284,13 +267,12 @@ func TestLoopTimeLimit(t *testing.T) {
 	})
 }
 
-// I7: what a plan masks before it asks for notes that gain nothing is stored with the prompt.
-func TestLoopNoGainStoresMasking(t *testing.T) {
+// I7: what a plan masks before it asks for notes that fail is stored with the prompt.
+func TestLoopFailureStoresMasking(t *testing.T) {
 	t.Parallel()
 	w := looping(t, core.CompactionSettings{ThresholdIterations: new(9), KeepRecentIterations: new(1)}, 16_000)
 	w.profile.Policy.AutoSummarize = false
-	w.options.CompactLoop = compacts(func(summarize.Request) (summarize.Result, error) { return summarize.Result{}, summarize.ErrNoGain })
-	w.keeper = compaction.New(w.options)
+	w.failNotes()
 	w.turns(5, 500)
 	w.ask("Read the first file.")
 	w.use(5_000)
@@ -299,8 +281,8 @@ func TestLoopNoGainStoresMasking(t *testing.T) {
 		w.use(1_200)
 	}
 	req := w.request(w.fit())
-	if types := coretest.Types(w.Events); len(types) == 0 || types[0] != core.EventContextSkipped {
-		t.Fatalf("got events %v, want notes that gain nothing", types)
+	if types := coretest.Types(w.Events); len(types) == 0 || types[0] != core.EventContextFailed {
+		t.Fatalf("got events %v, want notes that fail", types)
 	}
 	masked := slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return strings.Contains(m.Content, "masked") })
 	state, err := contextwindow.DecodeState(w.Session.PromptState)

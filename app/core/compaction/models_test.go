@@ -9,11 +9,12 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // script returns a model of the name that answers with it.
-func script(name, provider string) *llm.Script {
-	return llm.Scripted(always(notes + "\nwritten by " + name)).
+func script(name, provider string) *llmtest.Script {
+	return llmtest.Scripted(always(notes + "\nwritten by " + name)).
 		WithInfo(llm.Info{Name: name, Provider: provider, Window: 128_000, MaxOutput: 8_000})
 }
 

@@ -94,8 +94,9 @@ func (t Turn) withNative(n *core.NativeSummary) Turn {
 
 // startNative starts the provider's compaction of what the order covers. The function that it
 // returns waits for it, unless the plain summary failed: then there is nothing to put it beside.
-func (k *Compactor) startNative(ctx context.Context, t Turn, o contextwindow.Order, how mode, req summarize.Request) func(failed error) (*core.NativeSummary, []core.ModelCall) {
-	if !isNative(t) || t.RefusedNative || how.note != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
+func (k *Compactor) startNative(ctx context.Context, t Turn, m draft, req summarize.Request) func(failed error) (*core.NativeSummary, []core.ModelCall) {
+	o := m.order
+	if o.Kind == core.SummaryRun || !isNative(t) || t.RefusedNative || m.writer.note != "" || !t.Profile.Model.Info().Compacts || k.checkBudget(ctx, t, t.Profile.Model) != nil {
 		return func(error) (*core.NativeSummary, []core.ModelCall) { return nil, nil }
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.BackgroundTime)

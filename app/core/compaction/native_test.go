@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // newNativeWorld is a world whose agent has the strategy native, and a model that writes compactions.
@@ -23,7 +24,7 @@ func newNativeWorld(t *testing.T) *world {
 }
 
 // answerFor makes the model answer for an account, as one that writes compactions.
-func (w *world) answerFor(model *llm.Script, account string) {
+func (w *world) answerFor(model *llmtest.Script, account string) {
 	info := model.Info()
 	info.ThoughtOrigin, info.Account, info.Compacts = "maker/"+info.Name, account, true
 	w.profile.Model = model.WithInfo(info)
@@ -33,9 +34,9 @@ func (w *world) answerFor(model *llm.Script, account string) {
 var own = core.Part{Text: notes, Signature: "signed"}
 
 // compacted is an answer that is a compaction.
-func compacted(part core.Part) llm.Step {
+func compacted(part core.Part) llmtest.Step {
 	part.Type = core.PartCompaction
-	return llm.Step{Compaction: &part, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 100}}
+	return llmtest.Step{Compaction: &part, Usage: &core.Usage{InputTokens: 5000, OutputTokens: 100}}
 }
 
 // native returns the native summary with which the next prompt begins; nil = it has the words.
@@ -112,11 +113,11 @@ func TestNativeSummaryIsForOneIdentity(t *testing.T) {
 	w.fit()
 	before := w.profile
 	for name, change := range map[string]func(){
-		"another account": func() { w.answerFor(llm.Scripted().WithInfo(before.Model.Info()), "other") },
+		"another account": func() { w.answerFor(llmtest.Scripted().WithInfo(before.Model.Info()), "other") },
 		"another model": func() {
 			info := before.Model.Info()
 			info.Name = "another"
-			w.answerFor(llm.Scripted().WithInfo(info), "account")
+			w.answerFor(llmtest.Scripted().WithInfo(info), "account")
 		},
 		"another system prompt": func() { w.profile.SystemPrompt = "You are another." },
 		"other tools":           func() { w.profile.Tools = nil },
@@ -162,9 +163,9 @@ func TestNativeSummaryIsRefused(t *testing.T) {
 func TestNativeSummaryFails(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]any{
-		"provider away":     llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
-		"blob refused":      llm.Fail(&llm.Error{Kind: llm.KindCompactionRefused}),
-		"nothing":           llm.Say(),
+		"provider away":     llmtest.Fail(&llm.Error{Kind: llm.KindOverloaded}),
+		"blob refused":      llmtest.Fail(&llm.Error{Kind: llm.KindCompactionRefused}),
+		"nothing":           llmtest.Say(),
 		"an answer":         "I cannot do that.",
 		"empty":             compacted(core.Part{}),
 		"not about it":      compacted(core.Part{Text: "The weather in Vienna was fine all day long. People went to the river, ate ice cream and came home late in the evening, tired and happy.", Signature: "signed"}),
@@ -234,7 +235,7 @@ func TestNativeSummaryIsReported(t *testing.T) {
 	t.Parallel()
 	for outcome, step := range map[compaction.NativeOutcome]any{
 		compaction.NativeMade:     compacted(own),
-		compaction.NativeFailed:   llm.Fail(&llm.Error{Kind: llm.KindOverloaded}),
+		compaction.NativeFailed:   llmtest.Fail(&llm.Error{Kind: llm.KindOverloaded}),
 		compaction.NativeRejected: compacted(core.Part{Text: notes, Signature: strings.Repeat("blob", 1<<20)}),
 		compaction.NativeRefused:  compacted(own),
 	} {

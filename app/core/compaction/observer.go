@@ -91,7 +91,7 @@ func (noopObserver) Summarizing(ctx context.Context, _ Turn, _ contextwindow.Ord
 }
 
 // outcomeFor returns the result of making m.
-func (m draftSummary) outcomeFor(ctx context.Context, err error) Made {
+func (m draft) outcomeFor(ctx context.Context, err error) Made {
 	switch {
 	case errors.Is(err, summarize.ErrNoGain):
 		return Made{Outcome: OutcomeSkipped, Err: err}

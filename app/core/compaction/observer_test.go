@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // watcher records what a Compactor reports, a line each.
@@ -96,11 +97,11 @@ func TestObserver(t *testing.T) {
 	failed := "ended: failed , , error true\n"
 	for _, tt := range []struct {
 		name string
-		step llm.Step
+		step llmtest.Step
 		want string
 	}{
 		{"made", always(notes), begins + "ended: made , hybrid, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
-		{"overloaded", llm.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
+		{"overloaded", llmtest.Step{Repeat: true, Err: &llm.Error{Kind: llm.KindOverloaded}},
 			begins + failed + begins + "ended: fallback model_overloaded, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
 		{"empty", always(""), begins + failed + begins + "ended: fallback empty, extractive, error false\ncommitted version 1: smaller true, stale false\n" + covered + fits},
 	} {
@@ -135,7 +136,7 @@ func TestCoverageIsChecked(t *testing.T) {
 		t.Errorf("got %q, want a check after the summary", told)
 	}
 	w.Session.SummarizedCount -= 2 // as if the summary covered two messages fewer than the cursor says
-	if _, err := w.keeper.Report(t.Context(), w.scope(), w.Session.ID); err != nil {
+	if _, err := w.control().Report(t.Context(), w.scope(), w.Session.ID); err != nil {
 		t.Fatal(err)
 	}
 	if told := watch.told(); !strings.Contains(told, "coverage checked: 2 lost") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {

@@ -14,15 +14,16 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // slowWriter has summaries written by a model with a window that takes a few turns per call,
 // in so long a time each.
 func (w *world) slowWriter(window int, took time.Duration) {
 	w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: window, MaxOutput: 800})
-	w.writer.Add(llm.Step{Repeat: true, From: func(llm.Request) llm.Step {
+	w.writer.Add(llmtest.Step{Repeat: true, From: func(llm.Request) llmtest.Step {
 		<-time.After(took)
-		return llm.Say(fmt.Sprintf("%s\n- call %d", notes, len(w.writer.Requests())))
+		return llmtest.Say(fmt.Sprintf("%s\n- call %d", notes, len(w.writer.Requests())))
 	}})
 }
 
@@ -177,11 +178,11 @@ func TestOrderTooLongForTheProvider(t *testing.T) {
 			return &llm.Error{Kind: llm.KindContextLength, Provider: "scripted", Limit: tt.limit}
 		}
 		w.writer.WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 16_000, MaxOutput: 500})
-		w.writer.Add(llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+		w.writer.Add(llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 			if e := refuse(req); e != nil {
-				return llm.Fail(e)
+				return llmtest.Fail(e)
 			}
-			return llm.Say(notes)
+			return llmtest.Say(notes)
 		}})
 		if tt.manual {
 			if got, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the dog"); err != nil || got.Focus != "the dog" {

@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // The agent's parameters hold for answers and not for summaries, and its output limit leaves
@@ -48,7 +49,7 @@ func TestParametersHoldForAnswers(t *testing.T) {
 	}
 
 	// A model with a lower limit of its own keeps it.
-	w.profile.Model = llm.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8_192, MaxOutput: 200})
+	w.profile.Model = llmtest.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8_192, MaxOutput: 200})
 	if _, d := w.fit(); d.MaxOutput != 200 {
 		t.Errorf("got answers of %d tokens, want the 200 of the model", d.MaxOutput)
 	}

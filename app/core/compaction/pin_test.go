@@ -17,7 +17,7 @@ func TestCheckPin(t *testing.T) {
 	small := w.said(core.RoleUser, "remember this")
 	large := w.said(core.RoleUser, "remember this")
 	large.TokenCount = 4000
-	check := func(m core.Message) error { return w.keeper.CheckPin(t.Context(), w.scope(), w.Session.ID, m) }
+	check := func(m core.Message) error { return w.control().CheckPin(t.Context(), w.scope(), w.Session.ID, m) }
 	if err := check(small); err != nil {
 		t.Errorf("a small one: got %v, want no error", err)
 	}
@@ -40,7 +40,7 @@ func TestCheckPin(t *testing.T) {
 	if turn, d := w.fit(); d.Floor != nil || len(turn.Run) == 0 {
 		t.Errorf("got the floor %v with %d pins, want a prompt", d.Floor, pinned)
 	}
-	if err := w.keeper.CheckPin(t.Context(), w.scope(), core.NewID[core.SessionID](), small); !errors.Is(err, core.ErrNotFound) {
+	if err := w.control().CheckPin(t.Context(), w.scope(), core.NewID[core.SessionID](), small); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("another session: got %v, want ErrNotFound", err)
 	}
 }

@@ -6,7 +6,9 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // newQuotesWorld returns a world whose model binds thoughts to their prompt, after an answer with
@@ -23,7 +25,7 @@ func newQuotesWorld(t *testing.T) (*world, llm.Request) {
 	}
 	thought := core.Part{
 		Type: core.PartReasoning, Text: "A canoe.", Signature: "signed", Tokens: 8, Origin: "anthropic/m", Prefix: req.Prefix,
-		Recalled: d.RecalledPassages(sent.Recalled),
+		Recalled: d.RecalledPassages(sent.Of[contextwindow.SectionRecalled]),
 	}
 	if thought.Recalled == nil || len(recalledIn(req.Messages)) != 1 {
 		t.Fatalf("got %+v, want passages that can be quoted again", d.Recalled)
@@ -39,7 +41,7 @@ func newQuotesWorld(t *testing.T) (*world, llm.Request) {
 func (w *world) useModel(contract llm.PrefixContract) {
 	info := w.model.Info()
 	info.Provider, info.Prefix, info.ThoughtOrigin = "anthropic", contract, "anthropic/m"
-	w.model = llm.Scripted().WithInfo(info)
+	w.model = llmtest.Scripted().WithInfo(info)
 	w.profile.Model = w.model
 }
 
@@ -89,7 +91,7 @@ func TestQuotesStayWithTheirThought(t *testing.T) {
 			t.Errorf("message %d is %q, before %q", i, got.Content, m.Content)
 		}
 	}
-	again, err := w.keeper.Prompt(t.Context(), w.scope(), w.Session.ID)
+	again, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
 	if err != nil {
 		t.Fatal(err)
 	}

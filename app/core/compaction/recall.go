@@ -58,11 +58,15 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 	searching, cancel := context.WithTimeout(ctx, recallTime)
 	defer cancel()
 	var found []core.Message
-	question, err := k.messageText(searching, t, t.Run[0])
+	var err error
+	question := t.Run[:1]
+	if question[0].Unloaded > 0 {
+		question, err = k.loadTexts(searching, t, question)
+	}
 	if err == nil {
 		shown := d.ShownSeqs()
 		shown[t.Run[0].Seq] = true // the question, whatever its size
-		found, err = k.Stores.Recall.Recall(searching, t.Session, question, shown)
+		found, err = k.Stores.Recall.Recall(searching, t.Session, question[0].Content, shown)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -75,18 +79,6 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 		k.findPassages(searching, t, recalled.passages, found)
 	}
 	return recalled
-}
-
-// messageText returns the text of a message of the turn, which may not be loaded.
-func (k *Compactor) messageText(ctx context.Context, t Turn, m core.Message) (string, error) {
-	if m.Unloaded == 0 {
-		return m.Content, nil
-	}
-	loaded, err := k.Stores.Messages.GetMessages(ctx, scopeOf(t), t.Session.ID, []core.MessageID{m.ID})
-	if err != nil || len(loaded) == 0 {
-		return "", err
-	}
-	return loaded[0].Content, nil
 }
 
 // quotePassages returns the messages as the prompt quotes them.

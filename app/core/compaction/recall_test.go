@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // recaller finds the messages that have a long word of the question, the newest first.
@@ -68,7 +69,7 @@ func TestRecallAuto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := w.control().DryRunPrompt(t.Context(), w.scope(), w.Session.ID, ask)
+	view, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestRecallSearchesWhatThisPromptLeavesOut(t *testing.T) {
 			turn := w.turn()
 			turn.Waited = tt.slow // for the summary, in vain
 			if tt.window > 0 {
-				turn.Profile.Model = llm.Scripted().WithInfo(llm.Info{Name: "large", Provider: "scripted", Window: tt.window, MaxOutput: 1024})
+				turn.Profile.Model = llmtest.Scripted().WithInfo(llm.Info{Name: "large", Provider: "scripted", Window: tt.window, MaxOutput: 1024})
 				large, d, err := w.keeper.Fit(t.Context(), turn)
 				if err != nil || len(r.questions) > 0 || len(d.Recalled) > 0 {
 					t.Fatalf("got %v, %d searches for a prompt that has everything", err, len(r.questions))

@@ -23,29 +23,35 @@ const maxSnapshots = 5
 // the next model call makes, between runs without the message that is not written yet. If
 // that message first causes a summary, the report describes the prompt before it, and its
 // last reason says so.
-func (k *Compactor) Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	release, err := k.acquireView(ctx)
+func (c *Inspector) Report(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
+	_, r, err := c.reportNext(ctx, tenant, id, core.PlanPreview{})
+	if err == nil {
+		c.reportCoverage(ctx, id, r.Coverage.Lost)
+	}
+	return r, err
+}
+
+// reportNext returns the next prompt under the conditions of the preview, and its report. It begins again if
+// messages arrive meanwhile.
+func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (v snapshot, r core.ContextReport, err error) {
+	release, err := c.acquireView(ctx)
 	if err != nil {
-		return core.ContextReport{}, err
+		return v, r, err
 	}
 	defer release()
-	var r core.ContextReport
 	for range maxSnapshots {
-		v, err := k.loadSnapshot(ctx, tenant, id)
-		if err != nil {
-			return core.ContextReport{}, err
+		if v, err = c.loadSnapshot(ctx, tenant, id, ask); err != nil {
+			return v, core.ContextReport{}, err
 		}
 		var whole bool
-		if r, whole, err = k.fullReport(ctx, tenant, v, 0); err != nil {
-			return core.ContextReport{}, err
+		if r, whole, err = c.fullReport(ctx, tenant, v); err != nil {
+			return v, core.ContextReport{}, err
 		}
 		if whole {
 			break
 		}
 	}
-	k.reportCoverage(ctx, id, r.Coverage.Lost)
-	err = k.addSummaries(ctx, tenant, id, &r)
-	return r, err
+	return v, r, c.addSummaries(ctx, tenant, id, &r)
 }
 
 // checkCoverage counts the conversation of a turn whose summary has changed: each message is
@@ -77,11 +83,10 @@ func (k *Compactor) reportCoverage(ctx context.Context, id core.SessionID, lost 
 	}
 }
 
-// fullReport is Describe with what only storage knows, except the summaries. More is how
-// many messages at the turn's end are not in the log. Whole is false if messages arrived
-// since the turn was loaded.
-func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapshot, more int) (r core.ContextReport, whole bool, err error) {
-	r = k.Describe(v.turn, v.d, v.prompt.Sent)
+// fullReport is Describe with what only storage knows, except the summaries. Whole is false if
+// messages arrived since the turn was loaded.
+func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapshot) (r core.ContextReport, whole bool, err error) {
+	r = c.Describe(v.turn, v.d, v.prompt.Sent)
 	r.TurnsLeft, r.WillTrigger = v.d.TurnsLeft, v.d.WillTrigger
 	if v.older != "" {
 		r.SummaryReason = strings.TrimSpace(v.older + ". " + r.SummaryReason)
@@ -89,20 +94,19 @@ func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	if recalled := v.turn.Recalled; recalled != nil && recalled.failure != "" {
 		r.Reasons = append(r.Reasons, recalled.failure)
 	}
-	if err := k.reportInstructions(ctx, v, &r); err != nil {
+	if err := c.reportInstructions(ctx, v, &r); err != nil {
 		return core.ContextReport{}, false, err
 	}
-	if note := shortenedReason(v.d); note != "" {
-		r.Reasons = append(r.Reasons, note)
+	for _, note := range []string{shortenedReason(v.d), firstStep(v.d)} {
+		if note != "" {
+			r.Reasons = append(r.Reasons, note)
+		}
 	}
-	if note := firstStep(v.d); note != "" {
-		r.Reasons = append(r.Reasons, note)
-	}
-	onPath, err := k.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID)
+	onPath, err := c.Stores.Messages.CountOnPath(ctx, tenant, v.turn.Session.ID)
 	if err != nil {
 		return core.ContextReport{}, false, fmt.Errorf("count messages: %w", err)
 	}
-	onPath += more
+	onPath += v.more
 	r.Coverage.Lost = onPath - r.Coverage.Messages
 	log := v.turn.wholeLog()
 	r.Coverage.Messages, r.Coverage.Excluded = log, r.Coverage.Excluded+log-onPath
@@ -110,12 +114,12 @@ func (k *Compactor) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 }
 
 // addSummaries adds the newest activated versions to the report, and the prepared one.
-func (k *Compactor) addSummaries(ctx context.Context, tenant core.Tenant, id core.SessionID, r *core.ContextReport) error {
-	page, err := k.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
+func (c *Inspector) addSummaries(ctx context.Context, tenant core.Tenant, id core.SessionID, r *core.ContextReport) error {
+	page, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
 	if err != nil {
 		return fmt.Errorf("list summaries: %w", err)
 	}
-	if r.Versions, err = k.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
+	if r.Versions, err = c.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
 		return fmt.Errorf("versions of the summary: %w", err)
 	}
 	r.Versions = r.Versions[max(len(r.Versions)-reportedVersions, 0):]
@@ -128,75 +132,6 @@ func (k *Compactor) addSummaries(ctx context.Context, tenant core.Tenant, id cor
 		}
 	}
 	return nil
-}
-
-// snapshot is a session's turn, the plan of its next prompt, and that prompt.
-type snapshot struct {
-	turn   Turn
-	older  string // why the turn has an older version of the summary than the session; empty = it has not
-	in     contextwindow.Input
-	d      contextwindow.Decision
-	prompt contextwindow.Prompt
-}
-
-// loadSnapshot plans the session's next prompt without carrying anything out.
-func (k *Compactor) loadSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
-	t, err := k.loadCurrentTurn(ctx, tenant, id, "")
-	if err != nil {
-		return snapshot{}, err
-	}
-	return k.snapshotNext(ctx, t)
-}
-
-// snapshotNext is loadSnapshot for a turn that may differ from the session's: with the
-// version of the summary that its next prompt takes.
-func (k *Compactor) snapshotNext(ctx context.Context, t Turn) (snapshot, error) {
-	in, err := k.planInput(ctx, t)
-	if err != nil {
-		return snapshot{}, err
-	}
-	next, changed, err := k.withOlderVersion(ctx, t, in)
-	if err != nil {
-		return snapshot{}, err
-	}
-	v, err := k.snapshotTurn(ctx, next)
-	if changed {
-		v.older = olderReason(t.Session.SummaryVersion, next.Session.SummaryVersion)
-	}
-	return v, err
-}
-
-// snapshotTurn is loadSnapshot for a turn as it is.
-func (k *Compactor) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
-	e := &progress{}
-	p, err := k.planTurn(ctx, t, e)
-	if err != nil {
-		return snapshot{}, err
-	}
-	if o := p.d.Summarize; o != nil && o.ThroughSeq < o.OrderedSeq { // the prompt waits for one of several calls
-		p = p.withoutSummary()
-	}
-	sent := p
-	if p.in.Once == "" {
-		sent.d, _, _ = simulateFit(p.in)
-	}
-	if t, _ = k.withRecalled(ctx, t, sent); t.Recalled != nil {
-		p = p.withRecalled(t.Recalled)
-	}
-	if t.Notes, err = k.loadNotes(ctx, t, p.d.Loops); err != nil {
-		return snapshot{}, err
-	}
-	prompt, err := k.assemble(ctx, t, p.d)
-	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt}, err
-}
-
-// loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
-func (k *Compactor) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
-	t, err := k.loadCurrentTurn(ctx, tenant, id, "")
-	if err != nil {
-		return snapshot{}, err
-	}
-	return k.snapshotTurn(ctx, t)
 }
 
 // firstStep says what happens before the prompt of the decision can be sent; empty =
@@ -283,15 +218,15 @@ func countCoverage(t Turn, d contextwindow.Decision) core.Coverage {
 	return c
 }
 
-// Prompt returns the exact prompt that would be sent now; its note says so if the next
-// message first causes a summary.
-func (k *Compactor) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.PromptView, error) {
-	release, err := k.acquireView(ctx)
+// Prompt returns the exact prompt that would be sent now, under the conditions of the preview if it
+// has any; its note says so if the next message first causes a summary.
+func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
+	release, err := c.acquireView(ctx)
 	if err != nil {
 		return core.PromptView{}, err
 	}
 	defer release()
-	v, err := k.loadSnapshot(ctx, tenant, id)
+	v, err := c.loadSnapshot(ctx, tenant, id, ask)
 	if err != nil {
 		return core.PromptView{}, err
 	}

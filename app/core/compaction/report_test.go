@@ -15,7 +15,7 @@ import (
 // view is Prompt, which must succeed.
 func (w *world) view() core.PromptView {
 	w.t.Helper()
-	v, err := w.keeper.Prompt(w.t.Context(), w.scope(), w.Session.ID)
+	v, err := w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
 	if err != nil {
 		w.t.Fatal(err)
 	}

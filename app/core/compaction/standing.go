@@ -98,8 +98,8 @@ const reportedInstructions = 200
 
 // reportInstructions adds the instructions that stand to the report, with the place of each in
 // the prompt: the newest where there are many.
-func (k *Compactor) reportInstructions(ctx context.Context, v snapshot, r *core.ContextReport) error {
-	all, err := k.loadInstructions(ctx, v.turn, core.MaxInstructions)
+func (c *Inspector) reportInstructions(ctx context.Context, v snapshot, r *core.ContextReport) error {
+	all, err := c.loadInstructions(ctx, v.turn, core.MaxInstructions)
 	if err != nil {
 		return err
 	}
@@ -132,10 +132,10 @@ func (k *Compactor) reportInstructions(ctx context.Context, v snapshot, r *core.
 
 // StandingInstructions returns the standing instructions of a session with their states,
 // oldest first: those of its current path, and those that were added by hand.
-func (k *Compactor) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error) {
-	t, err := k.loadProfile(ctx, tenant, id, "")
+func (c *Inspector) StandingInstructions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.StandingInstruction, error) {
+	t, err := c.loadProfile(ctx, tenant, id, "")
 	if err != nil {
 		return nil, err
 	}
-	return k.loadInstructions(ctx, t, core.MaxInstructions)
+	return c.loadInstructions(ctx, t, core.MaxInstructions)
 }

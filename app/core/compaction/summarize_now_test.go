@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // B5, C6: /summarize makes a version long before any trigger, with the focus in the
@@ -93,8 +94,8 @@ func TestSummarizeConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, core.ContextSettings{}, 128_000)
 	w.turns(5, 50)
-	gate := llm.NewGate()
-	w.writer.Add(llm.Step{Text: []string{notes}, Gate: gate})
+	gate := llmtest.NewGate()
+	w.writer.Add(llmtest.Step{Text: []string{notes}, Gate: gate})
 	done := make(chan error)
 	go func() {
 		_, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")
@@ -110,9 +111,9 @@ func TestSummarizeConflict(t *testing.T) {
 	}
 
 	w.turns(5, 50)
-	w.writer.Add(llm.Step{From: func(llm.Request) llm.Step {
+	w.writer.Add(llmtest.Step{From: func(llm.Request) llmtest.Step {
 		w.another(12, "THEIRS")
-		return llm.Say("OURS")
+		return llmtest.Say("OURS")
 	}})
 	_, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")
 	if !errors.Is(err, core.ErrConflict) || errors.Is(err, core.ErrStale) {

@@ -14,36 +14,16 @@ import (
 	"bobbin/app/core/summarize"
 )
 
-// mode is how a summary is made.
-type mode struct {
-	writer writer
-	note   string           // why no model is called; empty = the writer's model is
-	ahead  bool             // prepare it, do not activate it
-	calls  []core.ModelCall // that were already made for it
-	failed draftSummary     // the failed summary that this one replaces; empty = none
-}
-
-// summaryMode returns how the next summary is made, and hands the calls made so far over to
-// it.
-func (k *Compactor) summaryMode(t Turn, e *progress) mode {
-	how := mode{writer: e.writer, note: e.writer.note, calls: e.calls}
-	if !e.background && t.Work.Breaker.Until != nil && how.note == "" {
-		how.note = breakerOpen
-	}
-	e.calls = nil
-	return how
-}
-
-// draftSummary is a summary that is made but not committed.
-type draftSummary struct {
+// draft is a summary in the making: an order, and what has become of it.
+type draft struct {
 	order   contextwindow.Order
+	writer  writer
+	ahead   bool // prepare it, do not activate it
 	summary core.Summary
-	calls   []core.ModelCall
-	cause   string // why summary has a note, in one word; empty = see causeOf
-	failure string // why the model failed; empty = it did not, or was not called
-	ahead   bool
-	// toChange returns the session change that stores the summary, and the plan after it.
-	toChange func(t Turn, p plan) (plan, core.ContextChange)
+	calls   []core.ModelCall // that were made for it
+	cause   string           // why summary has a note, in one word; empty = see causeOf
+	failure string           // why the model failed; empty = it did not, or was not called
+	err     error            // why it is not made, or not stored
 }
 
 // floorDecision reports whether no summary can make the prompt fit, and returns the decision
@@ -58,31 +38,32 @@ func floorDecision(in contextwindow.Input) (contextwindow.Decision, bool) {
 	return d, best.Floor != nil
 }
 
-// makeSummary makes the summary of an order. It calls the model outside of any transaction.
+// makeSummary makes the summary of the draft's order. It calls the model outside of any transaction.
 // Errors: the context's own, summarize.ErrNoGain, and summarize.ErrFailed for a strict
 // order.
-func (k *Compactor) makeSummary(ctx context.Context, t Turn, o contextwindow.Order, how mode) (draftSummary, error) {
-	watched, ended := k.Observer.Summarizing(ctx, t, o)
-	m, err := k.writeSummary(watched, t, o, how)
+func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
+	watched, ended := k.Observer.Summarizing(ctx, t, m.order)
+	m, err := k.writeSummary(watched, t, p, m)
 	ended(m.outcomeFor(ctx, err))
 	return m, err
 }
 
 // writeSummary is makeSummary without the observer.
-func (k *Compactor) writeSummary(ctx context.Context, t Turn, o contextwindow.Order, how mode) (draftSummary, error) {
-	m := draftSummary{order: o, ahead: how.ahead, failure: cmp.Or(how.failed.failure, countedFailure(how.note)), calls: how.calls}
-	if how.note != "" && o.Strict {
-		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, how.note)
+func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
+	o, note, again := m.order, m.writer.note, m.failure != ""
+	counts := o.Kind == core.SummaryRolling // the breaker counts failures
+	if counts && !again {
+		m.failure = countedFailure(note)
 	}
-	if how.failed.failure == "" {
-		k.Publisher.Delta(ctx, t.newEvent(core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger, Ahead: how.ahead}))
+	if note != "" && o.Strict {
+		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, note)
 	}
-	req := k.summaryRequest(t, o.Limit, o.AskFor)
-	req.Messages, req.Load = t.nameSpeakers(messagesThrough(t.History, o.ThroughSeq)), k.textLoader(t)
-	req.Replaces, req.Focus, req.TimeLimit = o.Tokens, o.Focus, k.BackgroundTime
-	var strategy summarize.Strategy = summarize.NewExtractive(k.Counter)
-	if how.note == "" && how.writer.kind.New != nil {
-		strategy, req.Strict = k.newStrategy(t, how.writer), how.writer.model != nil
+	if !again {
+		k.Publisher.Delta(ctx, t.newEvent(core.EventContextStarted, core.ContextData{Kind: o.Kind, Trigger: o.Trigger, Ahead: m.ahead}))
+	}
+	req, maker, err := k.summaryMaterial(ctx, t, p, m)
+	if err != nil {
+		return m, err
 	}
 	release, err := k.acquireMaterial(ctx, req.Messages)
 	if err != nil {
@@ -90,35 +71,57 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, o contextwindow.Or
 	}
 	defer release()
 	start := time.Now()
-	native := k.startNative(ctx, t, o, how, req)
-	res, err := summarize.New(strategy, k.Counter).Summarize(ctx, req)
+	native := k.startNative(ctx, t, m, req)
+	res, err := maker.Summarize(ctx, req)
 	own, calls := native(err)
-	m.calls, m.cause = append(m.calls, append(k.recordCalls(t, res.Calls), withOwner(t, calls)...)...), cmp.Or(res.Cause, how.failed.cause)
-	m.failure = cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
+	m.calls, m.cause = append(m.calls, append(k.recordCalls(t, res.Calls), withOwner(t, calls)...)...), cmp.Or(res.Cause, m.cause)
+	if counts {
+		m.failure = cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
+	}
 	if err != nil {
 		return m, err
 	}
-	s := newSummary(t, o, res, start)
-	s.ID, s.Note, s.Native = core.NewID[core.SummaryID](), cmp.Or(res.Note, how.note), own
-	s.MessagesAdded, s.MessagesCovered, s.MessagesShortened = len(req.Messages), t.Session.SummarizedCount+len(req.Messages), res.Shortened
-	s.TokensCovered = t.Session.SummaryCovered
-	for _, it := range k.planItems(t, req.Messages, llm.Info{}) {
-		s.TokensCovered += it.Tokens
-	}
-	m.summary = s
-	return m, nil
-}
-
-// newSummary returns the summary of an order, without the messages that it covers.
-func newSummary(t Turn, o contextwindow.Order, res summarize.Result, start time.Time) core.Summary {
-	return core.Summary{
+	s := &m.summary
+	*s = core.Summary{
 		ID: o.SummaryID, SessionID: t.Session.ID, Owner: t.Session.Owner, Kind: o.Kind, State: core.SummaryActive,
 		FromID: o.FromID, FromSeq: o.FromSeq, ThroughID: o.ThroughID, ThroughSeq: o.ThroughSeq, OrderedSeq: o.OrderedSeq,
 		Content: res.Content, TokensBefore: o.Tokens, TokensAfter: res.Tokens, TokenCount: res.Tokens,
-		Model: res.Model, Strategy: res.Strategy, Note: res.Note,
+		Model: res.Model, Strategy: res.Strategy, Note: cmp.Or(res.Note, note), Native: own,
 		Trigger: o.Trigger, Focus: o.Focus, MadeFor: o.MadeFor,
 		Duration: time.Since(start).Truncate(time.Microsecond), CreatedAt: core.Now(),
 	}
+	if o.Kind == core.SummaryRun {
+		s.MessagesAdded, s.MessagesCovered = len(req.Messages)-1, o.Messages // the first is the question
+		return m, nil
+	}
+	s.ID, s.TokensCovered = core.NewID[core.SummaryID](), t.Session.SummaryCovered
+	s.MessagesAdded, s.MessagesCovered, s.MessagesShortened = len(req.Messages), t.Session.SummarizedCount+len(req.Messages), res.Shortened
+	for _, it := range k.planItems(t, req.Messages, llm.Info{}) {
+		s.TokensCovered += it.Tokens
+	}
+	return m, nil
+}
+
+// summaryMaterial returns what the draft is made from, and what makes it.
+func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft) (summarize.Request, *summarize.Summarizer, error) {
+	o, w := m.order, m.writer
+	req := k.summaryRequest(t, o.Limit, o.AskFor)
+	req.Load, req.Replaces, req.Focus = k.textLoader(t), o.Tokens, o.Focus
+	if o.Kind == core.SummaryRun {
+		earlier, err := k.earlierNotes(ctx, t, p, o)
+		req.Messages = t.nameSpeakers(loopMessages(t.Run, o, earlier.ThroughSeq))
+		req.Preset, req.Previous, req.TimeLimit = summarize.PresetCompaction, earlier.Content, k.SummaryTime
+		if w.model == nil {
+			return req, summarize.NewLoop(summarize.NewSteps(k.Counter), k.Counter), err
+		}
+		return req, summarize.NewLoop(k.newStrategy(t, w), k.Counter), err
+	}
+	req.Messages, req.TimeLimit = t.nameSpeakers(messagesThrough(t.History, o.ThroughSeq)), k.BackgroundTime
+	if w.note != "" || w.kind.New == nil {
+		return req, summarize.New(summarize.NewExtractive(k.Counter), k.Counter), nil
+	}
+	req.Strict = w.model != nil
+	return req, summarize.New(k.newStrategy(t, w), k.Counter), nil
 }
 
 // summaryRequest returns the request for a summary of the turn, without the messages.
@@ -160,7 +163,7 @@ func withOwner(t Turn, calls []core.ModelCall) []core.ModelCall {
 
 // contextChange returns the change that commits the summary, with the planned sizes of the prompt without
 // and with it.
-func (m draftSummary) contextChange(t Turn, before contextwindow.Decision, next plan) core.ContextChange {
+func (m draft) contextChange(t Turn, before contextwindow.Decision, next plan) core.ContextChange {
 	s := m.summary
 	var events []core.Event
 	if s.Note != "" {
@@ -218,6 +221,18 @@ func (k *Compactor) chooseWriter(ctx context.Context, t Turn) writer {
 	return w
 }
 
+// chooseNotesWriter returns the writer of notes on the turn's tool loop: compaction.summary_model, else the
+// model that writes the agent's summaries. Rules make the notes where no model may or can be called,
+// and for agents that want none.
+func (k *Compactor) chooseNotesWriter(ctx context.Context, t Turn) (w writer) {
+	name := t.Profile.Loop.SummaryModel
+	if kind, ok := summarize.KindOf(t.Profile.Policy.Strategy); !ok || kind.Model || name != "" {
+		w.kind, _ = summarize.KindOf(contextwindow.StrategyLLM)
+		w.model, w.note = k.summaryModel(ctx, t, cmp.Or(name, t.Profile.Policy.SummaryModel))
+	}
+	return w
+}
+
 // newStrategy returns the writer's strategy.
 func (k *Compactor) newStrategy(t Turn, w writer) summarize.Strategy {
 	material := summarize.Material{Count: k.Counter}
@@ -242,32 +257,32 @@ func (k *Compactor) orderLimit(in contextwindow.Input, t Turn, w writer) int {
 }
 
 // checkBudget returns why the model may not be called for the turn now.
-func (o Options) checkBudget(ctx context.Context, t Turn, m llm.Model) error {
-	if o.Budget == nil {
+func (k *Compactor) checkBudget(ctx context.Context, t Turn, m llm.Model) error {
+	if k.Budget == nil {
 		return nil
 	}
-	return o.Budget(ctx, t.Session.Owner, m.Info())
+	return k.Budget(ctx, t.Session.Owner, m.Info())
 }
 
 // summaryModel returns the model that writes the summaries: the named one; else the one of
 // the agent's provider that the preset prefers, if the budget allows it; else the model that
 // answers. Conversations never go to a provider that is not configured for them. The note
 // says why there is no model; it is empty where there is one.
-func (o Options) summaryModel(ctx context.Context, t Turn, name string) (m llm.Model, note string) {
+func (k *Compactor) summaryModel(ctx context.Context, t Turn, name string) (m llm.Model, note string) {
 	if name == "" {
 		m = t.Profile.Model
-		if other, ok := o.Models.Preferred(m.Info().Name, t.Profile.Policy.PreferredModel); ok && o.checkBudget(ctx, t, other) == nil {
+		if other, ok := k.Models.Preferred(m.Info().Name, t.Profile.Policy.PreferredModel); ok && k.checkBudget(ctx, t, other) == nil {
 			return other, ""
 		}
 	} else {
 		var err error
-		if m, err = o.Models.Get(name); err != nil {
-			o.Logger.ErrorContext(ctx, "summary model unusable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
+		if m, err = k.Models.Get(name); err != nil {
+			k.Logger.ErrorContext(ctx, "summary model unusable", "session_id", t.Session.ID, "agent", t.Profile.Agent.Name, "err", err)
 			return nil, noModel
 		}
 	}
-	if err := o.checkBudget(ctx, t, m); err != nil {
-		o.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
+	if err := k.checkBudget(ctx, t, m); err != nil {
+		k.Logger.WarnContext(ctx, "summary without a model", "session_id", t.Session.ID, "err", err)
 		if errors.Is(err, core.ErrUnprocessable) {
 			return nil, noPrice
 		}

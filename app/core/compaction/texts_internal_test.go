@@ -40,43 +40,31 @@ func TestMaterialOfAllSummariesIsBounded(t *testing.T) {
 // However many people view contexts concurrently: the turns loaded for them are bounded.
 func TestViewsAreBounded(t *testing.T) {
 	t.Parallel()
-	k := New(Options{})
+	c := &Inspector{Compactor: New(Options{})}
 	var release func()
 	for range maxViews {
 		var err error
-		if release, err = k.acquireView(t.Context()); err != nil {
+		if release, err = c.acquireView(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, look := range map[string]func() error{
-		"report": func() error { _, err := k.Report(ctx, core.Tenant{}, ""); return err },
-		"prompt": func() error { _, err := k.Prompt(ctx, core.Tenant{}, ""); return err },
-		"pin":    func() error { return k.CheckPin(ctx, core.Tenant{}, "", core.Message{}) },
-		"dry run": func() error {
-			_, err := NewInspector(k, InspectorStores{}).DryRun(ctx, core.Tenant{}, "", core.PlanPreview{})
-			return err
-		},
-		"where": func() error {
-			_, err := NewInspector(k, InspectorStores{}).Where(ctx, core.Tenant{}, "", "")
-			return err
-		},
-		"edit": func() error {
-			_, err := NewInspector(k, InspectorStores{}).Edit(ctx, core.Tenant{}, "", core.SummaryEdit{})
-			return err
-		},
-		"restore": func() error {
-			_, err := NewInspector(k, InspectorStores{}).Restore(ctx, core.Tenant{}, "", 0)
-			return err
-		},
+		"report":  func() error { _, err := c.Report(ctx, core.Tenant{}, ""); return err },
+		"prompt":  func() error { _, err := c.Prompt(ctx, core.Tenant{}, "", core.PlanPreview{}); return err },
+		"pin":     func() error { return c.CheckPin(ctx, core.Tenant{}, "", core.Message{}) },
+		"dry run": func() error { _, err := c.DryRun(ctx, core.Tenant{}, "", core.PlanPreview{}); return err },
+		"where":   func() error { _, err := c.Where(ctx, core.Tenant{}, "", ""); return err },
+		"edit":    func() error { _, err := c.Edit(ctx, core.Tenant{}, "", core.SummaryEdit{}); return err },
+		"restore": func() error { _, err := c.Restore(ctx, core.Tenant{}, "", 0); return err },
 	} {
 		if err := look(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want that it waits", name, err)
 		}
 	}
 	release()
-	if _, err := k.acquireView(t.Context()); err != nil {
+	if _, err := c.acquireView(t.Context()); err != nil {
 		t.Errorf("after one ended: got %v", err)
 	}
 }

@@ -59,6 +59,22 @@ func (p Profile) maxOutput() int {
 	return max(own, model)
 }
 
+// Loaded is what the prompts of a run keep from one to the next. Its maps are never changed in place.
+type Loaded struct {
+	Waited   bool                   // a prompt of the run has waited for a summary: later prompts do not
+	Recalled *Recalled              // what the log has for the run's message; nil = not searched
+	Shown    map[int64]bool         // the messages that the last prompt shows word for word, by seq
+	Standing *Standing              // what users set for the whole conversation; nil = not loaded
+	Rendered contextwindow.Rendered // messages of the last prompt whose texts the turn does not have
+
+	// Texts beside the messages, as far as they were loaded.
+
+	Quotes          contextwindow.Quotes            // that earlier prompts quoted and this one quotes again
+	RunInstructions map[core.RunID]string           // of earlier runs, that prompts repeat
+	Setups          contextwindow.Setups            // the current one and those of earlier thoughts; nil = the current one is the only one
+	Notes           map[core.SummaryID]core.Summary // on tool loops
+}
+
 // Turn is what a plan depends on: the conversation, and how it is sent.
 type Turn struct {
 	Session core.Session
@@ -68,32 +84,11 @@ type Turn struct {
 	Run     []core.Message   // the run in progress, the user's message first; empty between runs
 	Work    core.SummaryWork // on the session's summaries, as last loaded
 
-	// Waited says that a prompt of the run has waited for a summary: later prompts do not.
-	Waited bool
+	Loaded
 
 	// RefusedNative says that the provider did not take back a native summary in this model call: its
 	// next tries have none, not even a new one.
 	RefusedNative bool
-
-	Recalled *Recalled      // what the log has for the run's message; nil = not searched
-	Shown    map[int64]bool // the messages that the turn's last prompt shows word for word, by seq; never changed in place
-	Standing *Standing      // what users set for the whole conversation; nil = not loaded
-
-	// Quotes are passages that earlier prompts quoted and this one quotes again, as far as
-	// loaded; never changed in place.
-	Quotes contextwindow.Quotes
-	// RunInstructions are those of earlier runs that prompts repeat, as far as loaded; never changed
-	// in place.
-	RunInstructions map[core.RunID]string
-	// Setups are the current one and those of earlier thoughts, as far as loaded; never changed in
-	// place. Nil = the current one is the only one.
-	Setups contextwindow.Setups
-
-	Notes map[core.SummaryID]core.Summary // on tool loops, as far as loaded; never changed in place
-
-	// Rendered are the messages of the last prompt whose texts History and Run do not
-	// have; never changed in place.
-	Rendered contextwindow.Rendered
 
 	// Set after the provider refused a prompt as too long:
 	Cap    int // max size of the next prompt in cl100k_base tokens, since the estimate has changed; 0 = no cap

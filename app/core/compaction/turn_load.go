@@ -149,12 +149,9 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 	estimate := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	in := contextwindow.Input{
 		Binds: info.Prefix.Binds(), ToolChanges: info.ToolChanges,
-		Policy: t.Profile.Policy, Factor: estimate.Factor, Margin: estimateMargin(estimate), Cap: estimate.Apply(t.Cap),
+		Policy: t.Profile.Policy, Loop: t.Profile.Loop, Factor: estimate.Factor, Margin: estimateMargin(estimate), Cap: estimate.Apply(t.Cap),
 		Model:   contextwindow.Limits{Window: window, MaxOutput: t.Profile.maxOutput()},
 		History: k.planItems(t, t.History, info), Run: k.planItems(t, t.Run, info), State: state,
-	}
-	if k.CompactLoop != nil {
-		in.Loop = t.Profile.Loop
 	}
 	if t.Recalled != nil {
 		in.Recalled = t.Recalled.passages

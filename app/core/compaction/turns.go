@@ -12,21 +12,21 @@ import (
 // Turns says where the messages of the session are in its next prompt, by one plan, and how large
 // the prompts of its newest turns were, by the reports of their runs. ErrNotFound.
 func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextTurns, error) {
-	release, err := c.keeper.acquireView(ctx)
+	release, err := c.acquireView(ctx)
 	if err != nil {
 		return core.ContextTurns{}, err
 	}
 	defer release()
-	v, err := c.keeper.loadSnapshot(ctx, tenant, id)
+	v, err := c.loadSnapshot(ctx, tenant, id, core.PlanPreview{})
 	if err != nil {
 		return core.ContextTurns{}, err
 	}
-	versions, err := c.stores.Summaries.Versions(ctx, tenant, id)
+	versions, err := c.Stores.Summaries.Versions(ctx, tenant, id)
 	if err != nil {
 		return core.ContextTurns{}, fmt.Errorf("versions of the summary: %w", err)
 	}
 	// One more than is shown tells whether the first one was summarized.
-	reports, older, err := c.keeper.Stores.Runs.Reports(ctx, tenant, id, core.MaxTurns+1)
+	reports, older, err := c.Stores.Runs.Reports(ctx, tenant, id, core.MaxTurns+1)
 	if err != nil {
 		return core.ContextTurns{}, fmt.Errorf("reports of runs: %w", err)
 	}

@@ -24,9 +24,10 @@ func (k *Compactor) loadVersion(ctx context.Context, t Turn, v core.SummaryVersi
 // withOlderVersion returns the turn with an older version of the summary, where the one in use was
 // made for a smaller model and the older one is enough for this; nothing is stored. It
 // reports false if the turn stays as it is.
-func (k *Compactor) withOlderVersion(ctx context.Context, t Turn, in contextwindow.Input) (Turn, bool, error) {
-	if !contextwindow.MayUseOlder(in) {
-		return t, false, nil
+func (k *Compactor) withOlderVersion(ctx context.Context, t Turn) (Turn, bool, error) {
+	in, err := k.planInput(ctx, t)
+	if err != nil || !contextwindow.MayUseOlder(in) {
+		return t, false, err
 	}
 	versions, err := k.Stores.Summaries.Versions(ctx, scopeOf(t), t.Session.ID)
 	if err != nil {
@@ -68,16 +69,11 @@ func (k *Compactor) withEarlierVersion(ctx context.Context, t Turn, to core.Summ
 
 // useOlder activates an older version where there is one (withOlderVersion).
 func (k *Compactor) useOlder(ctx context.Context, t Turn) (Turn, error) {
-	in, err := k.planInput(ctx, t)
-	if err != nil || !contextwindow.MayUseOlder(in) {
-		return t, err
-	}
-	before := t.Session
-	chosen, changed, err := k.withOlderVersion(ctx, t, in)
+	chosen, changed, err := k.withOlderVersion(ctx, t)
 	if err != nil || !changed {
 		return t, err
 	}
-	version := chosen.Session.SummaryVersion
+	before, version := t.Session, chosen.Session.SummaryVersion
 	chosen.Session.PromptRevision = before.PromptRevision
 	err = k.applyChange(ctx, &chosen, core.ContextChange{Activate: &version, PromptState: chosen.Session.PromptState, Events: []core.Event{
 		t.newEvent(core.EventContextCompleted, core.ContextData{

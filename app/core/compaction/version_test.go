@@ -12,29 +12,28 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/seed"
 )
 
 // sizes is a world with models of several windows, and what its prompts had.
 type sizes struct {
 	*world
-	models map[int]*llm.Script // by window
+	models map[int]*llmtest.Script // by window
 }
 
 // newSizes returns a world whose agent has the policy, and a model for each window.
 func newSizes(t *testing.T, policy string, windows ...int) sizes {
 	t.Helper()
-	w := sizes{newWorld(t, core.ContextSettings{Policy: policy}, windows[0]), map[int]*llm.Script{}}
+	w := sizes{newWorld(t, core.ContextSettings{Policy: policy}, windows[0]), map[int]*llmtest.Script{}}
 	w.writer.Add(always(notes))
 	loop, err := contextwindow.ResolveLoop(policy, core.CompactionSettings{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.profile.Loop = loop
-	w.options.CompactLoop = compaction.CompactByRules(w.count)
-	w.keeper = compaction.New(w.options)
 	for _, window := range windows {
-		w.models[window] = llm.Scripted().WithInfo(llm.Info{Name: fmt.Sprintf("of %d", window), Provider: "scripted", Window: window, MaxOutput: 512})
+		w.models[window] = llmtest.Scripted().WithInfo(llm.Info{Name: fmt.Sprintf("of %d", window), Provider: "scripted", Window: window, MaxOutput: 512})
 	}
 	return w
 }

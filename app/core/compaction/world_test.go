@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
+	"bobbin/tests/llmtest"
 )
 
 // world is a Compactor over a store in memory, with scripted models.
@@ -28,8 +29,8 @@ type world struct {
 	keeper  *compaction.Compactor
 	count   *tokens.Counter
 	ruler   *tokens.Calibrator
-	model   *llm.Script // answers
-	writer  *llm.Script // makes the summaries
+	model   *llmtest.Script // answers
+	writer  *llmtest.Script // makes the summaries
 	models  modelsByName
 	profile compaction.Profile
 	options compaction.Options
@@ -82,8 +83,8 @@ func newWorld(t *testing.T, settings core.ContextSettings, window int) *world {
 	w := &world{
 		db: coretest.New(), feed: &coretest.Feed{}, t: t, count: count,
 		ruler:  tokens.NewCalibrator(func(string) float64 { return 1 }),
-		model:  llm.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: window, MaxOutput: window / 8}),
-		writer: llm.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000, MaxOutput: 8_000}),
+		model:  llmtest.Scripted().WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: window, MaxOutput: window / 8}),
+		writer: llmtest.Scripted().WithInfo(llm.Info{Name: "writer", Provider: "scripted", Window: 128_000, MaxOutput: 8_000}),
 	}
 	w.begin()
 	w.models = modelsByName{"writer": w.writer, "answerer": w.model}
@@ -203,7 +204,7 @@ func (w *world) size(req llm.Request) int {
 // report is Report, which must succeed and lose nothing.
 func (w *world) report() core.ContextReport {
 	w.t.Helper()
-	r, err := w.keeper.Report(w.t.Context(), w.scope(), w.Session.ID)
+	r, err := w.control().Report(w.t.Context(), w.scope(), w.Session.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,6 +212,13 @@ func (w *world) report() core.ContextReport {
 		w.t.Errorf("coverage %+v, want none lost", r.Coverage)
 	}
 	return r
+}
+
+// control returns an Inspector over the world's keeper.
+func (w *world) control() *compaction.Inspector {
+	return &compaction.Inspector{Compactor: w.keeper, Preset: func(name string) (contextwindow.Policy, error) {
+		return contextwindow.Resolve(contextwindow.Global{}, core.ContextSettings{Policy: name})
+	}}
 }
 
 func (w *world) scope() core.Tenant { return core.Tenant{Owner: w.Session.Owner} }
@@ -225,7 +233,7 @@ const notes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and eac
 const shortNotes = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and two or three more of them that said the same few words again; nothing else was asked for."
 
 // always is a step that answers every request with the text.
-func always(text string) llm.Step { return llm.Step{Text: []string{text}, Repeat: true} }
+func always(text string) llmtest.Step { return llmtest.Step{Text: []string{text}, Repeat: true} }
 
 // useCounter replaces what counts the texts.
 func (w *world) useCounter(c llm.TokenCounter) {

@@ -9,67 +9,67 @@ import (
 // Config is all settings. A value of Load is complete and valid: nothing in it has
 // to be checked again.
 type Config struct {
-	Addr                  string // host:port
-	Database              Database
-	DataDir               string
-	NATS                  NATS
-	Replica               Replica
-	AgentsDir             string
-	DefaultAgent          string
-	DefaultLLM            string  // empty = chosen at start, from the keys that are there
-	ContextUsageThreshold float64 // share of the window
-	ContextSummaryModel   string  // empty = DefaultLLM
-	ContextSummaryRole    string  // system or user; empty = the policy's
-	EmbeddingModel        string  // of memories; empty = without a model, by words
-	Models                []Model
-	Titles                bool // sessions without a title get one after their first answer
-	Tools                 Tools
-	Auth                  Auth
-	Server                Server
-	Log                   Log
-	Metrics               Metrics
-	Telemetry             Telemetry
-	Files                 Files
-	Webhooks              Webhooks
-	Slack                 Slack
-	Limits                Limits
-	Retention             Retention
+	Addr                  string    `key:"addr"` // host:port
+	Database              Database  `key:"database"`
+	DataDir               string    `key:"data_dir"`
+	NATS                  NATS      `key:"nats"`
+	Replica               Replica   `key:"replica"`
+	AgentsDir             string    `key:"agents_dir"`
+	DefaultAgent          string    `key:"default_agent"`
+	DefaultLLM            string    `key:"default_llm"`             // empty = chosen at start, from the keys that are there
+	ContextUsageThreshold float64   `key:"context_usage_threshold"` // share of the window
+	ContextSummaryModel   string    `key:"context_summary_model"`   // empty = DefaultLLM
+	ContextSummaryRole    string    `key:"context_summary_role"`    // system or user; empty = the policy's
+	EmbeddingModel        string    `key:"embedding_model"`         // of memories; empty = without a model, by words
+	Models                []Model   `key:"models" flag:"-" shown:"the built-in table"`
+	Titles                bool      `key:"titles"` // sessions without a title get one after their first answer
+	Tools                 Tools     `key:"tools"`
+	Auth                  Auth      `key:"auth"`
+	Server                Server    `key:"server"`
+	Log                   Log       `key:"log"`
+	Metrics               Metrics   `key:"metrics"`
+	Telemetry             Telemetry `key:"telemetry"`
+	Files                 Files     `key:"files"`
+	Webhooks              Webhooks  `key:"webhooks"`
+	Slack                 Slack     `key:"slack"`
+	Limits                Limits    `key:"limits"`
+	Retention             Retention `key:"retention"`
 }
 
 // Database is where everything durable is kept.
 type Database struct {
-	URL        Secret // sqlite://path or postgres://user:password@host/name
-	Durability string // of SQLite; one of Durabilities
+	URL        Secret `key:"url" shown:"sqlite://<data_dir>/bobbin.db"` // sqlite://path or postgres://user:password@host/name
+	Durability string `key:"durability"`                                // of SQLite; one of Durabilities
 }
 
 // Auth is who may call.
 type Auth struct {
-	Keys     []APIKey
-	Required bool // requests without a key are refused, from this machine too
-	Limits   []SpendLimit
-	JWT      JWT
+	Keys     []APIKey     `key:"keys" flag:"-"`
+	Required bool         `key:"required" shown:"false on a loopback address, else true"` // requests without a key are refused, from this machine too
+	Limits   []SpendLimit `key:"limits" flag:"-"`
+	JWT      JWT          `key:"jwt"`
 }
 
 // SpendLimit bounds what the models may cost that are called for one key, each day
 // of UTC.
 type SpendLimit struct {
-	Key          string  // name of an API key; "local" = this machine's own user
-	USDPerDay    float64 // US dollars; 0 = no limit
-	TokensPerDay int     // prompts and answers together; 0 = no limit
+	Key          string  `key:"key"`            // name of an API key; "local" = this machine's own user
+	USDPerDay    float64 `key:"usd_per_day"`    // US dollars; 0 = no limit
+	TokensPerDay int     `key:"tokens_per_day"` // prompts and answers together; 0 = no limit
 }
 
 // Tools are settings of tools for all agents.
 type Tools struct {
-	FetchURL FetchURL
-	Allow    []string // kinds of tools that files may describe; see core.ToolKinds
+	FetchURL FetchURL `key:"fetch_url"`
+	Allow    []string `key:"allow"` // kinds of tools that files may describe; see core.ToolKinds
 }
 
 // FetchURL is the tool fetch_url.
 type FetchURL struct {
-	Enabled bool
-	Ports   []string // that it may connect to
-	Time    time.Duration
-	Bytes   Bytes // that it reads of a page
+	Enabled bool          `key:"enabled"`
+	Ports   []string      `key:"ports"` // that it may connect to
+	Time    time.Duration `key:"time"`
+	Bytes   Bytes         `key:"bytes"` // that it reads of a page
 }
 
 // APIKey is a key of the HTTP API. Several may have one name, so that a secret can
@@ -81,40 +81,40 @@ type APIKey struct {
 
 // Log is what is logged and how; the words are those of LogLevels and LogFormats.
 type Log struct {
-	Level  string
-	Format string
+	Level  string `key:"level"`
+	Format string `key:"format"`
 }
 
 // Limits bound what a request or a run may take.
 type Limits struct {
-	MessageBytes        Bytes // of one message
-	BodyBytes           Bytes // of one HTTP request's body
-	ImportBytes         Bytes // of one history that is imported
-	ImportMessages      int   // of one history
-	UserBytes           Bytes // of the stored messages of one end user; 0 = no limit
-	OwnerBytes          Bytes // the same of one owner
-	RequestMemoryBytes  Bytes // of the requests in hand, of all callers; 0 = as the machine has it
-	RequestDiskBytes    Bytes // the same, in the data folder
-	ToolOutputBytes     Bytes // of one tool's result
-	ToolShownBytes      Bytes // of one tool's result in prompts
-	QueuedRuns          int   // of one session
-	RunsPerOwner        int   // queued or at work
-	RunsPerUser         int   // the same of one end user
-	ConcurrentRuns      int   // of this process; more wait; 0 = as the machine has memory and open files
-	OpenStreams         int   // requests that are held open, of all callers
-	OpenStreamsPerOwner int
-	OpenStreamsPerUser  int           // of one end user
-	RequestsPerSecond   int           // of one key, for long; ten times as many at once; 0 = no limit
-	UserRequests        int           // the same of one end user
-	GuessesPerMinute    int           // requests without a valid key from one address; 0 = no limit
-	WaitTime            time.Duration // a waiting request is held so long
-	RunTime             time.Duration // of one execution of a run
-	ToolTime            time.Duration // of one tool call
-	ApprovalTime        time.Duration // a run waits so long for a person's decision; 0 = until there is one
-	SummaryTime         time.Duration // of one summary's model calls
+	MessageBytes        Bytes         `key:"message_bytes"`                                                                                                                     // of one message
+	BodyBytes           Bytes         `key:"body_bytes"`                                                                                                                        // of one HTTP request's body
+	ImportBytes         Bytes         `key:"import_bytes"`                                                                                                                      // of one history that is imported
+	ImportMessages      int           `key:"import_messages"`                                                                                                                   // of one history
+	UserBytes           Bytes         `key:"user_bytes"`                                                                                                                        // of the stored messages of one end user; 0 = no limit
+	OwnerBytes          Bytes         `key:"owner_bytes"`                                                                                                                       // the same of one owner
+	RequestMemoryBytes  Bytes         `key:"request_memory_bytes" shown:"a quarter of the memory that the process may have, at most 256MiB"`                                    // of the requests in hand, of all callers; 0 = as the machine has it
+	RequestDiskBytes    Bytes         `key:"request_disk_bytes"`                                                                                                                // the same, in the data folder
+	ToolOutputBytes     Bytes         `key:"tool_output_bytes"`                                                                                                                 // of one tool's result
+	ToolShownBytes      Bytes         `key:"tool_shown_bytes"`                                                                                                                  // of one tool's result in prompts
+	QueuedRuns          int           `key:"queued_runs"`                                                                                                                       // of one session
+	RunsPerOwner        int           `key:"runs_per_owner"`                                                                                                                    // queued or at work
+	RunsPerUser         int           `key:"runs_per_user"`                                                                                                                     // the same of one end user
+	ConcurrentRuns      int           `key:"concurrent_runs" shown:"one for each MiB of the memory that the process may have, 256 to 4096, and at most one for two open files"` // of this process; more wait; 0 = as the machine has memory and open files
+	OpenStreams         int           `key:"open_streams"`                                                                                                                      // requests that are held open, of all callers
+	OpenStreamsPerOwner int           `key:"open_streams_per_owner"`
+	OpenStreamsPerUser  int           `key:"open_streams_per_user"`    // of one end user
+	RequestsPerSecond   int           `key:"requests_per_second"`      // of one key, for long; ten times as many at once; 0 = no limit
+	UserRequests        int           `key:"user_requests_per_second"` // the same of one end user
+	GuessesPerMinute    int           `key:"guesses_per_minute"`       // requests without a valid key from one address; 0 = no limit
+	WaitTime            time.Duration `key:"wait_time"`                // a waiting request is held so long
+	RunTime             time.Duration `key:"run_time"`                 // of one execution of a run
+	ToolTime            time.Duration `key:"tool_time"`                // of one tool call
+	ApprovalTime        time.Duration `key:"approval_time"`            // a run waits so long for a person's decision; 0 = until there is one
+	SummaryTime         time.Duration `key:"summary_time"`             // of one summary's model calls
 
-	BackgroundSummaryTime time.Duration // the same of a summary that nobody waits for
-	ShutdownGrace         time.Duration // for the work in hand when the process stops
+	BackgroundSummaryTime time.Duration `key:"background_summary_time"` // the same of a summary that nobody waits for
+	ShutdownGrace         time.Duration `key:"shutdown_grace"`          // for the work in hand when the process stops
 }
 
 // Default returns the settings of a Bobbin that nobody configured.

@@ -3,8 +3,8 @@
 //
 // Load reads the sources in this order, the first that has a key wins: flag,
 // environment variable, bobbin.yaml, default. Everything that is wrong comes back
-// at once, each fault with its place, its key, and what to do. Keys is the one
-// list of what can be set; docs/CONFIGURATION.md is written from it by a test.
+// at once, each fault with its place, its key, and what to do. The tags key of the
+// fields are what can be set (Keys); docs/CONFIGURATION.md says what each means.
 //
 // A Config is plain data: copy it, hand parts their sub-struct. Secrets print as
 // *** in every way.

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+
+	"github.com/go-viper/mapstructure/v2"
 )
 
 // Fault is one thing that is wrong with the settings.
@@ -43,7 +45,8 @@ func faultsOf(key string, err error) []*Fault {
 	if err == nil {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
 		var list []*Fault
 		for _, e := range joined.Unwrap() {
 			list = append(list, faultsOf(key, e)...)
@@ -53,6 +56,10 @@ func faultsOf(key string, err error) []*Fault {
 	var f *Fault
 	if errors.As(err, &f) {
 		return []*Fault{f}
+	}
+	var at *mapstructure.DecodeError // of an entry of a list
+	if errors.As(err, &at) {
+		return faultsOf(key+at.Name(), at.Unwrap())
 	}
 	return []*Fault{{Key: key, Problem: err.Error()}}
 }

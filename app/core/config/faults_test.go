@@ -32,7 +32,7 @@ func TestLoadFaults(t *testing.T) {
 		{"retention", source{file: "retention: {events: 5m, archived_sessions: -1h}"},
 			"./bobbin.yaml:1: retention.events: 5m0s is too short; use 1h or more, or 0s (for ever)\n./bobbin.yaml:1: retention.archived_sessions: -1h0m0s is too short; use 1h or more, or 0s (for ever)"},
 		{"types", source{file: "addr: 80\nlimits:\n  queued_runs: many\n  concurrent_runs: 1.5\n  run_time: 10\n  message_bytes: big\nauth.required: perhaps\ncontext_usage_threshold: .nan\n"},
-			`./bobbin.yaml:1: addr: "80" is not text; put it in quotes
+			`./bobbin.yaml:1: addr: this is not text; put it in quotes
 ./bobbin.yaml:8: context_usage_threshold: "NaN" is not a number
 ./bobbin.yaml:7: auth.required: "perhaps" is not true or false
 ./bobbin.yaml:6: limits.message_bytes: "big" is not a size; write bytes or a unit, such as 1MiB
@@ -127,7 +127,7 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
 `}, `./bobbin.yaml:4: models[0].context_windw: is not a known key; did you mean context_window?
 ./bobbin.yaml:3: models[0].provder: is not a known key; did you mean provider?
 ./bobbin.yaml:12: models[1].output_price: "x" is not a number
-./bobbin.yaml:14: models[3]: write keys and values, such as name: fast
+./bobbin.yaml:14: models[3]: write keys and values
 ./bobbin.yaml:2: models[0].provider: it is missing; use one of openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama
 ./bobbin.yaml:5: models[1].name: it is missing; agents call the model by it
 ./bobbin.yaml:5: models[1].provider: "antropic" does not exist; did you mean anthropic? There are openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama
@@ -167,12 +167,12 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
 ./bobbin.yaml:3: models[1].documents: models of provider langchain/ollama take no PDFs; remove it`},
 		{"models in a variable", source{env: map[string]string{"BOBBIN_MODELS": `[{"name": "a", "provider": "opnai"}]`}},
 			`BOBBIN_MODELS: models[0].provider: "opnai" does not exist; did you mean openai? There are openai, anthropic, gemini, ollama, mistral, openrouter, bedrock, vertex, demo, langchain/ollama`},
-		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of models, each with a name and a provider"},
-		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list of models, in YAML or JSON"},
+		{"models are no list", source{env: map[string]string{"BOBBIN_MODELS": "fast"}}, "BOBBIN_MODELS: models: write a list of entries, each with keys and values"},
+		{"models are no YAML", source{env: map[string]string{"BOBBIN_MODELS": "[{"}}, "BOBBIN_MODELS: models: write a list in YAML or JSON"},
 		{"spend limits", source{file: "auth:\n  keys: [\"alice:hush-hush-hush-hush-hush-hush\"]\n  limits:\n    - {key: local, tokens_per_day: x}\n    - {key: alice, token_per_day: 1}\n    - 5\n"},
 			`./bobbin.yaml:4: auth.limits[0].tokens_per_day: "x" is not a whole number
 ./bobbin.yaml:5: auth.limits[1].token_per_day: is not a known key; did you mean tokens_per_day?
-./bobbin.yaml:6: auth.limits[2]: write keys and values, such as key: alice`},
+./bobbin.yaml:6: auth.limits[2]: write keys and values`},
 		{"spend limits that limit nothing", source{file: "auth:\n  keys: [\"alice:hush-hush-hush-hush-hush-hush\"]\n  limits:\n    - {key: b b, usd_per_day: -1}\n    - {key: alice}\n    - {key: alice, tokens_per_day: 1}\n"},
 			`./bobbin.yaml:4: auth.limits[0].key: "b b" is not the name of an owner; write the name of a key, or local for this machine's own user
 ./bobbin.yaml:4: auth.limits[0].usd_per_day: -1 is out of range; use 0 (no limit) to 1000000000

@@ -165,14 +165,6 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-func settingNames() []string {
-	var names []string
-	for _, s := range keyTable() {
-		names = append(names, s.name)
-	}
-	return names
-}
-
 func isSetting(key string) bool { return slices.Contains(settingNames(), key) }
 
 // isSection reports whether there are keys below key.

@@ -4,12 +4,12 @@ import "regexp"
 
 // Files bound the images and files in messages.
 type Files struct {
-	Bytes      Bytes    // of one
-	PerMessage int      // of one message
-	TotalBytes Bytes    // of all that one owner has; the same content counts once
-	UserBytes  Bytes    // of all that one end user has
-	Types      []string // media types such as image/png or text/*
-	NativePDF  string   // one of NativePDFs
+	Bytes      Bytes    `key:"bytes"`       // of one
+	PerMessage int      `key:"per_message"` // of one message
+	TotalBytes Bytes    `key:"total_bytes"` // of all that one owner has; the same content counts once
+	UserBytes  Bytes    `key:"user_bytes"`  // of all that one end user has
+	Types      []string `key:"types"`       // media types such as image/png or text/*
+	NativePDF  string   `key:"native_pdf"`  // one of NativePDFs
 }
 
 // NativePDFs returns the words that files.native_pdf takes.
@@ -23,17 +23,6 @@ func defaultFiles() Files {
 		Bytes: 20 << 20, PerMessage: 8, TotalBytes: 1 << 30, UserBytes: 100 << 20,
 		Types:     []string{"image/png", "image/jpeg", "image/gif", "image/webp", "text/*", "application/json", "application/pdf", officeTypes + "wordprocessingml.document", officeTypes + "spreadsheetml.sheet", officeTypes + "presentationml.presentation"},
 		NativePDF: "scanned",
-	}
-}
-
-func filesKeys() []setting {
-	return []setting{
-		{name: "files.bytes", meaning: "largest image or file; larger ones are rejected", field: func(c *Config) any { return &c.Files.Bytes }},
-		{name: "files.per_message", meaning: "images and files of one message", field: func(c *Config) any { return &c.Files.PerMessage }},
-		{name: "files.total_bytes", meaning: "images and files of one owner, the same content counted once", field: func(c *Config) any { return &c.Files.TotalBytes }},
-		{name: "files.user_bytes", meaning: "images and files of one end user (`auth.jwt`)", field: func(c *Config) any { return &c.Files.UserBytes }},
-		{name: "files.types", meaning: "accepted media types, such as `image/png` or `text/*`; a file's type is determined by its content", field: func(c *Config) any { return &c.Files.Types }},
-		{name: "files.native_pdf", meaning: "PDFs of at most 20 pages that models with `documents` get as files, so that they see the pages: `scanned` (those with pages without text), `always` or `never`; a page costs 1,600 tokens in addition to its text. Other PDFs are sent as text", field: func(c *Config) any { return &c.Files.NativePDF }},
 	}
 }
 

@@ -11,19 +11,19 @@ import (
 
 // JWT is whose tokens let the end users of a web chat in. It is off without keys.
 type JWT struct {
-	JWKSURL    string // where the signer's public keys are fetched
-	JWKSFile   string // the same as a file
-	AllowHTTP  bool   // keys may be fetched by http from other machines
-	Issuer     string // claim iss of every token
-	Audience   string // one of the claim aud of every token
-	Owner      string // whose users they are; empty = as OwnerClaim says
-	OwnerClaim string
-	UserClaim  string
-	Scopes     []string // the most that a token may do
-	ScopeClaim string   // what a token may do; empty = all of Scopes
-	Leeway     time.Duration
-	MaxLife    time.Duration // of a token; 0 = no limit
-	Refresh    time.Duration // how often keys are fetched
+	JWKSURL    string        `key:"jwks_url"`   // where the signer's public keys are fetched
+	JWKSFile   string        `key:"jwks_file"`  // the same as a file
+	AllowHTTP  bool          `key:"allow_http"` // keys may be fetched by http from other machines
+	Issuer     string        `key:"issuer"`     // claim iss of every token
+	Audience   string        `key:"audience"`   // one of the claim aud of every token
+	Owner      string        `key:"owner"`      // whose users they are; empty = as OwnerClaim says
+	OwnerClaim string        `key:"owner_claim"`
+	UserClaim  string        `key:"user_claim"`
+	Scopes     []string      `key:"scopes"`      // the most that a token may do
+	ScopeClaim string        `key:"scope_claim"` // what a token may do; empty = all of Scopes
+	Leeway     time.Duration `key:"leeway"`
+	MaxLife    time.Duration `key:"max_life"` // of a token; 0 = no limit
+	Refresh    time.Duration `key:"refresh"`  // how often keys are fetched
 }
 
 // Enabled reports whether tokens are taken.
@@ -40,24 +40,6 @@ func (j JWT) Rights() core.Scopes {
 
 func defaultJWT() JWT {
 	return JWT{UserClaim: "sub", Scopes: []string{"read", "write"}, Leeway: 30 * time.Second, MaxLife: 24 * time.Hour, Refresh: 15 * time.Minute}
-}
-
-func jwtKeys() []setting {
-	return []setting{
-		{name: "auth.jwt.jwks_url", meaning: "accept signed tokens (JWT) of end users, see [OPERATION.md](OPERATION.md#end-users-by-jwt): the URL of the signer's public keys, a JWKS; empty, and without `auth.jwt.jwks_file`: no tokens are accepted", field: func(c *Config) any { return &c.Auth.JWT.JWKSURL }},
-		{name: "auth.jwt.jwks_file", meaning: "the same keys as a file; it is reread at the same interval", field: func(c *Config) any { return &c.Auth.JWT.JWKSFile }},
-		{name: "auth.jwt.allow_http", meaning: "fetch the keys by `http` from another machine: anyone who can modify the response can create tokens", field: func(c *Config) any { return &c.Auth.JWT.AllowHTTP }},
-		{name: "auth.jwt.issuer", meaning: "required `iss` of every token", field: func(c *Config) any { return &c.Auth.JWT.Issuer }},
-		{name: "auth.jwt.audience", meaning: "required `aud` of every token, or one of them", field: func(c *Config) any { return &c.Auth.JWT.Audience }},
-		{name: "auth.jwt.owner", meaning: "the owner whose users all tokens are for", field: func(c *Config) any { return &c.Auth.JWT.Owner }},
-		{name: "auth.jwt.owner_claim", meaning: "the claim that names the owner, if one signer serves several: instead of `auth.jwt.owner`", field: func(c *Config) any { return &c.Auth.JWT.OwnerClaim }},
-		{name: "auth.jwt.user_claim", meaning: "the claim that names the user", field: func(c *Config) any { return &c.Auth.JWT.UserClaim }},
-		{name: "auth.jwt.scopes", meaning: "the maximum scopes of a token: `read`, `write`, and for their own data `delete` (permanently) and `export`", field: func(c *Config) any { return &c.Auth.JWT.Scopes }},
-		{name: "auth.jwt.scope_claim", meaning: "the claim that restricts a token, with words such as `read` or `bobbin:read`; empty: all of `auth.jwt.scopes`", field: func(c *Config) any { return &c.Auth.JWT.ScopeClaim }},
-		{name: "auth.jwt.leeway", meaning: "allowed clock skew", field: func(c *Config) any { return &c.Auth.JWT.Leeway }},
-		{name: "auth.jwt.max_life", meaning: "tokens with a longer lifetime are rejected; `0s`: no limit", field: func(c *Config) any { return &c.Auth.JWT.MaxLife }},
-		{name: "auth.jwt.refresh", meaning: "how often the keys are fetched; a withdrawn key may stay valid for that long", field: func(c *Config) any { return &c.Auth.JWT.Refresh }},
-	}
 }
 
 // Bounds of the times of tokens.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/config"
+	"bobbin/docs"
 )
 
 var update = flag.Bool("update", false, "write docs/CONFIGURATION.md anew")
@@ -17,8 +18,8 @@ var update = flag.Bool("update", false, "write docs/CONFIGURATION.md anew")
 // reference is the file that documents the keys.
 const reference = "../../../docs/CONFIGURATION.md"
 
-// TestReference: docs/CONFIGURATION.md documents every key, and nothing else. Run
-// with -update to write its tables anew.
+// TestReference: docs/CONFIGURATION.md documents every key, and nothing else, and says what it means.
+// Run with -update to write the other columns anew.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(reference)
@@ -26,15 +27,13 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(data)
-	for heading, table := range map[string]string{"\n## Keys\n": keyTable(), "\n## An entry of models\n": modelTable()} {
-		before, after, ok := strings.Cut(page, heading)
-		text, rest, ok2 := strings.Cut(after, "\n|")
-		_, rest, ok3 := strings.Cut("|"+rest, "\n\n")
-		if !ok || !ok2 || !ok3 {
-			t.Fatalf("%s has no table below %q", reference, heading)
-		}
-		page = before + heading + text + "\n" + table + "\n" + rest
+	before, after, ok := strings.Cut(page, "\n## Keys\n")
+	text, rest, ok2 := strings.Cut(after, "\n|")
+	_, rest, ok3 := strings.Cut("|"+rest, "\n\n")
+	if !ok || !ok2 || !ok3 {
+		t.Fatalf("%s has no table of keys", reference)
 	}
+	page = before + "\n## Keys\n" + text + "\n" + keyTable() + "\n" + rest
 	if *update {
 		if err := os.WriteFile(reference, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -89,24 +88,21 @@ func keyTable() string {
 	return b.String()
 }
 
-// modelTable returns the table of the keys of a model.
-func modelTable() string {
-	var b strings.Builder
-	b.WriteString("| key | meaning |\n|---|---|\n")
-	for _, k := range config.ModelKeys() {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", k.Name, k.Meaning)
-	}
-	return b.String()
-}
-
 // Every field of Config can be set: no field without a key, no key twice.
 func TestKeysCoverConfig(t *testing.T) {
 	t.Parallel()
 	if got, want := len(config.Keys()), leaves(reflect.TypeFor[config.Config]()); got != want {
 		t.Errorf("keys: got %d, want one for each of the %d fields", got, want)
 	}
-	if got, want := len(config.ModelKeys()), leaves(reflect.TypeFor[config.Model]()); got != want {
-		t.Errorf("keys of a model: got %d, want one for each of the %d fields", got, want)
+	_, table, _ := strings.Cut(docs.Configuration, "\n## An entry of models\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for field := range reflect.TypeFor[config.Model]().Fields() {
+		if !strings.Contains(table, "\n| `"+field.Tag.Get("key")+"` | ") {
+			t.Errorf("%s does not say what %q of a model means", reference, field.Tag.Get("key"))
+		}
+	}
+	if got, want := strings.Count(table, "\n| `"), reflect.TypeFor[config.Model]().NumField(); got != want {
+		t.Errorf("%s has %d keys of a model, want %d", reference, got, want)
 	}
 	seen := map[string]bool{}
 	for _, k := range config.Keys() {

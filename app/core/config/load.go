@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/spf13/viper"
 )
@@ -109,12 +111,11 @@ func Load(opts Options) (Config, Origins, error) {
 	config, found := l.decodeConfig()
 	found = append(read.faults, found...)
 	config.completeDefaults(l.from)
-	unreadable := map[string]bool{} // keys that have their default now: no second fault
-	for _, f := range faultsOf("", errors.Join(found...)) {
-		unreadable[f.Key] = true
-	}
+	unreadable := faultsOf("", errors.Join(found...)) // these keys have their default now: no second fault
 	for _, f := range faultsOf("", config.Validate()) {
-		if !unreadable[f.Key] {
+		if !slices.ContainsFunc(unreadable, func(u *Fault) bool {
+			return strings.HasPrefix(f.Key+".", u.Key+".") || strings.HasPrefix(u.Key, f.Key+".")
+		}) {
 			f.Where = l.keyLocation(f.Key)
 			found = append(found, f)
 		}
@@ -173,11 +174,11 @@ func (l *layers) decodeConfig() (Config, []error) {
 			found = append(found, &Fault{Where: "--" + Key{Name: key}.Flag(), Key: key, Problem: unknownKey(key, settingNames())})
 		}
 	}
-	for _, s := range keyTable() {
+	for _, s := range settings() {
 		if l.from[s.name] == "" {
 			continue
 		}
-		for _, f := range faultsOf(s.name, assignValue(s.field(&config), l.values.Get(s.name))) {
+		for _, f := range decodeValue(l.values, s.name, s.field(&config)) {
 			f.Where = l.keyLocation(f.Key)
 			found = append(found, f)
 		}
@@ -209,7 +210,7 @@ func isPartOf(key, name string) bool {
 // keyOrigins returns the origins of all keys.
 func (l *layers) keyOrigins(config *Config) Origins {
 	var list Origins
-	for _, s := range keyTable() {
+	for _, s := range settings() {
 		list = append(list, Origin{Key: s.name, Value: displayValue(s.field(config)), From: cmp.Or(l.from[s.name], fromDefault)})
 	}
 	return list

@@ -9,21 +9,13 @@ import (
 // API key does not suffice by itself. Who calls from this machine without a key may
 // read them, unless keys are required.
 type Metrics struct {
-	Open bool     // everybody may
-	Keys []string // names of the API keys that may
+	Open bool     `key:"open"` // everybody may
+	Keys []string `key:"keys"` // names of the API keys that may
 }
 
 // Telemetry is where traces go.
 type Telemetry struct {
-	OTLPEndpoint string // base URL of a receiver of OTLP over HTTP; empty = as OpenTelemetry's own variables say
-}
-
-func metricsKeys() []setting {
-	return []setting{
-		{name: "metrics.open", meaning: "let anyone who can reach the address read `/metrics`, without a key", field: func(c *Config) any { return &c.Metrics.Open }},
-		{name: "metrics.keys", meaning: "names of the API keys of `auth.keys` that may read `/metrics`; it is also open to this machine without a key, unless keys are required", field: func(c *Config) any { return &c.Metrics.Keys }},
-		{name: "telemetry.otlp_endpoint", meaning: "send traces there by OTLP over HTTP, such as `http://localhost:4318`; empty: as `OTEL_EXPORTER_OTLP_ENDPOINT` says, or none", field: func(c *Config) any { return &c.Telemetry.OTLPEndpoint }},
-	}
+	OTLPEndpoint string `key:"otlp_endpoint"` // base URL of a receiver of OTLP over HTTP; empty = as OpenTelemetry's own variables say
 }
 
 // validateMetrics checks that the keys exist, and where traces go.

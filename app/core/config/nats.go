@@ -10,18 +10,18 @@ import (
 // NATS connects replicas: through an existing cluster (URL), or through one that the
 // replicas make themselves (ClusterAddr, Peers, Secret). All empty = one process.
 type NATS struct {
-	URL         Secret   // of an existing cluster; several separated by commas
-	Peers       []string // host:port of other replicas, their ClusterAddr
-	ClusterAddr string   // host:port where this replica listens for the others
-	Secret      Secret   // of the replicas' own cluster
-	TLSCA       string   // PEM files
-	TLSCert     string
-	TLSKey      string
+	URL         Secret   `key:"url" flag:"-"`    // of an existing cluster; several separated by commas
+	Peers       []string `key:"peers"`           // host:port of other replicas, their ClusterAddr
+	ClusterAddr string   `key:"cluster_addr"`    // host:port where this replica listens for the others
+	Secret      Secret   `key:"secret" flag:"-"` // of the replicas' own cluster
+	TLSCA       string   `key:"tls_ca"`          // PEM files
+	TLSCert     string   `key:"tls_cert"`
+	TLSKey      string   `key:"tls_key"`
 }
 
 // Replica is what tells this process from others on the same database.
 type Replica struct {
-	Name string // empty = by the data folder
+	Name string `key:"name"` // empty = by the data folder
 }
 
 // Own reports whether the replicas make a cluster of their own.
@@ -45,19 +45,6 @@ func (n NATS) InTheClear() bool {
 		}
 	}
 	return false
-}
-
-func replicaKeys() []setting {
-	return []setting{
-		{name: "replica.name", meaning: "identifies this process on a shared database, also after a restart; empty: a random name that is kept in `data_dir`. No two processes may share one: the second warns, and both work, but neither takes over its own runs immediately after a crash", field: func(c *Config) any { return &c.Replica.Name }},
-		{name: "nats.url", flagless: true, meaning: "several processes on one PostgreSQL: an existing NATS cluster, `nats://user:password@host:4222`, `tls://…`, several separated by commas", field: func(c *Config) any { return &c.NATS.URL }},
-		{name: "nats.cluster_addr", meaning: "the same without an existing NATS: the replicas form their own cluster, and this one listens here for the others, such as `0.0.0.0:6222`", field: func(c *Config) any { return &c.NATS.ClusterAddr }},
-		{name: "nats.peers", meaning: "`nats.cluster_addr` of other replicas, as this one reaches them; one running peer is enough, and the list may include this replica", field: func(c *Config) any { return &c.NATS.Peers }},
-		{name: "nats.secret", flagless: true, meaning: "admits replicas to their own cluster, 24 characters or more, the same for all", field: func(c *Config) any { return &c.NATS.Secret }},
-		{name: "nats.tls_ca", meaning: "PEM file of the authority that must have signed the certificate of the other side", field: func(c *Config) any { return &c.NATS.TLSCA }},
-		{name: "nats.tls_cert", meaning: "PEM file of this replica's certificate, for the names in `nats.peers`; the replicas' own cluster requires certificates on both sides. Without it their traffic is not encrypted", field: func(c *Config) any { return &c.NATS.TLSCert }},
-		{name: "nats.tls_key", meaning: "PEM file of its key", field: func(c *Config) any { return &c.NATS.TLSKey }},
-	}
 }
 
 func (c Config) validateReplicas(found *faults) {

@@ -8,8 +8,8 @@ import (
 
 // Server is how the HTTP API meets browsers.
 type Server struct {
-	CORSOrigins    []string // origins whose pages may read answers, such as https://chat.example
-	TrustedProxies []string // addresses and networks whose X-Forwarded-For is believed
+	CORSOrigins    []string `key:"cors_origins"`    // origins whose pages may read answers, such as https://chat.example
+	TrustedProxies []string `key:"trusted_proxies"` // addresses and networks whose X-Forwarded-For is believed
 }
 
 // Proxies returns the networks of the trusted proxies.
@@ -30,13 +30,6 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 	}
 	p, err := netip.ParsePrefix(text)
 	return p.Masked(), err == nil
-}
-
-func serverKeys() []setting {
-	return []setting{
-		{name: "server.cors_origins", meaning: "origins whose web pages may use the API, such as `https://chat.example`: exact matches, no `*`; they still need a key", field: func(c *Config) any { return &c.Server.CORSOrigins }},
-		{name: "server.trusted_proxies", meaning: "addresses and networks of proxies in front, such as `10.0.0.0/8`: requests without a valid key are counted (`limits.guesses_per_minute`) by the address that these report in `X-Forwarded-For`", field: func(c *Config) any { return &c.Server.TrustedProxies }},
-	}
 }
 
 // validate checks that every origin is one, as browsers write it, and every proxy too.

@@ -11,19 +11,19 @@ import (
 // Slack connects one workspace of Slack by a bot token, or many by OAuth. Without a bot token
 // and a client id it is off.
 type Slack struct {
-	BotToken      Secret // xoxb-…
-	ClientID      string // of the app, which people install by OAuth
-	ClientSecret  Secret
-	TokenKey      Secret   // base64 of the 32 bytes that seal stored tokens
-	Teams         []string // workspaces that may install the app; nil = all that Slack lets
-	SigningSecret Secret   // of the app; verifies what Slack sends by HTTP
-	AppToken      Secret   // xapp-…; with it Bobbin connects to Slack (Socket Mode), and Slack needs no way in
-	Owner         string   // of the sessions
-	Agent         string   // that answers; empty = DefaultAgent
-	APIURL        string   // of Slack's Web API
-	LinkByEmail   bool     // a Slack user is the user of the owner who is named by the confirmed e-mail
-	MembersOnly   bool     // guests, and people of other companies, get no answer
-	Approvers     []string
+	BotToken      Secret   `key:"bot_token" flag:"-"` // xoxb-…
+	ClientID      string   `key:"client_id" flag:"-"` // of the app, which people install by OAuth
+	ClientSecret  Secret   `key:"client_secret" flag:"-"`
+	TokenKey      Secret   `key:"token_key" flag:"-"`      // base64 of the 32 bytes that seal stored tokens
+	Teams         []string `key:"teams" flag:"-"`          // workspaces that may install the app; nil = all that Slack lets
+	SigningSecret Secret   `key:"signing_secret" flag:"-"` // of the app; verifies what Slack sends by HTTP
+	AppToken      Secret   `key:"app_token" flag:"-"`      // xapp-…; with it Bobbin connects to Slack (Socket Mode), and Slack needs no way in
+	Owner         string   `key:"owner"`                   // of the sessions
+	Agent         string   `key:"agent"`                   // that answers; empty = DefaultAgent
+	APIURL        string   `key:"api_url"`                 // of Slack's Web API
+	LinkByEmail   bool     `key:"link_by_email"`           // a Slack user is the user of the owner who is named by the confirmed e-mail
+	MembersOnly   bool     `key:"members_only"`            // guests, and people of other companies, get no answer
+	Approvers     []string `key:"approvers"`
 }
 
 // Enabled reports whether Bobbin takes part in Slack.
@@ -46,24 +46,6 @@ func (s Slack) Key() []byte {
 
 func defaultSlack() Slack {
 	return Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/"}
-}
-
-func slackKeys() []setting {
-	return []setting{
-		{name: "slack.bot_token", flagless: true, meaning: "bot token (`xoxb-…`) of the Slack app, for one workspace; without it and `slack.client_id` Slack is off. See [SLACK.md](SLACK.md)", field: func(c *Config) any { return &c.Slack.BotToken }},
-		{name: "slack.client_id", flagless: true, meaning: "client id of the Slack app, for [many workspaces](SLACK.md#many-workspaces): people install it at `/slack/install`", field: func(c *Config) any { return &c.Slack.ClientID }},
-		{name: "slack.client_secret", flagless: true, meaning: "client secret of the Slack app", field: func(c *Config) any { return &c.Slack.ClientSecret }},
-		{name: "slack.token_key", flagless: true, meaning: "key that encrypts the tokens of installations in the database: 32 bytes in base64 (`openssl rand -base64 32`). Without the same key they must be installed again", field: func(c *Config) any { return &c.Slack.TokenKey }},
-		{name: "slack.teams", flagless: true, meaning: "ids of workspaces (`T…`) that may install the Slack app; empty: all that Slack lets", field: func(c *Config) any { return &c.Slack.Teams }},
-		{name: "slack.signing_secret", flagless: true, meaning: "signing secret of the Slack app, which verifies requests of Slack to `/slack/…`; without it only Socket Mode works", field: func(c *Config) any { return &c.Slack.SigningSecret }},
-		{name: "slack.app_token", flagless: true, meaning: "app-level token (`xapp-…`, scope `connections:write`): Bobbin connects to Slack (Socket Mode), and need not be reachable from the internet", field: func(c *Config) any { return &c.Slack.AppToken }},
-		{name: "slack.owner", meaning: "owner of the sessions of Slack: the name of the API key that sees them", field: func(c *Config) any { return &c.Slack.Owner }},
-		{name: "slack.agent", meaning: "agent that answers in Slack; empty: `default_agent`", field: func(c *Config) any { return &c.Slack.Agent }},
-		{name: "slack.api_url", meaning: "address of Slack's Web API; another one is for tests", field: func(c *Config) any { return &c.Slack.APIURL }},
-		{name: "slack.link_by_email", meaning: "a person of the workspace is the end user whose id is the confirmed e-mail address of the Slack account (`auth.jwt`), and not `slack:<team>/<user>`", field: func(c *Config) any { return &c.Slack.LinkByEmail }},
-		{name: "slack.members_only", meaning: "only full members of the workspace, or of its organization, get an answer: no guests, and no people of other companies in shared channels", field: func(c *Config) any { return &c.Slack.MembersOnly }},
-		{name: "slack.approvers", meaning: "ids of Slack users (`U…`) who may approve tool calls of others; the person who asked always may", field: func(c *Config) any { return &c.Slack.Approvers }},
-	}
 }
 
 // Ids of Slack users and workspaces, and its tokens.

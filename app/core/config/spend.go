@@ -1,65 +1,14 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"bobbin/app/core"
 )
-
-// assignSpendLimits reads auth.limits: a list of entries, or a text that holds one
-// in YAML or JSON.
-func assignSpendLimits(field *[]SpendLimit, raw any) error {
-	if s, ok := raw.(string); ok {
-		raw = nil
-		if err := yaml.Unmarshal([]byte(s), &raw); err != nil {
-			return errors.New("write a list of limits, in YAML or JSON")
-		}
-	}
-	items, ok := raw.([]any)
-	if !ok {
-		return errors.New("write a list of limits, each {key, usd_per_day, tokens_per_day}")
-	}
-	var found faults
-	var limits []SpendLimit
-	for i, item := range items {
-		at := fmt.Sprintf("auth.limits[%d]", i)
-		entry, ok := item.(map[string]any)
-		if !ok {
-			found.addFault(at, "write keys and values, such as key: alice")
-			continue
-		}
-		limits = append(limits, oneSpendLimit(at, entry, &found))
-	}
-	if len(found) == 0 {
-		*field = limits
-	}
-	return errors.Join(found...)
-}
-
-// oneSpendLimit reads an entry of auth.limits; at is its key.
-func oneSpendLimit(at string, entry map[string]any, found *faults) SpendLimit {
-	var limit SpendLimit
-	fields := map[string]any{"key": &limit.Key, "usd_per_day": &limit.USDPerDay, "tokens_per_day": &limit.TokensPerDay}
-	for _, name := range sortedKeys(entry) {
-		field, known := fields[name]
-		switch {
-		case !known:
-			found.addFault(at+"."+name, "%s", unknownKey(name, sortedKeys(fields)))
-		case entry[name] != nil:
-			if err := assignValue(field, entry[name]); err != nil {
-				found.addFault(at+"."+name, "%s", err)
-			}
-		}
-	}
-	return limit
-}
 
 func showSpendLimits(limits []SpendLimit) string {
 	var list []string

@@ -41,7 +41,7 @@ func (l *layers) checkUnnamed(c *Config) []error {
 		return nil
 	}
 	var found faults
-	for _, s := range keyTable() {
+	for _, s := range settings() {
 		if _, ok := l.file.values[s.name]; !ok || l.from[s.name] != l.file.keyLocation(s.name) {
 			continue
 		}

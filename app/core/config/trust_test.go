@@ -49,8 +49,8 @@ func TestUnnamedFileIsHeldBack(t *testing.T) {
 ./bobbin.yaml:7: models[1].api_key_env: must not be set here: it sends an environment variable away
 ./bobbin.yaml:8: models[2].base_url: must not be set here: conversations and keys would go there
 ./bobbin.yaml:9: models[3].project: must not be set here: conversations would go there
-./bobbin.yaml:11: tools.allow: must not be set here
 ./bobbin.yaml:10: tools.fetch_url.enabled: must not be set here
+./bobbin.yaml:11: tools.allow: must not be set here
 ./bobbin.yaml:12: auth.keys: must not be set here
 ./bobbin.yaml:13: auth.required: must not be set here
 ./bobbin.yaml:14: server.cors_origins: must not be set here

@@ -5,10 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
 )
 
 // Bytes is a size. It is written as a number of bytes or with a unit: 1MiB, 512 KiB,
@@ -55,150 +60,144 @@ func parseBytes(s string) (Bytes, error) {
 	return Bytes(n) * factor, nil
 }
 
-// assignValue puts a raw value, as YAML or a text has it, into what field points to.
-// The error says what was expected, and never holds a secret.
-func assignValue(field, raw any) error {
-	switch p := field.(type) {
-	case *string:
-		return convertValue(p, raw, "text; put it in quotes", asText)
-	case *bool:
-		return convertValue(p, raw, "true or false", asBool)
-	case **bool:
-		var set bool
-		if err := convertValue(&set, raw, "true or false", asBool); err != nil {
-			return err
+// decodeValue decodes the value of the key into what field points to. Its faults hold no secrets.
+func decodeValue(values *viper.Viper, key string, field any) []*Fault {
+	var meta mapstructure.Metadata
+	err := values.UnmarshalKey(key, field, func(c *mapstructure.DecoderConfig) {
+		c.TagName, c.Metadata, c.ZeroFields, c.WeaklyTypedInput = "key", &meta, true, false
+		c.DecodeHook = mapstructure.DecodeHookFuncValue(convertValue)
+		c.MatchName = func(a, b string) bool { return a == b }
+	})
+	found := faultsOf(key, err)
+	for _, at := range meta.Unused { // [1].provdier
+		name := at[strings.IndexByte(at, '.')+1:]
+		found = append(found, &Fault{Key: key + at, Problem: unknownKey(name, entryKeys(field))})
+	}
+	slices.SortFunc(found, func(a, b *Fault) int { return strings.Compare(a.Key, b.Key) })
+	return found
+}
+
+// entryKeys returns the keys of the entries of the list that field points to.
+func entryKeys(field any) []string {
+	var names []string
+	for f := range reflect.TypeOf(field).Elem().Elem().Fields() {
+		names = append(names, f.Tag.Get("key"))
+	}
+	return names
+}
+
+// convertValue converts a raw value, as YAML or a text has it, to the type of a setting, or says
+// what was wanted.
+func convertValue(from, to reflect.Value) (any, error) {
+	raw := from.Interface()
+	written, isText := raw.(string)
+	text := strings.TrimSpace(fmt.Sprint(raw))
+	var value any
+	var err error
+	wanted := ""
+	switch to.Interface().(type) {
+	case string, Secret:
+		if !isText && from.Kind() != reflect.Slice && from.Kind() != reflect.Map {
+			return nil, errors.New("this is not text; put it in quotes")
 		}
-		*p = &set
-		return nil
-	case *int:
-		return convertValue(p, raw, "a whole number", asInt)
-	case *float64:
-		return convertValue(p, raw, "a number", asFloat)
-	case *time.Duration:
-		return convertValue(p, raw, "a time with a unit, such as 30s or 5m", asDuration)
-	case *Bytes:
-		return convertValue(p, raw, "a size; write bytes or a unit, such as 1MiB", asBytes)
-	case *Secret:
-		s, ok := raw.(string)
-		if !ok {
-			return errors.New("this is not text")
+		if value, wanted = raw, "text; put it in quotes"; to.Type() == reflect.TypeFor[Secret]() {
+			value = NewSecretURL(written)
 		}
-		*p = NewSecretURL(s)
-		return nil
-	case *[]string:
-		return convertValue(p, raw, "a list of texts", asList)
-	case *[]APIKey:
-		return assignKeys(p, raw)
-	case *[]Model:
-		return assignModels(p, raw)
-	case *[]SpendLimit:
-		return assignSpendLimits(p, raw)
-	default:
-		panic(fmt.Sprintf("config: no setting has the type %T", field))
-	}
-}
-
-// convertValue converts raw and stores it, or says what was wanted.
-func convertValue[T any](field *T, raw any, wanted string, convert func(any) (T, bool)) error {
-	value, ok := convert(raw)
-	if ok {
-		*field = value
-		return nil
-	}
-	switch raw.(type) {
-	case map[string]any, map[any]any:
-		return fmt.Errorf("this is a section, and should be %s", wanted)
-	case []any:
-		return fmt.Errorf("this is a list, and should be %s", wanted)
-	default:
-		return fmt.Errorf("%q is not %s", fmt.Sprint(raw), wanted)
-	}
-}
-
-func asText(raw any) (string, bool) {
-	s, ok := raw.(string)
-	return s, ok
-}
-
-func asBool(raw any) (bool, bool) {
-	if s, ok := raw.(string); ok {
-		b, err := strconv.ParseBool(strings.TrimSpace(s))
-		return b, err == nil
-	}
-	b, ok := raw.(bool)
-	return b, ok
-}
-
-func asInt(raw any) (int, bool) {
-	switch v := raw.(type) {
+	case bool:
+		value, err = strconv.ParseBool(text)
+		wanted = "true or false"
 	case int:
-		return v, true
-	case string:
-		n, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(v), "_", ""))
-		return n, err == nil
-	default:
-		return 0, false
-	}
-}
-
-func asFloat(raw any) (float64, bool) {
-	switch v := raw.(type) {
+		value, err = strconv.Atoi(strings.ReplaceAll(text, "_", ""))
+		wanted = "a whole number"
 	case float64:
-		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
-	case int:
-		return float64(v), true
-	case string:
-		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-		return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
+		value, err = parseFloat(text)
+		wanted = "a number"
+	case time.Duration:
+		value, err = time.ParseDuration(text)
+		wanted = "a time with a unit, such as 30s or 5m"
+	case Bytes:
+		value, err = parseBytes(text)
+		wanted = "a size; write bytes or a unit, such as 1MiB"
 	default:
-		return 0, false
+		return convertList(from, to)
 	}
+	switch {
+	case from.Kind() == reflect.Map:
+		return nil, fmt.Errorf("this is a section, and should be %s", wanted)
+	case from.Kind() == reflect.Slice:
+		return nil, fmt.Errorf("this is a list, and should be %s", wanted)
+	case err != nil:
+		return nil, fmt.Errorf("%q is not %s", fmt.Sprint(raw), wanted)
+	}
+	return value, nil
 }
 
-func asDuration(raw any) (time.Duration, bool) {
-	s, ok := raw.(string)
-	if !ok {
-		return 0, false
+func parseFloat(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		err = strconv.ErrRange
 	}
-	d, err := time.ParseDuration(strings.TrimSpace(s))
-	return d, err == nil
+	return f, err
 }
 
-func asBytes(raw any) (Bytes, bool) {
-	switch v := raw.(type) {
-	case int:
-		return Bytes(v), true
-	case string:
-		b, err := parseBytes(v)
-		return b, err == nil
-	default:
-		return 0, false
-	}
-}
-
-// asList takes a list of texts, or one text with commas.
-func asList(raw any) ([]string, bool) {
-	if s, ok := raw.(string); ok {
-		return splitList(s), true
-	}
-	items, ok := raw.([]any)
-	if !ok {
-		return nil, false
-	}
-	var list []string
-	for _, item := range items {
-		s, ok := item.(string)
-		if !ok {
-			return nil, false
+// convertList converts lists and their entries: a list of texts may be one text with commas, one of
+// entries a text in YAML or JSON.
+func convertList(from, to reflect.Value) (any, error) {
+	raw := from.Interface()
+	text, isText := raw.(string)
+	switch to.Interface().(type) {
+	case []string, []APIKey:
+		wanted := "texts"
+		if to.Type() == reflect.TypeFor[[]APIKey]() {
+			wanted = "{name, secret}, or name:secret,name:secret"
 		}
-		list = append(list, s)
+		switch {
+		case isText:
+			return splitList(text), nil
+		case from.Kind() != reflect.Slice:
+			return nil, errors.New("write a list of " + wanted)
+		}
+	case []Model, []SpendLimit:
+		if isText && yaml.Unmarshal([]byte(text), &raw) != nil {
+			return nil, errors.New("write a list in YAML or JSON")
+		}
+		if reflect.ValueOf(raw).Kind() != reflect.Slice {
+			return nil, errors.New("write a list of entries, each with keys and values")
+		}
+	case Model, SpendLimit:
+		if from.Kind() != reflect.Map {
+			return nil, errors.New("write keys and values")
+		}
+	case APIKey:
+		return convertAPIKey(raw)
 	}
-	return list, true
+	return raw, nil
+}
+
+// convertAPIKey reads {name, secret} or "name:secret".
+func convertAPIKey(raw any) (any, error) {
+	switch v := raw.(type) {
+	case string:
+		name, secret, ok := strings.Cut(v, ":")
+		if !ok {
+			return nil, errors.New("write name:secret; there is no colon")
+		}
+		return APIKey{Name: strings.TrimSpace(name), Secret: NewSecret(strings.TrimSpace(secret))}, nil
+	case map[string]any:
+		name, named := v["name"].(string)
+		secret, known := v["secret"].(string)
+		if !named || !known || len(v) != 2 {
+			return nil, errors.New("write name and secret, both as text in quotes, and nothing else")
+		}
+		return APIKey{Name: name, Secret: NewSecret(secret)}, nil
+	default:
+		return nil, errors.New("write {name: …, secret: …} or name:secret")
+	}
 }
 
 // splitList returns what stands between commas, without blanks and empty entries.
 func splitList(s string) []string {
-	var list []string
+	list := []string{} // not nil: it was set
 	for item := range strings.SplitSeq(s, ",") {
 		if item = strings.TrimSpace(item); item != "" {
 			list = append(list, item)

@@ -34,7 +34,7 @@ func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message
 			p.addMessage(rest[i], messages[rest[i].ID])
 			rest = slices.Delete(rest, i, i+1) // two calls may have one id
 		case head.Place != core.PlaceLeftOut:
-			p.Messages = append(p.Messages, p.newMessage(missingResult(call)))
+			p.appendMessage(p.newMessage(missingResult(call)))
 		}
 	}
 	for _, s := range rest {

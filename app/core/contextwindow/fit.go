@@ -82,7 +82,7 @@ func (p *planner) leaveOut(slots []Slot, first int, ends []int, target int) bool
 		return false
 	}
 	p.addRung(7)
-	p.state = p.state.withLeftOut(slots[first].Seq, slots[best-1].Seq)
+	p.state.LeftOut = withRange(p.state.LeftOut, SeqRange{slots[first].Seq, slots[best-1].Seq})
 	p.placeMessages()
 	return true
 }
@@ -131,10 +131,7 @@ func (p *planner) shareWithUser() {
 	if len(p.run) < 2 {
 		return
 	}
-	fixed := 0
-	for _, i := range []int{sectionSystem, sectionTools, sectionPinned} {
-		fixed += p.decision.Sections[i].Tokens
-	}
+	fixed := p.sizes[SectionSystem].Tokens + p.sizes[SectionTools].Tokens + p.sizes[SectionPinned].Tokens
 	if p.in.Summary.Version > 0 {
 		fixed += p.scale.toModel(minSummaryCut + summaryWrap)
 	}

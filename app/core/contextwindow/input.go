@@ -81,8 +81,15 @@ func (it *Item) addThoughts(m core.Message, model llm.Info) {
 		if isOwnThought(p, model) {
 			it.Thoughts += p.Tokens
 			it.Recalled = cmp.Or(it.Recalled, p.Recalled)
-			it.addInstructions(m, p, model)
-			it.addSetup(p, model)
+			if !model.AppendsInstructions() {
+				continue
+			}
+			if p.Instructions > 0 && m.RunID != "" {
+				it.Appended = RunInstructions{m.RunID, p.Instructions}
+			}
+			if it.Setup == "" {
+				it.Setup, it.Frozen = p.Setup, p.Frozen
+			}
 		}
 	}
 	if len(m.ToolCalls) == 0 {

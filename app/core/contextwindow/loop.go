@@ -228,10 +228,10 @@ func (p *planner) loopTrigger() string {
 		since = max(since-l.KeepRecent, 0) // that many were there when the last notes were made
 	}
 	due := since >= l.Threshold && p.total >= l.minPromptTokens(p.budget.Window)
-	p.addStatus("iterations", since, l.Threshold, due)
+	p.addStatus(core.TriggerStatus{Name: triggerIterations, Value: since, Threshold: max(l.Threshold, 1), Fires: due})
 	over := l.MaxContextTokens > 0 && p.total > l.MaxContextTokens
 	if l.MaxContextTokens > 0 {
-		p.addStatus("loop_tokens", p.total, l.MaxContextTokens, over)
+		p.addStatus(core.TriggerStatus{Name: "loop_tokens", Value: p.total, Threshold: l.MaxContextTokens, Fires: over})
 	}
 	switch {
 	case p.in.NoLoop:

@@ -172,7 +172,7 @@ func TestLoopNotesInThePrompt(t *testing.T) {
 	in = carryOut(in, d, state, quarter{}.Text(evil))
 	d, _ = cw.Plan(in)
 	parts := c.parts()
-	parts.Loops = map[core.SummaryID]string{d.Loops[0].ID: evil}
+	parts.Loops = map[core.SummaryID]core.Summary{d.Loops[0].ID: {Content: evil}}
 	p := cw.Assemble(parts, d, quarter{})
 	paired(t, p)
 	var roles []core.Role
@@ -299,7 +299,7 @@ func TestLoopOverRandomConversations(t *testing.T) {
 				continue
 			}
 			notes = append(notes, m.Loop)
-			if m.Role != core.RoleUser || !strings.Contains(m.Content, sh.s.notes[m.Loop]) {
+			if m.Role != core.RoleUser || !strings.Contains(m.Content, sh.s.notes[m.Loop].Content) {
 				rt.Fatalf("notes %s: %+v", m.Loop, m)
 			}
 			if i+1 < len(sh.prompt.Messages) && sh.prompt.Messages[i+1].Role == core.RoleTool {
@@ -340,7 +340,7 @@ func TestLoopNotesCost(t *testing.T) {
 			Run:   []cw.Slot{{Item: cw.Item{ID: "m", Seq: from}, Place: core.PlaceCovered, Loop: "n"}},
 			Loops: []cw.LoopRange{{ID: "n", From: from, Through: from + 991}},
 		}
-		p := cw.Assemble(cw.Parts{Loops: map[core.SummaryID]string{"n": text}}, d, count)
+		p := cw.Assemble(cw.Parts{Loops: map[core.SummaryID]core.Summary{"n": {Content: text}}}, d, count)
 		if got, most := count.Text(p.Messages[0].Content)+4, count.Text(text)+96; got > most {
 			t.Errorf("%.20q: got %d tokens, want at most %d", text, got, most)
 		}

@@ -24,6 +24,7 @@ type planner struct {
 	standing  []Instruction // that the prompt lists, oldest first
 	omitted   int           // that have no room among them
 	isReduced bool          // the ladder is climbed
+	sizes     [sectionCount]core.ContextPart
 	total     int
 	setup     placedSetup
 	ahead     growth // until the trigger, when planning ahead; zero = none
@@ -151,7 +152,7 @@ func (p *planner) placeItem(it Item, orphan bool) Slot {
 		n, short = it.asText(), true
 	}
 	switch {
-	case p.state.isLeftOut(it.Seq):
+	case inRanges(p.state.LeftOut, it.Seq):
 		s.Place, s.Size, s.Note = core.PlaceLeftOut, 0, it.Pinned
 	case !it.Pinned && it.Role == core.RoleTool && it.Seq <= p.state.MaskedThrough && it.Tokens > maskTokens:
 		s.Place, s.Size = core.PlaceMasked, p.scale.toModel(maskTokens)
@@ -161,51 +162,41 @@ func (p *planner) placeItem(it Item, orphan bool) Slot {
 	return s
 }
 
-// Indexes of the sections that the ladder reads.
-const (
-	sectionSystem = 0
-	sectionTools  = 1
-	sectionPinned = 3
-)
-
 // sumSections adds up the prompt by section.
 func (p *planner) sumSections() {
-	var out [4]core.ContextPart
-	for i, slots := range [][]Slot{p.pinned, p.history, p.run} {
+	p.sizes = [sectionCount]core.ContextPart{}
+	pinned, tail, system := &p.sizes[SectionPinned], &p.sizes[SectionTail], &p.sizes[SectionSystem]
+	for i, slots := range [sectionCount][]Slot{SectionPinned: p.pinned, SectionTail: p.history, SectionRun: p.run} {
+		part := &p.sizes[i]
 		for _, s := range slots {
 			counted := s.Place != core.PlaceCovered || s.Limit > 0 // of the messages that notes replace, the first
-			if s.Note && i > 0 && s.Place != core.PlaceCovered || s.Place == core.PlaceLeftOut || !counted {
+			if s.Note && part != pinned && s.Place != core.PlaceCovered || s.Place == core.PlaceLeftOut || !counted {
 				continue
 			}
-			out[i].Tokens += s.Size
-			out[i].Messages++
+			part.Tokens += s.Size
+			part.Messages++
 		}
 	}
 	if len(p.pinned) > 0 {
-		out[0].Tokens += p.scale.toModel(pinnedWrap)
+		pinned.Tokens += p.scale.toModel(pinnedWrap)
 	}
 	if p.opensWithAssistant() && len(p.standing) == 0 {
-		out[1].Tokens += p.scale.toModel(openingMarker)
+		tail.Tokens += p.scale.toModel(openingMarker)
 	}
-	system := p.scale.toModel(p.in.System+p.setup.system+ListOverhead) + p.scale.toModel(p.setup.appended)
+	system.Tokens = p.scale.toModel(p.in.System+p.setup.system+ListOverhead) + p.scale.toModel(p.setup.appended)
 	if p.anyLeftOut() {
-		system += p.scale.toModel(leftOutMarker)
+		system.Tokens += p.scale.toModel(leftOutMarker)
 	}
 	if p.repeatsInstructions() {
-		system += p.scale.toModel(withdrawnTokens)
+		system.Tokens += p.scale.toModel(withdrawnTokens)
 	}
-	summary := core.ContextPart{Name: "summary", Tokens: p.summarySize(), Messages: p.in.Summary.Messages}
-	p.decision.Sections = []core.ContextPart{
-		{Name: "system", Tokens: system}, {Name: "tools", Tokens: p.scale.toModel(p.in.Tools + p.setup.tools)}, summary,
-		{Name: "pinned", Tokens: out[0].Tokens, Messages: out[0].Messages},
-		{Name: "tail", Tokens: out[1].Tokens, Messages: out[1].Messages},
-		{Name: "run", Tokens: out[2].Tokens, Messages: out[2].Messages},
-	}
+	p.sizes[SectionTools].Tokens = p.scale.toModel(p.in.Tools + p.setup.tools)
+	p.sizes[SectionSummary] = core.ContextPart{Tokens: p.summarySize(), Messages: p.in.Summary.Messages}
 	if len(p.in.Standing) > 0 {
-		p.decision.Sections = slices.Insert(p.decision.Sections, sectionPinned+1, p.standingSection())
+		p.sizes[SectionStanding] = p.standingSection()
 	}
 	p.total = p.ahead.prompt
-	for _, s := range p.decision.Sections {
+	for _, s := range p.sizes {
 		p.total += s.Tokens
 	}
 }
@@ -253,8 +244,16 @@ func (p *planner) finishDecision() Decision {
 	if d.SummaryCut >= p.in.Summary.Tokens {
 		d.SummaryCut = 0
 	}
-	free := max(p.budget.Usable-p.total, 0)
-	d.Sections = append(d.Sections, core.ContextPart{Name: "reserve", Tokens: p.budget.Reserve}, core.ContextPart{Name: "free", Tokens: free})
+	for i, part := range p.sizes {
+		section := Section(i)
+		if section == SectionStanding && len(p.in.Standing) == 0 || section == SectionRecalled && p.budget.Recall == 0 {
+			continue
+		}
+		part.Name = section.String()
+		d.Sections = append(d.Sections, part)
+	}
+	d.Sections = append(d.Sections, core.ContextPart{Name: "reserve", Tokens: p.budget.Reserve},
+		core.ContextPart{Name: "free", Tokens: max(p.budget.Usable-p.total, 0)})
 	d.MaxOutput = p.maxOutput()
 	return d
 }

@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,16 +23,16 @@ type Parts struct {
 	Summarized   int                 // messages that it covers
 	Searches     bool                // the agent can search in them
 	Messages     map[core.MessageID]core.Message
-	Quotes       Quotes                        // as far as their texts are there
-	Repeated     map[core.RunID]string         // instructions of earlier runs that a decision repeats, as far as they are there
-	Setups       Setups                        // texts of the setups that a decision names, but for the current one
-	Passages     map[core.MessageID]string     // lines of the passages that a decision quotes (PassageLine)
-	Standing     map[core.InstructionID]string // lines of the instructions that a decision lists (InstructionLine)
-	Rendered     Rendered                      // messages whose texts are not loaded
-	Loops        map[core.SummaryID]string     // the notes that a decision names
-	ReadsResults bool                          // the agent can read on in tool results of which the prompt has an excerpt
-	Tools        int                           // cl100k_base tokens of the tool definitions
-	ToolSpecs    []llm.ToolSpec                // thoughts are bound to them, to the format of the answer and to the effort
+	Quotes       Quotes                          // as far as their texts are there
+	Repeated     map[core.RunID]string           // instructions of earlier runs that a decision repeats, as far as they are there
+	Setups       Setups                          // texts of the setups that a decision names, but for the current one
+	Passages     map[core.MessageID]string       // lines of the passages that a decision quotes (PassageLine)
+	Standing     map[core.InstructionID]string   // lines of the instructions that a decision lists (InstructionLine)
+	Rendered     Rendered                        // messages whose texts are not loaded
+	Loops        map[core.SummaryID]core.Summary // the notes that a decision names
+	ReadsResults bool                            // the agent can read on in tool results of which the prompt has an excerpt
+	Tools        int                             // cl100k_base tokens of the tool definitions
+	ToolSpecs    []llm.ToolSpec                  // thoughts are bound to them, to the format of the answer and to the effort
 	Format       *core.ResponseFormat
 	Effort       string
 	Model        llm.Info               // says which images and files it accepts
@@ -56,22 +57,26 @@ type Prompt struct {
 // assembly is a Prompt that is being assembled.
 type assembly struct {
 	Prompt
-	count   core.TextCounter
-	parts   Parts
-	notes   loopNotes
-	files   attachments
-	runFrom int // index of the first message of the run
+	count core.TextCounter
+	parts Parts
+	notes loopNotes
+	files attachments
+
+	section      Section        // of the messages that are being added
+	offer        *offer         // follows the setups
+	instructions string         // of runs, that the prompt has so far
+	pending      *PromptMessage // such instructions, which go before the next message of the assistant: Anthropic takes them only there
 }
 
 // PromptMessage is a message of a prompt and its origin.
 type PromptMessage struct {
 	llm.Message
-	ID     core.MessageID // empty = written by Assemble
-	Loop   core.SummaryID // of notes: their summary
-	Place  core.Placement
-	Tokens int  // cl100k_base, as sent
-	Bare   bool // see Slot
-	Quotes bool // it has Slot.Quotes, Slot.Repeated or Slot.NewSetup
+	ID      core.MessageID // empty = written by Assemble
+	Loop    core.SummaryID // of notes: their summary
+	Place   core.Placement
+	Tokens  int     // cl100k_base, as sent
+	Bare    bool    // see Slot
+	Section Section // in which it counts
 }
 
 // Shown returns the text of the message as people see it.
@@ -117,10 +122,11 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	p := assembly{
 		count: count, parts: parts, notes: loopNotes{ranges: d.Loops, texts: parts.Loops},
 		files: attachments{parts.Model, parts.Blobs, parts.Documents, shownMedia(parts, d)},
+		offer: newOffer(parts.Setups[cmp.Or(d.Frozen, d.Setup)], d.ToolChanges),
 	}
-	sent := &p.Sent
-	sent.System, sent.Tools, p.Tools = ListOverhead, parts.Tools, parts.ToolSpecs
-	p.addBlock(&sent.System, parts.SystemPrompt)
+	sent := &p.Sent.Of
+	sent[SectionSystem], sent[SectionTools], p.Tools = ListOverhead, parts.Tools, parts.ToolSpecs
+	p.addBlock(SectionSystem, parts.SystemPrompt)
 	summary := summaryBlock(parts, d, count)
 	if d.SummaryCut > 0 {
 		p.parts.Native = nil
@@ -129,66 +135,71 @@ func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 		summary = ""
 	}
 	if parts.SummaryRole != core.RoleUser {
-		p.addBlock(&sent.Summary, summary)
+		p.addBlock(SectionSummary, summary)
 	}
-	p.addBlock(&sent.Pinned, pinnedBlock(d.Pinned, p.files.promptMessages(parts, d.Pinned), count))
-	sent.Pinned += unloadedTokens(parts.Messages, d.Pinned)
-	p.addBlock(&sent.System, leftOutBlock(d))
-	p.addBlock(&sent.System, parts.ToolUsage)
+	p.addBlock(SectionPinned, pinnedBlock(d.Pinned, p.files.promptMessages(parts, d.Pinned), count))
+	sent[SectionPinned] += unloadedTokens(parts.Messages, d.Pinned)
+	p.addBlock(SectionSystem, leftOutBlock(d))
+	p.addBlock(SectionSystem, parts.ToolUsage)
 	if !parts.Model.AppendsInstructions() {
-		p.addBlock(&sent.System, parts.Instructions)
+		p.addBlock(SectionSystem, parts.Instructions)
 	}
 	p.addStanding(d)
-	p.addAll(d.History, parts.Messages, &sent.Tail)
+	p.addAll(SectionTail, d.History)
 	p.addRecalled(d.Recalled)
-	p.runFrom = len(p.Messages)
-	p.addAll(d.Run, parts.Messages, &sent.Run)
-	p.addSetups(d)
 	p.addInstructions(d)
+	p.addAll(SectionRun, d.Run)
+	if d.AppendsSetup {
+		p.addSetup(SectionSystem, d.Setup)
+	}
+	p.addPending()
 	switch {
 	case p.parts.Native != nil:
 		p.insertNative()
 	case parts.SummaryRole == core.RoleUser && summary != "":
-		p.insertOpening(&sent.Summary, summary)
+		p.insertOpening(SectionSummary, summary)
 		p.Messages[0].Place = core.PlaceCovered
 	case len(p.Messages) > 0 && p.Messages[0].Role != core.RoleUser:
-		p.insertOpening(&sent.Tail, openingText)
+		p.insertOpening(SectionTail, openingText)
 	}
 	separateCalls(p.Messages)
 	p.bindThoughts()
+	p.countMessages()
 	return p.Prompt
 }
 
-// insertOpening inserts a user's message before the others and counts it for a section.
-func (p *assembly) insertOpening(section *int, text string) {
+// insertOpening inserts a user's message before the others.
+func (p *assembly) insertOpening(section Section, text string) {
 	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: text})
-	*section += m.Tokens
+	m.Section = section
 	p.Messages = slices.Insert(p.Messages, 0, m)
-	p.runFrom++
 }
 
 // insertNative inserts the native summary before the other messages.
 func (p *assembly) insertNative() {
 	n := p.parts.Native
-	m := PromptMessage{Message: llm.Message{Role: core.RoleUser, Parts: []core.Part{n.Part}}, Place: core.PlaceCovered, Tokens: n.Tokens}
-	p.Sent.Summary += m.Tokens
+	m := PromptMessage{Message: llm.Message{Role: core.RoleUser, Parts: []core.Part{n.Part}}, Place: core.PlaceCovered, Tokens: n.Tokens, Section: SectionSummary}
 	p.Messages = slices.Insert(p.Messages, 0, m)
-	p.runFrom++
 }
 
 // addAll appends the messages of a section, atom by atom: a run begins with a user's
 // message, so no atom is in two sections.
-func (p *assembly) addAll(slots []Slot, messages map[core.MessageID]core.Message, section *int) {
-	from := len(p.Messages)
+func (p *assembly) addAll(section Section, slots []Slot) {
+	p.section = section
 	for i := 0; i < len(slots); {
 		end := atomEnd(slots, i)
-		p.addAtom(slots[i:end], messages)
+		p.addAtom(slots[i:end], p.parts.Messages)
 		i = end
 	}
-	for _, m := range p.Messages[from:] {
-		*section += m.Tokens
-		p.Sent.Media += mediaTokens(m.Media, tokens.Media)
+}
+
+// appendMessage appends a message to the section.
+func (p *assembly) appendMessage(m PromptMessage) {
+	if m.Role == core.RoleAssistant {
+		p.addPending()
 	}
+	m.Section = p.section
+	p.Messages = append(p.Messages, m)
 }
 
 // newMessage returns a message that is not in the log.
@@ -211,7 +222,11 @@ func (p *assembly) addMessage(s Slot, m core.Message) {
 	}
 	out.Bare = s.Bare
 	p.addQuotes(s)
-	p.Messages = append(p.Messages, out)
+	if s.NewSetup != "" {
+		p.addSetup(p.section, s.NewSetup)
+	}
+	p.appendMessage(out)
+	p.repeatInstructions(s)
 }
 
 // renderMessage returns the message in the form that its place requires.
@@ -349,7 +364,7 @@ func leftOutBlock(d Decision) string {
 // loopNotes are the tool-loop notes of a prompt that is being assembled.
 type loopNotes struct {
 	ranges []LoopRange
-	texts  map[core.SummaryID]string
+	texts  map[core.SummaryID]core.Summary
 	last   core.SummaryID // written already
 }
 
@@ -373,12 +388,12 @@ func (p *assembly) addNotes(id core.SummaryID) {
 		return
 	}
 	p.notes.last = id
-	r, text := p.notes.ranges[i], p.notes.texts[id]
+	r, text := p.notes.ranges[i], p.notes.texts[id].Content
 	if text == "" {
 		text = notesGone
 	}
 	content := fmt.Sprintf("%s#%d–#%d:\n%s\n%s\n%s\n%s", NotesTitle, r.From, r.Through, notesOpen, fenceSafe(text, p.count), notesClose, notesText)
 	notes := p.newMessage(llm.Message{Role: core.RoleUser, Content: content})
 	notes.Loop, notes.Place = id, core.PlaceCovered
-	p.Messages = append(p.Messages, notes)
+	p.appendMessage(notes)
 }

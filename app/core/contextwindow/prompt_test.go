@@ -116,12 +116,12 @@ func TestSummaryAsUserMessage(t *testing.T) {
 		for i := range p.Messages {
 			shown += parted[i]
 		}
-		want := d.Shown(p.Sent.Tail) + d.Shown(p.Sent.Run)
+		want := d.Shown(p.Sent.Of[cw.SectionTail]) + d.Shown(p.Sent.Of[cw.SectionRun])
 		if role == core.RoleUser {
-			want += d.Shown(p.Sent.Summary)
+			want += d.Shown(p.Sent.Of[cw.SectionSummary])
 		}
-		if planned := d.Sections[2].Tokens; shown != want || p.Sent.Summary == 0 || d.Shown(p.Sent.Summary) > planned {
-			t.Errorf("%s: got %d tokens of messages, want %d; %d of the summary, planned %d", role, shown, want, p.Sent.Summary, planned)
+		if planned := d.Sections[2].Tokens; shown != want || p.Sent.Of[cw.SectionSummary] == 0 || d.Shown(p.Sent.Of[cw.SectionSummary]) > planned {
+			t.Errorf("%s: got %d tokens of messages, want %d; %d of the summary, planned %d", role, shown, want, p.Sent.Of[cw.SectionSummary], planned)
 		}
 	}
 }

@@ -137,6 +137,5 @@ func (p *assembly) addQuotes(s Slot) {
 	if m.Tokens > s.Quotes.Tokens { // the texts have changed, or another session's numbers came in
 		return
 	}
-	m.Quotes = true
-	p.Messages = append(p.Messages, m)
+	p.appendMessage(m)
 }

@@ -44,13 +44,12 @@ func (p *planner) addRecalled() {
 			p.giveUpRecalled()
 		}
 	}
-	part := core.ContextPart{Name: "recalled", Messages: len(chosen)}
-	if len(chosen) > 0 {
+	part := &p.sizes[SectionRecalled]
+	if part.Messages = len(chosen); len(chosen) > 0 {
 		part.Tokens = p.scale.toModel(size)
 	}
 	slices.SortFunc(chosen, func(a, b Passage) int { return int(a.Seq - b.Seq) })
 	p.decision.Recalled = chosen
-	p.decision.Sections = slices.Insert(p.decision.Sections, len(p.decision.Sections)-1, part) // before the run
 	p.total += part.Tokens
 }
 
@@ -135,8 +134,8 @@ func (p *assembly) addRecalled(passages []Passage) {
 	}
 	m := p.newQuotes(quotes)
 	m.Passing = true // the next prompt has it only if a thought of the answer needs it
-	p.Sent.Recalled += m.Tokens
-	p.Messages = append(p.Messages, m)
+	p.section = SectionRecalled
+	p.appendMessage(m)
 }
 
 // newQuotes returns the message that quotes the passages.

@@ -111,7 +111,7 @@ func TestUnloadedMessagesAreCounted(t *testing.T) {
 	d.Pinned, d.History[0].Note, d.History[0].Place = []cw.Slot{d.History[0]}, true, core.PlaceLeftOut
 	want := c.prompt(d)
 	got := cw.Assemble(withoutTexts(c.parts(), func(m core.Message) bool { return m.Seq < 5 }), d, quarter{})
-	if got.Sent.Tail != want.Sent.Tail || got.Sent.Pinned < want.Sent.Pinned {
+	if got.Sent.Of[cw.SectionTail] != want.Sent.Of[cw.SectionTail] || got.Sent.Of[cw.SectionPinned] < want.Sent.Of[cw.SectionPinned] {
 		t.Errorf("got %+v, want the numbers of %+v", got.Sent, want.Sent)
 	}
 	for i, m := range got.Messages {

@@ -42,48 +42,37 @@ func (p Parts) instructionsBlock() string {
 	return p.Instructions
 }
 
-// addInstructions adds the instructions that the prompt of the message's thought had.
-func (it *Item) addInstructions(m core.Message, thought core.Part, model llm.Info) {
-	if thought.Instructions > 0 && m.RunID != "" && model.AppendsInstructions() {
-		it.Appended = RunInstructions{m.RunID, thought.Instructions}
-	}
-}
-
 // repeatsInstructions reports whether the prompt has instructions of earlier runs.
 func (p *planner) repeatsInstructions() bool {
 	return slices.ContainsFunc(p.history, func(s Slot) bool { return s.Repeated.Tokens > 0 })
 }
 
-// addInstructions inserts the instructions of earlier runs, and appends those of the run where they
-// differ.
-func (p *assembly) addInstructions(d Decision) {
-	if !p.parts.Model.AppendsInstructions() {
+// repeatInstructions adds the instructions that the prompt had behind the message, if their text is there: else
+// the thoughts behind them are lost.
+func (p *assembly) repeatInstructions(s Slot) {
+	text, known := p.parts.Repeated[s.Repeated.Run]
+	if s.Repeated.Tokens == 0 || !known {
 		return
 	}
-	current, from := "", 0
-	for _, s := range d.History {
-		if s.Repeated.Tokens == 0 {
-			continue
-		}
-		text, known := p.parts.Repeated[s.Repeated.Run]
-		m := p.newInstructions(text)
-		i := slices.IndexFunc(p.Messages[from:], func(m PromptMessage) bool { return m.ID == s.ID })
-		if !known || i < 0 || m.Tokens > s.Repeated.Tokens {
-			continue // the thoughts behind them are lost
-		}
-		m.Quotes = true
-		from = p.insertBeforeAnswer(from+i, m)
-		p.Sent.Tail += m.Tokens
-		p.runFrom++
-		current = text
+	if m := p.newInstructions(text); m.Tokens <= s.Repeated.Tokens {
+		m.Section, p.pending, p.instructions = p.section, &m, text
 	}
-	if len(d.Run) == 0 || p.parts.Instructions == current {
+}
+
+// addInstructions adds the instructions of the run where they differ from those that the prompt has.
+func (p *assembly) addInstructions(d Decision) {
+	if len(d.Run) == 0 || p.parts.Instructions == p.instructions || !p.parts.Model.AppendsInstructions() {
 		return
 	}
 	m := p.newInstructions(p.parts.Instructions)
-	p.insertBeforeAnswer(p.runFrom, m)
-	p.Sent.System += m.Tokens
-	p.Sent.Instructions = m.Tokens
+	m.Section, p.pending, p.Sent.Instructions = SectionSystem, &m, m.Tokens
+}
+
+// addPending appends the instructions that wait for their place.
+func (p *assembly) addPending() {
+	if p.pending != nil {
+		p.Messages, p.pending = append(p.Messages, *p.pending), nil
+	}
 }
 
 // newInstructions returns the message with the instructions.
@@ -91,15 +80,4 @@ func (p *assembly) newInstructions(instructions string) PromptMessage {
 	m := p.newMessage(llm.Message{Role: core.RoleSystem, Content: instructionsText(instructions)})
 	m.Place = core.PlaceInstructions
 	return m
-}
-
-// insertBeforeAnswer inserts a message before the first message of the assistant from an index on,
-// or behind all: Anthropic takes a system message only between the user's and the assistant's. It
-// returns the index.
-func (p *assembly) insertBeforeAnswer(i int, m PromptMessage) int {
-	for i < len(p.Messages) && p.Messages[i].Role != core.RoleAssistant {
-		i++
-	}
-	p.Messages = slices.Insert(p.Messages, i, m)
-	return i
 }

@@ -10,31 +10,48 @@ import (
 	"bobbin/app/core/tokens"
 )
 
+// Section is a part of the window that a prompt fills.
+type Section int
+
+// The sections, in the order of reports.
+const (
+	SectionSystem Section = iota // the agent's texts, the left-out block, and the overhead of the message list
+	SectionTools
+	SectionSummary
+	SectionPinned
+	SectionStanding
+	SectionTail
+	SectionRecalled
+	SectionRun
+	sectionCount
+)
+
+// String returns the name of the section.
+func (s Section) String() string {
+	return [sectionCount]string{"system", "tools", "summary", "pinned", "standing", "tail", "recalled", "run"}[s]
+}
+
 // PromptSize is the size of a prompt as it is sent, in cl100k_base tokens by section. A plan
-// assumes the maximum for markers, shortened messages and the text around a summary; Sent
+// assumes the maximum for markers, shortened messages and the text around a summary; a PromptSize
 // has their real sizes, so no section is larger than the Decision says. It is what people
 // see, and what calibration compares with the provider's count.
 type PromptSize struct {
-	System   int // the agent's texts, the left-out block, and the overhead of the message list
-	Tools    int
-	Summary  int
-	Pinned   int
-	Standing int
-	Tail     int
-	Recalled int
-	Run      int
-	Media    int  // of Tail and Run: images, and files that are sent as they are
-	Hidden   int  // of Tail and Run: reasoning that the provider's usage leaves out
+	Of       [sectionCount]int
+	Media    int  // of the tail and the run: images, and files that are sent as they are
+	Hidden   int  // of the tail and the run: reasoning that the provider's usage leaves out
 	Rough    bool // see AsText
 	Thoughts ThoughtCount
-	// Instructions are those of the run, as part of System, where they are a message; 0 = they are
+	// Instructions are those of the run, as part of SectionSystem, where they are a message; 0 = they are
 	// not.
 	Instructions int
 }
 
 // Total returns the size of the whole prompt.
-func (s PromptSize) Total() int {
-	return s.System + s.Tools + s.Summary + s.Pinned + s.Standing + s.Tail + s.Recalled + s.Run
+func (s PromptSize) Total() (n int) {
+	for _, tokens := range s.Of {
+		n += tokens
+	}
+	return n
 }
 
 // Counted returns the size of what the provider counts in its usage.
@@ -54,36 +71,28 @@ func (s PromptSize) Comparable() bool {
 // leaves the tools out (llm.Info.NoToolChoice). The text has about the tokens of the turns;
 // it is not Comparable.
 func (s PromptSize) AsText() PromptSize {
-	s.Tools, s.Rough = 0, true
+	s.Of[SectionTools], s.Rough = 0, true
 	return s
 }
 
 // Sections returns the sections of the window as the prompt of the decision fills
 // them, in the model's tokens; reserve and free come last.
 func (s PromptSize) Sections(d Decision) []core.ContextPart {
-	sizes := map[string]int{
-		"system": s.System, "tools": s.Tools, "summary": s.Summary, "pinned": s.Pinned, "standing": s.Standing,
-		"tail": s.Tail, "recalled": s.Recalled, "run": s.Run,
-	}
-	var out []core.ContextPart
-	used := 0
-	for _, part := range d.Sections {
-		n, isSent := sizes[part.Name]
-		if !isSent { // reserve and free
-			continue
+	out := slices.Clone(d.Sections)
+	at := 0
+	for section, n := range s.Of {
+		if out[at].Name == Section(section).String() {
+			out[at].Tokens = d.Shown(n)
+			at++
 		}
-		part.Tokens = d.Shown(n)
-		used += part.Tokens
-		out = append(out, part)
 	}
-	return append(out, core.ContextPart{Name: "reserve", Tokens: d.Budget.Reserve},
-		core.ContextPart{Name: "free", Tokens: max(d.Budget.Usable-used, 0)})
+	out[at+1].Tokens = max(d.Budget.Usable-s.Used(d), 0)
+	return out
 }
 
 // Used returns the size of the prompt in the model's tokens: the sum of its sections.
-func (s PromptSize) Used(d Decision) int {
-	used := 0
-	for _, n := range []int{s.System, s.Tools, s.Summary, s.Pinned, s.Standing, s.Tail, s.Recalled, s.Run} {
+func (s PromptSize) Used(d Decision) (used int) {
+	for _, n := range s.Of {
 		used += d.Shown(n)
 	}
 	return used
@@ -92,29 +101,27 @@ func (s PromptSize) Used(d Decision) int {
 // Shown converts cl100k_base tokens to the model's, rounded to the nearest.
 func (d Decision) Shown(raw int) int { return int(math.Round(d.Factor * float64(raw))) }
 
-// isSummary reports whether the message is the summary.
-func (m PromptMessage) isSummary() bool {
-	return m.Place == core.PlaceCovered && m.ID == "" && m.Loop == ""
-}
-
 // Shown returns the size of each message in the model's tokens; those of the tail and those
 // of the run add up to their sections.
 func (p Prompt) Shown(d Decision) []int {
 	out := make([]int, len(p.Messages))
-	raw, tail := 0, p.Sent.Tail
+	var before [sectionCount]int
 	for i, m := range p.Messages {
-		passing := (m.Place == core.PlaceRecalled || m.Place == core.PlaceInstructions || m.Place == core.PlaceSystem) && !m.Quotes
-		if i == 0 && m.isSummary() || passing || m.Place == core.PlaceStanding {
-			out[i] = d.Shown(m.Tokens) // a section of its own
-			continue
+		n := &before[m.Section]
+		out[i] = d.Shown(*n+m.Tokens) - d.Shown(*n)
+		if m.Section == SectionTail || m.Section == SectionRun {
+			*n += m.Tokens
 		}
-		if raw == tail { // the run begins
-			raw, tail = 0, -1
-		}
-		out[i] = d.Shown(raw+m.Tokens) - d.Shown(raw)
-		raw += m.Tokens
 	}
 	return out
+}
+
+// countMessages adds the messages to the size of the prompt.
+func (p *assembly) countMessages() {
+	for _, m := range p.Messages {
+		p.Sent.Of[m.Section] += m.Tokens
+		p.Sent.Media += mediaTokens(m.Media, tokens.Media)
+	}
 }
 
 // separator is what adapters put between system blocks when they join them.
@@ -122,16 +129,16 @@ const separator = "\n\n"
 
 // addBlock appends a system block to the prompt and counts it for a section, with the
 // separator before it. All blocks are one message for most providers.
-func (p *assembly) addBlock(section *int, text string) {
+func (p *assembly) addBlock(section Section, text string) {
 	if text == "" {
 		return
 	}
 	if n := len(p.System); n == 0 {
-		p.Sent.System += messageOverhead
+		p.Sent.Of[SectionSystem] += messageOverhead
 	} else {
-		*section += p.count.Text(p.System[n-1]+separator) - p.count.Text(p.System[n-1])
+		p.Sent.Of[section] += p.count.Text(p.System[n-1]+separator) - p.count.Text(p.System[n-1])
 	}
-	*section += p.count.Text(text)
+	p.Sent.Of[section] += p.count.Text(text)
 	p.System = append(p.System, text)
 }
 

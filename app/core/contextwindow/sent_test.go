@@ -17,8 +17,8 @@ import (
 func TestSentIsWithinThePlan(t *testing.T) {
 	every(t, func(rt *rapid.T, sh shot) {
 		d, sent := sh.d, sh.prompt.Sent
-		if sent.Tools == 0 { // the simulation has no definitions, only their size
-			sent.Tools = sh.in.Tools
+		if sent.Of[cw.SectionTools] == 0 { // the simulation has no definitions, only their size
+			sent.Of[cw.SectionTools] = sh.in.Tools
 		}
 		shown := sent.Sections(d)
 		parts := len(shown) - 2 // reserve and free come last
@@ -44,8 +44,8 @@ func TestSentIsWithinThePlan(t *testing.T) {
 		if together != ofMessages {
 			rt.Fatalf("the messages have %d tokens together, their sections %+v", together, shown[4:parts])
 		}
-		if used != sent.Used(d) || used > d.Total || messages != sent.Standing+sent.Tail+sent.Recalled+sent.Run {
-			rt.Fatalf("the sections have %d tokens, used are %d, planned %d; the messages have %d of %d", used, sent.Used(d), d.Total, messages, sent.Standing+sent.Tail+sent.Recalled+sent.Run)
+		if used != sent.Used(d) || used > d.Total || messages != sent.Of[cw.SectionStanding]+sent.Of[cw.SectionTail]+sent.Of[cw.SectionRecalled]+sent.Of[cw.SectionRun] {
+			rt.Fatalf("the sections have %d tokens, used are %d, planned %d; the messages have %d of %d", used, sent.Used(d), d.Total, messages, sent.Of[cw.SectionStanding]+sent.Of[cw.SectionTail]+sent.Of[cw.SectionRecalled]+sent.Of[cw.SectionRun])
 		}
 		if reserve, free := shown[parts].Tokens, shown[parts+1].Tokens; reserve+free+used != d.Budget.Window {
 			rt.Fatalf("used %d, reserve %d and free %d are not the window, %d", used, reserve, free, d.Budget.Window)
@@ -85,13 +85,13 @@ func sentOf(t *testing.T, change func(*core.Message, *cw.Parts)) cw.PromptSize {
 // provider, which does not get them.
 func TestSentThoughts(t *testing.T) {
 	t.Parallel()
-	plain := sentOf(t, func(*core.Message, *cw.Parts) {}).Tail
+	plain := sentOf(t, func(*core.Message, *cw.Parts) {}).Of[cw.SectionTail]
 	for provider, want := range map[string]int{"anthropic": plain + 30, "openai": plain} {
 		got := sentOf(t, func(m *core.Message, parts *cw.Parts) {
 			m.Parts = []core.Part{{Type: "reasoning", Text: strings.Repeat("hm. ", 30), Signature: "sig", Origin: "anthropic/claude"}}
 			m.TokenCount += 30
 			parts.Model = llm.Info{Provider: provider}
-		}).Tail
+		}).Of[cw.SectionTail]
 		if got != want {
 			t.Errorf("%s: got %d tokens, want %d", provider, got, want)
 		}
@@ -140,7 +140,7 @@ func TestSentImages(t *testing.T) {
 	m.Content = "look"
 	parts.Messages["m0"] = m
 	parts.Model.Images = false // described instead
-	if sent := cw.Assemble(parts, d, quarter{}).Sent; !sent.Comparable() || sent.Media != 0 || sent.Tail > 60 {
+	if sent := cw.Assemble(parts, d, quarter{}).Sent; !sent.Comparable() || sent.Media != 0 || sent.Of[cw.SectionTail] > 60 {
 		t.Errorf("described: got %+v, want the words alone", sent)
 	}
 }
@@ -154,7 +154,7 @@ func TestSentCountsLargeFilesOnce(t *testing.T) {
 	d.History[0].Tokens = 250_123
 	parts.SystemPrompt = "You are a reader."
 	seen := &recorder{}
-	if got := cw.Assemble(parts, d, seen).Sent.Tail; got != 250_123 {
+	if got := cw.Assemble(parts, d, seen).Sent.Of[cw.SectionTail]; got != 250_123 {
 		t.Errorf("got %d tokens, want those that were counted when the file came", got)
 	}
 	if longest := slices.Max(seen.sizes); longest > 100_000 {
@@ -194,7 +194,8 @@ func TestSentReasoningUncounted(t *testing.T) {
 // An adapter that cannot forbid tools sends their turns as text, without the tools.
 func TestSentAsText(t *testing.T) {
 	t.Parallel()
-	sent := cw.PromptSize{System: 10, Tools: 50, Run: 20}
+	sent := cw.PromptSize{}
+	sent.Of[cw.SectionSystem], sent.Of[cw.SectionTools], sent.Of[cw.SectionRun] = 10, 50, 20
 	if got := sent.AsText(); got.Total() != 30 || got.Comparable() || !sent.Comparable() {
 		t.Errorf("got %+v, comparable %v: want no tools, and nothing that teaches", got, got.Comparable())
 	}

@@ -85,13 +85,6 @@ func toolsLine(names []string) string {
 	return toolsRemoved + strings.Join(names, ", ") + "]"
 }
 
-// addSetup adds the setup with which the message's thought was produced.
-func (it *Item) addSetup(thought core.Part, model llm.Info) {
-	if it.Setup == "" && model.AppendsInstructions() {
-		it.Setup, it.Frozen = thought.Setup, thought.Frozen
-	}
-}
-
 // first returns the setup at the beginning of the prompt of the message's thoughts; empty = it is
 // not known.
 func (it Item) first() string { return cmp.Or(it.Frozen, it.Setup) }
@@ -224,49 +217,20 @@ func (p Parts) withFrozen(d Decision) Parts {
 	return p
 }
 
-// addSetups inserts the later setups, each before the first answer that was produced with it.
-func (p *assembly) addSetups(d Decision) {
-	setups, from := p.parts.Setups, 0
-	offer := newOffer(setups[cmp.Or(d.Frozen, d.Setup)], d.ToolChanges)
-	for n, s := range slices.Concat(d.History, d.Run) {
-		if s.NewSetup == "" {
-			continue
-		}
-		i := slices.IndexFunc(p.Messages[from:], func(m PromptMessage) bool { return m.ID == s.ID })
-		m, differs := p.newSetup(offer, setups[s.NewSetup])
-		if i < 0 || !differs {
-			continue
-		}
-		m.Quotes = true
-		p.Messages = slices.Insert(p.Messages, from+i, m)
-		from += i + 1
-		if n < len(d.History) {
-			p.Sent.Tail += m.Tokens
-			p.runFrom++
-		} else {
-			p.Sent.Run += m.Tokens
-		}
-	}
-	if !d.AppendsSetup {
+// addSetup appends the message that goes on to a setup, if there is anything to say.
+func (p *assembly) addSetup(section Section, hash string) {
+	from, to := p.offer.current, p.parts.Setups[hash]
+	c, ok := p.offer.next(to)
+	if !ok || c.text == "" && len(c.added)+len(c.removed) == 0 {
 		return
 	}
-	if m, differs := p.newSetup(offer, setups[d.Setup]); differs {
-		p.Messages = append(p.Messages, m)
-		p.Sent.System += m.Tokens
-	}
-}
-
-// newSetup returns the message that goes on to a setup; false if there is nothing to say.
-func (p *assembly) newSetup(o *offer, to Setup) (PromptMessage, bool) {
-	from := o.current
-	c, ok := o.next(to)
 	m := p.newMessage(llm.Message{Role: core.RoleSystem, Content: c.text, AddedTools: c.added, RemovedTools: c.removed})
-	m.Place = core.PlaceSystem
+	m.Place, m.Section = core.PlaceSystem, section
 	for _, tool := range c.added {
 		m.Tokens += to.tools[tool.Name].tokens
 	}
 	for _, name := range c.removed {
 		m.Tokens += from.tools[name].nameTokens
 	}
-	return m, ok && (c.text != "" || len(c.added)+len(c.removed) > 0)
+	p.Messages = append(p.Messages, m)
 }

@@ -77,7 +77,7 @@ func headTail(text string, limit int, marker string, count core.TextCounter) str
 	if room <= 0 {
 		return strings.TrimSpace(marker)
 	}
-	head := firstTokens(text, int(headShare*float64(room)), count)
+	head := nTokens(text, int(headShare*float64(room)), count, core.Clip)
 	tail := lastTokens(text[len(head):], room-count.Text(head), count)
 	for {
 		out := head + marker + tail
@@ -88,12 +88,7 @@ func headTail(text string, limit int, marker string, count core.TextCounter) str
 	}
 }
 
-// firstTokens returns about the longest beginning of text with at most n tokens.
-func firstTokens(text string, n int, count core.TextCounter) string {
-	return nTokens(text, n, count, core.Clip)
-}
-
-// lastTokens is firstTokens for the end of text.
+// lastTokens returns about the longest end of text with at most n tokens.
 func lastTokens(text string, n int, count core.TextCounter) string {
 	return nTokens(text, n, count, prompttext.Tail)
 }

@@ -84,7 +84,7 @@ func showsWhole(slots []Slot, seq int64) bool {
 // standingSection returns the section of the standing instructions. As soon as messages leave
 // the prompt it is as large as it can become when more of them do.
 func (p *planner) standingSection() core.ContextPart {
-	part := core.ContextPart{Name: "standing", Messages: len(p.standing)}
+	part := core.ContextPart{Messages: len(p.standing)}
 	if !p.isReduced && len(p.standing) == 0 && p.in.Summary.Version == 0 && len(p.state.LeftOut)+len(p.state.Shortened) == 0 {
 		return part
 	}
@@ -157,6 +157,6 @@ func (p *assembly) addStanding(d Decision) {
 	b.WriteString(standingClose)
 	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: b.String()})
 	m.Place = core.PlaceStanding
-	p.Sent.Standing += m.Tokens
-	p.Messages = append(p.Messages, m)
+	p.section = SectionStanding
+	p.appendMessage(m)
 }

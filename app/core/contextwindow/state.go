@@ -72,17 +72,6 @@ func (s PromptState) forWindow(window int) PromptState {
 	return s
 }
 
-// isLeftOut reports whether the message is left out.
-func (s PromptState) isLeftOut(seq int64) bool {
-	return inRanges(s.LeftOut, seq)
-}
-
-// withLeftOut returns the state with one more range that is left out.
-func (s PromptState) withLeftOut(from, through int64) PromptState {
-	s.LeftOut = withRange(s.LeftOut, SeqRange{from, through})
-	return s
-}
-
 // withRange returns the ranges with one more; touching ranges become one.
 func withRange(ranges []SeqRange, more SeqRange) []SeqRange {
 	ranges = append(slices.Clone(ranges), more)
@@ -140,7 +129,7 @@ func (s PromptState) afterCursor(cursor int64, items []Item, loops []LoopRange) 
 	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
 	var short map[core.MessageID]int
 	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok && !s.isLeftOut(it.Seq) && findLoop(loops, it) == nil {
+		if n, ok := s.Shortened[it.ID]; ok && !inRanges(s.LeftOut, it.Seq) && findLoop(loops, it) == nil {
 			if short == nil {
 				short = map[core.MessageID]int{}
 			}
@@ -148,13 +137,6 @@ func (s PromptState) afterCursor(cursor int64, items []Item, loops []LoopRange) 
 		}
 	}
 	s.Shortened = short
-	return s
-}
-
-// Edited returns the state after an edit of the summary: the cut of the old text does not
-// apply to the new one.
-func (s PromptState) Edited() PromptState {
-	s.SummaryCut = 0
 	return s
 }
 

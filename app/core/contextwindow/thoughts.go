@@ -191,11 +191,6 @@ func (p *assembly) replaceParts(i int, kept []core.Part) {
 	}
 	size += sent
 	m.Tokens += size
-	if i < p.runFrom {
-		p.Sent.Tail += size
-	} else {
-		p.Sent.Run += size
-	}
 }
 
 // countedThoughts returns the tokens of the thoughts among the parts that are counted.

@@ -141,7 +141,7 @@ func selectTriggers(list []trigger, is func(trigger) bool) firedTriggers {
 func (p *planner) checkTriggers() firedTriggers {
 	p.limits = p.triggersAt(p.total, len(p.in.History), p.sinceCursor())
 	for _, t := range p.limits {
-		p.addStatus(t.Name, t.Value, t.Threshold, t.Fires)
+		p.addStatus(t.TriggerStatus)
 	}
 	f := selectTriggers(p.limits, func(t trigger) bool { return t.Fires })
 	f.hard = p.total > p.fitLimit()
@@ -181,14 +181,9 @@ func (p *planner) fitLimit() int {
 	return p.limit
 }
 
-func (p *planner) addStatus(name string, value, threshold int, fires bool) {
-	percent := 100
-	if threshold > 0 {
-		percent = value * 100 / threshold
-	}
-	p.decision.Triggers = append(p.decision.Triggers, core.TriggerStatus{
-		Name: name, Value: value, Threshold: threshold, Percent: percent, Fires: fires,
-	})
+func (p *planner) addStatus(s core.TriggerStatus) {
+	s.Percent = s.Value * 100 / s.Threshold // which is not 0
+	p.decision.Triggers = append(p.decision.Triggers, s)
 }
 
 // recordLanding records where a compaction landed.

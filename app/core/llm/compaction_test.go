@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 func TestSplitCompaction(t *testing.T) {
@@ -46,7 +47,7 @@ func TestSplitCompaction(t *testing.T) {
 func TestCompactionIsCollected(t *testing.T) {
 	t.Parallel()
 	want := core.Part{Type: core.PartCompaction, Text: "so far", Signature: "s", Origin: "p/m"}
-	script := llm.Scripted(llm.Step{Compaction: &want, Usage: &core.Usage{InputTokens: 7}})
+	script := llmtest.Scripted(llmtest.Step{Compaction: &want, Usage: &core.Usage{InputTokens: 7}})
 	model := (&llm.Servers{}).Share(llm.WithRetry(script, llm.Backoff{}), llm.Entry{BaseURL: "http://one.test", Slots: 1})
 	res, err := llm.Collect(model.Stream(t.Context(), llm.Request{Compact: true, CompactInstructions: "briefly"}), nil)
 	if err != nil || res.Compaction == nil || res.Finish != core.FinishStop || res.Usage.InputTokens != 7 {

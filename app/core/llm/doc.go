@@ -5,7 +5,7 @@
 // llm/anthropic (Claude; llm/bedrock and llm/vertex, Claude on clouds), llm/langchain (Ollama by langchaingo, and embeddings) and llm/demo (offline). All
 // but the last send HTTP requests with llm/providerhttp. Registry finds the model of a name,
 // WithRetry repeats calls that failed before their first delta, Collect joins a stream into
-// one Response, and Scripted is the fake for tests.
+// one Response. The fake for tests is tests/llmtest.
 //
 // A Model and a Registry are safe for concurrent use.
 package llm

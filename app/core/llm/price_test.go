@@ -5,6 +5,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // Costs are in millionths of a dollar; what is not known is not made up.
@@ -41,7 +42,7 @@ func TestPreferred(t *testing.T) {
 	t.Parallel()
 	keys := map[string]string{"OPENAI_API_KEY": "k", "MINE": "m"}
 	registry := func(byDefault string, entries ...llm.Entry) *llm.Registry {
-		r, err := llm.NewRegistry(entries, func(e llm.Entry) (llm.Model, error) { return llm.Scripted().WithInfo(e.Info()), nil }, llm.Defaults{
+		r, err := llm.NewRegistry(entries, func(e llm.Entry) (llm.Model, error) { return llmtest.Scripted().WithInfo(e.Info()), nil }, llm.Defaults{
 			Model: byDefault, Env: func(name string) string { return keys[name] },
 			Lookup: func(string) (int, int, float64, bool) { return 8192, 1024, 1, true },
 		})

@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 // variables is an environment.
@@ -36,7 +37,7 @@ func lookup(model string) (window, maxOutput int, factor float64, known bool) {
 }
 
 // openInfo opens an entry as a scripted model that keeps the entry's description.
-func openInfo(e llm.Entry) (llm.Model, error) { return llm.Scripted().WithInfo(e.Info()), nil }
+func openInfo(e llm.Entry) (llm.Model, error) { return llmtest.Scripted().WithInfo(e.Info()), nil }
 
 func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.Registry {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 func ask(text string) llm.Request {
@@ -32,7 +33,7 @@ func TestRetryRepeatsWhatMayPass(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				script := llm.Scripted(failure(kind), "hello")
+				script := llmtest.Scripted(failure(kind), "hello")
 				got, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
 				if repeated := err == nil && got.Text == "hello"; repeated != want {
 					t.Errorf("got %q, %v, want repeated = %v", got.Text, err, want)
@@ -48,7 +49,7 @@ func TestRetryRepeatsWhatMayPass(t *testing.T) {
 func TestRetryGivesUpAfterThree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		script := llm.Scripted(llm.Step{Err: failure(llm.KindOverloaded), Repeat: true})
+		script := llmtest.Scripted(llmtest.Step{Err: failure(llm.KindOverloaded), Repeat: true})
 		start := time.Now()
 		_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
 		if !llm.IsKind(err, llm.KindOverloaded) {
@@ -67,7 +68,7 @@ func TestRetryGivesUpAfterThree(t *testing.T) {
 func TestRetryWaitsNoLongerThanMax(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		script := llm.Scripted(llm.Step{Err: failure(llm.KindNetwork), Repeat: true})
+		script := llmtest.Scripted(llmtest.Step{Err: failure(llm.KindNetwork), Repeat: true})
 		start := time.Now()
 		_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{Retries: 40, Base: time.Second, Max: 2 * time.Second}).Stream(t.Context(), ask("x")), nil)
 		if !llm.IsKind(err, llm.KindNetwork) {
@@ -81,7 +82,7 @@ func TestRetryWaitsNoLongerThanMax(t *testing.T) {
 
 func TestRetryNone(t *testing.T) {
 	t.Parallel()
-	script := llm.Scripted(failure(llm.KindOverloaded), "hello")
+	script := llmtest.Scripted(failure(llm.KindOverloaded), "hello")
 	_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{Retries: -1}).Stream(t.Context(), ask("x")), nil)
 	if !llm.IsKind(err, llm.KindOverloaded) || script.Remaining() != 1 {
 		t.Errorf("got %v with %d answers left, want the first error", err, script.Remaining())
@@ -90,7 +91,7 @@ func TestRetryNone(t *testing.T) {
 
 func TestRetryNotAfterTheFirstDelta(t *testing.T) {
 	t.Parallel()
-	script := llm.Scripted(llm.Step{Text: []string{"par"}, Err: failure(llm.KindTruncated)}, "hello")
+	script := llmtest.Scripted(llmtest.Step{Text: []string{"par"}, Err: failure(llm.KindTruncated)}, "hello")
 	got, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
 	if !llm.IsKind(err, llm.KindTruncated) || got.Text != "par" {
 		t.Errorf("got %q, %v, want the partial answer and its error", got.Text, err)
@@ -106,7 +107,7 @@ func TestRetryHonorsRetryAfter(t *testing.T) {
 		told := failure(llm.KindRateLimit)
 		told.RetryAfter = 20 * time.Second
 		start := time.Now()
-		got, err := llm.Collect(llm.WithRetry(llm.Scripted(told, "hello"), llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+		got, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
 		if err != nil || got.Text != "hello" {
 			t.Errorf("got %q, %v, want hello", got.Text, err)
 		}
@@ -122,7 +123,7 @@ func TestRetryAfterOverTheLimitIsReturnedAtOnce(t *testing.T) {
 		told := failure(llm.KindRateLimit)
 		told.RetryAfter = 61 * time.Second
 		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(llm.Scripted(told, "hello"), llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
 		if llm.AsError(err) != told || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want the error at once", err, time.Since(start))
 		}
@@ -135,7 +136,7 @@ func TestRetryCanceledWhileWaiting(t *testing.T) {
 		cause := errors.New("stop pressed")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
-		script := llm.Scripted(failure(llm.KindOverloaded), "hello")
+		script := llmtest.Scripted(failure(llm.KindOverloaded), "hello")
 		start := time.Now()
 		_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(ctx, ask("x")), nil)
 		if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
@@ -155,7 +156,7 @@ func TestRetryDoesNotWaitPastTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(llm.Scripted(told, "hello"), llm.Backoff{}).Stream(ctx, ask("x")), nil)
+		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), llm.Backoff{}).Stream(ctx, ask("x")), nil)
 		if llm.AsError(err) != told || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want the provider's error at once", err, time.Since(start))
 		}
@@ -164,7 +165,7 @@ func TestRetryDoesNotWaitPastTheDeadline(t *testing.T) {
 
 func TestRetryStopsWhenTheCallerLeaves(t *testing.T) {
 	t.Parallel()
-	script := llm.Scripted(llm.Step{Repeat: true, Text: []string{"a", "b"}}).WithInfo(llm.Info{Name: "m"})
+	script := llmtest.Scripted(llmtest.Step{Repeat: true, Text: []string{"a", "b"}}).WithInfo(llm.Info{Name: "m"})
 	model := llm.WithRetry(script, llm.Backoff{})
 	for d, err := range model.Stream(t.Context(), ask("x")) {
 		if err != nil || d.Text != "a" {

@@ -1,5 +1,4 @@
-// Package prompttext fits foreign texts into prompts: it shortens and quotes them, and reads the
-// text of HTML pages (ReadHTML).
+// Package prompttext fits foreign texts into prompts: it shortens and quotes them.
 //
 // The functions that shorten keep the most useful part within a number of tokens: the
 // beginning, both ends, or the newest content of a summary.

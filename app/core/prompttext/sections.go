@@ -2,6 +2,7 @@ package prompttext
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -129,14 +130,11 @@ func endsWithTitle(text string) bool {
 // shrinkSections drops the oldest units of the longest sections until all sections together
 // have at most limit tokens.
 func shrinkSections(count core.TextCounter, sections []*section, limit int) {
-	total := 0
+	var sizes []int
 	for _, s := range sections {
-		total += s.totalTokens()
+		sizes = append(sizes, s.totalTokens())
 	}
-	if total <= limit {
-		return
-	}
-	size := maxSectionTokens(sections, limit)
+	size := FairShare(sizes, limit)
 	for _, s := range sections {
 		s.shrinkTo(count, size)
 	}
@@ -150,25 +148,18 @@ func (s *section) totalTokens() int {
 	return s.cost + s.tokens
 }
 
-// maxSectionTokens returns the largest size of a section at which all sections together have
-// at most limit tokens: long sections get what short ones do not need.
-func maxSectionTokens(sections []*section, limit int) int {
-	var sizes []int
-	for _, s := range sections {
-		if n := s.totalTokens(); n > 0 {
-			sizes = append(sizes, n)
+// FairShare returns the limit for each size at which all sizes together are at most
+// total: only the largest are cut.
+func FairShare(sizes []int, total int) int {
+	sizes = slices.Sorted(slices.Values(sizes))
+	for i, size := range sizes {
+		each := total / (len(sizes) - i)
+		if size > each {
+			return each
 		}
+		total -= size
 	}
-	slices.Sort(sizes)
-	rest := limit
-	for i, n := range sizes {
-		share := rest / (len(sizes) - i)
-		if n > share {
-			return share
-		}
-		rest -= n
-	}
-	return limit
+	return math.MaxInt
 }
 
 // minFragment is the number of tokens below which the beginning of a sentence says nothing.

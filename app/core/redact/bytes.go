@@ -11,9 +11,6 @@ func isAlnum(b byte) bool { return isAlpha(b) || isDigit(b) }
 // isWord reports whether the byte may stand in an identifier or in a base64url text.
 func isWord(b byte) bool { return isAlnum(b) || b == '_' || b == '-' }
 
-// isName is isWord for names with dots between them.
-func isName(b byte) bool { return isWord(b) || b == '.' }
-
 func isUpperOrDigit(b byte) bool { return isUpper(b) || isDigit(b) }
 
 func isHex(b byte) bool { return isDigit(b) || b >= 'a' && b <= 'f' }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"bobbin/app/core"
 )
 
 // Sizes of values, in bytes.
@@ -134,7 +136,7 @@ func valueLength(text string) int {
 	end := len(text)
 	for i, r := range text {
 		if isEnd(r) || r == '\\' && i+1 < len(text) && strings.IndexByte(`nrt"'`, text[i+1]) >= 0 ||
-			(r == '&' || r == ';' || r == ',') && startsAssignment(text[i+1:]) {
+			(r == '&' || r == ';' || r == ',') && assignment.MatchString(core.Clip(text[i+1:], 64)) {
 			end = i
 			break
 		}
@@ -152,16 +154,13 @@ func isEnd(r rune) bool {
 	}
 }
 
-// startsAssignment reports whether the text begins with a name and a sign, or is empty.
-func startsAssignment(text string) bool {
-	end := classEnd(text[:min(len(text), 64)], 0, isWord)
-	return end == len(text) || end > 0 && (text[end] == '=' || text[end] == ':')
-}
+// assignment is the beginning of a name and a sign, or of nothing.
+var assignment = regexp.MustCompile(`^(?:[\w-]*$|[\w-]+[=:])`)
 
 // isSecret reports whether the value behind a label looks like a secret: a password
 // has a digit or stands where only a value can stand, a token has letters and digits.
 func isSecret(text string, k kind, v value) bool {
-	if isPlaceholder(text) {
+	if placeholder.MatchString(text) {
 		return false
 	}
 	if k == password {
@@ -174,25 +173,10 @@ func isSecret(text string, k kind, v value) bool {
 	return hasDigit(text) && (lower || upper) || v.scheme && lower && upper
 }
 
-// isPlaceholder reports whether the text stands for a secret and is none: a variable,
-// a gap to fill in, stars, a path, a type.
-func isPlaceholder(text string) bool {
-	if text == "" || strings.Contains(text, markerOpen) || strings.Trim(text, "*•.xX_-…") == "" || strings.HasPrefix(text, "0x") {
-		return true
-	}
-	if strings.IndexByte("<[{(+/.~&", text[0]) >= 0 || strings.Contains(text, "${") || strings.Contains(text, "{{") || strings.Contains(text, "$(") {
-		return true
-	}
-	if strings.IndexByte("$%@:*!", text[0]) >= 0 { // $VAR, %VAR%, @field, :symbol
-		name := strings.TrimSuffix(text[1:], "%")
-		return name != "" && isAlpha(name[0]) && classEnd(name, 0, isName) == len(name) && (text[0] == '$' || !hasDigit(name))
-	}
-	switch strings.ToLower(text) {
-	case "none", "null", "true", "false", "undefined", "string", "password", "required", "optional", "example", "changeme":
-		return true
-	}
-	return strings.HasPrefix(strings.ToLower(text), "your")
-}
+// placeholder is a text that stands for a secret and is none: a variable, a gap to fill in, stars, a
+// path, a type.
+var placeholder = regexp.MustCompile(`(?is)^(?:[*•.x_…-]*|0x.*|[<\[{(+/.~&].*|.*(?:\$\{|\{\{|\$\(|\[redacted: ).*|\$[a-z][\w.-]*%?|[%@:*!][a-z][a-z_.-]*%?|your.*` +
+	`|none|null|true|false|undefined|string|password|required|optional|example|changeme)$`)
 
 // bearerEnd adds the token after the word "Bearer" that ended at i and returns its
 // end; i = there is none.

@@ -119,7 +119,7 @@ func (f *finder) readWord(i int) int {
 		return to
 	}
 	word := f.text[i:end]
-	if isPINLabel(word) {
+	if pinLabel.MatchString(word) {
 		return f.pinEnd(i, end)
 	}
 	if strings.EqualFold(word, "bearer") {

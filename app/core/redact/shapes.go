@@ -7,7 +7,7 @@ import (
 
 // shape is the format of a provider's keys.
 type shape struct {
-	prefix string
+	prefix string          // several separated by blanks
 	class  func(byte) bool // of the bytes after the prefix; nil = parts between dots
 	min    int             // number of these bytes
 	max    int             // 0 = no limit
@@ -20,46 +20,26 @@ type shape struct {
 func shapes() []shape {
 	return []shape{
 		{"sk-", isWord, 16, 0, apiKey, isModelKey}, // OpenAI, Anthropic, OpenRouter, DeepSeek …
-		{"AKIA", isUpperOrDigit, 16, 16, apiKey, nil},
-		{"ASIA", isUpperOrDigit, 16, 16, apiKey, nil},
+		{"AKIA ASIA", isUpperOrDigit, 16, 16, apiKey, nil},
 		{"AIza", isWord, 30, 0, apiKey, nil}, // Google
-		{"ya29.", isWord, 20, 0, token, nil},
+		{"ya29. dckr_pat_", isWord, 20, 0, token, nil},
 		{"GOCSPX-", isWord, 20, 0, secret, nil},
-		{"ghp_", isAlnum, 20, 0, token, nil}, // GitHub
-		{"gho_", isAlnum, 20, 0, token, nil},
-		{"ghu_", isAlnum, 20, 0, token, nil},
-		{"ghs_", isAlnum, 20, 0, token, nil},
-		{"ghr_", isAlnum, 20, 0, token, nil},
+		{"ghp_ gho_ ghu_ ghs_ ghr_", isAlnum, 20, 0, token, nil}, // GitHub
 		{"github_pat_", isWord, 20, 0, token, hasDigit},
 		{"glpat-", isWord, 16, 0, token, nil}, // GitLab
-		{"glrt-", isWord, 16, 0, token, hasDigit},
-		{"gldt-", isWord, 16, 0, token, hasDigit},
-		{"glptt-", isWord, 16, 0, token, hasDigit},
-		{"xoxb-", isWord, 10, 0, token, hasDigit}, // Slack
-		{"xoxp-", isWord, 10, 0, token, hasDigit},
-		{"xoxa-", isWord, 10, 0, token, hasDigit},
-		{"xoxr-", isWord, 10, 0, token, hasDigit},
-		{"xoxs-", isWord, 10, 0, token, hasDigit},
-		{"xoxe-", isWord, 10, 0, token, hasDigit},
-		{"xapp-", isWord, 10, 0, token, hasDigit},
-		{"sk_live_", isAlnum, 10, 0, apiKey, nil}, // Stripe
-		{"sk_test_", isAlnum, 10, 0, apiKey, nil},
-		{"rk_live_", isAlnum, 10, 0, apiKey, nil},
-		{"rk_test_", isAlnum, 10, 0, apiKey, nil},
+		{"glrt- gldt- glptt-", isWord, 16, 0, token, hasDigit},
+		{"xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xapp-", isWord, 10, 0, token, hasDigit}, // Slack
+		{"sk_live_ sk_test_ rk_live_ rk_test_", isAlnum, 10, 0, apiKey, nil},          // Stripe
 		{"whsec_", isBase64, 16, 0, secret, hasDigit},
-		{"npm_", isAlnum, 30, 0, token, nil},
+		{"npm_ hf_", isAlnum, 30, 0, token, nil}, // Hugging Face
 		{"pypi-", isWord, 50, 0, token, nil},
-		{"hf_", isAlnum, 30, 0, token, nil}, // Hugging Face
-		{"gsk_", isAlnum, 40, 0, apiKey, nil},
-		{"xai-", isAlnum, 40, 0, apiKey, nil},
-		{"pplx-", isAlnum, 40, 0, apiKey, nil},
+		{"gsk_ xai- pplx-", isAlnum, 40, 0, apiKey, nil},
 		{"r8_", isAlnum, 36, 0, apiKey, nil},
 		{"nvapi-", isWord, 40, 0, apiKey, nil},
 		{"tvly-", isWord, 20, 0, apiKey, hasDigit},
 		{"SG.", nil, 50, 0, apiKey, nil},
 		{"shpat_", isHex, 32, 0, token, nil}, // Shopify
 		{"dop_v1_", isHex, 40, 0, token, nil},
-		{"dckr_pat_", isWord, 20, 0, token, nil},
 		{"hvs.", isWord, 24, 0, token, hasDigit}, // Vault
 		{"glsa_", isWord, 32, 0, token, nil},     // Grafana
 		{"lin_api_", isAlnum, 32, 0, apiKey, nil},
@@ -67,9 +47,7 @@ func shapes() []shape {
 		{"bob_", isWord, 40, 43, apiKey, hasDigit},
 		{"eyJ", nil, 20, 0, token, isJWT},
 		{"AGE-SECRET-KEY-1", isUpperOrDigit, 50, 0, privateKey, nil},
-		{"$2a$", isBcrypt, 50, 56, secret, nil}, // hashes of passwords
-		{"$2b$", isBcrypt, 50, 56, secret, nil},
-		{"$2y$", isBcrypt, 50, 56, secret, nil},
+		{"$2a$ $2b$ $2y$", isBcrypt, 50, 56, secret, nil}, // hashes of passwords
 		{"$argon2id$", isBcrypt, 40, 300, secret, nil},
 	}
 }
@@ -79,7 +57,10 @@ func isBcrypt(b byte) bool { return isBase64(b) || b == '$' || b == '.' || b == 
 // shapeTable returns the shapes by the first byte of their prefix.
 func shapeTable() (table [256][]shape) {
 	for _, s := range shapes() {
-		table[s.prefix[0]] = append(table[s.prefix[0]], s)
+		for prefix := range strings.FieldsSeq(s.prefix) {
+			s.prefix = prefix
+			table[prefix[0]] = append(table[prefix[0]], s)
+		}
 	}
 	return table
 }

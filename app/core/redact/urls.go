@@ -36,7 +36,7 @@ func userPassword(text string, i int) (from, to int) {
 	if at < 0 && colon >= 0 && !areAll(authority[colon+1:], isDigit) {
 		at = strings.LastIndexByte(rest, '@') // no port: a password with a slash in it
 	}
-	if colon < 0 || at < colon || isPlaceholder(rest[colon+1:at]) {
+	if colon < 0 || at < colon || placeholder.MatchString(rest[colon+1:at]) {
 		return i, i
 	}
 	return i + colon + 1, i + at

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // refused holds that an answer is no summary: it is asked for once more, with the reason,
@@ -16,7 +17,7 @@ import (
 // that summary. Nothing of the answer is stored.
 func refused(t *testing.T, answer any, reason string) {
 	t.Helper()
-	model := llm.Scripted(answer, answer)
+	model := llmtest.Scripted(answer, answer)
 	req := request()
 	res := run(t, model, req)
 	wantSummary(t, req, res)
@@ -34,7 +35,7 @@ func refused(t *testing.T, answer any, reason string) {
 	if told := strings.Contains(second, "Your last answer was not used: "+reason); told == isError {
 		t.Errorf("%.60v: second request told the reason: %v; it says:\n%s", answer, told, second)
 	}
-	again := run(t, llm.Scripted(answer, good), req)
+	again := run(t, llmtest.Scripted(answer, good), req)
 	if again.Content != good || again.Note != "" || len(again.Calls) != 2 {
 		t.Errorf("%.60v: got %q (%s) after %d calls, want the second answer", answer, again.Content, again.Note, len(again.Calls))
 	}
@@ -52,7 +53,7 @@ func TestRow4EmptySummaryIsRefused(t *testing.T) {
 	t.Parallel()
 	refused(t, "", "the answer was empty")
 	refused(t, " \n\t ", "the answer was empty")
-	refused(t, llm.Step{Reasoning: "The user wants …"}, "the answer was reasoning only")
+	refused(t, llmtest.Step{Reasoning: "The user wants …"}, "the answer was reasoning only")
 	refused(t, "<think>The user wants …</think>", "the answer was reasoning only")
 	refused(t, "<think>The user wants …", "the answer was reasoning only")
 }
@@ -60,9 +61,9 @@ func TestRow4EmptySummaryIsRefused(t *testing.T) {
 // A cut-off summary is no summary.
 func TestRow5CutOffSummaryIsRefused(t *testing.T) {
 	t.Parallel()
-	refused(t, llm.Step{Text: []string{good}, Finish: core.FinishLength}, "the answer was cut off at the output limit")
-	refused(t, llm.Step{Text: []string{good}, Finish: "MAX_TOKENS"}, "the answer was cut off at the output limit")
-	refused(t, llm.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally")
+	refused(t, llmtest.Step{Text: []string{good}, Finish: core.FinishLength}, "the answer was cut off at the output limit")
+	refused(t, llmtest.Step{Text: []string{good}, Finish: "MAX_TOKENS"}, "the answer was cut off at the output limit")
+	refused(t, llmtest.Step{Text: []string{good}, Finish: core.FinishContentFilter}, "the answer did not end normally")
 }
 
 // The summarizer does not work.
@@ -70,7 +71,7 @@ func TestRow6ToolCallIsRefused(t *testing.T) {
 	t.Parallel()
 	call := core.ToolCall{ID: "c1", Name: "search", Arguments: "{}"}
 	for _, answer := range []any{
-		llm.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, llm.Step{Text: []string{good}, Finish: core.FinishToolCalls},
+		llmtest.Step{Text: []string{good}, ToolCalls: []core.ToolCall{call}}, llmtest.Step{Text: []string{good}, Finish: core.FinishToolCalls},
 	} {
 		refused(t, answer, "the answer called a tool")
 	}
@@ -86,11 +87,11 @@ func TestRow6ToolCallIsRefused(t *testing.T) {
 // cut to its limit or not.
 func TestRow7EchoIsRefused(t *testing.T) {
 	t.Parallel()
-	echo := func(change func(transcript string) string) llm.Step {
-		return llm.Step{From: func(r llm.Request) llm.Step {
+	echo := func(change func(transcript string) string) llmtest.Step {
+		return llmtest.Step{From: func(r llm.Request) llmtest.Step {
 			_, rest, _ := strings.Cut(r.Messages[0].Content, "<transcript>\n")
 			transcript, _, _ := strings.Cut(rest, "\n</transcript>")
-			return llm.Say(change(transcript))
+			return llmtest.Say(change(transcript))
 		}}
 	}
 	for name, change := range map[string]func(string) string{
@@ -106,7 +107,7 @@ func TestRow7EchoIsRefused(t *testing.T) {
 			for i := range 10 {
 				req.Messages = append(req.Messages, user(int64(i+1), fmt.Sprintf("%d\n%s", i, strings.Repeat(fmt.Sprintf("a line of message %d that says little\n", i), 20))))
 			}
-			res := run(t, llm.Scripted(echo(change), echo(change)), req)
+			res := run(t, llmtest.Scripted(echo(change), echo(change)), req)
 			wantSummary(t, req, res)
 			if res.Strategy != "extractive" || res.Note != "fallback: the answer repeated the transcript" {
 				t.Errorf("got %q (%s), want the fallback", res.Content, res.Note)
@@ -118,7 +119,7 @@ func TestRow7EchoIsRefused(t *testing.T) {
 	req.Previous = "## Facts\n" + sentences(10) + "\n"
 	req.Messages = append(req.Messages, toolResult(11, "x", "Error: the connection to db-7 was refused by its owner"))
 	answer := req.Previous + "- New: Error: the connection to db-7 was refused by its owner"
-	if res := run(t, llm.Scripted(answer), req); res.Content != answer || res.Note != "" {
+	if res := run(t, llmtest.Scripted(answer), req); res.Content != answer || res.Note != "" {
 		t.Errorf("got %q (%s), want %q accepted", res.Content, res.Note, answer)
 	}
 }

@@ -63,7 +63,7 @@ func fitPieces(count core.TextCounter, pieces []piece, room int) (text string, s
 				others += p.tokens
 			}
 		}
-		share := max(fairShare(sizes, room-others), minPieceTokens)
+		share := max(prompttext.FairShare(sizes, room-others), minPieceTokens)
 		for i, p := range pieces {
 			if (p.tool || !tools) && p.tokens > share {
 				pieces[i] = p.shortenedTo(count, share-1)

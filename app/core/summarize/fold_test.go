@@ -9,24 +9,25 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // small is a summarizer with a window of its own.
-func small(window int, answers ...any) *llm.Script {
-	return llm.Scripted(answers...).WithInfo(llm.Info{Name: "small", Provider: "p", Window: window, MaxOutput: 1_000})
+func small(window int, answers ...any) *llmtest.Script {
+	return llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "small", Provider: "p", Window: window, MaxOutput: 1_000})
 }
 
 // quotedAnswer answers with a summary that names the messages of the request.
-func quotedAnswer() llm.Step {
+func quotedAnswer() llmtest.Step {
 	name := regexp.MustCompile(`message \d+`)
-	return llm.Step{Repeat: true, From: func(r llm.Request) llm.Step {
+	return llmtest.Step{Repeat: true, From: func(r llm.Request) llmtest.Step {
 		names := name.FindAllString(r.Messages[0].Content, -1)
-		return llm.Say(good + "\n\n## Open\nWho reads the words that the user and the assistant repeat, and what for? They stand in " + strings.Join(names[max(0, len(names)-60):], ", ") + ".")
+		return llmtest.Say(good + "\n\n## Open\nWho reads the words that the user and the assistant repeat, and what for? They stand in " + strings.Join(names[max(0, len(names)-60):], ", ") + ".")
 	}}
 }
 
 // fits fails unless every prompt fits the model's window together with its answer.
-func fits(t *testing.T, model *llm.Script, factor float64) {
+func fits(t *testing.T, model *llmtest.Script, factor float64) {
 	t.Helper()
 	for i, r := range model.Requests() {
 		prompt := counter{}.Text(r.System[0]) + counter{}.Text(lastUser(t, r))
@@ -157,10 +158,10 @@ func TestLargePrevious(t *testing.T) {
 // summary orders a smaller one.
 func TestRow13TooLongForTheProvider(t *testing.T) {
 	t.Parallel()
-	told := llm.Step{Err: &llm.Error{Kind: llm.KindContextLength, Limit: 4_096}, Repeat: true}
+	told := llmtest.Step{Err: &llm.Error{Kind: llm.KindContextLength, Limit: 4_096}, Repeat: true}
 	req := request()
 	req.Strict = true
-	model := llm.Scripted(told)
+	model := llmtest.Scripted(told)
 	res, err := over(model).Summarize(t.Context(), req)
 	if e := llm.AsError(err); !errors.Is(err, summarize.ErrFailed) || e == nil || e.Limit != 4_096 {
 		t.Errorf("got error %v, want one that tells the limit", err)
@@ -173,7 +174,7 @@ func TestRow13TooLongForTheProvider(t *testing.T) {
 // A limit that the model cannot say in one answer is lowered to what it can.
 func TestOutputLimit(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(good).WithInfo(llm.Info{Name: "terse", Window: 16_000, MaxOutput: 330})
+	model := llmtest.Scripted(good).WithInfo(llm.Info{Name: "terse", Window: 16_000, MaxOutput: 330})
 	req := request()
 	req.Limit = 4_000
 	run(t, model, req)
@@ -188,7 +189,7 @@ func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	m := user(1, strings.Repeat("Be helpful. ", 40))
 	m.Role = core.RoleSystem
-	res := run(t, llm.Scripted(), summarize.Request{Messages: []core.Message{m}, Limit: 100})
+	res := run(t, llmtest.Scripted(), summarize.Request{Messages: []core.Message{m}, Limit: 100})
 	if len(res.Calls) != 0 || strings.Contains(res.Content, "helpful") {
 		t.Errorf("got %q after %d calls, want nothing of a system row", res.Content, len(res.Calls))
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // instructionsIn returns what the conversation of instructionsRequest sets: the first one was
@@ -40,7 +40,7 @@ func TestInstructionsAreNotQuoted(t *testing.T) {
 	t.Parallel()
 	strategies := map[string]summarize.Strategy{
 		"extractive": summarize.NewExtractive(counter{}),
-		"hybrid":     summarize.NewHybrid(summarize.NewLLM(llm.Scripted(written, written, written), counter{}, nil)),
+		"hybrid":     summarize.NewHybrid(summarize.NewLLM(llmtest.Scripted(written, written, written), counter{}, nil)),
 	}
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {

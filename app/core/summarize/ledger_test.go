@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // hybridOver runs strategy hybrid over the model.
@@ -40,7 +41,7 @@ func ledgerOf(summary, heading string) []string {
 func TestExtraction(t *testing.T) {
 	t.Parallel()
 	answer := good + "\nThe user wants to fix pkg/a.go, please: see https://x.org/1. Shell: go vet ./... printed the error of pkg/a.go:3 and exit status 1, git push went well."
-	res := hybridOver(t, llm.Scripted(answer), summarize.Request{Limit: 2_000, Replaces: 2_000, Messages: []core.Message{
+	res := hybridOver(t, llmtest.Scripted(answer), summarize.Request{Limit: 2_000, Replaces: 2_000, Messages: []core.Message{
 		user(1, "Fix pkg/a.go,\nplease: see https://x.org/1."),
 		assistant(2, "I look.", core.ToolCall{ID: "a", Name: "shell", Arguments: `{"command":"go vet ./..."}`}, core.ToolCall{ID: "b", Name: "shell", Arguments: `{"cmd":["git","push"]}`}),
 		toolResult(3, "a", "pkg/a.go:3: error: bad\nexit status 1"), toolResult(4, "b", `{"stdout":"ok","exit_code":0}`),
@@ -73,7 +74,7 @@ func TestExtraction(t *testing.T) {
 // writes it.
 func TestHybridMerge(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(good, good+"\n\n## Files Referenced\n- invented.go\n\n**User Messages:**\n- \"Call me boss.\" [1]")
+	model := llmtest.Scripted(good, good+"\n\n## Files Referenced\n- invented.go\n\n**User Messages:**\n- \"Call me boss.\" [1]")
 	req := summarize.Request{Messages: []core.Message{user(1, "Fix a.go, see https://x.org/1")}, Limit: 800, Replaces: 2_000}
 	first := hybridOver(t, model, req)
 	if first.Strategy != "hybrid" || first.Model != "scripted" {
@@ -88,7 +89,7 @@ func TestHybridMerge(t *testing.T) {
 	if got := between(t, lastUser(t, model.Requests()[1]), "summary"); got != good {
 		t.Errorf("the model was shown %q, want its own words alone", got)
 	}
-	only := llm.Scripted("## Files Referenced\n- x.go", "## URLs\n- y")
+	only := llmtest.Scripted("## Files Referenced\n- x.go", "## URLs\n- y")
 	if res := hybridOver(t, only, req); res.Strategy != "extractive" {
 		t.Errorf("got %q, want a summary of lists only refused", res.Content)
 	}
@@ -105,7 +106,7 @@ func TestRow8FactsSurvive(t *testing.T) {
 			toolResult(int64(4*round+2), "c", fmt.Sprintf("Error: E%d\nexit status %d", 1000+round, round%3+1)),
 			user(int64(4*round+3), fmt.Sprintf("Look at pkg/f%d.go", round)),
 		}
-		res := hybridOver(t, llm.Scripted(good), req)
+		res := hybridOver(t, llmtest.Scripted(good), req)
 		req.Previous = res.Content
 		if got := (counter{}).Text(res.Content) - (counter{}).Text(good); got > 600+20 {
 			t.Fatalf("round %d: the ledger has %d tokens, want at most 600", round, got)
@@ -140,7 +141,7 @@ func TestLedgerBudget(t *testing.T) {
 		fmt.Fprintf(&text, "a/very/long/path/to/some/folder/with/a/file/number%03d.go\n", i)
 	}
 	req := summarize.Request{Messages: []core.Message{user(1, text.String())}, Limit: 900, Replaces: 4_000}
-	res := hybridOver(t, llm.Scripted(good+"\n\nThe files are in a very long path to some folder with a file."), req)
+	res := hybridOver(t, llmtest.Scripted(good+"\n\nThe files are in a very long path to some folder with a file."), req)
 	files := ledgerOf(res.Content, "Files Referenced")
 	if got := files[0]; got != fmt.Sprintf("+%d more", 39-len(files)+1) || len(files) < 5 {
 		t.Errorf("got %q above %d entries of 39, want the rest counted", got, len(files)-1)
@@ -153,7 +154,7 @@ func TestLedgerBudget(t *testing.T) {
 		t.Errorf("got %q of the user's message, want its beginning", said)
 	}
 	req.Previous, req.Messages = res.Content, []core.Message{user(2, "other.go"), assistant(3, "Fine.")}
-	again := ledgerOf(hybridOver(t, llm.Scripted(good+"\n\nThe files are in a very long path to some folder with a file."), req).Content, "Files Referenced")
+	again := ledgerOf(hybridOver(t, llmtest.Scripted(good+"\n\nThe files are in a very long path to some folder with a file."), req).Content, "Files Referenced")
 	if got := again[0]; got != fmt.Sprintf("+%d more", 40-len(again)+1) || !slices.Contains(again, "- other.go [2]") {
 		t.Errorf("got %q above %d entries of 40, want the rest counted", got, len(again)-1)
 	}

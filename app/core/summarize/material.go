@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"bobbin/app/core"
@@ -34,7 +33,7 @@ func prepareMaterial(ctx context.Context, req Request) (_ Request, shortened int
 	for i, m := range req.Messages {
 		sizes[i] = m.TextBytes()
 	}
-	share := fairShare(sizes, MaxMaterial)
+	share := prompttext.FairShare(sizes, MaxMaterial)
 	messages := make([]core.Message, 0, len(req.Messages))
 	for slice, missing := range core.Slices(req.Messages, loadBytes) {
 		if missing > 0 {
@@ -51,20 +50,6 @@ func prepareMaterial(ctx context.Context, req Request) (_ Request, shortened int
 	}
 	req.Messages = messages
 	return req, shortened, nil
-}
-
-// fairShare returns the limit for each size at which all sizes together are at most
-// total: only the largest are cut.
-func fairShare(sizes []int, total int) int {
-	sizes = slices.Sorted(slices.Values(sizes))
-	for i, size := range sizes {
-		each := total / (len(sizes) - i)
-		if size > each {
-			return each
-		}
-		total -= size
-	}
-	return math.MaxInt
 }
 
 // reduceMessage returns the message with texts of at most limit bytes, without secrets.

@@ -1,25 +1,20 @@
 package summarize_test
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/golden"
+	"bobbin/tests/llmtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // prompted returns the whole prompt of a request that extends a summary.
 func prompted(t *testing.T, strategy func(*summarize.LLM) summarize.Strategy, preset string) string {
 	t.Helper()
-	model := llm.Scripted(good)
+	model := llmtest.Scripted(good)
 	req := summarize.Request{
 		Preset: preset, Previous: "## Goal\nShip it.", Limit: 800, Replaces: 2_000, Focus: "dates",
 		Messages: []core.Message{user(7, "What is the date of the release, and can you tell the team?"), assistant(8, "It is Friday.")},
@@ -118,7 +113,7 @@ func TestPrompts(t *testing.T) {
 					}
 				}
 			}
-			golden(t, filepath.Join("testdata", preset+".golden"), got)
+			golden.Check(t, filepath.Join("testdata", preset+".golden"), got)
 		})
 	}
 }
@@ -138,26 +133,10 @@ func TestLengthIsSaidInWords(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatalf("write %s: %v", file, err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("read %s: %v", file, err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 // A first summary extends nothing, and an unknown preset has the default's prompt.
 func TestFirstPrompt(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(good, good)
+	model := llmtest.Scripted(good, good)
 	req := request()
 	run(t, model, req)
 	text := lastUser(t, model.Requests()[0])
@@ -174,7 +153,7 @@ func TestFirstPrompt(t *testing.T) {
 // The system text is the same whatever is summarized, so that providers cache it.
 func TestSystemIsStable(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(good, good)
+	model := llmtest.Scripted(good, good)
 	req := request()
 	run(t, model, req)
 	req.Previous, req.Focus, req.Messages = good, "dates", talk(3, 100)

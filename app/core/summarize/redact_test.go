@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // What nobody may see again, assembled so that no scanner of repositories stumbles.
@@ -44,7 +44,7 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := llm.Scripted(llm.Step{Text: []string{blabbing}, Repeat: true})
+			model := llmtest.Scripted(llmtest.Step{Text: []string{blabbing}, Repeat: true})
 			req := leaky()
 			res, err := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req)
 			if err != nil {

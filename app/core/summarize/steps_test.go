@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/seed"
 )
 
@@ -123,7 +123,7 @@ func TestStepsProperty(t *testing.T) {
 // L3: a model that fails is replaced by the rules.
 func TestLoopFallsBackToSteps(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(errors.New("overloaded"), errors.New("overloaded"))
+	model := llmtest.Scripted(errors.New("overloaded"), errors.New("overloaded"))
 	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
 	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(5, 200), Limit: 300}
 	res, err := s.Summarize(t.Context(), req)
@@ -138,7 +138,7 @@ func TestLoopDoesNotRecurse(t *testing.T) {
 	t.Parallel()
 	tools := "harbor lantern compass gravel timber rudder anchor bucket hammer ladder mortar pulley shovel spanner tackle trowel varnish"
 	long := "## Current state\nRead the text of file 1, the text of file 2 and the text of file 3: compass text, timber text, anchor text, hammer text, mortar text, shovel text, tackle text, varnish text; " + tools + ".\n" + sentences(100)
-	model := llm.Scripted(long)
+	model := llmtest.Scripted(long)
 	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
 	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(8, 400), Limit: 200}
 	for i := range req.Messages {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"bobbin/app/core/contextwindow"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // C3: every strategy of the table is what it is called, and makes summaries; the presets
@@ -18,7 +18,7 @@ func TestKinds(t *testing.T) {
 	for _, kind := range summarize.Kinds() {
 		material := summarize.Material{Count: counter{}}
 		if kind.Model {
-			material.Model = llm.Scripted(good)
+			material.Model = llmtest.Scripted(good)
 		}
 		strategy, name := kind.New(material), kind.Name
 		if kind.Native { // the summary beside the provider's

@@ -11,11 +11,12 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 func TestAccepted(t *testing.T) {
 	t.Parallel()
-	model := llm.Scripted(llm.Step{Text: []string{"  ", good}, Usage: &core.Usage{InputTokens: 900, OutputTokens: 30}})
+	model := llmtest.Scripted(llmtest.Step{Text: []string{"  ", good}, Usage: &core.Usage{InputTokens: 900, OutputTokens: 30}})
 	req := request()
 	res := run(t, model, req)
 	wantSummary(t, req, res)
@@ -47,7 +48,7 @@ func TestCleaned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := run(t, llm.Scripted(answer), request()); got.Content != good {
+			if got := run(t, llmtest.Scripted(answer), request()); got.Content != good {
 				t.Errorf("got %q, want %q", got.Content, good)
 			}
 		})
@@ -58,7 +59,7 @@ func TestCleaned(t *testing.T) {
 func TestHopelessError(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []llm.ErrorKind{llm.KindAuth, llm.KindNotFound, llm.KindInvalid} {
-		res := run(t, llm.Scripted(&llm.Error{Kind: kind}), request())
+		res := run(t, llmtest.Scripted(&llm.Error{Kind: kind}), request())
 		if len(res.Calls) != 1 || res.Calls[0].Error != string(kind) || res.Note != "fallback: the model failed ("+string(kind)+")" {
 			t.Errorf("%s: got %d calls and note %q, want 1 and the kind", kind, len(res.Calls), res.Note)
 		}
@@ -71,7 +72,7 @@ func TestRow7LargerThanItsMaterialIsRefused(t *testing.T) {
 	req := request()
 	req.Messages, req.Replaces = talk(2, 40), 100
 	big := "## Facts\n" + sentences(18)
-	model := llm.Scripted(big, big)
+	model := llmtest.Scripted(big, big)
 	res := run(t, model, req)
 	wantSummary(t, req, res)
 	if res.Note != "fallback: the summary was not smaller than what it replaces" || len(res.Calls) != 2 {
@@ -86,12 +87,12 @@ func TestRow7LargerThanItsMaterialIsRefused(t *testing.T) {
 func TestNoGain(t *testing.T) {
 	t.Parallel()
 	req := summarize.Request{Messages: []core.Message{user(1, "Hi")}, Limit: 800}
-	res, err := over(llm.Scripted(good, good)).Summarize(t.Context(), req)
+	res, err := over(llmtest.Scripted(good, good)).Summarize(t.Context(), req)
 	if !errors.Is(err, summarize.ErrNoGain) || res.Content != "" || len(res.Calls) != 2 {
 		t.Errorf("got %+v, %v, want ErrNoGain and the calls", res, err)
 	}
 	for _, bad := range []summarize.Request{{Limit: 800}, {Messages: talk(3, 50)}} {
-		if _, err := over(llm.Scripted()).Summarize(t.Context(), bad); !errors.Is(err, core.ErrInvalid) {
+		if _, err := over(llmtest.Scripted()).Summarize(t.Context(), bad); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("got %v for %d messages with limit %d, want ErrInvalid", err, len(bad.Messages), bad.Limit)
 		}
 	}
@@ -103,11 +104,11 @@ func TestOverLimit(t *testing.T) {
 	long := "## Goal\nShip it.\n\n## Facts\n" + sentences(120) + " The newest fact is 4711."
 	req := request()
 	req.Limit = 200
-	res := run(t, llm.Scripted(long, good), req)
+	res := run(t, llmtest.Scripted(long, good), req)
 	if res.Content != good || len(res.Calls) != 2 || res.Note != "" {
 		t.Errorf("got %q after %d calls, want the shorter one", res.Content, len(res.Calls))
 	}
-	model := llm.Scripted(long, long)
+	model := llmtest.Scripted(long, long)
 	res = run(t, model, req)
 	wantSummary(t, req, res)
 	if len(res.Calls) != 2 || res.Strategy != "llm" || res.Note != "" {
@@ -121,7 +122,7 @@ func TestOverLimit(t *testing.T) {
 		t.Errorf("got %q, want the long one to be shortened", second)
 	}
 	// What fails while shortening does not lose the summary.
-	res = run(t, llm.Scripted(long, &llm.Error{Kind: llm.KindRateLimit}), req)
+	res = run(t, llmtest.Scripted(long, &llm.Error{Kind: llm.KindRateLimit}), req)
 	if res.Strategy != "llm" || res.Note != "" {
 		t.Errorf("got strategy %q, note %q, want the cut summary", res.Strategy, res.Note)
 	}
@@ -131,15 +132,15 @@ func TestOverLimit(t *testing.T) {
 func TestRow7TwentyRoundsStayUnderTheLimit(t *testing.T) {
 	t.Parallel()
 	round := 0
-	grow := llm.Step{Repeat: true, From: func(req llm.Request) llm.Step {
+	grow := llmtest.Step{Repeat: true, From: func(req llm.Request) llmtest.Step {
 		_, rest, _ := strings.Cut(req.Messages[0].Content, "<summary>\n")
 		old, _, _ := strings.Cut(rest, "\n</summary>")
 		all := sentences(40 * (round + 1))
-		return llm.Say(old + "\n" + all[len(all)-800:])
+		return llmtest.Say(old + "\n" + all[len(all)-800:])
 	}}
 	req := request()
 	for round = range 20 {
-		res := run(t, llm.Scripted(grow), req)
+		res := run(t, llmtest.Scripted(grow), req)
 		wantSummary(t, req, res)
 		if res.Strategy != "llm" || len(res.Calls) > 2 {
 			t.Fatalf("round %d: got strategy %q after %d calls, want the model's words after at most 2", round, res.Strategy, len(res.Calls))
@@ -155,7 +156,7 @@ func TestRow22TimeLimitIsVisible(t *testing.T) {
 		req := request()
 		req.TimeLimit = 10 * time.Second
 		start := time.Now()
-		res := run(t, llm.Scripted(llm.Step{Gate: llm.NewGate()}), req)
+		res := run(t, llmtest.Scripted(llmtest.Step{Gate: llmtest.NewGate()}), req)
 		wantSummary(t, req, res)
 		if got := time.Since(start); got != req.TimeLimit {
 			t.Errorf("took %s, want the time limit", got)
@@ -172,14 +173,14 @@ func TestRow22TimeLimitIsVisible(t *testing.T) {
 // Canceled: no summary, but the calls that were paid for.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
-	gate := llm.NewGate()
+	gate := llmtest.NewGate()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("the user went away")
 	go func() {
 		<-gate.Reached()
 		cancel(gone)
 	}()
-	res, err := over(llm.Scripted(llm.Step{Gate: gate})).Summarize(ctx, request())
+	res, err := over(llmtest.Scripted(llmtest.Step{Gate: gate})).Summarize(ctx, request())
 	if !errors.Is(err, gone) || res.Content != "" || len(res.Calls) != 1 {
 		t.Errorf("got %+v, %v, want the cause and the call", res, err)
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
 )
 
 // shown returns the request's text and the transcript in it.
 func shown(t *testing.T, req summarize.Request) (text, transcript string) {
 	t.Helper()
-	model := llm.Scripted(good)
+	model := llmtest.Scripted(good)
 	run(t, model, req)
 	text = lastUser(t, model.Requests()[0])
 	return text, between(t, text, "transcript")

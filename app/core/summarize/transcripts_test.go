@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/golden"
 )
 
 // readTranscript reads a conversation of testdata/transcripts: "=== role tool" begins a
@@ -65,7 +66,7 @@ func TestLedgerOfTranscripts(t *testing.T) {
 			t.Parallel()
 			req := summarize.Request{Messages: readTranscript(t, file), Limit: 20_000}
 			_, ledger, _ := strings.Cut(extract(t, req).Content, "\n\n## Files Referenced")
-			golden(t, strings.TrimSuffix(file, ".txt")+".ledger", "## Files Referenced"+ledger+"\n")
+			golden.Check(t, strings.TrimSuffix(file, ".txt")+".ledger", "## Files Referenced"+ledger+"\n")
 		})
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/llmtest"
 )
 
 // texts are kinds of text that make bad algorithms slow.
@@ -61,7 +61,7 @@ func TestRow12WorkIsLinear(t *testing.T) {
 			work := func(size int) int {
 				var n int
 				count := metered{&n}
-				model := llm.Scripted(llm.Step{Text: []string{text(unit, size/16)}, Repeat: true})
+				model := llmtest.Scripted(llmtest.Step{Text: []string{text(unit, size/16)}, Repeat: true})
 				s := summarize.New(summarize.NewHybrid(summarize.NewLLM(model, count, nil)), count)
 				if _, err := s.Summarize(t.Context(), heavy(unit, size)); err != nil {
 					t.Fatalf("summarize: %v", err)
@@ -108,7 +108,7 @@ func TestRealCounter(t *testing.T) {
 	long := "## Facts\n" + strings.ReplaceAll(sentences(200), "red", "<|endoftext|> 長い文は読みにくい。")
 	for _, limit := range []int{16, 33, 100, 500} {
 		for _, s := range []summarize.Strategy{
-			summarize.NewExtractive(count), summarize.NewLLM(llm.Scripted(long, long), count, nil), summarize.NewHybrid(summarize.NewLLM(llm.Scripted(long, long), count, nil)),
+			summarize.NewExtractive(count), summarize.NewLLM(llmtest.Scripted(long, long), count, nil), summarize.NewHybrid(summarize.NewLLM(llmtest.Scripted(long, long), count, nil)),
 		} {
 			req := request()
 			req.Limit = limit

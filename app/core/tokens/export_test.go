@@ -9,17 +9,6 @@ const (
 // VocabularyData is the embedded vocabulary.
 func VocabularyData() string { return vocabularyData }
 
-// Pretokens cuts a text into its pre-tokens.
-func Pretokens(s string) []string {
-	var list []string
-	for s != "" {
-		n := pretokenLength(s)
-		list = append(list, s[:n])
-		s = s[n:]
-	}
-	return list
-}
-
 // Merge counts one pre-token with the heap.
 func (c *Counter) Merge(piece string) int {
 	m := merger{vocabulary: sharedVocabulary()}

@@ -24,11 +24,11 @@ func TestAPIKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := service.KeyOf(t.Context(), secret)
+		got, err := keys.ByHash(t.Context(), core.SecretHash(secret))
 		if diff := cmp.Diff(made, got); err != nil || diff != "" {
 			t.Fatalf("the key of the secret: %v (-made +got)\n%s", err, diff)
 		}
-		_, err = service.KeyOf(t.Context(), secret+"x")
+		_, err = keys.ByHash(t.Context(), core.SecretHash(secret+"x"))
 		wantError(t, "another secret", err, core.ErrNotFound)
 		later := made.CreatedAt.Add(2 * time.Minute)
 		for _, at := range []time.Time{later, made.CreatedAt} { // replicas tell in any order

@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -45,11 +44,4 @@ func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int6
 		}
 	}
 	return removed + int64(len(found)), nil
-}
-
-// userFields are the JSON encodings of a user: streams that an earlier version stored escape <, > and &.
-func userFields(user string) []string {
-	plain, _ := core.EncodeJSON(user) // a string can always be encoded
-	escaped, _ := json.Marshal(user)  // likewise
-	return []string{`"user_id":` + string(plain), `"user_id":` + string(escaped)}
 }

@@ -128,19 +128,16 @@ func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged
 		}
 		there.Remove(table, n)
 	}
-	named := "owner = @owner AND " + otherSessionsSQL + " AND ("
-	for i, field := range userFields(user) {
-		if i > 0 {
-			named += " OR "
-		}
-		key := [...]string{"plain", "escaped"}[i]
-		args[key] = field
-		named += r.containsSQL("CAST(data AS text)", "@"+key)
+	encoded, _ := core.EncodeJSON(user) // a string can always be encoded
+	args["field"] = `"user_id":` + string(encoded)
+	named := "instr(CAST(data AS text), @field) > 0"
+	if isPostgres(r.db) {
+		named = "position(@field IN CAST(data AS text)) > 0"
 	}
 	for _, c := range []struct{ table, where string }{
 		{"messages", userMessagesSQL},
 		{"runs", userRunsSQL},
-		{"session_events", named + ")"},
+		{"session_events", "owner = @owner AND " + otherSessionsSQL + " AND " + named},
 		{"model_calls", "owner = @owner AND user_id = @user AND (session_id IS NULL OR " + otherSessionsSQL + ")"},
 		{"usage_days", "owner = @owner AND level IN ('user', 'user_session') AND user_id = @user"},
 		{"blob_totals", "owner = @owner AND by_user AND user_id = @user"},
@@ -151,12 +148,4 @@ func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged
 		there.Empty(c.table, n)
 	}
 	return there, nil
-}
-
-// containsSQL is the condition that a text contains another one.
-func (r *Purges) containsSQL(text, part string) string {
-	if isPostgres(r.db) {
-		return "position(" + part + " IN " + text + ") > 0"
-	}
-	return "instr(" + text + ", " + part + ") > 0"
 }

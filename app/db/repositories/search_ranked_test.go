@@ -2,8 +2,6 @@ package repositories_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/golden"
 )
 
 // ranked returns the first results of a ranked search.
@@ -53,19 +52,7 @@ func TestSearchRanksTheSame(t *testing.T) {
 				}
 			}
 		}
-		file := filepath.Join("testdata", "search_ranked.golden")
-		if *update {
-			if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatalf("%v; make it with -update", err)
-		}
-		if diff := cmp.Diff(string(want), b.String()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		golden.Check(t, "testdata/search_ranked.golden", b.String())
 	})
 }
 

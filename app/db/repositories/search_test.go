@@ -2,10 +2,7 @@ package repositories_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,9 +13,8 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // most is how many hits of a query are compared.
 const most = 400
@@ -152,19 +148,7 @@ func (s *store) goldenSearch(t *testing.T, name string) {
 			fmt.Fprintf(&b, "  %s\n", marked(hits[0]))
 		}
 	}
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; make it with -update", err)
-	}
-	if diff := gocmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Check(t, "testdata/"+name+".golden", b.String())
 }
 
 // marked returns the excerpt with its highlights in brackets.

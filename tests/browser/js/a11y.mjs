@@ -110,8 +110,8 @@ export const cases = {
     await keyboard.press('Enter')
     await v.settled('answer to: the second one')
     await keyboard.press('Control+k')
-    await v.page.getByRole('combobox').waitFor()
-    await keyboard.type('second')
+    await keyboard.type('second') // right after Ctrl K: the search's
+    equal([await v.page.getByRole('combobox').inputValue(), await v.field.inputValue()], ['second', ''], 'the search and the field')
     await v.page.getByRole('option').first().waitFor()
     await keyboard.press('Escape')
     check(await v.page.getByRole('dialog').count() === 0, 'Esc does not close the search')

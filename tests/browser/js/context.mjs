@@ -41,6 +41,7 @@ export const cases = {
   /** So many turns with compactions: differences 0. */
   async turns(open, { turns }) {
     const v = await open()
+    await v.open(await v.imported([], { model: 'tiny' }))
     await v.ask('Turn 0. We begin.')
     await v.page.keyboard.press('Control+.')
     const panel = v.page.getByRole('complementary', { name: 'Context of the next prompt' })
@@ -73,6 +74,28 @@ export const cases = {
       await chart.press('ArrowLeft')
     }
     return { turns, summaries: versions }
+  },
+
+  /** More turns than columns can be seen: neighbors are merged, no summary is missing. */
+  async chart(open) {
+    const v = await open()
+    const id = await v.imported([], { title: 'with many turns' })
+    for (let turn = 1; turn <= 150; turn++) await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: `Turn ${turn}. ${`Facts of turn ${turn} are many and long, like heron ${turn * 7}. `.repeat(20)}` } })
+    await v.open(id)
+    await v.page.keyboard.press('Control+.')
+    const chart = v.page.getByRole('slider', { name: 'Prompt, turn by turn' })
+    await chart.press('End')
+    check(/^Largest of turns 149 to 150: /.test(await chart.getAttribute('aria-valuetext')), 'neighbors are not merged')
+    equal(await chart.locator('.messages').count(), 75, 'columns')
+    const { turns } = await v.api(`sessions/${id}/context/turns`)
+    equal(await chart.locator('circle.made').count(), turns.filter(t => t.summarized).length, 'summaries')
+    await v.shot('chart')
+    await v.page.keyboard.press('Control+.')
+    const card = v.page.getByRole('region', { name: /^Summary v/ })
+    await card.scrollIntoViewIfNeeded()
+    await card.getByRole('button', { expanded: false }).click()
+    await card.getByRole('img', { name: /^Tools [\d,]+, Messages/ }).or(card.getByRole('img', { name: /^Tools [\d,]+, Summary [\d,]+, Messages/ })).nth(1).waitFor()
+    await v.shot('sections')
   },
 
   /** The summary in its place: open, edit, undo, and what is said then. */

@@ -108,6 +108,26 @@ export const cases = {
     await until('the meter counts what was imported', async () => Number(await v.page.getByRole('meter', { name: 'Prompt' }).getAttribute('aria-valuenow')) === await used())
   },
 
+  /** Events that come twice, in the wrong order, of unknown kinds or broken: what is stored is shown, once. */
+  async order(open) {
+    const v = await open()
+    await v.ask('a conversation')
+    const path = `sessions/${v.session()}`
+    const { last_event_id: last } = await v.api(`${path}/messages?limit=1`)
+    const streams = '**/sessions/*/events'
+    await v.page.route(streams, route => route.abort())
+    await v.control('cut')
+    await v.page.getByText('No connection').first().waitFor()
+    await v.api(`${path}/messages`, { method: 'POST', json: { content: 'calculate out of order' } })
+    const told = await v.events(last, 'run.succeeded')
+    const broken = ['event: message.created\ndata: {"half', 'event: of.tomorrow\ndata: {"message":{}}', 'event: message.delta\ndata: {"message_id":"nobody","offset_utf16":7,"text":"lost"}', 'data', ':']
+    await v.page.unroute(streams)
+    await v.page.route(streams, route => route.fulfill({ status: 200, contentType: 'text/event-stream', body: [...told.toReversed(), ...broken, ...told, ''].join('\n\n') }), { times: 1 })
+    await v.settled('answer to: calculate out of order')
+    await v.ask('in order again')
+    await compare(v)
+  },
+
   /** A file of the page that does not come can be asked for again. */
   async parts(open) {
     const v = await open()
@@ -145,17 +165,6 @@ export const cases = {
     await v.log.getByText('You stopped it').waitFor()
     await v.control('release', { mark: 'hold-escape', pieces: 20 })
     await v.settled('answer to: waits')
-  },
-
-  /** Letters typed right after Ctrl K are the search's. */
-  async keys(open) {
-    const v = await open()
-    await v.field.waitFor()
-    await v.page.keyboard.press('Control+k')
-    await v.page.keyboard.type('at once')
-    equal(await v.page.getByRole('combobox').inputValue(), 'at once', 'the search')
-    await v.page.keyboard.press('Escape')
-    equal(await v.field.inputValue(), '', 'the field')
   },
 
   /** Files by paste and by drop; one that is refused; one that goes with its message and comes back. */

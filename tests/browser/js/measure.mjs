@@ -1,12 +1,12 @@
 // What the page costs: bytes and time until it can be used; long logs and fast answers.
-import { check, until } from './visit.mjs'
+import { check, equal } from './visit.mjs'
 
-/** Bytes of the page's objects that are in use, after the garbage is gone. */
+/** Bytes of the page's objects and of its document that are in use, after the garbage is gone. */
 async function heap(v) {
   await v.cpu() // opens the devtools' session
   for (let i = 0; i < 3; i++) await v.devtools.send('HeapProfiler.collectGarbage')
-  const { usedSize } = await v.devtools.send('Runtime.getHeapUsage')
-  return usedSize
+  const { usedSize, embedderHeapUsedSize = 0 } = await v.devtools.send('Runtime.getHeapUsage')
+  return usedSize + embedderHeapUsedSize
 }
 
 /** Notes the gaps between frames, in the page. */
@@ -39,7 +39,7 @@ async function longestTasks(v, happens) {
 export const cases = {
   /** Bytes over the wire, and the time until the field takes letters, cold and warm. */
   async size(open) {
-    const v = await open()
+    const v = await open({ fresh: true })
     await v.field.waitFor()
     const files = () => v.page.evaluate(() => [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]
       .filter(e => !e.name.includes('/api/')).map(e => ({ name: e.name.replace(/.*\//, '') || 'index.html', sent: e.transferSize && e.encodedBodySize, bytes: e.decodedBodySize })))
@@ -52,14 +52,16 @@ export const cases = {
       times.push(await usable(v.page))
     }
     const warm = await files()
+    equal(await v.page.evaluate(() => [...performance.getEntriesByType('resource')].map(e => new URL(e.name).origin).filter(o => o !== location.origin)), [], 'files from elsewhere')
+    equal(v.foreign, [], 'requests elsewhere')
     check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
-    const first = await open()
+    const first = await open({ fresh: true })
     await first.field.waitFor()
     return { files: cold, total: cold.reduce((sum, f) => sum + f.sent, 0), cold: await usable(first.page), warm: times.sort((a, b) => a - b)[2] }
   },
 
   /** A long log opens with one page of it, and a fast answer does not block the page. */
-  async stream(open, { messages, pieces }) {
+  async stream(open, { messages, hour }) {
     const v = await open({ patience: 120_000 })
     const text = 'a settled message of some words, **bold** and `code`, as they are. '.repeat(4)
     const id = await v.imported(Array.from({ length: messages }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `${i} ${text}` })), { title: 'a long log' })
@@ -77,12 +79,22 @@ export const cases = {
     const began = Date.now()
     const cpu = await v.cpu()
     const tasks = await longestTasks(v, async () => {
-      await v.send('stream this')
-      await v.page.locator('[role=log][aria-busy=true]').waitFor()
+      await v.send(`stream this ${'**word** of an answer '.repeat(200)}`)
+      await v.log.locator('article:has-text("stream this") + article[aria-busy=false]').waitFor()
       await v.idle()
     })
     const seen = await v.page.evaluate(() => window.seen)
     check(await v.page.evaluate(() => [...window.settled.querySelectorAll('p, strong')].every(x => x.mark)), 'a settled message was drawn again')
-    return { ...opened, seconds: (Date.now() - began) / 1000, cpu: await v.cpu() - cpu, ...tasks, ...seen, before, after: await heap(v), pieces }
+    const after = await heap(v)
+    // An hour's tokens in as many answers as a busy hour has, as fast as they come: the heap after each tenth.
+    const tenths = []
+    for (let i = 1; i <= hour; i++) {
+      await v.send(`as fast as it goes, ${i}`)
+      await v.log.locator(`article:has-text("as fast as it goes, ${i}") + article[aria-busy=false]`).waitFor()
+      await v.idle()
+      if (i % Math.ceil(hour / 10) === 0) tenths.push(await heap(v))
+    }
+    check(hour === 0 || await v.button('Jump to latest').count() === 0, 'the page has left the end of the conversation')
+    return { ...opened, tenths, seconds: (Date.now() - began) / 1000, cpu: await v.cpu() - cpu, ...tasks, ...seen, before, after }
   },
 }

@@ -3,16 +3,25 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 const report = process.env.REPORT
-export const wide = { viewport: { width: 1440, height: 900 } }
-export const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
+const wide = { viewport: { width: 1440, height: 900 } }
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
+
+/** Contexts by what they look like: the second tab in one has the page's files compiled already. */
+const contexts = new Map()
+
+function contextOf(browser, { width, theme = 'light', fresh }) {
+  const make = () => browser.newContext({ ...(width === 'phone' ? phone : wide), colorScheme: theme, reducedMotion: 'reduce', locale: 'en-US' })
+  if (fresh) return make()
+  const key = `${width} ${theme}`
+  if (!contexts.has(key)) contexts.set(key, make())
+  return contexts.get(key)
+}
 
 export class Visit {
   static async open(browser, args, label) {
     const visit = new Visit()
-    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [] })
-    const size = args.width === 'phone' ? phone : wide
-    visit.context = args.share?.context ?? await browser.newContext({ ...size, colorScheme: args.theme ?? 'light', reducedMotion: 'reduce', locale: 'en-US' })
-    visit.owner = !args.share
+    Object.assign(visit, { args, label, faults: [], foreign: [], violations: [], held: new Set() })
+    visit.context = args.share?.context ?? await contextOf(browser, args)
     visit.page = await visit.context.newPage()
     visit.page.setDefaultTimeout(args.patience ?? 15_000)
     await visit.watch()
@@ -30,7 +39,9 @@ export class Visit {
     page.on('console', m => {
       if (m.type() === 'error' && !/Failed to load resource|net::ERR_/.test(m.text())) faults.push(`console: ${m.text()}`)
     })
+    for (const end of ['requestfinished', 'requestfailed']) page.on(end, r => this.held.delete(r))
     page.on('request', r => {
+      if (r.url().endsWith('/events')) this.held.add(r)
       if (!r.url().startsWith(origin) && !/^(data|blob|about):/.test(r.url())) { this.foreign.push(r.url()); faults.push(`request: ${r.url()}`) }
     })
     await page.exposeFunction('tellViolation', text => { this.violations.push(text); faults.push(`policy: ${text}`) })
@@ -100,6 +111,19 @@ export class Visit {
     return answer.status === 204 ? undefined : answer.json()
   }
 
+  /** The events of the open conversation after a number, through the first of a kind, as they were sent. */
+  async events(after, last) {
+    const stop = new AbortController()
+    const answer = await fetch(new URL(`api/v1/sessions/${this.session()}/events?after=${after}`, this.args.url), { signal: stop.signal })
+    let text = ''
+    for await (const piece of answer.body.pipeThrough(new TextDecoderStream())) {
+      text += piece
+      if (text.includes(`event: ${last}\n`) && text.endsWith('\n\n')) break
+    }
+    stop.abort()
+    return text.split('\n\n').filter(e => e.includes('event: '))
+  }
+
   /** A conversation with a history, without a run. */
   async imported(messages, session = {}) {
     const { id } = await this.api('sessions', { method: 'POST', json: { agent: 'assistant', ...session } })
@@ -135,7 +159,9 @@ export class Visit {
   }
 
   async close() {
-    await (this.owner ? this.context : this.page).close().catch(() => {})
+    await this.page.unrouteAll({ behavior: 'ignoreErrors' }).catch(() => {})
+    await this.page.evaluate(() => localStorage.clear()).catch(() => {}) // the next case is another person's
+    await (this.args.fresh ? this.context : this.page).close().catch(() => {})
   }
 }
 

@@ -118,6 +118,23 @@ export const cases = {
     }
   },
 
+  /** Names that are longer than the API lets them be. */
+  async long(open) {
+    const v = await open()
+    const name = 'name '.repeat(2000)
+    const id = await v.imported([{ role: 'user', content: 'said by somebody', author: 'x' }], { title: 'y' })
+    await v.page.route(/\/(sessions|messages)(\?|$)|\/sessions\/[\w-]+$/, async route => {
+      const response = await route.fetch()
+      await route.fulfill({ response, body: (await response.text()).replace(/"(title|author)":"[xy]"/g, `"$1":"${name}"`) })
+    })
+    await v.open(id)
+    await v.page.reload()
+    await v.log.getByText('said by somebody').waitFor()
+    await v.page.getByRole('heading', { name: 'name name' }).waitFor()
+    check((await v.articles.first().innerText()).includes('name name'), 'the author is not shown')
+    check(await v.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'a name makes the page wider than the window')
+  },
+
   /** What watches is able to see: a script that is planted is noticed. */
   async watch(open) {
     const v = await open()

@@ -121,7 +121,7 @@ type asked struct {
 // askQuestion returns what there would be for the question as the next message.
 func askQuestion(ctx context.Context, p eval.Played, q Question) (a asked, err error) {
 	preview := core.PlanPreview{Content: q.Ask, Tokens: p.Counter.Message(core.Message{Role: core.RoleUser, Content: q.Ask})}
-	if a.prompt, err = p.Inspector.DryRunPrompt(ctx, p.Tenant, p.Session, preview); err != nil {
+	if a.prompt, err = p.Inspector.Prompt(ctx, p.Tenant, p.Session, preview); err != nil {
 		return a, err
 	}
 	if a.rank, err = rankEvidence(ctx, p, q); err != nil {

@@ -1,13 +1,13 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,8 +22,8 @@ const maxMessage = 16 << 20
 // link is a connection to a server.
 type link struct {
 	session *sdk.ClientSession
-	end     func()        // ends what is behind the connection
-	detail  func() string // what the program said before it ended; empty = nothing
+	end     func()  // ends what is behind the connection
+	said    *output // by the program before it ended; nil = there is no program
 }
 
 // close ends the connection. Calls in flight, for which the SDK would wait, are given up after exitTime.
@@ -40,15 +40,13 @@ func (l *link) close() {
 	l.end()
 }
 
-// explain returns why the connection was lost, with what the program said.
-func (l *link) explain(err error) error { return explainLoss(err, l.detail()) }
-
-func explainLoss(err error, detail string) error {
+// explainLoss returns why a connection was lost, with what the program said, if there is one.
+func explainLoss(err error, said *output) error {
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		err = request.Err
 	}
 	text := core.CleanText(core.Clip(err.Error(), 500))
-	if detail != "" {
+	if detail := said.last(); detail != "" {
 		text += "; it said: " + detail
 	}
 	return errors.New(text)
@@ -71,25 +69,15 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 	return s.connectProgram(first, client)
 }
 
-// withoutCaching has the SDK serve no result a second time, whatever the server allows: a list shows
+// withoutCaching has the SDK serve no list a second time, whatever the server allows: a list shows
 // whether the server still answers.
 func withoutCaching(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := next(ctx, method, req)
-		if err != nil {
-			return result, err
+		if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
+			list.TTLMs = 0
 		}
-		switch r := result.(type) {
-		case *sdk.ListToolsResult:
-			r.TTLMs = 0
-		case *sdk.ListResourcesResult:
-			r.TTLMs = 0
-		case *sdk.ListResourceTemplatesResult:
-			r.TTLMs = 0
-		case *sdk.ReadResourceResult:
-			r.TTLMs = 0
-		}
-		return result, nil
+		return result, err
 	}
 }
 
@@ -118,18 +106,17 @@ func (s *Server) connectHTTP(ctx context.Context, client *sdk.Client) (*link, er
 		case unsupported != nil: // the SDK may say only that the connection was closed after it
 			err = *unsupported
 		}
-		return nil, explainLoss(err, "")
+		return nil, explainLoss(err, nil)
 	}
-	return &link{session: session, end: web.base.CloseIdleConnections, detail: func() string { return "" }}, nil
+	return &link{session: session, end: web.base.CloseIdleConnections}, nil
 }
 
 // exitTime is how long a program may take to end when its standard input is closed.
 const exitTime = 2 * time.Second
 
 // connectProgram starts the program and connects to it. The program lives until the link is closed.
-func (s *Server) connectProgram(ctx context.Context, client *sdk.Client) (*link, error) {
-	first := ctx
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+func (s *Server) connectProgram(first context.Context, client *sdk.Client) (*link, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(first))
 	cmd, err := tools.NewProcess(ctx, s.definition, s.o.Env)
 	if err != nil {
 		cancel()
@@ -138,46 +125,29 @@ func (s *Server) connectProgram(ctx context.Context, client *sdk.Client) (*link,
 	said := newOutput(ctx, s.o.Logger, s.hide)
 	cmd.Stderr = said
 	in, err := cmd.StdinPipe()
-	if err == nil {
-		out, pipeErr := cmd.StdoutPipe()
-		if err = pipeErr; err == nil {
-			transport := &sdk.IOTransport{Reader: newFilter(out, said), Writer: in, MaxLineLength: maxMessage}
-			if err = cmd.Start(); err == nil {
-				return startProgram(first, client, transport, &program{cmd: cmd, cancel: cancel, said: said})
-			}
-		}
+	out, err2 := cmd.StdoutPipe()
+	if err = cmp.Or(err, err2); err == nil {
+		err = cmd.Start()
 	}
-	cancel()
-	return nil, fmt.Errorf("the program %s could not be started", s.definition.Command)
-}
-
-// program is a server that was started.
-type program struct {
-	cmd    *exec.Cmd
-	cancel context.CancelFunc
-	said   *output
-}
-
-// startProgram begins to speak with a program that was started.
-func startProgram(ctx context.Context, client *sdk.Client, transport sdk.Transport, p *program) (*link, error) {
-	session, err := client.Connect(ctx, transport, nil)
 	if err != nil {
-		if ctx.Err() != nil {
+		cancel()
+		return nil, fmt.Errorf("the program %s could not be started", s.definition.Command)
+	}
+	stop := func() { // and kills it and what it has started if it does not end soon
+		late := time.AfterFunc(exitTime, cancel)
+		defer late.Stop()
+		defer cancel()
+		_ = cmd.Wait()           // why it ended is in what it said
+		_ = tools.KillGroup(cmd) // what it has left behind
+	}
+	session, err := client.Connect(first, &sdk.IOTransport{Reader: newFilter(out, said), Writer: in, MaxLineLength: maxMessage}, nil)
+	if err != nil {
+		if first.Err() != nil {
 			err = fmt.Errorf("it does not answer within %s", connectTime)
 		}
-		p.cancel()
-		p.stop()
-		return nil, explainLoss(err, p.said.last())
+		cancel()
+		stop()
+		return nil, explainLoss(err, said)
 	}
-	return &link{session: session, end: p.stop, detail: p.said.last}, nil
-}
-
-// stop waits until the program has ended, and kills it and what it has started if that takes too
-// long.
-func (p *program) stop() {
-	late := time.AfterFunc(exitTime, p.cancel)
-	defer late.Stop()
-	defer p.cancel()
-	_ = p.cmd.Wait()           // why it ended is in what it said
-	_ = tools.KillGroup(p.cmd) // what it has left behind
+	return &link{session: session, end: stop, said: said}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"bobbin/app/core"
 )
 
 // fitMessage returns a message of a server as the SDK can read it. Without it one odd part, such as a
@@ -34,9 +36,7 @@ func fitMessage(message []byte) []byte {
 func fitResult(result map[string]json.RawMessage) bool {
 	switch {
 	case result["tools"] != nil:
-		fitList(result, "tools", fitTool)
-	case result["contents"] != nil:
-		fitList(result, "contents", func(raw json.RawMessage) any { return map[string]string{"text": resourceText(raw)} })
+		fitTools(result)
 	case result["content"] != nil, result["structuredContent"] != nil, result["isError"] != nil:
 		fitCall(result)
 	default:
@@ -54,32 +54,31 @@ func fitCall(result map[string]json.RawMessage) {
 	}
 	delete(result, "structuredContent")
 	delete(result, "_meta") // nobody reads it
-	result["content"], _ = json.Marshal([]any{textBlock(text)})
+	result["content"], _ = json.Marshal([]any{map[string]string{"type": "text", "text": text}})
 	result["isError"], _ = json.Marshal(failed)
 }
 
-func textBlock(text string) map[string]string { return map[string]string{"type": "text", "text": text} }
-
-// fitList changes each value of a member that is a list, but null.
-func fitList(result map[string]json.RawMessage, member string, fit func(json.RawMessage) any) {
-	if !bytes.HasPrefix(result[member], []byte("[")) {
+// fitTools changes each tool of a list, but null.
+func fitTools(result map[string]json.RawMessage) {
+	if !bytes.HasPrefix(result["tools"], []byte("[")) {
 		return
 	}
-	list, _ := readArray(result[member])
+	list, _ := readArray(result["tools"])
 	fitted := make([]any, 0, len(list))
 	for _, raw := range list {
 		if !isNull(raw) {
-			fitted = append(fitted, fit(raw))
+			fitted = append(fitted, fitTool(raw))
 		}
 	}
 	if text, err := json.Marshal(fitted); err == nil {
-		result[member] = text
+		result["tools"] = text
 	}
 }
 
 // fitTool returns a tool as it is, or its name alone if it cannot be read: it is left out then.
 func fitTool(raw json.RawMessage) any {
-	if json.Unmarshal(raw, new(sdk.Tool)) == nil {
+	const most = 900 // levels: the SDK reads 1,000 of a message
+	if _, depth := core.JSONSize(raw); depth < most && json.Unmarshal(raw, new(sdk.Tool)) == nil {
 		return raw
 	}
 	var t struct {

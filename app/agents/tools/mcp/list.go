@@ -20,6 +20,8 @@ const (
 	maxTools     = core.MaxTools
 	maxSpecBytes = 256 << 10 // of all definitions together
 	maxNotes     = 20
+	maxPages     = 64      // of the list
+	maxCursor    = 4 << 10 // bytes
 )
 
 // list asks the server for its tools and keeps them.
@@ -34,7 +36,7 @@ func (s *Server) list(ctx context.Context, session *sdk.ClientSession) error {
 		own = append(own, s.hide(t.Name))
 	}
 	names, size := tools.NewNamer(s.definition.Name, own), 0
-	list := s.resourceTools(names, session)
+	var list []*tools.Custom
 	for _, t := range found {
 		custom, err := s.newTool(t)
 		if err == nil {
@@ -90,35 +92,32 @@ func (s *Server) Accept() {
 	s.markStale()
 }
 
-// listTools returns the server's tools that agents may get, and notes on those that are missing.
+// listTools returns the server's tools that agents may get, and notes on those that are missing. A list
+// that has more than maxPages, repeats a cursor or sends one that is too long is not read further.
 func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (found []*sdk.Tool, notes []string, err error) {
 	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, []string{"it says that it has no tools"}, nil
 	}
-	seen, full := map[string]bool{}, false
-	ended, err := readPages(func(cursor string) (string, error) {
+	seen, read, cursor := map[string]bool{}, map[string]bool{}, ""
+	for begin := true; begin || cursor != ""; begin = false {
+		if len(read) == maxPages || len(cursor) > maxCursor || read[cursor] {
+			notes = append(notes, fmt.Sprintf("its list of tools has no end: it was read for %d pages", len(read)))
+			break
+		}
 		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil {
-			return "", fmt.Errorf("its tools cannot be listed: %w", err)
+			return nil, nil, fmt.Errorf("its tools cannot be listed: %w", err)
 		}
 		for _, t := range page.Tools {
 			if t == nil || seen[t.Name] || len(s.definition.Only) > 0 && !slices.Contains(s.definition.Only, t.Name) {
 				continue
 			}
-			if full = len(found) == maxTools; full {
-				return "", nil
+			if len(found) == maxTools {
+				return found, append(notes, fmt.Sprintf("it has more than %d tools: the others were left out; name those that are needed under only", maxTools)), nil
 			}
 			seen[t.Name], found = true, append(found, t)
 		}
-		return page.NextCursor, nil
-	})
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case full:
-		return found, append(notes, fmt.Sprintf("it has more than %d tools: the others were left out; name those that are needed under only", maxTools)), nil
-	case !ended:
-		notes = append(notes, fmt.Sprintf("its list of tools has no end: it was read for %d pages", maxPages))
+		read[cursor], cursor = true, page.NextCursor
 	}
 	for _, name := range s.definition.Only {
 		if !seen[name] {

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -33,7 +30,7 @@ func rawServer(t *testing.T, answer func(w http.ResponseWriter, method string) s
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
-			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"raw","version":"1"}}`
+			result := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"raw","version":"1"}}`
 			member := "result"
 			switch request.Method {
 			case "initialize":
@@ -76,136 +73,46 @@ func TestEndlessList(t *testing.T) {
 	}
 }
 
-// A model reads a hundred entries of a long list, and that there are others.
-func TestLongLists(t *testing.T) {
-	t.Parallel()
-	lists := map[string]struct{ list, entry string }{
-		"resources/list":           {"resources", `{"uri":"file:///%d","name":"r"}`},
-		"resources/templates/list": {"resourceTemplates", `{"uriTemplate":"db:///%d/{row}","name":"rows","description":"of a table"}`},
-	}
-	for name, c := range map[string]struct {
-		pages int // with 10 entries
-		next  func(page int) string
-		want  []string
-	}{
-		"few":     {1, nil, []string{"file:///9\n\nResource templates (", "db:///9/{row} (rows): of a table"}},
-		"many":    {15, strconv.Itoa, []string{"file:///99\n[other resources are not listed, and can be read, too]\n", "[other resource templates are not listed, "}},
-		"a cycle": {1 << 30, func(int) string { return "1" }, []string{"file:///19\n[other resources are not listed, "}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var mu sync.Mutex
-			read := map[string]int{} // pages, by method
-			d := rawServer(t, func(_ http.ResponseWriter, method string) string {
-				list, ok := lists[method]
-				if !ok {
-					return oneTool
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				page, cursor, entries := read[method], "", []string{"null"}
-				if read[method]++; page+1 < c.pages {
-					cursor = c.next(page + 1)
-				}
-				for i := range 10 {
-					entries = append(entries, fmt.Sprintf(list.entry, 10*page+i))
-				}
-				return fmt.Sprintf(`{%q:[%s],"nextCursor":%q}`, list.list, strings.Join(entries, ","), cursor)
-			})
-			d.Resources = true
-			s, _ := start(t, d)
-			got := call(t, s, "test__read_resource", "{}")
-			for _, part := range c.want {
-				if !strings.Contains(got, part) {
-					t.Errorf("got %s\nwant %s", got, part)
-				}
-			}
-			for method, n := range read {
-				if n > 64 {
-					t.Errorf("%s: got %d pages, want at most 64", method, n)
-				}
-			}
-		})
-	}
-}
-
-// Entries and contents that are null are left out.
-func TestNullEntries(t *testing.T) {
-	t.Parallel()
-	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
-		return map[string]string{
-			"tools/list": oneTool, "resources/list": `{"resources":[null]}`,
-			"resources/read": `{"contents":[null,{"uri":"a","text":"x"}]}`,
-		}[method]
-	})
-	d.Resources = true
-	s, _ := start(t, d)
-	for _, c := range []struct{ tool, arguments, want string }{
-		{"test__read_resource", "{}", "there are no resources"},
-		{"test__read_resource", `{"uri":"a"}`, "x"},
-	} {
-		if got := call(t, s, c.tool, c.arguments); got != c.want {
-			t.Errorf("%s %s: got %q, want %q", c.tool, c.arguments, got, c.want)
-		}
-	}
-}
-
 // What a server repeats of its headers is hidden from the model in whatever it sends.
 func TestSecretsInAnswers(t *testing.T) {
 	t.Parallel()
 	const secret = "you sent hush-4711"
 	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
 		return map[string]string{
-			"tools/list":     `{"tools":[{"name":"x","description":"` + secret + `","inputSchema":{"type":"object"}}]}`,
-			"tools/call":     `{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 4<<10-12) + secret + `"}]}`,
-			"resources/list": `{"resources":[{"uri":"a","name":"a","description":"` + secret + `"}]}`,
-			"resources/read": `{"contents":[{"uri":"a","text":"` + secret + `"}]}`,
+			"tools/list": `{"tools":[{"name":"x","description":"` + secret + `","inputSchema":{"type":"object"}}]}`,
+			"tools/call": `{"isError":true,"content":[{"type":"text","text":"` + strings.Repeat("e", 4<<10-12) + secret + `"}]}`,
 		}[method]
 	})
-	d.Resources, d.Bearer, d.Headers = true, "TOKEN", map[string]string{"X-Key": "k ${TOKEN}"}
+	d.Bearer, d.Headers = "TOKEN", map[string]string{"X-Key": "k ${TOKEN}"}
 	s, _ := start(t, d)
-	for _, c := range []struct{ tool, arguments string }{
-		{"test__x", "{}"}, {"test__read_resource", "{}"}, {"test__read_resource", `{"uri":"a"}`},
-	} {
-		if got := call(t, s, c.tool, c.arguments); !strings.Contains(got, "***") || strings.Contains(got, "hush") {
-			t.Errorf("%s %s: got %s", c.tool, c.arguments, got)
-		}
+	if got := call(t, s, "test__x", "{}"); !strings.Contains(got, "***") || strings.Contains(got, "hush") {
+		t.Errorf("got %s", got)
 	}
-	for _, tool := range s.Listing().Tools {
-		if tool.Definition.Name == "test__x" && tool.Definition.Description != "you sent ***" {
-			t.Errorf("got the description %s", tool.Definition.Description)
-		}
+	if got := s.Listing().Tools[0].Definition.Description; got != "you sent ***" {
+		t.Errorf("got the description %s", got)
 	}
 }
 
-// What a server says may be cached is not: nothing is kept of what was read, and a list of tools after a
-// call that failed shows whether the server still answers.
+// What a server says may be cached is not: a list of tools after a call that failed shows whether the
+// server still answers.
 func TestCachingHints(t *testing.T) {
 	t.Parallel()
-	var reads, lists atomic.Int64
+	var lists atomic.Int64
 	const cached = `"resultType":"complete","ttlMs":3600000,"cacheScope":"public"`
 	d := rawServer(t, func(w http.ResponseWriter, method string) string {
 		switch method {
 		case "server/discover":
-			return `{` + cached + `,"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}}}`
+			return `{` + cached + `,"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 		case "tools/list":
 			lists.Add(1)
 			return `{` + cached + `,` + oneTool[1:]
-		case "resources/read":
-			return fmt.Sprintf(`{%s,"contents":[{"uri":"a","text":"%d"}]}`, cached, reads.Add(1))
 		default:
 			w.WriteHeader(http.StatusInternalServerError)
 			w.Header().Set("Content-Type", "text/plain")
 			return ""
 		}
 	})
-	d.Resources = true
 	s, _ := start(t, d)
-	for _, want := range []string{"1", "2"} {
-		if got := call(t, s, "test__read_resource", `{"uri":"a"}`); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
 	before := lists.Load()
 	if got := call(t, s, "test__x", "{}"); !strings.Contains(got, "was lost during the call") {
 		t.Errorf("got %s", got)
@@ -243,50 +150,19 @@ func TestServerLoosens(t *testing.T) {
 	await(t, s, "what is accepted", func(l tools.Listing) bool { return l.Tools[0].Approval == core.ApprovalNever })
 }
 
-// The memory of what was read is free again.
-func TestReadsAreNotKept(t *testing.T) { //nolint:paralleltest // it measures the memory of the process
-	const reads, size = 40, 1 << 20
-	text := strings.Repeat("x", size)
-	d := rawServer(t, func(_ http.ResponseWriter, method string) string {
-		return map[string]string{
-			"server/discover": `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"resources":{}}}`,
-			"tools/list":      oneTool,
-			"resources/read":  `{"resultType":"complete","contents":[{"uri":"a","text":"` + text + `"}]}`,
-		}[method]
-	})
-	d.Resources = true
-	s, _ := start(t, d)
-	before := heapBytes()
-	for i := range reads {
-		if got := call(t, s, "test__read_resource", fmt.Sprintf(`{"uri":"%d"}`, i)); got != text {
-			t.Fatalf("got %.100s", got)
-		}
-	}
-	if grown := heapBytes() - before; grown > reads*size/4 {
-		t.Errorf("the heap has %d bytes more after %d reads of %d", grown, reads, size)
-	}
-}
-
-// heapBytes returns what is in use after a collection.
-func heapBytes() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // What is no list and no result is an error in bounds. Of a result that is odd there is what can be
 // read, as the server wrote it.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	const png, structured = "iVBORw0KGgo", `{"id": 1234567890123456789, "price": 10.0, "html": "<b>a & b</b>"}`
-	deep := strings.Repeat(`{"properties":{"a":`, 300) + "{}" + strings.Repeat("}}", 300)
+	deep := func(n int) string { return strings.Repeat(`{"properties":{"a":`, n) + "{}" + strings.Repeat("}}", n) }
 	for name, c := range map[string]struct{ list, call, want string }{
 		"no list":          {`{"tools":5}`, "", "its tools cannot be listed"},
 		"no tools":         {`{}`, "", "no tool test__x"},
 		"no schema":        {`{"tools":[{"name":"x","inputSchema":"any"}]}`, "", "no tool test__x"},
 		"null":             {`{"tools":[null,{"name":""}]}`, "", "no tool test__x"},
-		"a deep schema":    {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":` + deep + `}]}`, `{"content":"fine"}`, `fine; tool "y" was left out: its schema has more than 32 levels`},
+		"a deep schema":    {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":` + deep(300) + `}]}`, `{"content":"fine"}`, `fine; tool "y" was left out: its schema has more than 32 levels`},
+		"a deeper one":     {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","inputSchema":` + deep(3000) + `}]}`, `{"content":"fine"}`, `fine; tool "y" was left out: it cannot be read`},
 		"an odd tool":      {`{"tools":[{"name":"x","inputSchema":{}},{"name":"y","annotations":"none"},5]}`, `{"content":"fine"}`, `fine; tool "" was left out: its name must have 1 to 256 bytes; tool "y" was left out: it cannot be read`},
 		"no result":        {oneTool, `null`, "[the answer has no content]"},
 		"no content":       {oneTool, `{}`, "[the answer has no content]"},

@@ -124,7 +124,7 @@ func (s *Server) serve(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if err := s.list(first, link.session); err != nil {
-		return link.explain(err)
+		return explainLoss(err, link.said)
 	}
 	s.setSession(link.session)
 	defer s.setSession(nil)
@@ -138,11 +138,11 @@ func (s *Server) serve(ctx context.Context) error {
 			if err == nil {
 				err = errors.New("it ended the connection")
 			}
-			return link.explain(err)
+			return explainLoss(err, link.said)
 		case <-s.stale:
 		}
 		if err := s.listAgain(ctx, link.session); err != nil {
-			return link.explain(err)
+			return explainLoss(err, link.said)
 		}
 	}
 }

@@ -78,8 +78,11 @@ func (o *output) logLine(line []byte) {
 	}
 }
 
-// last returns the last line.
+// last returns the last line; nothing of no output.
 func (o *output) last() string {
+	if o == nil {
+		return ""
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return core.Clip(o.latest, 300)

@@ -1,13 +1,9 @@
 package anthropic
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -18,128 +14,133 @@ import (
 type answer struct {
 	providerhttp.Answer
 
-	origin string // of the signatures in it
+	origin, provider string // of the signatures in it; for errors
+	compacts         bool   // it is to be a compaction
 
-	blocks map[int64]*block
+	compactions []core.Part
+
+	blocks map[int]*openedBlock
 	calls  int // so far
 	usage  tally
 	model  string // that answered, as reported
-	stop   sdk.StopReason
+	stop   string
 	ended  bool // message_stop came
 }
 
-// block is a content block on its way.
-type block struct {
-	kind       string
-	call       int    // of a tool call: its place among the calls
-	input      []byte // of a tool call: what came with its start
-	streamed   bool   // of a tool call: arguments came after its start
-	thinking   []byte
-	signature  string
-	compaction compactionBlock
+// event is an event of a stream.
+type event struct {
+	Type         string `json:"type"`
+	Index        int    `json:"index"`
+	Message      reply  `json:"message"`
+	ContentBlock piece  `json:"content_block"`
+	Delta        piece  `json:"delta"`
+	reply               // of a message_delta
+}
+
+// reply is a whole answer, or what an event has of it.
+type reply struct {
+	Model   string                       `json:"model"`
+	Stop    string                       `json:"stop_reason"`
+	Usage   usage                        `json:"usage"`
+	Content []piece                      `json:"content"`
+	Dropped providerhttp.Transformations `json:"input_transformations"`
+}
+
+// piece is a block of content or a delta of one.
+type piece struct {
+	Type        string          `json:"type"`
+	ID          string          `json:"id"`
+	Name        string          `json:"name"`
+	Text        string          `json:"text"`
+	Thinking    string          `json:"thinking"`
+	Data        string          `json:"data"`
+	Input       json.RawMessage `json:"input"`
+	PartialJSON string          `json:"partial_json"`
+	Stop        string          `json:"stop_reason"`
+	Content     string          `json:"content"` // of a compaction
+	opaque
+}
+
+type usage struct {
+	Input      int64 `json:"input_tokens"`
+	Output     int64 `json:"output_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	Details    struct {
+		Thinking int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+	Iterations []usage `json:"iterations"`
+}
+
+// openedBlock is a content block on its way.
+type openedBlock struct {
+	piece
+
+	call     int    // of a tool call: its place among the calls
+	streamed bool   // of a tool call: arguments came after its start
+	thinking []byte // pieces so far
 }
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
-	a.blocks = map[int64]*block{}
-	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
-		return a.Refusal([]byte(providerhttp.WebPage))
-	}}.Read(body)
-	if err != nil {
+	a.blocks = map[int]*openedBlock{}
+	err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.ended })
+	switch last := (llm.Delta{Usage: a.usage.toCore(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}); {
+	case err != nil:
 		return err
-	}
-	last := llm.Delta{Usage: a.usage.toUsage(), Finish: finishReason(a.stop, a.calls > 0), Model: a.model}
-	if a.Compaction != nil {
-		return a.endCompaction(last)
-	}
-	return a.EmitDelta(last)
-}
-
-// readStream reads server-sent events up to message_stop, without which the answer was
-// cut off.
-func (a *answer) readStream(events *providerhttp.Events) error {
-	for !a.ended {
-		e, err := events.Next()
-		if errors.Is(err, io.EOF) {
-			return providerhttp.ErrTruncated
-		}
-		if err != nil {
-			return err
-		}
-		if e.Name == "error" {
-			return a.Refusal(e.Data)
-		}
-		if err := a.handleEvent(e.Data); err != nil {
-			return err
-		}
-	}
-	if a.stop == "" {
+	case a.stop == "":
 		return providerhttp.ErrTruncated
+	case a.compacts:
+		return a.endCompaction(last)
+	default:
+		return a.EmitDelta(last)
 	}
-	return nil
 }
 
-// handleEvent handles one event. Other data is a keep-alive.
+// handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' {
-		return nil
-	}
-	var e sdk.MessageStreamEventUnion
-	if err := json.Unmarshal(data, &e); err != nil {
-		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	var e event
+	if err := providerhttp.Decode(data, &e); err != nil {
+		return err
 	}
 	switch e.Type {
 	case "error":
 		return a.Refusal(data)
 	case "message_start":
-		if err := a.EmitDelta(llm.Delta{Dropped: providerhttp.ReadDropped([]byte(e.Message.RawJSON()))}); err != nil {
-			return err
-		}
-		a.model = string(e.Message.Model)
-		a.usage.addUsage(sdk.MessageDeltaUsage{
-			InputTokens: e.Message.Usage.InputTokens, OutputTokens: e.Message.Usage.OutputTokens,
-			CacheReadInputTokens: e.Message.Usage.CacheReadInputTokens, CacheCreationInputTokens: e.Message.Usage.CacheCreationInputTokens,
-		})
-		a.usage.addIterations(e.Message.Usage.RawJSON())
+		return a.addReply(e.Message)
 	case "content_block_start":
-		return a.openBlock(e)
+		return a.openBlock(e.Index, e.ContentBlock)
 	case "content_block_delta":
-		return a.continueBlock(e)
+		return a.continueBlock(e.Index, e.Delta)
 	case "content_block_stop":
 		return a.closeBlock(e.Index)
 	case "message_delta":
-		if err := a.EmitDelta(llm.Delta{Dropped: providerhttp.ReadDropped(data)}); err != nil {
-			return err
-		}
-		a.usage.addUsage(e.Usage)
-		a.usage.addIterations(e.Usage.RawJSON())
-		if e.Delta.StopReason != "" {
-			a.stop = e.Delta.StopReason
-		}
+		e.Stop = e.Delta.Stop
+		return a.addReply(e.reply)
 	case "message_stop":
 		a.ended = true
 	}
 	return nil
 }
 
+// addReply adds what is known of the whole answer.
+func (a *answer) addReply(r reply) error {
+	a.model, a.stop = cmp.Or(r.Model, a.model), cmp.Or(r.Stop, a.stop)
+	a.usage.add(r.Usage)
+	return a.EmitDelta(llm.Delta{Dropped: r.Dropped.ToCore()})
+}
+
 // openBlock begins a block.
-func (a *answer) openBlock(e sdk.MessageStreamEventUnion) error {
-	start := e.ContentBlock
-	b := &block{kind: start.Type, thinking: []byte(start.Thinking), signature: start.Signature}
-	a.blocks[e.Index] = b
+func (a *answer) openBlock(index int, start piece) error {
+	b := &openedBlock{piece: start, thinking: []byte(start.Thinking)}
+	a.blocks[index] = b
 	switch start.Type {
 	case "text":
 		return a.EmitDelta(llm.Delta{Text: start.Text})
 	case "thinking":
 		return a.EmitDelta(llm.Delta{Reasoning: start.Thinking})
-	case "redacted_thinking":
-		b.signature = start.Data
-	case core.PartCompaction:
-		b.signature = ""
-		b.readCompaction(start.RawJSON())
 	case "tool_use":
-		b.call, b.input = a.calls, []byte(start.JSON.Input.Raw())
+		b.call = a.calls
 		a.calls++
 		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, ID: a.UniqueCallID(start.ID), Name: start.Name}})
 	}
@@ -148,24 +149,28 @@ func (a *answer) openBlock(e sdk.MessageStreamEventUnion) error {
 
 // continueBlock adds a piece to a block. A block whose beginning did not come has the kind
 // of its piece.
-func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
-	b := a.blocks[e.Index]
+func (a *answer) continueBlock(index int, d piece) error {
+	b := a.blocks[index]
 	if b == nil {
-		b = &block{}
-		a.blocks[e.Index] = b
+		b = &openedBlock{}
+		a.blocks[index] = b
 	}
-	switch d := e.Delta; d.Type {
+	switch d.Type {
 	case "text_delta":
 		return a.EmitDelta(llm.Delta{Text: d.Text})
 	case "thinking_delta":
 		b.thinking = append(b.thinking, d.Thinking...)
 		return a.EmitDelta(llm.Delta{Reasoning: d.Thinking})
 	case "signature_delta":
-		b.signature += d.Signature
-	case "compaction_delta":
-		b.readCompactionDelta(e.RawJSON())
+		b.Signature += d.Signature
+	case "compaction_delta": // replaces what the block began with
+		b.Content, b.EncryptedContent = cmp.Or(d.Content, b.Content), cmp.Or(d.EncryptedContent, b.EncryptedContent)
+		b.Signature = cmp.Or(d.Signature, b.Signature)
+		if d.ToolChanges != nil {
+			b.ToolChanges = d.ToolChanges
+		}
 	case "input_json_delta":
-		if b.kind != "tool_use" || d.PartialJSON == "" {
+		if b.Type != "tool_use" || d.PartialJSON == "" {
 			return nil
 		}
 		b.streamed = true
@@ -175,27 +180,24 @@ func (a *answer) continueBlock(e sdk.MessageStreamEventUnion) error {
 }
 
 // closeBlock ends a block. Its thoughts go into the log as one part.
-func (a *answer) closeBlock(index int64) error {
+func (a *answer) closeBlock(index int) error {
 	b := a.blocks[index]
 	if b == nil {
 		return nil
 	}
 	delete(a.blocks, index)
-	switch b.kind {
+	switch b.Type {
 	case "tool_use":
-		if b.streamed || len(b.input) == 0 || string(b.input) == "{}" || string(b.input) == "null" {
+		if b.streamed || len(b.Input) == 0 || string(b.Input) == "{}" || string(b.Input) == "null" {
 			return nil
 		}
-		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.input)}})
+		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: b.call, Arguments: string(b.Input)}})
 	case "thinking":
-		return a.emitThinking(core.Part{Text: string(b.thinking), Signature: b.signature})
+		return a.emitThinking(core.Part{Text: string(b.thinking), Signature: b.Signature})
 	case "redacted_thinking":
-		return a.emitThinking(core.Part{Name: redacted, Signature: b.signature})
+		return a.emitThinking(core.Part{Name: redacted, Signature: b.Data})
 	case core.PartCompaction:
-		if b.signature != "" {
-			b.compaction.Signature = b.signature
-		}
-		a.Compaction.Add(b.compaction.toPart(a.origin))
+		a.compactions = append(a.compactions, compactionPart(b.Content, b.opaque, a.origin))
 	}
 	return nil
 }
@@ -212,50 +214,20 @@ func (a *answer) emitThinking(p core.Part) error {
 	return a.EmitDelta(llm.Delta{Part: &p})
 }
 
-// readWhole takes the answer of a server that did not stream, as the events that it
-// would have been.
+// readWhole takes the answer of a server that did not stream.
 func (a *answer) readWhole(text []byte) error {
-	var message struct {
-		Type  string          `json:"type"`
-		Model string          `json:"model"`
-		Stop  sdk.StopReason  `json:"stop_reason"`
-		Usage json.RawMessage `json:"usage"`
-	}
-	if err := json.Unmarshal(text, &message); err != nil || message.Type != "message" {
+	var whole event
+	if err := providerhttp.IgnoreType(json.Unmarshal(text, &whole)); err != nil || whole.Type != "message" {
 		return a.Refusal(text)
 	}
-	if err := a.EmitDelta(llm.Delta{Dropped: providerhttp.ReadDropped(text)}); err != nil {
+	if err := a.addReply(whole.reply); err != nil {
 		return err
 	}
-	a.stop, a.model = message.Stop, message.Model
-	if len(message.Usage) > 0 {
-		if err := a.handleEvent([]byte(`{"type":"message_delta","delta":{},"usage":` + string(message.Usage) + `}`)); err != nil {
+	for i, b := range whole.reply.Content {
+		if err := a.openBlock(i, b); err != nil {
 			return err
 		}
-	}
-	if err := a.readBlocks(text); err != nil {
-		return err
-	}
-	if a.stop == "" {
-		return providerhttp.ErrTruncated
-	}
-	return nil
-}
-
-// readBlocks reads the blocks of a whole answer.
-func (a *answer) readBlocks(text []byte) error {
-	var message struct {
-		Content []json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(text, &message); err != nil {
-		return a.Refusal(text)
-	}
-	for i, raw := range message.Content {
-		start := fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":%s}`, i, raw)
-		if err := a.handleEvent([]byte(start)); err != nil {
-			return err
-		}
-		if err := a.closeBlock(int64(i)); err != nil {
+		if err := a.closeBlock(i); err != nil {
 			return err
 		}
 	}
@@ -265,64 +237,61 @@ func (a *answer) readBlocks(text []byte) error {
 // tally is the usage so far: what comes later counts for what came before, and
 // what is left out leaves it.
 type tally struct {
-	input, read, write, output, reasoning int64
+	usage
 
-	passes *tally // all of them together, where the answer lists them; nil = it does not
+	passes usage // all of them together, where the answer lists them
 }
 
-func (t *tally) addUsage(u sdk.MessageDeltaUsage) {
-	t.input, t.output = max(t.input, u.InputTokens), max(t.output, u.OutputTokens)
-	t.read, t.write = max(t.read, u.CacheReadInputTokens), max(t.write, u.CacheCreationInputTokens)
-	t.reasoning = max(t.reasoning, u.OutputTokensDetails.ThinkingTokens)
-}
-
-// addIterations adds up the passes that an answer took. All of them are billed, but the usage
-// beside the list has the last one only, and nothing of a compaction.
-func (t *tally) addIterations(usage string) {
-	var list struct {
-		Iterations []sdk.BetaIterationsUsageItemUnion `json:"iterations"`
+// add adds what an event reports. All passes that an answer took are billed, but the usage beside
+// their list has the last one only, and nothing of a compaction.
+func (t *tally) add(u usage) {
+	t.usage = t.atLeast(u)
+	if len(u.Iterations) > 0 {
+		t.passes = usage{}
 	}
-	if json.Unmarshal([]byte(usage), &list) != nil || len(list.Iterations) == 0 { // the usage has no more to say
-		return
-	}
-	t.passes = &tally{}
-	for _, u := range list.Iterations {
-		t.passes.input += max(u.InputTokens, 0)
-		t.passes.output += max(u.OutputTokens, 0)
-		t.passes.read += max(u.CacheReadInputTokens, 0)
-		t.passes.write += max(u.CacheCreationInputTokens, 0)
+	for _, pass := range u.Iterations {
+		t.passes.Input += max(pass.Input, 0)
+		t.passes.Output += max(pass.Output, 0)
+		t.passes.CacheRead += max(pass.CacheRead, 0)
+		t.passes.CacheWrite += max(pass.CacheWrite, 0)
 	}
 }
 
-// toUsage returns the usage; nil if it is empty. The API counts
+// atLeast returns the larger of both counts, one by one.
+func (u usage) atLeast(v usage) usage {
+	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
+	u.CacheRead, u.CacheWrite = max(u.CacheRead, v.CacheRead), max(u.CacheWrite, v.CacheWrite)
+	u.Details.Thinking = max(u.Details.Thinking, v.Details.Thinking)
+	return u
+}
+
+// toCore returns the usage; nil if it is empty. The API counts
 // what came from the cache, and what went into it, beside the input.
-func (t tally) toUsage() *core.Usage {
-	if p := t.passes; p != nil {
-		t.input, t.output, t.read, t.write = max(t.input, p.input), max(t.output, p.output), max(t.read, p.read), max(t.write, p.write)
-	}
-	input := t.input + t.read + t.write
-	if input <= 0 && t.output <= 0 {
+func (t *tally) toCore() *core.Usage {
+	u := t.atLeast(t.passes)
+	input := u.Input + u.CacheRead + u.CacheWrite
+	if input <= 0 && u.Output <= 0 {
 		return nil
 	}
 	return &core.Usage{
-		InputTokens: int(input), OutputTokens: int(t.output), ReasoningTokens: int(t.reasoning),
-		CacheReadTokens: int(t.read), CacheWriteTokens: int(t.write),
+		InputTokens: int(input), OutputTokens: int(u.Output), ReasoningTokens: int(u.Details.Thinking),
+		CacheReadTokens: int(u.CacheRead), CacheWriteTokens: int(u.CacheWrite),
 	}
 }
 
 // finishReason returns the provider's word in ours, where ours means the same.
-func finishReason(word sdk.StopReason, called bool) core.FinishReason {
+func finishReason(word string, called bool) core.FinishReason {
 	switch word {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+	case "end_turn", "stop_sequence":
 		if called { // proxies of other models
 			return core.FinishToolCalls
 		}
 		return core.FinishStop
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+	case "max_tokens", "model_context_window_exceeded":
 		return core.FinishLength
-	case sdk.StopReasonToolUse:
+	case "tool_use":
 		return core.FinishToolCalls
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		return core.FinishContentFilter
 	default:
 		return core.FinishReason(word)

@@ -15,7 +15,7 @@ func TestAnsweringModel(t *testing.T) {
 			"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
 	} {
 		var got string
-		for d, err := range open(t, anthropic.Options{BaseURL: serve(t, 200, answer).url}).Stream(t.Context(), ask("hi")) {
+		for d, err := range open(t, anthropic.Options{BaseURL: serve(t, 200, answer).URL}).Stream(t.Context(), ask("hi")) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

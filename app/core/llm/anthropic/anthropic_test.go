@@ -1,13 +1,8 @@
 package anthropic_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -18,39 +13,26 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/llmtest"
 )
 
-// provider answers every request with the text and keeps the last.
-type provider struct {
-	url    string
-	header http.Header
-	path   string
-	body   map[string]any
-	raw    string
+// provider answers every request in the same way.
+type provider struct{ *llmtest.Server }
 
-	requests int
-}
-
-func serve(t *testing.T, status int, answer string) *provider {
+func serve(t *testing.T, status int, answer string) provider {
 	t.Helper()
-	p := &provider{}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Errorf("read the request: %v", err)
-		}
-		p.raw, p.header, p.path, p.body = string(raw), r.Header.Clone(), r.URL.Path, nil
-		p.requests++
-		if err := json.Unmarshal(raw, &p.body); err != nil {
-			t.Errorf("the request is no JSON: %v", err)
-		}
-		w.WriteHeader(status)
-		fmt.Fprint(w, answer)
-	}))
-	t.Cleanup(web.Close)
-	p.url = web.URL
-	return p
+	return provider{llmtest.Serve(t, llmtest.Reply(status, answer))}
 }
+
+// raw returns the last request's body.
+func (p provider) raw() string { return string(p.Last().Body) }
+
+func (p provider) body() map[string]any { return p.Last().JSON() }
+
+var (
+	ask  = llmtest.Ask
+	call = llmtest.Collect
+)
 
 func open(t *testing.T, options anthropic.Options) *anthropic.Model {
 	t.Helper()
@@ -64,27 +46,18 @@ func open(t *testing.T, options anthropic.Options) *anthropic.Model {
 	return m
 }
 
-func call(t *testing.T, m llm.Model, req llm.Request) (llm.Response, error) {
-	t.Helper()
-	return llm.Collect(m.Stream(t.Context(), req), nil)
-}
-
 // fine is a whole answer.
 const fine = `{"type":"message","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn"}`
 
 // sent returns what a model sends for the request.
-func sent(t *testing.T, options anthropic.Options, req llm.Request) *provider {
+func sent(t *testing.T, options anthropic.Options, req llm.Request) provider {
 	t.Helper()
 	p := serve(t, 200, fine)
-	options.BaseURL = p.url
+	options.BaseURL = p.URL
 	if res, err := call(t, open(t, options), req); err != nil || res.Text != "ok" {
 		t.Fatalf("call: got %q, %v", res.Text, err)
 	}
 	return p
-}
-
-func ask(content string) llm.Request {
-	return llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: content}}}
 }
 
 func TestThinkingByGeneration(t *testing.T) {
@@ -111,20 +84,20 @@ func TestThinkingByGeneration(t *testing.T) {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
 			options := anthropic.Options{Model: model, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}}
-			if got, _ := json.Marshal(sent(t, options, ask("hi")).body["thinking"]); string(got) != want.thinking {
+			if got, _ := json.Marshal(sent(t, options, ask("hi")).body()["thinking"]); string(got) != want.thinking {
 				t.Errorf("got thinking %s, want %s", got, want.thinking)
 			}
 			req := ask("hi")
 			req.Temperature = &warm
 			p := sent(t, options, req)
-			if got, _ := json.Marshal(p.body["thinking"]); string(got) != none {
+			if got, _ := json.Marshal(p.body()["thinking"]); string(got) != none {
 				t.Errorf("with a temperature: got thinking %s, want none", got)
 			}
-			if got, _ := json.Marshal(p.body["temperature"]); string(got) != want.temperature {
+			if got, _ := json.Marshal(p.body()["temperature"]); string(got) != want.temperature {
 				t.Errorf("got temperature %s, want %s", got, want.temperature)
 			}
 			options.Thinking = 0
-			if got, _ := json.Marshal(sent(t, options, ask("hi")).body["thinking"]); string(got) != none {
+			if got, _ := json.Marshal(sent(t, options, ask("hi")).body()["thinking"]); string(got) != none {
 				t.Errorf("without a budget: got thinking %s, want none", got)
 			}
 		})
@@ -150,8 +123,8 @@ func TestThinkingLeavesRoomForTheAnswer(t *testing.T) {
 			req := ask("hi")
 			req.MaxOutputTokens = c.asked
 			p := sent(t, anthropic.Options{Thinking: 4_096, Info: llm.Info{MaxOutput: c.most}}, req)
-			if got, _ := json.Marshal(p.body["thinking"]); string(got) != c.want || p.body["max_tokens"] != c.maxTokens {
-				t.Errorf("got %s of %v, want %s of %v", got, p.body["max_tokens"], c.want, c.maxTokens)
+			if got, _ := json.Marshal(p.body()["thinking"]); string(got) != c.want || p.body()["max_tokens"] != c.maxTokens {
+				t.Errorf("got %s of %v, want %s of %v", got, p.body()["max_tokens"], c.want, c.maxTokens)
 			}
 		})
 	}
@@ -186,7 +159,7 @@ func TestThinkingNotInTheMiddleOfATurn(t *testing.T) {
 				llm.Message{Role: core.RoleTool, ToolCallID: "a", Content: "1"})
 			req.Messages = append(req.Messages, c.after...)
 			p := sent(t, anthropic.Options{Model: c.model, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}}, req)
-			if got := p.body["thinking"] != nil; got != c.want {
+			if got := p.body()["thinking"] != nil; got != c.want {
 				t.Errorf("got thinking %v, want %v", got, c.want)
 			}
 		})
@@ -212,8 +185,8 @@ func TestCacheBreakpoints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := sent(t, anthropic.Options{}, c.req)
-			if got := strings.Count(p.raw, `"cache_control":{"type":"ephemeral"}`); got != c.want {
-				t.Errorf("got %d breakpoints, want %d: %s", got, c.want, p.raw)
+			if got := strings.Count(p.raw(), `"cache_control":{"type":"ephemeral"}`); got != c.want {
+				t.Errorf("got %d breakpoints, want %d: %s", got, c.want, p.raw())
 			}
 		})
 	}
@@ -236,11 +209,11 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 			llm.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "a", Name: "f", Arguments: arguments}, {ID: "b", Name: "f", Arguments: `{"second":2}`}}},
 			llm.Message{Role: core.RoleTool, ToolCallID: "b", Content: "2"}, llm.Message{Role: core.RoleTool, ToolCallID: "a", Content: "1"})
 		p := sent(t, anthropic.Options{}, req)
-		if !strings.Contains(p.raw, want) || !strings.Contains(p.raw, `"input":{"second":2}`) {
-			t.Errorf("%s: got %s, want %s in it", arguments, p.raw, want)
+		if !strings.Contains(p.raw(), want) || !strings.Contains(p.raw(), `"input":{"second":2}`) {
+			t.Errorf("%s: got %s, want %s in it", arguments, p.raw(), want)
 		}
-		if strings.Index(p.raw, `"tool_use_id":"a"`) > strings.Index(p.raw, `"tool_use_id":"b"`) {
-			t.Errorf("got the results in another order than the calls: %s", p.raw)
+		if strings.Index(p.raw(), `"tool_use_id":"a"`) > strings.Index(p.raw(), `"tool_use_id":"b"`) {
+			t.Errorf("got the results in another order than the calls: %s", p.raw())
 		}
 	}
 }
@@ -283,9 +256,9 @@ func TestAnswersOfProxies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, 200, c.answer)
-			got, err := call(t, open(t, anthropic.Options{BaseURL: p.url + "/v1/"}), ask("hi"))
-			if err != nil || p.path != "/v1/messages" {
-				t.Fatalf("call: %v at %s", err, p.path)
+			got, err := call(t, open(t, anthropic.Options{BaseURL: p.URL + "/v1/"}), ask("hi"))
+			if err != nil || p.Last().Path != "/v1/messages" {
+				t.Fatalf("call: %v at %s", err, p.Last().Path)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("response (-want +got):\n%s", diff)
@@ -317,15 +290,15 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, c.status, c.answer)
-			_, err := call(t, open(t, anthropic.Options{BaseURL: p.url}), ask("hi"))
+			_, err := call(t, open(t, anthropic.Options{BaseURL: p.URL}), ask("hi"))
 			if !llm.IsKind(err, c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})
 	}
 	p := sent(t, anthropic.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleAssistant, Content: "Welcome!"}, {Role: core.RoleUser, Content: "hi"}}})
-	if !strings.Contains(p.raw, `"messages":[{"content":[{"text":"[empty]","type":"text"}],"role":"user"},{"content":[{"text":"Welcome!"`) {
-		t.Errorf("a greeting first: got %s, want a user's message before it", p.raw)
+	if !strings.Contains(p.raw(), `"messages":[{"content":[{"text":"[empty]","type":"text"}],"role":"user"},{"content":[{"text":"Welcome!"`) {
+		t.Errorf("a greeting first: got %s, want a user's message before it", p.raw())
 	}
 	if _, err := call(t, open(t, anthropic.Options{}), llm.Request{Messages: []llm.Message{{Role: "judge"}}}); !llm.IsKind(err, llm.KindInvalid) {
 		t.Errorf("unknown role: got %v, want KindInvalid", err)
@@ -348,28 +321,6 @@ func TestOptions(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(llm.Info{}, "Lacks", "ThoughtOrigin", "Account")); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
-	options := anthropic.Options{Provider: "anthropic", Model: "m", APIKey: "the-secret", BaseURL: "http://u:the-secret@provider.test"}
-	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "options", options)
-	for _, got := range []string{fmt.Sprintf("%v %+v %#v", options, &options, options), log.String()} {
-		if strings.Contains(got, "the-secret") || !strings.Contains(got, "anthropic model m at http://provider.test") {
-			t.Errorf("got %s, want it without the key", got)
-		}
-	}
-}
-
-// What the SDK would read of the environment is Bobbin's business, not its own.
-func TestEnvironmentIsNotRead(t *testing.T) {
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_PROFILE"} {
-		t.Setenv(name, "http://elsewhere.test")
-	}
-	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Leak: yes")
-	p := sent(t, anthropic.Options{}, ask("hi"))
-	for _, name := range []string{"Authorization", "X-Api-Key", "X-Leak"} {
-		if got := p.header.Get(name); got != "" {
-			t.Errorf("got %s %q, want none", name, got)
-		}
-	}
 }
 
 // A signature that does not hold any more must not end the conversation.
@@ -387,21 +338,7 @@ func TestThoughtsThatAreRefusedAreLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var bodies []string
-			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				raw, err := io.ReadAll(r.Body)
-				if err != nil {
-					t.Error(err)
-				}
-				bodies = append(bodies, string(raw))
-				if len(bodies) == 1 {
-					w.WriteHeader(400)
-					fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence)
-					return
-				}
-				fmt.Fprint(w, fine)
-			}))
-			defer web.Close()
+			web := llmtest.Serve(t, llmtest.Reply(400, fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence)), llmtest.Reply(200, fine))
 			req := ask("hi")
 			req.Tools = []llm.ToolSpec{{Name: "f"}}
 			req.Messages = append(req.Messages,
@@ -410,10 +347,11 @@ func TestThoughtsThatAreRefusedAreLeftOut(t *testing.T) {
 				llm.Message{Role: core.RoleTool, ToolCallID: "a", Content: "1"})
 			m := open(t, anthropic.Options{BaseURL: web.URL, Thinking: 2_048, Info: llm.Info{MaxOutput: 8_192}})
 			res, err := call(t, m, req)
-			if len(bodies) != c.requests || c.kind == "" && (err != nil || res.Text != "ok") || c.kind != "" && !llm.IsKind(err, c.kind) {
-				t.Fatalf("got %q, %v after %d requests, want %q after %d", res.Text, err, len(bodies), c.kind, c.requests)
+			n, last := len(web.Received()), string(web.Last().Body)
+			if n != c.requests || c.kind == "" && (err != nil || res.Text != "ok") || c.kind != "" && !llm.IsKind(err, c.kind) {
+				t.Fatalf("got %q, %v after %d requests, want %q after %d", res.Text, err, n, c.kind, c.requests)
 			}
-			if last := bodies[len(bodies)-1]; c.requests == 2 && (strings.Contains(last, "old") || strings.Contains(last, "thinking")) {
+			if c.requests == 2 && (strings.Contains(last, "old") || strings.Contains(last, "thinking")) {
 				t.Errorf("got %s, want no thoughts", last)
 			}
 		})

@@ -2,12 +2,10 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -20,104 +18,77 @@ func compactionRequest(req llm.Request) llm.Request {
 	return req
 }
 
-// compactionOrder returns what asks for a compaction; nil = none is asked for.
-func compactionOrder(req llm.Request) *sdk.BetaSummarizeCompactionParam {
-	if !req.Compact {
+// orderCompaction returns what asks for a compaction; nil = none is asked for.
+func orderCompaction(req llm.Request) *compactionOrder {
+	switch {
+	case !req.Compact:
 		return nil
+	case isBlank(req.CompactInstructions):
+		return &compactionOrder{Type: "summarize"}
 	}
-	order := &sdk.BetaSummarizeCompactionParam{}
-	if !isBlank(req.CompactInstructions) {
-		order.Instructions = param.NewOpt(req.CompactInstructions)
-	}
-	return order
+	return &compactionOrder{Type: "summarize", Instructions: req.CompactInstructions}
 }
 
-// compactionBlock is a compaction as it came, and as it goes back: the API refuses any change.
-type compactionBlock struct {
-	Type             string          `json:"type"`
-	Content          *string         `json:"content,omitempty"`
-	Signature        string          `json:"signature,omitempty"`
-	EncryptedContent string          `json:"encrypted_content,omitempty"`
-	ToolChanges      json.RawMessage `json:"tool_changes,omitempty"`
-}
-
-// toPart returns the block as it is kept. Its opaque members are the signature; where there are
-// more than one, as a JSON object.
-func (b compactionBlock) toPart(origin string) core.Part {
-	part := core.Part{Signature: b.Signature, Origin: origin}
-	if b.Content != nil {
-		part.Text = *b.Content
+// compactionPart returns a compaction as it is kept. Its opaque members are the signature; where there
+// are more than one, as a JSON object.
+func compactionPart(text string, members opaque, origin string) core.Part {
+	part := core.Part{Text: text, Signature: members.Signature, Origin: origin}
+	if string(members.ToolChanges) == "null" {
+		members.ToolChanges = nil
 	}
-	if string(b.ToolChanges) == "null" {
-		b.ToolChanges = nil
-	}
-	if b.EncryptedContent == "" && b.ToolChanges == nil {
+	if members.EncryptedContent == "" && members.ToolChanges == nil {
 		return part
 	}
-	b.Type, b.Content = "", nil
-	if members, err := json.Marshal(b); err == nil { // it came as JSON
-		part.Signature = string(members)
+	if raw, err := json.Marshal(members); err == nil { // it came as JSON
+		part.Signature = string(raw)
 	}
 	return part
 }
 
-// compactionMessage returns the message with which a prompt begins: the API's own answer, which
+// compactionMessage returns the message with which a prompt begins: the API's own answer, as it came, which
 // stays apart from an answer that follows it.
-func compactionMessage(p core.Part) (sdk.MessageParam, error) {
-	b := compactionBlock{Signature: p.Signature}
-	if strings.HasPrefix(p.Signature, "{") {
-		b.Signature = ""
-		if json.Unmarshal([]byte(p.Signature), &b) != nil {
-			b = compactionBlock{Signature: p.Signature} // the API is to refuse it
-		}
+func compactionMessage(p core.Part) message {
+	members := opaque{}
+	if !strings.HasPrefix(p.Signature, "{") || json.Unmarshal([]byte(p.Signature), &members) != nil {
+		members = opaque{Signature: p.Signature} // the API is to refuse it if it is none
 	}
-	b.Type, b.Content = "compaction", &p.Text
-	raw, err := json.Marshal(b)
-	if err != nil {
-		return sdk.MessageParam{}, err
-	}
-	block := param.Override[sdk.TextBlockParam](json.RawMessage(raw))
-	return sdk.NewAssistantMessage(sdk.ContentBlockParamUnion{OfText: &block}), nil
+	return message{"assistant", []block{{Type: "compaction", opaque: members, Content: p.Text}}}
 }
 
-// readCompaction reads a block of the answer, or a piece of one, which replaces what the block
-// began with.
-func (b *block) readCompaction(raw string) {
-	var piece compactionBlock
-	if json.Unmarshal([]byte(raw), &piece) != nil {
-		return // without a content the compaction is empty
-	}
-	if piece.Content != nil {
-		b.compaction.Content = piece.Content
-	}
-	if piece.Signature != "" {
-		b.compaction.Signature = piece.Signature
-	}
-	if piece.EncryptedContent != "" {
-		b.compaction.EncryptedContent = piece.EncryptedContent
-	}
-	if piece.ToolChanges != nil {
-		b.compaction.ToolChanges = piece.ToolChanges
+// withoutAnswer returns an emit without what an answer has beside a compaction.
+func withoutAnswer(emit func(llm.Delta) bool) func(llm.Delta) bool {
+	return func(d llm.Delta) bool {
+		d.Text, d.Reasoning, d.Part, d.ToolCall = "", "", nil, nil
+		return d == (llm.Delta{}) || emit(d)
 	}
 }
 
-// readCompactionDelta reads the event with a piece of the block.
-func (b *block) readCompactionDelta(event string) {
-	var e struct {
-		Delta json.RawMessage `json:"delta"`
-	}
-	if json.Unmarshal([]byte(event), &e) == nil {
-		b.readCompaction(string(e.Delta))
-	}
-}
-
-// endCompaction ends an answer that is a compaction.
+// endCompaction emits the compaction and the last delta, or the usage and the error of an answer that
+// is none.
 func (a *answer) endCompaction(last llm.Delta) error {
-	stopped := ""
-	if a.stop != "compaction" {
-		stopped = string(a.stop)
+	first := append(a.compactions, core.Part{})[0]
+	fault := ""
+	switch {
+	case max(len(first.Text), len(first.Signature)) > llm.MaxCompaction:
+		fault = fmt.Sprintf("the compaction is larger than %d MiB", llm.MaxCompaction>>20)
+	case len(a.compactions) > 1:
+		fault = fmt.Sprintf("the provider returned %d compactions instead of one", len(a.compactions))
+	case a.stop != "compaction":
+		fault = fmt.Sprintf("the provider returned no compaction: it stopped with %q", a.stop)
+	case first.Text == "":
+		fault = "the provider returned an empty compaction"
 	}
-	return a.Compaction.End(last, stopped, a.EmitDelta)
+	if fault != "" {
+		if err := a.EmitDelta(llm.Delta{Usage: last.Usage}); err != nil {
+			return err
+		}
+		return &llm.Error{Kind: llm.KindInvalid, Provider: a.provider, Message: fault}
+	}
+	first.Type, last.Finish = core.PartCompaction, core.FinishStop
+	if err := a.EmitDelta(llm.Delta{Compaction: &first}); err != nil {
+		return err
+	}
+	return a.EmitDelta(last)
 }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with

@@ -68,28 +68,28 @@ func TestCompactionRequest(t *testing.T) {
 	} {
 		req.CompactInstructions = instructions
 		p := serve(t, 200, `{"type":"message","content":[{"type":"compaction","content":"so far","signature":"s"}],"stop_reason":"compaction"}`)
-		res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.url, Thinking: 2_048}), req)
+		res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.URL, Thinking: 2_048}), req)
 		if err != nil || res.Compaction == nil {
 			t.Fatalf("got %+v, %v", res, err)
 		}
-		if got, _ := json.Marshal(p.body["compaction"]); string(got) != want {
+		if got, _ := json.Marshal(p.body()["compaction"]); string(got) != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got := p.header.Get("Anthropic-Beta"); got != "compact-2026-09-04" {
+		if got := p.Last().Header.Get("Anthropic-Beta"); got != "compact-2026-09-04" {
 			t.Errorf("got the header %q", got)
 		}
 		for _, name := range []string{"stop_sequences", "tool_choice", "output_config"} {
-			if p.body[name] != nil {
-				t.Errorf("got %s %v, want none", name, p.body[name])
+			if p.body()[name] != nil {
+				t.Errorf("got %s %v, want none", name, p.body()[name])
 			}
 		}
-		if p.body["thinking"] == nil || p.body["tools"] == nil {
-			t.Errorf("got %s, want the thinking and the tools of other requests", p.raw)
+		if p.body()["thinking"] == nil || p.body()["tools"] == nil {
+			t.Errorf("got %s, want the thinking and the tools of other requests", p.raw())
 		}
 	}
 	p := sent(t, anthropic.Options{Model: compactor}, ask("hi"))
-	if p.header.Get("Anthropic-Beta") != "" || strings.Contains(p.raw, "compaction") {
-		t.Errorf("another request has %s", p.raw)
+	if p.Last().Header.Get("Anthropic-Beta") != "" || strings.Contains(p.raw(), "compaction") {
+		t.Errorf("another request has %s", p.raw())
 	}
 }
 
@@ -118,7 +118,7 @@ func TestCompactionGoesBack(t *testing.T) {
 			t.Parallel()
 			req := ask("hi")
 			req.Compact = true
-			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).url}), req)
+			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).URL}), req)
 			if err != nil || res.Compaction == nil || res.Finish != core.FinishStop {
 				t.Fatalf("got %+v, %v", res, err)
 			}
@@ -131,11 +131,11 @@ func TestCompactionGoesBack(t *testing.T) {
 			p := sent(t, anthropic.Options{Model: compactor}, compacted(*res.Compaction))
 			want := `[{"content":[` + tt.want + `],"role":"assistant"},{"content":[{"text":"kept","type":"text"}],"role":"assistant"},` +
 				`{"content":[{"cache_control":{"type":"ephemeral"},"text":"hi","type":"text"}],"role":"user"}]`
-			if got, _ := json.Marshal(p.body["messages"]); string(got) != want {
+			if got, _ := json.Marshal(p.body()["messages"]); string(got) != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			if got := p.header.Get("Anthropic-Beta"); got != "compact-2026-09-04" || p.body["compaction"] != nil {
-				t.Errorf("got the header %q, %s", got, p.raw)
+			if got := p.Last().Header.Get("Anthropic-Beta"); got != "compact-2026-09-04" || p.body()["compaction"] != nil {
+				t.Errorf("got the header %q, %s", got, p.raw())
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestCompactionAndCacheMarks(t *testing.T) {
 	t.Parallel()
 	req := compacted(core.Part{Text: "so far", Signature: "s"})
 	req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "ok"}, llm.Message{Role: core.RoleUser, Content: "note", Passing: true})
-	got, _ := json.Marshal(sent(t, anthropic.Options{Model: compactor}, req).body["messages"])
+	got, _ := json.Marshal(sent(t, anthropic.Options{Model: compactor}, req).body()["messages"])
 	if want := `{"content":[{"cache_control":{"type":"ephemeral"},"text":"ok","type":"text"}],"role":"assistant"}`; !strings.Contains(string(got), want) {
 		t.Errorf("got %s, want %s in it", got, want)
 	}
@@ -174,13 +174,15 @@ func TestCompactionThatIsNone(t *testing.T) {
 		"4 MiB, streamed":   {compactionEvents(block(`"` + large + `"`)), "larger than 1 MiB"},
 		"4 MiB, in a delta": {compactionEvents(block(`null`), `{"type":"content_block_delta","index":0,"delta":{"type":"compaction_delta","content":"`+large+`"}}`), "larger than 1 MiB"},
 		"in many deltas":    {compactionEvents(append([]string{block(`"so far"`)}, slices.Repeat([]string{`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"` + large[:1<<19] + `"}}`}, 8)...)...), "larger than 1 MiB"},
+		"a byte too large":  {whole("compaction", `{"type":"compaction","content":"`+large[:1<<20+1]+`","signature":"s"}`), "larger than 1 MiB"},
+		"without a text":    {whole("compaction", `{"type":"compaction","signature":"s"}`), "an empty compaction"},
 		"4 MiB, whole":      {whole("compaction", `{"type":"compaction","content":"so far","signature":"`+large+`"}`), "larger than 1 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			req := ask("hi")
 			req.Compact = true
-			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).url}), req)
+			res, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: serve(t, 200, tt.answer).URL}), req)
 			if e := llm.AsError(err); e == nil || e.Kind != llm.KindInvalid || !strings.Contains(e.Message, tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
@@ -188,6 +190,29 @@ func TestCompactionThatIsNone(t *testing.T) {
 				t.Errorf("got %+v, want the usage alone", res)
 			}
 		})
+	}
+}
+
+// The largest compaction is taken, and the caller may leave at each delta.
+func TestLargestCompaction(t *testing.T) {
+	t.Parallel()
+	largest := strings.Repeat("x", llm.MaxCompaction)
+	p := serve(t, 200, `{"type":"message","content":[{"type":"compaction","content":"so far","signature":"`+largest+`"}],"stop_reason":"compaction"}`)
+	m, req := open(t, anthropic.Options{Model: compactor, BaseURL: p.URL}), ask("hi")
+	req.Compact = true
+	if res, err := call(t, m, req); err != nil || res.Compaction == nil || res.Compaction.Signature != largest {
+		t.Errorf("got %v", err)
+	}
+	for left := range 2 {
+		n := 0
+		for _, err := range m.Stream(t.Context(), req) {
+			if n++; err != nil || n > left {
+				break
+			}
+		}
+		if n != left+1 {
+			t.Errorf("got %d deltas, want to leave at %d", n, left+1)
+		}
 	}
 }
 
@@ -223,13 +248,13 @@ func TestCompactionRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, tt.status, tt.body)
-			_, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.url}), tt.req)
+			_, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.URL}), tt.req)
 			e := llm.AsError(err)
 			if e == nil || e.Kind != tt.want {
 				t.Fatalf("got %v, want %s", err, tt.want)
 			}
-			if e.Kind == llm.KindCompactionRefused && (e.Unclear || e.Retryable() || p.requests != 1) {
-				t.Errorf("got %+v after %d requests", e, p.requests)
+			if e.Kind == llm.KindCompactionRefused && (e.Unclear || e.Retryable() || len(p.Received()) != 1) {
+				t.Errorf("got %+v after %d requests", e, len(p.Received()))
 			}
 		})
 	}
@@ -241,11 +266,11 @@ func TestThoughtRefusedBehindCompaction(t *testing.T) {
 	req := compacted(core.Part{Text: "so far", Signature: "s"})
 	req.Messages[1].Parts = []core.Part{{Type: core.PartReasoning, Text: "hm", Signature: "t", Origin: "anthropic/" + compactor}}
 	p := serve(t, 400, `{"error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `+"`signature` in `thinking` block"+`. The block is bound to a different conversation."}}`)
-	if _, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.url}), req); !llm.IsKind(err, llm.KindInvalid) || p.requests != 2 {
-		t.Errorf("got %v after %d requests, want two", err, p.requests)
+	if _, err := call(t, open(t, anthropic.Options{Model: compactor, BaseURL: p.URL}), req); !llm.IsKind(err, llm.KindInvalid) || len(p.Received()) != 2 {
+		t.Errorf("got %v after %d requests, want two", err, len(p.Received()))
 	}
-	if !strings.Contains(p.raw, `"so far"`) || strings.Contains(p.raw, "hm") {
-		t.Errorf("the second request is %s", p.raw)
+	if !strings.Contains(p.raw(), `"so far"`) || strings.Contains(p.raw(), "hm") {
+		t.Errorf("the second request is %s", p.raw())
 	}
 }
 
@@ -269,7 +294,7 @@ func TestIterationsAreSummed(t *testing.T) {
 		"negative": {`{"type":"message","content":[],"stop_reason":"end_turn","usage":{"input_tokens":5,"output_tokens":1,"iterations":[{"input_tokens":-9,"output_tokens":2}]}}`,
 			&core.Usage{InputTokens: 5, OutputTokens: 2}},
 	} {
-		res, err := call(t, open(t, anthropic.Options{BaseURL: serve(t, 200, tt.answer).url}), ask("hi"))
+		res, err := call(t, open(t, anthropic.Options{BaseURL: serve(t, 200, tt.answer).URL}), ask("hi"))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

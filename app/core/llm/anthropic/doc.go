@@ -1,9 +1,5 @@
-// Package anthropic speaks to Claude over Anthropic's Messages API. It is the only
-// importer of Anthropic's SDK.
-//
-// The SDK has the types of the request and decodes the events; requests go through
-// providerhttp, the same way as those of the other adapters. No goroutine is started; a loop over
-// Stream that ends has ended its request.
+// Package anthropic speaks to Claude over Anthropic's Messages API, through providerhttp as the other
+// adapters do. No goroutine is started; a loop over Stream that ends has ended its request.
 //
 // # What a request becomes
 //

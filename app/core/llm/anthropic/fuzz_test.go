@@ -1,24 +1,16 @@
 package anthropic_test
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/llmtest"
 )
 
-// FuzzStream: whatever the provider streams, the answer ends with a typed error or
-// with a finish reason; calls have different ids; and how the bytes were cut into
-// packets changes nothing.
+// FuzzStream: see llmtest.
 func FuzzStream(f *testing.F) {
 	for _, events := range [][]string{
 		{`{"type":"message_start","message":{"usage":{"input_tokens":3}}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
@@ -36,38 +28,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(fine))
 	f.Add([]byte(`{"type":"message","content":[{"type":"tool_use","name":"f","input":null},3],"stop_reason":"x","usage":7}`))
 	f.Add([]byte("event: error\r\ndata: {\r\ndata: }\r\n\r\n: x\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		read := func(r io.Reader) (llm.Response, error) {
-			m, err := anthropic.New(anthropic.Options{Model: "m", BaseURL: "http://provider.test", Transport: transport(func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Body: io.NopCloser(r)}, nil
-			})})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return call(t, m, ask("hi"))
-		}
-		whole, err := read(bytes.NewReader(body))
-		if err != nil && llm.AsError(err) == nil {
-			t.Fatalf("got %v, want an *llm.Error", err)
-		}
-		if (err == nil) != (whole.Finish != "") {
-			t.Fatalf("got finish %q with %v, want exactly one of both", whole.Finish, err)
-		}
-		ids := map[string]bool{"": true}
-		for _, c := range whole.ToolCalls {
-			if ids[c.ID] {
-				t.Fatalf("got the calls %+v, want an id of its own for each", whole.ToolCalls)
-			}
-			ids[c.ID] = true
-		}
-		byByte, err2 := read(iotest.OneByteReader(bytes.NewReader(body)))
-		if diff := cmp.Diff(whole, byByte, cmpopts.IgnoreFields(core.ToolCall{}, "ID")); diff != "" || (err == nil) != (err2 == nil) {
-			t.Fatalf("byte by byte (-whole +got), errors %v and %v:\n%s", err, err2, diff)
-		}
+	llmtest.FuzzStream(f, func(transport http.RoundTripper) (llm.Model, error) {
+		return anthropic.New(anthropic.Options{Model: "m", Transport: transport})
 	})
 }
-
-// transport is a function as a transport.
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

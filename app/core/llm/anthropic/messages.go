@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
@@ -17,7 +15,7 @@ import (
 // builder puts the messages of a request together.
 type builder struct {
 	model    *Model
-	messages []sdk.MessageParam
+	messages []message
 	lasting  [2]int // how many messages precede one that is Passing, and how many blocks the last of them has; zero = none
 }
 
@@ -28,11 +26,11 @@ func (b *builder) addAll(turns []llm.Message) error {
 		switch turn := turns[i]; turn.Role {
 		case core.RoleUser:
 			if turn.Passing && len(b.messages) > 0 {
-				b.lasting = [2]int{len(b.messages), len(b.messages[len(b.messages)-1].Content)}
+				b.lasting = [2]int{len(b.messages), len(b.messages[len(b.messages)-1].content)}
 			}
-			b.addBlocks(sdk.MessageParamRoleUser, userMessage(turn)...)
+			b.addBlocks("user", userMessage(turn)...)
 		case core.RoleAssistant:
-			b.addBlocks(sdk.MessageParamRoleAssistant, b.assistantBlocks(turn)...)
+			b.addBlocks("assistant", b.assistantBlocks(turn)...)
 			end := i + 1
 			for end < len(turns) && turns[end].Role == core.RoleTool {
 				end++
@@ -42,8 +40,8 @@ func (b *builder) addAll(turns []llm.Message) error {
 		case core.RoleTool:
 			b.addResults(turns[i:i+1], nil)
 		case core.RoleSystem:
-			if err := b.addSystem(turn); err != nil {
-				return err
+			if b.model.options.Info.SystemMessages {
+				b.addBlocks("system", systemMessage(turn)...)
 			}
 		default:
 			return fmt.Errorf("message %d has the role %q", i, turn.Role)
@@ -52,42 +50,37 @@ func (b *builder) addAll(turns []llm.Message) error {
 	return nil
 }
 
-// addSystem appends a system message if the model takes any.
-func (b *builder) addSystem(turn llm.Message) error {
-	if !b.model.options.Info.SystemMessages {
-		return nil
-	}
-	blocks, err := systemMessage(turn)
-	b.addBlocks(sdk.MessageParamRoleSystem, blocks...)
-	return err
-}
-
 // putFirst puts a compaction before the messages.
-func (b *builder) putFirst(compaction core.Part) error {
-	first, err := compactionMessage(compaction)
-	if err != nil {
-		return err
-	}
-	b.messages = slices.Insert(b.messages, 0, first)
+func (b *builder) putFirst(compaction core.Part) {
+	b.messages = slices.Insert(b.messages, 0, compactionMessage(compaction))
 	if b.lasting[0] > 0 {
 		b.lasting[0]++
 	}
-	return nil
+}
+
+// systemMessage returns a system message among the others: changes of the tools, and its text.
+func systemMessage(turn llm.Message) (out []block) {
+	for _, name := range turn.RemovedTools {
+		out = append(out, block{Type: "tool_removal", Tool: &changedTool{Type: "tool_reference", Name: name}})
+	}
+	for _, added := range toolList(turn.AddedTools) {
+		out = append(out, block{Type: "tool_addition", Tool: &changedTool{Type: "tool_definition", Definition: &added}})
+	}
+	if turn.Content != "" || len(out) == 0 {
+		out = append(out, textBlock(turn.Content))
+	}
+	return out
 }
 
 // userMessage returns a user's message: its images and documents, which Claude wants first, and
 // its text.
-func userMessage(turn llm.Message) []sdk.ContentBlockParamUnion {
-	var out []sdk.ContentBlockParamUnion
+func userMessage(turn llm.Message) (out []block) {
 	for _, media := range turn.Media {
-		data := base64.StdEncoding.EncodeToString(media.Data)
-		if media.Type == core.PartFile {
-			document := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: data})
-			document.OfDocument.Title = sdk.String(media.Name)
-			out = append(out, document)
-			continue
+		b := block{Type: "image", Source: &source{Type: "base64", MediaType: media.MediaType, Data: base64.StdEncoding.EncodeToString(media.Data)}}
+		if media.Type == core.PartFile { // only PDFs go with messages
+			b.Type, b.Title, b.Source.MediaType = "document", media.Name, "application/pdf"
 		}
-		out = append(out, sdk.NewImageBlockBase64(media.MediaType, data))
+		out = append(out, b)
 	}
 	if text := llm.PlainText(turn); len(out) == 0 || !isBlank(text) && text != llm.EmptyText {
 		out = append(out, textBlock(text))
@@ -96,21 +89,20 @@ func userMessage(turn llm.Message) []sdk.ContentBlockParamUnion {
 }
 
 // addBlocks appends the blocks to the last message if that has the role too.
-func (b *builder) addBlocks(role sdk.MessageParamRole, blocks ...sdk.ContentBlockParamUnion) {
-	if n := len(b.messages); n > 0 && b.messages[n-1].Role == role {
-		b.messages[n-1].Content = append(b.messages[n-1].Content, blocks...)
+func (b *builder) addBlocks(role string, blocks ...block) {
+	if n := len(b.messages); n > 0 && b.messages[n-1].role == role {
+		b.messages[n-1].content = append(b.messages[n-1].content, blocks...)
 		return
 	}
-	b.messages = append(b.messages, sdk.MessageParam{Role: role, Content: blocks})
+	b.messages = append(b.messages, message{role, blocks})
 }
 
 // assistantBlocks returns an assistant's message: its thoughts, each in its place in the
 // text, and all its tool calls.
-func (b *builder) assistantBlocks(turn llm.Message) []sdk.ContentBlockParamUnion {
-	var out []sdk.ContentBlockParamUnion
+func (b *builder) assistantBlocks(turn llm.Message) (out []block) {
 	addText := func(text string) {
 		if !isBlank(text) {
-			out = append(out, sdk.NewTextBlock(text))
+			out = append(out, textBlock(text))
 		}
 	}
 	text, at := llm.PlainText(turn), 0
@@ -126,30 +118,23 @@ func (b *builder) assistantBlocks(turn llm.Message) []sdk.ContentBlockParamUnion
 	}
 	addText(text[at:])
 	for _, c := range turn.ToolCalls {
-		out = append(out, sdk.NewToolUseBlock(callID(c.ID), rawArguments(llm.Arguments(c)), c.Name))
+		out = append(out, block{Type: "tool_use", id: callID(c.ID), arguments: llm.Arguments(c), Name: c.Name})
 	}
 	if len(out) == 0 {
-		out = append(out, sdk.NewTextBlock(llm.EmptyText))
+		out = append(out, textBlock(llm.EmptyText))
 	}
 	return out
 }
-
-// rawArguments are the arguments of a call as the model wrote them: the bytes of a prompt must not
-// change, because providers cache it.
-type rawArguments string
-
-// MarshalJSON returns them; the SDK would rewrite a json.RawMessage.
-func (a rawArguments) MarshalJSON() ([]byte, error) { return []byte(a), nil }
 
 // redacted is the name of a part whose signature is all there is: thoughts that
 // the provider does not show.
 const redacted = "redacted"
 
-func thinkingBlock(p core.Part) sdk.ContentBlockParamUnion {
+func thinkingBlock(p core.Part) block {
 	if p.Name == redacted {
-		return sdk.NewRedactedThinkingBlock(p.Signature)
+		return block{Type: "redacted_thinking", Data: p.Signature}
 	}
-	return sdk.NewThinkingBlock(p.Signature, p.Text)
+	return block{Type: "thinking", opaque: opaque{Signature: p.Signature}, Thinking: &p.Text}
 }
 
 // addResults appends the results of the calls, in the order of the calls; what
@@ -165,20 +150,20 @@ func (b *builder) addResults(turns []llm.Message, calls []core.ToolCall) {
 	turns = slices.Clone(turns)
 	slices.SortStableFunc(turns, func(x, y llm.Message) int { return place(x) - place(y) })
 	for _, turn := range turns {
-		result := &sdk.ToolResultBlockParam{ToolUseID: callID(turn.ToolCallID)}
+		result := block{Type: "tool_result", ToolUseID: callID(turn.ToolCallID)}
 		if text := llm.PlainText(turn); !isBlank(text) && text != llm.EmptyText {
-			result.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}}
+			result.Content = []block{textBlock(text)}
 		}
-		b.addBlocks(sdk.MessageParamRoleUser, sdk.ContentBlockParamUnion{OfToolResult: result})
+		b.addBlocks("user", result)
 	}
 }
 
 // textBlock returns a block with the text; the API refuses blank ones.
-func textBlock(text string) sdk.ContentBlockParamUnion {
+func textBlock(text string) block {
 	if isBlank(text) {
 		text = llm.EmptyText
 	}
-	return sdk.NewTextBlock(text)
+	return block{Type: "text", Text: text}
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -21,7 +21,7 @@ func TestImages(t *testing.T) {
 		{Role: core.RoleAssistant, Content: "I see"},
 		{Role: core.RoleUser, Media: []llm.Media{image("three")}},
 	}})
-	body := p.raw
+	body := p.raw()
 	for _, want := range []string{
 		`[{"source":{"data":"b25l","media_type":"image/png","type":"base64"},"type":"image"},{"source":{"data":"dHdv","media_type":"image/png","type":"base64"},"type":"image"},{"text":"look","type":"text"}]`,
 		`{"source":{"data":"dGhyZWU=","media_type":"image/png","type":"base64"},`,
@@ -49,8 +49,8 @@ func TestDocuments(t *testing.T) {
 		`[` + document + `"type":"document"},{"source":{"data":"b25l","media_type":"image/png","type":"base64"},"type":"image"},{"text":"look","type":"text"}]`,
 		`[` + document + `"cache_control":{"type":"ephemeral"},"type":"document"}]`,
 	} {
-		if !strings.Contains(p.raw, want) {
-			t.Errorf("got %s, want %s in it", p.raw, want)
+		if !strings.Contains(p.raw(), want) {
+			t.Errorf("got %s, want %s in it", p.raw(), want)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestSystemMessages(t *testing.T) {
 	for model, want := range map[string]bool{"claude-opus-5-5": true, "claude-opus-4-6": false, "claude-latest": false} {
 		req := ask("hi")
 		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: "Be brief."})
-		got := sent(t, anthropic.Options{Model: model}, req).raw
+		got := sent(t, anthropic.Options{Model: model}, req).raw()
 		if strings.Contains(got, `"text":"Be brief."`) != want || strings.Contains(got, `"role":"system"`) != want {
 			t.Errorf("%s: got %s, want the message sent: %v", model, got, want)
 		}

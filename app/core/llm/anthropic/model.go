@@ -49,7 +49,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		if !m.refusedThoughts(req, err) {
 			return err
 		}
-		if !emit(llm.Delta{Dropped: m.refusedAll(req)}) {
+		if !emit(llm.Delta{Dropped: &llm.DroppedThoughts{Contract: llm.PrefixRefuses, Reasons: map[llm.DropReason]int{llm.DropPrefix: m.countThoughts(req)}}}) {
 			return nil
 		}
 		return m.callProvider(ctx, req.WithoutThoughts(), emit)
@@ -62,6 +62,9 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	if err != nil {
 		return m.peer.Invalid(err)
 	}
+	if req.Compact {
+		emit = withoutAnswer(emit)
+	}
 	prepare := func(header http.Header) {
 		header.Set("Anthropic-Version", "2023-06-01")
 		for _, beta := range m.betas(req) {
@@ -72,8 +75,8 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		}
 	}
 	failure := m.peer.Post(ctx, "/"+m.cloud.path(), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
-		shared := providerhttp.Answer{Emit: emit, Refusal: refusal, Compaction: providerhttp.NewCompaction(m.options.Provider, req)}
-		return (&answer{Answer: shared, origin: m.signatureOrigin()}).read(body)
+		shared := providerhttp.Answer{Emit: emit, Refusal: refusal}
+		return (&answer{Answer: shared, origin: m.signatureOrigin(), provider: m.options.Provider, compacts: req.Compact}).read(body)
 	})
 	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused

@@ -1,35 +1,20 @@
 package anthropic
 
 import (
-	"encoding/json"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
 
 // setParameters adds the parameters of the request. A summary or a title asks every model
 // for a temperature; those that refuse one are not sent it.
-func (m *Model) setParameters(p *sdk.MessageNewParams, req llm.Request) {
-	if req.Temperature != nil && !m.claude.fixedSampling() {
-		p.Temperature = param.NewOpt(*req.Temperature)
+func (m *Model) setParameters(r *request, req llm.Request) {
+	if !m.claude.fixedSampling() {
+		r.Temperature = req.Temperature
 	}
-	if req.TopP != nil {
-		p.TopP = param.NewOpt(*req.TopP)
-	}
-	p.StopSequences = req.Stop
+	r.TopP, r.StopSequences = req.TopP, req.Stop
 	if f := req.ResponseFormat; f != nil && f.Type == core.FormatJSONSchema {
-		// As raw JSON: the SDK's map would lose the order of the schema's keys.
-		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](outputFormat{Type: f.Type, Schema: f.Schema})
+		r.OutputConfig = &outputConfig{outputFormat{string(f.Type), f.Schema}}
 	}
-}
-
-// outputFormat is output_config.format.
-type outputFormat struct {
-	Type   core.FormatType `json:"type"`
-	Schema json.RawMessage `json:"schema"`
 }
 
 // lackedParameters returns the parameters that the model does not take. Thinking excludes sampling

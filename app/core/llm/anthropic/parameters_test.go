@@ -44,7 +44,7 @@ func TestParametersAreSent(t *testing.T) {
 				t.Errorf("the model lacks (-want +got):\n%s", diff)
 			}
 			req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}, MaxOutputTokens: 4096}
-			got := sent(t, tt.options, req.WithParameters(tt.parameters, model.Info())).raw
+			got := sent(t, tt.options, req.WithParameters(tt.parameters, model.Info())).raw()
 			for _, part := range tt.has {
 				if !strings.Contains(got, part) {
 					t.Errorf("got the request %s, want %s in it", got, part)

@@ -1,13 +1,10 @@
 package anthropic
 
 import (
-	"encoding/json"
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -17,29 +14,39 @@ import (
 // answer beside any.
 const minThinking = 1_024
 
-// betaMembers are members of a request that the SDK's stable API does not have.
-type betaMembers struct {
-	Stream     bool                              `json:"stream"`
-	Compaction *sdk.BetaSummarizeCompactionParam `json:"compaction,omitempty"`
-	Version    string                            `json:"anthropic_version,omitempty"` // of a cloud
-}
-
 // requestBody returns the body of the request. It depends on the request alone, message by message,
 // so that the same messages give the same bytes.
 func (m *Model) requestBody(req llm.Request) ([]byte, error) {
-	p, err := m.toParams(req)
-	if err != nil {
+	given, turns := req.SplitCompaction()
+	if len(req.Tools) == 0 {
+		turns = llm.ToolTurnsAsText(turns)
+	}
+	if given == nil {
+		turns = llm.UserFirst(turns)
+	}
+	b := &builder{model: m}
+	if err := b.addAll(turns); err != nil {
 		return nil, err
 	}
-	body, err := p.MarshalJSON() // json.Marshal would rewrite the arguments of calls
-	if err != nil {
-		return nil, err
+	if given != nil {
+		b.putFirst(*given)
 	}
-	beta, err := json.Marshal(betaMembers{Stream: true, Compaction: compactionOrder(req), Version: m.cloud.Version})
-	if err != nil {
-		return nil, err
+	r := request{
+		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,
+		System: systemBlocks(req.System), Tools: toolList(req.Tools), Stream: true, Compaction: orderCompaction(req), Version: m.cloud.Version,
 	}
-	return slices.Concat(body[:len(body)-1], []byte(","), beta[1:]), nil
+	if m.cloud.Path == "" { // else the path names it
+		r.Model = m.options.Model
+	}
+	if r.Thinking = m.thinkingConfig(req, turns, r.MaxTokens); r.Thinking != nil && m.bindsThoughts(req) {
+		r.Thinking.Binding = &blockBinding{"drop_block"} // without thinking the API refuses it, and Stream sends it without thoughts
+	}
+	m.setParameters(&r, req)
+	if len(r.Tools) > 0 {
+		r.ToolChoice = toToolChoice(req)
+	}
+	setCacheBreakpoints(&r, b.lasting)
+	return r.encode()
 }
 
 // betas returns the betas that the request needs.
@@ -51,80 +58,34 @@ func (m *Model) betas(req llm.Request) []string {
 		}
 	}
 	given, turns := req.SplitCompaction()
-	add(m.bindsThoughts(req), sdk.AnthropicBetaThinkingBindingControls2026_08_01)
-	add(given != nil || req.Compact, sdk.AnthropicBetaCompact2026_09_04)
-	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.AddedTools) > 0 }), sdk.AnthropicBetaInlineTools2026_09_15)
-	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.RemovedTools) > 0 }), sdk.AnthropicBetaMidConversationToolChanges2026_07_01)
+	add(m.bindsThoughts(req), "thinking-binding-controls-2026-08-01")
+	add(given != nil || req.Compact, "compact-2026-09-04")
+	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.AddedTools) > 0 }), "inline-tools-2026-09-15")
+	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.RemovedTools) > 0 }), "mid-conversation-tool-changes-2026-07-01")
 	return out
 }
 
-// toParams returns the request in the SDK's types.
-func (m *Model) toParams(req llm.Request) (sdk.MessageNewParams, error) {
-	given, turns := req.SplitCompaction()
-	if len(req.Tools) == 0 {
-		turns = llm.ToolTurnsAsText(turns)
-	}
-	if given == nil {
-		turns = llm.UserFirst(turns)
-	}
-	b := &builder{model: m}
-	if err := b.addAll(turns); err != nil {
-		return sdk.MessageNewParams{}, err
-	}
-	if given != nil {
-		if err := b.putFirst(*given); err != nil {
-			return sdk.MessageNewParams{}, err
-		}
-	}
-	p := sdk.MessageNewParams{
-		MaxTokens: int64(m.maxTokens(req)), Messages: b.messages,
-		System: systemBlocks(req.System), Tools: toolParams(req.Tools),
-	}
-	if m.cloud.Path == "" { // else the path names it
-		p.Model = m.options.Model
-	}
-	p.Thinking = m.thinkingConfig(req, turns, int(p.MaxTokens))
-	if m.bindsThoughts(req) {
-		dropMismatches(p.Thinking)
-	}
-	m.setParameters(&p, req)
-	if len(p.Tools) > 0 {
-		p.ToolChoice = toToolChoice(req)
-	}
-	setCacheBreakpoints(&p, b.lasting)
-	return p, nil
-}
-
-// maxTokens returns the output limit, which the API requires.
-func (m *Model) maxTokens(req llm.Request) int {
-	for _, n := range []int{req.MaxOutputTokens, m.options.Info.MaxOutput} {
-		if n > 0 {
-			return n
-		}
-	}
-	return DefaultMaxOutput
-}
-
-// thinkingConfig returns how the model is to think; zero = its default,
+// thinkingConfig returns how the model is to think; nil = its default,
 // which up to Claude 4.5 is not at all.
-func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) sdk.ThinkingConfigParamUnion {
-	var out sdk.ThinkingConfigParamUnion
-	if req.Temperature != nil || req.ToolChoice.Forced() { // the API refuses both together
-		return out
-	}
-	always := req.ChecksPrefix && m.claude.decidesThinking() && m.hasThoughts(req) // it thinks without being asked
-	if m.options.Thinking == 0 && !always {
-		return out
+func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) *thinking {
+	always := req.ChecksPrefix && m.claude.decidesThinking() && m.hasThoughts(req)               // it thinks without being asked
+	if req.Temperature != nil || req.ToolChoice.Forced() || m.options.Thinking == 0 && !always { // the API refuses the first two beside it
+		return nil
 	}
 	if m.claude.decidesThinking() {
-		out.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
-		return out
+		return &thinking{Type: "adaptive", Display: "summarized"}
 	}
 	budget := min(m.options.Thinking, maxTokens-minThinking)
 	if budget < minThinking || m.endsWithUnthinkingCalls(turns) {
-		return out
+		return nil
 	}
-	return sdk.ThinkingConfigParamOfEnabled(int64(budget))
+	return &thinking{Type: "enabled", BudgetTokens: budget}
+}
+
+// bindsThoughts reports whether the API is asked to leave out thoughts behind another prompt than that
+// of their making, instead of refusing the request, and to report them.
+func (m *Model) bindsThoughts(req llm.Request) bool {
+	return req.ChecksPrefix && (m.cloud.Provider == "" || m.cloud.BindingControls)
 }
 
 // endsWithUnthinkingCalls reports whether the last answer is tool calls that came without
@@ -153,61 +114,51 @@ func (m *Model) thinkingBlocks(turn llm.Message) []core.Part {
 }
 
 // hasThoughts reports whether any goes back with the request.
-func (m *Model) hasThoughts(req llm.Request) bool {
-	return slices.ContainsFunc(req.Messages, func(turn llm.Message) bool { return len(m.thinkingBlocks(turn)) > 0 })
+func (m *Model) hasThoughts(req llm.Request) bool { return m.countThoughts(req) > 0 }
+
+func (m *Model) countThoughts(req llm.Request) (n int) {
+	for _, turn := range req.Messages {
+		n += len(m.thinkingBlocks(turn))
+	}
+	return n
 }
 
 // refusedThoughts reports whether the request was refused for the thoughts in it.
 // Such a conversation could never go on.
 func (m *Model) refusedThoughts(req llm.Request, e *llm.Error) bool {
-	if e == nil || e.Kind != llm.KindInvalid || e.Status != http.StatusBadRequest || !strings.Contains(e.Message, "thinking") {
-		return false
-	}
-	return m.hasThoughts(req)
+	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "thinking") && m.hasThoughts(req)
 }
 
-func systemBlocks(texts []string) []sdk.TextBlockParam {
-	var out []sdk.TextBlockParam
+func systemBlocks(texts []string) (out []block) {
 	for _, text := range texts {
 		if !isBlank(text) {
-			out = append(out, sdk.TextBlockParam{Text: text})
+			out = append(out, block{Type: "text", Text: text})
 		}
 	}
 	return out
 }
 
-func toolParams(tools []llm.ToolSpec) []sdk.ToolUnionParam {
-	var out []sdk.ToolUnionParam
-	for _, t := range tools {
-		tool := &sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema())}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		if t.Strict != nil {
-			tool.Strict = param.NewOpt(*t.Strict)
-		}
-		out = append(out, sdk.ToolUnionParam{OfTool: tool})
+func toolList(specs []llm.ToolSpec) (out []tool) {
+	for _, t := range specs {
+		out = append(out, tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema(), Strict: t.Strict})
 	}
 	return out
 }
 
-// toToolChoice returns the choice as the API writes it; zero = the model decides.
-func toToolChoice(req llm.Request) (out sdk.ToolChoiceUnionParam) {
-	var single param.Opt[bool]
-	if p := req.ParallelToolCalls; p != nil && !*p {
-		single = param.NewOpt(true)
-	}
-	switch tool := req.ToolChoice.Tool(); {
+// toToolChoice returns the choice as the API writes it; nil = the model decides.
+func toToolChoice(req llm.Request) *toolChoice {
+	single := req.ParallelToolCalls != nil && !*req.ParallelToolCalls
+	switch name := req.ToolChoice.Tool(); {
 	case req.ToolChoice == core.ToolChoiceNone:
-		out.OfNone = &sdk.ToolChoiceNoneParam{}
+		return &toolChoice{Type: "none"}
 	case req.ToolChoice == core.ToolChoiceRequired:
-		out.OfAny = &sdk.ToolChoiceAnyParam{DisableParallelToolUse: single}
-	case tool != "":
-		out.OfTool = &sdk.ToolChoiceToolParam{Name: tool, DisableParallelToolUse: single}
-	case single.Valid():
-		out.OfAuto = &sdk.ToolChoiceAutoParam{DisableParallelToolUse: single}
+		return &toolChoice{Type: "any", Single: single}
+	case name != "":
+		return &toolChoice{Type: "tool", Name: name, Single: single}
+	case single:
+		return &toolChoice{Type: "auto", Single: true}
 	}
-	return out
+	return nil
 }
 
 // cachedBlocks is how many of the system blocks are breakpoints: the system prompt
@@ -217,40 +168,34 @@ const cachedBlocks = 2
 // setCacheBreakpoints marks up to where the prompt is kept in the provider's cache. Lasting
 // tells the last block that the next prompt repeats (builder); it takes the place of the
 // tools', which the system prompt's covers.
-func setCacheBreakpoints(p *sdk.MessageNewParams, lasting [2]int) {
-	mark := sdk.NewCacheControlEphemeralParam()
-	if n := len(p.Tools); n > 0 && (lasting[0] == 0 || len(p.System) == 0) {
-		p.Tools[n-1].OfTool.CacheControl = mark
+func setCacheBreakpoints(r *request, lasting [2]int) {
+	mark := &cacheControl{"ephemeral"}
+	if n := len(r.Tools); n > 0 && (lasting[0] == 0 || len(r.System) == 0) {
+		r.Tools[n-1].CacheControl = mark
 	}
-	for i := range p.System[:min(len(p.System), cachedBlocks)] {
-		p.System[i].CacheControl = mark
+	for i := range r.System[:min(len(r.System), cachedBlocks)] {
+		r.System[i].CacheControl = mark
 	}
-	if len(p.Messages) < 2 {
+	if len(r.Messages) < 2 {
 		return
 	}
-	ends := []*sdk.ContentBlockParamUnion{lastMarkable(p.Messages)}
 	if lasting[0] > 0 {
-		ends = append(ends, &p.Messages[lasting[0]-1].Content[lasting[1]-1])
+		r.Messages[lasting[0]-1].content[lasting[1]-1].mark(mark)
 	}
-	for _, block := range ends {
-		if control := block.GetCacheControl(); control != nil {
-			*control = mark
+	for _, m := range slices.Backward(r.Messages) {
+		for i := range slices.Backward(m.content) {
+			if m.content[i].mark(mark) {
+				return
+			}
 		}
 	}
 }
 
-// lastMarkable returns the last block that the SDK can mark: none that changes the tools.
-func lastMarkable(messages []sdk.MessageParam) *sdk.ContentBlockParamUnion {
-	for _, m := range slices.Backward(messages) {
-		for i := range slices.Backward(m.Content) {
-			block := &m.Content[i]
-			if block.OfText == nil {
-				return block
-			}
-			if _, isRaw := block.OfText.Overrides(); !isRaw {
-				return block
-			}
-		}
+// mark makes the block a breakpoint; false = it is of a type that takes none.
+func (b *block) mark(control *cacheControl) bool {
+	isTaken := b.Text != "" || b.Source != nil || b.id != "" || b.ToolUseID != ""
+	if isTaken {
+		b.CacheControl = control
 	}
-	return &sdk.ContentBlockParamUnion{}
+	return isTaken
 }

@@ -25,8 +25,8 @@ func changing(change llm.Message) llm.Request {
 func TestToolChanges(t *testing.T) {
 	t.Parallel()
 	scales := llm.ToolSpec{Name: "scales", Description: "Weighs.", Parameters: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)}
-	const addition = `{"type":"tool_addition","tool":{"type":"tool_definition","definition":{"input_schema":{"type":"object","properties":{"b":{},"a":{}}},"name":"scales","description":"Weighs."}}}`
-	const removal = `{"type":"tool_removal","tool":{"type":"tool_reference","name":"clock"}}`
+	const addition = `{"tool":{"type":"tool_definition","definition":{"input_schema":{"type":"object","properties":{"b":{},"a":{}}},"name":"scales","description":"Weighs."}},"type":"tool_addition"}`
+	const removal = `{"tool":{"type":"tool_reference","name":"clock"},"type":"tool_removal"}`
 	const marked = `"cache_control":{"type":"ephemeral"},"type":"text"}]`
 	plain := sent(t, anthropic.Options{Model: "claude-opus-5-5"}, changing(llm.Message{Content: "Be brief."}))
 	for name, c := range map[string]struct {
@@ -41,24 +41,25 @@ func TestToolChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := sent(t, anthropic.Options{Model: "claude-opus-5-5"}, changing(c.change))
-			if !strings.Contains(p.raw, `{"content":[`+c.content+`,"role":"system"}`) {
-				t.Errorf("got %s, want %s in it", p.raw, c.content)
+			if !strings.Contains(p.raw(), `{"content":[`+c.content+`,"role":"system"}`) {
+				t.Errorf("got %s, want %s in it", p.raw(), c.content)
 			}
-			if got := strings.Join(p.header.Values("Anthropic-Beta"), " "); got != c.beta {
+			if got := strings.Join(p.Last().Header.Values("Anthropic-Beta"), " "); got != c.beta {
 				t.Errorf("got the betas %q, want %q", got, c.beta)
 			}
-			if strings.Count(p.raw, "cache_control") != strings.Count(plain.raw, "cache_control") {
-				t.Errorf("got %s, want as many breakpoints as in %s", p.raw, plain.raw)
+			if strings.Count(p.raw(), "cache_control") != strings.Count(plain.raw(), "cache_control") {
+				t.Errorf("got %s, want as many breakpoints as in %s", p.raw(), plain.raw())
 			}
-			delete(p.body, "messages")
-			delete(plain.body, "messages")
-			if got, want := fmt.Sprint(p.body), fmt.Sprint(plain.body); got != want {
+			body, before := p.body(), plain.body()
+			delete(body, "messages")
+			delete(before, "messages")
+			if got, want := fmt.Sprint(body), fmt.Sprint(before); got != want {
 				t.Errorf("got %s, want %s beside the messages", got, want)
 			}
 		})
 	}
-	if len(plain.header.Values("Anthropic-Beta")) > 0 {
-		t.Errorf("got the betas %q without changes", plain.header.Values("Anthropic-Beta"))
+	if len(plain.Last().Header.Values("Anthropic-Beta")) > 0 {
+		t.Errorf("got the betas %q without changes", plain.Last().Header.Values("Anthropic-Beta"))
 	}
 }
 
@@ -95,8 +96,8 @@ func TestToolChangesRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, 400, fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence))
-			if _, err := call(t, open(t, anthropic.Options{Model: "claude-opus-5-5", BaseURL: p.url}), c.req); !llm.IsKind(err, c.want) || p.requests != 1 {
-				t.Errorf("got %v after %d requests, want %s after one", err, p.requests, c.want)
+			if _, err := call(t, open(t, anthropic.Options{Model: "claude-opus-5-5", BaseURL: p.URL}), c.req); !llm.IsKind(err, c.want) || len(p.Received()) != 1 {
+				t.Errorf("got %v after %d requests, want %s after one", err, len(p.Received()), c.want)
 			}
 		})
 	}

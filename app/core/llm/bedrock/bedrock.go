@@ -43,7 +43,7 @@ func authorization(options Options) func(*http.Request) error {
 	}
 	credentials := options.Credentials
 	if credentials == nil {
-		credentials = &defaultChain{region: options.Region}
+		credentials = defaultChain(options.Region)
 	}
 	return newSigner(options.Region, credentials).sign
 }

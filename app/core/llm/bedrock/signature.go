@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -62,33 +61,14 @@ func bodySum(r *http.Request) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// defaultChain is the credentials that AWS's tools find. They are looked for when the first request
+// defaultChain returns the credentials that AWS's tools find. They are looked for when the first request
 // is sent, and kept until they expire.
-type defaultChain struct {
-	region string
-
-	mu    sync.Mutex
-	found aws.CredentialsProvider // guarded by mu; nil = not yet
-}
-
-// Retrieve returns valid credentials.
-func (c *defaultChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	found, err := c.find(ctx)
-	if err != nil {
-		return aws.Credentials{}, err
-	}
-	return found.Retrieve(ctx)
-}
-
-func (c *defaultChain) find(ctx context.Context) (aws.CredentialsProvider, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.found == nil {
-		cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.region))
+func defaultChain(region string) aws.CredentialsProvider {
+	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		found, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 		if err != nil {
-			return nil, err
+			return aws.Credentials{}, err
 		}
-		c.found = cfg.Credentials
-	}
-	return c.found, nil
+		return found.Credentials.Retrieve(ctx)
+	}))
 }

@@ -29,8 +29,8 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("got %q, finish %q, usage %+v", join(deltas), res.Finish, res.Usage)
 	}
 	want := "map[format: messages:[map[content:Be brief. role:system] map[content:Hello images:[cGljdHVyZQ==] role:user]] model:the-model options:map[num_ctx:8192 num_predict:50 seed:9 temperature:0.5] stream:true]"
-	if got := server.last(t); got.path != "/api/chat" || fmt.Sprint(got.body) != want {
-		t.Errorf("got %s %v\nwant %s", got.path, got.body, want)
+	if got := server.Last(); got.Path != "/api/chat" || fmt.Sprint(got.JSON()) != want {
+		t.Errorf("got %s %v\nwant %s", got.Path, got.JSON(), want)
 	}
 }
 

@@ -2,64 +2,24 @@ package langchain_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
+	"bobbin/tests/llmtest"
 )
 
 // server is a scripted provider over real HTTP.
-type server struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []received // guarded by mu
-}
-
-// received is a request as the provider got it.
-type received struct {
-	path          string
-	authorization string
-	body          map[string]any
-}
+type server struct{ *llmtest.Server }
 
 func serve(t *testing.T, answer http.HandlerFunc) *server {
 	t.Helper()
-	s := &server{}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Errorf("read request: %v", err)
-		}
-		got := received{path: r.URL.Path, authorization: r.Header.Get("Authorization")}
-		if err := json.Unmarshal(text, &got.body); err != nil {
-			t.Errorf("the request is not JSON: %v", err)
-		}
-		s.mu.Lock()
-		s.requests = append(s.requests, got)
-		s.mu.Unlock()
-		answer(w, r)
-	}))
-	t.Cleanup(s.Close)
-	return s
-}
-
-func (s *server) last(t *testing.T) received {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.requests) == 0 {
-		t.Fatal("got no request")
-	}
-	return s.requests[len(s.requests)-1]
+	return &server{llmtest.Serve(t, answer)}
 }
 
 func (s *server) open(t *testing.T, o langchain.Options) *langchain.Model {

@@ -6,7 +6,7 @@
 //
 // # What answers and requests must cope with
 //
-// Each line has tests of its number. Most are faults of langchaingo's OpenAI client v0.1.14,
+// Each line has tests of its number, here or among the scenarios of tests/adapters. Most are faults of langchaingo's OpenAI client v0.1.14,
 // which this package replaced; several servers of the dialect need them as well.
 //
 //	O1   cancel in mid-stream                 KindCanceled, with the context's cause

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
 )
 
 func TestO11ErrorsAreTyped(t *testing.T) {
@@ -34,7 +35,7 @@ func TestO12NothingIsFlattened(t *testing.T) {
 	t.Run("network", func(t *testing.T) {
 		t.Parallel()
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-		m, err := openai.New(openai.Options{Model: "m", BaseURL: baseURL, Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		m, err := openai.New(openai.Options{Model: "m", BaseURL: baseURL, Transport: llmtest.Transport(func(*http.Request) (*http.Response, error) {
 			return nil, refused
 		})})
 		if err != nil {
@@ -49,7 +50,3 @@ func TestO12NothingIsFlattened(t *testing.T) {
 		}
 	})
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

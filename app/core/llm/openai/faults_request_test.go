@@ -17,7 +17,7 @@ func sent(t *testing.T, options openai.Options, req llm.Request) map[string]any 
 	if _, err := collect(t, s.model(t, options), req); err != nil {
 		t.Fatal(err)
 	}
-	return s.last(t)
+	return s.Last().JSON()
 }
 
 func TestO13TemperatureOnlyWhenAsked(t *testing.T) {

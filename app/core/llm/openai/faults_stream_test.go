@@ -14,25 +14,6 @@ import (
 
 // The numbers in the names of the tests are those of doc.go.
 
-func TestO2TruncatedStream(t *testing.T) {
-	t.Parallel()
-	for name, events := range map[string][]string{
-		"in the text": {text("Hel")},
-		"nothing":     {},
-		"only done":   {done},
-		"in a call":   {call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x"}}`)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, stream(events...))
-			_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if !llm.IsKind(err, llm.KindTruncated) {
-				t.Errorf("got %v, want KindTruncated", err)
-			}
-		})
-	}
-}
-
 func TestO3ErrorEventInMidStream(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -82,37 +63,6 @@ func TestO3ErrorEventByName(t *testing.T) {
 			}
 		})
 	}
-}
-
-// checkCalls checks which tool calls the events make.
-func checkCalls(t *testing.T, want string, events ...string) {
-	t.Helper()
-	s := serve(t, stream(append(events, finishTools, done)...))
-	got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-	if err != nil || calls(got) != want || got.Finish != core.FinishToolCalls {
-		t.Errorf("got %q, %q, %v, want %q", calls(got), got.Finish, err, want)
-	}
-}
-
-func TestO5TypeInEveryFragment(t *testing.T) {
-	t.Parallel()
-	checkCalls(t, `a weather {"city":"Paris"}`,
-		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{\"city\""}}`),
-		call(`{"index":0,"type":"function","function":{"arguments":":\"Paris\"}"}}`))
-}
-
-func TestO6EmptyFragmentIsNoCall(t *testing.T) {
-	t.Parallel()
-	checkCalls(t, `a weather {"city":"Paris"}`,
-		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":""}}`),
-		call(`{"index":0,"function":{"arguments":""}}`),
-		call(`{"index":0,"function":{"arguments":"{\"city\":\"Paris\"}"}}`))
-}
-
-func TestO7FirstFragmentWithoutType(t *testing.T) {
-	t.Parallel()
-	checkCalls(t, `a weather {"city":"Paris"}`,
-		call(`{"index":0,"id":"a","function":{"name":"weather","arguments":"{\"city\":\"Paris\"}"}}`))
 }
 
 func TestO8TextAndToolCallsApart(t *testing.T) {

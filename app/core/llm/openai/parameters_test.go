@@ -66,7 +66,7 @@ func TestParametersAreSent(t *testing.T) {
 			if _, err := collect(t, m, ask("hi").WithParameters(parameters(), m.Info())); err != nil {
 				t.Fatal(err)
 			}
-			got := s.last(t)
+			got := s.Last().JSON()
 			for _, key := range []string{"model", "messages", "stream", "stream_options"} {
 				delete(got, key)
 			}
@@ -97,7 +97,7 @@ func TestResponseFormats(t *testing.T) {
 		var body struct {
 			Format json.RawMessage `json:"response_format"`
 		}
-		if err := json.Unmarshal(s.received()[0].body, &body); err != nil {
+		if err := json.Unmarshal(s.Received()[0].Body, &body); err != nil {
 			t.Fatal(err)
 		}
 		if got := string(body.Format); got != tt.want {

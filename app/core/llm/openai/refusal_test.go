@@ -107,36 +107,15 @@ func TestContextLengthWordings(t *testing.T) {
 		body             string
 		limit, requested int
 	}{
-		"OpenAI":                {400, `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, 8192, 9001},
 		"OpenAI with functions": {400, plain("This model's maximum context length is 8,192 tokens. However, your messages resulted in 8500 tokens (8000 in the messages, 500 in the functions)."), 8192, 8500},
-		"OpenAI code only":      {400, `{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again.","code":"context_length_exceeded"}}`, 0, 0},
-		"OpenAI GPT-5":          {400, plain("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens. Please reduce the length of the messages."), 272000, 300000},
 		"OpenAI minute":         {429, `{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 40123. The input or output tokens must be reduced","type":"tokens","code":"rate_limit_exceeded"}}`, 30000, 40123},
-		"Groq minute":           {413, `{"error":{"message":"Request too large for model ` + "`llama`" + ` in organization ` + "`org`" + ` service tier ` + "`on_demand`" + ` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce","type":"tokens","code":"rate_limit_exceeded"}}`, 6000, 7000},
-		"vLLM":                  {400, plain("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, 1000 in the completion). Please reduce the length of the messages or completion."), 4096, 5000},
-		"vLLM input":            {400, plain("This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please reduce the length of the input messages."), 4096, 5000},
 		"vLLM output and input": {400, plain("This model's maximum context length is 8192 tokens. However, you requested 64 output tokens and your prompt contains at least 8129 input tokens, for a total of at least 8193 tokens."), 8192, 8193},
 		"vLLM passed":           {400, plain("You passed 31745 input tokens and requested 1024 output tokens. However, the model's context length is only 32768 tokens, resulting in a maximum input length of 31744 tokens."), 32768, 0},
-		"vLLM max_tokens":       {400, plain("'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens and your request has 1000 input tokens (5000 > 4096 - 1000)."), 4096, 5000},
-		"vLLM decoder":          {400, plain("The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens."), 4096, 5000},
-		"vLLM behind LiteLLM":   {400, plain("litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: Hosted_vllmException - This model's maximum context length is 65536 tokens. However, you requested 0 output tokens and your prompt contains at least 65537 input tokens"), 65536, 65537},
-		"llama.cpp":             {400, `{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}`, 4096, 5000},
 		"llama.cpp older":       {500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}`, 256, 1407},
 		"TensorRT-LLM":          {500, `{"error":"Prompt length (5000) exceeds maximum input length (4096). Set log level to info and check TRTGptModel logs"}`, 4096, 5000},
-		"llama.cpp full":        {500, plain("Context size has been exceeded."), 0, 0},
-		"Ollama":                {400, `{"error":"prompt too long; exceeded max context length by 17 tokens (ref: 1)"}`, 0, 0},
 		"Ollama input":          {400, plain("the input length exceeds the context length"), 0, 0},
-		"Mistral":               {400, `{"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length","type":"invalid_request_error","code":"3051"}`, 32768, 40000},
-		"OpenRouter":            {400, `{"error":{"message":"This endpoint's maximum context length is 16384 tokens. However, you requested about 26265 tokens (26255 of text input, 10 in the output). Please reduce the length of either one.","code":400,"metadata":{"provider_name":null}}}`, 16384, 26265},
-		"OpenRouter upstream":   {400, `{"error":{"code":400,"message":"Provider returned error","metadata":{"raw":"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 210000 tokens > 200000 maximum\"}}"}}}`, 200000, 210000},
-		"Gemini":                {400, `[{"error":{"code":400,"message":"The input token count (1500000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`, 1048576, 1500000},
 		"Gemini short":          {400, `[{"error":{"code":400,"message":"The input token count exceeds the maximum number of tokens allowed 1048576.","status":"INVALID_ARGUMENT"}}]`, 1048576, 0},
-		"Anthropic total":       {400, plain("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length"), 200000, 0},
-		"xAI":                   {400, plain("This model's maximum prompt length is 131072 but the request contains 537812 tokens."), 131072, 537812},
-		"SGLang":                {400, plain("The input (100 tokens) is longer than the model's context length (50 tokens)."), 50, 100},
 		"SGLang total":          {400, plain("Requested token count exceeds the model's maximum context length of 4096 tokens. You requested a total of 5000 tokens: 1000 tokens from the input"), 4096, 5000},
-		"Groq":                  {400, plain("Please reduce the length of the messages or completion."), 0, 0},
-		"LM Studio":             {400, `{"error":"The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model with a larger context length"}`, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

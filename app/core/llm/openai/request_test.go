@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
 )
 
 // conversation is a request with every kind of message in it.
@@ -37,46 +38,6 @@ func conversation() llm.Request {
 			{Name: "clock", Description: "Tells the time."},
 		},
 		MaxOutputTokens: 500,
-	}
-}
-
-func toolCall(id, name, arguments string) map[string]any {
-	return map[string]any{"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": arguments}}
-}
-
-func TestMessagesAreConverted(t *testing.T) {
-	t.Parallel()
-	got := sent(t, openai.Options{}, conversation())
-	want := map[string]any{
-		"model": "test-model", "stream": true, "stream_options": map[string]any{"include_usage": true},
-		"max_completion_tokens": 500.0,
-		"messages": []any{
-			map[string]any{"role": "system", "content": "You are kind.\n\nBe brief."},
-			map[string]any{"role": "user", "content": "What is 1+1, and 2+2?"},
-			map[string]any{"role": "assistant", "content": "I will calculate.", "tool_calls": []any{
-				toolCall("a", "calculator", `{"x": 1}`), toolCall("b", "calculator", "{}"),
-			}},
-			map[string]any{"role": "tool", "tool_call_id": "a", "content": "two"},
-			map[string]any{"role": "tool", "tool_call_id": "b", "content": ""},
-			map[string]any{"role": "assistant", "content": "", "tool_calls": []any{toolCall("c", "clock", `{"unreadable_arguments":"not JSON \u003c\u0026\u003e"}`)}},
-			map[string]any{"role": "tool", "tool_call_id": "c", "content": "noon"},
-			map[string]any{"role": "assistant", "content": llm.NoAnswer},
-			map[string]any{"role": "user", "content": "Well?"},
-			map[string]any{"role": "assistant", "content": "It is 2."},
-		},
-		"tools": []any{
-			map[string]any{"type": "function", "function": map[string]any{
-				"name": "calculator", "description": "Calculates.",
-				"parameters": map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{}, "a": map[string]any{}}},
-			}},
-			map[string]any{"type": "function", "function": map[string]any{
-				"name": "clock", "description": "Tells the time.",
-				"parameters": map[string]any{"type": "object", "properties": map[string]any{}},
-			}},
-		},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("request (-want +got):\n%s", diff)
 	}
 }
 
@@ -211,9 +172,9 @@ func TestMessagesKeepTheirBytes(t *testing.T) {
 				if _, err := collect(t, m, req); err != nil {
 					t.Fatal(err)
 				}
-				requests := s.received()
+				requests := s.Received()
 				var body struct{ Messages json.RawMessage }
-				if err := json.Unmarshal(requests[len(requests)-1].body, &body); err != nil {
+				if err := json.Unmarshal(requests[len(requests)-1].Body, &body); err != nil {
 					t.Fatal(err)
 				}
 				if last != nil && !bytes.HasPrefix(body.Messages, bytes.TrimSuffix(last, []byte("]"))) {
@@ -229,8 +190,8 @@ func TestUnknownRoleIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t, stream(done))
 	_, err := collect(t, s.model(t, openai.Options{}), llm.Request{Messages: []llm.Message{{Role: "ghost", Content: "boo"}}})
-	if !llm.IsKind(err, llm.KindInvalid) || !strings.Contains(err.Error(), `"ghost"`) || len(s.received()) != 0 {
-		t.Errorf("got %v after %d requests, want KindInvalid before any", err, len(s.received()))
+	if !llm.IsKind(err, llm.KindInvalid) || !strings.Contains(err.Error(), `"ghost"`) || len(s.Received()) != 0 {
+		t.Errorf("got %v after %d requests, want KindInvalid before any", err, len(s.Received()))
 	}
 }
 
@@ -275,7 +236,7 @@ func TestUsersInARow(t *testing.T) {
 				}
 			}
 			c.options.Model = "m"
-			c.options.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			c.options.Transport = llmtest.Transport(func(r *http.Request) (*http.Response, error) {
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 					t.Error(err)
 				}

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
 )
 
 // key stands for an API key. No error and no log may hold it.
@@ -30,7 +31,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 			t.Parallel()
 			s := serve(t, answer)
 			_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
-			if got := s.received()[0].header.Get("Authorization"); got != "Bearer "+key {
+			if got := s.Received()[0].Header.Get("Authorization"); got != "Bearer "+key {
 				t.Errorf("got authorization %q, want the key", got)
 			}
 			if e := llm.AsError(err); e == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, *e, *e), key) {
@@ -42,7 +43,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 		t.Parallel()
 		m, err := openai.New(openai.Options{
 			Model: "m", APIKey: key, BaseURL: "http://user:" + key + "@provider.test/v1",
-			Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			Transport: llmtest.Transport(func(r *http.Request) (*http.Response, error) {
 				return nil, fmt.Errorf("cannot send %s %v", r.URL, r.Header)
 			}),
 		})
@@ -87,11 +88,11 @@ func TestNoKeyNoHeader(t *testing.T) {
 	if _, err := collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")); err != nil {
 		t.Fatal(err)
 	}
-	r := s.received()[0]
-	if r.header.Get("Authorization") != "" || r.header.Get("OpenAI-Organization") != "" || r.path != "/v1/chat/completions" {
-		t.Errorf("got %s with %v, want nothing that the environment says", r.path, r.header)
+	r := s.Received()[0]
+	if r.Header.Get("Authorization") != "" || r.Header.Get("OpenAI-Organization") != "" || r.Path != "/v1/chat/completions" {
+		t.Errorf("got %s with %v, want nothing that the environment says", r.Path, r.Header)
 	}
-	if got := s.last(t)["model"]; got != "llama" {
+	if got := s.Last().JSON()["model"]; got != "llama" {
 		t.Errorf("got model %v, want llama", got)
 	}
 }
@@ -100,8 +101,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, refuse(http.StatusTemporaryRedirect, "", "Location: http://thief.test/"))
 	_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.received()) != 1 {
-		t.Errorf("got %v after %d requests, want KindInvalid after one", err, len(s.received()))
+	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
+		t.Errorf("got %v after %d requests, want KindInvalid after one", err, len(s.Received()))
 	}
 }
 

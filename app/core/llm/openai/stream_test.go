@@ -75,6 +75,20 @@ func TestToolCallsOfManyServers(t *testing.T) {
 			},
 			`a f {"x":1} | b f {"x":2}`,
 		},
+		"O5: type repeated in every fragment": {
+			[]string{
+				call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\""}}`),
+				call(`{"index":0,"type":"function","function":{"arguments":":1}"}}`), finishTools,
+			},
+			`a f {"x":1}`,
+		},
+		"O6: an empty fragment, O7: no type": {
+			[]string{
+				call(`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`), call(`{"index":0,"function":{"arguments":""}}`),
+				call(`{"index":0,"function":{"arguments":"{}"}}`), finishTools,
+			},
+			`a f {}`,
+		},
 		"no index": {
 			[]string{
 				call(`{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}`, `{"id":"b","function":{"name":"g","arguments":"{\"x\""}}`),
@@ -212,6 +226,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"web page":              {"<!doctype html><p>Welcome", llm.KindUnknown, "base_url"},
 		"empty":                 {"", llm.KindTruncated, "finish reason"},
 		"half of an object":     {`{"choices":[{"mess`, llm.KindTruncated, "in the middle"},
+		"O2: only [DONE]":       {"data: [DONE]\n\n", llm.KindTruncated, "finish reason"},
 		"no choices":            {`{"choices":[]}`, llm.KindTruncated, "finish reason"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,18 +279,15 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-func TestTimeouts(t *testing.T) {
+func TestDefaultTimeouts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		options openai.Timeouts
-		first   []string
-		want    time.Duration
-		says    string
+		first []string
+		want  time.Duration
+		says  string
 	}{
-		"headers, by default": {openai.Timeouts{}, nil, time.Minute, "no answer within 1m0s"},
-		"idle, by default":    {openai.Timeouts{}, []string{text("par")}, 2 * time.Minute, "nothing more came within 2m0s"},
-		"headers":             {openai.Timeouts{Headers: time.Second}, nil, time.Second, "no answer within 1s"},
-		"idle":                {openai.Timeouts{Idle: time.Second}, []string{text("par")}, time.Second, "nothing more came within 1s"},
+		"headers": {nil, time.Minute, "no answer within 1m0s"},
+		"idle":    {[]string{text("par")}, 2 * time.Minute, "nothing more came within 2m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -287,7 +299,7 @@ func TestTimeouts(t *testing.T) {
 					<-r.Context().Done()
 				})
 				start := time.Now()
-				_, err := collect(t, s.model(t, openai.Options{Timeouts: c.options}), ask("hi"))
+				_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
 				var timeout net.Error
 				if !llm.IsKind(err, llm.KindTimeout) || !strings.Contains(err.Error(), c.says) || !errors.As(err, &timeout) || !timeout.Timeout() {
 					t.Errorf("got %v, want KindTimeout that says %q", err, c.says)
@@ -364,8 +376,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t, stream(text("a"), finishStop, done))
 		dials := 0
-		dial := s.transport.DialContext
-		s.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := s.Transport.DialContext
+		s.Transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			dials++
 			return dial(ctx, network, address)
 		}
@@ -396,25 +408,13 @@ func TestAServerThatDoesNotEndAfterDone(t *testing.T) {
 	})
 }
 
-func TestBrokenConnections(t *testing.T) {
+func TestConnectionBreaksAfterTheFinishReason(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		events []string
-		ok     bool
-	}{
-		"in the text":             {[]string{text("par")}, false},
-		"after the finish reason": {[]string{text("par"), finishStop}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-				say(w, c.events...)
-				panic(http.ErrAbortHandler)
-			})
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if c.ok != (err == nil) || (!c.ok && !llm.IsKind(err, llm.KindTruncated)) || got.Text != "par" {
-				t.Errorf("got %q, %v, want success = %v", got.Text, err, c.ok)
-			}
-		})
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		say(w, text("par"), finishStop)
+		panic(http.ErrAbortHandler)
+	})
+	if got, err := collect(t, s.model(t, openai.Options{}), ask("hi")); err != nil || got.Text != "par" {
+		t.Errorf("got %q, %v, want the answer", got.Text, err)
 	}
 }

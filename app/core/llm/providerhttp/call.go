@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
@@ -53,22 +55,54 @@ func (p *Peer) Post(ctx context.Context, path string, body []byte, prepare func(
 	})
 }
 
-// Answer is what the readers of answers share that may be compactions.
+// Answer is what the readers of answers share.
 type Answer struct {
-	Emit       func(llm.Delta) bool // false = no more
-	Refusal    func(reported []byte) *llm.Error
-	Compaction *Compaction // nil = the answer is to be none
+	Emit    func(llm.Delta) bool // false = no more
+	Refusal func(reported []byte) *llm.Error
 
 	ids map[string]bool // of the tool calls so far
 }
 
 // EmitDelta emits a delta that is not empty; ErrLeft = no more.
 func (a *Answer) EmitDelta(d llm.Delta) error {
-	d = a.Compaction.Only(d)
 	if d == (llm.Delta{}) || a.Emit(d) {
 		return nil
 	}
 	return ErrLeft
+}
+
+// Read reads an answer to its end: whole reads one that is not streamed, and event the data of one
+// server-sent event. A stream that stops before hasEnded was cut off.
+func (a *Answer) Read(body io.Reader, whole, event func(data []byte) error, hasEnded func() bool) error {
+	page := func() error { return a.Refusal([]byte(WebPage)) }
+	return Reader{Whole: whole, Page: page, Stream: func(events *Events) error {
+		for !hasEnded() {
+			e, err := events.Next()
+			data := bytes.TrimSpace(e.Data)
+			switch {
+			case errors.Is(err, io.EOF):
+				return ErrTruncated
+			case err != nil:
+				return err
+			case e.Name == "error":
+				return a.Refusal(data)
+			case len(data) == 0 || data[0] != '{': // a keep-alive
+				continue
+			}
+			if err := event(data); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}.Read(body)
+}
+
+// Decode reads an event. Members of another type than theirs stay empty.
+func Decode(data []byte, event any) error {
+	if IgnoreType(json.Unmarshal(data, event)) != nil {
+		return fmt.Errorf("%w in the middle of an event", ErrTruncated)
+	}
+	return nil
 }
 
 // UniqueCallID returns the id of a call: the provider's, or one of ours where that is missing or
@@ -84,21 +118,18 @@ func (a *Answer) UniqueCallID(given string) string {
 	return given
 }
 
-// ReadDropped returns the thoughts that an answer, or an event of one, reports as left out of the
-// prompt (input_transformations of Anthropic and OpenAI); nil = none.
-func ReadDropped(raw []byte) *llm.DroppedThoughts {
-	var report struct {
-		Changes []struct {
-			Type   string `json:"type"`
-			Action string `json:"action"`
-			Reason string `json:"reason"`
-		} `json:"input_transformations"`
-	}
-	if json.Unmarshal(raw, &report) != nil { // it is a report only
-		return nil
-	}
+// Transformations are what a provider reports to have changed in the prompt (input_transformations of
+// Anthropic and OpenAI).
+type Transformations []struct {
+	Type   string `json:"type"`
+	Action string `json:"action"`
+	Reason string `json:"reason"`
+}
+
+// ToCore returns the thoughts that were left out; nil = none.
+func (t Transformations) ToCore() *llm.DroppedThoughts {
 	reasons := map[llm.DropReason]int{}
-	for _, change := range report.Changes {
+	for _, change := range t {
 		if change.Type != "thinking_dropped" && (change.Type != "reasoning" || change.Action != "removed") {
 			continue
 		}

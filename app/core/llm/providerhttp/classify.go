@@ -2,6 +2,7 @@ package providerhttp
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"bobbin/app/core/llm"
@@ -14,98 +15,92 @@ import (
 func (r *report) classify() (kind llm.ErrorKind, isUnclear bool) {
 	said := r.readMeaning()
 	for _, code := range r.codes {
-		k, ok := kindOfCode(code)
-		if ok && (said != tooLong || k == llm.KindAuth || k == llm.KindContentFilter || k == llm.KindNotFound) {
+		k := kindOfCode(code)
+		if k != "" && (said != tooLong || k == llm.KindAuth || k == llm.KindContentFilter || k == llm.KindNotFound) {
 			return k, false
 		}
 	}
 	if said == tooLong {
 		return llm.KindContextLength, false
 	}
-	if k, ok := kindOfSentence(r.message()); ok && r.status < 500 {
+	if k := kindOfSentence(r.message()); k != "" && r.status < 500 {
 		return k, false
 	}
-	if k, ok := kindOfStatus(r.status); ok {
+	if k := kindOfStatus(r.status); k != "" {
 		return k, k == llm.KindInvalid && said == unclear && mayRefuseLength(r.status)
 	}
 	for _, code := range r.codes {
-		if k, ok := kindOfType(code); ok {
+		if k := kindOfType(strings.ToLower(code)); k != "" {
 			return k, false
 		}
 	}
 	return llm.KindUnknown, false
 }
 
-// kindOfCode classifies by codes that are more specific than the status.
-func kindOfCode(code string) (llm.ErrorKind, bool) {
-	switch code {
-	case "rate_limit_exceeded", "rate_limit_error", "too_many_requests", "RESOURCE_EXHAUSTED":
-		return llm.KindRateLimit, true
-	case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated",
-		"invalid_api_key", "API_KEY_INVALID", "UNAUTHENTICATED", "PERMISSION_DENIED", "authentication_error", "permission_error", "billing_error",
-		"unsupported_country_region_territory":
-		// A quota that is used up is reported as 429, but waiting does not help.
-		return llm.KindAuth, true
-	case "model_not_found", "NOT_FOUND":
-		return llm.KindNotFound, true
-	case "content_filter", "content_policy_violation", "moderation", "ResponsibleAIPolicyViolation",
-		"bio_policy", "cyber_policy", "misalignment_policy_violation", "image_content_policy_violation":
-		return llm.KindContentFilter, true
-	case "overloaded_error", "engine_overloaded", "server_overloaded", "slow_down", "UNAVAILABLE", "INTERNAL":
-		return llm.KindOverloaded, true
-	case "DEADLINE_EXCEEDED":
-		return llm.KindTimeout, true
+// kindOfWord returns the kind in whose list the word is; empty = in none.
+func kindOfWord(word string, lists map[llm.ErrorKind]string) llm.ErrorKind {
+	for kind, words := range lists {
+		if slices.Contains(strings.Fields(words), word) {
+			return kind
+		}
 	}
-	return "", false
+	return ""
+}
+
+// kindOfCode classifies by codes that are more specific than the status. A quota that is used up is
+// reported as 429, but waiting does not help.
+func kindOfCode(code string) llm.ErrorKind {
+	return kindOfWord(code, map[llm.ErrorKind]string{
+		llm.KindRateLimit: "rate_limit_exceeded rate_limit_error too_many_requests RESOURCE_EXHAUSTED",
+		llm.KindAuth: "insufficient_quota billing_hard_limit_reached billing_not_active account_deactivated invalid_api_key API_KEY_INVALID UNAUTHENTICATED " +
+			"PERMISSION_DENIED authentication_error permission_error billing_error unsupported_country_region_territory",
+		llm.KindNotFound: "model_not_found NOT_FOUND",
+		llm.KindContentFilter: "content_filter content_policy_violation moderation ResponsibleAIPolicyViolation bio_policy cyber_policy " +
+			"misalignment_policy_violation image_content_policy_violation",
+		llm.KindOverloaded: "overloaded_error engine_overloaded server_overloaded slow_down UNAVAILABLE INTERNAL",
+		llm.KindTimeout:    "DEADLINE_EXCEEDED",
+	})
+}
+
+// kindOfType classifies by types, in lower case, that replace the status in the middle of a stream.
+func kindOfType(code string) llm.ErrorKind {
+	return kindOfWord(code, map[llm.ErrorKind]string{
+		llm.KindOverloaded: "server_error internal_error internal_server_error internalservererror service_unavailable api_error",
+		llm.KindInvalid: "invalid_request_error badrequesterror invalid_argument request_too_large invalid_prompt invalid_image invalid_image_format " +
+			"invalid_base64_image invalid_image_url image_too_large image_too_small image_parse_error image_file_too_large unsupported_image_media_type empty_image_file",
+		llm.KindTimeout:  "timeout timeout_error request_timeout",
+		llm.KindNotFound: "not_found_error notfounderror",
+	})
 }
 
 // kindOfSentence classifies messages of Anthropic and OpenAI whose status and type are misleading. The sentences are compared from their beginning.
-func kindOfSentence(sentence string) (llm.ErrorKind, bool) {
+func kindOfSentence(sentence string) llm.ErrorKind {
 	switch {
 	case strings.HasPrefix(sentence, "Your credit balance is too low to access the Anthropic API"):
-		return llm.KindAuth, true
+		return llm.KindAuth
 	case strings.HasPrefix(sentence, "Output blocked by content filtering policy"),
 		strings.HasPrefix(sentence, "Invalid prompt: your prompt was flagged as potentially violating"):
-		return llm.KindContentFilter, true
+		return llm.KindContentFilter
 	}
-	return "", false
+	return ""
 }
 
 // kindOfStatus classifies by the HTTP status.
-func kindOfStatus(status int) (llm.ErrorKind, bool) {
+func kindOfStatus(status int) llm.ErrorKind {
 	switch status {
 	case 0, http.StatusOK:
-		return "", false
+		return ""
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
-		return llm.KindAuth, true
+		return llm.KindAuth
 	case http.StatusNotFound:
-		return llm.KindNotFound, true
+		return llm.KindNotFound
 	case http.StatusRequestTimeout:
-		return llm.KindTimeout, true
+		return llm.KindTimeout
 	case http.StatusTooManyRequests:
-		return llm.KindRateLimit, true
-	case http.StatusNotImplemented:
-		return llm.KindInvalid, true
+		return llm.KindRateLimit
 	}
-	if status >= 500 {
-		return llm.KindOverloaded, true
+	if status >= 500 && status != http.StatusNotImplemented {
+		return llm.KindOverloaded
 	}
-	return llm.KindInvalid, true // 3xx: we do not follow redirects
-}
-
-// kindOfType classifies by types that replace the status in the middle of a stream.
-func kindOfType(code string) (llm.ErrorKind, bool) {
-	switch strings.ToLower(code) {
-	case "server_error", "internal_error", "internal_server_error", "internalservererror", "service_unavailable", "api_error":
-		return llm.KindOverloaded, true
-	case "invalid_request_error", "badrequesterror", "invalid_argument", "request_too_large",
-		"invalid_prompt", "invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small",
-		"image_parse_error", "image_file_too_large", "unsupported_image_media_type", "empty_image_file":
-		return llm.KindInvalid, true
-	case "timeout", "timeout_error", "request_timeout":
-		return llm.KindTimeout, true
-	case "not_found_error", "notfounderror":
-		return llm.KindNotFound, true
-	}
-	return "", false
+	return llm.KindInvalid // 3xx: we do not follow redirects
 }

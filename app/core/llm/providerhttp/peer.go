@@ -186,12 +186,6 @@ func (p *Peer) Unreached(err error) *llm.Error {
 	return &llm.Error{Kind: llm.KindNetwork, Provider: p.Provider, Message: p.Scrub(message), Err: err}
 }
 
-// TooLarge returns the error of an answer with more than MaxAnswer bytes.
-func (p *Peer) TooLarge() *llm.Error {
-	err := &SizeError{"the answer", MaxAnswer}
-	return &llm.Error{Kind: llm.KindUnknown, Provider: p.Provider, Message: err.Error(), Err: err}
-}
-
 // unwrapURLError removes net/http's wrapping, which only adds the URL.
 func unwrapURLError(err error) error {
 	var wrapped *url.Error

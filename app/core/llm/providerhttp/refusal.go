@@ -2,15 +2,17 @@ package providerhttp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/redact"
 )
@@ -53,15 +55,13 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 
 // Present reports whether there is anything in the JSON.
 func Present(raw json.RawMessage) bool {
-	text := bytes.TrimSpace(raw)
-	return len(text) > 0 && string(text) != "null" && string(text) != "{}" && string(text) != `""`
+	return !slices.Contains([]string{"", "null", "{}", `""`}, string(bytes.TrimSpace(raw)))
 }
 
 // IgnoreType ignores a member of the wrong type: the member stays empty and the rest
 // is read.
 func IgnoreType(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if _, isType := errors.AsType[*json.UnmarshalTypeError](err); isType {
 		return nil
 	}
 	return err
@@ -70,14 +70,10 @@ func IgnoreType(err error) error {
 // truncateMessage returns at most maxMessage bytes of a text, as valid UTF-8.
 func truncateMessage(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxMessage {
-		return s
+	if cut := core.Clip(s, maxMessage); cut != s {
+		return cut + "…"
 	}
-	cut := maxMessage
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return s
 }
 
 // maxRetryAfter bounds what is believed of a Retry-After.
@@ -86,20 +82,13 @@ const maxRetryAfter = 24 * time.Hour
 // retryAfter reads how long a provider asks to wait: in milliseconds, in seconds,
 // or until a date.
 func retryAfter(header http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
-		return boundDuration(ms / 1_000)
-	}
 	value := strings.TrimSpace(header.Get("Retry-After"))
-	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
-		return boundDuration(seconds)
+	seconds, err := strconv.ParseFloat(value, 64)
+	if ms, failure := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); failure == nil {
+		seconds = ms / 1_000
+	} else if at, failure := http.ParseTime(value); err != nil && failure == nil {
+		seconds = at.Sub(now).Seconds()
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return boundDuration(at.Sub(now).Seconds())
-	}
-	return 0
-}
-
-func boundDuration(seconds float64) time.Duration {
 	if !(seconds > 0) { // not a number, too
 		return 0
 	}
@@ -107,11 +96,6 @@ func boundDuration(seconds float64) time.Duration {
 }
 
 // requestID returns the provider's id of the request, for its support.
-func requestID(header http.Header) string {
-	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Generation-Id", "Cf-Ray"} {
-		if id := header.Get(name); id != "" {
-			return id
-		}
-	}
-	return ""
+func requestID(h http.Header) string {
+	return cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id"), h.Get("X-Generation-Id"), h.Get("Cf-Ray"))
 }

@@ -50,13 +50,18 @@ func TestRefusalsHaveBounds(t *testing.T) {
 func FuzzRefusal(f *testing.F) {
 	for _, body := range []string{
 		"", `{"error":{"message":"prompt is too long: 9000 tokens > 8192 maximum","code":"x"}}`, `[{"error":{"code":400}}]`,
-		`{"detail":"Error code: 400 - {'error': {'message': 'it\'s', 'code': 7}}"}`, `{"error":{"metadata":{"raw":"{\"error\":\"{\\\"message\\\":1}\"}"}}}`, "<400> range [1, 8192]",
+		`{"detail":"Error code: 400 - {'error': {'message': 'it\'s', 'code': 7}}"}`, `{"error":{"metadata":{"raw":"{\"error\":\"{\\\"message\\\":1}\"}"}}}`, "<400> range [1, 8192]", "hush",
+		`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"34s"}]}}]`, `{"detail":[{"msg":"x"}],"message":{"detail":1}}`,
 	} {
-		f.Add(400, body)
+		f.Add(400, body, "-1")
 	}
-	f.Fuzz(func(t *testing.T, status int, body string) {
-		e := (&providerhttp.Peer{Provider: "p", Key: "hush"}).Refusal(status, nil, []byte(body))
+	f.Add(429, "<html>", "Wed, 21 Oct 2099 07:28:00 GMT")
+	f.Add(500, "", "NaN")
+	f.Fuzz(func(t *testing.T, status int, body, after string) {
+		e := (&providerhttp.Peer{Provider: "p", Key: "hush"}).Refusal(status, http.Header{"Retry-After": {after}}, []byte(body))
 		switch {
+		case e.Kind == "", e.RetryAfter < 0, len(e.Code) > 1_010, strings.Contains(e.Error()+e.Code, "hush"):
+			t.Errorf("got %+v", e)
 		case e.Message == "" && status != 0, !utf8.ValidString(e.Message), len(e.Message) > 1_010, len(e.Words()) > 410:
 			t.Errorf("got the message %q", e.Message)
 		case e.Limit < 0 || e.Prompt < 0 || e.Requested < 0 || e.Kind != llm.KindContextLength && e.Limit+e.Prompt+e.Requested > 0:

@@ -3,6 +3,7 @@ package providerhttp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,67 +39,55 @@ var page = regexp.MustCompile(`^<[a-zA-Z!?/]`)
 // quoted as a text, or a text. Of a web page nothing is read.
 func readReport(body []byte) report {
 	var r report
-	r.readText(string(bytes.TrimPrefix(bytes.TrimSpace(body[:min(len(body), maxErrorBody)]), []byte("\uFEFF"))), maxNesting)
+	r.read(string(bytes.TrimPrefix(bytes.TrimSpace(body[:min(len(body), maxErrorBody)]), []byte("\uFEFF"))), maxNesting)
 	return r
 }
 
-// readText reads a text that is a sentence, or that has an error object in it.
-func (r *report) readText(text string, depth int) {
-	text = strings.TrimSpace(text)
-	if text == "" || page.MatchString(text) || depth <= 0 || len(r.sentences) >= maxSentences {
-		return
-	}
-	if begin := strings.IndexAny(text, "{["); begin >= 0 {
-		before := len(r.sentences)
-		if r.readJSON(text[begin:], depth-1) && (begin == 0 || len(r.sentences) > before) {
-			return
-		}
-	}
-	r.sentences = append(r.sentences, text)
-}
-
-// readJSON reads the object or the list of objects that the text begins with; false = there is none.
-func (r *report) readJSON(text string, depth int) bool {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var v any
-	if decoder.Decode(&v) != nil {
-		return false
-	}
-	isObject := func(v any) bool { _, ok := v.(map[string]any); return ok }
-	if list, ok := v.([]any); ok && !slices.ContainsFunc(list, isObject) {
-		return false // a range of numbers, such as [1, 8192]
-	}
-	r.readValue(v, depth)
-	return true
-}
-
-// readValue reads a JSON value.
-func (r *report) readValue(v any, depth int) {
+// read reads a text, an error object or a list of them.
+func (r *report) read(v any, depth int) {
 	if depth <= 0 {
 		return
 	}
 	switch v := v.(type) {
 	case string:
-		r.readText(v, depth)
+		r.readText(strings.TrimSpace(v), depth-1)
 	case []any:
 		for _, element := range v[:min(len(v), maxElements)] {
-			r.readValue(element, depth-1)
+			r.read(element, depth-1)
 		}
 	case map[string]any:
-		r.readObject(v, depth)
+		r.readObject(v, depth-1)
 	}
+}
+
+// readText reads a text that is a sentence, or that has an error object or a list of them in it.
+func (r *report) readText(text string, depth int) {
+	if text == "" || page.MatchString(text) || len(r.sentences) >= maxSentences {
+		return
+	}
+	if begin, before := strings.IndexAny(text, "{["), len(r.sentences); begin >= 0 {
+		decoder := json.NewDecoder(strings.NewReader(text[begin:]))
+		decoder.UseNumber()
+		var v any
+		err := decoder.Decode(&v)
+		isObject := func(v any) bool { _, ok := v.(map[string]any); return ok }
+		list, isList := v.([]any)
+		if err == nil && (!isList || slices.ContainsFunc(list, isObject)) { // else a range of numbers, such as [1, 8192]
+			r.read(v, depth)
+			if begin == 0 || len(r.sentences) > before {
+				return
+			}
+		}
+	}
+	r.sentences = append(r.sentences, text)
 }
 
 // nestedMembers are the members of error objects that hold sentences or other error objects, in the
 // order in which they are the message: first the report of the provider behind a gateway, which is
 // more than "Provider returned error". Names are compared in lower case.
 func nestedMembers() []string {
-	return []string{
-		"metadata", "raw", "error", "message", "msg", "detail", "errors", "error_message", "errormessage", "error_msg", "err_msg", "status_msg",
-		"error_description", "description", "faultstring", "fault", "details", "fieldviolations", "response", "body", "cause",
-		"innererror", "inner_error", "exception", "base_resp", "data",
-	}
+	return strings.Fields("metadata raw error message msg detail errors error_message errormessage error_msg err_msg status_msg error_description " +
+		"description faultstring fault details fieldviolations response body cause innererror inner_error exception base_resp data")
 }
 
 // readObject reads an error object. A message of the request is not one.
@@ -115,38 +104,34 @@ func (r *report) readObject(object map[string]any, depth int) {
 			r.addCode(word)
 			continue
 		}
-		r.readValue(members[name], depth-1)
+		r.read(members[name], depth)
 	}
 	if reasons, ok := members["reasons"].([]any); ok && len(reasons) > 0 { // OpenRouter's
 		r.addCode("moderation")
 	}
-	for _, name := range []string{"reason", "code", "error_code", "errcode", "status_code", "status", "type", "__type"} {
+	for _, name := range strings.Fields("reason code error_code errcode status_code status type __type") {
 		r.addCode(members[name])
 	}
 	if param, ok := members["param"].(string); ok && r.param == "" {
 		r.param = param
 	}
-	if n := parseCount(members["n_ctx"]); n > 0 { // llama.cpp
-		r.limit, r.prompt = n, parseCount(members["n_prompt_tokens"])
+	if n, ok := members["n_ctx"].(json.Number); ok { // llama.cpp
+		r.limit, r.prompt = parseNumber(n.String()), parseNumber(fmt.Sprint(members["n_prompt_tokens"]))
 		r.requested = r.prompt
 	}
-	if delay, ok := members["retrydelay"].(string); ok { // Google: "34s"
-		if wait, err := time.ParseDuration(delay); err == nil && wait > 0 {
-			r.retryAfter = wait
-		}
+	delay, _ := members["retrydelay"].(string)
+	if wait, err := time.ParseDuration(delay); err == nil && wait > 0 { // Google: "34s"
+		r.retryAfter = wait
 	}
 }
 
-// addCode adds a code.
+// addCode adds a code, a word or a number.
 func (r *report) addCode(v any) {
-	var code string
-	switch v := v.(type) {
-	case string:
-		code = strings.TrimSpace(v)
-	case json.Number:
-		code = v.String()
+	if n, ok := v.(json.Number); ok {
+		v = n.String()
 	}
-	if code != "" && isCode(code) && len(r.codes) < maxSentences && !slices.Contains(r.codes, code) {
+	code, _ := v.(string)
+	if code = strings.TrimSpace(code); code != "" && isCode(code) && len(r.codes) < maxSentences && !slices.Contains(r.codes, code) {
 		r.codes = append(r.codes, code)
 	}
 }
@@ -155,12 +140,7 @@ func (r *report) addCode(v any) {
 func isCode(text string) bool { return len(text) <= maxCode && !strings.ContainsAny(text, " \t\n") }
 
 // providerCode returns the provider's own code; empty = there is none.
-func (r *report) providerCode() string {
-	if len(r.codes) == 0 {
-		return ""
-	}
-	return r.codes[0]
-}
+func (r *report) providerCode() string { return append(r.codes, "")[0] }
 
 // numericCode returns the code that is a number, as OpenRouter and vLLM give the status again; 0 = none is.
 func (r *report) numericCode() int {
@@ -174,20 +154,8 @@ func (r *report) numericCode() int {
 
 // message returns the sentence to show; empty = there is none.
 func (r *report) message() string {
-	if len(r.sentences) > 0 {
-		return r.sentences[0]
+	if len(r.sentences) == 0 && r.numericCode() == 0 {
+		return r.providerCode()
 	}
-	if code := r.providerCode(); code != "" && r.numericCode() == 0 {
-		return code
-	}
-	return ""
-}
-
-// parseCount returns a JSON number that may be a token count; 0 = it is not.
-func parseCount(v any) int {
-	n, ok := v.(json.Number)
-	if !ok {
-		return 0
-	}
-	return parseNumber(n.String())
+	return append(r.sentences, "")[0]
 }

@@ -134,9 +134,9 @@ func (r *report) readSizes(text string) {
 
 // parseNumber reads "8,192"; 0 if it cannot be a token count.
 func parseNumber(s string) int {
-	n, err := strconv.Atoi(strings.NewReplacer(",", "", "_", "").Replace(s))
-	if err != nil || n < 0 || n > 1<<30 {
+	n, err := strconv.ParseUint(strings.NewReplacer(",", "", "_", "").Replace(s), 10, 30)
+	if err != nil {
 		return 0
 	}
-	return n
+	return int(n)
 }

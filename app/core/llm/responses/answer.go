@@ -1,14 +1,10 @@
 package responses
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3/responses"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -21,13 +17,13 @@ type answer struct {
 
 	origin string // of the reasoning in it
 
-	items map[int64]*item // by their places in the output
-	calls int             // so far
-	last  *llm.Delta      // what is known only at the end; nil = the answer goes on
+	items map[int]*openedItem // by their places in the output
+	calls int                 // so far
+	last  *llm.Delta          // what is known only at the end; nil = the answer goes on
 }
 
-// item is an item of the output on its way.
-type item struct {
+// openedItem is an item of the output on its way.
+type openedItem struct {
 	call     *int // the number of a tool call; nil = it is none, or has not begun
 	streamed bool // its content came in pieces
 	done     bool
@@ -35,46 +31,21 @@ type item struct {
 
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
-	a.items = map[int64]*item{}
-	err := providerhttp.Reader{Whole: a.readWhole, Stream: a.readStream, Page: func() error {
-		return a.Refusal([]byte(providerhttp.WebPage))
-	}}.Read(body)
-	if err != nil {
+	a.items = map[int]*openedItem{}
+	if err := a.Read(body, a.readWhole, a.handleEvent, func() bool { return a.last != nil }); err != nil {
 		return err
+	}
+	if a.last == nil {
+		return providerhttp.ErrTruncated
 	}
 	return a.EmitDelta(*a.last)
 }
 
-// readStream reads server-sent events up to the one that ends the answer, without which it
-// was cut off.
-func (a *answer) readStream(events *providerhttp.Events) error {
-	for a.last == nil {
-		e, err := events.Next()
-		if errors.Is(err, io.EOF) {
-			return providerhttp.ErrTruncated
-		}
-		if err != nil {
-			return err
-		}
-		if e.Name == "error" {
-			return a.Refusal(e.Data)
-		}
-		if err := a.handleEvent(e.Data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// handleEvent handles one event. Other data is a keep-alive.
+// handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' {
-		return nil
-	}
-	var e sdk.ResponseStreamEventUnion
-	if !json.Valid(data) || json.Unmarshal(data, &e) != nil {
-		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	var e event
+	if err := providerhttp.Decode(data, &e); err != nil {
+		return err
 	}
 	switch e.Type {
 	case "error":
@@ -97,36 +68,29 @@ func (a *answer) handleEvent(data []byte) error {
 		return a.endItem(e.OutputIndex, e.Item)
 	case "response.completed", "response.incomplete", "response.failed":
 		if e.Response.Status == "" {
-			e.Response.Status = sdk.ResponseStatus(strings.TrimPrefix(e.Type, "response."))
+			e.Response.Status = strings.TrimPrefix(e.Type, "response.")
 		}
 		return a.end(e.Response)
-	}
-	return a.otherEvent(e.Type, data)
-}
-
-// otherEvent handles an event without a type, with which some servers report an error.
-func (a *answer) otherEvent(kind string, data []byte) error {
-	var reported struct {
-		Error json.RawMessage `json:"error"`
-	}
-	if kind == "" && json.Unmarshal(data, &reported) == nil && providerhttp.Present(reported.Error) {
-		return a.Refusal(data)
+	case "": // with which some servers report an error
+		if providerhttp.Present(e.Error) {
+			return a.Refusal(data)
+		}
 	}
 	return nil
 }
 
 // itemAt returns the item at the place in the output.
-func (a *answer) itemAt(index int64) *item {
+func (a *answer) itemAt(index int) *openedItem {
 	i := a.items[index]
 	if i == nil {
-		i = &item{}
+		i = &openedItem{}
 		a.items[index] = i
 	}
 	return i
 }
 
 // beginItem begins an item. Only tool calls say anything then.
-func (a *answer) beginItem(index int64, came sdk.ResponseOutputItemUnion) error {
+func (a *answer) beginItem(index int, came item) error {
 	i := a.itemAt(index)
 	if came.Type != "function_call" || i.call != nil {
 		return nil
@@ -139,7 +103,7 @@ func (a *answer) beginItem(index int64, came sdk.ResponseOutputItemUnion) error 
 
 // addArguments adds a piece to the arguments of a call; one whose beginning did not come is
 // read when it is done.
-func (a *answer) addArguments(index int64, piece string) error {
+func (a *answer) addArguments(index int, piece string) error {
 	i := a.itemAt(index)
 	if i.call == nil || i.done || piece == "" {
 		return nil
@@ -149,7 +113,7 @@ func (a *answer) addArguments(index int64, piece string) error {
 }
 
 // endItem emits what of an item did not come in pieces.
-func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
+func (a *answer) endItem(index int, came item) error {
 	i := a.itemAt(index)
 	if i.done {
 		return nil
@@ -167,8 +131,8 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 		if err := a.beginItem(index, came); err != nil {
 			return err
 		}
-		if arguments := came.Arguments.OfString; !i.streamed && arguments != "" {
-			return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: arguments}})
+		if !i.streamed && came.Arguments != "" {
+			return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: came.Arguments}})
 		}
 	case "reasoning":
 		return a.endReasoning(i, came)
@@ -177,10 +141,14 @@ func (a *answer) endItem(index int64, came sdk.ResponseOutputItemUnion) error {
 }
 
 // contentText returns the text of a message, or of reasoning that is not encrypted.
-func contentText(came sdk.ResponseOutputItemUnion) string {
+func contentText(came item) string {
 	var b strings.Builder
-	for _, c := range came.Content {
-		b.WriteString(c.Text + c.Refusal)
+	parts, _ := came.Content.([]any)
+	for _, one := range parts {
+		members, _ := one.(map[string]any)
+		said, _ := members["text"].(string)
+		refusal, _ := members["refusal"].(string)
+		b.WriteString(said + refusal)
 	}
 	return b.String()
 }
@@ -190,7 +158,7 @@ const summarySeparator = "\n\n"
 
 // endReasoning emits an item of reasoning. One that was cut off, or is not encrypted, cannot
 // go back and is only shown.
-func (a *answer) endReasoning(i *item, came sdk.ResponseOutputItemUnion) error {
+func (a *answer) endReasoning(i *openedItem, came item) error {
 	texts := make([]string, 0, len(came.Summary))
 	for _, s := range came.Summary {
 		texts = append(texts, s.Text)
@@ -226,66 +194,53 @@ func (a *answer) emitParts(parts []core.Part) error {
 
 // readWhole reads the answer of a server that did not stream.
 func (a *answer) readWhole(text []byte) error {
-	var r sdk.Response
-	if !json.Valid(text) || json.Unmarshal(text, &r) != nil || r.Object != "response" {
+	var r response
+	if providerhttp.IgnoreType(json.Unmarshal(text, &r)) != nil || r.Object != "response" {
 		return a.Refusal(text)
 	}
-	if err := a.end(r); err != nil {
-		return err
-	}
-	if a.last == nil {
-		return providerhttp.ErrTruncated
-	}
-	return nil
+	return a.end(r)
 }
 
 // end ends the answer, with the items that did not come before.
-func (a *answer) end(r sdk.Response) error {
-	if r.Status == sdk.ResponseStatusFailed || providerhttp.Present(json.RawMessage(r.Error.RawJSON())) {
-		return a.Refusal([]byte(`{"error":` + errorOf(r) + `}`))
+func (a *answer) end(r response) error {
+	if hasCause := providerhttp.Present(r.Error); hasCause || r.Status == "failed" {
+		if !hasCause {
+			r.Error = json.RawMessage(`{"message":"the provider stopped with an error","type":"server_error"}`)
+		}
+		return a.Refusal(slices.Concat([]byte(`{"error":`), r.Error, []byte(`}`)))
 	}
 	for i, came := range r.Output {
-		if err := a.endItem(int64(i), came); err != nil {
+		if err := a.endItem(i, came); err != nil {
 			return err
 		}
 	}
-	if r.Status != sdk.ResponseStatusCompleted && r.Status != sdk.ResponseStatusIncomplete {
+	if r.Status != "completed" && r.Status != "incomplete" {
 		return nil
 	}
-	a.last = &llm.Delta{Usage: toUsage(r.Usage), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: providerhttp.ReadDropped([]byte(r.RawJSON()))}
+	a.last = &llm.Delta{Usage: r.toUsage(), Finish: finishReason(r, a.calls > 0), Model: r.Model, Dropped: r.Dropped.ToCore()}
 	return nil
 }
 
-// errorOf returns the error of a response as JSON.
-func errorOf(r sdk.Response) string {
-	if raw := r.Error.RawJSON(); providerhttp.Present(json.RawMessage(raw)) {
-		return raw
-	}
-	return `{"message":"the provider stopped with an error","type":"server_error"}`
-}
-
 // toUsage returns the usage; nil if it is empty.
-func toUsage(u sdk.ResponseUsage) *core.Usage {
+func (r *response) toUsage() *core.Usage {
+	u := r.Usage
 	if u.InputTokens <= 0 && u.OutputTokens <= 0 {
 		return nil
 	}
 	return &core.Usage{
-		InputTokens:      int(max(u.InputTokens, 0)),
-		OutputTokens:     int(max(u.OutputTokens, 0)),
-		ReasoningTokens:  int(max(u.OutputTokensDetails.ReasoningTokens, 0)),
-		CacheReadTokens:  int(max(u.InputTokensDetails.CachedTokens, 0)),
-		CacheWriteTokens: int(max(u.InputTokensDetails.CacheWriteTokens, 0)),
+		InputTokens: max(u.InputTokens, 0), OutputTokens: max(u.OutputTokens, 0), ReasoningTokens: max(u.OutputDetails.Reasoning, 0),
+		CacheReadTokens: max(u.InputDetails.Cached, 0), CacheWriteTokens: max(u.InputDetails.CacheWrite, 0),
 	}
 }
 
 // finishReason returns why the answer ended, in the words of core.
-func finishReason(r sdk.Response, called bool) core.FinishReason {
-	switch reason := r.IncompleteDetails.Reason; {
+func finishReason(r response, called bool) core.FinishReason {
+	switch reason := r.Incomplete.Reason; {
 	case reason == "max_output_tokens":
 		return core.FinishLength
 	case reason != "": // content_filter, too
 		return core.FinishReason(reason)
-	case r.Status == sdk.ResponseStatusIncomplete:
+	case r.Status == "incomplete":
 		return core.FinishLength
 	case called:
 		return core.FinishToolCalls

@@ -1,20 +1,17 @@
 package responses_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/llmtest"
 )
 
 func TestErrors(t *testing.T) {
@@ -59,7 +56,7 @@ func TestErrors(t *testing.T) {
 			if strings.Contains(fmt.Sprintf("%v %+v", err, *e), key) {
 				t.Errorf("got %+v, want it without the key", e)
 			}
-			if got := s.requests[0].header.Get("Authorization"); got != "Bearer "+key {
+			if got := s.Received()[0].Header.Get("Authorization"); got != "Bearer "+key {
 				t.Errorf("got authorization %q, want the key", got)
 			}
 		})
@@ -127,14 +124,7 @@ func TestAnsweringModel(t *testing.T) {
 	}
 }
 
-// roundTripper is a function as a transport.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// FuzzStream: whatever the provider streams, the answer ends with a typed error or
-// with a finish reason; calls have different ids; and how the bytes were cut into
-// packets changes nothing.
+// FuzzStream: see llmtest.
 func FuzzStream(f *testing.F) {
 	const added, arguments = `{"type":"response.output_item.added","output_index":%d,"item":{"type":"function_call","call_id":%q,"name":"f"}}`,
 		`{"type":"response.function_call_arguments.delta","output_index":%d,"delta":%q}`
@@ -150,36 +140,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Add([]byte(`{"object":"response","status":"completed","output":[` + thought2 + `,` + said1 + `,` + call1 + `,3],"usage":7}`))
 	f.Add([]byte("event: error\r\ndata: {\r\ndata: }\r\n\r\n: x\n"))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		read := func(r io.Reader) (llm.Response, error) {
-			m, err := responses.New(responses.Options{Model: "m", Transport: roundTripper(func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(r)}, nil
-			})})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return collect(t, m, ask("hi"))
-		}
-		whole, err := read(bytes.NewReader(body))
-		if err != nil && llm.AsError(err) == nil {
-			t.Fatalf("got %v, want an *llm.Error", err)
-		}
-		if (err == nil) != (whole.Finish != "") {
-			t.Fatalf("got finish %q with %v, want exactly one of both", whole.Finish, err)
-		}
-		ids := map[string]bool{}
-		for i, c := range whole.ToolCalls {
-			if c.ID == "" || ids[c.ID] {
-				t.Fatalf("call %d has the id %q, want one of its own", i, c.ID)
-			}
-			ids[c.ID] = true
-		}
-		slow, slowErr := read(iotest.OneByteReader(bytes.NewReader(body)))
-		if (err == nil) != (slowErr == nil) || err != nil && llm.AsError(slowErr).Kind != llm.AsError(err).Kind {
-			t.Fatalf("got %v, and byte by byte %v", err, slowErr)
-		}
-		if diff := cmp.Diff(whole, slow, cmpopts.IgnoreFields(core.ToolCall{}, "ID")); diff != "" { // ours are random
-			t.Fatalf("byte by byte is different (-whole +slow):\n%s", diff)
-		}
+	llmtest.FuzzStream(f, func(transport http.RoundTripper) (llm.Model, error) {
+		return responses.New(responses.Options{Model: "m", Transport: transport})
 	})
 }

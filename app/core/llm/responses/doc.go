@@ -1,6 +1,4 @@
-// Package responses calls models over OpenAI's Responses API. It is the only importer of
-// OpenAI's SDK, of which it uses the types alone: the SDK's client would read keys, addresses
-// and headers of the environment and repeat calls.
+// Package responses calls models over OpenAI's Responses API.
 //
 // A Model builds the body, sends it through providerhttp, reads the stream and yields each
 // delta. It starts no goroutine; a loop over Stream that ends has ended its request.

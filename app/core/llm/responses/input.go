@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/openai/openai-go/v3/packages/param"
-	sdk "github.com/openai/openai-go/v3/responses"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
 
 // inputItems returns the messages as items.
-func (m *Model) inputItems(turns []llm.Message) (sdk.ResponseInputParam, error) {
-	out := sdk.ResponseInputParam{}
+func (m *Model) inputItems(turns []llm.Message) ([]item, error) {
+	out := []item{}
 	for i, turn := range turns {
 		switch turn.Role {
 		case core.RoleUser:
@@ -22,9 +19,7 @@ func (m *Model) inputItems(turns []llm.Message) (sdk.ResponseInputParam, error) 
 		case core.RoleAssistant:
 			out = append(out, m.assistantItems(turn)...)
 		case core.RoleTool:
-			result := sdk.ResponseInputItemParamOfFunctionCallOutput(turn.Content)
-			result.OfFunctionCallOutput.CallID = param.NewOpt(callID(turn.ToolCallID))
-			out = append(out, result)
+			out = append(out, item{Type: "function_call_output", CallID: callID(turn.ToolCallID), Output: &turn.Content})
 		case core.RoleSystem:
 			if m.options.Info.SystemMessages {
 				out = append(out, developerItems(turn)...)
@@ -37,46 +32,41 @@ func (m *Model) inputItems(turns []llm.Message) (sdk.ResponseInputParam, error) 
 }
 
 // developerItems returns a system message: the tools that it adds, and its text.
-func developerItems(turn llm.Message) (out []sdk.ResponseInputItemUnionParam) {
+func developerItems(turn llm.Message) (out []item) {
 	if len(turn.AddedTools) > 0 {
-		out = append(out, sdk.ResponseInputItemParamOfAdditionalTools(toolParams(turn.AddedTools)))
+		out = append(out, item{Type: "additional_tools", Role: "developer", Tools: toolList(turn.AddedTools)})
 	}
 	if turn.Content != "" || len(out) == 0 {
-		out = append(out, sdk.ResponseInputItemParamOfMessage(turn.Content, sdk.EasyInputMessageRoleDeveloper))
+		out = append(out, item{Role: "developer", Content: turn.Content})
 	}
 	return out
 }
 
 // userItem returns a user's message: its text, then its images and PDFs as data URLs.
-func userItem(turn llm.Message) sdk.ResponseInputItemUnionParam {
-	var content sdk.ResponseInputMessageContentListParam
+func userItem(turn llm.Message) item {
+	var content []part
 	if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Media) == 0 {
-		content = append(content, sdk.ResponseInputContentParamOfInputText(text))
+		content = append(content, part{Type: "input_text", Text: text})
 	}
 	for _, media := range turn.Media {
 		data := ";base64," + base64.StdEncoding.EncodeToString(media.Data)
 		if media.Type == core.PartFile { // only PDFs go with messages
-			content = append(content, sdk.ResponseInputContentUnionParam{OfInputFile: &sdk.ResponseInputFileParam{
-				Filename: param.NewOpt(media.Name), FileData: param.NewOpt("data:application/pdf" + data),
-			}})
+			content = append(content, part{Type: "input_file", Filename: media.Name, FileData: "data:application/pdf" + data})
 			continue
 		}
-		content = append(content, sdk.ResponseInputContentUnionParam{OfInputImage: &sdk.ResponseInputImageParam{
-			Detail: sdk.ResponseInputImageDetailAuto, ImageURL: param.NewOpt("data:" + media.MediaType + data),
-		}})
+		content = append(content, part{Type: "input_image", Detail: "auto", ImageURL: "data:" + media.MediaType + data})
 	}
-	return sdk.ResponseInputItemParamOfMessage(content, sdk.EasyInputMessageRoleUser)
+	return item{Role: "user", Content: content}
 }
 
 // assistantItems returns an assistant's message: its texts with their phases and its reasoning,
 // each item in its place among the tool calls.
-func (m *Model) assistantItems(turn llm.Message) []sdk.ResponseInputItemUnionParam {
-	var out []sdk.ResponseInputItemUnionParam
+func (m *Model) assistantItems(turn llm.Message) (out []item) {
 	text, textEnd, calls := llm.PlainText(turn), 0, 0
 	if text == llm.EmptyText {
 		text = ""
 	}
-	addText := func(end int, phase sdk.ResponseOutputMessagePhase) {
+	addText := func(end int, phase string) {
 		if end > textEnd && end <= len(text) && (end == len(text) || utf8.RuneStart(text[end])) {
 			out = append(out, outputMessage(text[textEnd:end], phase))
 			textEnd = end
@@ -85,18 +75,18 @@ func (m *Model) assistantItems(turn llm.Message) []sdk.ResponseInputItemUnionPar
 	addCalls := func(end int) {
 		for ; calls < min(end, len(turn.ToolCalls)); calls++ {
 			c := turn.ToolCalls[calls]
-			out = append(out, sdk.ResponseInputItemParamOfFunctionCall(llm.Arguments(c), callID(c.ID), c.Name))
+			out = append(out, item{Type: "function_call", Arguments: llm.Arguments(c), CallID: callID(c.ID), Name: c.Name})
 		}
 	}
-	for _, item := range m.keptItems(turn) {
-		if item.reasoning == nil {
-			addCalls(item.calls)
-			addText(item.offset, item.phase)
+	for _, kept := range m.keptItems(turn) {
+		if kept.reasoning == nil {
+			addCalls(kept.calls)
+			addText(kept.offset, kept.phase)
 			continue
 		}
-		addText(item.offset, "")
-		addCalls(item.calls)
-		out = append(out, sdk.ResponseInputItemUnionParam{OfReasoning: item.reasoning})
+		addText(kept.offset, "")
+		addCalls(kept.calls)
+		out = append(out, *kept.reasoning)
 	}
 	addText(len(text), "")
 	addCalls(len(turn.ToolCalls))
@@ -107,13 +97,8 @@ func (m *Model) assistantItems(turn llm.Message) []sdk.ResponseInputItemUnionPar
 }
 
 // outputMessage returns a text of the model. The API takes it without the id that it had.
-func outputMessage(text string, phase sdk.ResponseOutputMessagePhase) sdk.ResponseInputItemUnionParam {
-	content := sdk.ResponseOutputMessageContentUnionParam{OfOutputText: &sdk.ResponseOutputTextParam{
-		Text: text, Annotations: []sdk.ResponseOutputTextAnnotationUnionParam{},
-	}}
-	return sdk.ResponseInputItemUnionParam{OfOutputMessage: &sdk.ResponseOutputMessageParam{
-		Content: []sdk.ResponseOutputMessageContentUnionParam{content}, Phase: phase,
-	}}
+func outputMessage(text, phase string) item {
+	return item{Type: "message", Role: "assistant", Phase: phase, Content: []part{{Type: "output_text", Text: text, Annotations: []string{}}}}
 }
 
 // callID returns the id of a tool call as the API takes it, up to 64 bytes: the same for the

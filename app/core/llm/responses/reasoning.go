@@ -4,19 +4,16 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/openai/openai-go/v3/packages/param"
-	sdk "github.com/openai/openai-go/v3/responses"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
 
 // keptItem is what is kept of an item beside the text and the tool calls of its message.
 type keptItem struct {
-	reasoning *sdk.ResponseReasoningItemParam // nil = it is the end of a text
-	phase     sdk.ResponseOutputMessagePhase  // of the text that ends there
-	offset    int                             // bytes of the text before it
-	calls     int                             // tool calls before it
+	reasoning *item  // nil = it is the end of a text
+	phase     string // of the text that ends there
+	offset    int    // bytes of the text before it
+	calls     int    // tool calls before it
 }
 
 // reasoningOrigin is whose reasoning this model takes back.
@@ -24,52 +21,52 @@ func (m *Model) reasoningOrigin() string { return m.options.Info.ThoughtOrigin }
 
 // reasoningParts returns an item of reasoning as it is kept: one part for each text of its
 // summary, and at least one.
-func reasoningParts(item sdk.ResponseOutputItemUnion, origin string) []core.Part {
-	parts := make([]core.Part, 0, max(len(item.Summary), 1))
-	for _, summary := range item.Summary {
-		parts = append(parts, core.Part{Type: "reasoning", Text: summary.Text, Name: item.ID, Origin: origin})
+func reasoningParts(came item, origin string) []core.Part {
+	parts := make([]core.Part, 0, max(len(came.Summary), 1))
+	for _, summary := range came.Summary {
+		parts = append(parts, core.Part{Type: "reasoning", Text: summary.Text, Name: came.ID, Origin: origin})
 	}
 	if len(parts) == 0 {
-		parts = append(parts, core.Part{Type: "reasoning", Name: item.ID, Origin: origin})
+		parts = append(parts, core.Part{Type: "reasoning", Name: came.ID, Origin: origin})
 	}
-	parts[len(parts)-1].Signature = item.EncryptedContent
+	parts[len(parts)-1].Signature = came.EncryptedContent
 	return parts
 }
 
 // phaseParts returns what is kept of a message that has a phase: an empty part at the end of its
 // text. Models that label their messages work worse without the labels.
-func phaseParts(item sdk.ResponseOutputItemUnion, origin string) []core.Part {
-	if item.Phase == "" {
+func phaseParts(came item, origin string) []core.Part {
+	if came.Phase == "" {
 		return nil
 	}
-	return []core.Part{{Type: core.PartText, Name: string(item.Phase), Origin: origin}}
+	return []core.Part{{Type: core.PartText, Name: came.Phase, Origin: origin}}
 }
 
 // keptItems returns what goes back with a message beside its text and its tool calls.
 func (m *Model) keptItems(turn llm.Message) []keptItem {
 	var out []keptItem
-	summary := []sdk.ResponseReasoningItemSummaryParam{} // the API wants a list, even if it is empty
+	summary := []part{}
 	for _, p := range turn.Parts {
 		kept := keptItem{offset: p.Offset, calls: p.Calls}
 		switch {
 		case p.Origin != m.reasoningOrigin():
 			continue
 		case p.Type == core.PartText:
-			kept.phase = sdk.ResponseOutputMessagePhase(p.Name)
+			kept.phase = p.Name
 			out = append(out, kept)
 			continue
 		case p.Type != core.PartReasoning:
 			continue
 		}
 		if p.Text != "" {
-			summary = append(summary, sdk.ResponseReasoningItemSummaryParam{Text: p.Text})
+			summary = append(summary, part{Text: p.Text, Type: "summary_text"})
 		}
 		if p.Signature == "" {
 			continue
 		}
-		kept.reasoning = &sdk.ResponseReasoningItemParam{ID: p.Name, Summary: summary, EncryptedContent: param.NewOpt(p.Signature)}
+		kept.reasoning = &item{Type: "reasoning", ID: p.Name, Summary: summary, EncryptedContent: p.Signature}
 		out = append(out, kept)
-		summary = []sdk.ResponseReasoningItemSummaryParam{}
+		summary = []part{}
 	}
 	return out
 }

@@ -68,7 +68,7 @@ func TestReasoningGoesBackInItsPlace(t *testing.T) {
 			if _, err := collect(t, m, req); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.requests[1].raw; !strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]") {
+			if got := string(s.Received()[1].Body); !strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]") {
 				t.Errorf("got %s\nwant the items %s", got, strings.Join(items, ","))
 			}
 		})
@@ -110,8 +110,8 @@ func TestReasoningThatStays(t *testing.T) {
 			if err != nil || res.Reasoning != "hm" || len(res.Parts) != 1 || res.Parts[0].Text != "hm" {
 				t.Errorf("got %+v, %v", res, err)
 			}
-			if _, err := collect(t, m, llm.Request{Messages: []llm.Message{asMessage(res)}}); err != nil || strings.Contains(s.requests[1].raw, "rs_1") {
-				t.Errorf("got %v, %s, want no reasoning", err, s.requests[1].raw)
+			if _, err := collect(t, m, llm.Request{Messages: []llm.Message{asMessage(res)}}); err != nil || strings.Contains(string(s.Received()[1].Body), "rs_1") {
+				t.Errorf("got %v, %s, want no reasoning", err, string(s.Received()[1].Body))
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestReasoningOfAnotherModel(t *testing.T) {
 			{Type: "text", Name: "foreign phase", Origin: origin, Offset: 1},
 		}})
 	}
-	if got := sent(t, responses.Options{}, req).raw; strings.Contains(got, "foreign") {
+	if got := string(sent(t, responses.Options{}, req).Body); strings.Contains(got, "foreign") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -142,14 +142,14 @@ func TestReasoningThatCannotBeDecrypted(t *testing.T) {
 	}})
 	s := serve(t, refuse(400, refusal), fine)
 	res, err := collect(t, open(t, s, responses.Options{}), req)
-	if err != nil || res.Text != "ok" || len(s.requests) != 2 {
-		t.Fatalf("got %q, %v after %d requests", res.Text, err, len(s.requests))
+	if err != nil || res.Text != "ok" || len(s.Received()) != 2 {
+		t.Fatalf("got %q, %v after %d requests", res.Text, err, len(s.Received()))
 	}
-	if !strings.Contains(s.requests[0].raw, "blob-1") || strings.Contains(s.requests[1].raw, "rs_1") {
-		t.Errorf("got %s\nthen %s, want the reasoning once", s.requests[0].raw, s.requests[1].raw)
+	if !strings.Contains(string(s.Received()[0].Body), "blob-1") || strings.Contains(string(s.Received()[1].Body), "rs_1") {
+		t.Errorf("got %s\nthen %s, want the reasoning once", string(s.Received()[0].Body), string(s.Received()[1].Body))
 	}
 	s = serve(t, refuse(400, refusal))
-	if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.requests) != 1 {
-		t.Errorf("without reasoning: got %v after %d requests, want one", err, len(s.requests))
+	if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
+		t.Errorf("without reasoning: got %v after %d requests, want one", err, len(s.Received()))
 	}
 }

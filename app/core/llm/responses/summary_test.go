@@ -21,8 +21,8 @@ func TestSummariesAreRefused(t *testing.T) {
 		}
 	}
 	var got []bool
-	for _, r := range s.requests {
-		got = append(got, strings.Contains(r.raw, `"summary":"auto"`))
+	for _, r := range s.Received() {
+		got = append(got, strings.Contains(string(r.Body), `"summary":"auto"`))
 	}
 	if want := []bool{true, false, false}; !slices.Equal(got, want) {
 		t.Errorf("got summaries requested %v, want %v", got, want)
@@ -33,8 +33,8 @@ func TestSummariesAreRefused(t *testing.T) {
 		"another error":     `{"error":{"message":"The reasoning summaries of your files are wrong.","code":"invalid_value"}}`,
 	} {
 		s := serve(t, refuse(400, body))
-		if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.requests) != 1 {
-			t.Errorf("%s: got %v after %d requests, want one", name, err, len(s.requests))
+		if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
+			t.Errorf("%s: got %v after %d requests, want one", name, err, len(s.Received()))
 		}
 	}
 }

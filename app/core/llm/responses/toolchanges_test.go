@@ -26,7 +26,7 @@ func TestAddedTools(t *testing.T) {
 			t.Parallel()
 			req := ask("hi")
 			req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: c.content, AddedTools: []llm.ToolSpec{scales}})
-			if got := toJSON(t, sent(t, responses.Options{Model: c.model}, req).body["input"]); got != c.want {
+			if got := toJSON(t, sent(t, responses.Options{Model: c.model}, req).JSON()["input"]); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			m, err := responses.New(responses.Options{Model: c.model})
@@ -47,8 +47,8 @@ func TestAddedToolsRefused(t *testing.T) {
 		s := serve(t, refuse(400, `{"error":{"message":"`+sentence+`","type":"invalid_request_error","param":"input[1].type","code":"invalid_value"}}`))
 		req := ask("hi")
 		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, AddedTools: []llm.ToolSpec{{Name: "scales"}}})
-		if _, err := collect(t, open(t, s, responses.Options{Model: "gpt-6.2"}), req); !llm.IsKind(err, want) || len(s.requests) != 1 {
-			t.Errorf("got %v after %d requests, want %s after one", err, len(s.requests), want)
+		if _, err := collect(t, open(t, s, responses.Options{Model: "gpt-6.2"}), req); !llm.IsKind(err, want) || len(s.Received()) != 1 {
+			t.Errorf("got %v after %d requests, want %s after one", err, len(s.Received()), want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -56,33 +55,15 @@ func toError(err error) error {
 }
 
 // defaultTokens are the tokens of the application default credentials: a file that
-// GOOGLE_APPLICATION_CREDENTIALS names, that of gcloud, or those of the machine. The credentials are
-// looked for when the first token is needed, and tokens are kept until they expire.
-type defaultTokens struct {
-	mu    sync.Mutex
-	found oauth2.TokenSource // guarded by mu; nil = not yet
-}
+// GOOGLE_APPLICATION_CREDENTIALS names, that of gcloud, or those of the machine.
+type defaultTokens struct{}
 
-// Token returns a valid token.
-func (t *defaultTokens) Token() (*oauth2.Token, error) {
-	found, err := t.find()
+// Token returns a new token.
+func (defaultTokens) Token() (*oauth2.Token, error) {
+	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: tokenTime})
+	credentials, err := google.FindDefaultCredentials(ctx, scope)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotFound, err)
 	}
-	return found.Token()
-}
-
-func (t *defaultTokens) find() (oauth2.TokenSource, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.found == nil {
-		// Not the context of a call: the tokens after this one need it, too.
-		ctx := context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: tokenTime})
-		credentials, err := google.FindDefaultCredentials(ctx, scope)
-		if err != nil {
-			return nil, err
-		}
-		t.found = credentials.TokenSource
-	}
-	return t.found, nil
+	return credentials.TokenSource.Token()
 }

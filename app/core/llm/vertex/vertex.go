@@ -39,7 +39,7 @@ func New(options Options) (*anthropic.Model, error) {
 	case options.APIKey != "":
 		tokens = oauth2.StaticTokenSource(&oauth2.Token{AccessToken: options.APIKey})
 	case tokens == nil:
-		tokens = &defaultTokens{}
+		tokens = oauth2.ReuseTokenSource(nil, defaultTokens{}) // looked for when the first request is sent
 	}
 	return anthropic.NewOnCloud(options.Options, anthropic.Cloud{
 		Provider: Provider, Version: version,

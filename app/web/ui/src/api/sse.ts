@@ -74,13 +74,14 @@ export class Feed {
       this.delay = firstDelay;
       this.options.onState("open");
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-      const parser = new EventParser();
-      for (;;) {
+      for (let rest = ""; ; ) {
         const { done, value } = await reader.read();
         if (done) return undefined;
         clearTimeout(watchdog);
         watchdog = setTimeout(stop, silence);
-        for (const event of parser.push(value)) {
+        const blocks = (rest + value).split("\n\n");
+        rest = blocks.pop()!;
+        for (const event of blocks.map(parseEvent)) {
           if (event.id) this.lastId = event.id;
           if (event.data) this.options.onEvent(event);
         }
@@ -105,39 +106,12 @@ export class Feed {
   }
 }
 
-/** Cuts a stream into events; a piece may end anywhere, also between \r and \n. */
-export class EventParser {
-  private rest = "";
-  private id = "";
-  private event = "";
-  private data: string[] = [];
-
-  *push(piece: string): Generator<ServerEvent> {
-    this.rest += piece;
-    for (;;) {
-      const end = this.rest.search(/\r\n|\n|\r(?!$)/);
-      if (end < 0) return;
-      const line = this.rest.slice(0, end);
-      this.rest = this.rest.slice(end + (this.rest.startsWith("\r\n", end) ? 2 : 1));
-      if (line === "") {
-        const event = { id: this.id, event: this.event || "message", data: this.data.join("\n") };
-        const empty = !event.id && this.data.length === 0;
-        this.id = this.event = "";
-        this.data = [];
-        if (!empty) yield event;
-        continue;
-      }
-      this.field(line);
-    }
+/** An event from the lines between two empty ones. */
+function parseEvent(lines: string): ServerEvent {
+  const fields: Record<string, string[]> = {};
+  for (const line of lines.split("\n")) {
+    const [, name = "", value = ""] = /^(\w+)(?:: ?(.*))?$/s.exec(line) ?? [];
+    (fields[name] ??= []).push(value);
   }
-
-  private field(line: string): void {
-    const colon = line.indexOf(":");
-    if (colon === 0) return; // a comment
-    const name = colon < 0 ? line : line.slice(0, colon);
-    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-    if (name === "id") this.id = value;
-    else if (name === "event") this.event = value;
-    else if (name === "data") this.data.push(value);
-  }
+  return { id: fields.id?.at(-1) ?? "", event: fields.event?.at(-1) ?? "message", data: fields.data?.join("\n") ?? "" };
 }

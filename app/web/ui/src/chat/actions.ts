@@ -1,4 +1,4 @@
-// What a person does with a message.
+// What a person does with a message; why it failed is said below the thread.
 import { asError, ask } from "../api/http";
 import type { Conversation } from "../state/conversation.svelte";
 import type { Message } from "../state/entry.svelte";
@@ -7,7 +7,7 @@ import { sessions, type Session } from "../state/sessions.svelte";
 
 const soon = { Prefer: "respond-async" };
 
-async function attempt(conversation: Conversation, work: Promise<unknown>): Promise<boolean> {
+export async function attempt(conversation: Conversation, work: Promise<unknown>): Promise<boolean> {
   try {
     await work;
     conversation.actionFailure = undefined;

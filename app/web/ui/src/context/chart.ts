@@ -4,6 +4,8 @@ import type { Turn } from "./context.svelte";
 export interface Column {
   /** The turn, counted from 1 over the whole conversation. */
   turn: number;
+  /** The last of its turns. */
+  through: number;
   used: number;
   usable: number;
   trigger: number;
@@ -20,7 +22,7 @@ export interface Column {
 }
 
 /** What the prompt of a turn would have been if no other version of the summary had come into use there; 0 = not known. */
-export function uncompacted(turns: Turn[], i: number): number {
+function uncompacted(turns: Turn[], i: number): number {
   const turn = turns[i];
   const before = turns[i - 1];
   const known = (t: Turn) => t.summary_version === 0 || t.without > t.used;
@@ -30,12 +32,25 @@ export function uncompacted(turns: Turn[], i: number): number {
   return before ? turn.without - (before.without - before.used) : turn.without;
 }
 
-export function columnsOf(turns: Turn[], omitted: number): Column[] {
+/** A column a turn; where there are too many to be seen, neighbors become one: the largest of them, with the marks of all. */
+export function merged(columns: Column[], most: number): Column[] {
+  const each = Math.ceil(columns.length / most);
+  if (each <= 1) return columns;
+  return Array.from({ length: Math.ceil(columns.length / each) }, (_, i) => {
+    const some = columns.slice(i * each, (i + 1) * each);
+    const largest = some.reduce((a, b) => (b.used > a.used ? b : a));
+    const { version = 0, without = 0 } = some.findLast((c) => c.version) ?? {};
+    return { ...largest, turn: some[0]!.turn, through: some.at(-1)!.turn, version, without, masked: some.some((c) => c.masked) };
+  });
+}
+
+export function columnsOf(turns: Turn[], omitted = 0): Column[] {
   return turns.map((t, i) => {
     const fixed = ["system", "tools", "pinned", "standing"].reduce((sum, name) => sum + (t.sections[name] ?? 0), 0);
     const summary = t.sections.summary ?? 0;
     return {
       turn: omitted + i + 1,
+      through: omitted + i + 1,
       used: t.used,
       usable: t.usable,
       trigger: t.trigger,

@@ -1,34 +1,41 @@
 // What a version of the summary did, in numbers and words.
-import { uncompacted } from "./chart";
+import { columnsOf } from "./chart";
 import type { Context, Summary } from "./context.svelte";
-import { count } from "../words";
 import { words } from "./words";
 
-export interface Effect {
-  before: number;
-  after: number;
-  /** Of the prompt, from the turn in which it came into use; else of the messages that it stands for. */
-  ofPrompt: boolean;
+/** Sections of a prompt, or of what a summary stands for. */
+export type Sections = { name: string; tokens: number }[];
+
+/** Undefined for what people made, before a prompt has it. Of the prompt, from the turn in which it came into use; else of the messages that it stands for. */
+export function effectOf(context: Context, summary: Summary): { before: Sections; after: Sections; ofPrompt: boolean } | undefined {
+  const at = context.turns.findIndex((t) => t.summarized && t.summary_version === summary.version);
+  const turn = columnsOf(context.turns)[at];
+  if (turn?.without) {
+    const summaryBefore = context.turns[at - 1]?.sections.summary ?? 0;
+    const bar = (summary: number, all: number) => [
+      { name: "tools", tokens: turn.fixed },
+      { name: "summary", tokens: summary },
+      { name: "tail", tokens: Math.max(0, all - turn.fixed - summary) },
+    ];
+    return { before: bar(summaryBefore, turn.without), after: bar(turn.summary, turn.used), ofPrompt: true };
+  }
+  if (byHand(summary)) return undefined;
+  return { before: [{ name: "tail", tokens: summary.tokens_before }], after: [{ name: "summary", tokens: summary.token_count }], ofPrompt: false };
 }
 
-/** Undefined for what people made, before a prompt has it. */
-export function effectOf(context: Context, summary: Summary): Effect | undefined {
-  const turn = context.turn(context.turnOf(summary));
-  const before = turn ? uncompacted(context.turns, context.turns.indexOf(turn)) : 0;
-  if (turn && before) return { before, after: turn.used, ofPrompt: true };
-  if (byHand(summary)) return undefined;
-  return { before: summary.tokens_before, after: summary.token_count, ofPrompt: false };
+export function sumOf(sections: Sections): number {
+  return sections.reduce((sum, s) => sum + s.tokens, 0);
 }
 
 export function byHand(summary: Summary): boolean {
   return ["manual_edit", "restore"].includes(summary.trigger);
 }
 
-/** Before → after, as far as it is known. */
+/** Before → after, as far as it is known, and what that is of. */
 export function sizesOf(context: Context, summary: Summary): string {
   const effect = effectOf(context, summary);
-  if (!effect) return words.tokens(summary.token_count);
-  return `${effect.ofPrompt ? "" : words.messagesOnly}${count(effect.before)} → ${count(effect.after)}`;
+  if (!effect) return words.textOf(summary.token_count);
+  return words.sizes(effect.ofPrompt, sumOf(effect.before), sumOf(effect.after));
 }
 
 /** Prepared before it was needed: it waited for a trigger. */

@@ -86,7 +86,7 @@ export const words = {
   chartHead: (turns: number, summaries: number) =>
     `${plural(turns, "turn")}, ${summaries ? plural(summaries, "summary", "summaries") : "no summary"}`,
   chartEmpty: "The chart begins with the next answer.",
-  turn: (n: number) => `Turn ${n}`,
+  turn: (n: number, through = n) => (through > n ? `Largest of turns ${n} to ${through}` : `Turn ${n}`),
   turnOnAxis: (n: number) => `turn ${n}`,
   readout: (turn: string, used: number, usable: number) => `${turn}: ${count(used)} of ${count(usable)} tokens`,
   readVersion: (version: number) => `v${version} came into use`,
@@ -125,7 +125,10 @@ export const words = {
   changes: (v: number) => `What v${v} changed`,
   restore: (v: number) => `Go back to v${v}`,
   more: "Older versions",
-  messagesOnly: "messages ",
+  sizes: (ofPrompt: boolean, before: number, after: number) =>
+    `${ofPrompt ? "prompt" : "messages"} ${count(before)} → ${count(after)}`,
+  textOf: (n: number) => `Text of ${plural(n, "token")}`,
+  textTitle: "Of its text alone, counted by cl100k_base; a model may count otherwise",
   facts: {
     turn: (n: number) => `turn ${n}`,
     added: (n: number) => `+${plural(n, "message")}`,

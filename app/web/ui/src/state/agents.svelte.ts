@@ -5,12 +5,7 @@ import { store, stored } from "./ui.svelte";
 
 export type Agent = Schema["Agent"];
 
-export interface Model {
-  name: string;
-  provider?: string;
-  window?: number;
-  default?: boolean;
-}
+export type Model = Schema["ModelChoice"];
 
 class Agents {
   items = $state.raw<Agent[]>([]);
@@ -43,7 +38,7 @@ class Agents {
   }
 
   models(agent: string): Model[] {
-    return (this.find(agent) as { models?: Model[] } | undefined)?.models ?? [];
+    return this.find(agent)?.models ?? [];
   }
 
   /** The name of the model that answers if nobody chooses one; empty while it is unknown. */

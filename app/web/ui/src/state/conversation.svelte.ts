@@ -28,29 +28,11 @@ export interface Summarizing {
   messages?: number;
 }
 
-interface EventData {
-  session_id?: string;
-  run_id?: string;
-  at?: string;
-  message?: Message;
-  message_id?: string;
-  run?: Run;
-  approval?: Approval;
-  session?: Session;
-  path?: { after_id?: string; after_seq?: number; leaf_id?: string };
-  tool_call_id?: string;
-  offset_utf16?: number;
-  text?: string;
-  trigger?: string;
-  reason?: string;
-  ahead?: boolean;
-  kind?: string;
-  messages_covered?: number;
-  code?: string;
-  detail?: string;
-  request_id?: string;
-  status?: number;
-}
+type Told<Kind extends keyof Schema["Events"]> = NonNullable<Schema["Events"][Kind]>;
+/** What events say; which of it depends on their kind. */
+type EventData = Partial<
+  Told<"run.started"> & Told<"message.created"> & Told<"message.delta"> & Told<"tool.started"> & Told<"approval.decided"> & Told<"context.started"> & Told<"session.updated"> & Told<"error">
+>;
 
 const pageSize = 50;
 const mostEntries = 200; // in the DOM; pages beyond it are loaded again when they come near
@@ -91,6 +73,7 @@ export class Conversation {
   private wanted = 0;
   private closed = false;
   private paging = false;
+  private checking = false;
   /** Where the path changed last: the events after it do not say which messages have siblings. */
   private forkedAfter: number | undefined;
 
@@ -166,6 +149,13 @@ export class Conversation {
       if (kept.length < this.entries.length) this.hasAfter = true;
       this.entries = [...items.map((m) => this.entryOf(m)), ...kept];
     });
+  }
+
+  /** Forgets the messages before one; they are loaded again when they come near. */
+  forgetBefore(seq: number): void {
+    const kept = this.entries.filter((e) => e.seq >= seq);
+    this.hasBefore ||= kept.length < this.entries.length;
+    this.entries = kept;
   }
 
   async loadAfter(): Promise<void> {
@@ -283,7 +273,7 @@ export class Conversation {
       this.resynced = true;
       return void this.open();
     }
-    if (number && number <= this.lastEvent) return; // delivered before
+    if (number && number <= this.lastEvent) return void this.check();
     if (number) this.lastEvent = number;
     let data: EventData;
     try {
@@ -292,6 +282,21 @@ export class Conversation {
       return;
     }
     this.apply(event.event, data);
+  }
+
+  /** An event that came twice or late: what is stored decides. */
+  private async check(): Promise<void> {
+    if (this.checking || this.hasAfter) return;
+    this.checking = true;
+    try {
+      this.session = await ask<Session>(`sessions/${this.id}`);
+      await this.reloadAfter(this.entries.findLast((e) => e.message)?.seq ?? 0);
+      await this.loadRuns(this.session);
+    } catch {
+      // the feed goes on
+    } finally {
+      this.checking = false;
+    }
   }
 
   private apply(name: string, data: EventData): void {

@@ -12,8 +12,6 @@ export type Session = Schema["Session"];
 /** What the list needs of a session. */
 export type Head = Pick<Session, "id" | "title" | "source" | "status" | "updated_at"> & { archived: boolean };
 
-type HeadEvent = Partial<Head> & { session_id: string; deleted?: boolean };
-
 const seenSlot = "bobbin.seen";
 const mostSeen = 500;
 
@@ -166,7 +164,7 @@ class Sessions {
   private receive(event: ServerEvent): void {
     if (event.event === "resync") return void this.load();
     if (event.event !== "session.head") return;
-    const { session_id: id, deleted, archived = false, ...said } = JSON.parse(event.data) as HeadEvent;
+    const { session_id: id, deleted, archived = false, ...said } = JSON.parse(event.data) as Schema["SessionHeadEvent"];
     if (deleted) return this.drop(id);
     const known = this.heads.find((h) => h.id === id);
     const unknown = { title: "", source: "api", status: "idle", updated_at: new Date().toISOString() } as const;

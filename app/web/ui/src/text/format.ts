@@ -53,7 +53,3 @@ export function bytesOf(size: number): string {
   return `${(size / 1_000_000).toFixed(1)} MB`;
 }
 
-/** The part of an id that is shown; a press copies all of it. */
-export function shortId(id: string): string {
-  return id.slice(0, 13);
-}

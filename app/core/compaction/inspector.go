@@ -1,0 +1,124 @@
+package compaction
+
+import (
+	"context"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
+)
+
+// Inspector answers questions about a session's context (what the next prompt is, where a message is,
+// what another model would change, how a summary came about) and edits and restores summaries. It
+// loads and plans as its Compactor does for a model call, so its answers match what happens, and
+// carries nothing out. Safe for concurrent use.
+type Inspector struct {
+	*Compactor
+
+	// Preset returns a policy preset with the settings that all agents share.
+	Preset func(name string) (contextwindow.Policy, error)
+}
+
+// snapshot is a session's turn, the plan of its next prompt, and that prompt.
+type snapshot struct {
+	turn   Turn
+	older  string // why the turn has an older version of the summary than the session; empty = it has not
+	more   int    // how many messages at the turn's end are not in the log
+	in     contextwindow.Input
+	d      contextwindow.Decision
+	prompt contextwindow.Prompt
+}
+
+// loadSnapshot plans the session's next prompt, under other conditions if the preview has any.
+func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (snapshot, error) {
+	t, err := c.loadCurrentTurn(ctx, tenant, id, ask.Model)
+	if err == nil && ask.Policy != "" {
+		t.Profile.Policy, err = c.Preset(ask.Policy)
+	}
+	if err != nil {
+		return snapshot{}, err
+	}
+	more := 0
+	if ask.Content != "" {
+		t, more = t.withNextMessage(ask), 1
+	}
+	next, changed, err := c.withOlderVersion(ctx, t)
+	if err != nil {
+		return snapshot{}, err
+	}
+	v, err := c.snapshotTurn(ctx, next)
+	if v.more = more; changed {
+		v.older = olderReason(t.Session.SummaryVersion, next.Session.SummaryVersion)
+	}
+	return v, err
+}
+
+// loadStoredSnapshot is loadSnapshot with the version of the summary that is in use now.
+func (c *Inspector) loadStoredSnapshot(ctx context.Context, tenant core.Tenant, id core.SessionID) (snapshot, error) {
+	t, err := c.loadCurrentTurn(ctx, tenant, id, "")
+	if err != nil {
+		return snapshot{}, err
+	}
+	return c.snapshotTurn(ctx, t)
+}
+
+// snapshotTurn is loadSnapshot for a turn as it is.
+func (c *Inspector) snapshotTurn(ctx context.Context, t Turn) (snapshot, error) {
+	p, err := c.planTurn(ctx, t, &progress{})
+	if err != nil {
+		return snapshot{}, err
+	}
+	if o := p.d.Summarize; o != nil && o.ThroughSeq < o.OrderedSeq { // the prompt waits for one of several calls
+		p = p.withoutSummary()
+	}
+	sent := p
+	if p.in.Once == "" {
+		sent.d, _, _ = simulateFit(p.in)
+	}
+	if t, _ = c.withRecalled(ctx, t, sent); t.Recalled != nil {
+		p = p.withRecalled(t.Recalled)
+	}
+	if t.Notes, err = c.loadNotes(ctx, t, p.d.Loops); err != nil {
+		return snapshot{}, err
+	}
+	prompt, err := c.assemble(ctx, t, p.d)
+	return snapshot{turn: t, in: p.in, d: p.d, prompt: prompt}, err
+}
+
+// CheckPin returns ErrContextFloor if the session's prompts would have no room left with the
+// message pinned: what cannot be shrunk (system prompt, tools, pinned messages) must stay at
+// or under the landing point of a compaction. It changes nothing.
+func (c *Inspector) CheckPin(ctx context.Context, tenant core.Tenant, id core.SessionID, m core.Message) error {
+	release, err := c.acquireView(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t, err := c.loadTurn(ctx, tenant, id, "")
+	if err != nil {
+		return err
+	}
+	in, err := c.planInput(ctx, t)
+	if err != nil {
+		return err
+	}
+	pinned, err := c.Stores.Messages.Pinned(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	m.Pinned = true
+	model := t.Profile.Model.Info()
+	list := []contextwindow.Item{contextwindow.ItemOf(m, model, c.Counter)}
+	for _, p := range pinned {
+		if p.ID != m.ID {
+			list = append(list, contextwindow.ItemOf(p, model, c.Counter))
+		}
+	}
+	floor, room := contextwindow.PinnedFloor(in, list)
+	if floor <= room {
+		return nil
+	}
+	e := core.Errorf(core.ErrContextFloor, "with this message pinned, %d tokens could not be shrunk (system prompt, tools and %d pinned messages), "+
+		"and %s leaves room for %d: unpin another message, or use a model with a larger window", floor, len(list), model.Name, room)
+	e.Code = "context_floor"
+	return e
+}

@@ -1,0 +1,166 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"bobbin/app/core/datadir"
+)
+
+// ErrEnded is that of a process which ended at its start.
+var ErrEnded = errors.New("bobbin ended at its start")
+
+// Server is a Bobbin in a process of its own, which is ended and started again on the same data. Safe for
+// concurrent use.
+type Server struct {
+	Dir    string // of its data
+	Config string // file
+	Door   *Door
+
+	den     *Den
+	program string
+	log     string
+	env     []string
+
+	mu  sync.Mutex
+	now *Process // nil = none runs; guarded by mu
+}
+
+// NewServer returns a server with the settings, which are YAML. It has nothing of the environment but the variables:
+// keys of real providers must not be found. It is not started.
+func (d *Den) NewServer(t testing.TB, program, dir, settings string, variables ...string) *Server {
+	t.Helper()
+	own := d.Temp(t)
+	s := &Server{
+		Dir: dir, Config: filepath.Join(own, "bobbin.yaml"), Door: NewDoor(), den: d, program: program, log: filepath.Join(own, "log"),
+		env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "PROVIDER_KEY=none"}, variables...),
+	}
+	if err := os.WriteFile(s.Config, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Kill() })
+	return s
+}
+
+// Launch starts the process, if none runs, and does not wait for it.
+func (s *Server) Launch() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.launch()
+}
+
+func (s *Server) launch() (err error) {
+	if s.now == nil {
+		cmd := exec.Command(s.program, "serve", "--config", s.Config, "--data-dir", s.Dir, "--agents-dir", filepath.Join(s.Dir, "agents"), "--addr", "127.0.0.1:0", "--log-format", "text")
+		cmd.Env = s.env
+		s.now, err = s.den.Start(cmd, s.log)
+	}
+	return err
+}
+
+// Start starts the process, if none runs, and waits until it has announced where it can be reached.
+func (s *Server) Start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.launch(); err != nil {
+		return err
+	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var said datadir.Server
+		raw, err := os.ReadFile(filepath.Join(s.Dir, "server.json"))
+		if err == nil && json.Unmarshal(raw, &said) == nil && said.PID == s.PID() {
+			s.Door.Open(strings.TrimPrefix(said.URL, "http://"))
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-s.now.Exited:
+			state := s.now.Cmd.ProcessState
+			s.now = nil
+			return fmt.Errorf("%w (%s)", ErrEnded, state)
+		case <-ctx.Done():
+			return fmt.Errorf("bobbin is not ready: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// PID returns the id of the process that was started last.
+func (s *Server) PID() int { return s.now.Cmd.Process.Pid }
+
+// Kill ends the process with SIGKILL, and reports whether there was one.
+func (s *Server) Kill() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kill()
+}
+
+func (s *Server) kill() bool {
+	if s.now == nil {
+		return false
+	}
+	s.now.Kill()
+	s.now = nil
+	s.Door.Shut()
+	return true
+}
+
+// Signal sends a signal to the process, if there is one.
+func (s *Server) Signal(signal syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return nil
+	}
+	return s.now.Cmd.Process.Signal(signal)
+}
+
+// Wait waits until the process, if there is one, has ended well after a signal. One that does not is killed, and is an error.
+func (s *Server) Wait(limit time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return nil
+	}
+	defer s.kill()
+	select {
+	case <-s.now.Exited:
+		if code := s.now.Cmd.ProcessState.ExitCode(); code != 0 {
+			return fmt.Errorf("exit code after the signal: got %d, want 0", code)
+		}
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("bobbin has not stopped %s after the signal", limit)
+	}
+}
+
+// Stop ends the process as an operator does.
+func (s *Server) Stop(limit time.Duration) error {
+	return errors.Join(s.Signal(syscall.SIGTERM), s.Wait(limit))
+}
+
+// ReadLog returns the log, and those of the words that must never be in it, with what stands around them.
+func (s *Server) ReadLog(words ...string) (log []byte, found []string) {
+	log, err := os.ReadFile(s.log)
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	for _, word := range words {
+		if i := bytes.Index(log, []byte(word)); i >= 0 {
+			found = append(found, fmt.Sprintf("the log has %q:\n%s", word, log[max(0, i-400):min(len(log), i+3000)]))
+		}
+	}
+	return log, found
+}
