@@ -45,15 +45,17 @@ func (w *watcher) closeTexts(id string, match func(textKey, deliveredText) bool)
 	}
 }
 
-// emitSnapshot delivers what the reader lacks of the texts that this process writes.
+// emitSnapshot delivers what the reader lacks of the node and the texts of a run that this process
+// executes.
 func (w *watcher) emitSnapshot(ctx context.Context) error {
-	if e, ok := w.feed.live.nodeOf(w.session); ok {
-		if err := w.emitNode(e); err != nil {
-			return err
+	for _, e := range w.feed.live.snapshot(w.session) {
+		var err error
+		if e.Type.IsText() {
+			err = w.deliverDelta(ctx, deltaOf(e))
+		} else {
+			err = w.emitNode(e)
 		}
-	}
-	for _, e := range w.feed.live.textsOf(w.session) {
-		if err := w.deliverDelta(ctx, deltaOf(e)); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -70,8 +70,10 @@ func (f *Feed) answerQuestion(ctx context.Context, raw []byte) {
 	if len(raw) == 0 || json.Unmarshal(raw, &q) != nil {
 		return
 	}
-	for _, e := range f.live.textsOf(q.Session) {
-		f.sendText(ctx, q.Reply, e)
+	for _, e := range f.live.snapshot(q.Session) {
+		if e.Type.IsText() {
+			f.sendText(ctx, q.Reply, e)
+		}
 	}
 }
 
@@ -128,7 +130,7 @@ func (w *watcher) requestSnapshot(ctx context.Context) error {
 	}
 	run, err := w.activeRun(ctx)
 	r := &w.peers
-	if err != nil || run.ID == "" || w.feed.live.hasAttempt(run) {
+	if err != nil || run.ID == "" || w.feed.live.executes(run) {
 		r.buffered = nil // this process writes it: no other one has more
 		return err
 	}

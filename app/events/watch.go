@@ -107,7 +107,7 @@ func (w *watcher) run(ctx context.Context, from core.Cursor) error {
 	}
 	defer sub.Close()
 	defer w.peers.close()
-	if known, ok := w.feed.active.eventsAfter(w.session, w.wanted, from.After); ok && !from.Live {
+	if known, ok := w.feed.live.eventsAfter(w.session, w.wanted, from.After); ok && !from.Live {
 		err = w.beginWith(ctx, known, from.After)
 	} else {
 		err = w.beginFromStore(ctx, from)

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -54,7 +55,8 @@ func (s *Runner) readApprovals(ctx context.Context, run core.Run, own []core.Mes
 // buildEndWrite returns the write that ends a run which the engine did not end: results for its
 // open tool calls, and the fate of its draft. After a cancel the draft is kept as a partial
 // message; after a failure it is retracted.
-func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Approval, end core.RunEnd) core.RunWrite {
+func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Approval, end core.RunEnd) core.RunWrite {
+	run := x.run
 	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, End: &end}
 	s.closeCalls(&w, run, openCalls(own), asked)
 	for _, m := range own {
@@ -62,8 +64,9 @@ func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Ap
 			end.AnswerID = m.ID
 		}
 	}
-	d := s.journal.draftOf(run.ID)
-	if !s.journal.isDraftDiscarded(run.ID) { // the engine did not run
+	d := s.journal.feed.Draft(run)
+	if !x.retracted { // the engine did not run
+		d = core.DecodeDraft(run.Partial)
 		for _, id := range lostDrafts(run, "", own) {
 			if id != d.MessageID {
 				w.Events = append(w.Events, discardedEvent(run, id, reasonInterrupted))
@@ -80,6 +83,24 @@ func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Ap
 	end.AnswerID = d.MessageID
 	w.Messages = append(w.Messages, s.partialMessage(run, d))
 	return w
+}
+
+// maxLost bounds how many lost attempts have their texts retracted again: one of them may have
+// died before it could do so for earlier ones.
+const maxLost = 16
+
+// lostDrafts returns the messages of which earlier attempts may have shown a part: the saved
+// one, and those that they would have written next, given the run's own messages as they are
+// now.
+func lostDrafts(run core.Run, saved core.MessageID, own []core.Message) []core.MessageID {
+	var ids []core.MessageID
+	for attempt := max(1, run.Attempt-maxLost); attempt < run.Attempt && !run.Resumed; attempt++ {
+		ids = append(ids, run.DraftID(attempt, len(own)))
+	}
+	if saved != "" && !slices.Contains(ids, saved) {
+		ids = append(ids, saved)
+	}
+	return slices.DeleteFunc(ids, func(id core.MessageID) bool { return containsMessage(own, id) })
 }
 
 // closeCalls adds results for the tool calls that have none: providers refuse a prompt with an

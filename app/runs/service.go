@@ -102,6 +102,7 @@ type activeRun struct {
 	done         chan struct{}           // closed when this one has ended
 	alone        chan struct{}           // closed when nothing else executes; nil = it has a slot and others execute beside it
 
+	retracted bool // the texts of earlier attempts are being retracted; owned by its goroutine
 	started   bool // the engine may work; guarded by Service.mu
 	isAlone   bool // alone is closed; guarded by Service.mu
 	released  bool // its run may be taken over by any process; guarded by Service.mu
