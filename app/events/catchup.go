@@ -63,7 +63,7 @@ func (w *watcher) busyError(ctx context.Context, err error) error {
 func (w *watcher) replayMissed(ctx context.Context, atLeast int64) error {
 	before := w.lastSeq
 	err := w.catchUp(ctx, atLeast)
-	w.feed.observer.EventsFound(int(max(w.lastSeq-before, 0)))
+	w.feed.observer.Count(core.CountEventsFound, int(max(w.lastSeq-before, 0)))
 	return err
 }
 
@@ -98,7 +98,7 @@ func (w *watcher) resync(ctx context.Context) error {
 // emitResync tells the reader to reload the messages, and continues after newest.
 func (w *watcher) emitResync(newest int64) error {
 	w.pending = nil
-	w.feed.observer.Resync()
+	w.feed.observer.Count(core.CountResyncs, 1)
 	e := core.NewEvent(w.session, "", core.EventResync, nil)
 	e.Seq = newest // otherwise the reader would reconnect with a number that is invalid here
 	if err := w.emitEvent(e); err != nil {

@@ -42,12 +42,14 @@ func (s *Runner) renewLeases(ctx context.Context) bool {
 	defer cancel()
 	lost, err := s.store.Renew(call, s.worker, ids)
 	s.recordContact(err)
-	s.observer.Renewed(core.WorkRun, len(ids)-len(lost), len(lost), err)
 	s.recordLeaseWrite(err)
 	if err != nil {
+		s.observer.Count(core.CountRenewals, 1, core.WorkRun, "failed")
 		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
 		return false
 	}
+	s.observer.Count(core.CountRenewals, len(ids)-len(lost), core.WorkRun, "renewed")
+	s.observer.Count(core.CountRenewals, len(lost), core.WorkRun, "lost")
 	for _, id := range lost {
 		s.abandonRun(id, held[id])
 	}

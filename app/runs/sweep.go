@@ -85,12 +85,12 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 // sweepAndReport sweeps, and reports work that no signal announced.
 func (s *Runner) sweepAndReport(ctx context.Context) {
 	known := s.hasBacklog()
-	s.observer.Found(foundExpired, s.expireApprovals(ctx))
+	s.observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
 	s.waiting = s.unknownClaimSessions() // waiting sessions are read again
 	lapsed, queued := s.sweepOnce(ctx)
 	if !known {
-		s.observer.Found(foundLapsed, lapsed)
-		s.observer.Found(foundQueued, queued)
+		s.observer.Count(core.CountFound, lapsed, foundLapsed)
+		s.observer.Count(core.CountFound, queued, foundQueued)
 	}
 }
 
@@ -185,7 +185,7 @@ func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, er
 	if err != nil {
 		return nil, err
 	}
-	s.observer.TookOver(core.WorkRun, len(runs))
+	s.observer.Count(core.CountTakeovers, len(runs), core.WorkRun)
 	for _, run := range runs {
 		s.log.WarnContext(ctx, "run taken over", "run_id", run.ID, "session_id", run.SessionID, "attempt", run.Attempt, "deaths", t.Deaths)
 	}

@@ -168,7 +168,7 @@ func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began t
 		return result{status: statusHandedBack}
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
 		if errors.Is(v.err, core.ErrStale) {
-			s.observer.Refused(core.WorkRun)
+			s.observer.Count(core.CountFenced, 1, core.WorkRun)
 		}
 		log.WarnContext(ctx, "run lost to another attempt")
 		return result{status: statusLost}
@@ -275,7 +275,7 @@ func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, x *activeRun, e
 		}
 		return c
 	case errors.Is(err, core.ErrStale):
-		s.observer.Refused(core.WorkRun)
+		s.observer.Count(core.CountFenced, 1, core.WorkRun)
 		log.WarnContext(ctx, "run lost to another attempt")
 		return result{status: statusLost}
 	default:

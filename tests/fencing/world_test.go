@@ -151,7 +151,11 @@ type outcomes struct {
 func (o *outcomes) Run(ctx context.Context, _ core.Run) (context.Context, func(status, code string)) {
 	return ctx, func(status, _ string) { o.ended <- status }
 }
-func (o *outcomes) Refused(core.WorkKind) { o.refused.Add(1) }
+func (o *outcomes) Count(counter core.Counter, n int, _ ...string) {
+	if counter == core.CountFenced {
+		o.refused.Add(int32(n))
+	}
+}
 
 // process executes runs.
 type process struct {
