@@ -33,8 +33,13 @@ func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bo
 	hold := w.feed.memory.Hold(w.scope)
 	defer hold.Release()
 	if w.lastSeq < atLeast {
-		if err := hold.Resize(ctx, core.MaxPageBytes); err != nil {
-			return false, false, w.busyError(ctx, err)
+		err := hold.Resize(ctx, core.MaxPageBytes)
+		if err != nil && ctx.Err() == nil { // other replays use up the memory
+			err = &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeExceeded, RetryAfter: time.Second, Err: err,
+				Message: "too many events are being replayed to slow readers; reconnect in a moment with the last event id"}
+		}
+		if err != nil {
+			return false, false, err
 		}
 	}
 	page, more, err := w.feed.store.Page(ctx, w.session, w.lastSeq, pageSize)
@@ -48,15 +53,6 @@ func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bo
 	hold.Keep(int64(bytes))
 	whole, err = w.emitPage(page)
 	return whole, more, err
-}
-
-// busyError says that other replays use up the memory for replays.
-func (w *watcher) busyError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	return &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeExceeded, RetryAfter: time.Second, Err: err,
-		Message: "too many events are being replayed to slow readers; reconnect in a moment with the last event id"}
 }
 
 // replayMissed is catchUp for events that the bus did not deliver.

@@ -92,26 +92,17 @@ func (w *watcher) deliverDelta(ctx context.Context, d delta) error {
 	if err := w.flushPending(); err != nil {
 		return err
 	}
-	if err := w.emitStarted(d); err != nil {
-		return err
+	if w.startedMessage != d.data.MessageID {
+		w.startedMessage = d.data.MessageID
+		e := core.NewEvent(w.session, d.event.RunID, core.EventMessageStarted, core.StartedData{
+			MessageID: d.data.MessageID, Role: core.RoleAssistant, ParentID: d.data.ParentID, Attempt: d.data.Attempt,
+		})
+		e.At = d.event.At
+		if !w.yield(e) {
+			return errReaderLeft
+		}
 	}
 	w.pending = &d
-	return nil
-}
-
-// emitStarted emits message.started before the first piece of a message.
-func (w *watcher) emitStarted(d delta) error {
-	if w.startedMessage == d.data.MessageID {
-		return nil
-	}
-	w.startedMessage = d.data.MessageID
-	e := core.NewEvent(w.session, d.event.RunID, core.EventMessageStarted, core.StartedData{
-		MessageID: d.data.MessageID, Role: core.RoleAssistant, ParentID: d.data.ParentID, Attempt: d.data.Attempt,
-	})
-	e.At = d.event.At
-	if !w.yield(e) {
-		return errReaderLeft
-	}
 	return nil
 }
 

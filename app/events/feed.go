@@ -53,7 +53,15 @@ func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 	for _, e := range events {
 		f.live.applyEvent(e)
 		f.publishTo(ctx, sessionSubject(e.SessionID), e)
-		f.notifyListeners(e)
+		for _, l := range f.listeners {
+			if !l.wants(e) {
+				continue
+			}
+			select {
+			case l.c <- struct{}{}:
+			default: // signaled already
+			}
+		}
 	}
 	for i, e := range events {
 		if i == 0 || e.SessionID != events[i-1].SessionID {

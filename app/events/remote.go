@@ -42,7 +42,8 @@ type question struct {
 // nil.
 func (f *Feed) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := f.answerQuestions(ctx); err != nil && ctx.Err() == nil {
+		err := receiveMessages(ctx, f.bus, questionSubject, func(data []byte) { f.answerQuestion(ctx, data) })
+		if err != nil && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "questions of other replicas not received", "err", err)
 		}
 		sleep(ctx, answerTime)
@@ -58,10 +59,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-}
-
-func (f *Feed) answerQuestions(ctx context.Context) error {
-	return receiveMessages(ctx, f.bus, questionSubject, func(data []byte) { f.answerQuestion(ctx, data) })
 }
 
 // answerQuestion publishes the requested texts that this process writes.

@@ -34,24 +34,6 @@ func (s *Runner) readOwnMessages(ctx context.Context, run core.Run) ([]core.Mess
 	return own, err
 }
 
-// readApprovals reads the approvals of the run's open tool calls, and retries until ctx ends.
-func (s *Runner) readApprovals(ctx context.Context, run core.Run, own []core.Message) ([]core.Approval, error) {
-	open := openCalls(own)
-	if len(open) == 0 {
-		return nil, nil
-	}
-	var calls []string
-	for _, c := range open {
-		calls = append(calls, c.ID)
-	}
-	var all []core.Approval
-	err := s.journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
-		all, err = s.store.Approvals(ctx, run.ID, calls...)
-		return err
-	})
-	return all, err
-}
-
 // buildEndWrite returns the write that ends a run which the engine did not end: results for its
 // open tool calls, and the fate of its draft. After a cancel the draft is kept as a partial
 // message; after a failure it is retracted.
@@ -81,7 +63,10 @@ func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Ap
 		return w
 	}
 	end.AnswerID = d.MessageID
-	w.Messages = append(w.Messages, s.partialMessage(run, d))
+	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
+	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model // the id is that of the deltas
+	m.TokenCount = s.counter.Message(m)
+	w.Messages = append(w.Messages, m)
 	return w
 }
 
@@ -144,14 +129,6 @@ func openCalls(own []core.Message) []core.ToolCall {
 		}
 	}
 	return open
-}
-
-// partialMessage is the draft of a canceled run as a message. Its id is that of the deltas.
-func (s *Runner) partialMessage(run core.Run, d core.Draft) core.Message {
-	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
-	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model
-	m.TokenCount = s.counter.Message(m)
-	return m
 }
 
 // newMessage returns a message of the run without id, status and token count.

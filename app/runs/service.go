@@ -157,26 +157,6 @@ func (s *Runner) Active() int {
 	return len(s.active)
 }
 
-// removeExecution removes an attempt that has ended.
-func (s *Runner) removeExecution(x *activeRun) {
-	s.freeSlot(x)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.active[x.run.ID] == x {
-		delete(s.active, x.run.ID)
-	}
-	x.halt(nil)
-	close(x.done)
-}
-
-// isExecuting reports whether this attempt of the run, or a newer one, is active.
-func (s *Runner) isExecuting(run core.Run) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.active[run.ID]
-	return x != nil && x.run.Attempt >= run.Attempt
-}
-
 // isStopping reports whether nothing new may begin.
 func (s *Runner) isStopping() bool {
 	s.mu.Lock()

@@ -258,8 +258,15 @@ func failedRunEnd(ctx context.Context, log *slog.Logger, v outcome) core.RunEnd 
 func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, x *activeRun, end core.RunEnd) result {
 	own, err := s.readOwnMessages(ctx, x.run)
 	var asked []core.Approval
-	if err == nil {
-		asked, err = s.readApprovals(ctx, x.run, own)
+	if open := openCalls(own); err == nil && len(open) > 0 {
+		var calls []string
+		for _, c := range open {
+			calls = append(calls, c.ID)
+		}
+		err = s.journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
+			asked, err = s.store.Approvals(ctx, x.run.ID, calls...)
+			return err
+		})
 	}
 	if err == nil {
 		_, err = s.journal.Append(ctx, s.buildEndWrite(x, own, asked, end))
