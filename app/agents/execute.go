@@ -28,24 +28,35 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 	run := c.Run
 	s, err := e.graph.Run(ctx, nodes.AgentState{Turn: compaction.Turn{Session: c.Session}, Run: run, UserMessage: c.Message},
 		graph.MaxSteps(mostSteps),
-		graph.Observe(func(ctx context.Context, ev graph.Event) { e.reportNode(ctx, run, ev) }))
+		graph.Observe(func(ctx context.Context, ev graph.Event) { // the watchers see where the run is
+			kind, data := core.EventNodeStarted, core.NodeData{Node: ev.Node, Step: ev.Step}
+			if ev.Finished {
+				kind, data.MS = core.EventNodeFinished, int64(ev.Duration/time.Millisecond)
+			}
+			e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
+		}))
 	if err == nil {
-		e.compactAfter(ctx, s)
+		// Another model or other options than the session's say nothing about its next run.
+		if run.Model != "" || run.Options != nil || !e.deps.Compactor.IsDone(ctx, s.NextTurn()) {
+			e.deps.Compactor.Enqueue(run.Tenant(), run.SessionID)
+		}
 		return nil
 	}
 	if questions, waits := pendingRequests(err); waits {
-		return e.waitForAnswers(ctx, run, questions)
+		_, err := e.deps.Journal.Append(ctx, core.RunWrite{
+			RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
+			Wait: &core.RunWait{Approvals: questions, Expiry: e.deps.ApprovalTime},
+		})
+		if err != nil {
+			return fmt.Errorf("wait for approval: %w", err)
+		}
+		return nil
 	}
-	return explainStepLimit(err)
-}
-
-// compactAfter queues the session for background work if the ended run leaves some. Another model
-// or other options than the session's say nothing about its next run.
-func (e *Engine) compactAfter(ctx context.Context, s nodes.AgentState) {
-	if s.Run.Model == "" && s.Run.Options == nil && e.deps.Compactor.IsDone(ctx, s.NextTurn()) {
-		return
+	if limit, ok := errors.AsType[*graph.StepLimitError](err); ok {
+		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Err: err,
+			Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", limit.Limit)}
 	}
-	e.deps.Compactor.Enqueue(s.Run.Tenant(), s.Run.SessionID)
+	return err
 }
 
 // pendingRequests returns what a run that was interrupted asks for.
@@ -55,35 +66,4 @@ func pendingRequests(err error) ([]core.Approval, bool) {
 		return nil, false
 	}
 	return interrupt.Value, true
-}
-
-// waitForAnswers lets the run wait for the answers.
-func (e *Engine) waitForAnswers(ctx context.Context, run core.Run, questions []core.Approval) error {
-	_, err := e.deps.Journal.Append(ctx, core.RunWrite{
-		RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
-		Wait: &core.RunWait{Approvals: questions, Expiry: e.deps.ApprovalTime},
-	})
-	if err != nil {
-		return fmt.Errorf("wait for approval: %w", err)
-	}
-	return nil
-}
-
-// explainStepLimit gives the graph's step limit words that users may see.
-func explainStepLimit(err error) error {
-	var limit *graph.StepLimitError
-	if !errors.As(err, &limit) {
-		return err
-	}
-	return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Err: err,
-		Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", limit.Limit)}
-}
-
-// reportNode tells the watchers where the run is.
-func (e *Engine) reportNode(ctx context.Context, run core.Run, ev graph.Event) {
-	kind, data := core.EventNodeStarted, core.NodeData{Node: ev.Node, Step: ev.Step}
-	if ev.Finished {
-		kind, data.MS = core.EventNodeFinished, int64(ev.Duration/time.Millisecond)
-	}
-	e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
 }

@@ -74,8 +74,9 @@ const maxAgentTries = 5
 // startRun accepts a run for the session's agent. It takes the agent from the cache; if the session
 // has another one since, it loads the session.
 func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
+	key := agentKey{tenant, in.SessionID}
 	for try := 1; ; try++ {
-		agent, cached := s.agentCache.findAgent(tenant, in.SessionID)
+		agent, cached := s.agents.Get(key)
 		if !cached {
 			session, err := s.Sessions.Get(ctx, tenant, in.SessionID)
 			if err != nil {
@@ -85,7 +86,7 @@ func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.Acce
 		}
 		accepted, err := s.startRunOf(ctx, tenant, in, agent)
 		if err == nil {
-			s.agentCache.storeAgent(tenant, in.SessionID, agent)
+			s.agents.Set(key, agent)
 			return accepted, nil
 		}
 		// The agent or the model of an outdated entry may not exist any more.
@@ -93,7 +94,7 @@ func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.Acce
 		if !isOutdated || try == maxAgentTries {
 			return core.Accepted{}, err
 		}
-		s.agentCache.removeAgent(tenant, in.SessionID)
+		s.agents.Delete(key)
 	}
 }
 

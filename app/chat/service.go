@@ -113,14 +113,22 @@ type Options struct {
 type Service struct {
 	Options
 
-	forks      *quota.Quota // places for forks at once
-	agentCache *agentCache
+	forks *quota.Quota // places for forks at once
+	// agents are those of the sessions that were served last, so that a message need not load its session
+	// first. An entry may be outdated: core.RunStore.Accept checks it.
+	agents *core.Cache[agentKey, core.SessionAgent]
+}
+
+// agentKey is a session as a caller sees it.
+type agentKey struct {
+	tenant  core.Tenant
+	session core.SessionID
 }
 
 // New returns a Service.
 func New(o Options) *Service {
 	o.Limits, o.Observer = o.Limits.withDefaults(), core.ObserverOrNone(o.Observer)
-	return &Service{Options: o, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), agentCache: newAgentCache()}
+	return &Service{Options: o, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), agents: core.NewCache[agentKey, core.SessionAgent](10_000)}
 }
 
 // publish notifies those who watch of what was written without err, which it returns.

@@ -27,33 +27,37 @@ type Observer interface {
 	// Tool reports a tool call, by the name that the model used; ended gets its outcome.
 	Tool(ctx context.Context, name, callID string) (_ context.Context, ended func(outcome string))
 
-	// Renewed reports a renewal of leases; err = none was renewed.
-	Renewed(kind WorkKind, renewed, lost int, err error)
-	// TookOver reports work that was taken over from another process or an earlier one.
-	TookOver(kind WorkKind, n int)
-	// Found reports work that no signal announced: the sweep discovered it.
-	Found(what string, n int)
-	// Refused reports a write that came too late: another process owns the work.
-	Refused(kind WorkKind)
-
+	// Count adds n to a counter, whose labels have these values, in the order of its comment.
+	Count(counter Counter, n int, labels ...string)
 	// FanOut reports the delay between an event and its arrival at a watcher, by the clocks of
 	// both processes.
 	FanOut(delay time.Duration)
 	// Watching reports a watcher that begins; left is called once, with the error that ended it.
 	Watching() (left func(err error))
-	// Resync reports a watcher whose events are no longer available.
-	Resync()
-	// EventsFound reports how many durable events a watcher read from the store because the bus
-	// had not delivered them.
-	EventsFound(events int)
-
-	// Delivery reports the result of an attempt at a delivery.
-	Delivery(kind DeliveryKind, state DeliveryState)
-	// SlackReceived reports what Slack sent: the type of an event, and what became of it.
-	SlackReceived(kind, outcome string)
-	// Retained reports a sweep of old data and what it removed.
-	Retained(events, sessions int, err error)
 }
+
+// Counter is a counter of what needs no start and no end, by the name of its metric.
+type Counter string
+
+// The counters, with their labels.
+const (
+	CountRenewals    Counter = "lease_renewals_total"    // kind, outcome: renewed, lost or failed
+	CountTakeovers   Counter = "takeovers_total"         // kind: of work that another process had, or an earlier one
+	CountFound       Counter = "sweep_finds_total"       // work that no signal announced: the sweep discovered it
+	CountFenced      Counter = "fenced_writes_total"     // kind: of writes that came too late, as another process owns the work
+	CountResyncs     Counter = "event_resyncs_total"     // none: watchers whose events are no longer available
+	CountEventsFound Counter = "events_found_total"      // none: durable events that a watcher read as the bus had not delivered them
+	CountDeliveries  Counter = "delivery_tries_total"    // kind, state after the attempt
+	CountSlack       Counter = "slack_received_total"    // type of what Slack sent, outcome
+	CountRemoved     Counter = "retention_removed_total" // kind: events or sessions
+	CountSweeps      Counter = "retention_sweeps_total"  // outcome of a sweep of old data: done or failed
+)
+
+// The kinds of work that one process at a time does, by a lease in the database, besides deliveries.
+const (
+	WorkRun     = "run"
+	WorkSummary = "summary"
+)
 
 // NoObserver is an Observer that does nothing. Embedded, it stands for the methods that an
 // Observer does not have.
@@ -95,35 +99,11 @@ func (NoObserver) Tool(ctx context.Context, _, _ string) (context.Context, func(
 	return ctx, func(string) {}
 }
 
-// Renewed does nothing.
-func (NoObserver) Renewed(WorkKind, int, int, error) {}
-
-// TookOver does nothing.
-func (NoObserver) TookOver(WorkKind, int) {}
-
-// Found does nothing.
-func (NoObserver) Found(string, int) {}
-
-// Refused does nothing.
-func (NoObserver) Refused(WorkKind) {}
+// Count does nothing.
+func (NoObserver) Count(Counter, int, ...string) {}
 
 // FanOut does nothing.
 func (NoObserver) FanOut(time.Duration) {}
 
 // Watching does nothing.
 func (NoObserver) Watching() func(error) { return func(error) {} }
-
-// Resync does nothing.
-func (NoObserver) Resync() {}
-
-// EventsFound does nothing.
-func (NoObserver) EventsFound(int) {}
-
-// Delivery does nothing.
-func (NoObserver) Delivery(DeliveryKind, DeliveryState) {}
-
-// SlackReceived does nothing.
-func (NoObserver) SlackReceived(string, string) {}
-
-// Retained does nothing.
-func (NoObserver) Retained(int, int, error) {}

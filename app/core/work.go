@@ -5,16 +5,6 @@ import (
 	"time"
 )
 
-// WorkKind is a kind of work that one process at a time does, by a lease in the
-// database. A kind of delivery is one too: WorkKind(DeliveryWebhook).
-type WorkKind string
-
-// The kinds of work, besides deliveries.
-const (
-	WorkRun     WorkKind = "run"
-	WorkSummary WorkKind = "summary"
-)
-
 // RunLease is how long a run belongs to the process that claimed it, unless the process
 // renews its lease.
 const RunLease = 30 * time.Second

@@ -154,20 +154,14 @@ func (s *sending) Publish(_ context.Context, events []core.Event) {
 	s.events = append(s.events, events...)
 }
 
-func (s *sending) Delivery(_ core.DeliveryKind, state core.DeliveryState) {
+func (s *sending) Count(counter core.Counter, n int, labels ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.states = append(s.states, state)
-}
-
-func (s *sending) TookOver(kind core.WorkKind, n int) { s.note("%d %s taken over", n, kind) }
-func (s *sending) Found(what string, n int)           { s.note("found %d %s", n, what) }
-func (s *sending) Refused(kind core.WorkKind)         { s.note("%s refused", kind) }
-
-func (s *sending) note(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told = append(s.told, fmt.Sprintf(format, args...))
+	if counter == core.CountDeliveries {
+		s.states = append(s.states, slices.Repeat([]core.DeliveryState{core.DeliveryState(labels[1])}, n)...)
+	} else {
+		s.told = append(s.told, fmt.Sprint(counter, labels, n))
+	}
 }
 
 // from changes what is answered from now on.
@@ -305,7 +299,7 @@ func TestSentAndNotStored(t *testing.T) {
 		if d := rows.all()[0]; d.State != core.DeliveryDelivered || d.Attempt != 3 || rows.released != 1 || len(s.events) != 1 || !slices.Equal(s.states, []core.DeliveryState{core.DeliveryPending, core.DeliveryDelivered}) {
 			t.Errorf("got %+v, %d released, %d events, counted %v", d, rows.released, len(s.events), s.states)
 		}
-		if want := []string{"1 webhook taken over"}; !slices.Equal(s.told, want) {
+		if want := []string{"takeovers_total[webhook] 1"}; !slices.Equal(s.told, want) {
 			t.Errorf("told %q, want %q", s.told, want)
 		}
 	})
@@ -360,7 +354,7 @@ func TestFoundAndRefused(t *testing.T) {
 		}
 		<-time.After(5 * time.Second)
 		stop()
-		if want := []string{"found 1 webhook", "webhook refused"}; !slices.Equal(s.told, want) || len(s.events) != 0 {
+		if want := []string{"sweep_finds_total[webhook] 1", "fenced_writes_total[webhook] 1"}; !slices.Equal(s.told, want) || len(s.events) != 0 {
 			t.Errorf("told %q and %d events, want %q and none", s.told, len(s.events), want)
 		}
 	})

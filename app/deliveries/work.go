@@ -101,9 +101,9 @@ func (s *Service) claimDue(ctx context.Context, swept bool) []core.Delivery {
 	}
 	for _, d := range list {
 		if d.TakenOver {
-			s.Observer.TookOver(core.WorkKind(d.Kind), 1)
+			s.Observer.Count(core.CountTakeovers, 1, string(d.Kind))
 		} else if swept && d.Tries == 1 {
-			s.Observer.Found(string(d.Kind), 1)
+			s.Observer.Count(core.CountFound, 1, string(d.Kind))
 		}
 	}
 	return list
@@ -134,9 +134,7 @@ func (s *Service) tryDelivery(work context.Context, d core.Delivery) (reached bo
 				s.Logger.WarnContext(ctx, "deliveries not given up", "receiver", d.Receiver, "err", err)
 			}
 			s.Feed.Publish(ctx, events)
-			for range events {
-				s.Observer.Delivery(d.Kind, core.DeliveryFailed)
-			}
+			s.Observer.Count(core.CountDeliveries, len(events), string(d.Kind), string(core.DeliveryFailed))
 			total += len(events)
 			if len(events) < giveUpBatch {
 				break
@@ -155,13 +153,13 @@ func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled 
 	defer cancel()
 	events, err := s.Store.Settle(ctx, settled)
 	if errors.Is(err, core.ErrStale) {
-		s.Observer.Refused(core.WorkKind(d.Kind))
+		s.Observer.Count(core.CountFenced, 1, string(d.Kind))
 	}
 	if err != nil {
 		s.Logger.WarnContext(ctx, "result of a delivery not stored", "delivery_id", d.ID, "run_id", d.RunID, "err", err)
 		return
 	}
-	s.Observer.Delivery(d.Kind, settled.State)
+	s.Observer.Count(core.CountDeliveries, 1, string(d.Kind), string(settled.State))
 	s.Feed.Publish(ctx, events)
 	if settled.State == core.DeliveryFailed {
 		s.Logger.WarnContext(ctx, "delivery given up", "delivery_id", d.ID, "run_id", d.RunID, "kind", d.Kind, "attempt", d.Attempt, "reason", settled.Error)

@@ -41,13 +41,6 @@ func (g *lookup) doneChan() <-chan struct{} {
 	return g.done
 }
 
-// newestOf returns the number of the session's newest event, and false for a session that no
-// longer exists. Call it when the lookup is done.
-func (g *lookup) newestOf(session core.SessionID) (int64, bool, error) {
-	seq, ok := g.newest[session]
-	return seq, ok, g.err
-}
-
 // addSession returns a lookup that will read the session as it is from now on. It does not
 // check the owner.
 func (l *batchedLookup) addSession(ctx context.Context, session core.SessionID) *lookup {

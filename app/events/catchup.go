@@ -33,8 +33,13 @@ func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bo
 	hold := w.feed.memory.Hold(w.scope)
 	defer hold.Release()
 	if w.lastSeq < atLeast {
-		if err := hold.Resize(ctx, core.MaxPageBytes); err != nil {
-			return false, false, w.busyError(ctx, err)
+		err := hold.Resize(ctx, core.MaxPageBytes)
+		if err != nil && ctx.Err() == nil { // other replays use up the memory
+			err = &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeExceeded, RetryAfter: time.Second, Err: err,
+				Message: "too many events are being replayed to slow readers; reconnect in a moment with the last event id"}
+		}
+		if err != nil {
+			return false, false, err
 		}
 	}
 	page, more, err := w.feed.store.Page(ctx, w.session, w.lastSeq, pageSize)
@@ -50,20 +55,11 @@ func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bo
 	return whole, more, err
 }
 
-// busyError says that other replays use up the memory for replays.
-func (w *watcher) busyError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	return &core.Error{Kind: core.ErrUnavailable, Code: quota.CodeExceeded, RetryAfter: time.Second, Err: err,
-		Message: "too many events are being replayed to slow readers; reconnect in a moment with the last event id"}
-}
-
 // replayMissed is catchUp for events that the bus did not deliver.
 func (w *watcher) replayMissed(ctx context.Context, atLeast int64) error {
 	before := w.lastSeq
 	err := w.catchUp(ctx, atLeast)
-	w.feed.observer.EventsFound(int(max(w.lastSeq-before, 0)))
+	w.feed.observer.Count(core.CountEventsFound, int(max(w.lastSeq-before, 0)))
 	return err
 }
 
@@ -98,7 +94,7 @@ func (w *watcher) resync(ctx context.Context) error {
 // emitResync tells the reader to reload the messages, and continues after newest.
 func (w *watcher) emitResync(newest int64) error {
 	w.pending = nil
-	w.feed.observer.Resync()
+	w.feed.observer.Count(core.CountResyncs, 1)
 	e := core.NewEvent(w.session, "", core.EventResync, nil)
 	e.Seq = newest // otherwise the reader would reconnect with a number that is invalid here
 	if err := w.emitEvent(e); err != nil {

@@ -19,7 +19,7 @@
 // watchers, and the first stream that shows an event encodes its frame for the others.
 //
 // Transient events (partial text, the steps of the graph) have no number and are not stored. The
-// partial text of every message that is being written is kept in memory, so that a watcher that
+// process that executes a run keeps its partial text in memory (Begin, End), so that a watcher that
 // joins in the middle gets all of it first; a delta carries its byte offset, by which overlaps
 // are removed. When the message is finished, message.created holds the whole text.
 //

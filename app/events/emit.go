@@ -45,15 +45,17 @@ func (w *watcher) closeTexts(id string, match func(textKey, deliveredText) bool)
 	}
 }
 
-// emitSnapshot delivers what the reader lacks of the texts that this process writes.
+// emitSnapshot delivers what the reader lacks of the node and the texts of a run that this process
+// executes.
 func (w *watcher) emitSnapshot(ctx context.Context) error {
-	if e, ok := w.feed.live.nodeOf(w.session); ok {
-		if err := w.emitNode(e); err != nil {
-			return err
+	for _, e := range w.feed.live.snapshot(w.session) {
+		var err error
+		if e.Type.IsText() {
+			err = w.deliverDelta(ctx, deltaOf(e))
+		} else {
+			err = w.emitNode(e)
 		}
-	}
-	for _, e := range w.feed.live.textsOf(w.session) {
-		if err := w.deliverDelta(ctx, deltaOf(e)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -90,26 +92,17 @@ func (w *watcher) deliverDelta(ctx context.Context, d delta) error {
 	if err := w.flushPending(); err != nil {
 		return err
 	}
-	if err := w.emitStarted(d); err != nil {
-		return err
+	if w.startedMessage != d.data.MessageID {
+		w.startedMessage = d.data.MessageID
+		e := core.NewEvent(w.session, d.event.RunID, core.EventMessageStarted, core.StartedData{
+			MessageID: d.data.MessageID, Role: core.RoleAssistant, ParentID: d.data.ParentID, Attempt: d.data.Attempt,
+		})
+		e.At = d.event.At
+		if !w.yield(e) {
+			return errReaderLeft
+		}
 	}
 	w.pending = &d
-	return nil
-}
-
-// emitStarted emits message.started before the first piece of a message.
-func (w *watcher) emitStarted(d delta) error {
-	if w.startedMessage == d.data.MessageID {
-		return nil
-	}
-	w.startedMessage = d.data.MessageID
-	e := core.NewEvent(w.session, d.event.RunID, core.EventMessageStarted, core.StartedData{
-		MessageID: d.data.MessageID, Role: core.RoleAssistant, ParentID: d.data.ParentID, Attempt: d.data.Attempt,
-	})
-	e.At = d.event.At
-	if !w.yield(e) {
-		return errReaderLeft
-	}
 	return nil
 }
 

@@ -24,8 +24,7 @@ type Feed struct {
 	log     *slog.Logger
 	poll    time.Duration
 	lookups *batchedLookup
-	live    *liveTexts
-	active  *activeEvents
+	live    *liveSessions
 	runs    core.RunStore // nil = there are no other processes
 
 	memory *quota.Quota // of replayed events; nil = no limit
@@ -44,7 +43,7 @@ func (f *Feed) Limit(memory *quota.Quota) { f.memory = memory }
 // store every 15 s for events that the bus may have lost.
 func New(bus Bus, store core.EventStore, logger *slog.Logger) *Feed {
 	timed := timedStore{store}
-	return &Feed{bus: bus, store: timed, log: logger, poll: defaultPoll, lookups: &batchedLookup{store: timed}, live: newLiveTexts(), active: newActiveEvents(), observer: core.NoObserver{}}
+	return &Feed{bus: bus, store: timed, log: logger, poll: defaultPoll, lookups: &batchedLookup{store: timed}, live: &liveSessions{sessions: map[core.SessionID]*liveSession{}}, observer: core.NoObserver{}}
 }
 
 // Publish publishes durable events to the watchers. Call it after the commit that wrote them;
@@ -52,10 +51,17 @@ func New(bus Bus, store core.EventStore, logger *slog.Logger) *Feed {
 // the bus loses.
 func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 	for _, e := range events {
-		f.live.dropFinished(e)
-		f.active.addEvent(e)
+		f.live.applyEvent(e)
 		f.publishTo(ctx, sessionSubject(e.SessionID), e)
-		f.notifyListeners(e)
+		for _, l := range f.listeners {
+			if !l.wants(e) {
+				continue
+			}
+			select {
+			case l.c <- struct{}{}:
+			default: // signaled already
+			}
+		}
 	}
 	for i, e := range events {
 		if i == 0 || e.SessionID != events[i-1].SessionID {
@@ -65,16 +71,13 @@ func (f *Feed) Publish(ctx context.Context, events []core.Event) {
 }
 
 // Delta publishes an event that is not stored. A message.delta or reasoning.delta extends the
-// partial text of its message, and a message.discarded removes it. The deltas of a message must
-// come from one goroutine in the order of their offsets, and be valid UTF-8. A delta of an
-// attempt older than the newest known one is dropped.
+// partial text of its message, if its attempt has begun (Begin), and a message.discarded removes it.
+// The deltas of a message must come from one goroutine in the order of their offsets, and be valid
+// UTF-8. A delta of an attempt older than the one that has begun is dropped.
 func (f *Feed) Delta(ctx context.Context, e core.Event) {
 	e.Seq = 0
 	if !e.Type.IsText() {
-		f.live.dropFinished(e)
-		if e.Type == core.EventNodeStarted || e.Type == core.EventNodeFinished {
-			f.live.setNode(e) // for watchers that join while it runs
-		}
+		f.live.applyEvent(e)
 		f.publishTo(ctx, sessionSubject(e.SessionID), e)
 		return
 	}

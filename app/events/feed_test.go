@@ -172,10 +172,16 @@ func (w *watch) wantErr(t *testing.T, want error) {
 	}
 }
 
+// attempt returns an attempt of the run whose events the tests publish.
+func attempt(n int) core.Run { return core.Run{ID: "r1", SessionID: session, Attempt: n} }
+
+// newFeed returns a feed of a process that executes the run.
 func newFeed(t testing.TB, buffer int) (*events.Feed, *memory, *events.Local) {
 	t.Helper()
 	bus, store := events.NewLocal(buffer), &memory{}
-	return events.New(bus, store, slog.New(slog.DiscardHandler)), store, bus
+	feed := events.New(bus, store, slog.New(slog.DiscardHandler))
+	feed.Begin(attempt(1))
+	return feed, store, bus
 }
 
 var resync = event(core.EventResync, nil)

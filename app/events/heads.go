@@ -119,12 +119,7 @@ func (w *headWatcher) takeMessage(sub Subscription) error {
 	if message.signalsLoss() {
 		return w.resync()
 	}
-	return w.addChanged(core.SessionID(message.Data()))
-}
-
-// addChanged notes that a session has changed.
-func (w *headWatcher) addChanged(session core.SessionID) error {
-	w.changed[session] = struct{}{}
+	w.changed[core.SessionID(message.Data())] = struct{}{}
 	if len(w.changed) > maxHeads {
 		return w.resync()
 	}

@@ -14,16 +14,3 @@ type listener struct {
 func (f *Feed) Notify(c chan<- struct{}, wants func(core.Event) bool) {
 	f.listeners = append(f.listeners, listener{wants: wants, c: c})
 }
-
-// notifyListeners signals those who wait for the event.
-func (f *Feed) notifyListeners(e core.Event) {
-	for _, l := range f.listeners {
-		if !l.wants(e) {
-			continue
-		}
-		select {
-		case l.c <- struct{}{}:
-		default: // signaled already
-		}
-	}
-}

@@ -40,16 +40,14 @@ func (o *teller) Watching() func(error) {
 	}
 }
 
-func (o *teller) Resync() {
+func (o *teller) Count(counter core.Counter, n int, _ ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.resyncs++
-}
-
-func (o *teller) EventsFound(events int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.found += events
+	if counter == core.CountResyncs {
+		o.resyncs += n
+	} else {
+		o.found += n
+	}
 }
 
 // The observer receives the delay of events, dropped watchers, events that the bus did not

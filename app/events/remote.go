@@ -42,7 +42,8 @@ type question struct {
 // nil.
 func (f *Feed) Serve(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := f.answerQuestions(ctx); err != nil && ctx.Err() == nil {
+		err := receiveMessages(ctx, f.bus, questionSubject, func(data []byte) { f.answerQuestion(ctx, data) })
+		if err != nil && ctx.Err() == nil {
 			f.log.WarnContext(ctx, "questions of other replicas not received", "err", err)
 		}
 		sleep(ctx, answerTime)
@@ -60,18 +61,16 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (f *Feed) answerQuestions(ctx context.Context) error {
-	return receiveMessages(ctx, f.bus, questionSubject, func(data []byte) { f.answerQuestion(ctx, data) })
-}
-
 // answerQuestion publishes the requested texts that this process writes.
 func (f *Feed) answerQuestion(ctx context.Context, raw []byte) {
 	var q question
 	if len(raw) == 0 || json.Unmarshal(raw, &q) != nil {
 		return
 	}
-	for _, e := range f.live.textsOf(q.Session) {
-		f.sendText(ctx, q.Reply, e)
+	for _, e := range f.live.snapshot(q.Session) {
+		if e.Type.IsText() {
+			f.sendText(ctx, q.Reply, e)
+		}
 	}
 }
 
@@ -128,7 +127,7 @@ func (w *watcher) requestSnapshot(ctx context.Context) error {
 	}
 	run, err := w.activeRun(ctx)
 	r := &w.peers
-	if err != nil || run.ID == "" || w.feed.live.hasAttempt(run) {
+	if err != nil || run.ID == "" || w.feed.live.executes(run) {
 		r.buffered = nil // this process writes it: no other one has more
 		return err
 	}

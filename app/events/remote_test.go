@@ -55,6 +55,7 @@ func newPair(t *testing.T) *pair {
 	bus, logger := events.Wire{Local: events.NewLocal(0)}, slog.New(slog.DiscardHandler)
 	p := &pair{bus: bus, store: &memory{}, runs: &oneRun{run: core.Run{ID: "r1", SessionID: session, Status: core.RunRunning, Attempt: 1}}}
 	p.owner, p.other = events.NewShared(bus, p.store, p.runs, logger), events.NewShared(bus, p.store, p.runs, logger)
+	p.owner.Begin(p.runs.run)
 	p.serve = func() {
 		ctx, stop := context.WithCancel(context.Background())
 		var done sync.WaitGroup

@@ -40,7 +40,14 @@ func (s *Signals) Send(ctx context.Context, signal core.Wakeup) {
 // have been lost, it passes one that says there may be work.
 func (s *Signals) Listen(ctx context.Context, handle func(core.Wakeup)) {
 	for ctx.Err() == nil {
-		if err := receiveMessages(ctx, s.bus, signalSubject, func(data []byte) { handle(decodeSignal(data)) }); err != nil {
+		err := receiveMessages(ctx, s.bus, signalSubject, func(data []byte) {
+			var signal core.Wakeup
+			if json.Unmarshal(data, &signal) != nil { // also an empty one: some may have been lost
+				signal = core.Wakeup{Free: true}
+			}
+			handle(signal)
+		})
+		if err != nil {
 			s.log.WarnContext(ctx, "signals of other replicas not received", "err", err)
 		}
 		sleep(ctx, resubscribeDelay)
@@ -68,13 +75,4 @@ func receiveMessages(ctx context.Context, bus Bus, subject string, handle func(d
 			handle(message.Data())
 		}
 	}
-}
-
-// decodeSignal treats an unreadable signal as "there may be work".
-func decodeSignal(raw []byte) core.Wakeup {
-	var signal core.Wakeup
-	if json.Unmarshal(raw, &signal) != nil {
-		return core.Wakeup{Free: true}
-	}
-	return signal
 }

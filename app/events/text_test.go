@@ -2,7 +2,6 @@ package events_test
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -53,6 +52,7 @@ func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
 	w := startWatch(t, feed, core.Cursor{})
 	w.want(t, first)
 	feed.Delta(t.Context(), textDelta("m1", 0, "old")) // arrives after the snapshot of newer
+	feed.Begin(attempt(2))
 	feed.Delta(t.Context(), newer)
 	feed.Delta(t.Context(), textDelta("m1", 3, "er"))
 	end := store.commit(started())
@@ -129,32 +129,29 @@ func TestTextWithAHoleWaitsForTheMessage(t *testing.T) {
 	w.want(t, end)
 }
 
-func TestTooLargeTextHasNoSnapshot(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	piece := strings.Repeat("x", 1<<20)
-	for i := range 5 {
-		feed.Delta(t.Context(), textDelta("m1", i<<20, piece))
-	}
-	first := store.commit(started())
-	w := startWatch(t, feed, core.Cursor{})
-	end := store.commit(created("m1", "whole"))
-	feed.Publish(t.Context(), []core.Event{end})
-	w.want(t, first, end)
-}
-
+// Only of an attempt that this process executes is there a text for who joins.
 func TestTextsInMemoryAreBounded(t *testing.T) {
 	t.Parallel()
 	feed, store, _ := newFeed(t, 0)
-	for i := range 3000 { // runs lost to another process leave theirs behind
-		e := textDelta("m", 0, "x")
-		e.SessionID = core.SessionID("other" + strconv.Itoa(i))
-		feed.Delta(t.Context(), e)
-	}
-	feed.Delta(t.Context(), textDelta("m1", 0, "newest"))
 	first := store.commit(started())
+	feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
+	if got, want := feed.Draft(attempt(1)), (core.Draft{Attempt: 1, MessageID: "m1", Text: "so far"}); got != want {
+		t.Errorf("got the draft %+v, want %+v", got, want)
+	}
+	feed.End(attempt(0)) // another one
+	feed.End(core.Run{ID: "r2", SessionID: session, Attempt: 1})
 	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first, textDelta("m1", 0, "newest"))
+	w.want(t, first, textDelta("m1", 0, "so far"))
+	feed.End(attempt(1))
+	feed.Delta(t.Context(), textDelta("m2", 0, "late"))
+	w.want(t, textDelta("m2", 0, "late"))
+	if got := feed.Draft(attempt(1)); got != (core.Draft{}) {
+		t.Errorf("got the draft %+v of an attempt that has ended", got)
+	}
+	late := startWatch(t, feed, core.Cursor{})
+	second := store.commit(event(core.EventSessionUpdated, nil))
+	feed.Publish(t.Context(), []core.Event{second})
+	late.want(t, first, second)
 }
 
 func TestUnreadableDeltaIsNotPublished(t *testing.T) {

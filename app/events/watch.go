@@ -107,8 +107,11 @@ func (w *watcher) run(ctx context.Context, from core.Cursor) error {
 	}
 	defer sub.Close()
 	defer w.peers.close()
-	if known, ok := w.feed.active.eventsAfter(w.session, w.wanted, from.After); ok && !from.Live {
-		err = w.beginWith(ctx, known, from.After)
+	if known, ok := w.feed.live.eventsAfter(w.session, w.wanted, from.After); ok && !from.Live {
+		w.lastSeq = from.After
+		if _, err = w.emitPage(known); err == nil { // they have no gap
+			err = w.emitSnapshot(ctx)
+		}
 	} else {
 		err = w.beginFromStore(ctx, from)
 	}
@@ -119,16 +122,6 @@ func (w *watcher) run(ctx context.Context, from core.Cursor) error {
 		return err
 	}
 	return w.followBus(ctx, sub)
-}
-
-// beginWith emits the events after the number, which this process has published, then the partial
-// texts.
-func (w *watcher) beginWith(ctx context.Context, known []core.Event, after int64) error {
-	w.lastSeq = after
-	if _, err := w.emitPage(known); err != nil { // they have no gap
-		return err
-	}
-	return w.emitSnapshot(ctx)
 }
 
 // beginFromStore emits what the store has after the cursor, then the partial texts.
@@ -204,7 +197,8 @@ func (w *watcher) pollStore(ctx context.Context) error {
 
 // handleLookup handles the result of a lookup, which may be slightly outdated.
 func (w *watcher) handleLookup(ctx context.Context, g *lookup) error {
-	newest, there, err := g.newestOf(w.session)
+	newest, there := g.newest[w.session]
+	err := g.err
 	if err == nil && (!there || newest < w.lastSeq) { // gone, or looked at before the last event
 		newest, err = w.feed.store.Last(ctx, w.scope, w.session)
 	}

@@ -77,7 +77,13 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	if ctx.Err() != nil { // the rest can wait until the next start
 		err = nil
 	}
-	w.Observer.Retained(events, sessions, err)
+	w.Observer.Count(core.CountRemoved, events, "events")
+	w.Observer.Count(core.CountRemoved, sessions, "sessions")
+	outcome := "done"
+	if err != nil {
+		outcome = "failed"
+	}
+	w.Observer.Count(core.CountSweeps, 1, outcome)
 	switch {
 	case err != nil:
 		w.Logger.WarnContext(ctx, "retention sweep failed", "events", events, "sessions", sessions, "err", err)

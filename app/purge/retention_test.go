@@ -67,8 +67,15 @@ func (f *sweepFake) Expired(_ context.Context, ids []core.SessionID, force bool)
 	return len(ids), nil
 }
 
-func (f *sweepFake) Retained(events, sessions int, err error) {
-	f.reports = append(f.reports, report{events, sessions, err != nil})
+func (f *sweepFake) Count(counter core.Counter, n int, labels ...string) {
+	switch {
+	case labels[0] == "events":
+		f.reports = append(f.reports, report{events: n})
+	case labels[0] == "sessions":
+		f.reports[len(f.reports)-1].sessions = n
+	case counter == core.CountSweeps:
+		f.reports[len(f.reports)-1].failed = labels[0] == "failed"
+	}
 }
 
 func (f *sweepFake) Add(_ context.Context, entry core.AuditEntry) error {

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -75,7 +76,16 @@ func (s *Runner) claimNext(ctx context.Context, session core.SessionID) {
 // claimSession claims the session's oldest queued run in a reserved slot, and reports whether
 // one began.
 func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool {
-	c, err := s.claimWithRetry(ctx, session)
+	var c core.Claimed
+	var err error
+	for try := range claimTries { // if a claim was committed but its response was lost, the next try finds it
+		call, cancel := context.WithTimeout(ctx, callTime)
+		c, err = s.store.Claim(call, session, s.worker)
+		cancel()
+		if err == nil || isPermanent(err) || sleep(ctx, firstBackoff<<try) != nil {
+			break
+		}
+	}
 	begun := false
 	switch {
 	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrConflict):
@@ -88,7 +98,12 @@ func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool 
 		s.journal.feed.Publish(ctx, c.Events)
 		s.launchRun(c, false) //nolint:contextcheck // a run does not depend on the request
 	}
-	s.setClaimUnknown(session, err != nil && !isPermanent(err))
+	s.mu.Lock()
+	delete(s.unknownClaims, session)
+	if err != nil && !isPermanent(err) { // it may or may not have been committed
+		s.unknownClaims[session] = time.Now()
+	}
+	s.mu.Unlock()
 	if !begun {
 		s.freeSlots(0, 1)
 	}
@@ -98,24 +113,13 @@ func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool 
 // claimTries is how often a claim with an unknown outcome is tried.
 const claimTries = 3
 
-// claimWithRetry claims the session's next run. If a claim was committed but its response was
-// lost, the next try finds it.
-func (s *Runner) claimWithRetry(ctx context.Context, session core.SessionID) (c core.Claimed, err error) {
-	for try := range claimTries {
-		call, cancel := context.WithTimeout(ctx, callTime)
-		c, err = s.store.Claim(call, session, s.worker)
-		cancel()
-		if err == nil || isPermanent(err) || sleep(ctx, firstBackoff<<try) != nil {
-			break
-		}
-	}
-	return c, err
-}
-
 // recoverRun starts a run that this process has claimed but does not execute, and reports
 // whether it used the reserved slot.
 func (s *Runner) recoverRun(ctx context.Context, run core.Run, reserved bool) bool {
-	if s.isExecuting(run) {
+	s.mu.Lock()
+	x := s.active[run.ID]
+	s.mu.Unlock()
+	if x != nil && x.run.Attempt >= run.Attempt {
 		return false
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)
@@ -193,7 +197,16 @@ func (s *Runner) startExecution(c core.Claimed, lone bool) (begun, stopping bool
 		x.beginAlone(s.used)
 	}
 	s.wait.Go(func() {
-		defer s.removeExecution(x)
+		defer func() {
+			s.freeSlot(x)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.active[run.ID] == x {
+				delete(s.active, run.ID)
+			}
+			halt(nil)
+			close(x.done)
+		}()
 		s.executeRun(whole, work, x)
 	})
 	return true, false

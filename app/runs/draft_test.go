@@ -27,7 +27,7 @@ func TestSavedTextDoesNotComeBack(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		p := newProcess(t, coretest.New(), "w", runs.Limits{}, nil)
 		store := slowStore{p.db.Runs}
-		p.journal = runs.NewRecorder(store, p.feed, slog.New(slog.DiscardHandler))
+		p.journal = runs.NewRecorder(store, p.newFeed(), slog.New(slog.DiscardHandler))
 		p.service = runs.New(runs.Options{
 			Store: store, Messages: p.db.Messages, Journal: p.journal, Counter: counter{}, Worker: "w", Logger: slog.New(slog.DiscardHandler),
 			Execute: engine{p.journal, func(ctx context.Context, j *runs.Recorder, run core.Run) error {

@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -33,28 +34,11 @@ func (s *Runner) readOwnMessages(ctx context.Context, run core.Run) ([]core.Mess
 	return own, err
 }
 
-// readApprovals reads the approvals of the run's open tool calls, and retries until ctx ends.
-func (s *Runner) readApprovals(ctx context.Context, run core.Run, own []core.Message) ([]core.Approval, error) {
-	open := openCalls(own)
-	if len(open) == 0 {
-		return nil, nil
-	}
-	var calls []string
-	for _, c := range open {
-		calls = append(calls, c.ID)
-	}
-	var all []core.Approval
-	err := s.journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
-		all, err = s.store.Approvals(ctx, run.ID, calls...)
-		return err
-	})
-	return all, err
-}
-
 // buildEndWrite returns the write that ends a run which the engine did not end: results for its
 // open tool calls, and the fate of its draft. After a cancel the draft is kept as a partial
 // message; after a failure it is retracted.
-func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Approval, end core.RunEnd) core.RunWrite {
+func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Approval, end core.RunEnd) core.RunWrite {
+	run := x.run
 	w := core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt, End: &end}
 	s.closeCalls(&w, run, openCalls(own), asked)
 	for _, m := range own {
@@ -62,8 +46,9 @@ func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Ap
 			end.AnswerID = m.ID
 		}
 	}
-	d := s.journal.draftOf(run.ID)
-	if !s.journal.isDraftDiscarded(run.ID) { // the engine did not run
+	d := s.journal.feed.Draft(run)
+	if !x.retracted { // the engine did not run
+		d = core.DecodeDraft(run.Partial)
 		for _, id := range lostDrafts(run, "", own) {
 			if id != d.MessageID {
 				w.Events = append(w.Events, discardedEvent(run, id, reasonInterrupted))
@@ -78,8 +63,29 @@ func (s *Runner) buildEndWrite(run core.Run, own []core.Message, asked []core.Ap
 		return w
 	}
 	end.AnswerID = d.MessageID
-	w.Messages = append(w.Messages, s.partialMessage(run, d))
+	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
+	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model // the id is that of the deltas
+	m.TokenCount = s.counter.Message(m)
+	w.Messages = append(w.Messages, m)
 	return w
+}
+
+// maxLost bounds how many lost attempts have their texts retracted again: one of them may have
+// died before it could do so for earlier ones.
+const maxLost = 16
+
+// lostDrafts returns the messages of which earlier attempts may have shown a part: the saved
+// one, and those that they would have written next, given the run's own messages as they are
+// now.
+func lostDrafts(run core.Run, saved core.MessageID, own []core.Message) []core.MessageID {
+	var ids []core.MessageID
+	for attempt := max(1, run.Attempt-maxLost); attempt < run.Attempt && !run.Resumed; attempt++ {
+		ids = append(ids, run.DraftID(attempt, len(own)))
+	}
+	if saved != "" && !slices.Contains(ids, saved) {
+		ids = append(ids, saved)
+	}
+	return slices.DeleteFunc(ids, func(id core.MessageID) bool { return containsMessage(own, id) })
 }
 
 // closeCalls adds results for the tool calls that have none: providers refuse a prompt with an
@@ -123,14 +129,6 @@ func openCalls(own []core.Message) []core.ToolCall {
 		}
 	}
 	return open
-}
-
-// partialMessage is the draft of a canceled run as a message. Its id is that of the deltas.
-func (s *Runner) partialMessage(run core.Run, d core.Draft) core.Message {
-	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
-	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model
-	m.TokenCount = s.counter.Message(m)
-	return m
 }
 
 // newMessage returns a message of the run without id, status and token count.

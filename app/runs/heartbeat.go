@@ -2,6 +2,8 @@ package runs
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -25,68 +27,46 @@ func (s *Runner) sendHeartbeat(ctx context.Context) {
 	for _, id := range runs {
 		s.cancelLocal(id)
 	}
-	s.forgetEarlyCancels(began.Add(-heartbeatEvery))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Older ones never arrived: their runs execute elsewhere or have ended.
+	maps.DeleteFunc(s.earlyCancels, func(_ core.RunID, at time.Time) bool { return at.Before(began.Add(-heartbeatEvery)) })
 }
 
 // renewLeases renews the leases of all active runs, and reports false if it could not.
 func (s *Runner) renewLeases(ctx context.Context) bool {
-	held := s.activeAttempts()
-	if len(held) == 0 {
-		return true
-	}
-	ids := make([]core.RunID, 0, len(held))
-	for id := range held {
-		ids = append(ids, id)
-	}
-	call, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	lost, err := s.store.Renew(call, s.worker, ids)
-	s.recordContact(err)
-	s.observer.Renewed(core.WorkRun, len(ids)-len(lost), len(lost), err)
-	s.recordLeaseWrite(err)
-	if err != nil {
-		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
-		return false
-	}
-	for _, id := range lost {
-		s.abandonRun(id, held[id])
-	}
-	return true
-}
-
-// activeAttempts returns the attempts of the active runs whose leases are to be renewed.
-func (s *Runner) activeAttempts() map[core.RunID]int {
+	held := map[core.RunID]int{} // attempts
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	held := make(map[core.RunID]int, len(s.active))
 	for id, x := range s.active {
 		if !x.released {
 			held[id] = x.run.Attempt
 		}
 	}
-	return held
-}
-
-// abandonRun stops an attempt whose run belongs to another process now. A newer attempt
-// continues: it began after the store was asked.
-func (s *Runner) abandonRun(run core.RunID, attempt int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if x := s.active[run]; x != nil && x.run.Attempt == attempt {
-		x.cancel(errLost)
+	s.mu.Unlock()
+	if len(held) == 0 {
+		return true
 	}
-}
-
-// forgetEarlyCancels drops the remembered cancels of runs that never arrived: they execute
-// elsewhere or have ended.
-func (s *Runner) forgetEarlyCancels(before time.Time) {
+	ids := slices.Collect(maps.Keys(held))
+	call, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	lost, err := s.store.Renew(call, s.worker, ids)
+	s.recordContact(err)
+	s.recordLeaseWrite(err)
+	if err != nil {
+		s.observer.Count(core.CountRenewals, 1, core.WorkRun, "failed")
+		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
+		return false
+	}
+	s.observer.Count(core.CountRenewals, len(ids)-len(lost), core.WorkRun, "renewed")
+	s.observer.Count(core.CountRenewals, len(lost), core.WorkRun, "lost")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id, at := range s.earlyCancels {
-		if at.Before(before) {
-			delete(s.earlyCancels, id)
+	for _, id := range lost {
+		if x := s.active[id]; x != nil && x.run.Attempt == held[id] { // a newer one began after the store was asked
+			x.cancel(errLost)
 		}
 	}
+	return true
 }
 
 // startWait is how long a newly started process does not take over lapsed runs of others. A

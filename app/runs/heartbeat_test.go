@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 )
@@ -240,7 +241,7 @@ func TestDraftsAreSavedBesideEachOther(t *testing.T) {
 		db := coretest.New()
 		store := &stuckDraft{Runs: db.Runs, saved: map[core.RunID]bool{}}
 		p := newProcess(t, db, "w", runs.Limits{}, nil, func(o *runs.Options) {
-			o.Journal = runs.NewRecorder(store, &coretest.Feed{}, o.Logger)
+			o.Journal = runs.NewRecorder(store, events.New(events.NewLocal(0), nil, o.Logger), o.Logger)
 			o.Execute = engine{o.Journal, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
 				say(ctx, j, run, run.DraftID(1, 0), 0, "so far")
 				return hang(ctx, j, run)

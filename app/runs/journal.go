@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"bobbin/app/core"
+	"bobbin/app/events"
 )
 
 // Retries of a write while the database cannot be reached.
@@ -23,15 +26,27 @@ const (
 // Recorder records what a run does, in the log and for watchers. Safe for concurrent use.
 type Recorder struct {
 	store core.RunStore
-	feed  core.Publisher
+	feed  *events.Feed
 	log   *slog.Logger
 
 	mu   sync.Mutex
 	runs map[core.RunID]*runState // guarded by mu; runs that a Service executes
 }
 
+// runState is the journal's state of a run that this process executes, guarded by the Recorder's mu.
+type runState struct {
+	turn        chan struct{} // has one element while a write of the run is in progress
+	run         core.Run
+	saved       core.Draft     // the last one that was saved; only who has the turn sets it
+	ended       bool           // an end was written
+	waiting     bool           // the wait was written
+	lastEvent   int64          // of the session, if nobody else has added one since the run began; 0 = unknown
+	lastMessage core.MessageID // on the path, with lastEvent; empty = unknown
+	moreQueued  bool           // the session may have a next run
+}
+
 // NewRecorder returns a Journal that writes to store and publishes to feed.
-func NewRecorder(store core.RunStore, feed core.Publisher, logger *slog.Logger) *Recorder {
+func NewRecorder(store core.RunStore, feed *events.Feed, logger *slog.Logger) *Recorder {
 	return &Recorder{store: store, feed: feed, log: logger, runs: map[core.RunID]*runState{}}
 }
 
@@ -40,9 +55,19 @@ func NewRecorder(store core.RunStore, feed core.Publisher, logger *slog.Logger) 
 // be reached. Errors: ErrStale when another process owns the run or it has ended; ErrCanceled
 // when it should wait but is to be canceled; anything else for which the store refuses it.
 func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, error) {
-	w = withIDs(w)
-	defer j.lockRun(w.RunID)()
-	w.LastEvent, w.LastMessage = j.endOfPath(w)
+	if w.ID == "" { // its retries are idempotent
+		w.ID = core.NewID[string]()
+	}
+	w.Messages = core.WithIDs(w.Messages)
+	s := j.stateOf(w.RunID)
+	if s.turn != nil { // only the last write of a run can be retried
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+		s = j.stateOf(w.RunID)
+	}
+	if s.run.Attempt == w.Attempt && s.lastEvent > 0 && s.lastMessage != "" {
+		w.LastEvent, w.LastMessage = s.lastEvent, s.lastMessage
+	}
 	var written core.Written
 	err := j.callWithRetry(ctx, "write run", func(ctx context.Context) error {
 		var err error
@@ -57,67 +82,13 @@ func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, e
 	return written, nil
 }
 
-// withIDs gives the write the ids that make its retries idempotent.
-func withIDs(w core.RunWrite) core.RunWrite {
-	if w.ID == "" {
-		w.ID = core.NewID[string]()
-	}
-	w.Messages = core.WithIDs(w.Messages)
-	return w
-}
-
-// endOfPath returns the session's last event and the last message on the path then, as far as they
-// are known.
-func (j *Recorder) endOfPath(w core.RunWrite) (int64, core.MessageID) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[w.RunID]
-	if s == nil || s.attempt != w.Attempt || s.lastEvent == 0 || s.lastMessage == "" {
-		return 0, ""
-	}
-	return s.lastEvent, s.lastMessage
-}
-
-// lockRun waits until no other write of the run is in progress: only the last write of a run
-// can be retried. The next one may begin when the returned function is called.
-func (j *Recorder) lockRun(run core.RunID) (done func()) {
-	j.mu.Lock()
-	s := j.runs[run]
-	j.mu.Unlock()
-	if s == nil {
-		return func() {}
-	}
-	s.turn <- struct{}{}
-	return func() { <-s.turn }
-}
-
-// Delta publishes an event that is not stored. It keeps the partial text of the message for a
-// cancel or a crash, and never waits for the database or for a listener.
-func (j *Recorder) Delta(ctx context.Context, e core.Event) {
-	j.mu.Lock()
-	if s := j.runs[e.RunID]; s != nil {
-		if d, ok := e.Data.(core.DeltaData); ok {
-			s.appendDelta(e.Type, d)
-		}
-		s.applyDiscard(e)
-	}
-	j.mu.Unlock()
-	j.feed.Delta(ctx, e)
-}
-
 // applyWrite updates the state of the run after a write.
 func (j *Recorder) applyWrite(w core.RunWrite, written *core.Written) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[w.RunID]
-	if s == nil || s.attempt != w.Attempt {
+	if s == nil || s.run.Attempt != w.Attempt {
 		return
-	}
-	for _, m := range w.Messages {
-		s.dropDraft(m.ID)
-	}
-	for _, e := range w.Events {
-		s.applyDiscard(e)
 	}
 	s.ended, s.waiting, s.moreQueued = s.ended || w.End != nil, s.waiting || w.Wait != nil, written.MoreQueued
 	for _, e := range written.Events {
@@ -133,76 +104,38 @@ func (j *Recorder) applyWrite(w core.RunWrite, written *core.Written) {
 	}
 }
 
-// trackRun starts tracking the run, with the draft that an earlier attempt has saved.
+// Delta publishes an event that is not stored. The feed keeps the partial text of the message for a
+// cancel or a crash; it never waits for the database or for a listener.
+func (j *Recorder) Delta(ctx context.Context, e core.Event) { j.feed.Delta(ctx, e) }
+
+// trackRun starts tracking the run.
 func (j *Recorder) trackRun(c core.Claimed) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	run, d := c.Run, core.DecodeDraft(c.Run.Partial)
-	s := &runState{turn: make(chan struct{}, 1), attempt: run.Attempt, lastEvent: c.Session.LastEventSeq, message: d.MessageID, parent: d.ParentID, text: []byte(d.Text)}
-	if run.Attempt == 1 && !run.Input.Regenerate { // the claim has just appended the message
+	j.feed.Begin(c.Run)
+	s := &runState{turn: make(chan struct{}, 1), run: c.Run, lastEvent: c.Session.LastEventSeq}
+	if c.Run.Attempt == 1 && !c.Run.Input.Regenerate { // the claim has just appended the message
 		s.lastMessage = c.Message.ID
 	}
-	j.runs[run.ID] = s
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.runs[c.Run.ID] = s
 }
 
 // untrackRun stops tracking the run.
-func (j *Recorder) untrackRun(run core.RunID) {
+func (j *Recorder) untrackRun(run core.Run) {
+	j.feed.End(run)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.runs, run)
+	delete(j.runs, run.ID)
 }
 
-// hasEnded reports whether the current attempt has written the run's end.
-func (j *Recorder) hasEnded(run core.RunID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[run]
-	return s != nil && s.ended
-}
-
-// hasMoreQueued reports whether the session may have a queued run, by the last write.
-func (j *Recorder) hasMoreQueued(run core.RunID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[run]
-	return s != nil && s.moreQueued
-}
-
-// isWaiting reports whether the current attempt has written that the run waits.
-func (j *Recorder) isWaiting(run core.RunID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[run]
-	return s != nil && s.waiting
-}
-
-// draftOf returns the run's draft; an empty one = none.
-func (j *Recorder) draftOf(run core.RunID) core.Draft {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[run]
-	if s == nil {
-		return core.Draft{}
-	}
-	return core.Draft{MessageID: s.message, Text: string(s.text)}
-}
-
-// discardDraft drops the draft that an earlier attempt has saved: it is being retracted.
-func (j *Recorder) discardDraft(run core.RunID) {
+// stateOf returns the state of the run as it is now; an empty one for a run that is not tracked.
+func (j *Recorder) stateOf(run core.RunID) runState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if s := j.runs[run]; s != nil {
-		s.dropDraft(s.message)
-		s.draftDiscarded = true
+		return *s
 	}
-}
-
-// isDraftDiscarded reports whether discardDraft was called for the current attempt.
-func (j *Recorder) isDraftDiscarded(run core.RunID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := j.runs[run]
-	return s != nil && s.draftDiscarded
+	return runState{}
 }
 
 // draftWriters is how many drafts are saved concurrently, so that one that has to wait for the
@@ -211,9 +144,12 @@ const draftWriters = 4
 
 // saveDrafts saves the drafts that have changed.
 func (j *Recorder) saveDrafts(ctx context.Context) {
+	j.mu.Lock()
+	runs := slices.Collect(maps.Keys(j.runs))
+	j.mu.Unlock()
 	var writers errgroup.Group
 	writers.SetLimit(draftWriters)
-	for _, run := range j.unsavedRuns() {
+	for _, run := range runs {
 		writers.Go(func() error {
 			j.saveDraft(ctx, run)
 			return nil
@@ -222,22 +158,9 @@ func (j *Recorder) saveDrafts(ctx context.Context) {
 	_ = writers.Wait() // saveDraft logs what goes wrong
 }
 
-// unsavedRuns returns the runs whose drafts have changed.
-func (j *Recorder) unsavedRuns() []core.RunID {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var ids []core.RunID
-	for id, s := range j.runs {
-		if s.unsaved {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// saveDraft saves the run's draft, unless another write of the run is in progress: saved after
-// the write that retracts or completes it, a stale draft would reappear. It may fail: a draft
-// is a convenience, and is retried a second later.
+// saveDraft saves the run's draft if it has changed, unless another write of the run is in progress:
+// saved after the write that retracts or completes it, a stale draft would reappear. It may fail: a
+// draft is a convenience, and is retried a second later.
 func (j *Recorder) saveDraft(ctx context.Context, run core.RunID) {
 	j.mu.Lock()
 	s := j.runs[run]
@@ -251,27 +174,23 @@ func (j *Recorder) saveDraft(ctx context.Context, run core.RunID) {
 	default:
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime) // a write may wait for it
-	defer cancel()
-	j.mu.Lock()
-	if !s.unsaved {
-		j.mu.Unlock()
+	d := j.feed.Draft(s.run)
+	if d.MessageID == "" || d == s.saved {
 		return
 	}
-	s.unsaved = false
-	d := core.Draft{Attempt: s.attempt, MessageID: s.message, ParentID: s.parent, Text: string(s.text)}
-	j.mu.Unlock()
-
+	ctx, cancel := context.WithTimeout(ctx, callTime) // a write may wait for it
+	defer cancel()
 	partial, err := d.Encode()
 	if err == nil {
 		err = j.store.SavePartial(ctx, run, d.Attempt, partial)
 	}
 	if err != nil && !errors.Is(err, core.ErrStale) {
 		j.log.WarnContext(ctx, "draft not saved", "run_id", run, "err", errorText(err))
-		j.mu.Lock()
-		s.unsaved = true
-		j.mu.Unlock()
+		return
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s.saved = d
 }
 
 // callWithRetry calls the store until the call succeeds, fails permanently, or ctx ends. The

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,25 +35,11 @@ func (w *watch) Run(ctx context.Context, run core.Run) (context.Context, func(st
 	}
 }
 
-func (w *watch) Renewed(kind core.WorkKind, renewed, lost int, err error) {
-	if lost > 0 || err != nil {
-		w.note("%s leases: %d renewed, %d lost, error %v", kind, renewed, lost, err)
+func (w *watch) Count(counter core.Counter, n int, labels ...string) {
+	if n > 0 && !slices.Contains(labels, "renewed") {
+		w.note("%s %s %d", counter, strings.Join(labels, " "), n)
 	}
 }
-
-func (w *watch) TookOver(kind core.WorkKind, n int) {
-	if n > 0 {
-		w.note("%d %s taken over", n, kind)
-	}
-}
-
-func (w *watch) Found(what string, n int) {
-	if n > 0 {
-		w.note("found %d %s", n, what)
-	}
-}
-
-func (w *watch) Refused(kind core.WorkKind) { w.note("%s refused", kind) }
 
 func (w *watch) note(format string, args ...any) {
 	w.mu.Lock()
@@ -130,7 +118,7 @@ func TestObserverOfLost(t *testing.T) {
 		}).run(t)
 		p.accept(t, "stale")
 		synctest.Wait()
-		p.watch.want(t, "stale began", "run refused", "stale lost ")
+		p.watch.want(t, "stale began", "fenced_writes_total run 1", "stale lost ")
 	})
 }
 
@@ -144,10 +132,10 @@ func TestObserverOfLeases(t *testing.T) {
 		dead.accept(t, "lapses")
 		<-time.After(35 * time.Second)
 		synctest.Wait()
-		p.watch.wantInAnyOrder(t, "1 run taken over", "found 1 lapsed_run", "lapses began")
+		p.watch.wantInAnyOrder(t, "takeovers_total run 1", "sweep_finds_total lapsed_run 1", "lapses began")
 		takeOver(t, db, "w", "third")
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		p.watch.wantInAnyOrder(t, "1 run taken over", "found 1 lapsed_run", "lapses began", "run leases: 0 renewed, 1 lost, error <nil>", "lapses lost ")
+		p.watch.wantInAnyOrder(t, "takeovers_total run 1", "sweep_finds_total lapsed_run 1", "lapses began", "lease_renewals_total run lost 1", "lapses lost ")
 	})
 }

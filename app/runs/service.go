@@ -102,6 +102,7 @@ type activeRun struct {
 	done         chan struct{}           // closed when this one has ended
 	alone        chan struct{}           // closed when nothing else executes; nil = it has a slot and others execute beside it
 
+	retracted bool // the texts of earlier attempts are being retracted; owned by its goroutine
 	started   bool // the engine may work; guarded by Service.mu
 	isAlone   bool // alone is closed; guarded by Service.mu
 	released  bool // its run may be taken over by any process; guarded by Service.mu
@@ -154,26 +155,6 @@ func (s *Runner) Active() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.active)
-}
-
-// removeExecution removes an attempt that has ended.
-func (s *Runner) removeExecution(x *activeRun) {
-	s.freeSlot(x)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.active[x.run.ID] == x {
-		delete(s.active, x.run.ID)
-	}
-	x.halt(nil)
-	close(x.done)
-}
-
-// isExecuting reports whether this attempt of the run, or a newer one, is active.
-func (s *Runner) isExecuting(run core.Run) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.active[run.ID]
-	return x != nil && x.run.Attempt >= run.Attempt
 }
 
 // isStopping reports whether nothing new may begin.

@@ -85,12 +85,16 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 // sweepAndReport sweeps, and reports work that no signal announced.
 func (s *Runner) sweepAndReport(ctx context.Context) {
 	known := s.hasBacklog()
-	s.observer.Found(foundExpired, s.expireApprovals(ctx))
-	s.waiting = s.unknownClaimSessions() // waiting sessions are read again
+	s.observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
+	s.mu.Lock()
+	// A run that was claimed longer ago than a lease lasts is taken over anyway.
+	maps.DeleteFunc(s.unknownClaims, func(_ core.SessionID, at time.Time) bool { return time.Since(at) > core.RunLease })
+	s.waiting = slices.Collect(maps.Keys(s.unknownClaims)) // waiting sessions are read again
+	s.mu.Unlock()
 	lapsed, queued := s.sweepOnce(ctx)
 	if !known {
-		s.observer.Found(foundLapsed, lapsed)
-		s.observer.Found(foundQueued, queued)
+		s.observer.Count(core.CountFound, lapsed, foundLapsed)
+		s.observer.Count(core.CountFound, queued, foundQueued)
 	}
 }
 
@@ -132,11 +136,18 @@ func (s *Runner) takeOver(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 	}
-	if due[loneDeaths] == 0 {
+	switch {
+	case due[loneDeaths] == 0:
+		return n, nil
+	case !s.hasFreeSlot(): // or another one executes alone
+		s.setBacklog(true)
 		return n, nil
 	}
-	taken, err := s.takeOverLone(ctx)
-	return n + taken, err
+	runs, err := s.leaseRuns(ctx, core.TakeOver{Deaths: loneDeaths, Later: true, Limit: 1})
+	for _, run := range runs {
+		s.launchRun(core.Claimed{Run: run}, true) //nolint:contextcheck // a run does not depend on the request
+	}
+	return n + len(runs), err
 }
 
 // takeOverSome takes over up to limit runs with so many deaths, as far as slots are free, and
@@ -161,19 +172,6 @@ func (s *Runner) takeOverSome(ctx context.Context, deaths, limit int) (n int, er
 	return n, nil
 }
 
-// takeOverLone takes over one run that executes alone, unless there already is one.
-func (s *Runner) takeOverLone(ctx context.Context) (int, error) {
-	if !s.hasFreeSlot() {
-		s.setBacklog(true)
-		return 0, nil
-	}
-	runs, err := s.leaseRuns(ctx, core.TakeOver{Deaths: loneDeaths, Later: true, Limit: 1})
-	for _, run := range runs {
-		s.launchRun(core.Claimed{Run: run}, true) //nolint:contextcheck // a run does not depend on the request
-	}
-	return len(runs), err
-}
-
 // leaseRuns takes over runs.
 func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, error) {
 	call, cancel := context.WithTimeout(ctx, callTime)
@@ -185,7 +183,7 @@ func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, er
 	if err != nil {
 		return nil, err
 	}
-	s.observer.TookOver(core.WorkRun, len(runs))
+	s.observer.Count(core.CountTakeovers, len(runs), core.WorkRun)
 	for _, run := range runs {
 		s.log.WarnContext(ctx, "run taken over", "run_id", run.ID, "session_id", run.SessionID, "attempt", run.Attempt, "deaths", t.Deaths)
 	}
@@ -217,7 +215,14 @@ func (s *Runner) claimWaiting(ctx context.Context) (n int) {
 	for {
 		fresh := len(s.waiting) == 0
 		if fresh {
-			s.waiting = s.readWaiting(ctx)
+			call, cancel := context.WithTimeout(ctx, callTime)
+			var err error
+			s.waiting, err = s.store.Waiting(call, sweepLimit) // those that have waited longest first
+			cancel()
+			s.recordContact(err)
+			if err != nil {
+				s.log.WarnContext(ctx, "waiting sessions not read", "err", err)
+			}
 		}
 		page, before := len(s.waiting), n
 		for len(s.waiting) > 0 {
@@ -237,35 +242,4 @@ func (s *Runner) claimWaiting(ctx context.Context) (n int) {
 			return n
 		}
 	}
-}
-
-// readWaiting returns sessions whose queue is stalled, those that have waited longest first.
-func (s *Runner) readWaiting(ctx context.Context) []core.SessionID {
-	call, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	sessions, err := s.store.Waiting(call, sweepLimit)
-	s.recordContact(err)
-	if err != nil {
-		s.log.WarnContext(ctx, "waiting sessions not read", "err", err)
-	}
-	return sessions
-}
-
-// setClaimUnknown remembers a session whose claim may or may not have been committed.
-func (s *Runner) setClaimUnknown(session core.SessionID, unsure bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.unknownClaims, session)
-	if unsure {
-		s.unknownClaims[session] = time.Now()
-	}
-}
-
-// unknownClaimSessions returns the sessions whose claims have an unknown outcome. A run that
-// was claimed longer ago than a lease lasts is taken over anyway.
-func (s *Runner) unknownClaimSessions() []core.SessionID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.unknownClaims, func(_ core.SessionID, at time.Time) bool { return time.Since(at) > core.RunLease })
-	return slices.Collect(maps.Keys(s.unknownClaims))
 }

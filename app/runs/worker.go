@@ -26,7 +26,7 @@ func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 		}
 	}
 	s.journal.trackRun(x.claimed)
-	defer s.journal.untrackRun(x.run.ID)
+	defer s.journal.untrackRun(x.run)
 	work, observed := s.observer.Run(work, x.run)
 	v := outcome{err: s.acquireSlot(work, x)}
 	if v.err == nil {
@@ -40,7 +40,7 @@ func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 	if c.ended && c.status != string(core.RunSucceeded) { // else the engine has done it
 		s.compactor.Enqueue(x.run.Tenant(), x.run.SessionID)
 	}
-	if c.ended && s.journal.hasMoreQueued(x.run.ID) {
+	if c.ended && s.journal.stateOf(x.run.ID).moreQueued {
 		s.claimNext(whole, x.run.SessionID)
 	}
 }
@@ -99,16 +99,16 @@ func (s *Runner) runEngine(ctx context.Context, x *activeRun) outcome {
 	ctx = core.WithIdentity(ctx, core.Identity{Owner: run.Owner, User: run.User})
 	s.log.InfoContext(ctx, "run started", "run_id", run.ID, "session_id", run.SessionID,
 		"agent", run.Agent, "attempt", run.Attempt)
-	s.retractLostDrafts(ctx, run)
+	s.retractLostDrafts(ctx, x)
 	err := s.callEngine(ctx, x.claimed)
 	return outcome{err: err, cause: context.Cause(ctx)}
 }
 
 // retractLostDrafts retracts the texts that earlier attempts left behind: a new attempt writes
 // a new message.
-func (s *Runner) retractLostDrafts(ctx context.Context, run core.Run) {
-	d := s.journal.draftOf(run.ID)
-	s.journal.discardDraft(run.ID)
+func (s *Runner) retractLostDrafts(ctx context.Context, x *activeRun) {
+	run, d := x.run, core.DecodeDraft(x.run.Partial)
+	x.retracted = true
 	if (run.Attempt == 1 || run.Resumed) && d.MessageID == "" {
 		return
 	}
@@ -155,11 +155,11 @@ const (
 // finishRun completes an execution. It writes the run's end if the engine did not.
 func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began time.Time) result {
 	log := s.log.With("run_id", x.run.ID, "session_id", x.run.SessionID, "agent", x.run.Agent, "dur", time.Since(began))
-	switch {
-	case s.journal.hasEnded(x.run.ID):
+	switch state := s.journal.stateOf(x.run.ID); {
+	case state.ended:
 		log.InfoContext(ctx, "run finished")
 		return result{status: string(core.RunSucceeded), ended: true}
-	case s.journal.isWaiting(x.run.ID):
+	case state.waiting:
 		log.InfoContext(ctx, "run waits for a decision")
 		return result{status: string(core.RunWaiting)}
 	case errors.Is(v.cause, errHandedBack), errors.Is(v.err, core.ErrStopping):
@@ -168,16 +168,16 @@ func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began t
 		return result{status: statusHandedBack}
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
 		if errors.Is(v.err, core.ErrStale) {
-			s.observer.Refused(core.WorkRun)
+			s.observer.Count(core.CountFenced, 1, core.WorkRun)
 		}
 		log.WarnContext(ctx, "run lost to another attempt")
 		return result{status: statusLost}
 	case errors.Is(v.cause, core.ErrCanceled), errors.Is(v.err, core.ErrCanceled):
-		return s.writeEnd(ctx, log, x.run, core.RunEnd{Status: core.RunCanceled})
+		return s.writeEnd(ctx, log, x, core.RunEnd{Status: core.RunCanceled})
 	case isPassing(v.err) && v.cause == nil && x.run.GiveBacks < maxGiveBacks:
 		return s.requeueRun(ctx, log, x, v.err)
 	default:
-		return s.writeEnd(ctx, log, x.run, failedRunEnd(ctx, log, v))
+		return s.writeEnd(ctx, log, x, failedRunEnd(ctx, log, v))
 	}
 }
 
@@ -255,14 +255,21 @@ func failedRunEnd(ctx context.Context, log *slog.Logger, v outcome) core.RunEnd 
 
 // writeEnd writes the run's end, unless another attempt owns the run or the process stops
 // first.
-func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, run core.Run, end core.RunEnd) result {
-	own, err := s.readOwnMessages(ctx, run)
+func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, x *activeRun, end core.RunEnd) result {
+	own, err := s.readOwnMessages(ctx, x.run)
 	var asked []core.Approval
-	if err == nil {
-		asked, err = s.readApprovals(ctx, run, own)
+	if open := openCalls(own); err == nil && len(open) > 0 {
+		var calls []string
+		for _, c := range open {
+			calls = append(calls, c.ID)
+		}
+		err = s.journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
+			asked, err = s.store.Approvals(ctx, x.run.ID, calls...)
+			return err
+		})
 	}
 	if err == nil {
-		_, err = s.journal.Append(ctx, s.buildEndWrite(run, own, asked, end))
+		_, err = s.journal.Append(ctx, s.buildEndWrite(x, own, asked, end))
 	}
 	switch {
 	case err == nil:
@@ -275,12 +282,12 @@ func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, run core.Run, e
 		}
 		return c
 	case errors.Is(err, core.ErrStale):
-		s.observer.Refused(core.WorkRun)
+		s.observer.Count(core.CountFenced, 1, core.WorkRun)
 		log.WarnContext(ctx, "run lost to another attempt")
 		return result{status: statusLost}
 	default:
 		log.ErrorContext(ctx, "end of run not written", "status", end.Status, "err", err)
-		s.saveDraft(ctx, run)
+		s.saveDraft(ctx, x.run)
 		return result{status: statusHandedBack}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 )
@@ -28,7 +29,7 @@ type execute func(ctx context.Context, j *runs.Recorder, run core.Run) error
 // process is one process of Bobbin, as far as runs go.
 type process struct {
 	db      *coretest.Store
-	feed    *coretest.Feed
+	feed    *coretest.Feed // what it has published
 	journal *runs.Recorder
 	service *runs.Runner
 	session core.Session
@@ -54,7 +55,7 @@ func newProcess(t *testing.T, db *coretest.Store, worker string, limits runs.Lim
 	t.Helper()
 	p := &process{db: db, feed: &coretest.Feed{}, worker: worker, watch: &watch{}, log: &bytes.Buffer{}, stop: func() {}}
 	logger := slog.New(slog.NewTextHandler(p.log, nil))
-	p.journal = runs.NewRecorder(db.Runs, p.feed, logger)
+	p.journal = runs.NewRecorder(db.Runs, p.newFeed(), logger)
 	o := runs.Options{
 		Store: db.Runs, Messages: db.Messages, Execute: engine{p.journal, do}.Execute, Journal: p.journal,
 		Counter: counter{}, Worker: worker, Limits: limits, Logger: logger, Observer: p.watch,
@@ -70,6 +71,22 @@ func newProcess(t *testing.T, db *coretest.Store, worker string, limits runs.Lim
 		}
 	})
 	return p
+}
+
+// newFeed returns a feed that publishes to p.feed alone.
+func (p *process) newFeed() *events.Feed {
+	return events.New(recordedBus{events.NewLocal(0), p.feed}, nil, slog.New(slog.DiscardHandler))
+}
+
+// recordedBus is a bus that keeps the events.
+type recordedBus struct {
+	*events.Local
+	feed *coretest.Feed
+}
+
+func (b recordedBus) PublishEvent(_ string, e core.Event) error {
+	b.feed.Publish(context.Background(), []core.Event{e})
+	return nil
 }
 
 // run lets the process run until stop, or the end of the test.

@@ -121,7 +121,7 @@ func (h *Handler) store(ctx context.Context, path string, body []byte) (challeng
 
 // refuse answers with a status that is an error.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, cause error) {
-	h.observer.SlackReceived("request", outcomeRefused)
+	h.observer.Count(core.CountSlack, 1, "request", outcomeRefused)
 	level := slog.LevelWarn
 	if status == http.StatusUnauthorized { // anybody may cause it
 		level = slog.LevelDebug

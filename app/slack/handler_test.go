@@ -32,13 +32,13 @@ type counted struct {
 	seen map[string]int // guarded by mu
 }
 
-func (c *counted) SlackReceived(kind, outcome string) {
+func (c *counted) Count(_ core.Counter, n int, labels ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
 		c.seen = map[string]int{}
 	}
-	c.seen[kind+" "+outcome]++
+	c.seen[strings.Join(labels, " ")] += n
 }
 
 func (c *counted) of(what string) int {

@@ -47,9 +47,9 @@ type receivedCounts struct {
 	unknown atomic.Int32
 }
 
-func (c *receivedCounts) SlackReceived(_, outcome string) {
-	if outcome == outcomeUnknown {
-		c.unknown.Add(1)
+func (c *receivedCounts) Count(_ core.Counter, n int, labels ...string) {
+	if labels[1] == outcomeUnknown {
+		c.unknown.Add(int32(n))
 	}
 }
 

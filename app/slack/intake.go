@@ -41,11 +41,11 @@ func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err
 		return e.Challenge, nil
 	case "event_callback":
 	default: // app_rate_limited, and what is still to be invented
-		in.observer.SlackReceived(eventLabel(e.Type), outcomeIgnored)
+		in.observer.Count(core.CountSlack, 1, eventLabel(e.Type), outcomeIgnored)
 		return "", nil
 	}
 	if post, ok := e.echo(); ok { // its answer may be lost
-		in.observer.SlackReceived(eventLabel(e.Event.Type), outcomeIgnored)
+		in.observer.Count(core.CountSlack, 1, eventLabel(e.Event.Type), outcomeIgnored)
 		select {
 		case in.echoes <- post:
 		default: // whoever waits for the answer reads the thread
@@ -54,7 +54,7 @@ func (in *Intake) Event(ctx context.Context, body []byte) (challenge string, err
 	}
 	item, ok := in.eventItem(e, body)
 	if !ok {
-		in.observer.SlackReceived(eventLabel(e.Event.Type), outcomeIgnored)
+		in.observer.Count(core.CountSlack, 1, eventLabel(e.Event.Type), outcomeIgnored)
 		return "", nil
 	}
 	return "", in.store(ctx, eventLabel(e.Event.Type), item)
@@ -75,13 +75,13 @@ func (in *Intake) store(ctx context.Context, name string, item core.SlackItem) e
 	added, err := in.inbox.Add(ctx, item)
 	switch {
 	case err != nil:
-		in.observer.SlackReceived(name, outcomeFailed)
+		in.observer.Count(core.CountSlack, 1, name, outcomeFailed)
 		return err
 	case !added:
-		in.observer.SlackReceived(name, outcomeRepeated)
+		in.observer.Count(core.CountSlack, 1, name, outcomeRepeated)
 		return nil
 	}
-	in.observer.SlackReceived(name, outcomeStored)
+	in.observer.Count(core.CountSlack, 1, name, outcomeStored)
 	in.wake()
 	return nil
 }
@@ -189,7 +189,7 @@ func (in *Intake) Interaction(ctx context.Context, body []byte) error {
 		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
 	}
 	if !c.known() {
-		in.observer.SlackReceived("interaction", outcomeIgnored)
+		in.observer.Count(core.CountSlack, 1, "interaction", outcomeIgnored)
 		return nil
 	}
 	key := "interaction/" + c.Trigger

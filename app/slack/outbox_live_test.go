@@ -23,6 +23,9 @@ func fromSlack(text string) core.RunInput {
 // say publishes the next piece of the run's answer.
 func (w *world) say(t *testing.T, run core.Run, offset int, text string) {
 	t.Helper()
+	if offset == 0 {
+		w.feed.Begin(run)
+	}
 	w.feed.Delta(t.Context(), core.NewEvent(run.SessionID, run.ID, core.EventMessageDelta, core.DeltaData{
 		MessageID: run.DraftID(run.Attempt, 0), Attempt: run.Attempt, Offset: offset, OffsetUTF16: offset, Text: text,
 	}))

@@ -86,7 +86,7 @@ func (s *Service) handleItem(ctx context.Context, item core.SlackItem) (_ core.S
 	}()
 	defer func() {
 		if errors.Is(err, errNotInstalled) {
-			s.Observer.SlackReceived(string(item.Kind), outcomeUnknown)
+			s.Observer.Count(core.CountSlack, 1, string(item.Kind), outcomeUnknown)
 			err = nil
 		}
 	}()

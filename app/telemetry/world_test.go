@@ -119,22 +119,23 @@ func everything(t testing.TB, tel *telemetry.Telemetry) {
 	left(nil)
 	_, done := tel.Tool(ctx, "calculator", "1")
 	done("ok")
-	tel.Retained(9, 2, nil)
 	watch(tel)
-	tel.SlackReceived("message", "stored")
-	tel.Delivery(core.DeliveryWebhook, core.DeliveryDelivered)
-	tel.Renewed(core.WorkRun, 2, 1, nil)
-	tel.TookOver(core.WorkRun, 2)
-	tel.Found("queued_run", 1)
-	tel.Refused(core.WorkKind(core.DeliveryWebhook))
+	tel.Count(core.CountRemoved, 9, "events")
+	tel.Count(core.CountSweeps, 1, "done")
+	tel.Count(core.CountSlack, 1, "message", "stored")
+	tel.Count(core.CountDeliveries, 1, "webhook", "delivered")
+	tel.Count(core.CountRenewals, 2, core.WorkRun, "lost")
+	tel.Count(core.CountTakeovers, 2, core.WorkRun)
+	tel.Count(core.CountFound, 1, "queued_run")
+	tel.Count(core.CountFenced, 1, "webhook")
 }
 
 // watch is a watcher that receives an event and is dropped.
 func watch(tel *telemetry.Telemetry) {
 	left := tel.Watching()
 	tel.FanOut(3 * time.Millisecond)
-	tel.Resync()
-	tel.EventsFound(2)
+	tel.Count(core.CountResyncs, 1)
+	tel.Count(core.CountEventsFound, 2)
 	left(fmt.Errorf("watch: %w", &core.Error{Kind: core.ErrUnavailable, Code: core.CodeSlowReader}))
 }
 

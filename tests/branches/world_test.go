@@ -117,7 +117,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 	w.engine, err = agents.NewEngine(nodes.Deps{
 		Titler:      (*chat.Titler)(nil),
 		LoadProfile: w.options.LoadProfile, Compactor: keeper, Sessions: w.sessions, Messages: w.messages, Runs: w.runs,
-		Journal: runs.NewRecorder(w.runs, silent{}, w.options.Logger), Tools: w.tools, Counter: w.counter,
+		Journal: runs.NewRecorder(w.runs, events.New(events.NewLocal(0), nil, w.options.Logger), w.options.Logger), Tools: w.tools, Counter: w.counter,
 		Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 }),
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: w.options.Logger,
 	})

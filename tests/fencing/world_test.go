@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/dbtest"
 )
@@ -113,12 +114,6 @@ func (w *world) types(s core.SessionID) (types []core.EventType) {
 	return types
 }
 
-// quiet is a feed without watchers.
-type quiet struct{}
-
-func (quiet) Publish(context.Context, []core.Event) {}
-func (quiet) Delta(context.Context, core.Event)     {}
-
 // bytesOf counts bytes.
 type bytesOf struct{ llm.TokenCounter }
 
@@ -156,7 +151,11 @@ type outcomes struct {
 func (o *outcomes) Run(ctx context.Context, _ core.Run) (context.Context, func(status, code string)) {
 	return ctx, func(status, _ string) { o.ended <- status }
 }
-func (o *outcomes) Refused(core.WorkKind) { o.refused.Add(1) }
+func (o *outcomes) Count(counter core.Counter, n int, _ ...string) {
+	if counter == core.CountFenced {
+		o.refused.Add(int32(n))
+	}
+}
 
 // process executes runs.
 type process struct {
@@ -172,7 +171,7 @@ func (w *world) process(worker string, do func(ctx context.Context, p *process, 
 	w.t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	p := &process{worker: worker, store: &patient{Runs: w.runs}, watch: &outcomes{ended: make(chan string, 10)}}
-	p.journal = runs.NewRecorder(w.runs, quiet{}, logger)
+	p.journal = runs.NewRecorder(w.runs, events.New(events.NewLocal(0), nil, logger), logger)
 	p.service = runs.New(runs.Options{
 		Store: p.store, Messages: w.messages, Journal: p.journal, Counter: bytesOf{}, Worker: worker, Logger: logger,
 		Execute:  func(ctx context.Context, c core.Claimed) error { return do(ctx, p, c.Run) },

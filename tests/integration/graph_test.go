@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
@@ -83,7 +84,8 @@ func (w *world) build() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	logger, feed := slog.New(slog.DiscardHandler), &coretest.Feed{}
+	logger := slog.New(slog.DiscardHandler)
+	feed := events.New(events.NewLocal(0), nil, logger)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
 	models := modelSource{answer: w.model, summary: w.writer}
 	profiles := agents.NewProfiles(agentSource{agent: &w.agent}, models, set, contextwindow.Global{SummaryModel: "summarizer"})

@@ -18,6 +18,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
+	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
@@ -94,12 +95,6 @@ func (s *settings) change(f func()) {
 	f()
 }
 
-// silent is a feed that nobody watches.
-type silent struct{}
-
-func (silent) Publish(context.Context, []core.Event) {}
-func (silent) Delta(context.Context, core.Event)     {}
-
 // newHouse starts a process. Call it in a synctest bubble.
 func newHouse(t *testing.T, db *coretest.Store, worker string, s *settings) *house {
 	t.Helper()
@@ -111,10 +106,11 @@ func newHouse(t *testing.T, db *coretest.Store, worker string, s *settings) *hou
 	logger := slog.New(slog.DiscardHandler)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
 	profiles := agents.NewProfiles(catalog{settings: s}, registry{s}, set, contextwindow.Global{SummaryModel: "writer"})
-	journal := runs.NewRecorder(db.Runs, silent{}, logger)
+	feed := events.New(events.NewLocal(0), nil, logger)
+	journal := runs.NewRecorder(db.Runs, feed, logger)
 	keeper := compaction.New(compaction.Options{
 		Stores: compaction.Stores{Sessions: db.Sessions, Messages: db.Messages, Summaries: db.Summaries, Runs: db.Runs},
-		Models: registry{s}, LoadProfile: profiles.Profile, Counter: count, Calibrator: calibrator, Publisher: silent{},
+		Models: registry{s}, LoadProfile: profiles.Profile, Counter: count, Calibrator: calibrator, Publisher: feed,
 		Logger: logger, SummaryTime: 10 * time.Second, BackgroundTime: time.Minute,
 	})
 	engine, err := agents.NewEngine(nodes.Deps{

@@ -20,7 +20,14 @@ func (g *Graph[S]) check() error {
 	c := &checker[S]{graph: g, names: map[string]bool{}, exits: map[string][]declaredEdge[S]{}}
 	c.checkNodes()
 	c.checkEdges()
-	c.checkExits()
+	if len(c.exits[START]) == 0 {
+		c.addFault("no edge leads out of START: say where to begin")
+	}
+	for _, from := range c.sourceNodes() {
+		if n := len(c.exits[from]); n > 1 { // the next node is not clear
+			c.addFault("%s has %d edges: one conditional edge chooses among targets", displayName(from), n)
+		}
+	}
 	c.checkPaths()
 	return errors.Join(c.faults...)
 }
@@ -76,18 +83,6 @@ func (c *checker[S]) checkEdges() {
 	}
 }
 
-// checkExits finds sources whose next node is not clear.
-func (c *checker[S]) checkExits() {
-	if len(c.exits[START]) == 0 {
-		c.addFault("no edge leads out of START: say where to begin")
-	}
-	for _, from := range c.sourceNodes() {
-		if n := len(c.exits[from]); n > 1 {
-			c.addFault("%s has %d edges: one conditional edge chooses among targets", displayName(from), n)
-		}
-	}
-}
-
 // sourceNodes returns START and the nodes in their order.
 func (c *checker[S]) sourceNodes() []string {
 	sources := []string{START}
@@ -102,23 +97,6 @@ func (c *checker[S]) sourceNodes() []string {
 // checkPaths finds nodes that no path from START enters, and nodes from which no
 // path leads to END. What follows from a fault told before is not told again.
 func (c *checker[S]) checkPaths() {
-	reached := c.reachableNodes()
-	ending := c.nodesReachingEnd()
-	for _, name := range c.sourceNodes()[1:] {
-		if len(c.exits[START]) > 0 && !reached[name] {
-			c.addFault("node %q is unreachable: no path from START leads to it", name)
-		}
-		switch {
-		case len(c.exits[name]) == 0:
-			c.addFault("node %q has no way to END: no edge leads out of it", name)
-		case !ending[name]:
-			c.addFault("node %q has no way to END: every path from it goes in circles", name)
-		}
-	}
-}
-
-// reachableNodes returns what paths from START enter.
-func (c *checker[S]) reachableNodes() map[string]bool {
 	reached := map[string]bool{START: true}
 	for todo := []string{START}; len(todo) > 0; todo = todo[1:] {
 		for _, e := range c.exits[todo[0]] {
@@ -130,13 +108,7 @@ func (c *checker[S]) reachableNodes() map[string]bool {
 			}
 		}
 	}
-	return reached
-}
-
-// nodesReachingEnd returns from where END can be reached. A target that is not a node was
-// told as a fault already, and counts as a way to END.
-func (c *checker[S]) nodesReachingEnd() map[string]bool {
-	ending := map[string]bool{}
+	ending := map[string]bool{} // from where END can be reached; a target that is not a node counts as a way
 	leads := func(to string) bool { return ending[to] || !c.names[to] }
 	for grown := true; grown; {
 		grown = false
@@ -146,7 +118,17 @@ func (c *checker[S]) nodesReachingEnd() map[string]bool {
 			}
 		}
 	}
-	return ending
+	for _, name := range c.sourceNodes()[1:] {
+		if len(c.exits[START]) > 0 && !reached[name] {
+			c.addFault("node %q is unreachable: no path from START leads to it", name)
+		}
+		switch {
+		case len(c.exits[name]) == 0:
+			c.addFault("node %q has no way to END: no edge leads out of it", name)
+		case !ending[name]:
+			c.addFault("node %q has no way to END: every path from it goes in circles", name)
+		}
+	}
 }
 
 // displayName returns a name as errors and drawings have it.

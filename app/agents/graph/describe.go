@@ -31,7 +31,14 @@ func (c *Compiled[S]) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	for _, n := range d.Nodes {
-		fmt.Fprintf(&b, "    %s\n", mermaidNode(n.ID))
+		switch id := mermaidID(n.ID); { // a name alone is its label too
+		case n.ID == START || n.ID == END:
+			fmt.Fprintf(&b, "    %s([%q])\n", id, displayName(n.ID))
+		case id != n.ID:
+			fmt.Fprintf(&b, "    %s[%q]\n", id, n.ID)
+		default:
+			fmt.Fprintf(&b, "    %s\n", id)
+		}
 	}
 	for _, e := range d.Edges {
 		arrow := "-->"
@@ -41,19 +48,6 @@ func (c *Compiled[S]) Mermaid() string {
 		fmt.Fprintf(&b, "    %s %s %s\n", mermaidID(e.Source), arrow, mermaidID(e.Target))
 	}
 	return b.String()
-}
-
-// mermaidNode declares a node: its name alone is its label too.
-func mermaidNode(name string) string {
-	id := mermaidID(name)
-	switch {
-	case name == START || name == END:
-		return fmt.Sprintf("%s([%q])", id, displayName(name))
-	case id != name:
-		return fmt.Sprintf("%s[%q]", id, name)
-	default:
-		return id
-	}
 }
 
 // mermaidID returns a name as Mermaid takes it: its keywords get a tail that no

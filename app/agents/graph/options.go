@@ -17,14 +17,6 @@ type options struct {
 	observe  Observer
 }
 
-func newOptions(opts []Option) options {
-	o := options{from: START, maxSteps: DefaultMaxSteps, observe: func(context.Context, Event) {}}
-	for _, opt := range opts {
-		opt(&o)
-	}
-	return o
-}
-
 // From begins the run at a node instead of START. END is allowed: then there is
 // nothing to do.
 func From(node string) Option { return func(o *options) { o.from = node } }

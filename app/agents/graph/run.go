@@ -15,36 +15,29 @@ import (
 // Errors are *CanceledError, *StepLimitError, *PanicError, *RouteError,
 // *EntryError, *InterruptError, or what a node returned, wrapped with its name.
 func (c *Compiled[S]) Run(ctx context.Context, state S, opts ...Option) (S, error) {
-	o := newOptions(opts)
-	node, err := c.entryNode(ctx, state, o.from)
+	o := options{from: START, maxSteps: DefaultMaxSteps, observe: func(context.Context, Event) {}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	node := o.from
+	if _, ok := c.nodes[node]; !ok && node != START && node != END {
+		return state, &EntryError{Graph: c.name, Node: node}
+	}
+	var err error
+	if node == START {
+		node, err = c.nextNode(ctx, state, START)
+	}
 	for step := 1; err == nil && node != END; step++ {
-		if err = mayStart(ctx, node, step, o.maxSteps); err == nil {
+		switch {
+		case ctx.Err() != nil:
+			err = cancelError(ctx, node, nil)
+		case step > o.maxSteps:
+			err = &StepLimitError{Limit: o.maxSteps, Node: node}
+		default:
 			state, node, err = c.runStep(ctx, state, o.observe, Event{Node: node, Step: step})
 		}
 	}
 	return state, err
-}
-
-// entryNode returns the node at which the run begins.
-func (c *Compiled[S]) entryNode(ctx context.Context, state S, from string) (string, error) {
-	if from == START {
-		return c.nextNode(ctx, state, START)
-	}
-	if _, ok := c.nodes[from]; !ok && from != END {
-		return "", &EntryError{Graph: c.name, Node: from}
-	}
-	return from, nil
-}
-
-// mayStart returns why the step must not be taken, or nil.
-func mayStart(ctx context.Context, node string, step, limit int) error {
-	if ctx.Err() != nil {
-		return cancelError(ctx, node, nil)
-	}
-	if step > limit {
-		return &StepLimitError{Limit: limit, Node: node}
-	}
-	return nil
 }
 
 // runStep runs the node of the event and returns the state and the node after it.

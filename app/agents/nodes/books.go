@@ -8,19 +8,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// checkBudget returns why the run may not call its model now; what it called before is
-// booked then.
-func (n *LLM) checkBudget(ctx context.Context, s AgentState, t *attempts) error {
-	if n.Budget == nil {
-		return nil
-	}
-	err := n.Budget(ctx, s.Run.Owner, s.Profile.Model.Info())
-	if err != nil && len(t.books) > 0 {
-		n.recordCalls(ctx, s, t.last)
-	}
-	return err
-}
-
 // failRun books the failed calls and returns the error that ends the run. A call
 // that was canceled while the model spoke has its price too.
 func (n *LLM) failRun(ctx context.Context, s AgentState, c call, e *llm.Error) error {
@@ -29,15 +16,6 @@ func (n *LLM) failRun(ctx context.Context, s AgentState, c call, e *llm.Error) e
 	}
 	n.recordCalls(ctx, s, c)
 	return e
-}
-
-// gaveUp books the calls before an error that is not a model's: such as that nothing
-// can be sent any more after a prompt was refused.
-func (n *LLM) gaveUp(ctx context.Context, s AgentState, t *attempts, err error) error {
-	if len(t.books) > 0 && errors.Is(err, core.ErrContextFloor) {
-		n.recordCalls(ctx, s, t.last)
-	}
-	return err
 }
 
 // recordCalls writes the calls so far into the books, which no other write of the run takes

@@ -100,9 +100,3 @@ func withoutUnanswered(messages []llm.Message, asked core.Message) (out []llm.Me
 	}
 	return append(out, messages[max(last, 0):]...), found
 }
-
-// stepLimitError returns the error of a run whose model goes on calling tools in its last round.
-func stepLimitError(s AgentState) error {
-	return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Message: fmt.Sprintf(
-		"The model called tools in each of its %d rounds, and gave no answer in the last one. Ask for less at once, or raise max_iterations of the agent.", s.Profile.MaxIterations())}
-}

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,13 @@ func (n *LLM) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	if len(s.OpenCalls()) > 0 {
 		return s, nil
 	}
-	if answer, ok := s.Answer(); ok {
-		return s, n.endAnswered(ctx, s, answer)
+	if answer, ok := s.Answer(); ok { // of an attempt that did not live to say so
+		w := newWrite(s)
+		w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: answer.ID}
+		if _, err := n.Journal.Append(ctx, w); err != nil {
+			return s, fmt.Errorf("end run: %w", err)
+		}
+		return s, nil
 	}
 	own := s.Profile.Model
 	call, err := n.callUntilAnswered(ctx, &s)
@@ -37,17 +43,6 @@ func (n *LLM) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	}
 	s.Profile.Model = own // a fallback is for one call
 	return s, err
-}
-
-// endAnswered ends a resumed run whose answer was stored by an attempt that did not live
-// to say so.
-func (n *LLM) endAnswered(ctx context.Context, s AgentState, answer core.Message) error {
-	w := newWrite(s)
-	w.End = &core.RunEnd{Status: core.RunSucceeded, AnswerID: answer.ID}
-	if _, err := n.Journal.Append(ctx, w); err != nil {
-		return fmt.Errorf("end run: %w", err)
-	}
-	return nil
 }
 
 // call is one model call that succeeded.
@@ -86,7 +81,10 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 			e = t.tooSmall(err)
 		}
 		if e == nil {
-			return c, n.gaveUp(ctx, *s, t, err)
+			if len(t.books) > 0 && errors.Is(err, core.ErrContextFloor) { // the calls before it are booked
+				n.recordCalls(ctx, *s, t.last)
+			}
+			return c, err
 		}
 		if err := n.prepareRetry(ctx, s, t, c, e); err != nil {
 			return c, err
@@ -108,8 +106,13 @@ func (n *LLM) tryOnce(ctx context.Context, s *AgentState, t *attempts) (call, er
 		p = &Planned{Turn: fitted, Decision: d}
 	}
 	t.turn = p.Turn
-	if err := n.checkBudget(ctx, *s, t); err != nil {
-		return call{}, err
+	if n.Budget != nil {
+		if err := n.Budget(ctx, s.Run.Owner, s.Profile.Model.Info()); err != nil {
+			if len(t.books) > 0 {
+				n.recordCalls(ctx, *s, t.last)
+			}
+			return call{}, err
+		}
 	}
 	c, err := n.callModel(ctx, *s, t, p.Decision)
 	t.books = append(t.books, c.records...)
@@ -143,12 +146,13 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 	case c.calledAnyway && e.Kind == llm.KindEmpty:
 		c.records = t.books
 		n.recordCalls(ctx, *s, c)
-		return stepLimitError(*s)
+		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Message: fmt.Sprintf(
+			"The model called tools in each of its %d rounds, and gave no answer in the last one. Ask for less at once, or raise max_iterations of the agent.", s.Profile.MaxIterations())}
 	case n.mayBeTooLong(t, c, e):
 		if err := n.retryShorter(ctx, *s, t, c, e); err != nil {
 			return err
 		}
-	case canRestart(e, c) && t.restarts < maxRestarts:
+	case (e.Kind == llm.KindEmpty || c.hasOutput() && e.Retryable()) && t.restarts < maxRestarts: // else llm.WithRetry has tried
 		t.restarts++
 		n.Logger.WarnContext(ctx, "answer broke off, starting over", "run_id", s.Run.ID, "kind", e.Kind)
 	case canFallBack(e) && len(t.spare) > 0:
@@ -172,25 +176,9 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 	return n.discardDraft(ctx, *s, c, e, t.next)
 }
 
-// canRestart reports whether a call that failed may start over; one that failed
-// before it began was tried again by llm.WithRetry.
-func canRestart(e *llm.Error, c call) bool {
-	return e.Kind == llm.KindEmpty || c.hasOutput() && e.Retryable()
-}
-
 // hasOutput reports whether the model had said something.
 func (c call) hasOutput() bool {
 	return c.response.Text != "" || c.response.Reasoning != "" || len(c.response.Parts) > 0 || len(c.response.ToolCalls) > 0
-}
-
-// draftID returns the id of the message that the call's answer becomes. If the
-// process dies, the next attempt can tell which message was on its way; a call
-// that starts over takes its text back itself and goes on with the id that it told.
-func draftID(s AgentState, next core.MessageID) core.MessageID {
-	if next != "" {
-		return next
-	}
-	return s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 }
 
 // callModel sends the prompt and collects the answer.
@@ -208,7 +196,10 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	}
 	mayCall := req.ToolChoice != core.ToolChoiceNone
 	req, sent = t.withoutRefused(req, sent, s.UserMessage)
-	c := call{id: draftID(s, t.next), sent: sent, prefix: req.Prefix}
+	c := call{id: t.next, sent: sent, prefix: req.Prefix}
+	if c.id == "" { // if the process dies, the next attempt can tell which message was being written
+		c.id = s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
+	}
 	start := time.Now()
 	stream := newStreamer(n.Journal, s, c.id)
 	c.response, err = llm.Collect(cleanStream(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.passDelta(ctx, delta) })

@@ -78,12 +78,19 @@ func (n *Tools) runCalls(ctx context.Context, s AgentState, g gate) (AgentState,
 			continue
 		}
 		if interrupted[c.ID] {
-			results[i] = n.interruptedResult(ctx, c)
+			_, ended := n.Observer.Tool(ctx, c.Name, c.ID)
+			ended(outcomeInterrupted)
+			results[i] = result{"error: the call was interrupted; whether it took effect is not known", core.MessageFailed, outcomeInterrupted}
 			continue
 		}
 		wg.Go(func() {
-			results[i] = n.callObserved(ctx, s, c)
-			results[i].text = noteEdited(g.edited[c.ID], results[i].text)
+			ctx, ended := n.Observer.Tool(ctx, c.Name, c.ID)
+			r := n.callTool(ctx, s, c)
+			ended(r.outcome)
+			if arguments := g.edited[c.ID]; arguments != "" { // the model wrote others
+				r.text = "[A person changed the arguments of this call to " + arguments + "]\n" + r.text
+			}
+			results[i] = r
 		})
 	}
 	wg.Wait()
@@ -92,15 +99,6 @@ func (n *Tools) runCalls(ctx context.Context, s AgentState, g gate) (AgentState,
 		return s, fmt.Errorf("run tools: %w", context.Cause(ctx))
 	}
 	return n.storeResults(ctx, s, calls, results)
-}
-
-// noteEdited returns the result of a call whose arguments a person changed: the model, which
-// wrote others, must know which ones the result is of.
-func noteEdited(arguments, text string) string {
-	if arguments == "" {
-		return text
-	}
-	return "[A person changed the arguments of this call to " + arguments + "]\n" + text
 }
 
 // storeInterrupted stores the results of the calls that had ended when the run was broken off.
@@ -262,7 +260,9 @@ func (n *Tools) storeResults(ctx context.Context, s AgentState, calls []core.Too
 			Source: s.Run.Input.Source, RunID: s.Run.ID, CreatedAt: core.Now(),
 		}
 		m = core.WithExcerpt(m, n.ToolLimits.withSettings(s.Profile.Agent.ToolSettings[c.Name]).Shown)
-		m.TokenCount = n.countResult(m)
+		shown := m // as prompts show it
+		shown.Content = m.Shown(true)
+		m.TokenCount = n.Counter.Message(shown)
 		w.Messages = append(w.Messages, m)
 		w.Events = append(w.Events, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventToolFinished, core.ToolFinishedData{
 			ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes),
@@ -274,10 +274,4 @@ func (n *Tools) storeResults(ctx context.Context, s AgentState, calls []core.Too
 	}
 	s = s.WithRunMessages(written.Messages)
 	return s, nil
-}
-
-// countResult counts a result as prompts show it.
-func (n *Tools) countResult(m core.Message) int {
-	m.Content = m.Shown(true)
-	return n.Counter.Message(m)
 }

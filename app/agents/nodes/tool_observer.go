@@ -1,11 +1,5 @@
 package nodes
 
-import (
-	"context"
-
-	"bobbin/app/core"
-)
-
 // What became of a tool call, for the observer.
 const (
 	outcomeOK          = "ok"
@@ -19,18 +13,3 @@ const (
 	outcomeAnswered    = "answered"    // a person answered in its place
 	outcomeInterrupted = "interrupted" // by a crash: an execution before this one had started it
 )
-
-// callObserved is call, of which the observer is told.
-func (n *Tools) callObserved(ctx context.Context, s AgentState, c core.ToolCall) result {
-	ctx, ended := n.Observer.Tool(ctx, c.Name, c.ID)
-	r := n.callTool(ctx, s, c)
-	ended(r.outcome)
-	return r
-}
-
-// interruptedResult is the result of a call that an execution before this one had started.
-func (n *Tools) interruptedResult(ctx context.Context, c core.ToolCall) result {
-	_, ended := n.Observer.Tool(ctx, c.Name, c.ID)
-	ended(outcomeInterrupted)
-	return result{"error: the call was interrupted; whether it took effect is not known", core.MessageFailed, outcomeInterrupted}
-}

@@ -14,7 +14,7 @@ import (
 const (
 	// Remembered is how long a stored key is cached, and a revoked one may still work.
 	Remembered = 2 * time.Second
-	// maxCachedKeys bounds the cache; when it is full, it is cleared.
+	// maxCachedKeys bounds the cache.
 	maxCachedKeys = 4096
 	// useResolution is the precision of the time at which a key was last used.
 	useResolution = time.Minute
@@ -27,9 +27,9 @@ const (
 type Stored struct {
 	store core.APIKeyStore
 	log   *slog.Logger
+	cache *core.Cache[string, cachedEntry] // by hash
 
 	mu          sync.Mutex
-	cache       map[string]cachedEntry   // by hash; guarded by mu
 	empty       bool                     // the store had no keys at countedAt; guarded by mu
 	countedAt   time.Time                // guarded by mu
 	pendingUses map[core.KeyID]time.Time // not saved yet; guarded by mu
@@ -44,7 +44,7 @@ type cachedEntry struct {
 
 // NewStored returns the keys of the store.
 func NewStored(store core.APIKeyStore, log *slog.Logger) *Stored {
-	return &Stored{store: store, log: log, cache: map[string]cachedEntry{}, pendingUses: map[core.KeyID]time.Time{}, savedUses: map[core.KeyID]time.Time{}}
+	return &Stored{store: store, log: log, cache: core.NewCache[string, cachedEntry](maxCachedKeys), pendingUses: map[core.KeyID]time.Time{}, savedUses: map[core.KeyID]time.Time{}}
 }
 
 // findKey returns the valid key of the secret; ErrUnauthorized if there is none.
@@ -53,8 +53,9 @@ func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error
 		return core.APIKey{}, unknownKeyError()
 	}
 	hash, now := core.SecretHash(secret), time.Now()
-	key, ok := s.cachedKey(hash, now)
-	if !ok {
+	known, ok := s.cache.Get(hash)
+	key := known.key
+	if !ok || now.Sub(known.at) >= Remembered {
 		var err error
 		key, err = s.store.ByHash(ctx, hash)
 		switch {
@@ -63,7 +64,7 @@ func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error
 		case err != nil:
 			return core.APIKey{}, err
 		}
-		s.cacheKey(hash, key, now)
+		s.cache.Set(hash, cachedEntry{key, now}) // no unknown secret: guesses cannot fill the cache
 	}
 	if err := keyError(key, now); err != nil {
 		return core.APIKey{}, err
@@ -101,24 +102,6 @@ func keyError(key core.APIKey, now time.Time) error {
 	default:
 		return nil
 	}
-}
-
-func (s *Stored) cachedKey(hash string, now time.Time) (core.APIKey, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, ok := s.cache[hash]
-	return k.key, ok && now.Sub(k.at) < Remembered
-}
-
-// cacheKey caches a key. Unknown secrets are not cached, so that guesses cannot fill the
-// cache.
-func (s *Stored) cacheKey(hash string, key core.APIKey, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.cache) >= maxCachedKeys {
-		clear(s.cache)
-	}
-	s.cache[hash] = cachedEntry{key, now}
 }
 
 // noteUse records that the key was used.

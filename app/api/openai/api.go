@@ -29,11 +29,15 @@ type Options struct {
 // API answers the requests of OpenAI's clients. Safe for concurrent use.
 type API struct {
 	Options
-	leaves *leafCache
+	// leaves are the last messages of the conversations of clients, so that a request that continues one
+	// need not load its log.
+	leaves *core.Cache[core.SessionID, leaf]
 }
 
 // New returns the API.
-func New(o Options) *API { return &API{Options: o, leaves: newLeafCache()} }
+func New(o Options) *API {
+	return &API{Options: o, leaves: core.NewCache[core.SessionID, leaf](10_000)}
+}
 
 // CodeUnknownModel means that no agent has the name of the model.
 const CodeUnknownModel = "model_not_found"
@@ -240,9 +244,9 @@ func (a *API) findFirstRun(ctx context.Context, r request, session core.SessionI
 
 // locateHistory compares the history of the request with the session's log.
 func (a *API) locateHistory(c *gin.Context, r request, session core.Session) (placement, error) {
-	if known, ok := a.leaves.findLeaf(session, r.conversation.hash); ok {
+	if known, ok := a.leaves.Get(session.ID); ok && known.history == r.conversation.hash && known.lastSeq == session.LastSeq {
 		leaf, err := a.findLeaf(c.Request.Context(), r.caller, session.ID)
-		if err != nil || leaf == known { // else another branch was selected
+		if err != nil || leaf == known.message { // else another branch was selected
 			return placement{kind: placeAppend, after: leaf}, err
 		}
 	}

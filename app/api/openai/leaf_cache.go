@@ -2,7 +2,6 @@ package openai
 
 import (
 	"crypto/sha256"
-	"sync"
 
 	"bobbin/app/core"
 )
@@ -29,16 +28,6 @@ func (h historyHash) addTurn(user, answer string) historyHash {
 	return historyHash(sum.Sum(nil))
 }
 
-// maxLeaves bounds the leaf cache; when it is full, it is cleared.
-const maxLeaves = 10_000
-
-// leafCache has the last messages of the conversations of clients, so that a request that
-// continues one need not load its log. Safe for concurrent use.
-type leafCache struct {
-	mu     sync.Mutex
-	leaves map[core.SessionID]leaf // guarded by mu
-}
-
 // leaf is the end of a session's current path.
 type leaf struct {
 	history historyHash
@@ -46,25 +35,10 @@ type leaf struct {
 	lastSeq int64 // of the session: other messages may have come since
 }
 
-func newLeafCache() *leafCache { return &leafCache{leaves: map[core.SessionID]leaf{}} }
-
-// findLeaf returns the last message of the conversation if it ends where the session does.
-func (l *leafCache) findLeaf(session core.Session, history historyHash) (core.MessageID, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	end, ok := l.leaves[session.ID]
-	return end.message, ok && end.history == history && end.lastSeq == session.LastSeq
-}
-
 // storeLeaf stores the end of the conversation after an answer.
-func (l *leafCache) storeLeaf(run activeRun, a *answer) {
-	if run.user == nil || a.leaf == "" || !a.ended || len(a.open) > 0 {
+func (a *API) storeLeaf(run activeRun, ans *answer) {
+	if run.user == nil || ans.leaf == "" || !ans.ended || len(ans.open) > 0 {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.leaves) >= maxLeaves {
-		clear(l.leaves)
-	}
-	l.leaves[run.run.SessionID] = leaf{history: run.history.addTurn(*run.user, a.text()), message: a.leaf, lastSeq: a.leafSeq}
+	a.leaves.Set(run.run.SessionID, leaf{history: run.history.addTurn(*run.user, ans.text()), message: ans.leaf, lastSeq: ans.leafSeq})
 }

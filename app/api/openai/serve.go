@@ -29,7 +29,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 			return untilAnswered(a.watchEvents(ctx, r.tenant, b), func() bool { return enc.answer.ended })
 		}, enc.encode)
 		done = enc.answer.ended
-		a.leaves.storeLeaf(b, &enc.answer)
+		a.storeLeaf(b, &enc.answer)
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait())
@@ -41,7 +41,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	if !done {
 		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait(), b.run.ID)
 	}
-	a.leaves.storeLeaf(b, ans)
+	a.storeLeaf(b, ans)
 	m := answerMessage{Role: "assistant", Reasoning: whole.reasoning.String(), ToolCalls: toolCallsOf(b.run.ID, whole.calls)}
 	if text := ans.storedText(); text != "" || len(whole.calls) == 0 {
 		m.Content = &text

@@ -46,7 +46,7 @@ func (p *summaryLease) takeOrExtend(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("lease the summary: %w", err)
 	}
 	if got == core.GrantTakenOver {
-		p.k.Observer.TookOver(core.WorkSummary, 1)
+		p.k.Observer.Count(core.CountTakeovers, 1, core.WorkSummary)
 	}
 	return got.OK(), nil
 }
@@ -55,14 +55,14 @@ func (p *summaryLease) takeOrExtend(ctx context.Context) (bool, error) {
 // holder.
 func (p *summaryLease) renewLease(ctx context.Context) error {
 	ok, err := p.takeOrExtend(ctx)
-	if ok {
-		p.k.Observer.Renewed(core.WorkSummary, 1, 0, nil)
-	} else {
-		p.k.Observer.Renewed(core.WorkSummary, 0, 1, err)
+	outcome := "renewed"
+	switch {
+	case err != nil:
+		outcome = "failed"
+	case !ok:
+		outcome, err = "lost", core.Errorf(core.ErrStale, "the lease for a summary of session %s was lost", p.id)
 	}
-	if err == nil && !ok {
-		err = core.Errorf(core.ErrStale, "the lease for a summary of session %s was lost", p.id)
-	}
+	p.k.Observer.Count(core.CountRenewals, 1, core.WorkSummary, outcome)
 	return err
 }
 

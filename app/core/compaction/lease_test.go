@@ -99,7 +99,7 @@ func TestLeaseOfTheDead(t *testing.T) {
 				run()
 			})
 		}
-		if took := strings.Contains(watch.told(), "1 summary taken over"); took != (tt.left < 10*time.Second) {
+		if took := strings.Contains(watch.told(), "takeovers_total summary 1"); took != (tt.left < 10*time.Second) {
 			t.Errorf("%s: told of a take-over: %t", tt.name, took)
 		}
 		if len(w.Summaries) != tt.made || tt.made == 1 && w.Summaries[0].Model != "writer" {

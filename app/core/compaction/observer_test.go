@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,13 +65,11 @@ func (w *watcher) Committed(_ context.Context, c compaction.Commit) {
 	w.note("committed version %d: smaller %t, stale %t", c.Turn.Session.SummaryVersion, c.After.Total < c.Before.Total, errors.Is(c.Err, core.ErrStale))
 }
 
-func (w *watcher) Renewed(kind core.WorkKind, _, lost int, _ error) {
-	if lost > 0 {
-		w.note("%s lease lost", kind)
+func (w *watcher) Count(counter core.Counter, n int, labels ...string) {
+	if !slices.Contains(labels, "renewed") {
+		w.note("%s %s %d", counter, strings.Join(labels, " "), n)
 	}
 }
-
-func (w *watcher) TookOver(kind core.WorkKind, n int) { w.note("%d %s taken over", n, kind) }
 
 // told returns what was reported since the last call.
 func (w *watcher) told() string {

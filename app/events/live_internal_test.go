@@ -1,6 +1,7 @@
 package events
 
 import (
+	"log/slog"
 	"testing"
 
 	"bobbin/app/core"
@@ -36,22 +37,29 @@ func TestActiveEvents(t *testing.T) {
 		{"of a run that waits", []core.Event{started, event(core.EventRunWaiting, "r", 5, 10)}, "r", 3, -1},
 		{"of many bytes", []core.Event{started, event(core.EventMessageCreated, "r", 5, maxActiveBytes)}, "r", 3, -1},
 	} {
-		a := newActiveEvents()
+		l := &liveSessions{sessions: map[core.SessionID]*liveSession{}}
 		for _, e := range tt.events {
-			a.addEvent(e)
+			l.applyEvent(e)
 		}
-		got, ok := a.eventsAfter("s", tt.run, tt.after)
+		got, ok := l.eventsAfter("s", tt.run, tt.after)
 		if n := len(got); ok != (tt.want >= 0) || ok && n != tt.want {
 			t.Errorf("%s: got %d events, %v, want %d", tt.name, n, ok, tt.want)
 		}
 	}
-	a := newActiveEvents()
-	for range 2 * maxActiveRuns {
-		e := event(core.EventRunStarted, "r", 1, 1)
-		e.SessionID = core.NewID[core.SessionID]()
-		a.addEvent(e)
+}
+
+// The sessions are bounded; those of runs that this process executes stay.
+func TestLiveSessionsAreBounded(t *testing.T) {
+	t.Parallel()
+	f := New(NewLocal(0), nil, slog.New(slog.DiscardHandler))
+	run := core.Run{ID: "r", SessionID: "s", Attempt: 1}
+	f.Begin(run)
+	for range 2 * maxLive {
+		e := core.NewEvent(core.NewID[core.SessionID](), "q", core.EventRunStarted, nil)
+		e.Seq = 1
+		f.live.applyEvent(e)
 	}
-	if n := len(a.runs); n > maxActiveRuns {
-		t.Errorf("the events of %d runs are kept, want at most %d", n, maxActiveRuns)
+	if n := len(f.live.sessions); n > maxLive || !f.live.executes(run) {
+		t.Errorf("got %d sessions, want at most %d, with the one of the run", n, maxLive)
 	}
 }
