@@ -69,7 +69,32 @@ func (s *Server) idempotent(c *gin.Context) error {
 		s.executeKeyed(c, in, known.Result)
 		return nil
 	default:
-		return s.replayAnswer(c, in, *known)
+		c.Abort()
+		if known.Status == 0 && known.Result == nil {
+			return core.KeyInProgress()
+		}
+		body := &hashedBody{body: c.Request.Body, hash: sha256.New()}
+		hash, err := body.hashAll()
+		if err != nil {
+			return err
+		}
+		if known.Target != in.Target || known.RequestHash != hash {
+			return core.KeyReused(known.Target)
+		}
+		if known.Location != "" {
+			c.Header("Location", known.Location)
+		}
+		c.Header(keyReplayed, "true")
+		if !known.Kept {
+			return &core.Error{Kind: core.ErrConflict, Code: codeNotKept,
+				Message: "this request was executed, but its answer was streamed or too long to be stored: read what it created instead of repeating it"}
+		}
+		if known.ContentType == "" {
+			handlers.WriteNothing(c, known.Status)
+			return nil
+		}
+		handlers.Write(c, known.Status, known.ContentType, known.Body)
+		return nil
 	}
 }
 
@@ -140,36 +165,6 @@ func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
 	if err := s.keys.Release(ctx, in); err != nil {
 		s.log.WarnContext(ctx, "idempotency key not released", slog.String("target", in.Target), slog.Any("err", err))
 	}
-}
-
-// replayAnswer answers a repetition.
-func (s *Server) replayAnswer(c *gin.Context, in core.KeyedRequest, known core.KeyedAnswer) error {
-	c.Abort()
-	if known.Status == 0 && known.Result == nil {
-		return core.KeyInProgress()
-	}
-	body := &hashedBody{body: c.Request.Body, hash: sha256.New()}
-	hash, err := body.hashAll()
-	if err != nil {
-		return err
-	}
-	if known.Target != in.Target || known.RequestHash != hash {
-		return core.KeyReused(known.Target)
-	}
-	if known.Location != "" {
-		c.Header("Location", known.Location)
-	}
-	c.Header(keyReplayed, "true")
-	if !known.Kept {
-		return &core.Error{Kind: core.ErrConflict, Code: codeNotKept,
-			Message: "this request was executed, but its answer was streamed or too long to be stored: read what it created instead of repeating it"}
-	}
-	if known.ContentType == "" {
-		handlers.WriteNothing(c, known.Status)
-		return nil
-	}
-	handlers.Write(c, known.Status, known.ContentType, known.Body)
-	return nil
 }
 
 // hashedBody is a body that hashes what is read.

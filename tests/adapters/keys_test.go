@@ -10,20 +10,15 @@ import (
 	"testing"
 )
 
-// likeKeys match what looks like a key of a provider, of Slack, or of anybody.
-func likeKeys() []*regexp.Regexp {
-	return []*regexp.Regexp{
+// keysIn returns what looks like a key in the text.
+func keysIn(text []byte) []string {
+	var found []string
+	for _, like := range []*regexp.Regexp{
 		regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{8,}`),
 		regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{8,}`),
 		regexp.MustCompile(`\bxox[a-z]-[A-Za-z0-9-]{8,}`),
 		regexp.MustCompile(`(?i)\bBearer\s+[A-Za-z0-9._~+/-]{8,}`),
-	}
-}
-
-// keysIn returns what looks like a key in the text.
-func keysIn(text []byte) []string {
-	var found []string
-	for _, like := range likeKeys() {
+	} {
 		for _, m := range like.FindAll(text, -1) {
 			found = append(found, string(m[:min(len(m), 8)])+"…")
 		}

@@ -169,12 +169,6 @@ func TestStrictResponsesDropsAndReports(t *testing.T) {
 	}
 }
 
-// firstSignature returns the encrypted content of the first reasoning of a message.
-func (k *thinker) firstSignature(message int) *string {
-	parts := k.req.Messages[message].Parts
-	return &parts[slices.IndexFunc(parts, func(p core.Part) bool { return p.Signature != "" })].Signature
-}
-
 // rename makes another model the one that the thoughts are said to be of, as behind an alias.
 func (k *thinker) rename(model string) {
 	k.model = model
@@ -200,7 +194,8 @@ func TestStrictResponsesRefused(t *testing.T) {
 			t.Parallel()
 			k := newResponsesThinker(t, provider.Strict{}, gpt)
 			k.ask("use a tool in steps")
-			signature := k.firstSignature(1)
+			parts := k.req.Messages[1].Parts
+			signature := &parts[slices.IndexFunc(parts, func(p core.Part) bool { return p.Signature != "" })].Signature
 			*signature = change(*signature)
 			k.ask("bye")
 			if want := (&llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropOther: 3}}); !reflect.DeepEqual(k.answer.Dropped, want) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -47,11 +46,7 @@ func (op *Operation) matches(path string) bool {
 
 // CheckRequest returns what the document has against a request.
 func (op *Operation) CheckRequest(r *http.Request, body []byte) error {
-	return errors.Join(op.checkQuery(r.URL.Query()), op.checkBody(r.Header.Get("Content-Type"), body))
-}
-
-// checkQuery checks the parameters of the query.
-func (op *Operation) checkQuery(query url.Values) error {
+	query := r.URL.Query()
 	var faults []error
 	known := map[string]bool{}
 	for _, p := range op.Params {
@@ -76,7 +71,7 @@ func (op *Operation) checkQuery(query url.Values) error {
 			faults = append(faults, fmt.Errorf("query parameter %q is there twice", name))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errors.Join(faults...), op.checkBody(r.Header.Get("Content-Type"), body))
 }
 
 // check checks the text of a parameter.

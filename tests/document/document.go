@@ -94,7 +94,13 @@ func Parse(data []byte) (*Document, error) {
 		}
 		*into = value.(map[string]any)
 	}
-	closeDocument(strict)
+	c := closer{strict}
+	schemas := lookup(strict, "/components/schemas")
+	for _, schema := range schemas {
+		c.walk(schema, false)
+	}
+	c.media(strict["paths"])
+	c.media(lookup(strict, "/components/responses"))
 	l := loader{raw: raw, compiler: jsonschema.NewCompiler()}
 	l.compiler.AssertFormat()
 	l.compiler.DefaultDraft(jsonschema.Draft2020)
@@ -278,7 +284,7 @@ func (l *loader) lookup(at string) map[string]any { return lookup(l.raw, at) }
 func lookup(raw map[string]any, at string) map[string]any {
 	o := raw
 	for name := range strings.SplitSeq(strings.TrimPrefix(at, "/"), "/") {
-		o, _ = o[unescape(name)].(map[string]any)
+		o, _ = o[strings.NewReplacer("~1", "/", "~0", "~", "%7B", "{", "%7D", "}").Replace(name)].(map[string]any)
 	}
 	return o
 }
@@ -292,22 +298,6 @@ func (d *Document) Resolve(raw map[string]any) map[string]any {
 // escape writes a name as a part of a JSON pointer in a URL.
 func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D", "*", "*").Replace(name)
-}
-
-func unescape(name string) string {
-	return strings.NewReplacer("~1", "/", "~0", "~", "%7B", "{", "%7D", "}").Replace(name)
-}
-
-// closeDocument makes the schemas of the document refuse members that they do not
-// name.
-func closeDocument(raw map[string]any) {
-	c := closer{raw}
-	schemas := lookup(raw, "/components/schemas")
-	for _, schema := range schemas {
-		c.walk(schema, false)
-	}
-	c.media(raw["paths"])
-	c.media(lookup(raw, "/components/responses"))
 }
 
 type closer struct{ raw map[string]any }

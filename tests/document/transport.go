@@ -73,11 +73,6 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}}
 		return answer, nil
 	}
-	return t.whole(op, name, answer)
-}
-
-// whole reads and checks an answer that is no stream.
-func (t *Transport) whole(op *Operation, name string, answer *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(answer.Body)
 	if closed := answer.Body.Close(); err == nil {
 		err = closed

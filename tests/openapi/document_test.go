@@ -96,21 +96,16 @@ func TestOperations(t *testing.T) {
 		if raw["summary"] == nil || raw["tags"] == nil {
 			t.Errorf("%s: summary or tags are missing", op.ID)
 		}
-		checkExamples(t, op, raw)
-	}
-}
-
-func checkExamples(t *testing.T, op *document.Operation, raw map[string]any) {
-	t.Helper()
-	body, _ := raw["requestBody"].(map[string]any)
-	content, _ := body["content"].(map[string]any)
-	for media, m := range content {
-		example, ok := m.(map[string]any)["example"]
-		if !ok {
-			continue
-		}
-		if err := op.Body[media].Check(example); err != nil {
-			t.Errorf("%s: example of %s: %v", op.ID, media, err)
+		body, _ := raw["requestBody"].(map[string]any)
+		content, _ := body["content"].(map[string]any)
+		for media, m := range content {
+			example, ok := m.(map[string]any)["example"]
+			if !ok {
+				continue
+			}
+			if err := op.Body[media].Check(example); err != nil {
+				t.Errorf("%s: example of %s: %v", op.ID, media, err)
+			}
 		}
 	}
 }

@@ -42,13 +42,50 @@ func TestFuzz(t *testing.T) {
 
 func showFuzz(t *testing.T, url string, requests int) {
 	t.Helper()
-	f := newFuzz(t, url)
+	w := newWorld(t, url)
+	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}, statuses: map[wildness]map[int]int{valid: {}, nearly: {}, wild: {}}}
+	f.owners = []*owner{w.settle("ada"), w.settle("bob")}
+	for _, o := range f.owners {
+		for _, list := range []string{"/api/v1/sessions", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/messages", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/runs"} {
+			if next, ok := w.must(o, "GET", list+"?limit=1", nil)["next_cursor"].(string); ok {
+				f.cursors.add("cursor", next)
+			}
+		}
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	before := runtime.NumGoroutine()
 	start := time.Now()
-	f.run(requests)
+	workers := 1
+	if seed.IsChosen() {
+		workers = 8
+	}
+	var all sync.WaitGroup
+	for i := range workers {
+		g := &generator{Rand: seed.Rand(f.t, uint64(i)), doc: f.w.doc, me: f.owners[i%2], other: f.owners[1-i%2], cursors: f.cursors}
+		all.Go(func() {
+			line := wire{host: f.w.host}
+			defer line.close()
+			for range requests / workers {
+				f.one(g, &line)
+			}
+		})
+	}
+	all.Wait()
 	took := time.Since(start)
 	f.healthy()
-	least := f.reached(requests)
+	// What is always refused is not tested.
+	var ids []string
+	for _, op := range f.w.doc.Operations {
+		ids = append(ids, op.ID)
+		if f.done[op.ID] == 0 && requests >= enough {
+			f.t.Errorf("%s was never answered well", op.ID)
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return f.done[a] - f.done[b] })
+	least := ""
+	for _, id := range ids[:4] {
+		least += fmt.Sprintf("  %s %d", id, f.done[id])
+	}
 	after := settled(before)
 	if after > before+4 {
 		stacks := make([]byte, 1<<20)
@@ -72,41 +109,6 @@ type fuzz struct {
 	faults   int                      // guarded by mu
 }
 
-func newFuzz(t *testing.T, url string) *fuzz {
-	w := newWorld(t, url)
-	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}, statuses: map[wildness]map[int]int{valid: {}, nearly: {}, wild: {}}}
-	f.owners = []*owner{w.settle("ada"), w.settle("bob")}
-	for _, o := range f.owners {
-		for _, list := range []string{"/api/v1/sessions", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/messages", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/runs"} {
-			if next, ok := w.must(o, "GET", list+"?limit=1", nil)["next_cursor"].(string); ok {
-				f.cursors.add("cursor", next)
-			}
-		}
-	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	return f
-}
-
-// run sends the requests, one after the other in CI, else some at a time.
-func (f *fuzz) run(requests int) {
-	workers := 1
-	if seed.IsChosen() {
-		workers = 8
-	}
-	var all sync.WaitGroup
-	for i := range workers {
-		g := &generator{Rand: seed.Rand(f.t, uint64(i)), doc: f.w.doc, me: f.owners[i%2], other: f.owners[1-i%2], cursors: f.cursors}
-		all.Go(func() {
-			line := wire{host: f.w.host}
-			defer line.close()
-			for range requests / workers {
-				f.one(g, &line)
-			}
-		})
-	}
-	all.Wait()
-}
-
 // one sends one request and looks at its answer.
 func (f *fuzz) one(g *generator, line *wire) {
 	a := g.next()
@@ -119,7 +121,39 @@ func (f *fuzz) one(g *generator, line *wire) {
 		return
 	}
 	f.judge(g, a, got)
-	f.learn(g, got)
+	if got.status > 299 || got.stream {
+		return
+	}
+	var read struct {
+		ID         string  `json:"id"`
+		NextCursor *string `json:"next_cursor"`
+		Run        struct {
+			ID            string `json:"id"`
+			SessionID     string `json:"session_id"`
+			UserMessageID string `json:"user_message_id"`
+			AnswerID      string `json:"answer_id"`
+		} `json:"run"`
+	}
+	if json.Unmarshal(got.body, &read) != nil {
+		return
+	}
+	if read.NextCursor != nil {
+		f.cursors.add("cursor", *read.NextCursor)
+	}
+	parts := strings.Split(got.header.Get("Location"), "/")
+	if kind, ok := map[string]string{"sessions": "session", "memories": "memory", "blobs": "blob"}[parts[max(0, len(parts)-2)]]; ok && read.ID != "" {
+		g.me.ids.add(kind, read.ID)
+	}
+	for kind, id := range map[string]string{"run": read.Run.ID, "message": read.Run.UserMessageID} {
+		if id != "" {
+			g.me.ids.add(kind, id)
+		}
+	}
+	if id := cmp.Or(read.Run.AnswerID, read.Run.UserMessageID); id != "" {
+		g.me.ids.add("message", id)
+		g.me.ids.add("session/message", read.Run.SessionID+"/"+id)
+		g.me.ids.add("session/message", read.Run.SessionID+"/"+read.Run.UserMessageID)
+	}
 }
 
 func (f *fuzz) count(a asked, got reply, took time.Duration) {
@@ -134,24 +168,6 @@ func (f *fuzz) count(a asked, got reply, took time.Duration) {
 
 // enough is how many requests reach every operation for certain.
 const enough = 20_000
-
-// reached fails the test if an operation was never done, and returns those that were
-// done least: what is always refused is not tested.
-func (f *fuzz) reached(requests int) string {
-	var ids []string
-	for _, op := range f.w.doc.Operations {
-		ids = append(ids, op.ID)
-		if f.done[op.ID] == 0 && requests >= enough {
-			f.t.Errorf("%s was never answered well", op.ID)
-		}
-	}
-	slices.SortStableFunc(ids, func(a, b string) int { return f.done[a] - f.done[b] })
-	least := ""
-	for _, id := range ids[:4] {
-		least += fmt.Sprintf("  %s %d", id, f.done[id])
-	}
-	return least
-}
 
 func (f *fuzz) fault(a asked, got reply, format string, args ...any) {
 	f.mu.Lock()
@@ -202,11 +218,6 @@ func (f *fuzz) judge(g *generator, a asked, got reply) {
 	if got.stream {
 		f.frames(op, a, got)
 	}
-	f.accepted(op, a, got)
-}
-
-// accepted looks at what was taken though the document refuses it.
-func (f *fuzz) accepted(op *document.Operation, a asked, got reply) {
 	probe := len(op.Answers) > 0 && !strings.HasPrefix(op.Path, "/api/") // takes whatever a probe adds
 	if got.status > 299 || a.cut || probe {
 		return
@@ -260,43 +271,6 @@ func (f *fuzz) leaks(g *generator, body []byte) string {
 		}
 	}
 	return ""
-}
-
-// learn keeps the ids and cursors of an answer for later requests.
-func (f *fuzz) learn(g *generator, got reply) {
-	if got.status > 299 || got.stream {
-		return
-	}
-	var read struct {
-		ID         string  `json:"id"`
-		NextCursor *string `json:"next_cursor"`
-		Run        struct {
-			ID            string `json:"id"`
-			SessionID     string `json:"session_id"`
-			UserMessageID string `json:"user_message_id"`
-			AnswerID      string `json:"answer_id"`
-		} `json:"run"`
-	}
-	if json.Unmarshal(got.body, &read) != nil {
-		return
-	}
-	if read.NextCursor != nil {
-		f.cursors.add("cursor", *read.NextCursor)
-	}
-	parts := strings.Split(got.header.Get("Location"), "/")
-	if kind, ok := map[string]string{"sessions": "session", "memories": "memory", "blobs": "blob"}[parts[max(0, len(parts)-2)]]; ok && read.ID != "" {
-		g.me.ids.add(kind, read.ID)
-	}
-	for kind, id := range map[string]string{"run": read.Run.ID, "message": read.Run.UserMessageID} {
-		if id != "" {
-			g.me.ids.add(kind, id)
-		}
-	}
-	if id := cmp.Or(read.Run.AnswerID, read.Run.UserMessageID); id != "" {
-		g.me.ids.add("message", id)
-		g.me.ids.add("session/message", read.Run.SessionID+"/"+id)
-		g.me.ids.add("session/message", read.Run.SessionID+"/"+read.Run.UserMessageID)
-	}
 }
 
 // healthy checks that the server still works, for both owners.

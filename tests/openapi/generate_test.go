@@ -52,9 +52,43 @@ func (g *generator) next() asked {
 	op := g.operation()
 	a := asked{op: op, method: op.Method, wild: []wildness{valid, valid, nearly, nearly, wild}[g.IntN(5)]}
 	a.path, a.foreign = g.path(op, a.wild)
-	a.query = g.query(op, a.wild)
+	var pairs []string
+	for _, p := range op.Params {
+		if p.In != "query" || !p.Required && g.chance(60) {
+			continue
+		}
+		value := fmt.Sprint(g.value(p.Schema.Raw, p.Name, 0))
+		if a.wild != valid && g.chance(40) {
+			value = g.nasty()
+		}
+		pairs = append(pairs, p.Name+"="+url.QueryEscape(value))
+	}
+	if a.wild == wild && g.chance(30) {
+		pairs = append(pairs, g.oneOf("limti=5", "limit=5&limit=6", "a=%zz", "q=%00", "cursor=%ff", ";", "&&=&", "user_id="+strings.Repeat("u", 5000), "limit=5%00", "%00=%00"))
+	}
+	a.query = strings.Join(pairs, "&")
 	a.headers = []string{"Authorization: Bearer " + g.me.key}
-	g.header(&a)
+	for _, p := range a.op.Params {
+		if p.In != "header" || g.chance(70) {
+			continue
+		}
+		value := map[string]string{
+			"Prefer": g.oneOf("respond-async", "wait=1", "wait=0", "wait=-1, respond-async", "handling=lenient"), "Last-Event-ID": g.oneOf("0", "1", "3", "99999"),
+			"Idempotency-Key": fmt.Sprintf("key-%d", g.IntN(400)), "If-None-Match": g.oneOf(`"x"`, "*", `W/"y"`), "Range": g.oneOf("bytes=0-3", "bytes=5-", "bytes=900-", "bytes=-2", "lines=1"),
+		}[p.Name]
+		if a.wild != valid && g.chance(40) {
+			value = g.oneOf("-1", "1e9", strings.Repeat("k", 300), "ünïcode", "9223372036854775808", " ", "a\tb", "bytes=9-1")
+		}
+		a.headers = append(a.headers, p.Name+": "+value)
+	}
+	if len(a.op.Answers[200].Events) > 0 && len(a.op.Answers[200].Body) > 1 {
+		switch g.IntN(6) {
+		case 0:
+			a.headers = append(a.headers, "Accept: text/event-stream")
+		case 1, 2, 3:
+			a.headers = append(a.headers, "Prefer: respond-async")
+		}
+	}
 	if op.Body != nil && g.chance(90) {
 		g.fillBody(&a)
 	}
@@ -119,48 +153,6 @@ func (g *generator) pathValue(op *document.Operation, p document.Param, w wildne
 	return "x", false
 }
 
-func (g *generator) query(op *document.Operation, w wildness) string {
-	var pairs []string
-	for _, p := range op.Params {
-		if p.In != "query" || !p.Required && g.chance(60) {
-			continue
-		}
-		value := fmt.Sprint(g.value(p.Schema.Raw, p.Name, 0))
-		if w != valid && g.chance(40) {
-			value = g.nasty()
-		}
-		pairs = append(pairs, p.Name+"="+url.QueryEscape(value))
-	}
-	if w == wild && g.chance(30) {
-		pairs = append(pairs, g.oneOf("limti=5", "limit=5&limit=6", "a=%zz", "q=%00", "cursor=%ff", ";", "&&=&", "user_id="+strings.Repeat("u", 5000), "limit=5%00", "%00=%00"))
-	}
-	return strings.Join(pairs, "&")
-}
-
-func (g *generator) header(a *asked) {
-	for _, p := range a.op.Params {
-		if p.In != "header" || g.chance(70) {
-			continue
-		}
-		value := map[string]string{
-			"Prefer": g.oneOf("respond-async", "wait=1", "wait=0", "wait=-1, respond-async", "handling=lenient"), "Last-Event-ID": g.oneOf("0", "1", "3", "99999"),
-			"Idempotency-Key": fmt.Sprintf("key-%d", g.IntN(400)), "If-None-Match": g.oneOf(`"x"`, "*", `W/"y"`), "Range": g.oneOf("bytes=0-3", "bytes=5-", "bytes=900-", "bytes=-2", "lines=1"),
-		}[p.Name]
-		if a.wild != valid && g.chance(40) {
-			value = g.oneOf("-1", "1e9", strings.Repeat("k", 300), "ünïcode", "9223372036854775808", " ", "a\tb", "bytes=9-1")
-		}
-		a.headers = append(a.headers, p.Name+": "+value)
-	}
-	if len(a.op.Answers[200].Events) > 0 && len(a.op.Answers[200].Body) > 1 {
-		switch g.IntN(6) {
-		case 0:
-			a.headers = append(a.headers, "Accept: text/event-stream")
-		case 1, 2, 3:
-			a.headers = append(a.headers, "Prefer: respond-async")
-		}
-	}
-}
-
 // fillBody makes a body of one of the media types.
 func (g *generator) fillBody(a *asked) {
 	types := make([]string, 0, len(a.op.Body))
@@ -186,7 +178,16 @@ func (g *generator) fillBody(a *asked) {
 	case "multipart/form-data":
 		a.body, media = g.form(value.(map[string]any), a.wild)
 	default:
-		a.body = g.lines(a.wild)
+		var b strings.Builder
+		for range g.IntN(4) {
+			line := g.oneOf(`{"role":"user","content":"Hello"}`, `{"role":"assistant","content":"Hi"}`, `{"type":"human","data":{"content":"yo"}}`,
+				`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "")
+			if a.wild != valid && g.chance(30) {
+				line = g.oneOf(`{"role":"robot"}`, "{", `{"role":7}`, "null", `{"role":"tool","tool_call_id":"nope","content":""}`, strings.Repeat("[", 20000), `{"role":"user","content":"`+"\x00"+`"}`, "\xff")
+			}
+			b.WriteString(line + "\n")
+		}
+		a.body = []byte(b.String())
 	}
 	a.headers = append(a.headers, "Content-Type: "+media)
 	if a.wild != valid && g.chance(30) {
@@ -241,19 +242,6 @@ func (g *generator) form(fields map[string]any, w wildness) ([]byte, string) {
 	return []byte(b.String()), g.oneOf("multipart/form-data; boundary=bound", "multipart/form-data; boundary=bound", "multipart/form-data; boundary=bound", "multipart/form-data", "multipart/form-data; boundary=other")
 }
 
-func (g *generator) lines(w wildness) []byte {
-	var b strings.Builder
-	for range g.IntN(4) {
-		line := g.oneOf(`{"role":"user","content":"Hello"}`, `{"role":"assistant","content":"Hi"}`, `{"type":"human","data":{"content":"yo"}}`,
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "")
-		if w != valid && g.chance(30) {
-			line = g.oneOf(`{"role":"robot"}`, "{", `{"role":7}`, "null", `{"role":"tool","tool_call_id":"nope","content":""}`, strings.Repeat("[", 20000), `{"role":"user","content":"`+"\x00"+`"}`, "\xff")
-		}
-		b.WriteString(line + "\n")
-	}
-	return []byte(b.String())
-}
-
 // value makes a value that the schema takes.
 func (g *generator) value(schema map[string]any, name string, depth int) any {
 	schema = g.doc.Resolve(schema)
@@ -271,7 +259,23 @@ func (g *generator) value(schema map[string]any, name string, depth int) any {
 	}
 	switch schema["type"] {
 	case "object":
-		return g.object(schema, depth)
+		out := map[string]any{}
+		properties, _ := schema["properties"].(map[string]any)
+		names := make([]string, 0, len(properties))
+		for name := range properties {
+			names = append(names, name)
+		}
+		slices.Sort(names) // the numbers decide, not the map
+		required, _ := schema["required"].([]any)
+		for _, name := range names {
+			if name == "content" || slices.Contains(required, any(name)) || g.chance(25) {
+				out[name] = g.value(properties[name].(map[string]any), name, depth+1)
+			}
+		}
+		if properties == nil && g.chance(50) {
+			out["note"] = "free"
+		}
+		return out
 	case "array":
 		items, _ := schema["items"].(map[string]any)
 		list := []any{}
@@ -288,7 +292,13 @@ func (g *generator) value(schema map[string]any, name string, depth int) any {
 	case "boolean":
 		return g.chance(50)
 	default:
-		return g.text(schema)
+		switch schema["format"] {
+		case "date-time":
+			return g.oneOf("2026-01-02T03:04:05Z", "2025-06-01T12:00:00.5+02:00")
+		case "uuid":
+			return "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"
+		}
+		return g.oneOf("Hello there", "pump", "tool 17 * 23", "日本語のテキスト", "Grüße", "a", "two words", "e\u0301", "👩‍👩‍👧", "\u202eabc", "code: ERR_CONN_RESET")
 	}
 }
 
@@ -317,26 +327,6 @@ func (g *generator) known(name string) (any, bool) {
 	return nil, false
 }
 
-func (g *generator) object(schema map[string]any, depth int) map[string]any {
-	out := map[string]any{}
-	properties, _ := schema["properties"].(map[string]any)
-	names := make([]string, 0, len(properties))
-	for name := range properties {
-		names = append(names, name)
-	}
-	slices.Sort(names) // the numbers decide, not the map
-	required, _ := schema["required"].([]any)
-	for _, name := range names {
-		if name == "content" || slices.Contains(required, any(name)) || g.chance(25) {
-			out[name] = g.value(properties[name].(map[string]any), name, depth+1)
-		}
-	}
-	if properties == nil && g.chance(50) {
-		out["note"] = "free"
-	}
-	return out
-}
-
 func (g *generator) integer(schema map[string]any) any {
 	low, high := int64(0), int64(1000)
 	if n, ok := schema["minimum"].(json.Number); ok {
@@ -353,16 +343,6 @@ func (g *generator) integer(schema map[string]any) any {
 	default:
 		return low + g.Int64N(min(high-low, 40)+1)
 	}
-}
-
-func (g *generator) text(schema map[string]any) string {
-	switch schema["format"] {
-	case "date-time":
-		return g.oneOf("2026-01-02T03:04:05Z", "2025-06-01T12:00:00.5+02:00")
-	case "uuid":
-		return "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"
-	}
-	return g.oneOf("Hello there", "pump", "tool 17 * 23", "日本語のテキスト", "Grüße", "a", "two words", "e\u0301", "👩‍👩‍👧", "\u202eabc", "code: ERR_CONN_RESET")
 }
 
 // nasty returns a text that nobody should send.

@@ -22,7 +22,18 @@ func TestPages(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
 		ada, bob := w.settle("ada"), w.settle("bob")
-		w.fill(ada)
+		session := "/api/v1/sessions/" + ada.ids.pick("session", 0)
+		for i := range 9 {
+			other := w.must(ada, "POST", "/api/v1/sessions", map[string]any{"title": fmt.Sprint(i)})["id"].(string)
+			w.must(ada, "POST", "/api/v1/sessions/"+other+"/messages", map[string]any{"content": "one word"})
+			w.must(ada, "POST", "/api/v1/memories", map[string]any{"content": fmt.Sprintf("memory %d", i)})
+			w.must(ada, "POST", "/api/v1/blobs", fileForm(w.t, fmt.Sprintf("%d.txt", i), fmt.Sprintf("file %d", i)))
+			w.must(ada, "POST", session+"/standing-instructions", map[string]any{"text": fmt.Sprintf("Remember the code%d.", i)})
+			w.must(ada, "POST", session+"/messages", map[string]any{"content": fmt.Sprintf("word %d %s", i, strings.Repeat("and more ", 30))})
+			if i < 4 {
+				w.must(ada, "POST", session+"/summarize", nil)
+			}
+		}
 		cursors := map[string]string{}
 		for _, l := range w.lists(ada) {
 			cursors[l.op.ID] = w.pages(ada, l)
@@ -84,23 +95,6 @@ func (w *world) lists(o *owner) []list {
 		all = append(all, list{op, path, add[op.ID]})
 	}
 	return all
-}
-
-// fill gives every list of the owner several pages.
-func (w *world) fill(o *owner) {
-	w.t.Helper()
-	session := "/api/v1/sessions/" + o.ids.pick("session", 0)
-	for i := range 9 {
-		other := w.must(o, "POST", "/api/v1/sessions", map[string]any{"title": fmt.Sprint(i)})["id"].(string)
-		w.must(o, "POST", "/api/v1/sessions/"+other+"/messages", map[string]any{"content": "one word"})
-		w.must(o, "POST", "/api/v1/memories", map[string]any{"content": fmt.Sprintf("memory %d", i)})
-		w.must(o, "POST", "/api/v1/blobs", fileForm(w.t, fmt.Sprintf("%d.txt", i), fmt.Sprintf("file %d", i)))
-		w.must(o, "POST", session+"/standing-instructions", map[string]any{"text": fmt.Sprintf("Remember the code%d.", i)})
-		w.must(o, "POST", session+"/messages", map[string]any{"content": fmt.Sprintf("word %d %s", i, strings.Repeat("and more ", 30))})
-		if i < 4 {
-			w.must(o, "POST", session+"/summarize", nil)
-		}
-	}
 }
 
 // page returns the keys of one page, and the next cursor.

@@ -44,44 +44,18 @@ func (w *wire) send(a asked, chunked bool) (reply, error) {
 }
 
 func (w *wire) try(a asked, chunked bool) (reply, error) {
-	if err := w.dial(); err != nil {
-		return reply{}, err
+	if w.conn == nil {
+		conn, err := net.DialTimeout("tcp", w.host, hang)
+		if err != nil {
+			return reply{}, err
+		}
+		w.conn, w.in = conn, bufio.NewReader(conn)
+
 	}
 	if err := w.conn.SetDeadline(time.Now().Add(hang)); err != nil {
 		return reply{}, err
 	}
 	// The server may answer, and close, before it has read everything.
-	if _, err := w.conn.Write(w.bytes(a, chunked)); err == nil && a.cut {
-		_ = w.conn.(*net.TCPConn).CloseWrite() // the answer is looked at all the same
-	}
-	got, keep, err := w.read(a.method)
-	if !keep || err != nil {
-		w.close()
-	}
-	return got, err
-}
-
-func (w *wire) dial() error {
-	if w.conn != nil {
-		return nil
-	}
-	conn, err := net.DialTimeout("tcp", w.host, hang)
-	if err != nil {
-		return err
-	}
-	w.conn, w.in = conn, bufio.NewReader(conn)
-	return nil
-}
-
-func (w *wire) close() {
-	if w.conn != nil {
-		_ = w.conn.Close() // nothing is lost with it
-	}
-	w.conn = nil
-}
-
-// bytes returns the request as it goes over the wire.
-func (w *wire) bytes(a asked, chunked bool) []byte {
 	var b bytes.Buffer
 	target := a.path
 	if a.query != "" {
@@ -113,7 +87,21 @@ func (w *wire) bytes(a asked, chunked bool) []byte {
 		}
 		b.Write(body)
 	}
-	return b.Bytes()
+	if _, err := w.conn.Write(b.Bytes()); err == nil && a.cut {
+		_ = w.conn.(*net.TCPConn).CloseWrite() // the answer is looked at all the same
+	}
+	got, keep, err := w.read(a.method)
+	if !keep || err != nil {
+		w.close()
+	}
+	return got, err
+}
+
+func (w *wire) close() {
+	if w.conn != nil {
+		_ = w.conn.Close() // nothing is lost with it
+	}
+	w.conn = nil
 }
 
 // read reads an answer, and says whether the connection can be used again.
@@ -129,7 +117,9 @@ func (w *wire) read(method string) (got reply, keep bool, err error) {
 		got = reply{status: answer.StatusCode, header: answer.Header}
 		if media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); media == "text/event-stream" {
 			got.stream = true
-			got.body = w.some(answer.Body)
+			_ = w.conn.SetReadDeadline(time.Now().Add(120 * time.Millisecond)) // it may end in the middle
+			data, _ := io.ReadAll(answer.Body)
+			got.body = data[:strings.LastIndex(string(data), "\n\n")+1]
 			return got, false, nil
 		}
 		got.body, err = io.ReadAll(answer.Body)
@@ -148,11 +138,4 @@ func late(err error) error {
 		return err
 	}
 	return nil
-}
-
-// some reads what a stream brings within a moment.
-func (w *wire) some(from io.Reader) []byte {
-	_ = w.conn.SetReadDeadline(time.Now().Add(120 * time.Millisecond)) // it may end in the middle
-	data, _ := io.ReadAll(from)
-	return data[:strings.LastIndex(string(data), "\n\n")+1]
 }

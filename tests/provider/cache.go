@@ -91,7 +91,14 @@ func (anthropic) cached(c *caches, r Received) cached {
 	if c.prefixes == nil {
 		c.prefixes = map[[32]byte]struct{}{}
 	}
-	sums, ends := prefixes(pieces)
+	var sums [][32]byte
+	var ends []int
+	hash, n := sha256.New(), 0
+	for _, p := range pieces {
+		hash.Write([]byte(p.Text)) // a digest cannot fail to be written
+		n += len(p.Text)
+		sums, ends = append(sums, [32]byte(hash.Sum(nil))), append(ends, n)
+	}
 	total := sizeOf(pieces)
 	tokens := func(i int) int { return r.Tokens * ends[i] / total }
 	read, written := 0, 0
@@ -115,17 +122,6 @@ func (anthropic) cached(c *caches, r Received) cached {
 		}
 	}
 	return cached{read: read, write: max(written-read, 0)}
-}
-
-// prefixes returns the digest and the size of each beginning of the pieces.
-func prefixes(pieces []Piece) (sums [][32]byte, ends []int) {
-	hash, n := sha256.New(), 0
-	for _, p := range pieces {
-		hash.Write([]byte(p.Text)) // a digest cannot fail to be written
-		n += len(p.Text)
-		sums, ends = append(sums, [32]byte(hash.Sum(nil))), append(ends, n)
-	}
-	return sums, ends
 }
 
 // piecesOf returns the blocks of a request: tools, system, messages. Another choice of

@@ -144,20 +144,14 @@ func (s *responsesStream) event(kind, members string) {
 		s.began = true
 		s.w.Header().Set("Content-Type", "text/event-stream")
 		s.event("response.created", `"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}`)
-		s.reason()
+		if s.reasoning != 0 {
+			s.output += s.reasoning / 4
+			const item = `{"id":"rs_%d","type":"reasoning","summary":[],"encrypted_content":%q}`
+			s.event("response.output_item.added", fmt.Sprintf(`"output_index":0,"item":`+item, s.prompt, ""))
+			s.done(fmt.Sprintf(item, s.prompt, base64.StdEncoding.EncodeToString([]byte(strings.Repeat("r", s.reasoning)))))
+		}
 	}
 	fmt.Fprintf(s.w, "event: %s\ndata: {\"type\":%q,%s}\n\n", kind, kind, members)
-}
-
-// reason writes an item of encrypted reasoning without a summary.
-func (s *responsesStream) reason() {
-	if s.reasoning == 0 {
-		return
-	}
-	s.output += s.reasoning / 4
-	const item = `{"id":"rs_%d","type":"reasoning","summary":[],"encrypted_content":%q}`
-	s.event("response.output_item.added", fmt.Sprintf(`"output_index":0,"item":`+item, s.prompt, ""))
-	s.done(fmt.Sprintf(item, s.prompt, base64.StdEncoding.EncodeToString([]byte(strings.Repeat("r", s.reasoning)))))
 }
 
 // done ends an item.

@@ -48,32 +48,17 @@ func (s signature) verify(r *http.Request, body []byte) error {
 	if values["Credential"] != s.keyID+"/"+scope {
 		return fmt.Errorf("the credential is not of %s", scope)
 	}
-	canonical, err := canonicalRequest(r, strings.Split(values["SignedHeaders"], ";"), body)
-	if err != nil {
-		return err
-	}
-	key := []byte("AWS4" + s.secret)
-	for _, part := range strings.Split(scope, "/") {
-		key = signedWith(key, part)
-	}
-	toSign := strings.Join([]string{signedAlgorithm, at.Format(signedTime), scope, sumOf([]byte(canonical))}, "\n")
-	if want := hex.EncodeToString(signedWith(key, toSign)); !hmac.Equal([]byte(want), []byte(values["Signature"])) {
-		return errors.New("the request signature we calculated does not match the signature you provided")
-	}
-	return nil
-}
-
-// canonicalRequest returns the request in the form that is signed. What a proxy could change
-// unseen must be signed: the host and the headers of Amazon's and Anthropic's.
-func canonicalRequest(r *http.Request, signed []string, body []byte) (string, error) {
+	// What a proxy could change unseen must be signed: the host and the headers of Amazon's and
+	// Anthropic's.
+	signed := strings.Split(values["SignedHeaders"], ";")
 	for name := range r.Header {
 		name = strings.ToLower(name)
 		if (strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "anthropic-")) && !slices.Contains(signed, name) {
-			return "", fmt.Errorf("the header %s is not signed", name)
+			return fmt.Errorf("the header %s is not signed", name)
 		}
 	}
 	if !slices.Contains(signed, "host") || !slices.IsSorted(signed) {
-		return "", errors.New("the host is not signed")
+		return errors.New("the host is not signed")
 	}
 	var path []string
 	for segment := range strings.SplitSeq(r.URL.EscapedPath(), "/") {
@@ -90,7 +75,16 @@ func canonicalRequest(r *http.Request, signed []string, body []byte) (string, er
 		}
 		lines = append(lines, name+":"+strings.Join(strings.Fields(value), " "))
 	}
-	return strings.Join(append(lines, "", strings.Join(signed, ";"), sumOf(body)), "\n"), nil
+	canonical := strings.Join(append(lines, "", strings.Join(signed, ";"), sumOf(body)), "\n")
+	key := []byte("AWS4" + s.secret)
+	for _, part := range strings.Split(scope, "/") {
+		key = signedWith(key, part)
+	}
+	toSign := strings.Join([]string{signedAlgorithm, at.Format(signedTime), scope, sumOf([]byte(canonical))}, "\n")
+	if want := hex.EncodeToString(signedWith(key, toSign)); !hmac.Equal([]byte(want), []byte(values["Signature"])) {
+		return errors.New("the request signature we calculated does not match the signature you provided")
+	}
+	return nil
 }
 
 func sumOf(raw []byte) string {

@@ -47,7 +47,33 @@ type strictAnthropic struct {
 }
 
 func (d strictAnthropic) take(body []byte) (Received, error) {
-	plain, err := d.conversation.plain(body)
+	// Each content is a list of blocks, and a compaction is a text.
+	var req map[string]json.RawMessage
+	if err := json.Unmarshal(body, &req); err != nil {
+		return Received{}, err
+	}
+	messages := make([]map[string]any, 0, len(d.conversation.req.Messages))
+	for i, m := range d.conversation.req.Messages {
+		content := append(blocks{}, m.Content...)
+		if i == 0 && d.conversation.compacted != "" {
+			content[0] = json.RawMessage(`{"text":` + quoted(d.conversation.compacted) + `,"type":"text"}`)
+		}
+		messages = append(messages, map[string]any{"role": m.Role, "content": content})
+	}
+	var err error
+	if req["messages"], err = json.Marshal(messages); err != nil {
+		return Received{}, err
+	}
+	if raw, ok := req["system"]; ok {
+		var system blocks
+		if err := system.UnmarshalJSON(raw); err != nil {
+			return Received{}, err
+		}
+		if req["system"], err = json.Marshal(system); err != nil {
+			return Received{}, err
+		}
+	}
+	plain, err := json.Marshal(req)
 	if err != nil {
 		return Received{}, err
 	}
@@ -56,37 +82,6 @@ func (d strictAnthropic) take(body []byte) (Received, error) {
 	r.Compaction = d.conversation.req.Compaction != nil
 	r.Offered = d.conversation.offered
 	return r, err
-}
-
-// plain returns the request with the forms that the scripted provider knows: each content is a list
-// of blocks, and a compaction is a text.
-func (c *conversation) plain(body []byte) ([]byte, error) {
-	var req map[string]json.RawMessage
-	if err := json.Unmarshal(body, &req); err != nil {
-		return nil, err
-	}
-	messages := make([]map[string]any, 0, len(c.req.Messages))
-	for i, m := range c.req.Messages {
-		content := append(blocks{}, m.Content...)
-		if i == 0 && c.compacted != "" {
-			content[0] = json.RawMessage(`{"text":` + quoted(c.compacted) + `,"type":"text"}`)
-		}
-		messages = append(messages, map[string]any{"role": m.Role, "content": content})
-	}
-	var err error
-	if req["messages"], err = json.Marshal(messages); err != nil {
-		return nil, err
-	}
-	if raw, ok := req["system"]; ok {
-		var system blocks
-		if err := system.UnmarshalJSON(raw); err != nil {
-			return nil, err
-		}
-		if req["system"], err = json.Marshal(system); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(req)
 }
 
 func (d strictAnthropic) answer(w http.ResponseWriter, prompt int, c cached) answer {

@@ -130,19 +130,6 @@ func (v *verifier) checkMessages(body []byte, betas []string) (*conversation, *r
 	if r := c.checkParameters(); r != nil {
 		return c, r
 	}
-	c.config = digest(c.configParts()...)
-	c.prefix = prefix{c.config}
-	c.setTools()
-	for i, m := range c.req.Messages {
-		if r := cmp.Or(c.checkSystem(i), c.checkMessage(i, m)); r != nil {
-			return c, r
-		}
-	}
-	return c, nil
-}
-
-// configParts returns what precedes the messages.
-func (c *conversation) configParts() []string {
 	var system blocks
 	if len(c.req.System) > 0 {
 		_ = system.UnmarshalJSON(c.req.System) // of another form it is empty
@@ -157,7 +144,15 @@ func (c *conversation) configParts() []string {
 			parts = append(parts, c.v.canonical(tool.RawMessage))
 		}
 	}
-	return parts
+	c.config = digest(parts...)
+	c.prefix = prefix{c.config}
+	c.setTools()
+	for i, m := range c.req.Messages {
+		if r := cmp.Or(c.checkSystem(i), c.checkMessage(i, m)); r != nil {
+			return c, r
+		}
+	}
+	return c, nil
 }
 
 // checkParameters checks what a request may ask for.

@@ -83,7 +83,17 @@ func (s Strict) CheckResponses(body []byte) (*Responses, error) {
 	if err := json.Unmarshal(body, &req); err != nil {
 		return nil, &ResponsesError{Message: err.Error(), Code: "invalid_json"}
 	}
-	r := &Responses{strict: s, model: req.Model, config: s.responsesConfig(req)}
+	parts := []string{string(req.Tools), string(req.Text.Format), string(req.Reasoning.Effort)}
+	// Since GPT-6.2 the instructions follow the input.
+	version, _, _ := strings.Cut(strings.TrimPrefix(req.Model, "gpt-"), "-")
+	n, err := strconv.ParseFloat(version, 64)
+	if err != nil || n < 6.2 {
+		parts = append(parts, string(req.Instructions))
+	}
+	for i, part := range parts {
+		parts[i] = s.canonical(json.RawMessage(cmp.Or(part, "null")))
+	}
+	r := &Responses{strict: s, model: req.Model, config: digest(parts...)}
 	r.prefix = prefix{r.config}
 	_ = json.Unmarshal(req.Tools, &r.offered) // tools of another form have no name
 	for i, raw := range req.Input {
@@ -92,25 +102,6 @@ func (s Strict) CheckResponses(body []byte) (*Responses, error) {
 		}
 	}
 	return r, nil
-}
-
-// responsesConfig returns a digest of what precedes the items.
-func (s Strict) responsesConfig(req strictResponsesRequest) string {
-	parts := []string{string(req.Tools), string(req.Text.Format), string(req.Reasoning.Effort)}
-	if !appendsInstructions(req.Model) {
-		parts = append(parts, string(req.Instructions))
-	}
-	for i, part := range parts {
-		parts[i] = s.canonical(json.RawMessage(cmp.Or(part, "null")))
-	}
-	return digest(parts...)
-}
-
-// appendsInstructions reports whether the instructions follow the input: since GPT-6.2.
-func appendsInstructions(model string) bool {
-	version, _, _ := strings.Cut(strings.TrimPrefix(model, "gpt-"), "-")
-	n, err := strconv.ParseFloat(version, 64)
-	return err == nil && n >= 6.2
 }
 
 // addItem checks an item and adds it to the prefix.
@@ -141,7 +132,10 @@ func (r *Responses) addItem(i int, raw json.RawMessage) error {
 func (r *Responses) addReasoning(i int, it item) (bool, error) {
 	s, ok := r.strict.open(it.Encrypted)
 	if !ok {
-		return false, invalidEncrypted(i, it)
+		return false, &ResponsesError{
+			Message: fmt.Sprintf("The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", it.ID),
+			Param:   fmt.Sprintf("input[%d]", i), Code: "invalid_encrypted_content",
+		}
 	}
 	reason := ""
 	switch {
@@ -159,14 +153,6 @@ func (r *Responses) addReasoning(i int, it item) (bool, error) {
 	r.Verified++
 	r.prefix = r.prefix.add(s.ID)
 	return true, nil
-}
-
-// invalidEncrypted refuses a blob in the words of the API.
-func invalidEncrypted(i int, it item) error {
-	return &ResponsesError{
-		Message: fmt.Sprintf("The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", it.ID),
-		Param:   fmt.Sprintf("input[%d]", i), Code: "invalid_encrypted_content",
-	}
 }
 
 // withoutID returns an item without what the API adds to it when it returns it.

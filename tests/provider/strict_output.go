@@ -25,7 +25,14 @@ type responsesOutput struct {
 
 // output returns the items that the request is answered by.
 func (r *Responses) output(req responsesOutput) []any {
-	last := r.lastMessage()
+	var last responsesMessage
+	for _, raw := range slices.Backward(r.Items) {
+		last = responsesMessage{}
+		_ = json.Unmarshal(raw, &last) // other items are no messages
+		if last.Role != "developer" {
+			break
+		}
+	}
 	id := digest(r.prefix.last()...)[:24]
 	out := []any{r.reasoning(req)}
 	if asked := (Received{Messages: []Message{{Role: last.Role}}}).callsTool(Asked{Question: last.text()}); asked && len(r.offered) > 0 {
@@ -44,18 +51,6 @@ func (r *Responses) output(req responsesOutput) []any {
 		text = `{"answer":` + quoted(text) + `}`
 	}
 	return append(out, message("msg_"+id, "final_answer", text))
-}
-
-// lastMessage returns the last item that is not of the developer.
-func (r *Responses) lastMessage() (last responsesMessage) {
-	for _, raw := range slices.Backward(r.Items) {
-		last = responsesMessage{}
-		_ = json.Unmarshal(raw, &last) // other items are no messages
-		if last.Role != "developer" {
-			break
-		}
-	}
-	return last
 }
 
 // reasoning returns a new reasoning item, with a summary if the request asks for one.

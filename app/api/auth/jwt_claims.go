@@ -26,8 +26,27 @@ func (v *Verifier) checkClaims(c claims, now time.Time) (core.Identity, error) {
 	case !slices.Contains([]string(c.Audience), v.opts.Audience):
 		return core.Identity{}, invalidToken("the token has the wrong audience (aud)")
 	}
-	if err := v.checkTimes(c, now); err != nil {
-		return core.Identity{}, err
+	for _, t := range []*jwt.NumericDate{c.Expiry, c.NotBefore, c.IssuedAt} {
+		if t != nil && (*t < 0 || *t > maxUnixTime) {
+			return core.Identity{}, invalidToken("the token has a time out of range")
+		}
+	}
+	switch {
+	case c.Expiry == nil:
+		return core.Identity{}, invalidToken("the token has no expiry time (exp)")
+	case !now.Before(c.Expiry.Time().Add(v.opts.Leeway)):
+		return core.Identity{}, &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired, Message: "the token has expired; send a new one"}
+	case c.NotBefore != nil && now.Add(v.opts.Leeway).Before(c.NotBefore.Time()):
+		return core.Identity{}, invalidToken("the token is not valid yet (nbf)")
+	case c.IssuedAt != nil && now.Add(v.opts.Leeway).Before(c.IssuedAt.Time()):
+		return core.Identity{}, invalidToken("the token was issued in the future (iat): the signer's clock is fast")
+	}
+	issued := now.Add(v.opts.Leeway)
+	if c.IssuedAt != nil {
+		issued = c.IssuedAt.Time()
+	}
+	if v.opts.MaxLife > 0 && c.Expiry.Time().Sub(issued) > v.opts.MaxLife {
+		return core.Identity{}, invalidToken("the lifetime of the token is longer than allowed (auth.jwt.max_life)")
 	}
 	owner, err := v.ownerOf(c)
 	if err != nil {
@@ -44,33 +63,6 @@ func (v *Verifier) checkClaims(c claims, now time.Time) (core.Identity, error) {
 
 // maxUnixTime is the last second of the year 9999.
 const maxUnixTime = 253402300799
-
-// checkTimes checks exp, nbf and iat, and the lifetime.
-func (v *Verifier) checkTimes(c claims, now time.Time) error {
-	for _, t := range []*jwt.NumericDate{c.Expiry, c.NotBefore, c.IssuedAt} {
-		if t != nil && (*t < 0 || *t > maxUnixTime) {
-			return invalidToken("the token has a time out of range")
-		}
-	}
-	switch {
-	case c.Expiry == nil:
-		return invalidToken("the token has no expiry time (exp)")
-	case !now.Before(c.Expiry.Time().Add(v.opts.Leeway)):
-		return &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired, Message: "the token has expired; send a new one"}
-	case c.NotBefore != nil && now.Add(v.opts.Leeway).Before(c.NotBefore.Time()):
-		return invalidToken("the token is not valid yet (nbf)")
-	case c.IssuedAt != nil && now.Add(v.opts.Leeway).Before(c.IssuedAt.Time()):
-		return invalidToken("the token was issued in the future (iat): the signer's clock is fast")
-	}
-	issued := now.Add(v.opts.Leeway)
-	if c.IssuedAt != nil {
-		issued = c.IssuedAt.Time()
-	}
-	if v.opts.MaxLife > 0 && c.Expiry.Time().Sub(issued) > v.opts.MaxLife {
-		return invalidToken("the lifetime of the token is longer than allowed (auth.jwt.max_life)")
-	}
-	return nil
-}
 
 // ownerName matches valid owner names, which are also those of API keys.
 var ownerName = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)

@@ -48,7 +48,7 @@ func NewFiles(s Services, space Space) *Files {
 // Upload stores the form's one file: 201.
 func (h *Files) Upload(c *gin.Context) error {
 	if !isForm(c.Request) {
-		return formRequired()
+		return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be a form with the field file: Content-Type: multipart/form-data"}
 	}
 	form, err := h.receiveForm(c)
 	if err != nil {
@@ -236,10 +236,6 @@ func partsOf(given []filePart) []core.Part {
 func isForm(r *http.Request) bool {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && media == "multipart/form-data"
-}
-
-func formRequired() error {
-	return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be a form with the field file: Content-Type: multipart/form-data"}
 }
 
 // formError returns the error for a field of a form.

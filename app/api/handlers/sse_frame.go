@@ -16,7 +16,14 @@ const ErrorEvent = "error"
 // AppendEvent appends the event's frame to buf. It fails if the event's data are no object.
 func AppendEvent(buf []byte, e core.Event) ([]byte, error) {
 	if d, ok := e.Data.(core.DeltaData); ok {
-		return appendDelta(buf, e.Type, d)
+		// There is a delta for each word of an answer.
+		out := bytes.NewBuffer(appendName(buf, string(e.Type)))
+		enc := json.NewEncoder(out) // it ends the line
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, OffsetUTF16: d.OffsetUTF16, Text: d.Text}); err != nil {
+			return buf, fmt.Errorf("data of %s: %w", e.Type, err)
+		}
+		return append(out.Bytes(), '\n'), nil
 	}
 	data, err := mergedData(e)
 	if err != nil {
@@ -65,16 +72,4 @@ func mergedData(e core.Event) ([]byte, error) {
 	}
 	head[len(head)-1] = ','
 	return append(head, body[1:]...), nil
-}
-
-// appendDelta appends the frame of a delta, without the common fields: there is a delta for
-// each word of an answer.
-func appendDelta(buf []byte, name core.EventType, d core.DeltaData) ([]byte, error) {
-	out := bytes.NewBuffer(appendName(buf, string(name)))
-	enc := json.NewEncoder(out) // it ends the line
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, OffsetUTF16: d.OffsetUTF16, Text: d.Text}); err != nil {
-		return buf, fmt.Errorf("data of %s: %w", name, err)
-	}
-	return append(out.Bytes(), '\n'), nil
 }

@@ -43,7 +43,25 @@ func TestUserView(t *testing.T) {
 // Every type of events says what end users see of it, and one that does not is refused.
 func TestUserEvent(t *testing.T) {
 	t.Parallel()
-	types := eventTypes(t)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../core/event.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []core.EventType
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		name, isType := spec.Type.(*ast.Ident)
+		value, isText := spec.Values[0].(*ast.BasicLit)
+		if isType && isText && name.Name == "EventType" {
+			if text, err := strconv.Unquote(value.Value); err == nil {
+				types = append(types, core.EventType(text))
+			}
+		}
+		return true
+	})
 	if len(types) < 20 {
 		t.Fatalf("got event types %v, want all of app/core/event.go", types)
 	}
@@ -76,29 +94,4 @@ func TestUserEvent(t *testing.T) {
 	if _, shown, err := handlers.UserEvent(core.Event{Type: "secret.made", Data: json.RawMessage(`{}`)}); shown || err == nil {
 		t.Errorf("got %t, %v for a new type, want an error", shown, err)
 	}
-}
-
-// eventTypes returns the constants of the type core.EventType.
-func eventTypes(t *testing.T) []core.EventType {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../core/event.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var types []core.EventType
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
-		}
-		name, isType := spec.Type.(*ast.Ident)
-		value, isText := spec.Values[0].(*ast.BasicLit)
-		if isType && isText && name.Name == "EventType" {
-			if text, err := strconv.Unquote(value.Value); err == nil {
-				types = append(types, core.EventType(text))
-			}
-		}
-		return true
-	})
-	return types
 }

@@ -74,8 +74,20 @@ func addTool[In, Out any](s *Server, server *sdk.Server, t tool, answer func(ctx
 // callTool checks the arguments and calls the tool.
 func callTool[In, Out any](ctx context.Context, t tool, req *sdk.CallToolRequest, check *jsonschema.Resolved, answer func(context.Context, call, In) (Out, error)) (out Out, err error) {
 	var in In
-	if err := readArguments(req.Params.Arguments, &in, check); err != nil {
-		return out, err
+	raw := req.Params.Arguments
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if err := handlers.Decode(raw, &in); err != nil {
+		return out, argumentsError(err)
+	}
+	var given map[string]any
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return out, argumentsError(err)
+	}
+	maps.DeleteFunc(given, func(_ string, value any) bool { return value == nil }) // null = left out
+	if err := check.Validate(given); err != nil {
+		return out, core.Errorf(core.ErrInvalid, "the arguments are not valid: %s", core.Clip(strings.TrimPrefix(err.Error(), "validating root: "), 500))
 	}
 	if x := exchangeOf(ctx); x != nil && t.answer > 0 {
 		if err := x.reserve(t.answer); err != nil {
@@ -84,25 +96,6 @@ func callTool[In, Out any](ctx context.Context, t tool, req *sdk.CallToolRequest
 	}
 	caller, _ := core.IdentityFrom(ctx)
 	return answer(ctx, call{caller: caller, tenant: caller.Tenant(), request: req}, in)
-}
-
-// readArguments reads the arguments of a call into the struct that into points to.
-func readArguments(raw json.RawMessage, into any, check *jsonschema.Resolved) error {
-	if len(raw) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	if err := handlers.Decode(raw, into); err != nil {
-		return argumentsError(err)
-	}
-	var given map[string]any
-	if err := json.Unmarshal(raw, &given); err != nil {
-		return argumentsError(err)
-	}
-	maps.DeleteFunc(given, func(_ string, value any) bool { return value == nil }) // null = left out
-	if err := check.Validate(given); err != nil {
-		return core.Errorf(core.ErrInvalid, "the arguments are not valid: %s", core.Clip(strings.TrimPrefix(err.Error(), "validating root: "), 500))
-	}
-	return nil
 }
 
 // argumentsError returns the error with the word that callers of tools know.

@@ -165,7 +165,15 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 			return // a person decides elsewhere
 		}
 		for _, call := range calls {
-			e.emitCall(call)
+			item := callItem(e.run, e.state.leaf, core.ToolCall{ID: call.ToolCallID, Name: call.Tool, Arguments: call.Arguments})
+			index := len(e.shape.Output)
+			begun, empty := item, ""
+			begun.Status, begun.Arguments = "in_progress", &empty
+			e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: index, Item: begun})
+			e.emitEvent("response.function_call_arguments.delta", e.base()+argsPartial, deltaEvent{ItemID: item.ID, OutputIndex: index, Delta: call.Arguments})
+			e.emitEvent("response.function_call_arguments.done", e.base()+textDone, argsDoneEvent{ItemID: item.ID, OutputIndex: index, Name: call.Tool, Arguments: call.Arguments})
+			e.emitEvent("response.output_item.done", e.base()+itemDone, itemEvent{OutputIndex: index, Item: item})
+			e.shape.Output = append(e.shape.Output, item)
 		}
 		e.endResponse("response.completed", "completed", run)
 	case core.EventRunSucceeded:
@@ -191,19 +199,6 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 		}
 		e.endResponse("response.failed", "failed", run)
 	}
-}
-
-// emitCall writes a call of a tool of the client.
-func (e *responseEncoder) emitCall(call core.Approval) {
-	item := callItem(e.run, e.state.leaf, core.ToolCall{ID: call.ToolCallID, Name: call.Tool, Arguments: call.Arguments})
-	index := len(e.shape.Output)
-	begun, empty := item, ""
-	begun.Status, begun.Arguments = "in_progress", &empty
-	e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: index, Item: begun})
-	e.emitEvent("response.function_call_arguments.delta", e.base()+argsPartial, deltaEvent{ItemID: item.ID, OutputIndex: index, Delta: call.Arguments})
-	e.emitEvent("response.function_call_arguments.done", e.base()+textDone, argsDoneEvent{ItemID: item.ID, OutputIndex: index, Name: call.Tool, Arguments: call.Arguments})
-	e.emitEvent("response.output_item.done", e.base()+itemDone, itemEvent{OutputIndex: index, Item: item})
-	e.shape.Output = append(e.shape.Output, item)
 }
 
 // endResponse writes the last event.

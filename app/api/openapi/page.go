@@ -67,7 +67,12 @@ func renderPage(doc object, groups []Group) ([]byte, error) {
 	p.Groups = groups
 	schemas, _ := r.lookupRef("#/components/schemas").(object)
 	for _, m := range schemas {
-		p.Schemas = append(p.Schemas, r.readShape(m.name, m.value))
+		schema, _ := m.value.(object)
+		s := shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)}
+		if len(s.Fields) > 0 {
+			s.Example = formatExample(r.exampleValue(schema, 0))
+		}
+		p.Schemas = append(p.Schemas, s)
 	}
 	var out bytes.Buffer
 	if err := parsed.Execute(&out, p); err != nil {

@@ -61,15 +61,6 @@ func refName(schema object) string {
 	return name
 }
 
-func (r reader) readShape(name string, value any) shape {
-	schema, _ := value.(object)
-	s := shape{Name: name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)}
-	if len(s.Fields) > 0 {
-		s.Example = formatExample(r.exampleValue(schema, 0))
-	}
-	return s
-}
-
 // readFields returns the members of a schema, including those of nested objects.
 func (r reader) readFields(prefix string, schema object) []Field {
 	var out []Field

@@ -32,7 +32,23 @@ type server struct {
 	during          func(texts string) // called by each request, if set
 }
 
-func newServer(t *testing.T) *server {
+// world is a search over a database with two sessions of ann and one of bob.
+type world struct {
+	t        *testing.T
+	server   *server
+	stores   wire.Stores
+	embedder *langchain.Embedder
+	worker   *meaning.Embedder
+	search   *meaning.Search
+	spent    map[string]bool // owners over their limit
+	session  core.SessionID
+	other    core.SessionID
+	foreign  core.SessionID
+}
+
+var ann = core.Tenant{Owner: "ann"}
+
+func newWorld(t *testing.T, d *db.DB) *world {
 	s := &server{}
 	s.dimension.Store(4)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,27 +84,7 @@ func newServer(t *testing.T) *server {
 		fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(data, ","))
 	}))
 	t.Cleanup(s.Close)
-	return s
-}
-
-// world is a search over a database with two sessions of ann and one of bob.
-type world struct {
-	t        *testing.T
-	server   *server
-	stores   wire.Stores
-	embedder *langchain.Embedder
-	worker   *meaning.Embedder
-	search   *meaning.Search
-	spent    map[string]bool // owners over their limit
-	session  core.SessionID
-	other    core.SessionID
-	foreign  core.SessionID
-}
-
-var ann = core.Tenant{Owner: "ann"}
-
-func newWorld(t *testing.T, d *db.DB) *world {
-	w := &world{t: t, server: newServer(t), stores: wire.NewStores(d), spent: map[string]bool{}}
+	w := &world{t: t, server: s, stores: wire.NewStores(d), spent: map[string]bool{}}
 	w.session, w.other, w.foreign = w.newSession("ann"), w.newSession("ann"), w.newSession("bob")
 	w.restart()
 	for i := range 70 {

@@ -29,7 +29,18 @@ func (o *order) placeNext(m core.Message) (core.Message, error) {
 	}
 	switch m.Role {
 	case core.RoleTool:
-		return o.placeResult(m)
+		if o.open[m.ToolCallID] == 0 {
+			if o.unsure {
+				return m, nil
+			}
+			return m, core.Errorf(core.ErrInvalid,
+				"tool_call_id %s: the assistant's message before has no such call that waits for its result", m.ToolCallID)
+		}
+		o.open[m.ToolCallID]--
+		if m.ToolName == "" {
+			m.ToolName = o.tools[m.ToolCallID]
+		}
+		return m, nil
 	case core.RoleSystem: // stands in no prompt, so also between a call and its result
 	default:
 		o.open, o.tools, o.unsure = map[string]int{}, map[string]string{}, false
@@ -37,21 +48,6 @@ func (o *order) placeNext(m core.Message) (core.Message, error) {
 			o.open[c.ID]++
 			o.tools[c.ID] = c.Name
 		}
-	}
-	return m, nil
-}
-
-func (o *order) placeResult(m core.Message) (core.Message, error) {
-	if o.open[m.ToolCallID] == 0 {
-		if o.unsure {
-			return m, nil
-		}
-		return m, core.Errorf(core.ErrInvalid,
-			"tool_call_id %s: the assistant's message before has no such call that waits for its result", m.ToolCallID)
-	}
-	o.open[m.ToolCallID]--
-	if m.ToolName == "" {
-		m.ToolName = o.tools[m.ToolCallID]
 	}
 	return m, nil
 }

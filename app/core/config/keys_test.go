@@ -33,7 +33,23 @@ func TestReference(t *testing.T) {
 	if !ok || !ok2 || !ok3 {
 		t.Fatalf("%s has no table of keys", reference)
 	}
-	page = before + "\n## Keys\n" + text + "\n" + keyTable() + "\n" + rest
+	var b strings.Builder
+	b.WriteString("| key | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
+	for _, k := range config.Keys() {
+		value := "empty"
+		switch {
+		case strings.Contains(k.Default, " "):
+			value = k.Default
+		case k.Default != "":
+			value = "`" + k.Default + "`"
+		}
+		flag := "–"
+		if k.Flag() != "" {
+			flag = "`--" + k.Flag() + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", k.Name, flag, k.Env(), value, k.Meaning)
+	}
+	page = before + "\n## Keys\n" + text + "\n" + b.String() + "\n" + rest
 	if *update {
 		if err := os.WriteFile(reference, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
@@ -65,27 +81,6 @@ func openKeys() string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// keyTable returns the table of the keys.
-func keyTable() string {
-	var b strings.Builder
-	b.WriteString("| key | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
-	for _, k := range config.Keys() {
-		value := "empty"
-		switch {
-		case strings.Contains(k.Default, " "):
-			value = k.Default
-		case k.Default != "":
-			value = "`" + k.Default + "`"
-		}
-		flag := "–"
-		if k.Flag() != "" {
-			flag = "`--" + k.Flag() + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s |\n", k.Name, flag, k.Env(), value, k.Meaning)
-	}
-	return b.String()
 }
 
 // Every field of Config can be set: no field without a key, no key twice.

@@ -44,32 +44,26 @@ func (l *layers) checkUnnamed(c *Config) []error {
 			found.addFault(s.name, "must not be set here")
 			continue
 		}
-		checkUnnamedValue(l.opts.Dir, s.name, c, &found)
+		switch s.name {
+		case "addr":
+			found.checkKey(c.Loopback(), s.name, "must not open other addresses than 127.0.0.1 here")
+		case "data_dir":
+			found.checkKey(isInside(l.opts.Dir, c.DataDir), s.name, "must not leave the folder of this file")
+		case "agents_dir":
+			found.checkKey(isInside(l.opts.Dir, c.AgentsDir), s.name, "must not leave the folder of this file")
+		case "models":
+			for i, m := range c.Models {
+				found.checkKey(m.BaseURL == "", fmt.Sprintf("models[%d].base_url", i), "must not be set here: conversations and keys would go there")
+				found.checkKey(m.Project == "", fmt.Sprintf("models[%d].project", i), "must not be set here: conversations would go there")
+				found.checkKey(m.APIKeyEnv == "", fmt.Sprintf("models[%d].api_key_env", i), "must not be set here: it sends an environment variable away")
+			}
+		}
 	}
 	for _, f := range faultsOf("", errors.Join(found...)) {
 		f.Where = l.keyLocation(f.Key)
 		f.unnamed = l.file.path
 	}
 	return found
-}
-
-// checkUnnamedValue notes what is wrong with the value of a key that a file which
-// nobody named may set. The file is in dir.
-func checkUnnamedValue(dir, key string, c *Config, found *faults) {
-	switch key {
-	case "addr":
-		found.checkKey(c.Loopback(), key, "must not open other addresses than 127.0.0.1 here")
-	case "data_dir":
-		found.checkKey(isInside(dir, c.DataDir), key, "must not leave the folder of this file")
-	case "agents_dir":
-		found.checkKey(isInside(dir, c.AgentsDir), key, "must not leave the folder of this file")
-	case "models":
-		for i, m := range c.Models {
-			found.checkKey(m.BaseURL == "", fmt.Sprintf("models[%d].base_url", i), "must not be set here: conversations and keys would go there")
-			found.checkKey(m.Project == "", fmt.Sprintf("models[%d].project", i), "must not be set here: conversations would go there")
-			found.checkKey(m.APIKeyEnv == "", fmt.Sprintf("models[%d].api_key_env", i), "must not be set here: it sends an environment variable away")
-		}
-	}
 }
 
 // checkDefaultFolders returns what is wrong with the folders that nobody set. They may have

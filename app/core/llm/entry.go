@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -184,9 +185,33 @@ func (e Entry) withEnvironment(env func(string) string) (Entry, error) {
 	}
 	switch e.Provider {
 	case providerBedrock:
-		return e.onBedrock(env)
+		// Without a key requests are signed with the credentials that AWS's tools find.
+		e.Region = cmp.Or(e.Region, env("AWS_REGION"), env("AWS_DEFAULT_REGION"))
+		if env(e.APIKeyEnv) == "" {
+			e.APIKeyEnv = ""
+		}
+		if e.BaseURL != "" && e.APIKeyEnv != "" {
+			return e, nil
+		}
+		if !regionName.MatchString(e.Region) {
+			return e, core.Errorf(core.ErrInvalid, "model %s needs a region of AWS: set region in its entry of models, or AWS_REGION", e.Name)
+		}
+		if e.BaseURL == "" {
+			e.BaseURL = "https://bedrock-mantle." + e.Region + ".api.aws/anthropic"
+		}
+		return e, nil
 	case providerVertex:
-		return e.onVertex(env)
+		e.Region = cmp.Or(e.Region, env("CLOUD_ML_REGION"), env("GOOGLE_CLOUD_LOCATION"), "global")
+		e.Project = cmp.Or(e.Project, env("ANTHROPIC_VERTEX_PROJECT_ID"), env("GOOGLE_CLOUD_PROJECT"))
+		if e.Project == "" {
+			return e, core.Errorf(core.ErrInvalid, "model %s needs a project of Google Cloud: set project in its entry of models, or GOOGLE_CLOUD_PROJECT", e.Name)
+		}
+		if !regionName.MatchString(e.Region) {
+			return e, core.Errorf(core.ErrInvalid, "model %s: the region is not a location of Google Cloud", e.Name)
+		}
+		base := strings.TrimSuffix(strings.TrimRight(cmp.Or(e.BaseURL, vertexURL(e.Region)), "/"), "/v1")
+		e.BaseURL = base + "/v1/projects/" + url.PathEscape(e.Project) + "/locations/" + e.Region
+		return e, nil
 	}
 	if e.BaseURL == "" {
 		switch e.Provider {

@@ -141,7 +141,12 @@ func (r *Registry) Locate(name string) (Entry, error) {
 		entry, ok = inferEntry(name)
 	}
 	if !ok {
-		return Entry{}, r.unknownModelError(name)
+		configured := "no models are configured"
+		if len(r.entries) > 0 {
+			configured = "configured are " + strings.Join(r.Names(), ", ")
+		}
+		return Entry{}, core.Errorf(core.ErrNotFound, "model %q is not known: %s. Add an entry to models in bobbin.yaml, "+
+			"write provider/model (openai/gpt-4o, anthropic/claude-sonnet-5-5, gemini/gemini-flash-latest, ollama/llama3.2, mistral/…, openrouter/…, bedrock/anthropic.claude-opus-5, vertex/claude-opus-5, langchain/ollama/…), or use demo", name, configured)
 	}
 	return entry.withEnvironment(r.defaults.Env)
 }
@@ -226,13 +231,4 @@ func (r *Registry) ollamaWindow() int {
 		return n
 	}
 	return DefaultOllamaWindow
-}
-
-func (r *Registry) unknownModelError(name string) error {
-	configured := "no models are configured"
-	if len(r.entries) > 0 {
-		configured = "configured are " + strings.Join(r.Names(), ", ")
-	}
-	return core.Errorf(core.ErrNotFound, "model %q is not known: %s. Add an entry to models in bobbin.yaml, "+
-		"write provider/model (openai/gpt-4o, anthropic/claude-sonnet-5-5, gemini/gemini-flash-latest, ollama/llama3.2, mistral/…, openrouter/…, bedrock/anthropic.claude-opus-5, vertex/claude-opus-5, langchain/ollama/…), or use demo", name, configured)
 }

@@ -72,21 +72,7 @@ func (r *retrying) streamOnce(ctx context.Context, req Request, yield func(Delta
 
 // Repeat calls do and, where it fails with an error that is Retryable, calls it
 // again, as WithRetry does with streams. Name is what the log calls the model.
-func Repeat(ctx context.Context, name string, backoff Backoff, do func(context.Context) error) error {
-	b := backoff.withDefaults()
-	for try := 0; ; try++ {
-		failure := do(ctx)
-		if failure == nil {
-			return nil
-		}
-		if err := b.waitForRetry(ctx, name, try, failure); err != nil {
-			return err
-		}
-	}
-}
-
-// withDefaults returns the backoff with the defaults where nothing is set.
-func (b Backoff) withDefaults() Backoff {
+func Repeat(ctx context.Context, name string, b Backoff, do func(context.Context) error) error {
 	b.Retries = cmp.Or(b.Retries, DefaultRetries)
 	if b.Base <= 0 {
 		b.Base = DefaultBackoffBase
@@ -100,7 +86,15 @@ func (b Backoff) withDefaults() Backoff {
 	if b.Logger == nil {
 		b.Logger = slog.New(slog.DiscardHandler)
 	}
-	return b
+	for try := 0; ; try++ {
+		failure := do(ctx)
+		if failure == nil {
+			return nil
+		}
+		if err := b.waitForRetry(ctx, name, try, failure); err != nil {
+			return err
+		}
+	}
 }
 
 // waitForRetry waits until the call may be repeated. It returns the error that ends the

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"bobbin/app/core"
@@ -91,7 +92,29 @@ func (a *answer) read(body io.Reader) error {
 	case a.stop == "":
 		return providerhttp.ErrTruncated
 	case a.compacts:
-		return a.endCompaction(last)
+		first := append(a.compactions, core.Part{})[0]
+		fault := ""
+		switch {
+		case max(len(first.Text), len(first.Signature)) > llm.MaxCompaction:
+			fault = fmt.Sprintf("the compaction is larger than %d MiB", llm.MaxCompaction>>20)
+		case len(a.compactions) > 1:
+			fault = fmt.Sprintf("the provider returned %d compactions instead of one", len(a.compactions))
+		case a.stop != "compaction":
+			fault = fmt.Sprintf("the provider returned no compaction: it stopped with %q", a.stop)
+		case first.Text == "":
+			fault = "the provider returned an empty compaction"
+		}
+		if fault != "" {
+			if err := a.EmitDelta(llm.Delta{Usage: last.Usage}); err != nil {
+				return err
+			}
+			return &llm.Error{Kind: llm.KindInvalid, Provider: a.provider, Message: fault}
+		}
+		first.Type, last.Finish = core.PartCompaction, core.FinishStop
+		if err := a.EmitDelta(llm.Delta{Compaction: &first}); err != nil {
+			return err
+		}
+		return a.EmitDelta(last)
 	default:
 		return a.EmitDelta(last)
 	}

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,44 +35,6 @@ func compactionPart(text string, members opaque, origin string) core.Part {
 		part.Signature = string(raw)
 	}
 	return part
-}
-
-// compactionMessage returns the message with which a prompt begins: the API's own answer, as it came, which
-// stays apart from an answer that follows it.
-func compactionMessage(p core.Part) message {
-	members := opaque{}
-	if !strings.HasPrefix(p.Signature, "{") || json.Unmarshal([]byte(p.Signature), &members) != nil {
-		members = opaque{Signature: p.Signature} // the API is to refuse it if it is none
-	}
-	return message{"assistant", []block{{Type: "compaction", opaque: members, Content: p.Text}}}
-}
-
-// endCompaction emits the compaction and the last delta, or the usage and the error of an answer that
-// is none.
-func (a *answer) endCompaction(last llm.Delta) error {
-	first := append(a.compactions, core.Part{})[0]
-	fault := ""
-	switch {
-	case max(len(first.Text), len(first.Signature)) > llm.MaxCompaction:
-		fault = fmt.Sprintf("the compaction is larger than %d MiB", llm.MaxCompaction>>20)
-	case len(a.compactions) > 1:
-		fault = fmt.Sprintf("the provider returned %d compactions instead of one", len(a.compactions))
-	case a.stop != "compaction":
-		fault = fmt.Sprintf("the provider returned no compaction: it stopped with %q", a.stop)
-	case first.Text == "":
-		fault = "the provider returned an empty compaction"
-	}
-	if fault != "" {
-		if err := a.EmitDelta(llm.Delta{Usage: last.Usage}); err != nil {
-			return err
-		}
-		return &llm.Error{Kind: llm.KindInvalid, Provider: a.provider, Message: fault}
-	}
-	first.Type, last.Finish = core.PartCompaction, core.FinishStop
-	if err := a.EmitDelta(llm.Delta{Compaction: &first}); err != nil {
-		return err
-	}
-	return a.EmitDelta(last)
 }
 
 // asCompactionRefusal returns the error of a request; where the API refused the compaction with

@@ -1,10 +1,13 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"iter"
 	"net/http"
+	"slices"
+	"strings"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
@@ -24,12 +27,36 @@ type Model struct {
 func New(options Options) (*Model, error) { return NewOnCloud(options, Cloud{}) }
 
 // NewOnCloud is New for a model that the cloud serves.
-func NewOnCloud(options Options, cloud Cloud) (*Model, error) {
-	options, err := complete(options, cloud)
+func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
+	o.BaseURL = strings.TrimSuffix(strings.TrimRight(o.BaseURL, "/"), "/v1")
+	o, err := o.Complete(cmp.Or(cloud.Provider, Provider), DefaultBaseURL)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{options: options, cloud: cloud, claude: generationOf(options.Model), peer: options.NewPeer()}
+	if o.Thinking != 0 && o.Thinking < minThinking {
+		return nil, core.Errorf(core.ErrInvalid, "model %s: a thinking budget of %d tokens is too small; use %d or more, or 0 for none", o.Name, o.Thinking, minThinking)
+	}
+	isOwn := cloud.Provider == ""
+	// Thinking excludes sampling parameters; schemas came with Claude 4.5.
+	claude := generationOf(o.Model)
+	out := []llm.Parameter{llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.BlankStop}
+	if claude.fixedSampling() || o.Thinking > 0 {
+		out = append(out, llm.Temperature, llm.TopP)
+	} else {
+		out = append(out, llm.HighTemperature, llm.TopPBeside)
+	}
+	if !claude.IsSince(4, 5) { // as schemas of answers, so those of tools
+		out = append(out, llm.JSONSchema, llm.StrictTools)
+	}
+	o.Info.Lacks = out
+	o.Info.ThoughtOrigin = o.Provider + "/" + o.Model
+	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds() && isOwn // Opus 4.8 takes them, too, and binds no thoughts
+	if o.Info.SystemMessages {
+		o.Info.ToolChanges = llm.ToolsChangeable
+	}
+	o.Info.Compacts = claude.compacts() && isOwn
+	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
+	m := &Model{options: o, cloud: cloud, claude: claude, peer: o.NewPeer()}
 	m.peer.Client.Transport = cloud.transport(m.peer.Client.Transport)
 	return m, nil
 }
@@ -73,9 +100,16 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	}
 	prepare := func(header http.Header) {
 		header.Set("Anthropic-Version", "2023-06-01")
-		for _, beta := range m.betas(req) {
-			header.Add("Anthropic-Beta", beta)
+		add := func(isNeeded bool, beta string) {
+			if isNeeded {
+				header.Add("Anthropic-Beta", beta)
+			}
 		}
+		given, turns := req.SplitCompaction()
+		add(m.bindsThoughts(req), "thinking-binding-controls-2026-08-01")
+		add(given != nil || req.Compact, "compact-2026-09-04")
+		add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.AddedTools) > 0 }), "inline-tools-2026-09-15")
+		add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.RemovedTools) > 0 }), "mid-conversation-tool-changes-2026-07-01")
 		if m.options.APIKey != "" && m.cloud.Provider == "" {
 			header.Set("X-Api-Key", m.options.APIKey)
 		}

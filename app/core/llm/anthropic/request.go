@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,7 +30,12 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		return nil, err
 	}
 	if given != nil {
-		b.messages = slices.Insert(b.messages, 0, compactionMessage(*given))
+		// The API's own answer, as it came, which stays apart from an answer that follows it.
+		members := opaque{}
+		if !strings.HasPrefix(given.Signature, "{") || json.Unmarshal([]byte(given.Signature), &members) != nil {
+			members = opaque{Signature: given.Signature} // the API is to refuse it if it is none
+		}
+		b.messages = slices.Insert(b.messages, 0, message{"assistant", []block{{Type: "compaction", opaque: members, Content: given.Text}}})
 		if b.lasting[0] > 0 {
 			b.lasting[0]++
 		}
@@ -50,22 +56,6 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	}
 	setCacheBreakpoints(&r, b.lasting)
 	return r.encode()
-}
-
-// betas returns the betas that the request needs.
-func (m *Model) betas(req llm.Request) []string {
-	var out []string
-	add := func(isNeeded bool, beta string) {
-		if isNeeded {
-			out = append(out, beta)
-		}
-	}
-	given, turns := req.SplitCompaction()
-	add(m.bindsThoughts(req), "thinking-binding-controls-2026-08-01")
-	add(given != nil || req.Compact, "compact-2026-09-04")
-	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.AddedTools) > 0 }), "inline-tools-2026-09-15")
-	add(slices.ContainsFunc(turns, func(turn llm.Message) bool { return len(turn.RemovedTools) > 0 }), "mid-conversation-tool-changes-2026-07-01")
-	return out
 }
 
 // thinkingConfig returns how the model is to think; nil = its default,

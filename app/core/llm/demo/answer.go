@@ -50,7 +50,17 @@ var (
 // answer returns a text, or tool calls.
 func (m *Model) answer(req llm.Request) (string, []core.ToolCall) {
 	system := strings.Join(req.System, "\n")
-	said, question, answered := readMessages(req.Messages)
+	var said, question string
+	answered := false
+	for _, m := range req.Messages {
+		switch {
+		case m.Role == core.RoleAssistant && m.Content != "":
+			answered = true
+		case m.Role == core.RoleUser && !strings.HasPrefix(m.Content, notesTitle):
+			said += question + "\n"
+			question = strings.TrimSpace(attachment.ReplaceAllString(m.Content, ""))
+		}
+	}
 	switch {
 	case strings.Contains(system, summarizerMark):
 		return m.summarize(question), nil
@@ -89,20 +99,6 @@ func (m *Model) answer(req llm.Request) (string, []core.ToolCall) {
 		text = introduction + text
 	}
 	return text, nil
-}
-
-// readMessages returns what the user wrote, and whether there was an answer.
-func readMessages(messages []llm.Message) (earlier, last string, answered bool) {
-	for _, m := range messages {
-		switch {
-		case m.Role == core.RoleAssistant && m.Content != "":
-			answered = true
-		case m.Role == core.RoleUser && !strings.HasPrefix(m.Content, notesTitle):
-			earlier += last + "\n"
-			last = strings.TrimSpace(attachment.ReplaceAllString(m.Content, ""))
-		}
-	}
-	return earlier, last, answered
 }
 
 // quoteAbout answers with the newest sentence that has the most words of the question.

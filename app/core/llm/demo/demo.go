@@ -42,7 +42,32 @@ func (m *Model) Info() llm.Info {
 // Stream answers word by word. It fails only when ctx is done, with KindCanceled.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		for _, d := range m.deltas(req) {
+		var out []llm.Delta
+		text, calls := m.answer(req)
+		limit := min(cmp.Or(req.MaxOutputTokens, maxOutput), maxOutput)
+		n := tokens.ListOverhead + m.count.Tools(req.Tools)
+		if len(req.System) > 0 {
+			n += tokens.MessageOverhead + m.count.Text(strings.Join(req.System, "\n\n"))
+		}
+		for _, msg := range req.Messages {
+			n += tokens.Prompted(m.count.Text, msg)
+		}
+		finish, usage := core.FinishStop, core.Usage{InputTokens: n}
+		for word := range strings.SplitAfterSeq(text, " ") {
+			n := m.count.Text(word)
+			if usage.OutputTokens+n > limit {
+				finish = core.FinishLength
+				break
+			}
+			usage.OutputTokens += n
+			out = append(out, llm.Delta{Text: word})
+		}
+		for i, c := range calls {
+			finish = core.FinishToolCalls
+			usage.OutputTokens += m.count.Text(c.Name) + m.count.Text(c.Arguments)
+			out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments}})
+		}
+		for _, d := range append(out, llm.Delta{Usage: &usage, Finish: finish}) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(m.delay):
@@ -56,33 +81,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			}
 		}
 	}
-}
-
-// deltas returns the answer in pieces; the last has the usage.
-func (m *Model) deltas(req llm.Request) (out []llm.Delta) {
-	text, calls := m.answer(req)
-	limit := min(cmp.Or(req.MaxOutputTokens, maxOutput), maxOutput)
-	n := tokens.ListOverhead + m.count.Tools(req.Tools)
-	if len(req.System) > 0 {
-		n += tokens.MessageOverhead + m.count.Text(strings.Join(req.System, "\n\n"))
-	}
-	for _, msg := range req.Messages {
-		n += tokens.Prompted(m.count.Text, msg)
-	}
-	finish, usage := core.FinishStop, core.Usage{InputTokens: n}
-	for word := range strings.SplitAfterSeq(text, " ") {
-		n := m.count.Text(word)
-		if usage.OutputTokens+n > limit {
-			finish = core.FinishLength
-			break
-		}
-		usage.OutputTokens += n
-		out = append(out, llm.Delta{Text: word})
-	}
-	for i, c := range calls {
-		finish = core.FinishToolCalls
-		usage.OutputTokens += m.count.Text(c.Name) + m.count.Text(c.Arguments)
-		out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments}})
-	}
-	return append(out, llm.Delta{Usage: &usage, Finish: finish})
 }

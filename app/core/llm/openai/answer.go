@@ -27,25 +27,6 @@ type answer struct {
 // maxMisses is after how many templates that did not fit no more are made: the server varies its chunks.
 const maxMisses = 8
 
-// read reads the answer to its end, streamed or not.
-func (a *answer) read(body io.Reader) error {
-	err := providerhttp.Reader{Whole: a.handleEvent, Stream: a.readStream, Page: func() error {
-		return a.Refusal([]byte(providerhttp.WebPage))
-	}}.Read(body)
-	if err != nil {
-		return err
-	}
-	if a.finish == "" {
-		return providerhttp.ErrTruncated
-	}
-	for _, call := range a.calls.assignMissingIDs() {
-		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
-			return err
-		}
-	}
-	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
-}
-
 // readStream reads server-sent events. Once the finish reason is there, nothing
 // can be lost any more: a stream that breaks off then is a whole answer.
 func (a *answer) readStream(events *providerhttp.Events) error {

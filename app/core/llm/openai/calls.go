@@ -88,16 +88,3 @@ func (c *calls) hasID(id string) bool {
 	}
 	return false
 }
-
-// assignMissingIDs gives the calls that came without an id one of ours, so that their
-// results can name them.
-func (c *calls) assignMissingIDs() []*llm.ToolCallDelta {
-	var out []*llm.ToolCallDelta
-	for i, s := range c.slots {
-		if s.id == "" {
-			s.id = llm.NewCallID()
-			out = append(out, &llm.ToolCallDelta{Index: i, ID: s.id})
-		}
-	}
-	return out
-}

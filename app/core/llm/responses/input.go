@@ -2,34 +2,11 @@ package responses
 
 import (
 	"encoding/base64"
-	"fmt"
 	"unicode/utf8"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
-
-// inputItems returns the messages as items.
-func (m *Model) inputItems(turns []llm.Message) ([]item, error) {
-	out := []item{}
-	for i, turn := range turns {
-		switch turn.Role {
-		case core.RoleUser:
-			out = append(out, userItem(turn))
-		case core.RoleAssistant:
-			out = append(out, m.assistantItems(turn)...)
-		case core.RoleTool:
-			out = append(out, item{Type: "function_call_output", CallID: callID(turn.ToolCallID), Output: &turn.Content})
-		case core.RoleSystem:
-			if m.options.Info.SystemMessages {
-				out = append(out, developerItems(turn)...)
-			}
-		default:
-			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
-		}
-	}
-	return out, nil
-}
 
 // developerItems returns a system message: the tools that it adds, and its text.
 func developerItems(turn llm.Message) (out []item) {

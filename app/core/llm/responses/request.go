@@ -3,6 +3,7 @@ package responses
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"bobbin/app/core"
@@ -17,9 +18,22 @@ const leastOutput = 16
 // thought depends on the request alone, message by message, so that the same messages give the
 // same bytes.
 func (m *Model) requestBody(req llm.Request) ([]byte, error) {
-	items, err := m.inputItems(req.Messages)
-	if err != nil {
-		return nil, err
+	items := []item{}
+	for i, turn := range req.Messages {
+		switch turn.Role {
+		case core.RoleUser:
+			items = append(items, userItem(turn))
+		case core.RoleAssistant:
+			items = append(items, m.assistantItems(turn)...)
+		case core.RoleTool:
+			items = append(items, item{Type: "function_call_output", CallID: callID(turn.ToolCallID), Output: &turn.Content})
+		case core.RoleSystem:
+			if m.options.Info.SystemMessages {
+				items = append(items, developerItems(turn)...)
+			}
+		default:
+			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
+		}
 	}
 	r := request{
 		Instructions: req.SystemText(), Model: m.options.Model, Tools: toolList(req.Tools), Input: items, TopP: req.TopP, Stream: true,
