@@ -13,20 +13,6 @@ const (
 	allHits   = 20
 )
 
-// countSearch counts what the search alone is good for.
-func (f *Found) countSearch(fact Fact, rank int) {
-	if fact.Ask == "" {
-		return
-	}
-	f.Asked++
-	if rank > 0 {
-		f.SearchAlone.First20++
-	}
-	if rank > 0 && rank <= firstHits {
-		f.SearchAlone.First5++
-	}
-}
-
 // isSummary reports whether the block of a prompt stands for messages that are not in it.
 func isSummary(block string) bool {
 	return strings.Contains(block, "<conversation_summary>") || strings.Contains(block, "<work_notes>")
