@@ -2,11 +2,20 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"os/user"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/cli/term"
+	"bobbin/app/core"
+	"bobbin/app/core/logging"
 	"bobbin/app/ops"
 )
 
@@ -34,4 +43,180 @@ func formatTime(t *time.Time, none string) string {
 		return none
 	}
 	return t.Local().Format("2006-01-02 15:04")
+}
+
+func (p *program) backupCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backup <file>",
+		Short: "Back up the SQLite database while the server runs",
+		Long: "Writes a consistent copy of the database to a new file and checks it. The server keeps running. To\n" +
+			"restore: stop the server, replace bobbin.db by the copy, and remove bobbin.db-wal and bobbin.db-shm.\n" +
+			"For PostgreSQL use its own tools: see docs/OPERATION.md.",
+		Example: "  bobbin backup /backups/bobbin-$(date +%F).db",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, origins, err := p.loadServerSettings(cmd)
+			if err != nil {
+				return err
+			}
+			logger, err := p.newLogger(cfg, origins, true)
+			if err != nil {
+				return err
+			}
+			copied, err := ops.Backup(cmd.Context(), cfg, logger, args[0], currentActor())
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.printJSON(copied)
+			}
+			fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
+			return nil
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+func (p *program) migrateCommand() *cobra.Command {
+	status := false
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Migrate the database to the current schema",
+		Long: "Applies pending migrations. The server does the same when it starts; use this command to\n" +
+			"migrate in a separate step.",
+		Example: "  bobbin migrate --status",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, logger, err := p.loadWithLogger(cmd)
+			if err != nil {
+				return err
+			}
+			v, err := ops.Migrate(cmd.Context(), cfg, logger, !status)
+			if err != nil {
+				return err
+			}
+			if p.json {
+				return p.printJSON(struct {
+					Database string `json:"database"`
+					Version  int64  `json:"version"`
+					Newest   int64  `json:"newest"`
+					Pending  bool   `json:"pending"`
+				}{cfg.Database.URL.String(), v.Current, v.Target, v.Pending()})
+			}
+			fmt.Fprintf(p.Out, "database %s: version %d, newest %d\n", cfg.Database.URL, v.Current, v.Target)
+			return nil
+		},
+	}
+	p.withJSON(cmd)
+	cmd.Flags().BoolVar(&status, "status", false, "only print the version")
+	return cmd
+}
+
+func (p *program) doctorCommand() *cobra.Command {
+	var o ops.DoctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Diagnose the installation and suggest fixes",
+		Long: "Checks the configuration, the data folder, the database, the models, the agent files, their tools, Slack, the\n" +
+			"clock and the address. It changes nothing, and calls models and the servers of tools only with\n" +
+			"--call. The exit code is 1 if something does not work.",
+		Example: "  bobbin doctor\n  bobbin doctor --call --json",
+		Args:    noArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runDoctor(cmd, o) },
+	}
+	cmd.Flags().BoolVar(&o.Call, "call", false, "also call the models, with a few tokens each, and connect to the servers of tools")
+	cmd.Flags().StringVar(&o.Address, "slack-address", "", "public `address` of this Bobbin: check that requests of Slack get there")
+	p.withJSON(cmd)
+	return cmd
+}
+
+func (p *program) runDoctor(cmd *cobra.Command, o ops.DoctorOptions) error {
+	cfg, origins, err := p.loadServerSettings(cmd)
+	logger, logErr := logging.New(p.Err, logging.Options{Level: "error", Format: "text"})
+	if logErr != nil {
+		return logErr
+	}
+	var unseen *unseenError
+	if errors.As(err, &unseen) {
+		return p.reportDiagnosis(ops.Diagnosis{Status: ops.VerdictWarn, Findings: []ops.Finding{{Check: "configuration", Status: ops.VerdictWarn, Detail: err.Error()}}})
+	}
+	o.Config, o.Origins, o.Err, o.Logger = cfg, origins, err, logger
+	return p.reportDiagnosis(ops.Doctor(cmd.Context(), o))
+}
+
+// reportDiagnosis prints the findings. Its error says that something does not work.
+func (p *program) reportDiagnosis(found ops.Diagnosis) error {
+	if p.json {
+		if err := p.printJSON(found); err != nil {
+			return err
+		}
+	} else {
+		width, _ := p.terminalSize()
+		for _, f := range found.Findings {
+			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
+			fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
+			if f.Do != "" {
+				do := strings.Replace(term.Clean(f.Do), "bobbin ", programName()+" ", 1)
+				fmt.Fprintln(p.Out, term.Wrap("      → "+do, width, "        "))
+			}
+		}
+		switch found.Status {
+		case ops.VerdictFail:
+			fmt.Fprintln(p.Out, "something does not work")
+		case ops.VerdictWarn:
+			fmt.Fprintln(p.Out, "everything works, but see the warnings")
+		case ops.VerdictOK:
+			fmt.Fprintln(p.Out, "everything works")
+		}
+	}
+	if found.Status == ops.VerdictFail {
+		return &silentError{"something does not work"}
+	}
+	return nil
+}
+
+func (p *program) auditCommand() *cobra.Command {
+	var q core.PageQuery
+	cmd := &cobra.Command{
+		Use: "audit", Short: "Show the audit log: keys, purges, backups, changed settings",
+		Long: "Lists what operators did, newest first: keys created and revoked, sessions and users purged, sessions\n" +
+			"removed by retention, backups, and settings that had changed when a server started.\n" +
+			"It contains neither secrets nor users: a purged user appears as the beginning of the SHA-256 of the id,\n" +
+			"so that only those who know the id can find the entry.",
+		Example: "  bobbin audit --json --limit 200",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
+				page, err := s.Audit(ctx, q)
+				if err != nil {
+					return err
+				}
+				return printList(p, page, list[core.AuditEntry]{
+					none: "no entries yet", titles: "TIME|WHO|WHAT|OWNER|TARGET|DETAILS",
+					cells: func(e core.AuditEntry) []any {
+						return []any{e.CreatedAt, e.Actor, e.Action, e.Owner, e.Target, auditDetails(e)}
+					},
+					next: "audit",
+				})
+			})
+		},
+	}
+	p.withJSON(cmd)
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "maximum number of entries, 1 to 200 (default: 50)")
+	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "continue an earlier list")
+	return cmd
+}
+
+// auditDetails returns the details of an entry; of a server start only what changed.
+func auditDetails(e core.AuditEntry) string {
+	var start core.StartDetails
+	if e.Action != core.AuditConfigChanged || json.Unmarshal(e.Details, &start) != nil {
+		return string(e.Details)
+	}
+	text := "version " + start.Version
+	for _, key := range slices.Sorted(maps.Keys(start.Changed)) {
+		text += fmt.Sprintf(", %s: %q, was %q", key, start.Changed[key].To, start.Changed[key].From)
+	}
+	return term.Line(text, 400)
 }

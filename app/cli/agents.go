@@ -9,6 +9,7 @@ import (
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
+	"bobbin/app/ops"
 )
 
 func (p *program) agentsCommand() *cobra.Command {
@@ -70,4 +71,127 @@ func printFiles[T any](p *program, page core.Page[T], titles, consequence string
 		err = core.Errorf(core.ErrInvalid, "%s%s\n  %s", term.Pluralize(broken, "broken file"), consequence, strings.Join(problems, "\n  "))
 	}
 	return err
+}
+
+// agentFiles opens the agent files with the settings of the server that runs on the data folder, else
+// those of this command, and with its keys.
+func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
+	cfg, origins, err := p.loadServerSettings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return ops.OpenAgentFiles(cmd.Context(), cfg, origins.Set("context_usage_threshold"))
+}
+
+func (p *program) listAgentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the agents, their models, and whether the models are usable",
+		Long: "Lists each agent with its model and whether the model can be used with the settings and API keys\n" +
+			"of this command; if not, why. It needs no server and calls no model.",
+		Example: "  bobbin agents list", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := p.agentFiles(cmd)
+			if err != nil {
+				return err
+			}
+			states, err := files.List()
+			if err != nil {
+				return err
+			}
+			return printList(p, core.Page[ops.AgentState]{Items: states}, list[ops.AgentState]{
+				titles: "AGENT|MODEL|USABLE",
+				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeUsability(a)} },
+			})
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+// describeUsability returns whether an agent can be used, and if not, or not with all of its
+// models, why.
+func describeUsability(a ops.AgentState) string {
+	switch {
+	case !a.Usable:
+		return "no: " + a.Reason
+	case len(a.Warnings) > 0:
+		return "yes, but " + strings.Join(a.Warnings, "; ")
+	default:
+		return "yes"
+	}
+}
+
+// maxSettingWidth is the maximum width of a value in `agents show`; --json prints all of it.
+const maxSettingWidth = 60
+
+func (p *program) showAgentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show <name>", Short: "Print every setting of an agent, its value and where it comes from",
+		Long: "Prints every key of an agent's file (docs/AGENTS.md), its effective value, and where it comes from,\n" +
+			"and the tools that files describe (docs/TOOLS.md). It needs no server, but connects to the servers\n" +
+			"of tools. Long values are shortened; --json prints them whole.",
+		Example: "  bobbin agents show assistant", Args: requireOneArg("which agent? bobbin agents list shows their names"),
+		ValidArgsFunction: p.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := p.agentFiles(cmd)
+			if err != nil {
+				return err
+			}
+			fields, err := files.Settings(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			var list []setting
+			for _, f := range fields {
+				list = append(list, setting{f.Name, f.Value, f.From})
+			}
+			for i := range list {
+				if !p.json {
+					list[i].Value = term.Line(list[i].Value, maxSettingWidth)
+				}
+			}
+			return p.printSettings(list)
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+func (p *program) checkAgentsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check [file or folder]...", Short: "Check agent files without a server",
+		Long: "Reads agent files as a server would, by default those of agents_dir, and the files of tools beside\n" +
+			"it, and prints their errors with file, line and column. The exit code is 1 if a file has an error. An agent whose model cannot be\n" +
+			"used here, for example because its key is missing, is only reported.",
+		Example: "  bobbin agents check\n  bobbin agents check agents/support.yaml",
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			files, err := p.agentFiles(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := files.Check(paths)
+			if err != nil {
+				return err
+			}
+			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|RESULT", "", func(f ops.AgentState) ([]any, []string) {
+				return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)}, f.Problems
+			})
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
+}
+
+// describeCheck returns the result of the check of a file.
+func describeCheck(f ops.AgentState) string {
+	switch {
+	case len(f.Problems) > 0:
+		return "broken"
+	case !f.Usable:
+		return "ok, but it cannot be used: " + f.Reason
+	case len(f.Warnings) > 0:
+		return "ok, but " + strings.Join(f.Warnings, "; ")
+	default:
+		return "ok"
+	}
 }

@@ -1,11 +1,14 @@
 package cli_test
 
 import (
+	"archive/zip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 const foreign = `{"role":"user","content":"my name is Ada"}
@@ -62,4 +65,93 @@ func TestImportAndExport(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("got %v, %v, want the two files", left, err)
 	}
+}
+
+// chatGPT is an export of ChatGPT: a conversation with a branch, a tool, thoughts, an image and a hidden message;
+// one whose current node and root were deleted; one without messages; one with a cycle.
+const chatGPT = `[
+{"title": "Trip", "current_node": "h", "mapping": {
+  "root": {"message": null, "parent": null},
+  "a": {"parent": "root", "message": {"author": {"role": "system"}, "content": {"content_type": "text", "parts": [""]}, "metadata": {"is_visually_hidden_from_conversation": true}}},
+  "b": {"parent": "a", "message": {"author": {"role": "user"}, "create_time": 1700000000.25, "content": {"content_type": "text", "parts": ["Where is my dentist?"]}}},
+  "x": {"parent": "b", "message": {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["Another branch."]}}},
+  "c": {"parent": "b", "message": {"author": {"role": "assistant"}, "content": {"content_type": "thoughts", "thoughts": [{"content": "Look it up."}]}}},
+  "d": {"parent": "c", "message": {"author": {"role": "assistant"}, "recipient": "python", "content": {"content_type": "code", "text": "print(1 < 2)"}}},
+  "e": {"parent": "d", "message": {"author": {"role": "tool", "name": "python"}, "content": {"content_type": "execution_output", "text": "True"}}},
+  "f": {"parent": "e", "message": {"author": {"role": "assistant"}, "recipient": "all", "metadata": {"model_slug": "gpt-4o"}, "content": {"content_type": "text", "parts": ["In Tampere."]}}},
+  "g": {"parent": "f", "message": {"author": {"role": "user"}, "content": {"content_type": "multimodal_text", "parts": [{"content_type": "image_asset_pointer", "asset_pointer": "file-service://1"}, "What is this?"]}}},
+  "h": {"parent": "g", "message": {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["A cat."], "text": 7}}}}},
+{"title": null, "current_node": "gone", "mapping": {
+  "b": {"parent": "deleted", "message": {"author": {"role": "user"}, "create_time": 1, "content": {"parts": ["hello"]}}},
+  "c": {"parent": "b", "message": {"author": {"role": "assistant"}, "create_time": 2, "content": {"parts": ["hi"]}}}}},
+{"title": "Nothing", "current_node": "root", "mapping": {"root": {"message": null, "parent": null}}},
+{"title": "Cycle", "current_node": "b", "mapping": {
+  "b": {"parent": "c", "message": {"author": {"role": "user"}, "content": {"parts": ["to"]}}},
+  "c": {"parent": "b", "message": {"author": {"role": "assistant"}, "content": {"parts": ["fro"]}}}}}
+]`
+
+// TestImportConversations imports files of several conversations, each into a session of its own.
+func TestImportConversations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "export.zip")
+	f := must.Get(os.Create(archive))(t)
+	z := zip.NewWriter(f)
+	for name, text := range map[string]string{"user.json": "{}", "conversations.json": chatGPT} {
+		w := must.Get(z.Create(name))(t)
+		must.Get(w.Write([]byte(text)))(t)
+	}
+	must.Do(t, z.Close())
+	must.Do(t, f.Close())
+	line := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`
+	for _, tt := range []struct {
+		name, input, args string
+		code              int
+		out, errs         string
+	}{
+		{"export of ChatGPT", chatGPT, "import -", 0, "imported 3 conversations: 8 messages", ""},
+		{"archive of ChatGPT", "", "import " + archive, 0, "1 images or files were left out", ""},
+		{"lines for fine-tuning", line + "\n" + line + "\n", "import -", 0, "imported 2 conversations: 4 messages", ""},
+		{"one conversation", line, "import -", 0, "imported 2 messages", ""},
+		{"into one session", chatGPT, "import - --title x", 1, "", "import it without --session and --title"},
+		{"one that is none", `[{"mapping": {}}, {"x": 1}, ` + line + `]`, "import -", 1, "imported 1 conversations: 2 messages", `"conversation 2": has neither messages nor a mapping`},
+		{"one that is refused", line + `{"messages":[{"role":"x"}]}` + line, "import -", 1, "imported 2 conversations: 4 messages", `role "x" must be`},
+		{"cut off", chatGPT[:len(chatGPT)-40], "import - --json", 1, `"imported": 4`, "conversation 4, at byte"},
+		{"another archive", "PK\x03\x04 and so on", "import -", 1, "", "the archive cannot be read"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			code, out, errs := run(t, tt.input, append(strings.Fields(tt.args), folder(t)...)...)
+			if code != tt.code || !strings.Contains(out, tt.out) || !strings.Contains(errs, tt.errs) {
+				t.Errorf("got %d, %q, %q; want %d, %q, %q", code, out, errs, tt.code, tt.out, tt.errs)
+			}
+		})
+	}
+}
+
+// TestImportChatGPT: the current path, with what belongs to an answer in one message.
+func TestImportChatGPT(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	if code, _, errs := run(t, chatGPT, append([]string{"import", "-"}, flags...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
+	for line := range strings.Lines(list) {
+		if !strings.Contains(line, "Trip") {
+			continue
+		}
+		_, out, _ := run(t, "", append([]string{"sessions", "export", strings.Fields(line)[0]}, flags...)...)
+		for _, want := range []string{
+			`"content":"Where is my dentist?"`, `"created_at":"2023-11-14T22:13:20.25Z"`,
+			`"content":"[call of python]\nprint(1 < 2)\n\n[result of python]\nTrue\n\nIn Tampere."`, `"text":"Look it up."`, `"model":"gpt-4o"`,
+			`"content":"[image_asset_pointer: not imported]\nWhat is this?"`, `"content":"A cat."`,
+		} {
+			if !strings.Contains(out, want) {
+				t.Errorf("got %s, want %s", out, want)
+			}
+		}
+		return
+	}
+	t.Errorf("got the sessions %s, want one with the title Trip", list)
 }

@@ -1,10 +1,12 @@
 package cli_test
 
 import (
+	"archive/zip"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,5 +254,127 @@ func TestListsAreReadable(t *testing.T) {
 	_, out, _ = run(t, "", append([]string{"keys", "list"}, flags...)...)
 	if strings.Count(out, "valid") != 2 || !strings.Contains(out, "EXPIRES") || !strings.Contains(out, "never") || strings.Contains(out, "until") {
 		t.Errorf("keys list: %q, want states and days in columns of their own", out)
+	}
+}
+
+// The audit log has what a server found changed at its start, and nothing if nothing has changed.
+func TestAuditOfStarts(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	serve(t, flags)()
+	serve(t, flags)()
+	serve(t, append(slices.Clone(flags), "--limits-queued-runs", "7"))()
+	code, out, errs := run(t, "", append([]string{"audit"}, flags...)...)
+	if code != 0 || strings.Count(out, "config.changed") != 2 || !strings.Contains(out, `limits.queued_runs: "7", was ""`) {
+		t.Errorf("audit: got %d, %q, %q, want two starts", code, out, errs)
+	}
+}
+
+// A backup is whole and checked, for its owner only, writes over nothing, and leaves nothing behind where it fails.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	flags := append(folder(t), "--addr", "127.0.0.1:0")
+	file := filepath.Join(t.TempDir(), "copy.db")
+	if code, _, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 1 || !strings.Contains(errs, "there is no database to copy") {
+		t.Errorf("before the first start: got %d, %q", code, errs)
+	}
+	if code, _, errs := run(t, "", append([]string{"migrate"}, flags...)...); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, out, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 0 || !strings.Contains(out, "verified, schema version") {
+		t.Errorf("got %d, %q, %q", code, out, errs)
+	}
+	code, out, errs := run(t, "", append([]string{"backup", file + "2", "--json"}, flags...)...)
+	if info, err := os.Stat(file + "2"); code != 0 || err != nil || info.Mode().Perm() != 0o600 || fields(t, out)["bytes"] != float64(info.Size()) {
+		t.Errorf("as JSON: got %d, %q, %q, %v", code, out, errs, err)
+	}
+	for name, why := range map[string]string{file: "exists", filepath.Join(filepath.Dir(file), "nowhere", "copy.db"): ""} {
+		if code, _, errs := run(t, "", append([]string{"backup", name}, flags...)...); code != 1 || !strings.Contains(errs, why) {
+			t.Errorf("%s: got %d, %q, want a failure with %q", name, code, errs, why)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left behind: %v, %v, want the two backups alone", entries, err)
+	}
+}
+
+// asking is a server with an agent that asks before it calculates; do calls the program
+// on it, and ask lets a run wait and returns its session and itself.
+func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask func(question string) (session, id string)) {
+	t.Helper()
+	flags := folder(t)
+	dir := flags[slices.Index(flags, "--agents-dir")+1]
+	agent := "name: careful\nsystem_prompt: You ask.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "careful.yaml"), []byte(agent), 0o600))
+	t.Cleanup(serve(t, flags))
+	call := func(wantCode int, input string, args ...string) string {
+		t.Helper()
+		code, out, errs := run(t, input, append(args, flags...)...)
+		if code != wantCode {
+			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
+		}
+		return out + errs
+	}
+	do = func(wantCode int, args ...string) string { return call(wantCode, "", args...) }
+	first := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`)
+	ask = func(question string) (session, id string) {
+		t.Helper()
+		call(1, question+"\n", "chat", "careful") // nobody answers
+		session = first.FindString(do(0, "sessions", "list"))
+		return session, first.FindString(do(0, "runs", "list", session))
+	}
+	return do, ask
+}
+
+// What is agreed to is shown whole, before it is agreed to.
+func TestRunsShowWholeArguments(t *testing.T) {
+	t.Parallel()
+	do, ask := asking(t)
+	sum := strings.Repeat("1 + ", 60) + "40"
+	_, id := ask("What is " + sum + "?")
+	if got := do(1, "runs", "deny", id, "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"); !strings.Contains(got, "does not exist") {
+		t.Errorf("deny another call: got %q", got)
+	}
+	if got := do(0, "runs", "show", id); !strings.Contains(got, sum) {
+		t.Errorf("runs show: got %q, want the whole of %s", got, sum)
+	}
+	got := do(0, "runs", "approve", id)
+	if shown, agreed := strings.Index(got, sum), strings.Index(got, "approved: calculator"); shown < 0 || agreed < shown {
+		t.Errorf("runs approve: got %q, want the whole of %s before it is approved", got, sum)
+	}
+}
+
+// users export writes a whole archive to a file, and no bytes to a terminal or to nowhere.
+func TestExportUser(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	file := filepath.Join(t.TempDir(), "ada.zip")
+	for _, tt := range []struct {
+		code int
+		args string
+		says string
+	}{
+		{1, "users export", "which user?"},
+		{1, "users export ada", "choose where to write the archive"},
+		{0, "api createMemory content=tea user_id=ada", ""},
+		{0, "users export ada -o " + file, "bytes in " + file},
+		{1, "users export ada --owner web -o " + file, `the owner "web" has no data of the user "ada"`},
+		{0, "users export ada -o -", "counts.json"},
+	} {
+		code, out, errs := run(t, "", append(strings.Fields(tt.args), flags...)...)
+		if code != tt.code || !strings.Contains(out+errs, tt.says) {
+			t.Errorf("%s: got %d, %q, %q; want %d and %q", tt.args, code, out, errs, tt.code, tt.says)
+		}
+	}
+	archive := must.Get(zip.OpenReader(file))(t)
+	defer archive.Close()
+	var names []string
+	for _, f := range archive.File {
+		names = append(names, f.Name)
+	}
+	if want := []string{"export.json", "messages_elsewhere.jsonl", "memories.jsonl", "files.jsonl", "usage.jsonl", "keys.jsonl", "counts.json"}; !slices.Equal(names, want) {
+		t.Errorf("archive has %v, want %v", names, want)
 	}
 }

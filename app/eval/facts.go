@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -219,4 +220,31 @@ func distinctFacts(facts []Fact) []Fact {
 		}
 	}
 	return out
+}
+
+// How far down the search counts. search_history shows an agent fewer than the last at
+// once.
+const (
+	firstHits = 5
+	allHits   = 20
+)
+
+// isSummary reports whether the block of a prompt stands for messages that are not in it.
+func isSummary(block string) bool {
+	return strings.Contains(block, "<conversation_summary>") || strings.Contains(block, "<work_notes>")
+}
+
+// rankInSearch returns the place among the quotations that the search for the fact's question
+// gives of the first one that tells the fact; 0 = none does, or the fact has no question.
+func (r Replayed) rankInSearch(ctx context.Context, f Fact) (int, error) {
+	if f.Ask == "" {
+		return 0, nil
+	}
+	quotes, able, err := r.Bobbin.Search(ctx, f.Ask, allHits)
+	if err != nil || !able {
+		return 0, err
+	}
+	return 1 + slices.IndexFunc(quotes, func(q string) bool {
+		return newText(messageTexts(q, nil)).hasFact(f)
+	}), nil
 }

@@ -83,7 +83,15 @@ func Replay(ctx context.Context, r Replayed) (Result, error) {
 		if err != nil {
 			return out, err
 		}
-		f.countSearch(fact, rank)
+		if fact.Ask != "" {
+			f.Asked++
+			if rank > 0 {
+				f.SearchAlone.First20++
+			}
+			if rank > 0 && rank <= firstHits {
+				f.SearchAlone.First5++
+			}
+		}
 		switch {
 		case prompt.hasFact(fact):
 			f.Prompt++

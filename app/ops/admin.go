@@ -1,13 +1,23 @@
+// Package ops is what operators do from the command line, without a server: diagnose an
+// installation, migrate and copy a database, look after keys, and check agents'
+// files.
 package ops
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"regexp"
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/config"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/app/wire"
 )
 
 // Service creates and revokes keys, each with its entry in the audit
@@ -125,4 +135,135 @@ func (s *Service) findKey(ctx context.Context, which string) (core.APIKey, error
 // Audit returns a page of the audit log, the newest entries first.
 func (s *Service) Audit(ctx context.Context, q core.PageQuery) (core.Page[core.AuditEntry], error) {
 	return s.audit.List(ctx, q)
+}
+
+// Admin calls do with what looks after keys and the audit log. It works on the database
+// itself, also beside a server that runs on it.
+func Admin(ctx context.Context, cfg config.Config, logger *slog.Logger, do func(*Service) error) (err error) {
+	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	if err := database.Migrate(ctx); err != nil {
+		return err
+	}
+	s := wire.NewStores(database)
+	return do(NewService(s.APIKeys, s.Audit))
+}
+
+// Backup copies the database into a new file, whether a server runs on it or not.
+func Backup(ctx context.Context, cfg config.Config, logger *slog.Logger, file, actor string) (copied db.BackupFile, err error) {
+	address := cfg.Database.URL.Reveal()
+	if path, embedded := wire.SQLiteFile(cfg); embedded {
+		if _, err := os.Stat(path); err != nil { // opening would make it
+			return copied, core.Errorf(core.ErrNotFound, "there is no database to copy: %v", err)
+		}
+	}
+	database, err := db.Open(ctx, address, logger)
+	if err != nil {
+		return copied, err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	if copied, err = database.Backup(ctx, file); err != nil {
+		return copied, err
+	}
+	if err := noteBackup(ctx, database, copied, actor); err != nil { // the copy is good all the same
+		logger.WarnContext(ctx, "backup not noted in the audit log", "err", err)
+	}
+	return copied, nil
+}
+
+// noteBackup tells the audit log of a copy.
+func noteBackup(ctx context.Context, database *db.DB, copied db.BackupFile, actor string) error {
+	details, err := json.Marshal(copied)
+	if err != nil {
+		return err
+	}
+	return repositories.NewAudit(database.Gorm).Add(ctx, core.AuditEntry{
+		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: actor, Action: core.AuditBackupMade, Target: "database", Details: details,
+	})
+}
+
+// Migrate applies the migrations that the database lacks and returns its version;
+// with apply false it only looks.
+func Migrate(ctx context.Context, cfg config.Config, logger *slog.Logger, apply bool) (v db.Versions, err error) {
+	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
+	if err != nil {
+		return db.Versions{}, err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	if apply {
+		if err := database.Migrate(ctx); err != nil {
+			return db.Versions{}, err
+		}
+	}
+	return database.MigrationStatus(ctx)
+}
+
+// Agents returns the agents that are configured.
+func Agents(cfg config.Config) ([]core.Agent, error) {
+	agents, err := loadAgents(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return agents.Catalog.List(), nil
+}
+
+// loadAgents reads the agents' files without looking at their models.
+func loadAgents(cfg config.Config) (wire.Agents, error) {
+	set, err := wire.NewTools(cfg, wire.ToolParts{})
+	if err != nil {
+		return wire.Agents{}, err
+	}
+	return wire.LoadAgents(cfg, set, false, wire.Models{})
+}
+
+// reindexPause is how long a reindexing waits for messages that another process indexes.
+const reindexPause = 100 * time.Millisecond
+
+// ReindexSearch indexes all messages again, also beside a server that runs on the database,
+// and reports from time to time how many are left. Searches find everything meanwhile. It
+// may be broken off: a server goes on. all = false goes on with what is not indexed yet.
+func ReindexSearch(ctx context.Context, cfg config.Config, logger *slog.Logger, all bool, report func(left int64)) (err error) {
+	database, err := db.Open(ctx, cfg.Database.URL.Reveal(), logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, database.Close()) }()
+	if err := database.Migrate(ctx); err != nil {
+		return err
+	}
+	search := wire.NewStores(database).Search
+	if all {
+		if _, err := search.Reindex(ctx); err != nil {
+			return err
+		}
+	}
+	var last time.Time
+	for {
+		if time.Since(last) > time.Second {
+			left, err := search.Unindexed(ctx)
+			if err != nil {
+				return err
+			}
+			if report(left); left == 0 {
+				return nil
+			}
+			last = time.Now()
+		}
+		n, _, err := search.IndexNext(ctx)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		last = time.Time{}
+		select {
+		case <-time.After(reindexPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

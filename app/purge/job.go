@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -215,4 +216,111 @@ func (s *Service) tableLines(done, left core.Purged) []core.PurgedTable {
 // nonNil returns the ids, an empty list instead of nil, for JSON.
 func nonNil(ids []core.SessionID) []core.SessionID {
 	return append([]core.SessionID{}, ids...)
+}
+
+// stopRuns ensures that no run of the sessions is active. Without force an unfinished run is an
+// ErrConflict; with force it is canceled and waited for.
+func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID, force bool) error {
+	runs, err := s.Store.Unfinished(ctx, ids)
+	if err != nil || len(runs) == 0 {
+		return err
+	}
+	if !force {
+		return core.Errorf(core.ErrConflict, "run %s in session %s has not ended (%d such runs in total): wait for it, or cancel with --force",
+			runs[0].ID, runs[0].SessionID, len(runs))
+	}
+	for i := len(runs) - 1; i >= 0; i-- { // queued ones first, so that none of them begins
+		err := s.CancelRun(ctx, core.Tenant{Owner: runs[i].Owner}, runs[i].ID)
+		if err != nil && !isNotFound(err) {
+			return err
+		}
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(s.CancelTime)
+	defer limit.Stop()
+	for {
+		runs, err := s.Store.Unfinished(ctx, ids)
+		if err != nil {
+			return err
+		}
+		busy := core.RunID("")
+		for _, run := range runs {
+			if run.Leased {
+				busy = run.ID
+			}
+		}
+		if busy == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-limit.C:
+			return core.Errorf(core.ErrConflict, "run %s was canceled but has not ended; nothing was removed, try again in a minute", busy)
+		case <-tick.C:
+		}
+	}
+}
+
+func isNotFound(err error) bool { return errors.Is(err, core.ErrNotFound) }
+
+// admitPosts returns ErrInvalid if posts in Slack are to be deleted, but Slack is off.
+func (s *Service) admitPosts(wanted bool) error {
+	if wanted && s.DeletePosts == nil {
+		return core.Errorf(core.ErrInvalid, "posts in Slack cannot be deleted: Slack is off (slack.bot_token, slack.client_id)")
+	}
+	return nil
+}
+
+// deletePosts deletes the posts of the sessions from Slack, if they are to be. It may be repeated
+// while the sessions exist. The posts of the sessions that a deletion began with are gone already.
+func (s *Service) deletePosts(ctx context.Context, wanted bool, ids []core.SessionID, before *core.DeletionPlan) (core.Purged, error) {
+	var gone core.Purged
+	if !wanted || s.DeletePosts == nil {
+		return gone, nil
+	}
+	for _, id := range ids {
+		if before != nil && slices.Contains(before.Sessions, id) {
+			continue
+		}
+		posts, err := s.DeletePosts(ctx, id, false)
+		gone.Posts.Add(posts)
+		if err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
+}
+
+// countPosts adds to a preview how many posts are to be deleted.
+func (s *Service) countPosts(ctx context.Context, report *core.PurgeReport) error {
+	report.SlackPosts = &core.PurgedPosts{}
+	for _, id := range report.Sessions {
+		posts, err := s.DeletePosts(ctx, id, true)
+		if err != nil {
+			return err
+		}
+		report.SlackPosts.Add(posts)
+	}
+	report.Notes = append(report.Notes, fmt.Sprintf("posts in Slack that would be deleted: %d", report.SlackPosts.Found))
+	return nil
+}
+
+// reportPosts adds to a report what became of the posts in Slack.
+func (s *Service) reportPosts(report *core.PurgeReport, j job, gone core.Purged) {
+	p := gone.Posts
+	if j.before != nil && j.before.SlackPosts != nil {
+		p.Add(*j.before.SlackPosts)
+	}
+	switch wanted := j.SlackPosts; {
+	case wanted && s.DeletePosts == nil:
+		report.Notes = append(report.Notes, "what was posted in Slack stays there: Slack is off")
+	case wanted:
+		report.SlackPosts = &p
+		report.Notes = append(report.Notes, fmt.Sprintf("posts in Slack: %d deleted, %d not there any more, %d that Slack did not delete (the log says why), %d of which Slack does not say whether they are there",
+			p.Deleted, p.Gone, p.Refused, p.Unknown))
+	case gone.Removed["slack_posts"] > 0:
+		report.Notes = append(report.Notes, "what was posted in Slack stays there; with --slack-posts (slack_posts) a purge deletes it first, afterwards it is no longer known")
+	}
 }

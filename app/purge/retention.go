@@ -64,7 +64,17 @@ func (w *RetentionWorker) Run(ctx context.Context) error {
 func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	start := time.Now()
 	sessions, err := w.sweepArchived(ctx) // first, as their events go with them
-	w.recordAudit(ctx, sessions)
+	if sessions != 0 {
+		details, err := json.Marshal(map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
+		if err == nil {
+			err = w.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
+				ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions", Details: details,
+			})
+		}
+		if err != nil {
+			w.Logger.ErrorContext(ctx, "retention not recorded in the audit log", "sessions", sessions, "err", err)
+		}
+	}
 	if err == nil {
 		var n int
 		n, err = w.sweepSessions(ctx, core.TemporaryLife, w.Store.TemporarySessions, true)
@@ -89,23 +99,6 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 		w.Logger.WarnContext(ctx, "retention sweep failed", "events", events, "sessions", sessions, "err", err)
 	case events+sessions > 0:
 		w.Logger.InfoContext(ctx, "retention swept", "events", events, "sessions", sessions, "dur", time.Since(start))
-	}
-}
-
-// recordAudit records removed sessions in the audit log. They are gone: an entry that cannot be
-// stored is in the server's log.
-func (w *RetentionWorker) recordAudit(ctx context.Context, sessions int) {
-	if sessions == 0 {
-		return
-	}
-	details, err := json.Marshal(map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
-	if err == nil {
-		err = w.Audit.Add(context.WithoutCancel(ctx), core.AuditEntry{
-			ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "retention", Action: core.AuditSessionsExpired, Target: "archived sessions", Details: details,
-		})
-	}
-	if err != nil {
-		w.Logger.ErrorContext(ctx, "retention not recorded in the audit log", "sessions", sessions, "err", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package purge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/purge"
+	"bobbin/tests/must"
 )
 
 // fake is a store in which only what a test names exists.
@@ -285,4 +287,91 @@ func TestCompactionFails(t *testing.T) {
 	if got, err = service(f).Sessions(t.Context(), in); err != nil || !got.Compacted || len(got.Sessions) != 0 || f.compact != 2 {
 		t.Errorf("only the files: got %+v, error %v", got, err)
 	}
+}
+
+// A removal is in the audit log, with its actor and its size, but without the names of what is
+// gone; a dry run, and a purge that removed nothing, are not.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	s := service(f)
+	must.Get(s.Sessions(t.Context(), core.PurgeSessions{Owner: "web", IDs: []core.SessionID{"a"}}))(t)
+	must.Get(s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice"}))(t)
+	must.Get(s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice", PurgeOptions: core.PurgeOptions{DryRun: true}}))(t)
+	var told []string
+	for _, e := range f.noted {
+		told = append(told, strings.Join([]string{e.Actor, e.Action, e.Owner, e.Target}, " "))
+		if text := fmt.Sprintf("%+v %s", e, e.Details); strings.Contains(text, "alice") || !strings.Contains(text, `"complete":true`) || !strings.Contains(text, `"removed":{`) {
+			t.Errorf("got entry %s, want the numbers, and no user", text)
+		}
+	}
+	want := []string{"cli sessions.purged web sessions: 1", "cli user.purged web user sha256:" + core.SecretHash("alice")[:12]}
+	if got := strings.Join(told, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("audit log: got\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	f = &fake{fails: errors.New("no database")}
+	if _, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a"}}); err == nil || len(f.noted) != 0 {
+		t.Errorf("got %v and %d entries for a purge that did nothing, want an error and none", err, len(f.noted))
+	}
+}
+
+// What is old goes without a question; what is gone or in use is passed by.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	n, err := service(f).Expired(t.Context(), []core.SessionID{"a", "busy", "gone", "b"}, false)
+	if err != nil || n != 2 {
+		t.Errorf("got %d, %v, want 2 sessions", n, err)
+	}
+	if diff := cmp.Diff([]core.SessionID{"a", "gone", "b"}, f.removed); diff != "" {
+		t.Errorf("removed (-want +got):\n%s", diff)
+	}
+	if f.events != 2 || len(f.answers) != 1 || f.answers[0] || f.compact != 0 {
+		t.Errorf("got %d watchers told, answers %v, %d compactions; want 2, removed once, none", f.events, f.answers, f.compact)
+	}
+	if n, err := service(f).Expired(t.Context(), []core.SessionID{"gone"}, false); n != 0 || err != nil || len(f.answers) != 1 {
+		t.Errorf("of sessions that are gone: %d, %v", n, err)
+	}
+}
+
+func TestExpiredBreaks(t *testing.T) {
+	t.Parallel()
+	f := &fake{breaks: "b"}
+	n, err := service(f).Expired(t.Context(), []core.SessionID{"a", "b", "c"}, false)
+	if n != 1 || !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("got %d, %v, want one session and why there are not more", n, err)
+	}
+}
+
+// What processes left behind is removed at the start, and later within 5 s; a session
+// that goes with it is gone for those who watch it, and so are its kept answers.
+func TestRecoversAbandonedSessions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{abandoned: []core.SessionID{"import", "fork"}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- service(f).Run(ctx) }()
+		synctest.Wait()
+		if want := []core.SessionID{"import", "fork"}; !slices.Equal(f.recovered, want) || f.events != 1 || len(f.answers) != 1 {
+			t.Errorf("recovered %v with %d events, and %d searches for answers; want %v, and one of each for the removed session", f.recovered, f.events, len(f.answers), want)
+		}
+		f.mu.Lock()
+		f.fails = errors.New("the database is away")
+		f.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		f.mu.Lock()
+		f.fails, f.abandoned = nil, []core.SessionID{"purge"}
+		f.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !slices.Contains(f.recovered, "purge") {
+			t.Errorf("recovered %v, want what was left behind later, too", f.recovered)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

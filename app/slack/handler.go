@@ -11,8 +11,9 @@ import (
 	"net/url"
 	"time"
 
-	"bobbin/app/core"
 	slackapi "github.com/slack-go/slack"
+
+	"bobbin/app/core"
 )
 
 // Limits of requests of Slack.
@@ -144,4 +145,22 @@ func isSSLCheck(r *http.Request, body []byte) bool {
 	}
 	form, err := url.ParseQuery(string(body))
 	return err == nil && form.Get("ssl_check") == "1"
+}
+
+// verifier checks that a request is from Slack and at most five minutes off this machine's
+// clock, in either direction.
+type verifier struct {
+	secret string // the signing secret of the app
+}
+
+// checkBody returns an error unless the signature is that of the body.
+func (v verifier) checkBody(h http.Header, body []byte) error {
+	sv, err := slackapi.NewSecretsVerifier(h, v.secret)
+	if err != nil {
+		return err
+	}
+	if _, err := sv.Write(body); err != nil {
+		return err
+	}
+	return sv.Ensure()
 }

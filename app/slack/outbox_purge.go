@@ -41,7 +41,6 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 		if err != nil {
 			return count, err
 		}
-		count := &count
 		n := &count.Refused // it is still there
 		switch state {
 		case core.SlackPostPending, core.SlackPostFailed, core.SlackPostRemoved:

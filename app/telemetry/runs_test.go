@@ -3,10 +3,14 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
+	"bobbin/tests/llmtest"
 )
 
 // Runs count when they begin and when they end, by agent and status, and their
@@ -53,4 +57,154 @@ func TestNodesAndTools(t *testing.T) {
 	want(t, tel, "bobbin_tool_calls_total", `bobbin_tool_calls_total{outcome="failed",tool="bad`+"\uFFFD"+`"} 1`,
 		`bobbin_tool_calls_total{outcome="ok",tool="calculator"} 1`, `bobbin_tool_calls_total{outcome="unknown",tool="other"} 1`)
 	want(t, tel, `bobbin_tool_call_duration_seconds_count{tool="calculator"}`, `bobbin_tool_call_duration_seconds_count{tool="calculator"} 1`)
+}
+
+// How late events are, who was dropped and why, and what joins the replicas.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	watch(tel)
+	tel.FanOut(-1) // a clock that is behind another
+	tel.Watching()(errors.New("gone"))
+	tel.Watching()
+	want(t, tel, "bobbin_watchers", "bobbin_watchers_open 1", "bobbin_watchers_slow_total 1")
+	want(t, tel, "bobbin_event_resyncs", "bobbin_event_resyncs_total 1")
+	want(t, tel, "bobbin_events_found", "bobbin_events_found_total 2")
+	want(t, tel, "bobbin_event_fan_out_seconds_sum", "bobbin_event_fan_out_seconds_sum 0.003")
+	want(t, tel, "bobbin_event_fan_out_seconds_count", "bobbin_event_fan_out_seconds_count 2")
+	want(t, tel, "bobbin_nats", "bobbin_nats_connected 1", `bobbin_nats_messages_total{direction="in"} 40`, `bobbin_nats_messages_total{direction="out"} 50`,
+		"bobbin_nats_reconnects_total 1", "bobbin_nats_routes 2", "bobbin_nats_slow_total 3")
+}
+
+// What a caller can make up does not become a label.
+func TestRequestLabels(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	for _, r := range []struct {
+		method, route string
+		status        int
+	}{
+		{"GET", "/healthz", 200}, {"BREW", "", 405}, {"FETCH", "", 404}, {"GET", "/healthz", 0}, {"GET", "/healthz", 999}, {"POST", "/x", 499},
+	} {
+		_, ended := tel.Request(t.Context(), r.method, r.route, http.Header{})
+		ended(r.status, false)
+	}
+	want(t, tel, "bobbin_http_requests_total",
+		`bobbin_http_requests_total{method="GET",route="/healthz",status="2xx"} 1`,
+		`bobbin_http_requests_total{method="GET",route="/healthz",status="other"} 2`,
+		`bobbin_http_requests_total{method="POST",route="/x",status="4xx"} 1`,
+		`bobbin_http_requests_total{method="other",route="unmatched",status="4xx"} 2`)
+	want(t, tel, "bobbin_http_request_duration_seconds_count",
+		`bobbin_http_request_duration_seconds_count{method="GET",route="/healthz"} 3`,
+		`bobbin_http_request_duration_seconds_count{method="POST",route="/x"} 1`,
+		`bobbin_http_request_duration_seconds_count{method="other",route="unmatched"} 2`)
+}
+
+// A stream is in flight as long as it is open, and is no slow request.
+func TestStreamsAreNoSlowRequests(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	_, ended := tel.Request(context.Background(), "GET", "/s", nil)
+	closed := tel.Stream()
+	want(t, tel, "bobbin_http_requests_in_flight", "bobbin_http_requests_in_flight 1")
+	want(t, tel, "bobbin_sse_streams_open", "bobbin_sse_streams_open 1")
+	closed("slow")
+	ended(200, true)
+	want(t, tel, "bobbin_http_requests_in_flight", "bobbin_http_requests_in_flight 0")
+	want(t, tel, "bobbin_sse_streams_open", "bobbin_sse_streams_open 0")
+	want(t, tel, `bobbin_sse_streams_total{outcome="slow"}`, `bobbin_sse_streams_total{outcome="slow"} 1`)
+	want(t, tel, "bobbin_sse_stream_duration_seconds_count", "bobbin_sse_stream_duration_seconds_count 1")
+	want(t, tel, "bobbin_http_request_duration_seconds")
+}
+
+// R6: model calls, their tokens, what the provider's cache held, and their cost.
+func TestModelCalls(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	usage := &core.Usage{InputTokens: 1000, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 600, CacheWriteTokens: 100}
+	for range 2 {
+		call(t, tel, llmtest.Step{Text: []string{"hello"}, Usage: usage})
+	}
+	for name, value := range map[string]string{
+		"calls": "2", "input_tokens": "2000", "output_tokens": "100", "reasoning_tokens": "40", "cache_read_tokens": "1200", "cache_write_tokens": "200",
+		"cost_usd": "0.0048", // 2 × (1,000 × 2 + 50 × 8) millionths
+	} {
+		want(t, tel, "bobbin_model_"+name+"_total", `bobbin_model_`+name+`_total{model="m"} `+value)
+	}
+	want(t, tel, "bobbin_model_call_duration_seconds_count", `bobbin_model_call_duration_seconds_count{model="m"} 2`)
+	want(t, tel, "bobbin_model_time_to_first_token_seconds_count", `bobbin_model_time_to_first_token_seconds_count{model="m"} 2`)
+	want(t, tel, "bobbin_model_errors_total")
+}
+
+// Failures count by kind, and so does an answer in which nothing was said.
+func TestModelErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		step  llmtest.Step
+		kind  string
+		spoke bool
+	}{
+		{"rate limit", llmtest.Fail(&llm.Error{Kind: llm.KindRateLimit}), "rate_limit", false},
+		{"broke off", llmtest.Step{Text: []string{"hal"}, Err: &llm.Error{Kind: llm.KindTruncated}}, "truncated", true},
+		{"untyped", llmtest.Fail(errors.New("odd")), "unknown", false},
+		{"empty", llmtest.Say(" \n"), "empty", true},
+		{"compaction", llmtest.Step{Compaction: &core.Part{Type: core.PartCompaction, Signature: "s"}}, "", true},
+		{"only thoughts", llmtest.Step{Reasoning: "hm"}, "empty", true},
+		{"filtered", llmtest.Step{Finish: core.FinishContentFilter}, "content_filter", false},
+		{"tool call", llmtest.Call(core.ToolCall{ID: "1", Name: "x"}), "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tel := newTelemetry(t)
+			call(t, tel, tt.step)
+			want(t, tel, "bobbin_model_calls_total", `bobbin_model_calls_total{model="m"} 1`)
+			if tt.kind == "" {
+				want(t, tel, "bobbin_model_errors_total")
+			} else {
+				want(t, tel, "bobbin_model_errors_total", `bobbin_model_errors_total{kind="`+tt.kind+`",model="m"} 1`)
+			}
+			if tt.spoke {
+				want(t, tel, "bobbin_model_time_to_first_token_seconds_count", `bobbin_model_time_to_first_token_seconds_count{model="m"} 1`)
+			} else {
+				want(t, tel, "bobbin_model_time_to_first_token_seconds_count")
+			}
+		})
+	}
+}
+
+// A reader that leaves in the middle of an answer cancels the call; its stream ends.
+func TestModelCallLeft(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	m := tel.Model(llmtest.Scripted(llmtest.Say("one", "two", "three")).WithInfo(priced()), "provider-m")
+	for d, err := range m.Stream(t.Context(), llm.Request{}) {
+		if d.Text != "one" || err != nil {
+			t.Fatalf("got %q, %v after the loop was left", d.Text, err)
+		}
+		break
+	}
+	want(t, tel, "bobbin_model_errors_total", `bobbin_model_errors_total{kind="canceled",model="m"} 1`)
+}
+
+// A provider's nonsense does not stop the counting, which only goes up.
+func TestModelCallNegativeUsage(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	call(t, tel, llmtest.Step{Text: []string{"x"}, Usage: &core.Usage{InputTokens: -5, OutputTokens: -7}})
+	want(t, tel, "bobbin_model_input_tokens_total", `bobbin_model_input_tokens_total{model="m"} 0`)
+	want(t, tel, "bobbin_model_cost_usd_total")
+}
+
+// Many models may share a label: then that one is shown which rests on the most calls.
+func TestCalibrations(t *testing.T) {
+	t.Parallel()
+	want(t, newTelemetry(t), "bobbin_calibration",
+		`bobbin_calibration_error_ratio{model="m"} 0.02`, `bobbin_calibration_factor{model="m"} 1.25`, `bobbin_calibration_samples{model="m"} 9`)
+	tel := telemetry.New(telemetry.Options{Labels: plain(), Calibrations: func() map[string]tokens.Estimate {
+		return map[string]tokens.Estimate{
+			"made up 1": {Factor: 1.1, Samples: 1}, "made up 2": {Factor: 1.2, Samples: 20}, "made up 3": {Factor: 1.3, Samples: 3}, "m": {Factor: 2},
+		}
+	}})
+	want(t, tel, "bobbin_calibration_factor", `bobbin_calibration_factor{model="m"} 2`, `bobbin_calibration_factor{model="other"} 1.2`)
 }

@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // changing is a source whose tools a test changes.
@@ -196,5 +198,82 @@ func TestNames(t *testing.T) {
 	}
 	if got := tools.NewNamer("files", nil).Name("read"); got != "files__read" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// named is a tool that has only a name.
+type named string
+
+func (n named) Spec() llm.ToolSpec                             { return llm.ToolSpec{Name: string(n)} }
+func (named) Idempotent() bool                                 { return true }
+func (named) Call(context.Context, tools.Call) (string, error) { return "", nil }
+
+func newSet(t *testing.T, list ...tools.Tool) *tools.Set {
+	t.Helper()
+	set, err := tools.NewSet(list...)
+	if err != nil {
+		t.Fatalf("new set: %v", err)
+	}
+	return set
+}
+
+func TestNewSetFaults(t *testing.T) {
+	t.Parallel()
+	_, err := tools.NewSet(named("a"), named(""), named("b"), named("a"))
+	if want := "tools: a tool has no name\nthere are two tools \"a\""; err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+func TestSetNames(t *testing.T) {
+	t.Parallel()
+	if diff := cmp.Diff([]string{"a", "b"}, newSet(t, named("b"), named("a")).Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{}, newSet(t).Names()); diff != "" {
+		t.Errorf("names of no tools (-want +got):\n%s", diff)
+	}
+}
+
+// TestSpecsAreSorted: the tool list of a prompt does not depend on the order in
+// which an agent's file names its tools.
+func TestSpecsAreSorted(t *testing.T) {
+	t.Parallel()
+	set := newSet(t, named("b"), named("c"), named("a"))
+	names := []string{"c", "a", "gone", "c", "b"}
+	got := set.Specs(names)
+	if diff := cmp.Diff([]llm.ToolSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}, got); diff != "" {
+		t.Errorf("specs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"c", "a", "gone", "c", "b"}, names); diff != "" {
+		t.Errorf("the caller's names changed (-want +got):\n%s", diff)
+	}
+	if got := set.Specs(nil); got == nil || len(got) != 0 {
+		t.Errorf("got %#v for no names, want an empty slice", got)
+	}
+}
+
+// Secrets are hidden as they are, as JSON writers escape them, and by their lines.
+func TestHideSecrets(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{"TOKEN": "a/b<c&d>e+f==", "KEY": "-----BEGIN-----\nMIIEvQIBADAN\n-----END KEY-----", "PIN": "1234", "PASSWORD": `tök/en"sec<&>😀`}
+	secrets := tools.Environment(func(name string) string { return values[name] }).Secrets(core.ToolDefinition{Bearer: "TOKEN", Env: []string{"KEY", "PIN", "PATH", "PASSWORD"}})
+	quoted := must.Get(json.Marshal("token " + values["TOKEN"]))(t)
+	for text, want := range map[string]string{
+		"Bearer a/b<c&d>e+f==":                                   "Bearer ***",
+		string(quoted):                                           `"token ***"`,
+		`{"token":"a\/b<c&d>e+f=="}`:                             `{"token":"***"}`,
+		`{"Python":"t\u00f6k/en\"sec<&>\ud83d\ude00"}`:           `{"Python":"***"}`,
+		`{"PHP":"t\u00f6k\/en\"sec<&>\ud83d\ude00"}`:             `{"PHP":"***"}`,
+		`{"upper":"t\u00F6k/en\"sec<&>\uD83D\uDE00"}`:            `{"upper":"***"}`,
+		`{"JS":"tök/en\"sec<&>😀"}`:                               `{"JS":"***"}`,
+		`{"Go":"tök/en\"sec\u003c\u0026\u003e😀"}`:                `{"Go":"***"}`,
+		"key:\n" + values["KEY"]:                                 "key:\n***",
+		"line MIIEvQIBADAN of the key":                           "line *** of the key",
+		"pins are too short to be hidden: 1234, and /usr/bin is": "pins are too short to be hidden: 1234, and /usr/bin is",
+	} {
+		if got := tools.HideSecrets(text, secrets); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }

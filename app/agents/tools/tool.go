@@ -5,6 +5,11 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"bobbin/app/core"
@@ -32,3 +37,105 @@ type Call struct {
 	Shown     map[int64]bool // the messages that the prompt shows whole, by seq
 	Settings  core.ToolSetting
 }
+
+// parseArguments decodes a call's raw arguments into a T, strictly: one JSON object with
+// known fields of the right types. Empty text is an empty object, as some models send
+// nothing for tools without arguments. Errors tell the model what is wrong, with an
+// example.
+func parseArguments[T any](raw, example string) (T, error) {
+	var args T
+	trimmed := strings.TrimSpace(raw)
+	if trimmed == "" {
+		return args, nil
+	}
+	if err := decodeStrictly(trimmed, &args); err != nil {
+		var none T
+		return none, fmt.Errorf("%w; expected a JSON object such as %s", err, example)
+	}
+	return args, nil
+}
+
+func decodeStrictly(raw string, target any) error {
+	if raw[0] != '{' {
+		return errors.New("the arguments are not an object")
+	}
+	decoder := json.NewDecoder(strings.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(target); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
+		}
+		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return fmt.Errorf("there is no argument %s", field)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("the arguments are not valid JSON: the end is missing")
+		}
+		return fmt.Errorf("the arguments are not valid JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is text after the arguments")
+	}
+	return nil
+}
+
+// Custom is a tool that a file describes.
+type Custom struct {
+	Definition llm.ToolSpec
+	Name       string            // the server's own, of a tool of MCP
+	Approval   core.ApprovalMode // that holds unless a file says otherwise
+	Repeatable bool              // see Tool.Idempotent
+	Execute    func(ctx context.Context, call Call) (string, error)
+}
+
+// Spec returns the definition for the model.
+func (c *Custom) Spec() llm.ToolSpec { return c.Definition }
+
+// Idempotent reports whether a call may be repeated after a crash.
+func (c *Custom) Idempotent() bool { return c.Repeatable }
+
+// Call executes a call.
+func (c *Custom) Call(ctx context.Context, call Call) (string, error) { return c.Execute(ctx, call) }
+
+// Listing is the tools of a definition at one moment. It never changes.
+type Listing struct {
+	Tools   []*Custom // sorted by name
+	Hash    string    // of what the model is told of them
+	Problem string    // why tools are missing; empty = none are
+	Notes   []string  // on tools that were left out or changed
+}
+
+// Source provides the tools of one definition. They may change. Safe for concurrent use.
+type Source interface {
+	// Listing returns the tools that there are now.
+	Listing() Listing
+	// Run keeps the tools current until ctx ends.
+	Run(ctx context.Context)
+	// Tried is closed when the first attempt to load the tools has ended.
+	Tried() <-chan struct{}
+}
+
+// Accepter is a Source whose tools loosen only when an operator has them read again.
+type Accepter interface{ Accept() }
+
+// fixed is a source whose tools never change.
+type fixed struct {
+	listing Listing
+	tried   chan struct{}
+}
+
+// FixedSource returns the source of tools that never change.
+func FixedSource(list ...*Custom) Source {
+	f := fixed{listing: NewListing(list), tried: make(chan struct{})}
+	close(f.tried)
+	return f
+}
+
+// Listing returns the tools.
+func (f fixed) Listing() Listing { return f.listing }
+
+// Run does nothing.
+func (fixed) Run(context.Context) {}
+
+// Tried is closed.
+func (f fixed) Tried() <-chan struct{} { return f.tried }

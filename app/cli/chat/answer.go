@@ -2,8 +2,12 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"slices"
+	"strings"
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
@@ -171,4 +175,127 @@ func (v *runView) close() {
 func eventData[T any](e core.Event) T {
 	data, _ := e.Data.(T)
 	return data
+}
+
+// recordApproval records an approval that the run requests, or its decision, made here or
+// elsewhere.
+func (v *runView) recordApproval(e core.Event) {
+	a := eventData[core.ApprovalData](e).Approval
+	v.approvals = slices.DeleteFunc(v.approvals, func(b core.Approval) bool { return a.ID == b.ID })
+	switch {
+	case a.Status == core.ApprovalOpen && a.Kind == core.KindClientTool:
+		v.printNote("%s %s: waiting for the result, which the program that brought this tool sends", a.Tool, a.Arguments)
+	case a.Status == core.ApprovalOpen:
+		v.approvals = append(v.approvals, a)
+	case a.Status == core.ApprovalAnswered:
+		v.printNote("%s: answered", a.Tool)
+	case a.Status != core.ApprovalApproved:
+		v.printNote("%s: %s", a.Tool, a.Refusal())
+	}
+}
+
+// askApprovals asks the user for all approvals that the run is waiting for. An error means
+// that they are still open.
+func (v *runView) askApprovals(ctx context.Context) error {
+	asked := v.approvals
+	v.approvals = nil
+	for _, a := range asked {
+		d, err := v.askApproval(ctx, a)
+		if errors.Is(err, term.ErrInterrupted) {
+			_, err = v.c.Service.CancelRun(ctx, a.RunID, false)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		// Another client may have decided first.
+		if _, err := v.c.Service.Decide(ctx, a.RunID, a.ID, d); errors.Is(err, core.ErrConflict) {
+			v.c.printNotice("! ", term.ErrorText(err))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askApproval shows the whole tool call, escaped, and reads yes, or no with an optional reason.
+func (v *runView) askApproval(ctx context.Context, a core.Approval) (core.ApprovalDecision, error) {
+	v.close()
+	v.c.printNotice("? ", fmt.Sprintf("Allow %s? %s", core.Literal(a.Tool), core.Literal(a.Arguments)))
+	for {
+		if v.c.Attended {
+			v.c.printNotice("  ", "y = yes, n = no, n <reason> = no, and tell the agent why")
+		}
+		text, err := v.c.Lines.Line(ctx)
+		if errors.Is(err, io.EOF) {
+			return core.ApprovalDecision{}, core.Errorf(core.ErrUnavailable,
+				"the run waits for an approval: decide with bobbin runs approve %s, or deny", a.RunID)
+		}
+		if err != nil {
+			return core.ApprovalDecision{}, err
+		}
+		word, why, _ := strings.Cut(strings.TrimSpace(text), " ")
+		switch strings.ToLower(word) {
+		case "y", "yes":
+			return core.ApprovalDecision{Approve: true}, nil
+		case "n", "no":
+			return core.ApprovalDecision{Comment: strings.TrimSpace(why)}, nil
+		}
+	}
+}
+
+// Errors after Ctrl-C that ends a command, or waiting for an answer.
+var (
+	errStopped        = core.Errorf(core.ErrCanceled, "stopped")
+	errStoppedWaiting = core.Errorf(core.ErrCanceled, "stopped waiting; if the message has arrived, the answer will appear in the conversation")
+)
+
+// runInterruptible calls do and cancels its context at the next Ctrl-C.
+func (c *Conversation) runInterruptible(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-c.Interrupts:
+			cancel(errStopped)
+		case <-done:
+		}
+	}()
+	err := do(ctx)
+	close(done)
+	<-ended
+	if err != nil && errors.Is(context.Cause(ctx), errStopped) {
+		err = errStopped
+	}
+	cancel(nil)
+	return err
+}
+
+// cancelOnInterrupt cancels the run at the first Ctrl-C after its id is known. At the second
+// one, or if the run cannot be canceled, it ends ctx by calling leave. It returns when ctx
+// ends.
+func (v *runView) cancelOnInterrupt(ctx context.Context, leave context.CancelCauseFunc) {
+	var run core.RunID
+	interrupts := 0
+	for {
+		select {
+		case run = <-v.run:
+		case <-v.c.Interrupts:
+			interrupts++
+		case <-ctx.Done():
+			return
+		}
+		if interrupts > 1 {
+			leave(errStoppedWaiting)
+			return
+		}
+		if interrupts == 1 && run != "" {
+			if _, err := v.c.Service.CancelRun(ctx, run, false); err != nil {
+				leave(errStoppedWaiting)
+				return
+			}
+			run = "" // cancel only once
+		}
+	}
 }

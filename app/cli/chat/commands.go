@@ -1,10 +1,18 @@
 package chat
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
@@ -102,4 +110,176 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 // word of pasted text with several lines.
 func isCommand(word string) bool {
 	return len(word) > 1 && word[0] == '/' && !strings.ContainsAny(word[1:], "/\n")
+}
+
+// maxExplained is the maximum number of matching messages that /why explains.
+const maxExplained = 3
+
+// explainPlacement shows where messages are in the next prompt: one with a #number or id, or
+// the newest that contain the words.
+func (c *Conversation) explainPlacement(ctx context.Context, about string) error {
+	switch {
+	case about == "":
+		return core.Errorf(core.ErrInvalid, "which message? use /why with words from it, or with its number: /why #12")
+	case c.Session.ID == "":
+		return errNothingSaid
+	}
+	if core.ValidID(about) {
+		return c.showPlacement(ctx, core.MessageID(about), "")
+	}
+	if seq, err := strconv.ParseInt(strings.TrimPrefix(about, "#"), 10, 64); err == nil && seq > 0 {
+		m, err := c.Service.MessageNumber(ctx, c.Session.ID, seq)
+		if err != nil {
+			return err
+		}
+		return c.showPlacement(ctx, m.ID, m.Content)
+	}
+	page, err := c.Service.Search(ctx, core.SearchQuery{
+		Text: about, SessionID: c.Session.ID, AllBranches: true, Sort: core.SortNewest, PageQuery: core.PageQuery{Limit: maxExplained},
+	})
+	if err != nil {
+		return err
+	}
+	if len(page.Items) == 0 {
+		return core.Errorf(core.ErrNotFound, "no message of this conversation contains all these words; try fewer words, or the beginning of one: begin*")
+	}
+	for _, hit := range page.Items {
+		if err := c.showPlacement(ctx, hit.MessageID, term.HighlightedText(hit)); err != nil {
+			return err
+		}
+	}
+	if page.NextCursor != nil {
+		c.printNotice("", fmt.Sprintf("there are more; these are the %d newest", len(page.Items)))
+	}
+	return nil
+}
+
+// showPlacement shows where one message is.
+func (c *Conversation) showPlacement(ctx context.Context, id core.MessageID, words string) error {
+	where, err := c.Service.Where(ctx, c.Session.ID, id)
+	if err != nil {
+		return err
+	}
+	width, _ := c.Size()
+	term.DrawWhere(c.Out, where, words, width)
+	return nil
+}
+
+// showOrSetModel shows which model answers and which others may, or changes it.
+func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
+	agents, err := c.Service.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	current := cmp.Or(c.Model, c.Session.Model)
+	for _, a := range agents {
+		if a.Name != cmp.Or(c.Session.Agent, a.Name) {
+			continue
+		}
+		for _, m := range a.Models {
+			if !slices.Contains(names, m.Name) {
+				names = append(names, m.Name)
+			}
+			if m.Default && c.Session.Agent != "" {
+				current = cmp.Or(current, m.Name)
+			}
+		}
+	}
+	if name == "" {
+		c.printNotice("· ", "this chat uses "+cmp.Or(current, "the agent's model")+"; /model <name> changes it: "+strings.Join(names, ", "))
+		return nil
+	}
+	if !slices.Contains(names, name) {
+		return core.Errorf(core.ErrInvalid, "%q cannot be used; the models are %s", name, strings.Join(names, ", "))
+	}
+	c.Model = name
+	c.printNotice("· ", "this chat now uses "+name)
+	return nil
+}
+
+// maxFound is the maximum number of messages that a search shows.
+const maxFound = 10
+
+// searchMessages searches the messages of all conversations.
+func (c *Conversation) searchMessages(ctx context.Context, words string) error {
+	if words == "" {
+		return core.Errorf(core.ErrInvalid, "no search words given: /search <words>")
+	}
+	page, err := c.Service.Search(ctx, core.SearchQuery{Text: words, PageQuery: core.PageQuery{Limit: maxFound}})
+	if err != nil {
+		return err
+	}
+	if len(page.Items) == 0 {
+		c.printNotice("· ", "nothing found; words match whole, or by their beginning with a star: pump*")
+		return nil
+	}
+	width, _ := c.Size()
+	for _, h := range page.Items {
+		term.DrawHit(c.Out, h, time.Local, width)
+	}
+	return nil
+}
+
+// maxAttached is the maximum size of a file, in bytes; the server accepts less.
+const maxAttached = 256 << 20
+
+// attachFile uploads a file for the next message; without a path it lists the attached files.
+func (c *Conversation) attachFile(ctx context.Context, path string) error {
+	if path == "" {
+		if len(c.attached) == 0 {
+			return core.Errorf(core.ErrInvalid, "nothing is attached; use /attach <path>")
+		}
+		for _, p := range c.attached {
+			c.printNotice("· ", "attached to the next message: "+p.Describe())
+		}
+		return nil
+	}
+	path = strings.Trim(path, `"'`)
+	data, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	blob, err := c.Service.UploadBlob(ctx, core.Upload{SessionID: c.Session.ID, Name: filepath.Base(path), Data: data})
+	if err != nil {
+		return err
+	}
+	part := blob.Part()
+	part.Name = filepath.Base(path)
+	c.attached = append(c.attached, part)
+	c.printNotice("· ", "attached to the next message: "+part.Describe())
+	return nil
+}
+
+// readFile reads a file whose name the user typed; ~ is the home directory. Errors are
+// sentences.
+func readFile(path string) ([]byte, error) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, core.Errorf(core.ErrNotFound, "file not found: %s", path)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, core.Errorf(core.ErrForbidden, "no permission to read %s", path)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	case info.IsDir():
+		return nil, core.Errorf(core.ErrInvalid, "%s is a folder; attach its files individually", path)
+	case !info.Mode().IsRegular():
+		return nil, core.Errorf(core.ErrInvalid, "%s is not a file", path)
+	case info.Size() > maxAttached:
+		return nil, core.Errorf(core.ErrTooLarge, "%s is too large: %s", path, core.ByteSize(info.Size()))
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, core.Errorf(core.ErrForbidden, "no permission to read %s", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -246,5 +247,170 @@ func TestHelpIsNarrow(t *testing.T) {
 		if len(row) >= 40 {
 			t.Errorf("a row has %d characters: %q", len(row), row)
 		}
+	}
+}
+
+// A file goes with the next message that is accepted, and with none after it.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	note, empty := filepath.Join(dir, "my note.txt"), filepath.Join(dir, "empty")
+	for name, content := range map[string]string{note: "hello", empty: ""} {
+		must.Do(t, os.WriteFile(name, []byte(content), 0o600))
+	}
+	f := &fake{send: events(event(t, core.EventRunStarted, core.RunData{}))}
+	c, out := conversation(f, nil, "/attach", "/attach "+note, `/attach "`+note+`"`, "/attach", "/attach "+empty,
+		"/attach "+dir, "/attach /no/such file", "look", "and now?", "/atach x")
+	must.Do(t, c.Run(t.Context()))
+	want := []string{
+		"upload my note.txt hello", `upload my note.txt hello`, "upload empty ", "create a",
+		"send new look +blob my note.txt +blob my note.txt", "send new and now?",
+	}
+	if diff := cmp.Diff(want, f.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	for _, words := range []string{
+		"! nothing is attached; use /attach <path>", `· attached to the next message: file "my note.txt", text/plain, 5 bytes`,
+		"· attached to the next message: file", "it is empty", "is a folder", "file not found: /no/such file", "did you mean /attach?",
+	} {
+		if !strings.Contains(strings.ToLower(out.String()), strings.ToLower(words)) {
+			t.Errorf("got\n%s\nwant %q in it", out, words)
+		}
+	}
+}
+
+// In the terminal: the summary, what it changed, undo, and where a message
+// is.
+func TestControlCommands(t *testing.T) {
+	t.Parallel()
+	const id = "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"
+	for _, tt := range []struct {
+		typed   string
+		version int // in use
+		will    bool
+		want    string // the beginning
+		call    string // the last one
+	}{
+		{"/summary", 2, false, "summary v2: 8 messages → 90 cl100k tokens\n  covers messages up to #7\n  focus: names\n\n## Facts\n- Rex is a dog.\n", "session s"},
+		{"/summary v1", 2, false, "summary v1: 4 messages", ""},
+		{"/summary 9", 2, false, "! there is no version 9\n", ""},
+		{"/summary", 0, false, "! there is no active summary; /summarize creates one, /summary list shows earlier versions\n", "session s"},
+		{"/summary diff", 0, false, "! there is no active summary", "session s"},
+		{"/summary list", 2, false, "  summary v2: 8 messages → 90 cl100k tokens\n  undone v1: 4 messages → 50 cl100k tokens\n  and older ones\n", ""},
+		{"/summary diff", 2, false, "version 2 compared to version 1: 1 added, 1 removed, 2 unchanged\n  ## Facts\n- - Rex barks.\n+ - Rex sleeps.\n", "diff 2 -1"},
+		{"/summary diff 1", 2, false, "version 1 compared to", "diff 1 -1"},
+		{"/summary restore 1", 2, false, "· restored version 1 as version 3: it covers 4 of 12 messages\n", "context s"},
+		{"/summary nonsense", 2, false, "! use /summary, /summary 2, /summary list, /summary diff, or /summary restore 2\n", ""},
+		{"/undo", 2, true, "· restored version 1 as version 3: it covers 4 of 12 messages; to undo: /summary restore 2\n  summarization will trigger on the next message\n", "context s"},
+		{"/undo", 1, false, "· no active summary: 12 messages in history; to undo: /summary restore 1\n", "context s"},
+		{"/why dog", 0, false, "#12 user: summarized, pinned\n    my [dog] is\n    It is covered.\n    Not for long.\n    1,000 tokens stored (1,100 for m), 0 in the prompt\nthere are more; these are the 1 newest\n", "where m12"},
+		{"/why #12", 0, false, "#12 user: summarized, pinned\n    my dog\n", "where m12"},
+		{"/why 7", 0, false, "#12 user", "where m7"},
+		{"/why #99", 0, false, "! there is no message #99\n", ""},
+		{"/why " + id, 0, false, "#12 user: summarized, pinned\n    It is covered.", "where " + id},
+		{"/why cat", 0, false, "! no message of this conversation contains all these words;", "search s cat"},
+		{"/why", 0, false, "! which message? use /why with words from it, or with its number: /why #12\n", ""},
+	} {
+		f := &fake{version: tt.version, report: core.ContextReport{WillTrigger: tt.will}}
+		c, out := conversation(f, nil, tt.typed)
+		c.Session.ID = "s"
+		if err := c.Run(t.Context()); err != nil || !strings.HasPrefix(out.String(), tt.want) {
+			t.Errorf("%s: %v, got\n%s\nwant\n%s", tt.typed, err, out.String(), tt.want)
+		}
+		if tt.call != "" && (len(f.calls) == 0 || f.calls[len(f.calls)-1] != tt.call) {
+			t.Errorf("%s: calls %q, want %q last", tt.typed, f.calls, tt.call)
+		}
+	}
+}
+
+// Before the first message there is nothing to look at, and no session is made.
+func TestControlOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, typed := range []string{"/summary", "/undo", "/why dog"} {
+		f := &fake{version: 2}
+		c, out := conversation(f, nil, typed)
+		if err := c.Run(t.Context()); err != nil || out.String() != "! there are no messages yet\n" || len(f.calls) != 0 {
+			t.Errorf("%s: %v, %q, calls %q", typed, err, out.String(), f.calls)
+		}
+	}
+}
+
+// The question whether a tool may start is shown with all its arguments, and
+// answered in the conversation.
+func TestQuestionsAreAnswered(t *testing.T) {
+	t.Parallel()
+	question := func(id core.ApprovalID, status core.ApprovalStatus) core.Event {
+		kind := core.EventApprovalRequested
+		if status != core.ApprovalOpen {
+			kind = core.EventApprovalDecided
+		}
+		return event(t, kind, core.ApprovalData{Approval: core.Approval{ID: id, RunID: "r", Tool: "pay", Arguments: "{\"eur\":\x1b[2J 5}", Status: status}})
+	}
+	clientCall := func(status core.ApprovalStatus) core.Event {
+		e := question("c", status)
+		e.Data = core.ApprovalData{Approval: core.Approval{ID: "c", Kind: core.KindClientTool, RunID: "r", Tool: "pay", Arguments: "{}", Status: status}}
+		return e
+	}
+	const asked, choice = "? Allow pay? {\"eur\":\\u001b[2J 5}\n", "  y = yes, n = no, n <reason> = no, and tell the agent why\n"
+	waits, done := event(t, core.EventRunWaiting, core.RunData{}), event(t, core.EventMessageCreated, core.MessageData{Message: core.Message{Role: core.RoleAssistant, Content: "done"}})
+	tests := map[string]struct {
+		events []core.Event
+		lines  []string
+		calls  []string
+		want   string
+	}{
+		"yes": {[]core.Event{question("a", core.ApprovalOpen), waits, question("a", core.ApprovalApproved), done}, []string{" Yes "}, []string{"decide r a true "}, asked + choice + "done\n"},
+		"no, with a reason": {
+			[]core.Event{question("a", core.ApprovalOpen), waits, question("a", core.ApprovalDenied), done},
+			[]string{"", "perhaps", "n not  today "},
+			[]string{"decide r a false not  today"}, asked + choice + choice + choice + "· pay: not approved\ndone\n",
+		},
+		"two, one of them decided elsewhere": {
+			[]core.Event{question("a", core.ApprovalOpen), question("b", core.ApprovalOpen), question("b", core.ApprovalExpired), waits, done},
+			[]string{"n"}, []string{"decide r a false "}, "· pay: not approved\n" + asked + choice + "done\n",
+		},
+		"somebody was quicker": {[]core.Event{question("taken", core.ApprovalOpen), waits, done}, []string{"y"}, []string{"decide r taken true "}, asked + choice + "! it was denied by bob\ndone\n"},
+		"server away":          {[]core.Event{question("broken", core.ApprovalOpen), waits, done}, []string{"y"}, []string{"decide r broken true "}, asked + choice + "! the server is away\n"},
+		"Ctrl-C":               {[]core.Event{question("a", core.ApprovalOpen), waits, event(t, core.EventRunCanceled, core.RunData{})}, []string{"^C"}, []string{"cancel r"}, asked + choice + "· stopped; the partial answer is kept\n"},
+		"a client's tool": {
+			[]core.Event{clientCall(core.ApprovalOpen), waits, clientCall(core.ApprovalAnswered), done}, nil, nil,
+			"· pay {}: waiting for the result, which the program that brought this tool sends\n· pay: answered\ndone\n",
+		},
+		"nobody there": {[]core.Event{question("a", core.ApprovalOpen), waits, done}, nil, nil, asked + choice + "! the run waits for an approval: decide with bobbin runs approve r, or deny\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{send: events(tt.events...), cancel: func(context.Context) error { return nil }}
+			c, out := conversation(f, nil, append([]string{"go"}, tt.lines...)...)
+			if err := c.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			var calls []string
+			for _, call := range f.calls {
+				if strings.HasPrefix(call, "decide") || strings.HasPrefix(call, "cancel") {
+					calls = append(calls, call)
+				}
+			}
+			if diff := cmp.Diff(tt.calls, calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Who only asks gets no help for an answer that nobody can type.
+func TestQuestionsUnattended(t *testing.T) {
+	t.Parallel()
+	asked := core.ApprovalData{Approval: core.Approval{ID: "a", RunID: "r", Tool: "pay", Arguments: "{}", Status: core.ApprovalOpen}}
+	f := &fake{send: events(event(t, core.EventApprovalRequested, asked), event(t, core.EventRunWaiting, core.RunData{}))}
+	c, out := conversation(f, nil)
+	c.Attended = false
+	err := c.Ask(t.Context(), "go")
+	if want := "? Allow pay? {}\n"; err == nil || !strings.Contains(err.Error(), "runs approve r") || out.String() != want {
+		t.Errorf("got %q, %v, want %q and how to decide", out.String(), err, want)
 	}
 }

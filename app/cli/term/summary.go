@@ -103,3 +103,99 @@ func linesOf(pieces []string) []string {
 	}
 	return lines
 }
+
+// shownInstructions bounds the instructions of a context report that are shown.
+const shownInstructions = 20
+
+// drawInstructions lists the newest of those that stand, with their places in the prompt.
+func (d drawing) drawInstructions(list []core.StandingInstruction) {
+	if len(list) == 0 {
+		return
+	}
+	d.writeLine("  standing instructions:")
+	for _, i := range list[max(len(list)-shownInstructions, 0):] {
+		from := "added"
+		if i.MessageID != "" {
+			from = fmt.Sprintf("#%d", i.Seq)
+		}
+		if i.EditedAt != nil {
+			from += ", edited"
+		}
+		note := ""
+		switch {
+		case i.EndSeq > 0:
+			note = fmt.Sprintf(" (%s by #%d)", i.State, i.EndSeq)
+		case i.State != core.InstructionStands:
+			note = fmt.Sprintf(" (%s)", i.State)
+		case i.Placement == core.PlaceLeftOut:
+			note = " (left out: it does not fit)"
+		case i.Placement == core.PlaceVerbatim:
+			note = " (in its message)"
+		}
+		d.writeLine("  - %s", fmt.Sprintf("%s: %s%s", from, Line(i.Text, core.MaxInstructionText), note))
+	}
+	if n := len(list) - shownInstructions; n > 0 {
+		d.writeLine("  and %s", Pluralize(n, "older one"))
+	}
+}
+
+// DrawWhere draws where a message is in the next prompt, and why. Words are its beginning or
+// an excerpt; empty = show none.
+func DrawWhere(w io.Writer, where core.MessageLocation, words string, width int) {
+	d := drawing{w: w, width: width}
+	title := placeName(where.Placement)
+	if where.Pinned {
+		title += ", pinned"
+	}
+	d.writeLine("#%d %s: %s", where.Seq, where.Role, title)
+	if words != "" {
+		d.writeLine("    %s", Line(words, 160))
+	}
+	d.writeLine("    %s", where.Reason)
+	if where.Note != "" {
+		d.writeLine("    %s", where.Note)
+	}
+	d.writeLine("    %s tokens stored (%s for %s), %s in the prompt",
+		core.Number(where.TokenCount), core.Number(where.WholeTokens), where.Model, core.Number(where.PromptTokens))
+}
+
+// placeName returns a placement in words.
+func placeName(p core.Placement) string {
+	names := map[core.Placement]string{
+		core.PlaceCovered: "summarized", core.PlaceVerbatim: "in the prompt verbatim", core.PlaceMasked: "masked",
+		core.PlaceShortened: "shortened", core.PlaceLeftOut: "left out", core.PlaceExcluded: "not sent",
+	}
+	if name, ok := names[p]; ok {
+		return name
+	}
+	return string(p)
+}
+
+// HighlightedText returns an excerpt with the matches in brackets.
+func HighlightedText(h core.SearchHit) string {
+	var b strings.Builder
+	for _, p := range h.Pieces {
+		if p.Match {
+			p.Text = "[" + p.Text + "]"
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// DrawHit draws a search result: the message's session and role, and below it the excerpt.
+func DrawHit(out io.Writer, h core.SearchHit, zone *time.Location, width int) {
+	fmt.Fprintf(out, "%s  #%d  %s  %s", h.SessionID, h.Seq, h.Role, h.CreatedAt.In(zone).Format(time.DateTime))
+	if h.SessionTitle != "" {
+		fmt.Fprintf(out, "  %s", Line(h.SessionTitle, maxTitle))
+	}
+	const indent = "  "
+	if width > 0 {
+		width -= len(indent)
+	}
+	text := Wrap(strings.TrimSpace(HighlightedText(h)), width, "")
+	fmt.Fprintf(out, "\n%s%s\n", indent, strings.ReplaceAll(text, "\n", "\n"+indent))
+}
+
+// maxTitle is the maximum width of a session's title in a list.
+const maxTitle = 40

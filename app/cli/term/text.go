@@ -1,7 +1,15 @@
+// Package term draws output for terminals: answers as they stream, with rendered Markdown,
+// and pictures of context windows. It reads the user's input (Reader). docs/adr/0007 explains why it renders Markdown itself.
 package term
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
@@ -50,4 +58,117 @@ func Wrap(text string, width int, indent string) string {
 		out = append(out, layoutText([]span{{text: line}}, frame{width: width - 1, rest: indent}))
 	}
 	return strings.Join(out, "\n")
+}
+
+// ErrorText returns an error for people: the public message of a core.Error, and a failed
+// request without its method and address.
+func ErrorText(err error) string {
+	var shown *core.Error
+	var request *url.Error
+	switch {
+	case errors.As(err, &shown):
+		text := shown.Message
+		for _, f := range shown.Fields {
+			text += "\n  " + f.Field + ": " + f.Detail
+		}
+		return Clean(text)
+	case errors.As(err, &request):
+		return Clean(request.Err.Error())
+	default:
+		return Clean(err.Error())
+	}
+}
+
+// Output is the standard output or standard error of the program. It passes all text through
+// Clean, so that no text can control the terminal, or the terminal at the end of a pipe. What
+// the program itself draws goes to Raw. Safe for concurrent use.
+type Output struct {
+	raw io.Writer
+
+	mu   sync.Mutex
+	part []byte // of an incomplete character; guarded by mu
+}
+
+// NewOutput returns the Output that writes to w.
+func NewOutput(w io.Writer) *Output { return &Output{raw: w} }
+
+// Write writes the text of b, cleaned.
+func (o *Output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text := append(o.part, b...)
+	whole := len(text) - partialRuneLength(text)
+	o.part = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(o.raw, Clean(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// partialRuneLength returns how many bytes at the end of b begin an incomplete character.
+func partialRuneLength(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// Fd returns the file descriptor, which identifies a terminal; an invalid one if the Output is
+// not a file.
+func (o *Output) Fd() uintptr {
+	if f, ok := o.raw.(*os.File); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0)
+}
+
+// Raw returns the writer beneath an Output, and any other writer as it is.
+func Raw(w io.Writer) io.Writer {
+	if o, ok := w.(*Output); ok {
+		return o.raw
+	}
+	return w
+}
+
+// WriteTable writes rows in columns; the first row holds the titles. On a terminal that is narrower
+// than the table each row is its first cell, and below it the others with their titles. Width is the
+// terminal's width, 0 if there is none.
+func WriteTable(w io.Writer, rows [][]string, width int) {
+	sizes, total := make([]int, len(rows[0])), 0
+	for i := range sizes {
+		for _, row := range rows {
+			sizes[i] = max(sizes[i], runewidth.StringWidth(row[i]))
+		}
+		total += sizes[i] + len("  ")
+	}
+	if width > 0 && total-len("  ") >= width {
+		writeBlocks(w, rows, width)
+		return
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += runewidth.FillRight(cell, sizes[i]) + "  "
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+// writeBlocks writes the rows of a table below each other.
+func writeBlocks(w io.Writer, rows [][]string, width int) {
+	for _, row := range rows[1:] {
+		var parts []string
+		for i, cell := range row[1:] {
+			if cell != "" {
+				parts = append(parts, strings.ToLower(rows[0][i+1])+" "+cell)
+			}
+		}
+		fmt.Fprintln(w, Wrap(row[0], width, ""))
+		fmt.Fprintln(w, Wrap("  "+strings.Join(parts, ", "), width, "  "))
+	}
 }

@@ -1,16 +1,21 @@
 package term_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	"github.com/mattn/go-runewidth"
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 func TestLine(t *testing.T) {
@@ -68,5 +73,108 @@ func TestSentence(t *testing.T) {
 		if got := term.ErrorText(tt.err); got != tt.want {
 			t.Errorf("Sentence(%v) = %q, want %q", tt.err, got, tt.want)
 		}
+	}
+}
+
+// W9: the source of the window is shown unless it is the model's known window.
+func TestDrawWindow(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]string{
+		"provider": "window 8,192, learned from a provider error (context_window in models overrides it)\n",
+		"default":  "window 8,192, assumed for an unknown model (context_window in models sets it)\n",
+		"model":    "", "configuration": "",
+	} {
+		var b strings.Builder
+		term.DrawContext(&b, core.ContextReport{Model: "m", Policy: "window", Window: 8192, WindowFrom: from, Calibration: core.CalibrationView{Deviation: 0.15}}, time.Now(), 0)
+		if got := b.String(); want != "" && !strings.Contains(got, want) || want == "" && strings.Contains(got, "window 8,192") {
+			t.Errorf("%s: got\n%s\nwant %q", from, got, want)
+		}
+		if !strings.Contains(b.String(), "estimated ± 15%") {
+			t.Errorf("%s: the report does not say how far the estimate may be off:\n%s", from, b.String())
+		}
+	}
+}
+
+// A table has columns as wide as their cells; where the terminal is too narrow for it, everything is still
+// said, and nothing is wider.
+func TestWriteTable(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{"ID", "LAST USED", "NOTE"}, {"one", "", "日本"}, {"two", "yesterday", "a note that is longer than a narrow terminal"}}
+	for _, width := range []int{0, 120} {
+		var out strings.Builder
+		term.WriteTable(&out, rows, width)
+		want := "ID   LAST USED  NOTE\none             日本\ntwo  yesterday  a note that is longer than a narrow terminal\n"
+		if out.String() != want {
+			t.Errorf("width %d: got\n%s\nwant\n%s", width, &out, want)
+		}
+	}
+	for _, width := range []int{20, 40} {
+		s := newScreen(t, width)
+		term.WriteTable(s, rows, width)
+		want := "one note 日本 two last used yesterday, note a note that is longer than a narrow terminal"
+		if got := flat(s); got != want || s.widest() >= width {
+			t.Errorf("width %d: got %d columns, %q, want %q", width, s.widest(), got, want)
+		}
+	}
+	term.WriteTable(io.Discard, rows[:1], 10) // titles alone
+}
+
+// hostile is a text with everything that a terminal obeys or that turns it round.
+const hostile = "hi \x1b]52;c;ZXZpbA==\x07\x1b[2J \u009b31mC1 \u202egnp.exe\u202c \u2066x\u2069 \u200e\u061c\x7f\r done\tb\nc"
+
+// hasControls reports whether the text holds a character that steers a terminal.
+func hasControls(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	})
+}
+
+// Nothing that is written steers a terminal, wherever its bytes are parted.
+func TestOutputIsCleaned(t *testing.T) {
+	t.Parallel()
+	const want = "hi ]52;c;ZXZpbA==[2J 31mC1 gnp.exe x  done\tb\nc"
+	for size := 1; size <= len(hostile); size++ {
+		var b strings.Builder
+		out := term.NewOutput(&b)
+		for rest := hostile; rest != ""; {
+			n := min(size, len(rest))
+			if written, err := out.Write([]byte(rest[:n])); written != n || err != nil {
+				t.Fatalf("got %d, %v, want %d", written, err, n)
+			}
+			rest = rest[n:]
+		}
+		if b.String() != want {
+			t.Fatalf("in pieces of %d: got %q, want %q", size, b.String(), want)
+		}
+	}
+	var b strings.Builder
+	if _, err := term.NewOutput(&b).Write([]byte("a\x9b2Jb")); err != nil || b.String() != "a\ufffd2Jb" {
+		t.Errorf("a byte that is no character: got %q, %v", b.String(), err)
+	}
+}
+
+// An answer is cleaned for a terminal of any size, and for none.
+func TestMarkdownIsCleaned(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	m := term.NewMarkdown(&b, 0, 0)
+	m.Write(hostile)
+	m.Close()
+	if hasControls(b.String()) || !strings.Contains(b.String(), "gnp.exe") {
+		t.Errorf("without a terminal: got %q", b.String())
+	}
+}
+
+// A JSON document says the same without the characters themselves.
+func TestCleanJSONSaysTheSame(t *testing.T) {
+	t.Parallel()
+	document := must.Get(json.Marshal(map[string]string{hostile: hostile + "é 日本 👍🏽"}))(t)
+	clean := term.CleanJSON(document)
+	if hasControls(string(clean)) {
+		t.Errorf("got %q", clean)
+	}
+	var back map[string]string
+	if err := json.Unmarshal(clean, &back); err != nil || back[hostile] != hostile+"é 日本 👍🏽" {
+		t.Errorf("got %q, %v, want what was written", back, err)
 	}
 }

@@ -1,8 +1,13 @@
 package fakeslack
 
 import (
+	"bytes"
+	"mime"
+	"net/http"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 func conversationsInfo(c *call) (reply, error) {
@@ -65,4 +70,130 @@ func (c *call) listPage(list []*Message) (reply, error) {
 		}
 	}
 	return reply{"messages": messages, "has_more": next != "", "response_metadata": reply{"next_cursor": next}}, nil
+}
+
+// threadKey is a thread of a workspace.
+type threadKey struct{ team, channel, ts string }
+
+// ThreadState is what the app shows beside a thread.
+type ThreadState struct {
+	Session string // status of the agent session: active, processing, suspended or closed
+}
+
+// ThreadState returns what the app shows beside a thread.
+func (w *Workspace) ThreadState(channel, ts string) ThreadState {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	return *w.threadState(channel, ts)
+}
+
+func (w *Workspace) threadState(channel, ts string) *ThreadState {
+	key := threadKey{w.ID, channel, ts}
+	state := w.server.threadStates[key]
+	if state == nil {
+		state = &ThreadState{}
+		w.server.threadStates[key] = state
+	}
+	return state
+}
+
+// findThread returns the state of the thread that the call names.
+func (c *call) findThread() (*ThreadState, error) {
+	channel, err := c.findChannel("channel_id")
+	if err != nil {
+		return nil, err
+	}
+	ts := c.args.text("thread_ts")
+	if ts != "" && channel.findMessage(ts) == nil {
+		return nil, failure{code: "thread_not_found"}
+	}
+	return c.ws.threadState(channel.ID, ts), nil
+}
+
+func sessionsSetStatus(c *call) (reply, error) {
+	state, err := c.findThread()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.setSessionStatus(c.args.text("channel_id"), c.args.text("thread_ts"), c.args.text("status")); err != nil {
+		return nil, err
+	}
+	return reply{"status": state.Session, "agent_status": state.Session}, nil
+}
+
+// setSessionStatus moves an agent session to a status, which it creates if it is not there.
+func (c *call) setSessionStatus(channel, ts, status string) error {
+	if !slices.Contains(strings.Fields("active processing suspended closed"), status) {
+		return failure{code: "invalid_status"}
+	}
+	c.ws.threadState(channel, ts).Session = status
+	return nil
+}
+
+// File is an uploaded file as messages and files.info have it.
+type File struct {
+	ID          string `json:"id"`
+	Created     int64  `json:"created"`
+	Name        string `json:"name"`
+	Title       string `json:"title"`
+	Mimetype    string `json:"mimetype"`
+	Filetype    string `json:"filetype"`
+	Mode        string `json:"mode"`
+	User        string `json:"user"`
+	Size        int    `json:"size"`
+	URLPrivate  string `json:"url_private"`
+	URLDownload string `json:"url_private_download"`
+
+	content []byte
+}
+
+// addFile stores a file that is not in any message yet.
+func (w *Workspace) addFile(user, name string, content []byte) *File {
+	f := &File{ID: w.server.newID("F"), Created: w.server.opts.Now().Unix(), Name: name, Title: name, Mode: "hosted", User: user}
+	kind, _, _ := mime.ParseMediaType(mime.TypeByExtension(path.Ext(name)))
+	f.Mimetype, f.Filetype = firstOf(kind, "application/octet-stream"), strings.TrimPrefix(path.Ext(name), ".")
+	f.URLDownload = w.server.URL + "/files-pri/" + f.ID + "/download/" + path.Base(name)
+	f.URLPrivate = f.URLDownload
+	f.content, f.Size = content, len(content)
+	w.files = append(w.files, f)
+	return f
+}
+
+func (w *Workspace) findFile(id string) *File {
+	return findFirst(w.files, func(f *File) bool { return f.ID == id })
+}
+
+func filesInfo(c *call) (reply, error) {
+	f := c.ws.findFile(c.args.text("file"))
+	if f == nil {
+		return nil, failure{code: "file_not_found"}
+	}
+	return reply{"file": f}, nil
+}
+
+// serveDownload sends a file to who shows a token that may read it. Others are redirected
+// to the sign-in page, which is HTML with status 200. It takes mu.
+func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
+	if f := s.readableFile(bearerToken(r), r.PathValue("id")); f != nil {
+		w.Header().Set("Content-Type", f.Mimetype)
+		http.ServeContent(w, r, "", s.opts.Now(), bytes.NewReader(f.content))
+		return
+	}
+	http.Redirect(w, r, "/signin?redir="+r.URL.EscapedPath(), http.StatusFound)
+}
+
+// readableFile returns the file if the token may read it. It takes mu.
+func (s *Server) readableFile(value, id string) *File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, err := s.checkToken(value)
+	if err != nil || t.user == nil {
+		return nil
+	}
+	f := t.user.ws.findFile(id)
+	if f == nil {
+		return nil
+	}
+	snapshot := *f
+	return &snapshot
 }

@@ -1,0 +1,174 @@
+package term
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ergochat/readline"
+)
+
+// ErrInterrupted means that the user pressed Ctrl-C instead of finishing the line.
+var ErrInterrupted = errors.New("interrupted")
+
+// Reader reads the user's input line by line until it is closed: with editing, history and
+// pasted text on a terminal (Edited), and from a pipe or a file (Plain). Line returns io.EOF at
+// the end of the input and when its context ends. Close does not close the underlying file. Not
+// safe for concurrent use.
+type Reader interface {
+	Line(ctx context.Context) (string, error)
+	Close() error
+}
+
+// Plain reads lines of any length from a pipe or a file.
+type Plain struct {
+	lines chan result
+	stop  chan struct{}
+}
+
+type result struct {
+	line string
+	err  error
+}
+
+// NewPlain returns a reader of r's lines. Its goroutine ends when r does: a blocked read
+// cannot be interrupted.
+func NewPlain(r io.Reader) *Plain {
+	p := &Plain{lines: make(chan result), stop: make(chan struct{})}
+	go p.readLines(bufio.NewReader(r))
+	return p
+}
+
+// NewWhole returns a reader whose only line is the whole content of r, at most maxBytes.
+func NewWhole(r io.Reader, maxBytes int64) *Plain {
+	p := &Plain{lines: make(chan result), stop: make(chan struct{})}
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+		switch {
+		case err != nil:
+			p.sendResult(result{err: err})
+			return
+		case int64(len(text)) > maxBytes:
+			p.sendResult(result{err: fmt.Errorf("the input has more than %d bytes", maxBytes)})
+			return
+		case p.sendResult(result{line: string(text)}):
+			p.sendResult(result{err: io.EOF})
+		}
+	}()
+	return p
+}
+
+func (p *Plain) readLines(r *bufio.Reader) {
+	for {
+		line, err := r.ReadString('\n')
+		if err == nil || line != "" {
+			if !p.sendResult(result{line: strings.TrimRight(line, "\r\n")}) {
+				return
+			}
+		}
+		if err != nil {
+			p.sendResult(result{err: err})
+			return
+		}
+	}
+}
+
+func (p *Plain) sendResult(r result) bool {
+	select {
+	case p.lines <- r:
+		return true
+	case <-p.stop:
+		return false
+	}
+}
+
+// Line returns the next line without its end.
+func (p *Plain) Line(ctx context.Context) (string, error) {
+	select {
+	case r := <-p.lines:
+		if r.err != nil && !errors.Is(r.err, io.EOF) {
+			return "", r.err
+		}
+		if r.err != nil {
+			return "", io.EOF
+		}
+		return r.line, nil
+	case <-ctx.Done():
+		return "", io.EOF
+	}
+}
+
+// Close stops reading; the underlying reader stays open.
+func (p *Plain) Close() error {
+	close(p.stop)
+	return nil
+}
+
+// Sequences that turn a terminal's marking of pasted text on and off.
+const (
+	markPastes   = "\x1b[?2004h"
+	unmarkPastes = "\x1b[?2004l"
+)
+
+// The editor asks the terminal for the cursor's position before each prompt, and waits for the
+// answer. Pseudo-terminals of scripts never answer, so cursorAnswerer does: a prompt always
+// starts at the beginning of a row.
+const (
+	askCursor   = "\x1b[6n"
+	cursorStart = "\x1b[1;1R"
+)
+
+// cursorAnswerer answers the question for the cursor instead of the terminal.
+type cursorAnswerer struct {
+	io.Writer
+	input *pasteReader
+}
+
+// Write implements io.Writer.
+func (a cursorAnswerer) Write(b []byte) (int, error) {
+	if string(b) == askCursor { // nobody reads the input meanwhile
+		a.input.pending = append([]byte(cursorStart), a.input.pending...)
+		return len(b), nil
+	}
+	return a.Writer.Write(b)
+}
+
+// Edited reads lines from a terminal.
+type Edited struct {
+	out    io.Writer
+	editor *readline.Instance
+	pastes *pasteReader
+}
+
+// NewEdited returns a reader of the terminal's lines that shows the prompt. Close restores
+// the terminal.
+func NewEdited(in io.Reader, out io.Writer, prompt string) (*Edited, error) {
+	p := newPasteReader(in)
+	editor, err := readline.NewFromConfig(&readline.Config{
+		Prompt: prompt, Stdin: p, Stdout: cursorAnswerer{out, p}, InterruptPrompt: "^C", EOFPrompt: "\n",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open terminal: %w", err)
+	}
+	return &Edited{out: out, editor: editor, pastes: p}, nil
+}
+
+// Line returns the next line. Pasted text of several lines is part of one line. The error is
+// ErrInterrupted after Ctrl-C.
+func (e *Edited) Line(ctx context.Context) (string, error) {
+	stop := context.AfterFunc(ctx, func() { _ = e.editor.Close() })
+	defer stop()
+	fmt.Fprint(e.out, markPastes)
+	line, err := e.editor.ReadLine()
+	fmt.Fprint(e.out, unmarkPastes)
+	if errors.Is(err, readline.ErrInterrupt) {
+		return "", ErrInterrupted
+	}
+	return e.pastes.expandPlaceholders(line), err
+}
+
+// Close restores the terminal. It does not interrupt a read of the underlying reader.
+func (e *Edited) Close() error { return e.editor.Close() }
