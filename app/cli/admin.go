@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,26 +124,24 @@ func (p *program) doctorCommand() *cobra.Command {
 			"--call. The exit code is 1 if something does not work.",
 		Example: "  bobbin doctor\n  bobbin doctor --call --json",
 		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runDoctor(cmd, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, origins, err := p.loadServerSettings(cmd)
+			logger, logErr := logging.New(p.Err, logging.Options{Level: "error", Format: "text"})
+			if logErr != nil {
+				return logErr
+			}
+			var unseen *unseenError
+			if errors.As(err, &unseen) {
+				return p.reportDiagnosis(ops.Diagnosis{Status: ops.VerdictWarn, Findings: []ops.Finding{{Check: "configuration", Status: ops.VerdictWarn, Detail: err.Error()}}})
+			}
+			o.Config, o.Origins, o.Err, o.Logger = cfg, origins, err, logger
+			return p.reportDiagnosis(ops.Doctor(cmd.Context(), o))
+		},
 	}
 	cmd.Flags().BoolVar(&o.Call, "call", false, "also call the models, with a few tokens each, and connect to the servers of tools")
 	cmd.Flags().StringVar(&o.Address, "slack-address", "", "public `address` of this Bobbin: check that requests of Slack get there")
 	p.withJSON(cmd)
 	return cmd
-}
-
-func (p *program) runDoctor(cmd *cobra.Command, o ops.DoctorOptions) error {
-	cfg, origins, err := p.loadServerSettings(cmd)
-	logger, logErr := logging.New(p.Err, logging.Options{Level: "error", Format: "text"})
-	if logErr != nil {
-		return logErr
-	}
-	var unseen *unseenError
-	if errors.As(err, &unseen) {
-		return p.reportDiagnosis(ops.Diagnosis{Status: ops.VerdictWarn, Findings: []ops.Finding{{Check: "configuration", Status: ops.VerdictWarn, Detail: err.Error()}}})
-	}
-	o.Config, o.Origins, o.Err, o.Logger = cfg, origins, err, logger
-	return p.reportDiagnosis(ops.Doctor(cmd.Context(), o))
 }
 
 // reportDiagnosis prints the findings. Its error says that something does not work.
@@ -219,4 +218,54 @@ func auditDetails(e core.AuditEntry) string {
 		text += fmt.Sprintf(", %s: %q, was %q", key, start.Changed[key].To, start.Changed[key].From)
 	}
 	return term.Line(text, 400)
+}
+
+func (p *program) configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Inspect settings", Args: rejectUnknownCommand, RunE: showHelp}
+	show := &cobra.Command{
+		Use:   "show",
+		Short: "Print every setting, its value and where it comes from",
+		Long: "Prints every setting, its effective value and where it comes from; secrets are masked. Those of an agent\n" +
+			"are printed by `bobbin agents show`.",
+		Example: "  bobbin config show",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, origins, err := p.loadServerSettings(cmd)
+			list := make([]setting, 0, len(origins))
+			for _, o := range origins {
+				list = append(list, setting{o.Key, o.Value, o.From})
+			}
+			return errors.Join(p.printSettings(list), err)
+		},
+	}
+	p.withJSON(show)
+	cmd.AddCommand(show)
+	return cmd
+}
+
+// maxColumnValue is the longest value, in bytes, that printSettings aligns. Longer ones would
+// push all origins to the right.
+const maxColumnValue = 48
+
+// printSettings prints settings and where they come from.
+func (p *program) printSettings(list []setting) error {
+	if p.json {
+		return p.printJSON(core.Page[setting]{Items: append([]setting{}, list...)})
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	for _, s := range list {
+		gap := "\t"
+		if len(s.Value) > maxColumnValue {
+			gap = "  "
+		}
+		fmt.Fprintf(w, "%s\t%s%s%s\n", s.Key, s.Value, gap, term.Line(s.From, 0))
+	}
+	return w.Flush()
+}
+
+// setting is an item of `config show --json`.
+type setting struct {
+	Key   string `json:"key"`
+	Value string `json:"value"` // readable, secrets masked
+	From  string `json:"from"`
 }

@@ -35,12 +35,22 @@ func allowMaxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// requireSessionID accepts exactly one argument, a session's id.
-func requireSessionID(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
+// requireOne accepts exactly one argument; the hint says how to find it.
+func requireOne(what, hint string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return core.Errorf(core.ErrInvalid, "which %s? %s; %s", what, cmd.UseLine(), hint)
 	}
-	return core.Errorf(core.ErrInvalid, "which session? %s; %s sessions list shows the ids", cmd.UseLine(), programName())
+}
+
+func requireSessionID() cobra.PositionalArgs {
+	return requireOne("session", programName()+" sessions list shows the ids")
+}
+
+func requireRun() cobra.PositionalArgs {
+	return requireOne("run", programName()+" runs list <session id> shows the ids")
 }
 
 // rejectUnknownCommand rejects arguments of a command group that are not its commands.
@@ -99,22 +109,6 @@ func requireOneArg(ask string) cobra.PositionalArgs {
 			return nil
 		}
 	}
-}
-
-// requireFile accepts exactly one argument, a file name.
-func requireFile(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return core.Errorf(core.ErrInvalid, "which file? %s; - reads the standard input", cmd.UseLine())
-}
-
-// requireRun accepts exactly one argument, a run's id.
-func requireRun(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return core.Errorf(core.ErrInvalid, "which run? %s; %s runs list <session id> shows the ids", cmd.UseLine(), programName())
 }
 
 // requireWords accepts one or more arguments.

@@ -36,7 +36,7 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	if err != nil {
 		return nil, nothing
 	}
-	ctx, cancel := context.WithTimeout(commandContext(cmd), completionTimeout)
+	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completionTimeout) // completion may have none
 	defer cancel()
 	page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
 	if err != nil {
@@ -83,12 +83,4 @@ func (p *program) completeFlags(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		p.completeFlags(c)
 	}
-}
-
-// commandContext returns the context of a command, which completion may not have.
-func commandContext(cmd *cobra.Command) context.Context {
-	if ctx := cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.Background()
 }

@@ -36,7 +36,7 @@ func (p *program) importCommand() *cobra.Command {
 		Example: "  bobbin import conversation.jsonl --title \"From the old system\"\n" +
 			"  bobbin import chatgpt-export.zip\n" +
 			"  bobbin sessions export 0192… | bobbin import -",
-		Args: requireFile,
+		Args: requireOne("file", "- reads the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := p.readHistory(args[0])
 			if err != nil {

@@ -31,7 +31,7 @@ func (p *program) listRunsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list <session id>", Short: "List the runs of a session, newest first",
 		Example: "  bobbin runs list 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args:    requireSessionID, ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionID(), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
 				page, err := s.client.Runs(ctx, id, q)
@@ -63,7 +63,7 @@ func runDuration(r core.Run) string {
 func (p *program) showRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args: requireRun,
+		Args: requireRun(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				run, err := s.client.Run(ctx, core.RunID(args[0]))
@@ -115,7 +115,7 @@ func (p *program) cancelRunCommand() *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
-		Args: requireRun,
+		Args: requireRun(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				run, err := s.client.CancelRun(ctx, core.RunID(args[0]), wait)
@@ -141,7 +141,7 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 			if len(args) == 2 {
 				return nil
 			}
-			return requireRun(cmd, args)
+			return requireRun()(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {

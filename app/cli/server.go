@@ -205,7 +205,9 @@ type folderTransport struct {
 // it rejected as unauthorized, is sent once more if the folder announces another server.
 // RoundTrip waits for a server that is starting.
 func (a *folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	known := a.currentServer()
+	a.mu.Lock()
+	known := a.server
+	a.mu.Unlock()
 	response, err := a.sendTo(r, known)
 	if !isRefused(response, err) {
 		return response, err
@@ -229,12 +231,6 @@ func (a *folderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		return response, err
 	}
-}
-
-func (a *folderTransport) currentServer() datadir.Server {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.server
 }
 
 // sendTo sends a copy of the request to the server.

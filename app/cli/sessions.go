@@ -49,7 +49,7 @@ func (p *program) sessionsCommand() *cobra.Command {
 		Use:     "show <id>",
 		Short:   "Show a session: its summary, recent messages and context",
 		Example: "  bobbin sessions show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --last 20",
-		Args:    requireSessionID, ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionID(), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
 				return p.showSession(ctx, s, id, last)
@@ -104,7 +104,8 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 	fmt.Fprintf(p.Out, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
 	p.printSlackStatus(thread)
 	if session.ConversationSummary != nil {
-		fmt.Fprintf(p.Out, "\nsummary v%d:\n%s\n", session.SummaryVersion, indentText(*session.ConversationSummary, width))
+		text := term.Wrap(strings.TrimSpace(*session.ConversationSummary), max(width-2, 0), "")
+		fmt.Fprintf(p.Out, "\nsummary v%d:\n  %s\n", session.SummaryVersion, strings.ReplaceAll(text, "\n", "\n  "))
 	}
 	room := 0 // in a pipe the texts are whole
 	if width > 0 {
@@ -114,7 +115,14 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		if i == 0 {
 			fmt.Fprintln(p.Out)
 		}
-		text := messageText(m)
+		text := m.Content
+		if text == "" {
+			var calls []string
+			for _, c := range m.ToolCalls {
+				calls = append(calls, c.Name+" "+c.Arguments)
+			}
+			text = strings.Join(calls, "; ")
+		}
 		if m.Source == core.SourceClient {
 			text = "(client) " + text // of a history that a client sent
 		}
@@ -125,26 +133,6 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 	return nil
 }
 
-// messageText returns the text of a message, or its tool calls as text.
-func messageText(m core.Message) string {
-	if m.Content != "" || len(m.ToolCalls) == 0 {
-		return m.Content
-	}
-	var calls []string
-	for _, c := range m.ToolCalls {
-		calls = append(calls, c.Name+" "+c.Arguments)
-	}
-	return strings.Join(calls, "; ")
-}
-
-// indentText returns a text to print below a title, in lines that fit.
-func indentText(text string, width int) string {
-	if width > 0 {
-		width -= 2
-	}
-	return "  " + strings.ReplaceAll(term.Wrap(strings.TrimSpace(text), width, ""), "\n", "\n  ")
-}
-
 func (p *program) exportSessionCommand() *cobra.Command {
 	format, file := "", ""
 	cmd := &cobra.Command{
@@ -153,7 +141,7 @@ func (p *program) exportSessionCommand() *cobra.Command {
 		Long: "Exports a whole session. json (the session, its messages and its summaries) and jsonl\n" +
 			"(its messages, one per line) can be imported again; markdown is for reading.",
 		Example: "  bobbin sessions export 0192… -o conversation.json\n  bobbin sessions export 0192… --format markdown | less",
-		Args:    requireSessionID, ValidArgsFunction: p.completeSessions,
+		Args:    requireSessionID(), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
 				write := func(w io.Writer) error {
@@ -203,4 +191,25 @@ func (p *program) writeFile(name string, write func(io.Writer) error) (err error
 		fmt.Fprintf(p.Err, "%s bytes in %s\n", core.Number(int(info.Size())), name)
 	}
 	return nil
+}
+
+func (p *program) contextCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "context <id>",
+		Short: "Show what a session's next prompt consists of, and why",
+		Long: "Shows the context of a session: the window by section, how close the next summary is, recent\n" +
+			"summaries, standing instructions, and where the messages are. Operations of `bobbin api` show the prompt\n" +
+			"itself (getPrompt) and the place of one message (whereIsMessage), and change summaries and instructions.",
+		Example: "  bobbin context 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243\n" +
+			"  bobbin api planContext id=01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 policy=sliding",
+		Args: requireSessionID(), ValidArgsFunction: p.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
+				report, err := s.client.Context(ctx, id)
+				return p.printOrDraw(report, err, func(width, _ int) { term.DrawContext(p.Out, report, time.Now(), width) })
+			})
+		},
+	}
+	p.withJSON(cmd)
+	return cmd
 }

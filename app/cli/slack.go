@@ -33,7 +33,9 @@ func (p *program) slackManifestCommand() *cobra.Command {
 		Example: "  bobbin slack manifest\n  bobbin slack manifest https://bobbin.example.org",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			o.Address = firstOf(args)
+			if len(args) > 0 {
+				o.Address = args[0]
+			}
 			manifest, err := slack.Manifest(o)
 			if err == nil {
 				_, err = fmt.Fprintf(p.Out, "%s\n", manifest)
@@ -43,14 +45,6 @@ func (p *program) slackManifestCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.Email, "email", false, "with the scope for slack.link_by_email")
 	return cmd
-}
-
-// firstOf returns the first argument; empty = there is none.
-func firstOf(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
 }
 
 // findSlackThread returns the thread of the session; nil if it has none.

@@ -47,7 +47,9 @@ func (s *Service) Run(ctx context.Context) error {
 			swept = true
 		}
 	}
-	s.waitForSends(&sending, stop)
+	patience := time.AfterFunc(s.Grace, stop)
+	sending.Wait()
+	patience.Stop()
 	s.releaseLeases(context.WithoutCancel(ctx), false)
 	s.notifyPeers(context.WithoutCancel(ctx))
 	listening.Wait()
@@ -67,13 +69,6 @@ func (s *Service) handleSignal(signal core.Wakeup) {
 	if signal.Due || signal.Free {
 		s.requestClaim()
 	}
-}
-
-// waitForSends waits for deliveries in progress, and interrupts them after the grace period.
-func (s *Service) waitForSends(sending *sync.WaitGroup, stop context.CancelFunc) {
-	patience := time.AfterFunc(s.Grace, stop)
-	defer patience.Stop()
-	sending.Wait()
 }
 
 func (s *Service) releaseLeases(ctx context.Context, all bool) {
@@ -113,7 +108,10 @@ func (s *Service) claimDue(ctx context.Context, swept bool) []core.Delivery {
 // process stops is handed back. It reports whether the receiver was reached, as far as known.
 func (s *Service) tryDelivery(work context.Context, d core.Delivery) (reached bool) {
 	ctx, cancel := context.WithTimeout(work, sendTime)
-	err := s.sendByKind(ctx, d)
+	var err error = &core.DeliveryError{Reason: "this version of Bobbin does not know the kind " + string(d.Kind)} // a newer one also tries it
+	if d.Kind == core.DeliveryWebhook {
+		err = s.SendWebhook(ctx, d)
+	}
 	cancel()
 	if err != nil && work.Err() != nil {
 		return true
@@ -167,13 +165,6 @@ func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled 
 	if settled.State == core.DeliveryPending && settled.Wait < sweepEvery {
 		time.AfterFunc(settled.Wait, s.requestClaim)
 	}
-}
-
-func (s *Service) sendByKind(ctx context.Context, d core.Delivery) error {
-	if d.Kind != core.DeliveryWebhook { // of a newer version of Bobbin, which also tries it
-		return &core.DeliveryError{Reason: "this version of Bobbin does not know the kind " + string(d.Kind)}
-	}
-	return s.SendWebhook(ctx, d)
 }
 
 // settlementFor returns what a try's result means for the delivery.

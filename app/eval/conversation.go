@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"embed"
 	"fmt"
 	"regexp"
 	"strings"
@@ -64,7 +65,7 @@ func Split(messages []core.Message) Conversation {
 			results := messages[i+1 : end]
 			step := s.addStep(m, results)
 			switch {
-			case s.open && hasContent(m):
+			case s.open && m.Role == core.RoleAssistant && (len(m.ToolCalls) > 0 || strings.TrimSpace(m.Content) != ""):
 				turn := &s.Turns[len(s.Turns)-1]
 				turn.Steps = append(turn.Steps, step)
 				s.open = len(m.ToolCalls) > 0
@@ -89,11 +90,6 @@ type splitter struct {
 	open  bool           // the last turn waits for an answer
 	ids   map[string]int // of tool calls so far
 	tools map[string]bool
-}
-
-// hasContent reports whether a model can have ended a call with the message.
-func hasContent(m core.Message) bool {
-	return m.Role == core.RoleAssistant && (len(m.ToolCalls) > 0 || strings.TrimSpace(m.Content) != "")
 }
 
 // closeTurn ends the last turn: one whose loop was broken off is given a last word.
@@ -122,8 +118,11 @@ func (s *splitter) addStep(m core.Message, results []core.Message) Step {
 			s.Tools = append(s.Tools, c.Name)
 		}
 		result := core.Message{Role: core.RoleTool, Content: noResult, ToolName: c.Name}
-		at := answerTo(old, results, taken)
-		if at >= 0 {
+		at := 0
+		for at < len(results) && (results[at].Role != core.RoleTool || results[at].ToolCallID != old || taken[at]) {
+			at++
+		}
+		if at < len(results) {
 			taken[at], result = true, results[at]
 		} else {
 			s.StandIns++
@@ -133,17 +132,6 @@ func (s *splitter) addStep(m core.Message, results []core.Message) Step {
 		step.Results = append(step.Results, result)
 	}
 	return step
-}
-
-// answerTo returns where the first result of the call is that is not taken; -1 =
-// there is none.
-func answerTo(call string, results []core.Message, taken []bool) int {
-	for i, r := range results {
-		if r.Role == core.RoleTool && r.ToolCallID == call && !taken[i] {
-			return i
-		}
-	}
-	return -1
 }
 
 // uniqueID returns the id, with a number behind it if there was one of that name.
@@ -187,4 +175,43 @@ func (c Conversation) Iterations() int {
 		most = max(most, len(t.Steps))
 	}
 	return most
+}
+
+//go:embed data
+var data embed.FS
+
+// Sample is a conversation to try an evaluation with. Each contains facts to look for, and is
+// long enough to show an effect in the window that it names.
+type Sample struct {
+	Name   string `json:"name"`
+	About  string `json:"about"`
+	Window int    `json:"window"` // in which it is worth looking at, in tokens
+}
+
+// List returns the samples.
+func List() []Sample {
+	return []Sample{
+		{"chat", "a bicycle workshop moves house: a long talk about many things", 8_192},
+		{"coding", "an agent repairs a Go service with the tools of an editor", 32_768},
+		{"cjk", "a tea house in Hangzhou: Chinese, with Japanese and Korean between", 8_192},
+		{"incident", "a night on call: few questions, and tools that answer with whole log files", 32_768},
+	}
+}
+
+// Get returns a sample with its messages, as JSON lines. ErrNotFound names those
+// that there are.
+func Get(name string) (Sample, []byte, error) {
+	var names []string
+	for _, s := range List() {
+		names = append(names, s.Name)
+		if s.Name != name {
+			continue
+		}
+		raw, err := data.ReadFile("data/" + name + ".jsonl")
+		if err != nil {
+			return s, nil, fmt.Errorf("sample %s: %w", name, err)
+		}
+		return s, raw, nil
+	}
+	return Sample{}, nil, core.Errorf(core.ErrNotFound, "there is no sample %q; there are %s", core.Clip(name, 40), strings.Join(names, ", "))
 }

@@ -96,7 +96,11 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 		d.checkTokenKeys(ctx)
 		d.checkSlack(ctx)
 		d.checkModels(ctx)
-		d.checkClock()
+		if now := time.Now().Format(time.RFC3339); now < "2025" { // ids and leases rest on it
+			d.addFailure("clock", "the time here is "+now, "set the clock: ids sort by it")
+		} else {
+			d.addOK("clock", "%s", now)
+		}
 		d.checkPort(ctx)
 	}
 	out := Diagnosis{Status: VerdictOK, Findings: d.found}
@@ -168,7 +172,10 @@ func (d *doctor) checkFolder() {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		parent := filepath.Dir(filepath.Clean(dir))
-		for parent != "." && parent != "/" && errors.Is(statError(parent), fs.ErrNotExist) {
+		for parent != "." && parent != "/" {
+			if _, err := os.Stat(parent); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
 			parent = filepath.Dir(parent)
 		}
 		if err := tryWriting(parent); err != nil {
@@ -199,11 +206,6 @@ func (d *doctor) checkFolder() {
 	d.checkRoom("disk", dir)
 }
 
-func statError(path string) error {
-	_, err := os.Stat(path)
-	return err
-}
-
 // tryWriting tries to write into the folder.
 func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, ".bobbin-doctor-")
@@ -230,16 +232,6 @@ func (d *doctor) checkRoom(check, dir string) {
 	default:
 		d.addOK(check, "%s", text)
 	}
-}
-
-// checkClock checks the time, which ids and leases rest on.
-func (d *doctor) checkClock() {
-	now := time.Now()
-	if now.Year() < 2025 {
-		d.addFailure("clock", "the time here is "+now.Format(time.RFC3339), "set the clock: ids sort by it")
-		return
-	}
-	d.addOK("clock", "%s", now.Format(time.RFC3339))
 }
 
 // checkPort checks whether the server could listen.

@@ -177,8 +177,19 @@ func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) erro
 			return err
 		}
 	}
-	if err := d.deletePosts(ctx, job); err != nil {
-		return err
+	if job.SlackPosts && job.Plan.SlackPosts == nil { // once the rows are removed, their outcome is not known any more
+		var gone core.Purged
+		err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
+			gone, err = d.service.deletePosts(ctx, true, job.Plan.Sessions, nil)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		job.Plan.SlackPosts = &gone.Posts
+		if err := d.store.SavePlan(ctx, job); err != nil {
+			return err
+		}
 	}
 	var report core.PurgeReport
 	err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
@@ -197,24 +208,6 @@ func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) erro
 	}
 	job.Report = &report
 	return d.store.Finish(context.WithoutCancel(ctx), job)
-}
-
-// deletePosts deletes the posts of the plan's sessions from Slack, if they are to be, and stores
-// what became of them: once the rows are removed, it is not known any more.
-func (d *Deletions) deletePosts(ctx context.Context, job core.Deletion) error {
-	if !job.SlackPosts || job.Plan.SlackPosts != nil {
-		return nil
-	}
-	var gone core.Purged
-	err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
-		gone, err = d.service.deletePosts(ctx, true, job.Plan.Sessions, nil)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	job.Plan.SlackPosts = &gone.Posts
-	return d.store.SavePlan(ctx, job)
 }
 
 // runUnderLease calls do while it renews the lease and counts what is left. The context of do
@@ -247,21 +240,14 @@ func (d *Deletions) renewLease(ctx context.Context, job core.Deletion) error {
 		if err := d.store.Renew(ctx, job); errors.Is(err, core.ErrStale) {
 			return err
 		}
-		if job.Plan != nil {
-			job.RowsLeft = d.countLeft(ctx, job)
+		if job.Plan != nil { // what a user has elsewhere is not counted: that search takes long
+			limited, cancel := context.WithTimeout(ctx, maxCount)
+			if left, err := d.service.Store.CountSessions(limited, job.Plan.Sessions); err == nil {
+				job.RowsLeft = left.Rows()
+			}
+			cancel()
 		}
 	}
-}
-
-// countLeft returns how many rows are left, or were when they were last counted.
-func (d *Deletions) countLeft(ctx context.Context, job core.Deletion) int64 {
-	ctx, cancel := context.WithTimeout(ctx, maxCount)
-	defer cancel()
-	left, err := d.service.countLeft(ctx, job.Plan)
-	if err != nil {
-		return job.RowsLeft
-	}
-	return left
 }
 
 // scheduleRetry leaves a deletion to a later attempt, which may begin immediately if this
@@ -270,21 +256,16 @@ func (d *Deletions) scheduleRetry(ctx context.Context, job core.Deletion, cause 
 	wait := time.Duration(0)
 	if job.Error = ""; ctx.Err() == nil {
 		wait = min(deletionRetry<<min(job.Attempts-1, 5), maxDeletionWait)
-		job.Error = reasonOf(cause)
+		job.Error = "internal error; see the server's log" // callers may see it
+		var shown *core.Error
+		if errors.As(cause, &shown) {
+			job.Error = core.Clip(shown.Message, 300)
+		}
 		d.service.Logger.WarnContext(ctx, "deletion failed, retrying", slog.String("deletion_id", string(job.ID)), slog.Int("attempt", job.Attempts), slog.Duration("wait", wait), slog.Any("err", cause))
 	}
 	if err := d.store.Retry(context.WithoutCancel(ctx), job, wait); err != nil && !errors.Is(err, core.ErrStale) {
 		d.service.Logger.WarnContext(ctx, "deletion not released; its lease will lapse", slog.String("deletion_id", string(job.ID)), slog.Any("err", err))
 	}
-}
-
-// reasonOf returns what callers may see of an error.
-func reasonOf(err error) string {
-	var shown *core.Error
-	if errors.As(err, &shown) {
-		return core.Clip(shown.Message, 300)
-	}
-	return "internal error; see the server's log"
 }
 
 // sweepOld removes deletions that were finished long ago.
@@ -337,23 +318,14 @@ func (s *Service) executeDeletion(ctx context.Context, d core.Deletion) (core.Pu
 	}
 	report, err := s.execute(ctx, j)
 	if err == nil && d.Attempts > 1 {
-		last := report.Tables
 		before := map[string]core.PurgedTable{}
 		for _, t := range d.Plan.Tables {
 			before[t.Table] = t
 		}
-		for i, t := range last {
-			last[i].Removed = max(t.Removed, before[t.Table].Removed-t.Left)
-			last[i].Emptied = max(t.Emptied, before[t.Table].Emptied-t.Left)
+		for i, t := range report.Tables {
+			report.Tables[i].Removed = max(t.Removed, before[t.Table].Removed-t.Left)
+			report.Tables[i].Emptied = max(t.Emptied, before[t.Table].Emptied-t.Left)
 		}
-		report.Tables = last
 	}
 	return report, err
-}
-
-// countLeft counts the rows that are left of the plan's sessions. It does not count what a user
-// has elsewhere: that search takes long.
-func (s *Service) countLeft(ctx context.Context, p *core.DeletionPlan) (int64, error) {
-	left, err := s.Store.CountSessions(ctx, p.Sessions)
-	return left.Rows(), err
 }

@@ -32,8 +32,6 @@ type traces struct {
 	marks  core.PurgeMarks
 }
 
-func (t traces) hasAny() bool { return len(t.ids)+len(t.shared) > 0 || t.more }
-
 // tracesOf returns the traces that are sessions.
 func (s *Service) tracesOf(ctx context.Context, owner string, ids []core.SessionID) (traces, error) {
 	t := traces{ids: ids, marks: core.PurgeMarks{Owner: owner, IDs: marksOf(ids)}}
@@ -92,7 +90,7 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 		ids = append(ids, j.before.Sessions...)
 		maps.Copy(marks.IDs, marksOfPlan(j.before))
 	}
-	for round := 0; round == 0 || round < maxRounds && j.hasAny(); round++ {
+	for round := 0; round == 0 || round < maxRounds && (len(j.ids)+len(j.shared) > 0 || j.more); round++ {
 		one, err := s.removeTraces(ctx, j)
 		gone.Add(one)
 		if j.traces = (traces{}); err == nil && j.user != "" {

@@ -63,7 +63,11 @@ func (w *RetentionWorker) Run(ctx context.Context) error {
 // sweepOnce removes everything that is too old by now.
 func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	start := time.Now()
-	sessions, err := w.sweepArchived(ctx) // first, as their events go with them
+	var sessions int
+	var err error
+	if w.Archived > 0 { // first, as their events go with them
+		sessions, err = w.sweepSessions(ctx, w.Archived, w.Store.ArchivedSessions, false)
+	}
 	if sessions != 0 {
 		details, err := json.Marshal(map[string]any{"sessions": sessions, "archived_for": w.Archived.String()})
 		if err == nil {
@@ -100,14 +104,6 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	case events+sessions > 0:
 		w.Logger.InfoContext(ctx, "retention swept", "events", events, "sessions", sessions, "dur", time.Since(start))
 	}
-}
-
-// sweepArchived purges the sessions that were archived long enough ago.
-func (w *RetentionWorker) sweepArchived(ctx context.Context) (int, error) {
-	if w.Archived <= 0 {
-		return 0, nil
-	}
-	return w.sweepSessions(ctx, w.Archived, w.Store.ArchivedSessions, false)
 }
 
 // findSessions finds sessions whose time is over.

@@ -100,7 +100,13 @@ func (c *Clients) of(ctx context.Context, team string) (*client, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.client == nil || !time.Now().Before(e.until) {
-		token, err := c.findToken(ctx, team)
+		token, err := c.settings.BotToken.Reveal(), error(nil)
+		if c.settings.OAuth() {
+			var i core.SlackInstallation
+			if i, err = c.find(ctx, team); err == nil {
+				token, err = c.vault.openToken(i)
+			}
+		}
 		if err != nil {
 			e.client = nil
 			return nil, err
@@ -139,18 +145,6 @@ func (c *Clients) forget(team string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.client = nil
-}
-
-// findToken returns the bot token for a workspace.
-func (c *Clients) findToken(ctx context.Context, team string) (string, error) {
-	if !c.settings.OAuth() {
-		return c.settings.BotToken.Reveal(), nil
-	}
-	i, err := c.find(ctx, team)
-	if err != nil {
-		return "", err
-	}
-	return c.vault.openToken(i)
 }
 
 // find returns the active installation for a workspace.

@@ -130,3 +130,135 @@ func (s *Service) respond(ctx context.Context, responseURL, text string) error {
 	}
 	return nil
 }
+
+// interaction is a click on a button, or a message shortcut.
+type interaction struct {
+	Type        string `json:"type"`
+	App         string `json:"api_app_id"`
+	Trigger     string `json:"trigger_id"`
+	Callback    string `json:"callback_id"`
+	ResponseURL string `json:"response_url"`
+	Team        struct {
+		ID string `json:"id"`
+	} `json:"team"`
+	User struct {
+		ID   string `json:"id"`
+		Team string `json:"team_id"`
+	} `json:"user"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+	Container struct {
+		Channel string `json:"channel_id"`
+		TS      string `json:"message_ts"`
+	} `json:"container"`
+	Message struct {
+		TS     string `json:"ts"`
+		Thread string `json:"thread_ts"`
+	} `json:"message"`
+	Actions []action `json:"actions"`
+}
+
+// action is the element that was clicked.
+type action struct {
+	ID    string `json:"action_id"`
+	Value string `json:"value"`
+}
+
+// The types of interactions.
+const (
+	interactionClick    = "block_actions"
+	interactionShortcut = "message_action"
+)
+
+// known reports whether the interaction is one that Bobbin handles.
+func (c interaction) known() bool {
+	if c.Type == interactionShortcut {
+		return c.Callback == core.SlackShortcutContext
+	}
+	return c.Type == interactionClick && len(c.Actions) == 1 &&
+		slices.Contains([]string{core.SlackActionApprove, core.SlackActionDeny, core.SlackActionFeedback}, c.Actions[0].ID)
+}
+
+func (c interaction) channel() string  { return cmp.Or(c.Channel.ID, c.Container.Channel) }
+func (c interaction) userTeam() string { return cmp.Or(c.User.Team, c.Team.ID) }
+
+// handleInteraction handles a click or a shortcut.
+func (s *workspace) handleInteraction(ctx context.Context, c interaction) error {
+	who, err := s.findPerson(ctx, c.userTeam(), c.User.ID)
+	if err != nil {
+		return err
+	}
+	answer := ""
+	switch {
+	case c.Type == interactionShortcut:
+		answer, err = s.showContext(ctx, c)
+	case c.Actions[0].ID == core.SlackActionFeedback:
+		answer, err = s.recordFeedback(ctx, c)
+	default:
+		answer, err = s.decide(ctx, c, who)
+	}
+	if isFinal(err) {
+		var shown *core.Error
+		errors.As(err, &shown)
+		answer, err = shown.Message, nil
+	}
+	if err != nil || answer == "" {
+		return err
+	}
+	return s.respond(ctx, c.ResponseURL, answer)
+}
+
+// showContext answers the shortcut for the context of the message's thread.
+func (s *workspace) showContext(ctx context.Context, c interaction) (string, error) {
+	thread, err := s.findThread(ctx, s.team, c.channel(), cmp.Or(c.Message.Thread, c.Message.TS))
+	if err != nil {
+		return "", err
+	}
+	if thread.SessionID == "" {
+		return "There is no conversation in this thread.", nil
+	}
+	return s.runCommand(ctx, thread.SessionID, commandContext, "")
+}
+
+// decide answers the question whether a tool may start. The person who asked may, and the
+// approvers of the settings.
+func (s *workspace) decide(ctx context.Context, c interaction, who person) (string, error) {
+	runID, approval, _ := strings.Cut(c.Actions[0].Value, "/")
+	run, err := s.Runs.Get(ctx, s.tenant(), core.RunID(runID))
+	if err != nil {
+		return "", err
+	}
+	approver := c.userTeam() == s.team && slices.Contains(s.Settings.Approvers, c.User.ID)
+	if run.User != who.ID && !approver {
+		return "Only the person who asked, and the approvers of this workspace, decide about this.", nil
+	}
+	_, err = s.Chat.Decide(ctx, s.tenant(), run.ID, core.ApprovalID(approval), core.ApprovalDecision{
+		Approve: c.Actions[0].ID == core.SlackActionApprove, By: who.ID,
+	})
+	return "", err // the buttons go with the event of the decision
+}
+
+// recordFeedback stores what a person thinks of an answer.
+func (s *workspace) recordFeedback(ctx context.Context, c interaction) (string, error) {
+	post, err := s.Posts.PostAt(ctx, s.team, c.channel(), cmp.Or(c.Message.TS, c.Container.TS))
+	if err != nil {
+		return "", err
+	}
+	rating := core.Rating(c.Actions[0].Value)
+	if rating != core.RatingUp && rating != core.RatingDown {
+		return "", core.Errorf(core.ErrInvalid, "this is not a rating")
+	}
+	_, err = s.Chat.UpdateMessage(ctx, s.tenant(), post.SessionID, core.MessageID(post.ItemID), core.MessagePatch{Feedback: &core.Feedback{Rating: rating, At: core.Now()}})
+	return "Thank you for the feedback.", err
+}
+
+// handleStopButton stops the thread's run: somebody clicked Slack's own stop button.
+func (s *workspace) handleStopButton(ctx context.Context, item core.SlackItem, ev event) (core.SlackItem, error) {
+	thread, err := s.findThread(ctx, s.team, ev.Channel, ev.Thread)
+	if err != nil || thread.SessionID == "" {
+		return item, err
+	}
+	item.SessionID = thread.SessionID
+	return item, s.Chat.Stop(ctx, s.tenant(), thread.SessionID)
+}

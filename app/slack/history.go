@@ -181,9 +181,6 @@ func (e *event) writtenAt() time.Time {
 	return time.UnixMicro(int64(written * 1e6))
 }
 
-// isLate reports whether Slack delivered the message late.
-func (m incoming) isLate() bool { return time.Since(m.writtenAt()) > lateTime }
-
 // copyMissed appends what people wrote in the thread since the session's last activity and Slack could
 // not deliver: Bobbin was away for too long. If Slack does not show it, the message goes without.
 func (s *workspace) copyMissed(ctx context.Context, m incoming, session core.Session) error {

@@ -101,7 +101,7 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 		s.tellPerson(ctx, m.event, publicMessage(err))
 		return item, nil
 	}
-	if err == nil && (m.bound.SessionID == "" || m.attempt > 1) && m.isLate() {
+	if err == nil && (m.bound.SessionID == "" || m.attempt > 1) && time.Since(m.writtenAt()) > lateTime {
 		err = s.sendReplies(ctx, m)
 	}
 	return item, err

@@ -222,8 +222,14 @@ func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackP
 	if err := sleep(ctx, f.Settle); err != nil {
 		return p, err
 	}
-	if confirmed, err := f.confirmedPost(ctx, p); err != nil || confirmed.TS != "" {
-		return confirmed, err
+	posts, err := f.Posts.Of(ctx, f.SessionID, p.ItemID)
+	if err != nil {
+		return p, err
+	}
+	for _, stored := range posts { // an event of Slack may have brought its ts
+		if stored.Part == p.Part && stored.State == core.SlackPostSent {
+			return stored, nil
+		}
 	}
 	oldest, _, err := f.Posts.LastPosted(ctx, f.SlackThread)
 	ts := ""
@@ -243,15 +249,6 @@ func (f *follower) reconcile(ctx context.Context, p core.SlackPost) (core.SlackP
 		f.Logger.WarnContext(ctx, "unknown whether a post is in Slack", "session_id", f.SessionID, "item", p.ItemID, "part", p.Part, "err", err)
 	}
 	return p, f.Posts.Update(ctx, f.Worker, p)
-}
-
-// confirmedPost returns the post as it is stored: an event of Slack may have brought its ts.
-func (f *follower) confirmedPost(ctx context.Context, p core.SlackPost) (core.SlackPost, error) {
-	posts, err := f.Posts.Of(ctx, f.SessionID, p.ItemID)
-	if i := slices.IndexFunc(posts, func(s core.SlackPost) bool { return s.Part == p.Part }); i >= 0 && posts[i].State == core.SlackPostSent {
-		return posts[i], err
-	}
-	return p, err
 }
 
 // findPost reads the thread after the ts, empty = all of it, and returns the ts of the post; empty if it

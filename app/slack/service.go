@@ -100,7 +100,7 @@ func (s *Service) Handler() http.Handler {
 	if s.Settings.SigningSecret.Empty() {
 		return nil // Slack is reached by Socket Mode
 	}
-	return &Handler{intake: s.intake, verifier: verifier{s.Settings.SigningSecret.Reveal()}, slots: make(chan struct{}, maxBodies), observer: s.Observer, log: s.Logger}
+	return &Handler{intake: s.intake, secret: s.Settings.SigningSecret.Reveal(), slots: make(chan struct{}, maxBodies), observer: s.Observer, log: s.Logger}
 }
 
 // Run handles what arrives until ctx ends.

@@ -23,11 +23,21 @@ const unmatched = "unmatched"
 // is a template such as /api/v1/sessions/:id, empty for a path that matches none.
 func (t *Telemetry) Request(ctx context.Context, method, route string, header map[string][]string) (context.Context, func(status int, stream bool)) {
 	start := time.Now()
-	method = knownMethod(method)
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
+		method = other
+	}
 	if route == "" {
 		route = unmatched
 	}
-	ctx, span := t.requestSpan(ctx, method, route, header)
+	span := trace.Span(noop.Span{})
+	if t.tracer != nil && route != "/healthz" && route != "/readyz" && route != "/metrics" { // probes arrive every few seconds
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(header)) // the caller's own trace
+		ctx, span = t.tracer.Start(ctx, method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route)))
+		ctx = withTraceID(ctx, span)
+	}
 	inFlight := t.gauge("http_requests_in_flight")
 	inFlight.Inc()
 	return ctx, func(status int, stream bool) {
@@ -40,21 +50,15 @@ func (t *Telemetry) Request(ctx context.Context, method, route string, header ma
 		}
 		span.End()
 		inFlight.Dec()
-		t.add("http_requests_total", 1, route, method, statusClass(status))
+		class := other
+		if status >= 100 && status <= 599 {
+			class = strconv.Itoa(status/100) + "xx"
+		}
+		t.add("http_requests_total", 1, route, method, class)
 		if !stream {
 			t.observe("http_request_duration_seconds", took.Seconds(), route, method)
 		}
 	}
-}
-
-// requestSpan starts the span of a request. Probes arrive every few seconds and have none.
-func (t *Telemetry) requestSpan(ctx context.Context, method, route string, header map[string][]string) (context.Context, trace.Span) {
-	if t.tracer == nil || route == "/healthz" || route == "/readyz" || route == "/metrics" {
-		return ctx, noop.Span{}
-	}
-	ctx, span := t.tracer.Start(withParent(ctx, propagation.HeaderCarrier(header)), method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route)))
-	return withTraceID(ctx, span), span
 }
 
 // withTraceID adds the trace's id to log records.
@@ -63,24 +67,6 @@ func withTraceID(ctx context.Context, span trace.Span) context.Context {
 		return logging.With(ctx, slog.String("trace_id", id.String()))
 	}
 	return ctx
-}
-
-// statusClass returns 2xx, 4xx …
-func statusClass(status int) string {
-	if status < 100 || status > 599 {
-		return other
-	}
-	return strconv.Itoa(status/100) + "xx"
-}
-
-// knownMethod returns the method, or other for an unknown one.
-func knownMethod(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
-		return method
-	default:
-		return other
-	}
 }
 
 // Stream counts an event stream that is opened. The caller calls ended once, with the outcome:

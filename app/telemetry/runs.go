@@ -21,7 +21,15 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 	active := t.gauge("runs_active")
 	t.add("runs_started_total", 1, agent)
 	active.Inc()
-	ctx, span := t.runSpan(ctx, run)
+	span := trace.Span(noop.Span{})
+	if t.tracer != nil { // the root of its own trace, linked to the request
+		ctx, span = t.tracer.Start(ctx, "invoke_agent "+run.Agent, trace.WithNewRoot(), trace.WithAttributes(
+			semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(run.Agent), semconv.GenAIAgentVersion(run.AgentVersion),
+			semconv.GenAIConversationID(string(run.SessionID)),
+			attribute.String("bobbin.run.id", string(run.ID)), attribute.Int("bobbin.run.attempt", run.Attempt)))
+		t.links.addRun(run.ID, span)
+		ctx = withTraceID(ctx, span)
+	}
 	return ctx, func(status, code string) {
 		t.endRun(span, run.ID, status, code)
 		active.Dec()
@@ -31,19 +39,6 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 		}
 		t.add("runs_finished_total", 1, agent, status) // last: who sees the end counted sees all of it
 	}
-}
-
-// runSpan starts the span of an execution, the root of its own trace, linked to the request.
-func (t *Telemetry) runSpan(ctx context.Context, run core.Run) (context.Context, trace.Span) {
-	if t.tracer == nil {
-		return ctx, noop.Span{}
-	}
-	ctx, span := t.tracer.Start(ctx, "invoke_agent "+run.Agent, trace.WithNewRoot(), trace.WithAttributes(
-		semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(run.Agent), semconv.GenAIAgentVersion(run.AgentVersion),
-		semconv.GenAIConversationID(string(run.SessionID)),
-		attribute.String("bobbin.run.id", string(run.ID)), attribute.Int("bobbin.run.attempt", run.Attempt)))
-	t.links.addRun(run.ID, span)
-	return withTraceID(ctx, span), span
 }
 
 // endRun ends the span of an execution.

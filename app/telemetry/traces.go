@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
@@ -111,11 +110,6 @@ func (t *Telemetry) startSpan(ctx context.Context, name string, options func() [
 		return ctx, noop.Span{}
 	}
 	return t.tracer.Start(ctx, name, options()...)
-}
-
-// withParent returns the context with the caller's own trace, from the header traceparent.
-func withParent(ctx context.Context, header propagation.TextMapCarrier) context.Context {
-	return propagation.TraceContext{}.Extract(ctx, header)
 }
 
 // failSpan marks the span as failed, with one word as the reason. Error texts do not belong in

@@ -45,11 +45,6 @@ func (x *inliner) inline(ref *openapi3.SchemaRef) (any, error) {
 	return x.value(value, true)
 }
 
-// droppedKeywords are the keywords of schemas that no provider needs.
-func droppedKeywords() []string {
-	return []string{"example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly"}
-}
-
 // value returns a value of a schema without references. isSchema is false for a mapping from names to
 // schemas.
 func (x *inliner) value(value any, isSchema bool) (any, error) {
@@ -93,9 +88,10 @@ func (x *inliner) value(value any, isSchema bool) (any, error) {
 
 func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 	out := map[string]any{}
+	unneeded := []string{"example", "examples", "xml", "externalDocs", "discriminator", "nullable", "deprecated", "readOnly", "writeOnly"} // by all providers
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		item := v[key]
-		if isSchema && (slices.Contains(droppedKeywords(), key) || strings.HasPrefix(key, "x-") || isBooleanBound(key, item)) {
+		if isSchema && (slices.Contains(unneeded, key) || strings.HasPrefix(key, "x-") || isBooleanBound(key, item)) {
 			continue
 		}
 		if !isSchema && isReadOnly(item) {
@@ -107,8 +103,12 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 		}
 		out[key] = part
 	}
-	if isSchema {
-		dropReadOnly(v, out)
+	if required, ok := v["required"].([]any); ok && isSchema {
+		properties, _ := v["properties"].(map[string]any)
+		out["required"] = slices.DeleteFunc(slices.Clone(required), func(name any) bool {
+			key, _ := name.(string)
+			return isReadOnly(properties[key])
+		})
 	}
 	if isSchema && v["nullable"] == true {
 		if kind, ok := out["type"].(string); ok {
@@ -126,19 +126,6 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 		return out, nil // of anything
 	}
 	return out, nil
-}
-
-// dropReadOnly removes the properties that only answers have from the required ones of a schema.
-func dropReadOnly(schema, out map[string]any) {
-	required, _ := schema["required"].([]any)
-	properties, _ := schema["properties"].(map[string]any)
-	if required == nil {
-		return
-	}
-	out["required"] = slices.DeleteFunc(slices.Clone(required), func(name any) bool {
-		key, _ := name.(string)
-		return isReadOnly(properties[key])
-	})
 }
 
 // isReadOnly reports whether a property is of answers only.

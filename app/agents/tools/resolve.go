@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -240,15 +241,10 @@ func (s *Set) resolveWith(agent core.Agent, listings map[string]Listing) (core.A
 // settingOf returns what holds for a tool of a definition: the agent's own settings over those of
 // the definition over the tool's.
 func settingOf(agent core.Agent, d core.ToolDefinition, tool *Custom) core.ToolSetting {
-	setting := core.ToolSetting{Approval: tool.Approval, Timeout: d.Timeout, MaxOutputBytes: d.MaxOutputBytes}
-	if d.Approval != "" {
-		setting.Approval = d.Approval
-	}
+	setting := core.ToolSetting{Approval: cmp.Or(d.Approval, tool.Approval), Timeout: d.Timeout, MaxOutputBytes: d.MaxOutputBytes}
 	for _, name := range []string{d.Name, tool.Definition.Name} {
 		over := agent.ToolSettings[name]
-		if over.Approval != "" {
-			setting.Approval = over.Approval
-		}
+		setting.Approval = cmp.Or(over.Approval, setting.Approval)
 		if over.Timeout > 0 {
 			setting.Timeout = over.Timeout
 		}

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -15,13 +16,9 @@ const barWidth = 60
 // sectionMark returns the character of a section in the bar: not a color, so that it is
 // readable everywhere.
 func sectionMark(name string) string {
-	marks := map[string]string{
+	return cmp.Or(map[string]string{
 		"system": "S", "tools": "T", "summary": "▒", "pinned": "P", "standing": "I", "tail": "█", "recalled": "Q", "run": "R", "reserve": "·", "free": " ",
-	}
-	if m, ok := marks[name]; ok {
-		return m
-	}
-	return "?"
+	}[name], "?")
 }
 
 // DrawContext draws a context report: the window as a bar by section, the triggers, coverage
@@ -32,10 +29,17 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	if r.Calibration.Measured {
 		how = "measured"
 	}
+	share := 0
+	if r.Usable > 0 {
+		share = r.Used * 100 / r.Usable
+	}
 	d.writeLine("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
-		core.Number(r.Used), core.Number(r.Usable), percentOf(r.Used, r.Usable), fmt.Sprintf("%s ± %.0f%%", how, r.Calibration.Deviation*100))
-	if note := windowNote(r); note != "" {
-		d.writeLine("%s", note)
+		core.Number(r.Used), core.Number(r.Usable), share, fmt.Sprintf("%s ± %.0f%%", how, r.Calibration.Deviation*100))
+	switch r.WindowFrom {
+	case "provider":
+		d.writeLine("window %s, learned from a provider error (context_window in models overrides it)", core.Number(r.Window))
+	case "default":
+		d.writeLine("window %s, assumed for an unknown model (context_window in models sets it)", core.Number(r.Window))
 	}
 	size := barWidth
 	if width > 0 {
@@ -226,27 +230,11 @@ func windowBar(r core.ContextReport, size int) string {
 }
 
 func triggerTitle(name string) string {
-	titles := map[string]string{
+	return cmp.Or(map[string]string{
 		"share": "tokens in the prompt", "messages": "messages since summary",
 		"tokens": "tokens since summary", "unsummarized": "messages, hard limit",
 		"iterations": "tool rounds since notes", "loop_tokens": "tokens in the prompt, tool loop",
-	}
-	if t, ok := titles[name]; ok {
-		return t
-	}
-	return name
-}
-
-// windowNote explains the window's size unless it is the known size of the model.
-func windowNote(r core.ContextReport) string {
-	switch r.WindowFrom {
-	case "provider":
-		return fmt.Sprintf("window %s, learned from a provider error (context_window in models overrides it)", core.Number(r.Window))
-	case "default":
-		return fmt.Sprintf("window %s, assumed for an unknown model (context_window in models sets it)", core.Number(r.Window))
-	default:
-		return ""
-	}
+	}[name], name)
 }
 
 func describeCoverage(c core.Coverage) string {
@@ -260,13 +248,6 @@ func describeCoverage(c core.Coverage) string {
 		}
 	}
 	return fmt.Sprintf("%s: %s, %d lost", Pluralize(c.Messages, "message"), strings.Join(parts, ", "), c.Lost)
-}
-
-func percentOf(n, of int) int {
-	if of <= 0 {
-		return 0
-	}
-	return n * 100 / of
 }
 
 // Pluralize returns a count with its noun, such as 1 memory or 1,200 memories.

@@ -66,16 +66,15 @@ func blockText(raw json.RawMessage) (text string, readable bool) {
 	_ = json.Unmarshal(raw, &b) // a field of another type is left out
 	switch {
 	case b.Type == "resource" && !isNull(b.Resource):
-		raw := b.Resource
-		var b block
-		_ = json.Unmarshal(raw, &b) // a field of another type is left out
+		var inner block
+		_ = json.Unmarshal(b.Resource, &inner)
 		switch {
-		case b.Blob != "":
-			return placeholder("resource "+core.Clip(b.URI, 1000), b.MIMEType, b.Blob), true
-		case isNull(b.Text):
+		case inner.Blob != "":
+			return placeholder("resource "+core.Clip(inner.URI, 1000), inner.MIMEType, inner.Blob), true
+		case isNull(inner.Text):
 			return "", true
 		}
-		return valueText(b.Text), true
+		return valueText(inner.Text), true
 	case b.Type == "resource_link":
 		return fmt.Sprintf("[resource %s, %s]", core.Clip(b.URI, 1000), core.Clip(b.Name, 200)), true
 	case b.Type == "image", b.Type == "audio":

@@ -163,7 +163,13 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 		if err != nil {
 			return "", s.explainCall(ctx, err, custom.Repeatable)
 		}
-		text := s.hide(contentText(result.Content))
+		text := ""
+		for _, c := range result.Content { // fitMessage made it one text
+			if one, ok := c.(*sdk.TextContent); ok {
+				text = s.hide(one.Text)
+				break
+			}
+		}
 		switch {
 		case result.IsError && text == "":
 			text = "the tool failed and does not say why"

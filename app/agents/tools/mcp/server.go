@@ -195,16 +195,6 @@ func (s *Server) hide(text string) string {
 // maxErrorText bounds what the model reads of a fault of the server, in bytes.
 const maxErrorText = 4 << 10
 
-// contentText returns the content of a result, which fitMessage made one text.
-func contentText(content []sdk.Content) string {
-	for _, c := range content {
-		if text, ok := c.(*sdk.TextContent); ok {
-			return text.Text
-		}
-	}
-	return ""
-}
-
 // parseObject returns the arguments as a JSON object, never nil.
 func parseObject(raw string) (map[string]any, error) {
 	arguments := map[string]any{}
@@ -227,7 +217,8 @@ func (s *Server) notConnectedError() error {
 // explainCall translates an error of a call for the model. After one that is no answer of the server
 // it is seen whether it still answers.
 func (s *Server) explainCall(ctx context.Context, err error, repeatable bool) error {
-	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && !isLocal(answer) {
+	unreached := []int64{-32003, -32004, -32005} // look like answers of the server, and come from the SDK
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(unreached, answer.Code) {
 		return fmt.Errorf("the server %s refused the call: %s", s.definition.Name, core.CleanText(core.Clip(s.hide(answer.Message), maxErrorText)))
 	}
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -245,11 +236,4 @@ func (s *Server) explainCall(ctx context.Context, err error, repeatable bool) er
 	default:
 		return fmt.Errorf("the connection to the server %s was lost during the call; whether it took effect is not known", s.definition.Name)
 	}
-}
-
-// isLocal reports whether an error looks like an answer of the server, and comes from the SDK because
-// the server was not reached.
-func isLocal(e *jsonrpc.Error) bool {
-	const clientClosing, serverClosing, rejected = -32003, -32004, -32005
-	return e.Code == clientClosing || e.Code == serverClosing || e.Code == rejected
 }
