@@ -66,7 +66,7 @@ func (r *Memories) CountAllStale(ctx context.Context, space core.VectorSpace) (i
 	return int(n), wrapError(err, "memories of", "all owners")
 }
 
-// outsideVectorSpace is the opposite of inVectorSpace.
+// outsideVectorSpace narrows a query to memories without a vector in the space.
 func outsideVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		if space.Dimension == 0 {
