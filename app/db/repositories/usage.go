@@ -60,7 +60,7 @@ func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, sessi
 // RecordCall stores a call that belongs to no session.
 func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error {
 	row := models.ModelCallFrom(call)
-	return wrapError(retryCollisions(func() error {
+	return wrapError(retryDelays(func() error {
 		return inTx(ctx, r.db, func(tx *gorm.DB) error {
 			if err := tx.Create(&row).Error; err != nil {
 				return err
