@@ -29,11 +29,8 @@ type DB struct {
 	// PostgreSQL it has connections of its own, on SQLite its writers come first.
 	Reserve *gorm.DB
 
+	backend
 	url        string
-	pool       *sql.DB
-	reserve    *sql.DB // the pool of Reserve; on SQLite the same pool
-	migrations fs.FS
-	lockFile   string // beside the database file; empty on PostgreSQL
 	logger     *slog.Logger
 	statements *atomic.Int64
 	writes     writeCheck
@@ -46,10 +43,10 @@ type backend struct {
 	main       gorm.Dialector // of Gorm
 	forReserve gorm.Dialector // of Reserve
 	pool       *sql.DB
-	reserve    *sql.DB
+	reserve    *sql.DB // the pool of Reserve; on SQLite the same pool
 	migrations fs.FS
-	lockFile   string
-	writers    int // of shared commits
+	lockFile   string // beside the database file; empty on PostgreSQL
+	writers    int    // of shared commits
 }
 
 // Option changes how a database is opened.
@@ -80,8 +77,8 @@ func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) 
 		return nil, err
 	}
 	d := &DB{
-		url: url, pool: b.pool, reserve: b.reserve, migrations: b.migrations,
-		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, commits: commit.New(b.writers),
+		backend: b, url: url, logger: logger, statements: new(atomic.Int64),
+		turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, commits: commit.New(b.writers),
 	}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)

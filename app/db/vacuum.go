@@ -57,30 +57,22 @@ func (d *DB) compactSQLite(ctx context.Context) ([]string, error) {
 	if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
 		return nil, fmt.Errorf("rewrite the database: %w", err)
 	}
-	if err := emptyLog(ctx, conn); err != nil {
-		return nil, err
-	}
-	return []string{
-		"backups and copies of the database file, and snapshots of its disk, are unchanged",
-		"a solid state disk may keep overwritten blocks until it reuses them",
-	}, nil
-}
-
-// emptyLog moves everything from the write-ahead log into the file and truncates the log.
-// It waits for readers of old states.
-func emptyLog(ctx context.Context, conn *sql.Conn) error {
+	// Everything moves from the write-ahead log into the file; readers of old states delay that.
 	empty, err := poll(ctx, compactPoll, compactWait, func() (bool, error) {
 		var busy, log, moved int
 		err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
 		return busy == 0, err
 	})
 	if err == nil && !empty {
-		return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but another program reads the database, so removed bytes are still in its write-ahead log; compact it again later")
+		return nil, core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but another program reads the database, so removed bytes are still in its write-ahead log; compact it again later")
 	}
 	if err != nil {
-		return fmt.Errorf("empty the write-ahead log: %w", err)
+		return nil, fmt.Errorf("empty the write-ahead log: %w", err)
 	}
-	return nil
+	return []string{
+		"backups and copies of the database file, and snapshots of its disk, are unchanged",
+		"a solid state disk may keep overwritten blocks until it reuses them",
+	}, nil
 }
 
 // poll calls done until it reports true or fails, or the time is over: then it returns false.
@@ -116,7 +108,14 @@ func (d *DB) compactPostgres(ctx context.Context, tables []string) ([]string, er
 		}
 	}
 	for _, table := range tables {
-		if err := forgetSamples(ctx, conn, table); err != nil {
+		// Setting a column to its own type drops the planner's samples of it, and needs no superuser.
+		statements, err := queryTexts(ctx, conn, fmt.Sprintf(samplesSQL, table))
+		for _, stmt := range statements {
+			if err == nil {
+				_, err = conn.ExecContext(ctx, stmt)
+			}
+		}
+		if err != nil {
 			return nil, fmt.Errorf("drop the samples of %s: %w", table, err)
 		}
 	}
@@ -158,21 +157,6 @@ const samplesSQL = `SELECT format('ALTER TABLE %%I ALTER COLUMN %%I TYPE %%s', s
 	FROM pg_stats s JOIN pg_attribute a ON a.attrelid = to_regclass('%[1]s') AND a.attname = s.attname
 	WHERE s.schemaname = current_schema() AND s.tablename = '%[1]s' AND NOT EXISTS (SELECT 1 FROM %[1]s)
 	AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype, 'bytea'::regtype, 'tsvector'::regtype)`
-
-// forgetSamples drops the planner's samples of an empty table. Setting a column to its own
-// type does that, and needs no superuser.
-func forgetSamples(ctx context.Context, conn *sql.Conn, table string) error {
-	statements, err := queryTexts(ctx, conn, fmt.Sprintf(samplesSQL, table))
-	if err != nil {
-		return err
-	}
-	for _, stmt := range statements {
-		if _, err := conn.ExecContext(ctx, stmt); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // olderSnapshotsSQL counts what keeps deleted rows in a rewritten table: snapshots in this
 // database, and transactions in any database that began before $1, as later snapshots are

@@ -19,22 +19,6 @@ type writeCheck struct {
 	err error     // guarded by mu
 }
 
-// beginCheck returns the last result, and whether another write is due.
-func (c *writeCheck) beginCheck() (due bool, last error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if due = time.Since(c.at) >= writeCheckPause; due {
-		c.at = time.Now()
-	}
-	return due, c.err
-}
-
-func (c *writeCheck) endCheck(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = err
-}
-
 // CheckWrites reports whether the database accepts writes. It writes a row, at most every
 // five seconds, and otherwise repeats the last result. A database that is read-only or has
 // no disk space is a core.ErrNoDatabase. If ctx ends during the write, which may have
@@ -43,7 +27,12 @@ func (c *writeCheck) endCheck(err error) {
 // It closes the connections to a PostgreSQL that has become read-only: of several hosts,
 // new connections find the one that accepts writes.
 func (d *DB) CheckWrites(ctx context.Context) error {
-	due, last := d.writes.beginCheck()
+	d.writes.mu.Lock()
+	due, last := time.Since(d.writes.at) >= writeCheckPause, d.writes.err
+	if due {
+		d.writes.at = time.Now()
+	}
+	d.writes.mu.Unlock()
 	if !due {
 		return last
 	}
@@ -55,7 +44,9 @@ func (d *DB) CheckWrites(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return last
 	}
-	d.writes.endCheck(err)
+	d.writes.mu.Lock()
+	d.writes.err = err
+	d.writes.mu.Unlock()
 	if d.Dialect() == "postgres" && outageCode(err) == codeReadOnly {
 		closeIdle(d.pool, postgresMaxConns)
 		closeIdle(d.reserve, postgresReserve)

@@ -75,7 +75,7 @@ func ModelCallFrom(c core.ModelCall) ModelCall {
 	return ModelCall{
 		ID: c.ID, Owner: c.Owner, UserID: c.User, SessionID: Ref(c.SessionID), RunID: Ref(c.RunID), Agent: c.Agent,
 		Purpose: string(c.Purpose), Model: c.Model, Provider: c.Provider, EstimatedTokens: c.Estimated,
-		Usage: usageFrom(c.Usage), CostMicroUsd: c.Cost, FinishReason: string(c.FinishReason), Error: c.Error,
+		Usage: Usage(c.Usage), CostMicroUsd: c.Cost, FinishReason: string(c.FinishReason), Error: c.Error,
 		DurationNs: int64(c.Duration), CreatedAt: c.CreatedAt,
 	}
 }
@@ -85,7 +85,7 @@ func (r ModelCall) Core() core.ModelCall {
 	return core.ModelCall{
 		ID: r.ID, Owner: r.Owner, User: r.UserID, SessionID: core.SessionID(r.SessionID), RunID: core.RunID(r.RunID),
 		Agent: r.Agent, Purpose: core.ModelPurpose(r.Purpose), Model: r.Model, Provider: r.Provider,
-		Estimated: r.EstimatedTokens, Usage: r.Usage.toCore(), Cost: r.CostMicroUsd, FinishReason: core.FinishReason(r.FinishReason),
+		Estimated: r.EstimatedTokens, Usage: core.Usage(r.Usage), Cost: r.CostMicroUsd, FinishReason: core.FinishReason(r.FinishReason),
 		Error: r.Error, Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt),
 	}
 }

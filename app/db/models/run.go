@@ -55,7 +55,7 @@ func RunFrom(r core.Run) Run {
 		Input: InputFrom(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
 		Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
-		Usage: usageFrom(r.Usage), AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
+		Usage: Usage(r.Usage), AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
 	row.Error = RunErrorFrom(r.Error)
@@ -84,7 +84,7 @@ func (r Run) Core() (core.Run, error) {
 		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: core.Multitask(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner,
 		LeaseUntil: toUTCPtr(r.LeaseUntil), Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial,
-		State: r.State.rawMessage(), Context: r.Context.rawMessage(), Usage: r.Usage.toCore(), AnswerID: core.MessageID(r.AnswerID), FirstEvent: r.FirstEventSeq, Webhook: r.Webhook.Core(),
+		State: r.State.rawMessage(), Context: r.Context.rawMessage(), Usage: core.Usage(r.Usage), AnswerID: core.MessageID(r.AnswerID), FirstEvent: r.FirstEventSeq, Webhook: r.Webhook.Core(),
 		CreatedAt: toUTC(r.CreatedAt), StartedAt: toUTCPtr(r.StartedAt), FinishedAt: toUTCPtr(r.FinishedAt),
 	}
 	if err := r.Input.decodeInto(&run.Input); err != nil {
@@ -107,7 +107,3 @@ type Usage struct {
 	CacheReadTokens  int
 	CacheWriteTokens int
 }
-
-func usageFrom(u core.Usage) Usage { return Usage(u) }
-
-func (u Usage) toCore() core.Usage { return core.Usage(u) }

@@ -46,20 +46,14 @@ func (r *APIKeys) ByHash(ctx context.Context, hash string) (core.APIKey, error) 
 
 // ByIDs returns those of the keys that exist, in any order.
 func (r *APIKeys) ByIDs(ctx context.Context, ids []core.KeyID) ([]core.APIKey, error) {
-	var rows []models.APIKey
-	if err := r.db.WithContext(ctx).Where("id IN ?", ids).Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "API keys", "")
-	}
-	return mapRows(rows, infallible(models.APIKey.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("id IN ?", ids), infallible(models.APIKey.Core))
+	return list, wrapError(err, "API keys", "")
 }
 
 // List returns all keys, including revoked ones, the oldest first.
 func (r *APIKeys) List(ctx context.Context) ([]core.APIKey, error) {
-	var rows []models.APIKey
-	if err := r.db.WithContext(ctx).Order("created_at, id").Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "API keys", "")
-	}
-	return mapRows(rows, infallible(models.APIKey.Core))
+	list, err := findAll(r.db.WithContext(ctx).Order("created_at, id"), infallible(models.APIKey.Core))
+	return list, wrapError(err, "API keys", "")
 }
 
 // Revoke revokes the key immediately, and stores the entry in the audit log. A key that was

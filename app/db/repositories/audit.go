@@ -26,10 +26,7 @@ func (r *Audit) Add(ctx context.Context, entry core.AuditEntry) error {
 func (r *Audit) Last(ctx context.Context, action, target string) (core.AuditEntry, error) {
 	var row models.AuditEntry
 	err := r.db.WithContext(ctx).Where("action = ? AND target = ?", action, target).Order("created_at DESC, id DESC").Take(&row).Error
-	if err != nil {
-		return core.AuditEntry{}, wrapError(err, "audit entry", target)
-	}
-	return row.Core(), nil
+	return row.Core(), wrapError(err, "audit entry", target)
 }
 
 // insertAuditEntry inserts an entry within a transaction.

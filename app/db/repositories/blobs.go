@@ -191,10 +191,8 @@ func takeBlob(db *gorm.DB, id core.BlobID) (core.Blob, error) {
 		return core.Blob{}, err
 	}
 	var row models.Blob
-	if err := db.Where("id = ?", id).Take(&row).Error; err != nil {
-		return core.Blob{}, wrapError(err, "blob", id)
-	}
-	return row.Core(), nil
+	err := db.Where("id = ?", id).Take(&row).Error
+	return row.Core(), wrapError(err, "blob", id)
 }
 
 // Open returns one blob with its content.

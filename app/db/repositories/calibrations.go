@@ -22,11 +22,8 @@ func NewCalibrations(db *gorm.DB) *Calibrations { return &Calibrations{db: db} }
 
 // All returns every calibration, ordered by model.
 func (r *Calibrations) All(ctx context.Context) ([]core.Calibration, error) {
-	var rows []models.Calibration
-	if err := r.db.WithContext(ctx).Order("model").Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "calibrations", "")
-	}
-	return mapRows(rows, infallible(models.Calibration.Core))
+	list, err := findAll(r.db.WithContext(ctx).Order("model"), infallible(models.Calibration.Core))
+	return list, wrapError(err, "calibrations", "")
 }
 
 // Save stores the calibrations, replacing those of the same models. Of two for one model

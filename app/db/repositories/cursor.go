@@ -108,6 +108,15 @@ func mapRows[R, T any](rows []R, value func(R) (T, error)) ([]T, error) {
 	return out, nil
 }
 
+// findAll returns the rows of a query as core values.
+func findAll[R, T any](db *gorm.DB, value func(R) (T, error)) ([]T, error) {
+	var rows []R
+	if err := db.Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	return mapRows(rows, value)
+}
+
 // findIn returns the rows that match db and have one of the values in the column.
 func findIn[R, V any](db *gorm.DB, column string, list []V) ([]R, error) {
 	db = db.Session(&gorm.Session{})

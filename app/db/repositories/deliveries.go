@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -46,15 +47,14 @@ func (r *Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.Run
 // getOfRun returns a delivery of the run.
 func (r *Deliveries) getOfRun(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
 	all, err := r.List(ctx, tenant, run)
+	i := slices.IndexFunc(all, func(d core.Delivery) bool { return d.ID == id })
+	if err == nil && i < 0 {
+		err = notFound("delivery", id)
+	}
 	if err != nil {
 		return core.Delivery{}, err
 	}
-	for _, d := range all {
-		if d.ID == id {
-			return d, nil
-		}
-	}
-	return core.Delivery{}, notFound("delivery", id)
+	return all[i], nil
 }
 
 // List returns the deliveries of a run in the order of their creation.
@@ -62,12 +62,8 @@ func (r *Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunI
 	if _, err := NewRuns(r.db).Get(ctx, tenant, run); err != nil {
 		return nil, err
 	}
-	var rows []models.Delivery
-	err := r.db.WithContext(ctx).Where("run_id = ?", run).Order("created_at, id").Find(&rows).Error
-	if err != nil {
-		return nil, wrapError(err, "run", run)
-	}
-	return mapRows(rows, infallible(models.Delivery.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("run_id = ?", run).Order("created_at, id"), infallible(models.Delivery.Core))
+	return list, wrapError(err, "run", run)
 }
 
 // maxWaiting bounds the deliveries that Stats counts.

@@ -109,21 +109,11 @@ func inTx(ctx context.Context, g *gorm.DB, fn func(tx *gorm.DB) error) error {
 // txTries bounds the attempts at a transaction that collides with others.
 const txTries = 5
 
-// retryCollisions runs fn, a transaction, and retries it after a collision: a message came
-// to refer to a file that was about to be removed, or two transactions waited for each
-// other.
-func retryCollisions(fn func() error) error { return retryTx(isCollision, fn) }
-
-// retryDelays is retryCollisions for background work. It also retries when other writers
-// took too long.
-func retryDelays(fn func() error) error {
-	return retryTx(func(err error) bool { return isCollision(err) || isBusy(err) || isLockTimeout(err) }, fn)
-}
-
-// retryTx runs fn, a transaction, and retries it while the error is temporary.
-func retryTx(temporary func(error) bool, fn func() error) (err error) {
+// retryDelays runs fn, a transaction, and retries it after a collision, when a message came to refer to a file
+// that was about to be removed or two transactions waited for each other, and when other writers took too long.
+func retryDelays(fn func() error) (err error) {
 	for range txTries {
-		if err = fn(); err == nil || !temporary(err) {
+		if err = fn(); !isCollision(err) && !isBusy(err) && !isLockTimeout(err) {
 			return err
 		}
 	}

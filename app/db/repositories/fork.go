@@ -61,11 +61,16 @@ func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.Fo
 		if f.leaf, err = source.forkLeaf(in.MessageID); err != nil {
 			return err
 		}
-		fork, err := source.insertFork(in.ID, in.Title)
-		if err != nil {
+		s, now := source.session, core.Now()
+		row := models.Session{
+			ID: cmp.Or(string(in.ID), core.NewID[string]()), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: in.Title, UserID: s.UserID,
+			Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Tags: s.Tags,
+			Temporary: s.Temporary, Speakers: s.Speakers, CreatedAt: now, UpdatedAt: now, Busy: busyFork,
+		}
+		if err := insertSession(source.tx, row); err != nil {
 			return err
 		}
-		f.sessionLease, err = fork.acquireLease(r.db, busyFork, "")
+		f.sessionLease, err = newSessionTx(source.tx, row).acquireLease(r.db, busyFork, "")
 		return err
 	}, visibleTo(tenant))
 	return f, err
@@ -170,17 +175,6 @@ func (stx *sessionTx) forkLeaf(id core.MessageID) (models.Ref, error) {
 		return "", err
 	}
 	return atom[len(atom)-1], nil
-}
-
-// insertFork inserts a new, empty session with the settings of this one.
-func (stx *sessionTx) insertFork(id core.SessionID, title string) (*sessionTx, error) {
-	s, now := stx.session, core.Now()
-	row := models.Session{
-		ID: cmp.Or(string(id), core.NewID[string]()), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: title, UserID: s.UserID,
-		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Tags: s.Tags,
-		Temporary: s.Temporary, Speakers: s.Speakers, CreatedAt: now, UpdatedAt: now, Busy: busyFork,
-	}
-	return newSessionTx(stx.tx, row), insertSession(stx.tx, row)
 }
 
 // forkPathSQL selects the messages from the root to a leaf that were not deleted.

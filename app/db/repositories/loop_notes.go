@@ -24,12 +24,8 @@ func (r *Summaries) Find(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := requireID("session", id); err != nil {
 		return nil, err
 	}
-	var rows []models.Summary
-	err := r.db.WithContext(ctx).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version").Find(&rows).Error
-	if err != nil {
-		return nil, wrapError(err, "session", id)
-	}
-	return mapRows(rows, infallible(models.Summary.Core))
+	list, err := findAll(r.db.WithContext(ctx).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"), infallible(models.Summary.Core))
+	return list, wrapError(err, "session", id)
 }
 
 // Loops returns the notes on tool loops of the conversation after the seq: for each loop

@@ -76,12 +76,8 @@ func takeMemory(db *gorm.DB, tenant core.Tenant, id core.MemoryID) (models.Memor
 // Found returns those of the memories that are in the scope, in no order, without their
 // vectors.
 func (r *Memories) Found(ctx context.Context, tenant core.Tenant, ids []core.MemoryID) ([]core.Memory, error) {
-	var rows []models.Memory
-	err := r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)).Where("id IN ?", ids).Find(&rows).Error
-	if err != nil {
-		return nil, wrapError(err, "memories of", tenant.Owner)
-	}
-	return mapRows(rows, models.Memory.Core)
+	list, err := findAll(r.db.WithContext(ctx).Select(withoutVector).Scopes(inScope(tenant)).Where("id IN ?", ids), models.Memory.Core)
+	return list, wrapError(err, "memories of", tenant.Owner)
 }
 
 // List returns the memories in the scope, the newest first, without their vectors.

@@ -25,17 +25,14 @@ func (r *Memories) Vectors(ctx context.Context, tenant core.Tenant, q core.Vecto
 	case q.After.ID != "":
 		db = db.Where("(user_id, id) > (?, ?)", q.After.UserID, q.After.ID)
 	}
-	var rows []models.Memory
-	if err := db.Order(order).Limit(q.Limit).Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "memories of", tenant.Owner)
-	}
-	return mapRows(rows, func(row models.Memory) (core.MemoryVector, error) {
+	list, err := findAll(db.Order(order).Limit(q.Limit), func(row models.Memory) (core.MemoryVector, error) {
 		v, err := models.ParseVector(row.Embedding)
 		if err != nil {
 			err = fmt.Errorf("embedding of memory %s: %w", row.ID, err)
 		}
 		return core.MemoryVector{ID: core.MemoryID(row.ID), UserID: row.UserID, Vector: v}, err
 	})
+	return list, wrapError(err, "memories of", tenant.Owner)
 }
 
 // CountStale returns how many memories of the scope have no vector in the space. It reads
@@ -66,7 +63,7 @@ func (r *Memories) CountAllStale(ctx context.Context, space core.VectorSpace) (i
 	return int(n), wrapError(err, "memories of", "all owners")
 }
 
-// outsideVectorSpace is the opposite of inVectorSpace.
+// outsideVectorSpace narrows a query to memories without a vector in the space.
 func outsideVectorSpace(space core.VectorSpace) func(*gorm.DB) *gorm.DB {
 	return func(db *gorm.DB) *gorm.DB {
 		if space.Dimension == 0 {

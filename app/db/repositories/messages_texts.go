@@ -3,7 +3,6 @@ package repositories
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -59,31 +58,18 @@ func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, ses
 	rows, err := withTexts(db, func(db *gorm.DB) *gorm.DB {
 		return db.Scopes(withinLog(tenant, session), inConversation, which)
 	}).Order("seq").Rows()
-	list := []core.Message{}
-	if err == nil {
-		list, err = scanConversation(rows, models.Message{SessionID: string(session), Owner: tenant.Owner})
-	}
-	if err == nil && len(list) == 0 {
-		err = requireVisible(db, tenant, session)
-	}
 	if err != nil {
 		return nil, wrapError(err, "session", session)
 	}
-	return list, nil
-}
-
-// scanConversation reads the rows of withTexts; of has the columns that all of them share.
-// A session may have very many, and gorm would take longer to read them than the database.
-func scanConversation(rows *sql.Rows, of models.Message) ([]core.Message, error) {
 	defer func() { _ = rows.Close() }()
 	list := []core.Message{}
-	for rows.Next() {
-		m, unloaded := of, 0
+	for rows.Next() { // a session may have very many, and gorm would take longer to read them than the database
+		m, unloaded := models.Message{SessionID: string(session), Owner: tenant.Owner}, 0
 		err := rows.Scan(&m.ID, &m.Seq, &m.ParentID, &m.OnPath, &m.Role, &m.Status, &m.ToolCallID, &m.ToolName, &m.Model,
 			&m.FinishReason, &m.TokenCount, &m.Pinned, &m.Source, &m.Author, &m.AuthorID, &m.Named, &m.RunID, &m.ClientMessageID, &m.CreatedAt, &m.DeletedAt, &m.RevisedAt,
 			&m.Content, &m.Parts, &m.ToolCalls, &m.Metadata, &unloaded)
 		if err != nil {
-			return nil, err
+			return nil, wrapError(err, "session", session)
 		}
 		message, err := m.Core()
 		if err != nil {
@@ -92,7 +78,13 @@ func scanConversation(rows *sql.Rows, of models.Message) ([]core.Message, error)
 		message.Unloaded = unloaded
 		list = append(list, message)
 	}
-	return list, rows.Err()
+	if err = rows.Err(); err == nil && len(list) == 0 {
+		err = requireVisible(db, tenant, session)
+	}
+	if err != nil {
+		return nil, wrapError(err, "session", session)
+	}
+	return list, nil
 }
 
 // withTexts selects the messages that match which, with the newest textBytes of their

@@ -28,7 +28,7 @@ import (
 // ErrUnprocessable for a message that cannot be edited or answered.
 func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
 	limits := &runLimits{in: in, owner: tenant.Owner, commits: commit.Of(r.db)}
-	defer limits.leave()
+	defer limits.count(-1)
 	q := factsQuery{session: string(in.SessionID), owner: tenant.Owner, clientMessageID: in.ClientMessageID, user: limitedUser(in)}
 	var out core.Accepted
 	accept := func(stx *sessionTx) (err error) {
@@ -36,7 +36,7 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		return err
 	}
 	err := shareLog(r.db.WithContext(ctx), in.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
-		limits.enter()
+		limits.count(1)
 		facts, args := q.columns(db)
 		return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+facts, args...)
 	}, accept, visibleTo(tenant))

@@ -29,9 +29,33 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 			return err
 		}
 		c, err := conversation.Claim(conversation.State{Session: core.Session{ID: session}, Run: run, Now: f.Now.Time}, worker)
-		if err == nil {
-			out, err = stx.storeClaimed(f, c)
+		if err != nil {
+			return err
 		}
+		run = c.Run
+		if len(c.Events) == 0 {
+			out = core.Claimed{Run: run, Repeated: true}
+			return nil
+		}
+		run.Resumed = run.Attempt > 1
+		stx.emitEvents(c.Events...)
+		// The message is in the log if the run started before and waited for a decision.
+		inLog, err := stx.findInLog(run.UserMessageID)
+		if err != nil {
+			return err
+		}
+		changes := map[string]any{
+			"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
+		}
+		if inLog == nil {
+			changes["input"] = models.InputFrom(run.Input.Emptied())
+		}
+		message, err := stx.enterLog(run, f, inLog)
+		if err == nil {
+			err = stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
+		}
+		stx.setUpdatedAt()
+		out = core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}
 		return err
 	})
 	if err != nil {
@@ -53,31 +77,4 @@ func (r *Runs) checkClaimable(ctx context.Context, session core.SessionID, worke
 		err = conversation.NothingToStart(session)
 	}
 	return err
-}
-
-// storeClaimed stores that a run was claimed, unless it was claimed before.
-func (stx *sessionTx) storeClaimed(f sessionFacts, c conversation.Change) (core.Claimed, error) {
-	run := c.Run
-	if len(c.Events) == 0 {
-		return core.Claimed{Run: run, Repeated: true}, nil
-	}
-	run.Resumed = run.Attempt > 1
-	stx.emitEvents(c.Events...)
-	// The message is in the log if the run started before and waited for a decision.
-	inLog, err := stx.findInLog(run.UserMessageID)
-	if err != nil {
-		return core.Claimed{}, err
-	}
-	changes := map[string]any{
-		"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
-	}
-	if inLog == nil {
-		changes["input"] = models.InputFrom(run.Input.Emptied())
-	}
-	message, err := stx.enterLog(run, f, inLog)
-	if err == nil {
-		err = stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
-	}
-	stx.setUpdatedAt()
-	return core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}, err
 }

@@ -40,11 +40,7 @@ func (l *runLimits) names() (owner, user string) {
 	return "runs " + l.owner, "runs " + l.owner + " / " + limitedUser(l.in)
 }
 
-// enter counts the message as one that is accepted without a lock, until leave.
-func (l *runLimits) enter() { l.count(1) }
-
-func (l *runLimits) leave() { l.count(-1) }
-
+// count counts the message as one that is accepted without a lock (1) or is not any more (-1), and how many are.
 func (l *runLimits) count(n int) {
 	owner, user := l.names()
 	if entered := n > 0; l.entered != entered || n == 0 {
@@ -78,7 +74,7 @@ func limitedUser(in core.AcceptRun) string {
 // countedFacts returns the facts with counts that suffice for the limits.
 func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, error) {
 	if stx.loaded == nil {
-		l.leave()
+		l.count(-1)
 		l.count(0)
 	}
 	f, err := stx.queryFacts(q)

@@ -195,9 +195,13 @@ type messageSearch struct {
 // readPage reads rows from the index until the page is full.
 func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 	p := core.Page[core.SearchHit]{Items: []core.SearchHit{}}
+	read := s.candidatesSQLite
+	if isPostgres(s.db) {
+		read = s.candidatesPostgres
+	}
 	for examined := 0; ; {
 		want := limit - len(p.Items) + 1
-		rows, err := s.nextCandidates(want)
+		rows, err := read(want)
 		if err != nil {
 			return p, err
 		}
@@ -288,14 +292,6 @@ func (s *messageSearch) scopeWords() []string {
 		words = append(words, wordRole+string(s.q.Role))
 	}
 	return words
-}
-
-// nextCandidates returns the next rows from the index, at most n.
-func (s *messageSearch) nextCandidates(n int) ([]foundMessage, error) {
-	if isPostgres(s.db) {
-		return s.candidatesPostgres(n)
-	}
-	return s.candidatesSQLite(n)
 }
 
 // foundColumns are the columns of a foundMessage, except for the first three. The query

@@ -132,16 +132,13 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 		return "e.words @@ CAST(? AS tsquery)", []any{must}
 	}
 	placed := "e.words"
-	if slices.ContainsFunc(q.Terms, isPrefixPhrase) {
+	if slices.ContainsFunc(q.Terms, func(t searchtext.Term) bool { return t.Prefix && len(t.Words) > 1 }) {
 		// PostgreSQL finds no phrase if a word without a position, a part or a stem, has the prefix, too.
 		placed = "ts_filter(e.words, '{d}')"
 	}
 	return "(e.words @@ CAST(? AS tsquery) AND (" + placed + " @@ CAST(? AS tsquery) OR e.words @@ CAST(? AS tsquery)))",
 		[]any{must, exactly, "'" + wordInexact + "'"}
 }
-
-// isPrefixPhrase reports whether the term is a phrase whose last word is a prefix.
-func isPrefixPhrase(t searchtext.Term) bool { return t.Prefix && len(t.Words) > 1 }
 
 // How many of the newest entries are read before the index is used. The index has no order:
 // for a frequent word it would return everything, to be sorted. More are read if the newest

@@ -27,11 +27,8 @@ func (r *SlackInstallations) Save(ctx context.Context, i core.SlackInstallation)
 
 // List returns all installations, also the revoked ones, ordered by team.
 func (r *SlackInstallations) List(ctx context.Context) ([]core.SlackInstallation, error) {
-	var rows []models.SlackInstallation
-	if err := r.db.WithContext(ctx).Order("team").Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "Slack installations", "")
-	}
-	return mapRows(rows, infallible(models.SlackInstallation.Core))
+	list, err := findAll(r.db.WithContext(ctx).Order("team"), infallible(models.SlackInstallation.Core))
+	return list, wrapError(err, "Slack installations", "")
 }
 
 // Find returns the active installation of the team; ErrNotFound if there is none.

@@ -69,12 +69,8 @@ func (r *SlackPosts) Outdated(ctx context.Context, session core.SessionID) ([]co
 }
 
 func (r *SlackPosts) find(ctx context.Context, session core.SessionID, which condition) ([]core.SlackPost, error) {
-	var rows []models.SlackPost
-	err := r.db.WithContext(ctx).Where("slack_posts.session_id = ?", session).Scopes(which).Find(&rows).Error
-	if err != nil {
-		return nil, wrapError(err, "Slack posts of session", session)
-	}
-	return mapRows(rows, infallible(models.SlackPost.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("slack_posts.session_id = ?", session).Scopes(which), infallible(models.SlackPost.Core))
+	return list, wrapError(err, "Slack posts of session", session)
 }
 
 // LastPosted returns the newest ts of the session's posts in its thread, and the newest seq of a

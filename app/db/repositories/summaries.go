@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"gorm.io/gorm"
@@ -61,16 +62,12 @@ func (r *Summaries) Get(ctx context.Context, tenant core.Tenant, id core.Session
 	db := r.db.WithContext(ctx)
 	var row models.Summary
 	err := db.Scopes(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
-	if err == nil {
-		return row.Core(), nil
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		if err = requireVisible(db, tenant, id); err == nil {
+			err = core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
+		}
 	}
-	if err := requireVisible(db, tenant, id); err != nil {
-		return core.Summary{}, err
-	}
-	if failed := wrapError(err, "session", id); !isNotFound(failed) {
-		return core.Summary{}, failed
-	}
-	return core.Summary{}, core.Errorf(core.ErrNotFound, "session %s has no summary with version %d", id, version)
+	return row.Core(), wrapError(err, "session", id)
 }
 
 // maxVersions bounds the result of Versions.

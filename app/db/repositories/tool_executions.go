@@ -56,12 +56,8 @@ func (r *Runs) ToolExecutions(ctx context.Context, id core.RunID) ([]core.ToolEx
 	if err := requireID("run", id); err != nil {
 		return nil, err
 	}
-	var rows []models.ToolExecution
-	err := r.db.WithContext(ctx).Where("run_id = ?", id).Order("started_at, call_id").Find(&rows).Error
-	if err != nil {
-		return nil, wrapError(err, "run", id)
-	}
-	return mapRows(rows, infallible(models.ToolExecution.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("run_id = ?", id).Order("started_at, call_id"), infallible(models.ToolExecution.Core))
+	return list, wrapError(err, "run", id)
 }
 
 // finishTools marks the executions of the calls that the messages answer as finished.

@@ -21,14 +21,14 @@ func NewModelCalls(db *gorm.DB) *ModelCalls { return &ModelCalls{db: db} }
 
 // totalSQL sums model calls. A call that failed before any output has no missing price; one
 // that was canceled during the output has.
-const totalSQL = `COUNT(*) AS calls,
-	CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
+const totalSQL = "COUNT(*) AS calls, " + sumsSQL + ", CAST(COALESCE(SUM(" + unpricedSQL + "), 0) AS bigint) AS unpriced_calls"
+
+const sumsSQL = `CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
 	CAST(COALESCE(SUM(output_tokens), 0) AS bigint) AS output_tokens,
 	CAST(COALESCE(SUM(reasoning_tokens), 0) AS bigint) AS reasoning_tokens,
 	CAST(COALESCE(SUM(cache_read_tokens), 0) AS bigint) AS cache_read_tokens,
 	CAST(COALESCE(SUM(cache_write_tokens), 0) AS bigint) AS cache_write_tokens,
-	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd,
-	CAST(COALESCE(SUM(` + unpricedSQL + `), 0) AS bigint) AS unpriced_calls`
+	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd`
 
 // unpricedSQL is 1 for a call with a missing price.
 const unpricedSQL = `CASE WHEN cost_micro_usd IS NULL AND (error IN ('', 'canceled') OR input_tokens > 0) THEN 1 ELSE 0 END`
@@ -38,14 +38,7 @@ const unpricedSQL = `CASE WHEN cost_micro_usd IS NULL AND (error IN ('', 'cancel
 const spentSQL = `CAST(COALESCE(SUM(CASE WHEN input_tokens + output_tokens > 0 THEN input_tokens + output_tokens WHEN error IN ('', 'canceled') THEN estimated_tokens ELSE 0 END), 0) AS bigint)`
 
 // daysSQL sums days, and single calls in the form of days.
-const daysSQL = `CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls,
-	CAST(COALESCE(SUM(input_tokens), 0) AS bigint) AS input_tokens,
-	CAST(COALESCE(SUM(output_tokens), 0) AS bigint) AS output_tokens,
-	CAST(COALESCE(SUM(reasoning_tokens), 0) AS bigint) AS reasoning_tokens,
-	CAST(COALESCE(SUM(cache_read_tokens), 0) AS bigint) AS cache_read_tokens,
-	CAST(COALESCE(SUM(cache_write_tokens), 0) AS bigint) AS cache_write_tokens,
-	CAST(COALESCE(SUM(cost_micro_usd), 0) AS bigint) AS cost_micro_usd,
-	CAST(COALESCE(SUM(unpriced_calls), 0) AS bigint) AS unpriced_calls`
+const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL + ", CAST(COALESCE(SUM(unpriced_calls), 0) AS bigint) AS unpriced_calls"
 
 // usageRow is a group of usage.
 type usageRow struct {
@@ -67,7 +60,7 @@ func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, sessi
 // RecordCall stores a call that belongs to no session.
 func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error {
 	row := models.ModelCallFrom(call)
-	return wrapError(retryCollisions(func() error {
+	return wrapError(retryDelays(func() error {
 		return inTx(ctx, r.db, func(tx *gorm.DB) error {
 			if err := tx.Create(&row).Error; err != nil {
 				return err

@@ -129,9 +129,21 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 	}
 	for part := range slices.Chunk(days, firstRows) {
 		var n int64
-		err := r.retryTx(ctx, func(tx *gorm.DB) (err error) {
-			n, err = anonymizeDays(tx, func() *gorm.DB { return named(tx, models.UsageOfUser).Where("day IN ?", part) })
-			return err
+		err := r.retryTx(ctx, func(tx *gorm.DB) error {
+			which := named(tx, models.UsageOfUser).Where("day IN ?", part).Session(&gorm.Session{})
+			var rows []models.UsageDay
+			if err := which.Find(&rows).Error; err != nil {
+				return err
+			}
+			for i := range rows {
+				rows[i].UserID = ""
+			}
+			if err := addUsageDays(tx, rows); err != nil {
+				return err
+			}
+			res := which.Delete(&models.UsageDay{})
+			n = res.RowsAffected
+			return res.Error
 		})
 		if err != nil {
 			return err
@@ -146,22 +158,6 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 		gone.Empty("usage_days", res.RowsAffected)
 	}
 	return nil
-}
-
-// anonymizeDays removes the user from days of users, and returns how many there were.
-func anonymizeDays(tx *gorm.DB, which func() *gorm.DB) (int64, error) {
-	var days []models.UsageDay
-	if err := which().Find(&days).Error; err != nil {
-		return 0, err
-	}
-	for i := range days {
-		days[i].UserID = ""
-	}
-	if err := addUsageDays(tx, days); err != nil {
-		return 0, err
-	}
-	res := which().Delete(&models.UsageDay{})
-	return res.RowsAffected, res.Error
 }
 
 // forgetCalls removes the session and the names of users from up to limit of its model

@@ -29,11 +29,8 @@ func (r *UserExports) Files(ctx context.Context, owner, user string, after core.
 	if after != "" {
 		db = db.Where("id > ?", after)
 	}
-	var rows []models.Blob
-	if err := db.Order("id").Limit(limit).Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "files of user", user)
-	}
-	return mapRows(rows, infallible(models.Blob.Core))
+	list, err := findAll(db.Order("id").Limit(limit), infallible(models.Blob.Core))
+	return list, wrapError(err, "files of user", user)
 }
 
 // Elsewhere returns up to limit messages after that id ("" = from the first one) that the
@@ -56,9 +53,6 @@ func (r *UserExports) Elsewhere(ctx context.Context, owner, user string, after c
 
 // Keys returns the API keys of the owner, the oldest first.
 func (r *UserExports) Keys(ctx context.Context, owner string) ([]core.APIKey, error) {
-	var rows []models.APIKey
-	if err := r.db.WithContext(ctx).Where("owner = ?", owner).Order("created_at, id").Find(&rows).Error; err != nil {
-		return nil, wrapError(err, "API keys of", owner)
-	}
-	return mapRows(rows, infallible(models.APIKey.Core))
+	list, err := findAll(r.db.WithContext(ctx).Where("owner = ?", owner).Order("created_at, id"), infallible(models.APIKey.Core))
+	return list, wrapError(err, "API keys of", owner)
 }
