@@ -29,21 +29,16 @@ const (
 
 // mustList reports whether the prompt is without the instruction unless it lists it.
 func (p *planner) mustList(i Instruction) bool {
-	if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {
+	if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {
 		return false
 	}
-	return i.ByHand || !p.showsWhole(i.Seq)
-}
-
-// showsWhole reports whether the prompt has the text of the message in its place.
-func (p *planner) showsWhole(seq int64) bool {
-	return showsWhole(p.history, seq) || showsWhole(p.run, seq)
+	return i.ByHand || !showsWhole(p.slots, i.Seq)
 }
 
 // ShowsWhole reports whether the prompt of the decision has the text of the message in its
 // place.
 func (d Decision) ShowsWhole(seq int64) bool {
-	return showsWhole(d.History, seq) || showsWhole(d.Run, seq)
+	return showsWhole(slices.Concat(d.History, d.Run), seq)
 }
 
 func showsWhole(slots []Slot, seq int64) bool {
