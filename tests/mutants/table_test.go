@@ -82,7 +82,7 @@ func invariants() []mutant {
 			"if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {", "if i.EndSeq > 0 {",
 		},
 		{
-			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "plan.go",
+			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "standing.go",
 			"p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()", "p.scale.toModel(size+i.Tokens+lineEnd) <= p.limit",
 		},
 	}

@@ -45,4 +45,3 @@ func KindOf(name string) (Kind, bool) {
 	}
 	return Kind{}, false
 }
-
