@@ -20,7 +20,6 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/api/openai"
 	"bobbin/app/blobs"
-	"bobbin/app/chat"
 	"bobbin/app/chat/meaning"
 	"bobbin/app/chat/memories"
 	"bobbin/app/core"
@@ -133,7 +132,10 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 		}
 	}
 	d.Labels.Set(cfg, d.Models, agents)
-	warnOfAgents(ctx, d, agents)
+	list := agents.Catalog.List()
+	wire.WarnUnpriced(ctx, d.Config, d.Models, list, d.Logger)
+	wire.WarnOpenFetch(ctx, list, d.Logger)
+	wire.WarnUnusable(ctx, d.Models, list, d.Logger)
 	a := &App{
 		resources: *r, Deps: d, version: build.Version, agents: agents, embedder: embedder, meanings: meanings, memories: facts, outbox: wire.NewDeliveries(d),
 		tokenKeys: tokenKeys, token: auth.NewToken(), drained: make(chan struct{}),
@@ -164,9 +166,11 @@ func openDeps(ctx context.Context, r *resources, d wire.Deps, build Build, space
 	if d.Models, err = wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: d.Counter, Backoff: llm.Backoff{Logger: log}, Observe: d.Telemetry.Model}); err != nil {
 		return d, err
 	}
-	if err := restoreCalibrations(ctx, d); err != nil {
-		return d, err
+	rows, err := d.Stores.Calibrations.All(ctx)
+	if err != nil {
+		return d, fmt.Errorf("load calibrations: %w", err)
 	}
+	d.Models.Calibrator.Restore(rows)
 	if _, err := d.Models.Get(""); err != nil {
 		return d, fmt.Errorf("default model: %w", err)
 	}
@@ -207,18 +211,12 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	a.deletions = wire.NewDeletions(d, a.purges)
 	a.retention = wire.NewRetention(d, a.purges)
 	a.apiKeys = auth.NewStored(d.Stores.APIKeys, d.Logger)
-	a.server = a.newServer(service, build, space)
-	return nil
-}
-
-// newServer builds the HTTP surface.
-func (a *App) newServer(service *chat.Service, build Build, space handlers.Space) *api.Server {
 	l, files, s := a.Config.Limits, a.Config.Files, a.Stores
 	var fromSlack, installSlack http.Handler
 	if a.slack != nil {
 		fromSlack, installSlack = a.slack.Handler(), a.slack.InstallHandler()
 	}
-	return api.New(api.Options{
+	a.server = api.New(api.Options{
 		Slack: fromSlack, InstallSlack: installSlack,
 		Services: handlers.Services{
 			Chat: service, Sessions: s.Sessions, Messages: s.Messages, Runs: s.Runs, Files: a.files, Blobs: s.Blobs,
@@ -237,6 +235,7 @@ func (a *App) newServer(service *chat.Service, build Build, space handlers.Space
 		},
 		Logger: a.Logger, Space: space,
 	})
+	return nil
 }
 
 // answerGrace is how much later requests may end than the runs they wait for.
@@ -279,18 +278,17 @@ func (a *App) Run(ctx context.Context, listener net.Listener) error {
 		defer close(a.drained)
 		return a.runs.Run(ctx)
 	})
-	group.Go(func() error { return a.runTools(ctx) })
+	group.Go(func() error {
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer stop()
+		go func() {
+			<-a.drained
+			stop()
+		}()
+		return a.agents.Tools.Run(ctx)
+	})
 	group.Go(func() error { return a.server.Serve(ctx, listener) }) // lets nobody in before runs are taken over
-	for _, run := range a.backgroundLoops() {
-		group.Go(func() error { return run(ctx) })
-	}
-	err := group.Wait()
-	a.saveCalibration(ctx) // runs that ended while the server stopped have measured, too
-	return errors.Join(err, a.Close())
-}
-
-// backgroundLoops are the background loops; each ends soon after its context.
-func (a *App) backgroundLoops() []func(context.Context) error {
+	// Each ends soon after its context.
 	loops := []func(context.Context) error{
 		a.outbox.Run, a.engine.Titler.Run, a.engine.Compactor.Run, a.files.Run, a.retention.Run, a.purges.Run, a.deletions.Run,
 		a.apiKeys.Run, a.name.Keep, a.saveCalibrations, a.indexMessages, a.sweepKeys, a.warmCounter,
@@ -307,7 +305,12 @@ func (a *App) backgroundLoops() []func(context.Context) error {
 	if a.tokenKeys != nil {
 		loops = append(loops, a.tokenKeys.Run)
 	}
-	return loops
+	for _, run := range loops {
+		group.Go(func() error { return run(ctx) })
+	}
+	err := group.Wait()
+	a.saveCalibration(ctx) // runs that ended while the server stopped have measured, too
+	return errors.Join(err, a.Close())
 }
 
 // resources are what a process holds and must give back. Fields are nil until opened.

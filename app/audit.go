@@ -31,7 +31,13 @@ func (a *App) auditStart(ctx context.Context) error {
 		return err
 	}
 	now := core.StartDetails{Version: a.version, Settings: a.Config.Changed()}
-	now.Changed = diffSettings(before.Settings, now.Settings)
+	out := map[string]core.SettingChange{}
+	for _, key := range slices.Concat(slices.Collect(maps.Keys(before.Settings)), slices.Collect(maps.Keys(now.Settings))) {
+		if before.Settings[key] != now.Settings[key] {
+			out[key] = core.SettingChange{From: before.Settings[key], To: now.Settings[key]}
+		}
+	}
+	now.Changed = out
 	if err == nil && now.Version == before.Version && len(now.Changed) == 0 {
 		return nil
 	}
@@ -42,15 +48,4 @@ func (a *App) auditStart(ctx context.Context) error {
 	return audit.Add(ctx, core.AuditEntry{
 		ID: core.NewID[core.AuditID](), CreatedAt: core.Now(), Actor: "server", Action: core.AuditConfigChanged, Target: target, Details: details,
 	})
-}
-
-// diffSettings returns what is different.
-func diffSettings(before, after map[string]string) map[string]core.SettingChange {
-	out := map[string]core.SettingChange{}
-	for _, key := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after))) {
-		if before[key] != after[key] {
-			out[key] = core.SettingChange{From: before[key], To: after[key]}
-		}
-	}
-	return out
 }

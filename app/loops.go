@@ -2,11 +2,9 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/wire"
 )
 
 // How often what was learned about the models' counting is saved, and how long a save may take.
@@ -14,16 +12,6 @@ const (
 	calibrationInterval = 10 * time.Second
 	calibrationSaveTime = 5 * time.Second
 )
-
-// restoreCalibrations loads what was learned about the models' counting.
-func restoreCalibrations(ctx context.Context, d wire.Deps) error {
-	rows, err := d.Stores.Calibrations.All(ctx)
-	if err != nil {
-		return fmt.Errorf("load calibrations: %w", err)
-	}
-	d.Models.Calibrator.Restore(rows)
-	return nil
-}
 
 // saveCalibrations keeps what was learned about the models' counting, until ctx ends; Run saves the
 // rest. What is lost in a crash is learned again in a few calls.
@@ -115,15 +103,4 @@ func (a *App) sweepKeys(ctx context.Context) error {
 func (a *App) warmCounter(context.Context) error {
 	a.Counter.Text("warm")
 	return nil
-}
-
-// runTools runs the servers of tools until the last run has ended.
-func (a *App) runTools(ctx context.Context) error {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	go func() {
-		<-a.drained
-		stop()
-	}()
-	return a.agents.Tools.Run(ctx)
 }

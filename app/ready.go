@@ -96,15 +96,6 @@ func openTokenKeys(ctx context.Context, j config.JWT, log *slog.Logger) (*auth.K
 	return keys, nil
 }
 
-// warnOfAgents warns of agents that cannot be used, cost what cannot be limited, or may
-// send what they know anywhere.
-func warnOfAgents(ctx context.Context, d wire.Deps, a wire.Agents) {
-	list := a.Catalog.List()
-	wire.WarnUnpriced(ctx, d.Config, d.Models, list, d.Logger)
-	wire.WarnOpenFetch(ctx, list, d.Logger)
-	wire.WarnUnusable(ctx, d.Models, list, d.Logger)
-}
-
 // Joined says how this process finds the others on its database; empty if it works by
 // itself.
 func (a *App) Joined() string {

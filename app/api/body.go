@@ -48,16 +48,11 @@ func (l Limits) bodyLimits(route string, form bool) (maxBytes int64, timeLimit t
 	case route == blobsRoute:
 		maxBytes = l.FileBytes + formBytes
 	case form && (route == messagesRoute || route == messageRoute):
-		maxBytes = l.formBytes()
+		maxBytes = l.BodyBytes + int64(l.FilesPerMessage)*l.FileBytes + formBytes
 	default:
 		return maxBytes, l.ReadBody
 	}
 	return maxBytes, l.ReadBody + time.Duration(maxBytes/minUploadRate)*time.Second
-}
-
-// formBytes returns how large a message with files may be.
-func (l Limits) formBytes() int64 {
-	return l.BodyBytes + int64(l.FilesPerMessage)*l.FileBytes + formBytes
 }
 
 // limitBody bounds the request's body in size and time. The server's own read timeout

@@ -18,19 +18,14 @@ const requestIDKey = "request_id"
 // setRequestID gives the request its id: the caller's if it is valid, else a new one.
 func setRequestID(c *gin.Context) {
 	id := c.GetHeader("X-Request-ID")
-	if !validRequestID(id) {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
+	if id == "" || len(id) > 128 || strings.Trim(id, letters) != "" {
 		id = core.NewID[string]()
 	}
 	c.Set(requestIDKey, id)
 	c.Header("X-Request-ID", id)
 	// All later log lines carry the id.
 	c.Request = c.Request.WithContext(logging.With(c.Request.Context(), slog.String("request_id", id)))
-}
-
-// validRequestID reports whether a request id is safe for logs and headers.
-func validRequestID(id string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
-	return id != "" && len(id) <= 128 && strings.Trim(id, letters) == ""
 }
 
 // requestID returns the request's id.

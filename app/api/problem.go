@@ -41,19 +41,6 @@ type status struct {
 	code   string
 }
 
-// byCode returns the answer for codes that have their own.
-func byCode(code string) (status, bool) {
-	s, ok := map[string]status{
-		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
-		handlers.CodeMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", handlers.CodeMediaType},
-		handlers.CodeBodyTimeout: {http.StatusRequestTimeout, "Body too slow", handlers.CodeBodyTimeout},
-		core.CodeLinkExpired:     {http.StatusGone, "Link expired", core.CodeLinkExpired},
-		core.CodeFileDeleted:     {http.StatusGone, "File deleted", core.CodeFileDeleted},
-		codeMethod:               {http.StatusMethodNotAllowed, "Method not allowed", codeMethod},
-	}[code]
-	return s, ok
-}
-
 // byKind returns the answer for the kind of err; false for an error without a kind.
 func byKind(err error) (status, bool) {
 	kinds := []struct {
@@ -94,7 +81,14 @@ func problemOf(err error) problem {
 		}
 		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detailOf(s), Code: s.code, internal: true}.withRetry(0)
 	}
-	s, known := byCode(shown.Code)
+	s, known := map[string]status{
+		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
+		handlers.CodeMediaType:   {http.StatusUnsupportedMediaType, "Unsupported media type", handlers.CodeMediaType},
+		handlers.CodeBodyTimeout: {http.StatusRequestTimeout, "Body too slow", handlers.CodeBodyTimeout},
+		core.CodeLinkExpired:     {http.StatusGone, "Link expired", core.CodeLinkExpired},
+		core.CodeFileDeleted:     {http.StatusGone, "File deleted", core.CodeFileDeleted},
+		codeMethod:               {http.StatusMethodNotAllowed, "Method not allowed", codeMethod},
+	}[shown.Code]
 	if !known {
 		s, known = byKind(shown.Kind)
 	}

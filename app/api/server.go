@@ -88,22 +88,7 @@ func New(opts Options) *Server {
 	r.NoMethod(s.withErrors(s.noMethod))
 	s.registerRoutes(r, opts)
 	s.handler = mustCompress(r)
-	s.engine, s.roots = r, rootsOf(r.Routes())
-	return s
-}
-
-// orClosed returns the channel, or a closed one if c is nil.
-func orClosed(c <-chan struct{}) <-chan struct{} {
-	if c != nil {
-		return c
-	}
-	closed := make(chan struct{})
-	close(closed)
-	return closed
-}
-
-// rootsOf returns the distinct first segments of the API's routes, without the operator's.
-func rootsOf(routes gin.RoutesInfo) []string {
+	routes := r.Routes()
 	var roots []string
 	for _, route := range routes {
 		if route.Path == pageRoute || route.Path == assetsRoute || strings.HasPrefix(route.Path, "/internal/") {
@@ -117,7 +102,18 @@ func rootsOf(routes gin.RoutesInfo) []string {
 		roots = append(roots, strings.Join(segments[:min(4, len(segments))], "/"))
 	}
 	slices.Sort(roots)
-	return slices.Compact(roots)
+	s.engine, s.roots = r, slices.Compact(roots)
+	return s
+}
+
+// orClosed returns the channel, or a closed one if c is nil.
+func orClosed(c <-chan struct{}) <-chan struct{} {
+	if c != nil {
+		return c
+	}
+	closed := make(chan struct{})
+	close(closed)
+	return closed
 }
 
 // ServeHTTP answers one request. HEAD is served as GET, and net/http sends only the
@@ -158,7 +154,19 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer background.Wait()
 	backgroundCtx, cancel := context.WithCancel(base)
 	defer cancel()
-	background.Go(func() { s.watchKeys(backgroundCtx) })
+	background.Go(func() {
+		_ = core.Every(backgroundCtx, auth.Remembered, func(ctx context.Context) {
+			keys := s.streams.Keys()
+			if len(keys) == 0 {
+				return
+			}
+			lapsed, err := s.auth.Lapsed(ctx, keys)
+			if err != nil {
+				s.log.WarnContext(ctx, "keys of open streams not checked", "err", err)
+			}
+			s.streams.End(lapsed)
+		})
+	})
 	select {
 	case err := <-failed:
 		s.stopDrain()
@@ -170,22 +178,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serve http: %w", err)
 	}
 	return nil
-}
-
-// watchKeys ends the streams of revoked and expired keys, as fast as new requests with
-// them are refused, until ctx ends.
-func (s *Server) watchKeys(ctx context.Context) {
-	_ = core.Every(ctx, auth.Remembered, func(ctx context.Context) {
-		keys := s.streams.Keys()
-		if len(keys) == 0 {
-			return
-		}
-		lapsed, err := s.auth.Lapsed(ctx, keys)
-		if err != nil {
-			s.log.WarnContext(ctx, "keys of open streams not checked", "err", err)
-		}
-		s.streams.End(lapsed)
-	})
 }
 
 // drainAndStop lets requests in progress finish and cancels those that do not. New requests

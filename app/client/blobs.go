@@ -43,16 +43,6 @@ func (c *Client) UploadBlob(ctx context.Context, u core.Upload) (core.Blob, erro
 			return core.Blob{}, fmt.Errorf("create form: %w", err)
 		}
 	}
-	if err := addFormFile(form, u); err != nil {
-		return core.Blob{}, err
-	}
-	r := postRequest("/api/v1/blobs", bytes.NewReader(body.Bytes()))
-	r.header = map[string]string{"Content-Type": form.FormDataContentType()}
-	return callJSON[core.Blob](ctx, c, r)
-}
-
-// addFormFile adds a file to the form and closes the form.
-func addFormFile(form *multipart.Writer, u core.Upload) error {
 	file, err := form.CreateFormFile("file", u.Name)
 	if err == nil {
 		_, err = file.Write(u.Data)
@@ -61,9 +51,11 @@ func addFormFile(form *multipart.Writer, u core.Upload) error {
 		err = form.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("create form: %w", err)
+		return core.Blob{}, fmt.Errorf("create form: %w", err)
 	}
-	return nil
+	r := postRequest("/api/v1/blobs", bytes.NewReader(body.Bytes()))
+	r.header = map[string]string{"Content-Type": form.FormDataContentType()}
+	return callJSON[core.Blob](ctx, c, r)
 }
 
 // Blob returns the content of an image or a file.

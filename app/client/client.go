@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -151,19 +152,6 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
 	}
-	c.setHeaders(out, r)
-	response, err := c.http.Do(out)
-	if err != nil {
-		return nil, err // contains method and URL
-	}
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		defer response.Body.Close()
-		return nil, problemOf(response)
-	}
-	return response, nil
-}
-
-func (c *Client) setHeaders(out *http.Request, r request) {
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", c.agent)
 	if r.body != nil {
@@ -175,4 +163,23 @@ func (c *Client) setHeaders(out *http.Request, r request) {
 	for name, value := range r.header {
 		out.Header.Set(name, value)
 	}
+	response, err := c.http.Do(out)
+	if err != nil {
+		return nil, err // contains method and URL
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		defer response.Body.Close()
+		// If it is not a problem document, such as a proxy's page, only its status is kept.
+		problem := &ProblemError{}
+		data, err := io.ReadAll(io.LimitReader(response.Body, maxProblem))
+		if err != nil || json.Unmarshal(data, problem) != nil {
+			problem = &ProblemError{}
+		}
+		problem.Status = response.StatusCode
+		if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+			problem.RetryAfter = time.Duration(seconds) * time.Second
+		}
+		return nil, problem
+	}
+	return response, nil
 }

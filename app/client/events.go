@@ -64,10 +64,6 @@ type progress struct {
 	startedData  core.StartedData // its data
 }
 
-func newProgress(after int64) *progress {
-	return &progress{after: after, texts: map[textKey]int{}}
-}
-
 // acceptEvent returns the event with its new part, false if nothing in it is new.
 func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 	switch {
@@ -93,30 +89,20 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 		p.startedEvent, p.startedData = e, d // which deltas do not repeat
 		return e, d.MessageID != known
 	case core.DeltaData:
-		return p.trimDelta(e, d)
+		key := textKey{kind: e.Type, message: d.MessageID}
+		have, end := p.texts[key], d.OffsetUTF16+core.UTF16Len(d.Text)
+		if end <= have && len(d.Text) > 0 {
+			return e, false
+		}
+		p.texts[key] = max(end, have)
+		if d.OffsetUTF16 < have {
+			d.Text, d.OffsetUTF16 = d.Text[core.UTF16Index(d.Text, have-d.OffsetUTF16):], have
+		}
+		if p.startedData.MessageID == d.MessageID {
+			e.SessionID, e.RunID, e.At = p.startedEvent.SessionID, p.startedEvent.RunID, p.startedEvent.At
+			d.ParentID, d.Attempt = p.startedData.ParentID, p.startedData.Attempt
+		}
+		return e.WithData(d), true
 	}
 	return e, true
-}
-
-// completeDelta adds the data of its message.started to a delta.
-func (p *progress) completeDelta(e core.Event, d core.DeltaData) core.Event {
-	if p.startedData.MessageID == d.MessageID {
-		e.SessionID, e.RunID, e.At = p.startedEvent.SessionID, p.startedEvent.RunID, p.startedEvent.At
-		d.ParentID, d.Attempt = p.startedData.ParentID, p.startedData.Attempt
-	}
-	return e.WithData(d)
-}
-
-// trimDelta removes the beginning of a delta that was received before.
-func (p *progress) trimDelta(e core.Event, d core.DeltaData) (core.Event, bool) {
-	key := textKey{kind: e.Type, message: d.MessageID}
-	have, end := p.texts[key], d.OffsetUTF16+core.UTF16Len(d.Text)
-	if end <= have && len(d.Text) > 0 {
-		return e, false
-	}
-	p.texts[key] = max(end, have)
-	if d.OffsetUTF16 < have {
-		d.Text, d.OffsetUTF16 = d.Text[core.UTF16Index(d.Text, have-d.OffsetUTF16):], have
-	}
-	return p.completeDelta(e, d), true
 }

@@ -1,11 +1,8 @@
 package client
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"bobbin/app/core"
@@ -75,19 +72,4 @@ func (e *ProblemError) isTemporary() bool {
 	default:
 		return false
 	}
-}
-
-// problemOf reads an error response. If it is not a problem document, such as a proxy's page,
-// only its status is kept.
-func problemOf(response *http.Response) *ProblemError {
-	problem := &ProblemError{}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxProblem))
-	if err != nil || json.Unmarshal(data, problem) != nil {
-		problem = &ProblemError{}
-	}
-	problem.Status = response.StatusCode
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		problem.RetryAfter = time.Duration(seconds) * time.Second
-	}
-	return problem
 }

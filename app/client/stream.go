@@ -57,7 +57,7 @@ func (e finalError) Unwrap() error { return e.error }
 func (s stream) allEvents(ctx context.Context, after int64) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
 		run := s
-		run.progress, run.yield = newProgress(after), yield
+		run.progress, run.yield = &progress{after: after, texts: map[textKey]int{}}, yield
 		if err := run.followEvents(ctx); err != nil {
 			yield(core.Event{}, err)
 		}

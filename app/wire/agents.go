@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"bobbin/app/agents"
 	"bobbin/app/agents/tools"
+	"bobbin/app/agents/tools/mcp"
 	"bobbin/app/chat/memories"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -95,7 +97,27 @@ func NewTools(cfg config.Config, parts ToolParts) (*tools.Set, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return set.WithSources(newToolOpener(cfg, log), log), nil
+	web := tools.Web{Env: os.Getenv, MaxBytes: int64(cfg.Limits.ToolOutputBytes)}
+	commands := tools.Command{Env: os.Getenv, MaxBytes: int(cfg.Limits.ToolOutputBytes)}
+	return set.WithSources(func(d core.ToolDefinition) tools.Source {
+		var tool *tools.Custom
+		var err error
+		switch d.Kind {
+		case core.ToolMCP:
+			return mcp.NewServer(d, mcp.Options{Env: os.Getenv, Logger: log})
+		case core.ToolOpenAPI:
+			return tools.NewOpenAPI(d, web)
+		case core.ToolHTTP:
+			tool, err = tools.NewHTTP(d, web)
+		case core.ToolCommand:
+			tool, err = tools.NewCommand(d, commands)
+		}
+		if err != nil || tool == nil { // the definition was checked
+			log.Error("tool cannot be used", "tool", d.Name, "err", err)
+			return tools.FixedSource()
+		}
+		return tools.FixedSource(tool)
+	}, log), nil
 }
 
 // newFetcher returns what reads web pages: of the public internet only.

@@ -21,7 +21,14 @@ func OpenBus(ctx context.Context, n config.NATS, log *slog.Logger) (events.Bus, 
 	if !n.Shared() {
 		return events.NewLocal(eventBuffer), nil
 	}
-	joined, err := events.NewNATS(natsOptions(n, log)) //nolint:contextcheck // it lives as long as the process
+	o := events.NATSOptions{
+		URL: n.URL.Reveal(), Buffer: eventBuffer, Logger: log,
+		TLS: events.TLSFiles{CA: n.TLSCA, Cert: n.TLSCert, Key: n.TLSKey},
+	}
+	if n.Own() {
+		o.Cluster = &events.NATSCluster{Addr: n.ClusterAddr, Peers: n.Peers, Secret: n.Secret.Reveal()}
+	}
+	joined, err := events.NewNATS(o) //nolint:contextcheck // it lives as long as the process
 	if err != nil {
 		return nil, err
 	}
@@ -42,16 +49,4 @@ func NewFeed(n config.NATS, bus events.Bus, s Stores, memory *quota.Quota, log *
 		feed.Limit(memory)
 	}
 	return feed
-}
-
-// natsOptions returns the settings as the bus takes them.
-func natsOptions(n config.NATS, log *slog.Logger) events.NATSOptions {
-	o := events.NATSOptions{
-		URL: n.URL.Reveal(), Buffer: eventBuffer, Logger: log,
-		TLS: events.TLSFiles{CA: n.TLSCA, Cert: n.TLSCert, Key: n.TLSKey},
-	}
-	if n.Own() {
-		o.Cluster = &events.NATSCluster{Addr: n.ClusterAddr, Peers: n.Peers, Secret: n.Secret.Reveal()}
-	}
-	return o
 }

@@ -39,7 +39,32 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	known := tokens.NewModels(o.Backoff.Logger)
 	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, llm.OllamaModels)}
 	var err error
-	m.Registry, err = llm.NewRegistry(modelEntries(cfg), newOpener(o), llm.Defaults{
+	entries := make([]llm.Entry, 0, len(cfg.Models))
+	for _, m := range cfg.Models {
+		entries = append(entries, llm.Entry{
+			Name: m.Name, Provider: m.Provider, Model: m.Model, Responses: m.API == config.APIResponses, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
+			Region: m.Region, Project: m.Project,
+			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
+			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
+			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
+			Prefix: llm.PrefixContract(m.PrefixContract),
+		})
+	}
+	observe := o.Observe
+	if observe == nil {
+		observe = func(m llm.Model, _ string) llm.Model { return m }
+	}
+	var servers llm.Servers // that models share
+	m.Registry, err = llm.NewRegistry(entries, func(e llm.Entry) (llm.Model, error) {
+		if e.Provider == "demo" {
+			return observe(demo.New(o.Counter, demo.Delay), e.Model), nil
+		}
+		m, err := openProvider(e, os.Getenv(e.APIKeyEnv))
+		if err != nil {
+			return nil, err
+		}
+		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Backoff), nil
+	}, llm.Defaults{
 		Model: m.Choice.Model, Env: os.Getenv,
 		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
 			info, ok := known.Assume(model)
@@ -64,22 +89,6 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 	return m, nil
 }
 
-// modelEntries returns the configured models.
-func modelEntries(cfg config.Config) []llm.Entry {
-	entries := make([]llm.Entry, 0, len(cfg.Models))
-	for _, m := range cfg.Models {
-		entries = append(entries, llm.Entry{
-			Name: m.Name, Provider: m.Provider, Model: m.Model, Responses: m.API == config.APIResponses, BaseURL: m.BaseURL, APIKeyEnv: m.APIKeyEnv,
-			Region: m.Region, Project: m.Project,
-			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
-			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
-			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
-			Prefix: llm.PrefixContract(m.PrefixContract),
-		})
-	}
-	return entries
-}
-
 // nativeDocuments returns which PDFs a model gets as files that reads them or not; empty =
 // the settings do not say whether it does.
 func nativeDocuments(cfg config.Config, reads *bool) llm.Documents {
@@ -100,25 +109,6 @@ func (m Models) priorFactor(model string) float64 {
 		return 1
 	}
 	return entry.PriorFactor
-}
-
-// newOpener returns what opens one model of the registry, with retries around it.
-func newOpener(o ModelOptions) func(llm.Entry) (llm.Model, error) {
-	observe := o.Observe
-	if observe == nil {
-		observe = func(m llm.Model, _ string) llm.Model { return m }
-	}
-	var servers llm.Servers // that models share
-	return func(e llm.Entry) (llm.Model, error) {
-		if e.Provider == "demo" {
-			return observe(demo.New(o.Counter, demo.Delay), e.Model), nil
-		}
-		m, err := openProvider(e, os.Getenv(e.APIKeyEnv))
-		if err != nil {
-			return nil, err
-		}
-		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Backoff), nil
-	}
 }
 
 // openProvider opens a model behind HTTP.

@@ -66,14 +66,21 @@ func NewDeliveries(d Deps) *deliveries.Service {
 // NewPurge builds what removes sessions and users while this process serves. In and out are nil if
 // Slack is off.
 func NewPurge(d Deps, service *chat.Service, in *slack.Service, out *slack.Outbox) *purge.Service {
-	return purge.New(addSlack(purge.Options{
+	o := purge.Options{
 		Store: repositories.NewPurges(d.Database.Gorm), CompactFiles: d.Database.Compact, Publisher: d.Feed,
 		Tables: repositories.PurgedTables(), Logger: d.Logger, Audit: d.Stores.Audit, Worker: d.Worker,
 		CancelRun: func(ctx context.Context, tenant core.Tenant, id core.RunID) error { // of this process and of others
 			_, err := service.Cancel(ctx, tenant, id, false)
 			return err
 		},
-	}, in, out))
+	}
+	if out != nil {
+		o.DeletePosts = out.PurgePosts
+	}
+	if in != nil {
+		o.ForgetUser = in.ForgetUser
+	}
+	return purge.New(o)
 }
 
 // NewDeletions builds what carries out deletions that were requested.

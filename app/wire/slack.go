@@ -9,7 +9,6 @@ import (
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
-	"bobbin/app/purge"
 	"bobbin/app/slack"
 )
 
@@ -49,16 +48,4 @@ func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *tran
 		Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
 	})
 	return in, out
-}
-
-// addSlack lets a purge also remove posts from Slack, and names from memory. In and out are nil if
-// Slack is off.
-func addSlack(o purge.Options, in *slack.Service, out *slack.Outbox) purge.Options {
-	if out != nil {
-		o.DeletePosts = out.PurgePosts
-	}
-	if in != nil {
-		o.ForgetUser = in.ForgetUser
-	}
-	return o
 }

@@ -34,9 +34,6 @@ type Strict struct {
 	// KeyOrder makes another order of the keys of an object a change. Anthropic's page says that it
 	// is none for the thoughts; it is one for the prompt cache.
 	KeyOrder bool
-	// CompactionStop is the stop reason of compactions that come back empty: max_tokens, refusal,
-	// end_turn … "" = they succeed.
-	CompactionStop string
 	// RefusesBlob reports whether the nth compaction of those that are sent back, from 1 on, is
 	// refused as unreadable. nil = none is.
 	RefusesBlob func(n int) bool

@@ -261,12 +261,8 @@ func (a *compactionAnswer) text(text string)      { a.summary += text }
 func (*compactionAnswer) toolCall(_, _, _ string) {}
 func (a *compactionAnswer) end() {
 	a.content = []map[string]any{}
-	a.stop = a.conversation.v.CompactionStop
-	a.output = len(a.summary) / 4
+	a.stop, a.output = "compaction", len(a.summary)/4
 	a.start()
-	if a.stop == "" {
-		a.stop = "compaction"
-		a.block(a.conversation.compaction(a.summary))
-	}
+	a.block(a.conversation.compaction(a.summary))
 	a.finish()
 }

@@ -427,16 +427,3 @@ func reasons(check string) []provider.Transformation {
 	}
 	return out
 }
-
-// A conversation that goes to another model and back keeps all thoughts.
-func TestStrictModelAndBack(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, account("a"))
-	c.ask("hello")
-	c.req["model"] = "claude-opus-5-5"
-	c.ask("again")
-	c.req["model"] = model
-	got := c.ask("back")
-	wantEqual(t, "transformations", got.Transformations, []provider.Transformation{dropped(3, "model")})
-	wantEqual(t, "counts", c.server.Thoughts(), provider.Thoughts{Verified: 1, Dropped: 2})
-}

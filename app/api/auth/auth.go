@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -111,7 +112,21 @@ func (a *Authenticator) Lapsed(ctx context.Context, ids []core.KeyID) (map[core.
 	if a.stored == nil {
 		return nil, nil
 	}
-	return a.stored.lapsedKeys(ctx, ids)
+	keys, err := a.stored.store.ByIDs(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out, now := map[core.KeyID]error{}, time.Now()
+	for _, id := range ids {
+		out[id] = unknownKeyError()
+	}
+	for _, key := range keys {
+		delete(out, key.ID)
+		if why := keyError(key, now); why != nil {
+			out[key.ID] = why
+		}
+	}
+	return out, nil
 }
 
 // secretOf returns the secret of the request, "" without one or for "Bearer" alone, as from an
@@ -165,7 +180,7 @@ func (a *Authenticator) configuredKey(secret string) (core.Identity, bool) {
 	if found == nil {
 		return core.Identity{}, false
 	}
-	return found.toIdentity(), true
+	return core.Identity{Owner: found.name, Key: found.name, Rights: found.rights}, true
 }
 
 // bySecret returns the identity of an API key.

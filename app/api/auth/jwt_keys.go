@@ -147,7 +147,13 @@ func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgori
 		return nil, &core.Error{Kind: core.ErrUnavailable, RetryAfter: firstRetry,
 			Message: "the keys for tokens have not been fetched yet; try again in a moment"}
 	}
-	found := now.keysFor(id, alg)
+	// A token without an id is tried with all keys.
+	var found []key
+	for _, k := range now.keys {
+		if (id == "" || k.id == id) && k.canVerify(alg) {
+			found = append(found, k)
+		}
+	}
 	switch {
 	case len(found) == 0 && id != "" && now.hasKey(id):
 		return nil, invalidToken("the signing algorithm of the token does not match its key")

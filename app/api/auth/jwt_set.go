@@ -52,17 +52,6 @@ func (s set) hasKey(id string) bool {
 	return slices.ContainsFunc(s.keys, func(k key) bool { return k.id == id })
 }
 
-// keysFor returns the keys for the algorithm: those with the id, or all if id is empty.
-func (s set) keysFor(id string, alg jose.SignatureAlgorithm) []key {
-	var found []key
-	for _, k := range s.keys {
-		if (id == "" || k.id == id) && k.canVerify(alg) {
-			found = append(found, k)
-		}
-	}
-	return found
-}
-
 // readSet reads a JWKS. It skips unusable keys, as the RFC says.
 func readSet(data []byte) (set, error) {
 	var read struct {

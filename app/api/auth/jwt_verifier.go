@@ -59,8 +59,16 @@ func (v *Verifier) Identify(ctx context.Context, token string) (core.Identity, e
 		return core.Identity{}, invalidToken("this is not a valid signed token (JWT)")
 	}
 	header := read.Headers[0]
-	if err := checkHeader(header); err != nil {
-		return core.Identity{}, err
+	for _, name := range []string{"crit", "b64"} {
+		if _, ok := header.ExtraHeaders[jose.HeaderKey(name)]; ok {
+			return core.Identity{}, invalidToken("the token requires an extension that is not supported")
+		}
+	}
+	typ, given := header.ExtraHeaders[jose.HeaderType]
+	word, isText := typ.(string)
+	word = strings.TrimPrefix(strings.ToLower(word), "application/")
+	if given && (!isText || !slices.Contains([]string{"jwt", "at+jwt"}, word)) {
+		return core.Identity{}, invalidToken("the token has the wrong type (typ); use JWT or at+jwt")
 	}
 	keys, err := v.keys.findKeys(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
 	if err != nil {
@@ -74,22 +82,6 @@ func (v *Verifier) Identify(ctx context.Context, token string) (core.Identity, e
 		return core.Identity{}, invalidToken("the claims of the token are not valid JSON")
 	}
 	return v.checkClaims(c, time.Now())
-}
-
-// checkHeader refuses other types of tokens, and extensions that must be understood.
-func checkHeader(h jose.Header) error {
-	for _, name := range []string{"crit", "b64"} {
-		if _, ok := h.ExtraHeaders[jose.HeaderKey(name)]; ok {
-			return invalidToken("the token requires an extension that is not supported")
-		}
-	}
-	typ, given := h.ExtraHeaders[jose.HeaderType]
-	word, isText := typ.(string)
-	word = strings.TrimPrefix(strings.ToLower(word), "application/")
-	if given && (!isText || !slices.Contains([]string{"jwt", "at+jwt"}, word)) {
-		return invalidToken("the token has the wrong type (typ); use JWT or at+jwt")
-	}
-	return nil
 }
 
 // invalidToken returns the error of a rejected token, which it does not repeat.

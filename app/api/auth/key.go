@@ -40,8 +40,3 @@ func NewToken() string {
 func (k Key) matchesSum(sum [sha256.Size]byte) bool {
 	return subtle.ConstantTimeCompare(k.sum[:], sum[:]) == 1
 }
-
-// toIdentity returns the identity of the key.
-func (k Key) toIdentity() core.Identity {
-	return core.Identity{Owner: k.name, Key: k.name, Rights: k.rights}
-}

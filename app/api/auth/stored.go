@@ -103,25 +103,6 @@ func keyError(key core.APIKey, now time.Time) error {
 	}
 }
 
-// lapsedKeys returns which of the keys are no longer valid, and why.
-func (s *Stored) lapsedKeys(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
-	keys, err := s.store.ByIDs(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	out, now := map[core.KeyID]error{}, time.Now()
-	for _, id := range ids {
-		out[id] = unknownKeyError()
-	}
-	for _, key := range keys {
-		delete(out, key.ID)
-		if why := keyError(key, now); why != nil {
-			out[key.ID] = why
-		}
-	}
-	return out, nil
-}
-
 func (s *Stored) cachedKey(hash string, now time.Time) (core.APIKey, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

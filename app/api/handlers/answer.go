@@ -81,7 +81,10 @@ func writePage[T any](c *gin.Context, page core.Page[T], more ...field) error {
 		w.writeValue(f.value)
 	}
 	w.writeRaw("}\n")
-	return w.close()
+	if w.err == nil {
+		w.flush()
+	}
+	return w.err
 }
 
 // pageWriter writes an answer in pieces. It keeps the first error and stops.
@@ -143,14 +146,6 @@ func (w *pageWriter) flush() {
 		w.err = fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	w.buf.Reset()
-}
-
-// close sends the rest and returns the first error.
-func (w *pageWriter) close() error {
-	if w.err == nil {
-		w.flush()
-	}
-	return w.err
 }
 
 // Write writes a whole answer. It returns no error: the only one is that the client is gone.

@@ -157,7 +157,8 @@ func decodeBody(data []byte, into any, foreign bool) error {
 	if foreign {
 		clear(given)
 	}
-	for _, name := range firstOf(given) {
+	names := slices.Sorted(maps.Keys(given))
+	for _, name := range names[:min(len(names), core.MaxFaults)] {
 		faults = append(faults, unknownName(name, "field", known))
 	}
 	return invalidError(faults)
@@ -204,12 +205,6 @@ func unknownName(name, what string, known []string) core.FieldError {
 		return core.FieldError{Field: name, Detail: detail + "; this request has none"}
 	}
 	return core.FieldError{Field: name, Detail: detail + "; known are " + strings.Join(known, ", ")}
-}
-
-// firstOf returns the names in alphabetical order, as many as are reported.
-func firstOf(given map[string]member) []string {
-	names := slices.Sorted(maps.Keys(given))
-	return names[:min(len(names), core.MaxFaults)]
 }
 
 func malformedError(format string, args ...any) error {

@@ -18,7 +18,12 @@ func (h *Messages) Edit(c *gin.Context) error {
 		return err
 	}
 	if !body.wantsRun() {
-		return h.revise(c, session, id, body)
+		// An idempotency key is not its client_message_id.
+		if err := body.checkRevision(); err != nil {
+			return err
+		}
+		message, err := h.chat.Revise(KeyedContext(c), scopeOf(c), session, id, body.Content)
+		return respond(c, http.StatusOK, messageAnswer{Message: message}, err)
 	}
 	message, err := body.toSendMessage(session)
 	if err != nil {
@@ -26,16 +31,6 @@ func (h *Messages) Edit(c *gin.Context) error {
 	}
 	message.Edits = id
 	return h.sendAndAnswer(c, message)
-}
-
-// revise changes the text of a user's message in place. An idempotency key is not its
-// client_message_id.
-func (h *Messages) revise(c *gin.Context, session core.SessionID, id core.MessageID, body newMessage) error {
-	if err := body.checkRevision(); err != nil {
-		return err
-	}
-	message, err := h.chat.Revise(KeyedContext(c), scopeOf(c), session, id, body.Content)
-	return respond(c, http.StatusOK, messageAnswer{Message: message}, err)
 }
 
 // regenerate is the body of Regenerate.
@@ -128,7 +123,7 @@ func (h *Sessions) Fork(c *gin.Context) error {
 		return err
 	}
 	if body.MessageID != "" && !core.ValidID(body.MessageID) {
-		return messageNotFound(string(body.MessageID))
+		return core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(body.MessageID)))
 	}
 	fork, err := h.chat.Fork(c.Request.Context(), scopeOf(c), core.ForkSession{SessionID: id, MessageID: body.MessageID})
 	if err != nil {
@@ -141,8 +136,4 @@ func (h *Sessions) Fork(c *gin.Context) error {
 // messageOf returns the session and the message in the path.
 func messageOf(c *gin.Context) (core.SessionID, core.MessageID) {
 	return core.SessionID(c.Param("id")), core.MessageID(c.Param("mid"))
-}
-
-func messageNotFound(id string) error {
-	return core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(id))
 }

@@ -60,15 +60,15 @@ func (h *Messages) List(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	pending := pendingOf(queued, page.Items)
-	hold.Keep(core.MaxPageBytes + sizeOf(page.Items))
-	return writePage(c, page, field{"pending", pending}, field{"last_event_id", lastEventID(session.LastEventSeq)})
-}
-
-// sizeOf returns the bytes of text in the messages.
-func sizeOf(messages []core.Message) int64 {
+	pending := make([]core.Message, 0, len(queued))
+	for _, run := range queued {
+		inLog := run.Input.Regenerate || slices.ContainsFunc(page.Items, func(m core.Message) bool { return m.ID == run.UserMessageID })
+		if !inLog {
+			pending = append(pending, run.UserMessage())
+		}
+	}
 	n := 0
-	for _, m := range messages {
+	for _, m := range page.Items {
 		n += len(m.Content)
 		for _, call := range m.ToolCalls {
 			n += len(call.Arguments)
@@ -77,19 +77,8 @@ func sizeOf(messages []core.Message) int64 {
 			n += len(part.Text)
 		}
 	}
-	return int64(n)
-}
-
-// pendingOf returns the messages of the queued runs that are not in the log.
-func pendingOf(queued []core.Run, logged []core.Message) []core.Message {
-	pending := make([]core.Message, 0, len(queued))
-	for _, run := range queued {
-		inLog := run.Input.Regenerate || slices.ContainsFunc(logged, func(m core.Message) bool { return m.ID == run.UserMessageID })
-		if !inLog {
-			pending = append(pending, run.UserMessage())
-		}
-	}
-	return pending
+	hold.Keep(core.MaxPageBytes + int64(n))
+	return writePage(c, page, field{"pending", pending}, field{"last_event_id", lastEventID(session.LastEventSeq)})
 }
 
 // newMessage is the body of Send.
@@ -204,7 +193,15 @@ func (h *Messages) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 	case err != nil:
 		return err
 	case run.Status.Ended():
-		return h.writeFinished(c, run)
+		result := runAnswer{Run: run}
+		if run.AnswerID != "" {
+			message, err := h.messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
+			if err != nil {
+				return err
+			}
+			result.Message = &message
+		}
+		return writeJSON(c, http.StatusOK, result)
 	default:
 		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
 	}
@@ -224,19 +221,6 @@ func (body newMessage) toSendMessage(id core.SessionID) (core.SendMessage, error
 }
 
 func runPath(id core.RunID) string { return "/api/v1/runs/" + string(id) }
-
-// writeFinished answers with an ended run and its message.
-func (h *Messages) writeFinished(c *gin.Context, run core.Run) error {
-	result := runAnswer{Run: run}
-	if run.AnswerID != "" {
-		message, err := h.messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
-		if err != nil {
-			return err
-		}
-		result.Message = &message
-	}
-	return writeJSON(c, http.StatusOK, result)
-}
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
 // time limit or if only the waiting failed: an error would make the caller send its message again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -67,9 +68,17 @@ func (h *Runs) SessionEvents(c *gin.Context) error {
 		return err
 	}
 	defer h.streams.releaseSlot(held)
-	return h.streams.serveSession(c, held, after, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	// The stream starts after the event with the number after. The reader gets that number first, to
+	// reconnect with it if the connection breaks before the next event.
+	source := func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.chat.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
-	})
+	}
+	held.endless = true
+	number := strconv.FormatInt(after, 10)
+	c.Header("Last-Event-ID", number)
+	opts := h.streams.limits.Stream
+	opts.ID = number
+	return h.streams.serveEvents(c, held, opts, source)
 }
 
 // Heads streams the heads of the caller's sessions as they change.

@@ -69,7 +69,17 @@ func ServeEvents(ctx context.Context, w http.ResponseWriter, source EventSource,
 	ended := core.ObserverOrNone(opts.Observer).Stream()
 	defer func() { ended(streamOutcome(ctx, err)) }()
 	s := newStream(w, opts)
-	if err := s.writeHeader(); err != nil {
+	// The comment tells the reader immediately that it is connected.
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	s.w.WriteHeader(http.StatusOK)
+	frame := ": connected\n\n"
+	if s.id != "" { // browsers take it from a frame without an event, too
+		frame = ": connected\nid: " + s.id + "\n\n"
+	}
+	if err := s.write([]byte(frame)); err != nil {
 		return err
 	}
 	reading, cancel := context.WithCancel(ctx)
@@ -143,21 +153,6 @@ func innermostWriter(w http.ResponseWriter) http.ResponseWriter {
 		}
 		w = u.Unwrap()
 	}
-}
-
-// writeHeader writes the headers and a comment, so that the reader immediately knows that
-// it is connected.
-func (s *stream) writeHeader() error {
-	h := s.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("X-Accel-Buffering", "no")
-	s.w.WriteHeader(http.StatusOK)
-	frame := ": connected\n\n"
-	if s.id != "" { // browsers take it from a frame without an event, too
-		frame = ": connected\nid: " + s.id + "\n\n"
-	}
-	return s.write([]byte(frame))
 }
 
 // startComments starts the comments. It calls cancel if one cannot be written.

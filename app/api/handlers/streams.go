@@ -46,11 +46,7 @@ func NewStreamLimiter(limits Limits) *StreamLimiter {
 // acquireSlot acquires a slot, which the caller releases with releaseSlot. Handlers call it
 // before they change anything, so that no work is done for a request that cannot be answered.
 func (s *StreamLimiter) acquireSlot(c *gin.Context) (*slot, error) {
-	return s.acquireSlotFor(callerOf(c))
-}
-
-func (s *StreamLimiter) acquireSlotFor(caller core.Identity) (*slot, error) {
-	p := &slot{caller: caller}
+	p := &slot{caller: callerOf(c)}
 	owner, user := p.bucketNames()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,18 +161,6 @@ func (s *StreamLimiter) Wait() time.Duration { return s.limits.Wait }
 // Heartbeat returns the interval in which something is sent on an idle stream.
 func (s *StreamLimiter) Heartbeat() time.Duration {
 	return orDefault(s.limits.Stream.Heartbeat, defaultHeartbeat)
-}
-
-// serveSession serves a session's events, which end only with the reader or the server. The
-// stream starts after the event with the number after. The reader gets that number first,
-// to reconnect with it if the connection breaks before the next event.
-func (s *StreamLimiter) serveSession(c *gin.Context, p *slot, after int64, source EventSource) error {
-	p.endless = true
-	number := strconv.FormatInt(after, 10)
-	c.Header("Last-Event-ID", number)
-	opts := s.limits.Stream
-	opts.ID = number
-	return s.serveEvents(c, p, opts, source)
 }
 
 // serveRun serves a run's events, which end by themselves.

@@ -91,15 +91,6 @@ func (r faultReader) Read(p []byte) (int, error) {
 // exportType is the media type and file extension of an export.
 type exportType struct{ media, extension string }
 
-// exportTypeOf returns the media type and file extension of the format.
-func exportTypeOf(format core.ExportFormat) exportType {
-	return map[core.ExportFormat]exportType{
-		core.ExportJSON:     {"application/json", "json"},
-		core.ExportLines:    {"application/jsonl", "jsonl"},
-		core.ExportMarkdown: {"text/markdown; charset=utf-8", "md"},
-	}[format]
-}
-
 // Export sends the session as a file. An error in the middle breaks the connection, so
 // that a partial file is not mistaken for a complete one.
 func (h *Transfer) Export(c *gin.Context) error {
@@ -108,7 +99,11 @@ func (h *Transfer) Export(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	kind := exportTypeOf(format)
+	kind := map[core.ExportFormat]exportType{
+		core.ExportJSON:     {"application/json", "json"},
+		core.ExportLines:    {"application/jsonl", "jsonl"},
+		core.ExportMarkdown: {"text/markdown; charset=utf-8", "md"},
+	}[format]
 	session, err := sessionParam(c, h.sessions)
 	if err != nil {
 		return err

@@ -41,7 +41,10 @@ type contextView struct {
 }
 
 func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (contextView, error) {
-	report, err := s.readContext(ctx, c.tenant, in.SessionID)
+	if err := checkID("session", in.SessionID); err != nil {
+		return contextView{}, err
+	}
+	report, err := s.Chat.Context(ctx, c.tenant, in.SessionID)
 	if err != nil {
 		return contextView{}, err
 	}
@@ -56,13 +59,6 @@ func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (conte
 		}
 	}
 	return out, nil
-}
-
-func (s *Server) readContext(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.ContextReport, error) {
-	if err := checkID("session", id); err != nil {
-		return core.ContextReport{}, err
-	}
-	return s.Chat.Context(ctx, tenant, id)
 }
 
 // newSummary is the arguments of summarize_session.

@@ -113,7 +113,10 @@ type runQuery struct {
 }
 
 func (s *Server) waitForRunTool(ctx context.Context, c call, in runQuery) (runResult, error) {
-	run, err := s.getRun(ctx, c, in.RunID)
+	if err := checkID("run", in.RunID); err != nil {
+		return runResult{}, err
+	}
+	run, err := s.Runs.Get(ctx, c.tenant, in.RunID)
 	if err != nil {
 		return runResult{}, err
 	}
@@ -139,14 +142,6 @@ func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult,
 		return runResult{}, err
 	}
 	return s.resultOf(ctx, c, run)
-}
-
-// getRun returns one of the caller's runs.
-func (s *Server) getRun(ctx context.Context, c call, id core.RunID) (core.Run, error) {
-	if err := checkID("run", id); err != nil {
-		return core.Run{}, err
-	}
-	return s.Runs.Get(ctx, c.tenant, id)
 }
 
 // checkID returns ErrNotFound for an id that is none.

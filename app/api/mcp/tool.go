@@ -37,14 +37,6 @@ const (
 	replaces               // it ends or removes something; a repetition changes nothing more
 )
 
-// annotations returns the effect in the words of the protocol.
-func (t tool) annotations() *sdk.ToolAnnotations {
-	destructive := t.effect == replaces
-	return &sdk.ToolAnnotations{
-		ReadOnlyHint: t.effect == reads, DestructiveHint: &destructive, IdempotentHint: t.effect != adds, OpenWorldHint: &t.open,
-	}
-}
-
 // call is a tool call.
 type call struct {
 	caller  core.Identity
@@ -58,8 +50,11 @@ func addTool[In, Out any](s *Server, server *sdk.Server, t tool, answer func(ctx
 	input, check := mustSchema[In](t.limits)
 	output, _ := mustSchema[Out](nil)
 	s.scopes[t.name] = t.scope
+	destructive := t.effect == replaces
 	server.AddTool(&sdk.Tool{
-		Name: t.name, Title: t.title, Description: t.description, Annotations: t.annotations(), InputSchema: input, OutputSchema: output,
+		Name: t.name, Title: t.title, Description: t.description, Annotations: &sdk.ToolAnnotations{
+			ReadOnlyHint: t.effect == reads, DestructiveHint: &destructive, IdempotentHint: t.effect != adds, OpenWorldHint: &t.open,
+		}, InputSchema: input, OutputSchema: output,
 	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		out, err := callTool(ctx, t, req, check, answer)
 		if err != nil {

@@ -61,7 +61,23 @@ func (a *answer) followEvent(e core.Event) (answerDelta, error) {
 	case core.ApprovalData:
 		a.followApproval(e.Type, data.Approval)
 	case core.RunData:
-		return a.followRun(e.Type, data.Run)
+		switch e.Type {
+		case core.EventRunWaiting:
+			calls := a.clientCalls()
+			if len(calls) == 0 {
+				return answerDelta{}, nil // a person decides elsewhere
+			}
+			a.usage, a.finish, a.ended = data.Run.Usage, core.FinishToolCalls, true
+			return answerDelta{calls: calls, end: true}, nil
+		case core.EventRunFailed:
+			a.ended = true
+			return answerDelta{}, failureOf(data.Run)
+		case core.EventRunSucceeded, core.EventRunCanceled:
+			a.usage, a.ended = data.Run.Usage, true
+			return answerDelta{end: true}, nil
+		default:
+			return answerDelta{}, nil
+		}
 	}
 	return answerDelta{}, nil
 }
@@ -125,26 +141,6 @@ func (a *answer) followApproval(kind core.EventType, approval core.Approval) {
 		return
 	}
 	delete(a.open, approval.ID)
-}
-
-func (a *answer) followRun(kind core.EventType, run core.Run) (answerDelta, error) {
-	switch kind {
-	case core.EventRunWaiting:
-		calls := a.clientCalls()
-		if len(calls) == 0 {
-			return answerDelta{}, nil // a person decides elsewhere
-		}
-		a.usage, a.finish, a.ended = run.Usage, core.FinishToolCalls, true
-		return answerDelta{calls: calls, end: true}, nil
-	case core.EventRunFailed:
-		a.ended = true
-		return answerDelta{}, failureOf(run)
-	case core.EventRunSucceeded, core.EventRunCanceled:
-		a.usage, a.ended = run.Usage, true
-		return answerDelta{end: true}, nil
-	default:
-		return answerDelta{}, nil
-	}
 }
 
 // clientCalls returns the open calls of the client's tools in the order of their requests; none

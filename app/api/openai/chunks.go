@@ -82,7 +82,27 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	if !p.end {
 		return buf, nil
 	}
-	return e.appendEnd(buf, p)
+	if len(p.calls) > 0 {
+		var calls []callDelta
+		for i, call := range toolCallsOf(e.run, p.calls) {
+			calls = append(calls, callDelta{i, call})
+		}
+		raw, err := core.EncodeJSON(calls)
+		if err != nil {
+			return buf, err
+		}
+		buf = e.appendChunk(buf, `{"tool_calls":`+string(raw)+`}`, "")
+	}
+	buf = e.appendChunk(buf, "{}", e.answer.finishReason())
+	if e.usage {
+		raw, err := json.Marshal(usageOf(e.answer.usage))
+		if err != nil {
+			return buf, err
+		}
+		buf = append(append(buf, e.head...), `,"choices":[],"usage":`...)
+		buf = append(append(buf, raw...), "}\n\n"...)
+	}
+	return append(buf, "data: [DONE]\n\n"...), nil
 }
 
 // appendText appends a chunk with a piece of text.
@@ -122,29 +142,4 @@ func (e *chunkEncoder) appendTail(buf []byte, reason string) []byte {
 type callDelta struct {
 	Index int `json:"index"`
 	toolCall
-}
-
-// appendEnd appends the last chunks.
-func (e *chunkEncoder) appendEnd(buf []byte, p answerDelta) ([]byte, error) {
-	if len(p.calls) > 0 {
-		var calls []callDelta
-		for i, call := range toolCallsOf(e.run, p.calls) {
-			calls = append(calls, callDelta{i, call})
-		}
-		raw, err := core.EncodeJSON(calls)
-		if err != nil {
-			return buf, err
-		}
-		buf = e.appendChunk(buf, `{"tool_calls":`+string(raw)+`}`, "")
-	}
-	buf = e.appendChunk(buf, "{}", e.answer.finishReason())
-	if e.usage {
-		raw, err := json.Marshal(usageOf(e.answer.usage))
-		if err != nil {
-			return buf, err
-		}
-		buf = append(append(buf, e.head...), `,"choices":[],"usage":`...)
-		buf = append(append(buf, raw...), "}\n\n"...)
-	}
-	return append(buf, "data: [DONE]\n\n"...), nil
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -82,30 +81,18 @@ func (a *API) Embed(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeEmbeddings(handlers.Begin(c, http.StatusOK, "application/json"), body.Format, vectors, embeddingEnd{
+	// Vector by vector: as JSON all have several times the memory of the numbers.
+	w := handlers.Begin(c, http.StatusOK, "application/json")
+	end := embeddingEnd{
 		Model: a.Embedder.Model(), Usage: a.countUsage(body.Input),
-	})
-}
-
-// defaultDimension is assumed until the model has returned its first vector.
-const defaultDimension = 3072
-
-func (a *API) countUsage(texts []string) (u embeddingUsage) {
-	for _, text := range texts {
-		u.PromptTokens += a.CountTokens(text)
 	}
-	u.TotalTokens = u.PromptTokens
-	return u
-}
-
-// writeEmbeddings writes the list vector by vector: as JSON all have several times the memory of the
-// numbers. An error means that the client is gone.
-func writeEmbeddings(w io.Writer, format string, vectors [][]float32, end embeddingEnd) error {
 	begin := `{"object":"list","data":[`
 	for i, v := range vectors {
 		e := embedding{Object: "embedding", Index: i, Embedding: v}
-		if format == "base64" {
-			e.Embedding = encodeVector(v)
+		if body.Format == "base64" {
+			var raw bytes.Buffer
+			_ = binary.Write(&raw, binary.LittleEndian, v) // a buffer cannot fail
+			e.Embedding = base64.StdEncoding.EncodeToString(raw.Bytes())
 		}
 		raw, err := json.Marshal(e)
 		if err != nil {
@@ -126,11 +113,15 @@ func writeEmbeddings(w io.Writer, format string, vectors [][]float32, end embedd
 	return nil
 }
 
-// encodeVector returns the numbers as clients decode them: float32, little endian, in base64.
-func encodeVector(v []float32) string {
-	var raw bytes.Buffer
-	_ = binary.Write(&raw, binary.LittleEndian, v) // a buffer cannot fail
-	return base64.StdEncoding.EncodeToString(raw.Bytes())
+// defaultDimension is assumed until the model has returned its first vector.
+const defaultDimension = 3072
+
+func (a *API) countUsage(texts []string) (u embeddingUsage) {
+	for _, text := range texts {
+		u.PromptTokens += a.CountTokens(text)
+	}
+	u.TotalTokens = u.PromptTokens
+	return u
 }
 
 func (a *API) checkEmbedding(body embeddingRequest) error {

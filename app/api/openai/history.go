@@ -357,24 +357,21 @@ func pathTurns(path []*logMessage) []turn {
 		if end == 0 {
 			end = len(path)
 		}
-		turns = append(turns, storedTurn(path[:end]))
+		// Only the first one may be the user's.
+		messages := path[:end]
+		var t turn
+		var texts []string
+		for _, m := range messages {
+			switch m.role {
+			case core.RoleUser:
+				t.user = normalize(m.content)
+			case core.RoleAssistant:
+				texts, t.partial = append(texts, m.content), m.status == core.MessagePartial
+			}
+		}
+		t.answer = normalize(texts...)
+		turns = append(turns, t)
 		path = path[end:]
 	}
 	return turns
-}
-
-// storedTurn returns the turn of stored messages; only the first one may be the user's.
-func storedTurn(messages []*logMessage) turn {
-	var t turn
-	var texts []string
-	for _, m := range messages {
-		switch m.role {
-		case core.RoleUser:
-			t.user = normalize(m.content)
-		case core.RoleAssistant:
-			texts, t.partial = append(texts, m.content), m.status == core.MessagePartial
-		}
-	}
-	t.answer = normalize(texts...)
-	return t
 }

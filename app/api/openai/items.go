@@ -192,15 +192,6 @@ func (i outputItem) MarshalJSON() ([]byte, error) {
 	}{plain(i), i.Content})
 }
 
-// messageItem returns an assistant's message as an item.
-func messageItem(id core.MessageID, text, status string) outputItem {
-	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: status, Role: "assistant"}
-	if text != "" {
-		item.Content = []outputPart{{Type: "output_text", Text: text}}
-	}
-	return item
-}
-
 // callItem returns a call of a tool as an item. Its id names the message that has the call.
 func callItem(run core.RunID, of core.MessageID, call core.ToolCall) outputItem {
 	return outputItem{

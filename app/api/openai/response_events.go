@@ -71,7 +71,11 @@ func (e *responseEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 			e.finishMessage(data.Message)
 		}
 	case core.DiscardedData:
-		e.discardMessage(data.MessageID)
+		// The item stays, without text: its number is taken.
+		e.state.gone = data.MessageID
+		e.beginItem(data.MessageID)
+		e.text = nil
+		e.endItem("incomplete")
 	case core.ApprovalData:
 		e.state.followApproval(event.Type, data.Approval)
 	case core.RunData:
@@ -88,15 +92,14 @@ func (e *responseEncoder) beginItem(id core.MessageID) {
 	if e.item != nil && e.item.ID[len(messagePrefix):] == string(id) {
 		return
 	}
-	outer := messagePrefix + string(id)
 	if e.item != nil { // its end is lost, so it is not in the log
 		e.text = nil
 		e.endItem("incomplete")
 	}
-	item := messageItem(id, "", "in_progress")
+	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: "in_progress", Role: "assistant"}
 	e.item, e.text = &item, nil
 	e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: len(e.shape.Output), Item: item})
-	e.emitEvent("response.content_part.added", e.base()+partAdded, partEvent{ItemID: outer, OutputIndex: len(e.shape.Output), Part: outputPart{Type: "output_text"}})
+	e.emitEvent("response.content_part.added", e.base()+partAdded, partEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output), Part: outputPart{Type: "output_text"}})
 }
 
 // extendText adds the part of a text that is new.
@@ -117,12 +120,7 @@ func (e *responseEncoder) extendText(id core.MessageID, offset int, text string)
 	if known := e.after - (number - int64(len(text))); known > 0 { // the client has the beginning
 		text = text[known:]
 	}
-	e.emitDelta(number, text)
-}
-
-// emitDelta writes a piece of text. There is one for each word of an answer, so it is not encoded
-// by reflection.
-func (e *responseEncoder) emitDelta(number int64, text string) {
+	// There is one for each word of an answer, so it is not encoded by reflection.
 	const name = "response.output_text.delta"
 	buf := append(e.buf, "event: "+name+"\ndata: {\"type\":\""+name+"\",\"sequence_number\":"...)
 	buf = strconv.AppendInt(buf, number, 10)
@@ -147,15 +145,6 @@ func (e *responseEncoder) finishMessage(m core.Message) {
 		status = "incomplete"
 	}
 	e.endItem(status)
-}
-
-// discardMessage ends a message that is not an answer any more. The item stays, without text: its
-// number is taken.
-func (e *responseEncoder) discardMessage(id core.MessageID) {
-	e.state.gone = id
-	e.beginItem(id)
-	e.text = nil
-	e.endItem("incomplete")
 }
 
 func (e *responseEncoder) endItem(status string) {

@@ -205,7 +205,8 @@ func (a *API) startResponse(c *gin.Context, r request, body *responseRequest) (a
 			return activeRun{}, err
 		}
 		run := before.run
-		if r.hasResultsFor(run) {
+		of, results, err := r.conversation.callResults()
+		if err == nil && len(results) > 0 && of == run.ID && run.Status == core.RunWaiting {
 			return a.sendNew(ctx, r, run.SessionID, "")
 		}
 		if !run.Status.Ended() {

@@ -31,7 +31,16 @@ func (a *API) resumeRun(ctx context.Context, r request) (activeRun, error) {
 		return activeRun{}, err
 	}
 	if !waitsFor(before, results) { // a client that has not got the answer sends its results again
-		return a.findAnswer(ctx, r.tenant, answered, results)
+		for e, err := range a.Chat.WatchRun(ctx, r.tenant, answered.ID, core.Cursor{}) {
+			if err != nil {
+				return activeRun{}, err
+			}
+			data, ok := e.Data.(core.ApprovalData)
+			if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
+				return activeRun{run: answered, from: core.Cursor{After: e.Seq - 1}}, nil
+			}
+		}
+		return activeRun{}, unknownCall(0, results[0].ToolCallID)
 	}
 	if answered.Status == core.RunWaiting {
 		err = oneFault("messages", "the answer before has calls whose results are missing: send the results of all of them")
@@ -60,13 +69,6 @@ func (r request) openResults(session core.Session, at placement) []core.CallResu
 		return nil
 	}
 	return results
-}
-
-// hasResultsFor reports whether the request has results, and a message behind them, for the run that
-// waits for them.
-func (r request) hasResultsFor(run core.Run) bool {
-	of, results, err := r.conversation.callResults()
-	return err == nil && len(results) > 0 && of == run.ID && run.Status == core.RunWaiting
 }
 
 // recordResults returns the given history without the results at its end if nothing else of their
@@ -107,20 +109,6 @@ func waitsFor(run core.Run, results []core.CallResult) bool {
 		}
 	}
 	return false
-}
-
-// findAnswer returns the answer that followed results.
-func (a *API) findAnswer(ctx context.Context, tenant core.Tenant, run core.Run, results []core.CallResult) (activeRun, error) {
-	for e, err := range a.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{}) {
-		if err != nil {
-			return activeRun{}, err
-		}
-		data, ok := e.Data.(core.ApprovalData)
-		if ok && e.Type == core.EventApprovalDecided && data.Approval.ToolCallID == results[0].ToolCallID {
-			return activeRun{run: run, from: core.Cursor{After: e.Seq - 1}}, nil
-		}
-	}
-	return activeRun{}, unknownCall(0, results[0].ToolCallID)
 }
 
 // errUnknownCall is in the errors of unknownCall.

@@ -42,7 +42,14 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait(), b.run.ID)
 	}
 	a.leaves.storeLeaf(b, ans)
-	return writeJSON(c, newCompletion(b.run, r.body, ans, whole, created))
+	m := answerMessage{Role: "assistant", Reasoning: whole.reasoning.String(), ToolCalls: toolCallsOf(b.run.ID, whole.calls)}
+	if text := ans.storedText(); text != "" || len(whole.calls) == 0 {
+		m.Content = &text
+	}
+	return writeJSON(c, completion{
+		ID: completionID(b.run.ID), Object: "chat.completion", Created: created, Model: r.body.Model,
+		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.usage),
+	})
 }
 
 // completion is a whole answer as this API writes it.
@@ -87,17 +94,6 @@ func usageOf(u core.Usage) *usage {
 	return &usage{
 		PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.InputTokens + u.OutputTokens,
 		PromptDetails: cachedTokens{u.CacheReadTokens}, CompletionDetails: reasoningTokens{u.ReasoningTokens},
-	}
-}
-
-func newCompletion(run core.Run, body completionRequest, a *answer, w *wholeAnswer, created int64) completion {
-	m := answerMessage{Role: "assistant", Reasoning: w.reasoning.String(), ToolCalls: toolCallsOf(run.ID, w.calls)}
-	if text := a.storedText(); text != "" || len(w.calls) == 0 {
-		m.Content = &text
-	}
-	return completion{
-		ID: completionID(run.ID), Object: "chat.completion", Created: created, Model: body.Model,
-		Choices: []choice{{Message: m, FinishReason: a.finishReason()}}, Usage: usageOf(a.usage),
 	}
 }
 

@@ -35,20 +35,10 @@ func readCaller(c *gin.Context, metadata map[string]string, user string) (caller
 		who.user = id.User
 	}
 	who.session = cmp.Or(metadata["session_id"], c.GetHeader("X-Session-Id"))
-	who.ours = isSessionID(who.session)
-	who.session = cmp.Or(who.session, chatName(c))
-	for field, value := range map[string]string{"session_id": who.session, "user": who.user} {
-		if len(value) > maxName || core.CleanText(value) != value || strings.ContainsFunc(value, unicode.IsControl) {
-			return who, oneFault(field, "must be at most %d bytes, without control characters", maxName)
-		}
-	}
-	return who, nil
-}
-
-// chatName returns the name of the chat of a chat page; empty = none. Open WebUI names temporary
-// chats by the browser's connection, and a LibreChat that does not know its placeholder sends it as it is:
-// different chats have such a name in common.
-func chatName(c *gin.Context) string {
+	// Bobbin's ids are UUIDs of version 7, those of clients of version 4.
+	who.ours = core.ValidID(who.session) && who.session[14] == '7'
+	// Open WebUI names temporary chats by the browser's connection, and a LibreChat that does not
+	// know its placeholder sends it as it is: different chats have such a name in common.
 	libreChat, openWebUI := c.GetHeader("X-Conversation-Id"), c.GetHeader("X-OpenWebUI-Chat-Id")
 	if strings.HasPrefix(libreChat, "{{") {
 		libreChat = ""
@@ -56,13 +46,13 @@ func chatName(c *gin.Context) string {
 	if openWebUI == "local" || strings.HasPrefix(openWebUI, "local:") {
 		openWebUI = ""
 	}
-	return cmp.Or(libreChat, openWebUI)
-}
-
-// isSessionID reports whether the name is an id as Bobbin makes them: a UUID of version 7.
-// Those of clients are of version 4.
-func isSessionID(name string) bool {
-	return core.ValidID(name) && name[14] == '7'
+	who.session = cmp.Or(who.session, libreChat, openWebUI)
+	for field, value := range map[string]string{"session_id": who.session, "user": who.user} {
+		if len(value) > maxName || core.CleanText(value) != value || strings.ContainsFunc(value, unicode.IsControl) {
+			return who, oneFault(field, "must be at most %d bytes, without control characters", maxName)
+		}
+	}
+	return who, nil
 }
 
 // findSession returns a session of the caller. An archived one is deleted for clients of this API.

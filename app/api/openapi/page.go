@@ -147,7 +147,7 @@ func (r reader) readOperation(path, method string, item, raw object) Operation {
 	for _, m := range answers {
 		op.Answers = append(op.Answers, r.readAnswer(m)...)
 	}
-	sortAnswers(op.Answers)
+	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 	op.Curl = curlCommand(op, params)
 	return op
 }

@@ -180,17 +180,25 @@ func (r reader) exampleValue(schema object, depth int) any {
 	if values := listOf(schema, "enum"); len(values) > 0 {
 		return values[0]
 	}
-	return r.exampleOfType(schema, depth)
-}
-
-func (r reader) exampleOfType(schema object, depth int) any {
 	kind := schema.get("type")
 	if kinds, ok := kind.([]any); ok {
 		kind = kinds[len(kinds)-1]
 	}
 	switch kind {
 	case "object", nil:
-		return r.exampleObject(schema, depth)
+		out := object{}
+		for _, piece := range listOf(schema, "allOf") {
+			if inner, ok := r.exampleValue(piece.(object), depth).(object); ok {
+				out = append(out, inner...)
+			}
+		}
+		properties, _ := schema.get("properties").(object)
+		for _, m := range properties {
+			if depth < maxDepth {
+				out = append(out, member{m.name, r.exampleValue(m.value.(object), depth+1)})
+			}
+		}
+		return out
 	case "array":
 		items, _ := schema.get("items").(object)
 		if depth >= maxDepth || items == nil {
@@ -211,22 +219,6 @@ func (r reader) exampleOfType(schema object, depth int) any {
 	}
 }
 
-func (r reader) exampleObject(schema object, depth int) any {
-	out := object{}
-	for _, piece := range listOf(schema, "allOf") {
-		if inner, ok := r.exampleValue(piece.(object), depth).(object); ok {
-			out = append(out, inner...)
-		}
-	}
-	properties, _ := schema.get("properties").(object)
-	for _, m := range properties {
-		if depth < maxDepth {
-			out = append(out, member{m.name, r.exampleValue(m.value.(object), depth+1)})
-		}
-	}
-	return out
-}
-
 // formatExample returns an example as text.
 func formatExample(value any) string {
 	if s, ok := value.(string); ok {
@@ -240,9 +232,4 @@ func formatExample(value any) string {
 		return ""
 	}
 	return string(data)
-}
-
-// sortAnswers sorts answers by status.
-func sortAnswers(answers []Content) {
-	slices.SortStableFunc(answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
 }

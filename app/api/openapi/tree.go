@@ -96,7 +96,21 @@ func valueOf(n *yaml.Node) (any, error) {
 		}
 		return list, nil
 	default:
-		return scalarOf(n)
+		// Times stay strings, as in JSON.
+		var value any
+		switch n.Tag {
+		case "!!int":
+			var number int64
+			if err := n.Decode(&number); err != nil {
+				return nil, err
+			}
+			return number, nil
+		case "!!float", "!!bool", "!!null":
+			err := n.Decode(&value)
+			return value, err
+		default:
+			return n.Value, nil
+		}
 	}
 }
 
@@ -132,22 +146,4 @@ func objectOf(n *yaml.Node) (object, error) {
 		}
 	}
 	return out, nil
-}
-
-// scalarOf reads a scalar. Times stay strings, as in JSON.
-func scalarOf(n *yaml.Node) (any, error) {
-	var value any
-	switch n.Tag {
-	case "!!int":
-		var number int64
-		if err := n.Decode(&number); err != nil {
-			return nil, err
-		}
-		return number, nil
-	case "!!float", "!!bool", "!!null":
-		err := n.Decode(&value)
-		return value, err
-	default:
-		return n.Value, nil
-	}
 }

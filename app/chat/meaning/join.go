@@ -68,19 +68,6 @@ func (l similarities) normalized() similarities {
 	return out
 }
 
-// nearest returns the n most similar messages that are no less similar than the mean; of equals
-// the newest first.
-func (l similarities) nearest(n int) []core.MessageID {
-	mean := l.mean()
-	order := slices.DeleteFunc(slices.Clone(l), func(s similarity) bool { return s.score < mean })
-	slices.SortFunc(order, func(a, b similarity) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) })
-	ids := make([]core.MessageID, 0, n)
-	for _, s := range order[:min(n, len(order))] {
-		ids = append(ids, s.id)
-	}
-	return ids
-}
-
 // join returns the hits, each once, with their scores, the best first: the score by words as a
 // share of the best one, plus the weighted similarity. A message that is not embedded counts as
 // the mean. The scores by words have the boosts of what the question mentions already.

@@ -85,7 +85,23 @@ func (s *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	} else {
 		page.Meaning = core.MeaningUnavailable
 	}
-	page = cutPage(page, from, cmp.Or(q.Limit, core.DefaultPageLimit))
+	limit := cmp.Or(q.Limit, core.DefaultPageLimit)
+	all := page.Items
+	page.Total, page.NextCursor = max(page.Total, len(all)), nil
+	start := min(from.Skip, len(all))
+	if i := slices.IndexFunc(all, func(h core.SearchHit) bool { return h.MessageID == from.Last }); i >= 0 {
+		start = i + 1
+	}
+	end := min(start+limit, len(all))
+	page.Items = all[start:end]
+	if end < len(all) {
+		raw, err := json.Marshal(position{Skip: end, Last: all[end-1].MessageID, Before: from.Before})
+		if err != nil {
+			panic("meaning: cursor: " + err.Error()) // plain values only
+		}
+		next := cursorMark + base64.RawURLEncoding.EncodeToString(raw)
+		page.NextCursor = &next
+	}
 	return page, s.Words.AddNeighbors(ctx, tenant, q, page.Items)
 }
 
@@ -108,14 +124,6 @@ type position struct {
 // cursorMark begins the cursors of joined results.
 const cursorMark = "m."
 
-func (p position) encodeCursor() string {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		panic("meaning: cursor: " + err.Error()) // plain values only
-	}
-	return cursorMark + base64.RawURLEncoding.EncodeToString(raw)
-}
-
 // decodeCursor returns the position of a cursor; false = it is none of joined results.
 func decodeCursor(cursor string) (p position, ok bool) {
 	if len(cursor) < len(cursorMark) || cursor[:len(cursorMark)] != cursorMark {
@@ -123,23 +131,6 @@ func decodeCursor(cursor string) (p position, ok bool) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor[len(cursorMark):])
 	return p, err == nil && json.Unmarshal(raw, &p) == nil && p.Skip >= 0
-}
-
-// cutPage returns the part of the joined results that is asked for.
-func cutPage(page core.SearchPage, from position, limit int) core.SearchPage {
-	all := page.Items
-	page.Total, page.NextCursor = max(page.Total, len(all)), nil
-	start := min(from.Skip, len(all))
-	if i := slices.IndexFunc(all, func(h core.SearchHit) bool { return h.MessageID == from.Last }); i >= 0 {
-		start = i + 1
-	}
-	end := min(start+limit, len(all))
-	page.Items = all[start:end]
-	if end < len(all) {
-		next := position{Skip: end, Last: all[end-1].MessageID, Before: from.Before}.encodeCursor()
-		page.NextCursor = &next
-	}
-	return page
 }
 
 // queryVector returns the vector of the query. After a failure the model is not asked for a
@@ -175,7 +166,15 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 	if err != nil {
 		return nil, err
 	}
-	others := slices.DeleteFunc(list.nearest(fromVectors), func(id core.MessageID) bool {
+	// Of equals the newest first.
+	mean := list.mean()
+	order := slices.DeleteFunc(slices.Clone(list), func(s similarity) bool { return s.score < mean })
+	slices.SortFunc(order, func(a, b similarity) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) })
+	ids := make([]core.MessageID, 0, fromVectors)
+	for _, s := range order[:min(fromVectors, len(order))] {
+		ids = append(ids, s.id)
+	}
+	others := slices.DeleteFunc(ids, func(id core.MessageID) bool {
 		return slices.ContainsFunc(byWords, func(h core.SearchHit) bool { return h.MessageID == id })
 	})
 	byMeaning, err := s.Words.Hits(ctx, tenant, q, others)

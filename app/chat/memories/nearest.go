@@ -34,11 +34,6 @@ type nearest struct {
 	searched int     // number of compared memories
 }
 
-// newNearest collects at most limit hits with a score of at least minScore.
-func newNearest(limit int, minScore float32) *nearest {
-	return &nearest{limit: limit, minScore: minScore}
-}
-
 // addHit adds the hit if it is among the best ones.
 func (n *nearest) addHit(id core.MemoryID, score float32) {
 	h := hit{id, score}

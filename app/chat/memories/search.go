@@ -11,8 +11,20 @@ import (
 // ones by age, newest first; and how many were not searched because they are stale. The error
 // is ErrModel if the query could not be embedded.
 func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.MemorySearch) (core.MemoryMatches, error) {
-	in, err := checkSearch(in)
-	if err != nil {
+	var f core.Faults
+	in.Query = checkText(&f, "query", in.Query, MaxQuery)
+	if in.Limit == 0 {
+		in.Limit = core.DefaultMemoryMatches
+	}
+	if in.Limit < 1 || in.Limit > core.MaxMemoryMatches {
+		f.Add("limit", "must be between 1 and %d", core.MaxMemoryMatches)
+	}
+	if in.MinScore == nil {
+		in.MinScore = new(float32(-2)) // below every cosine, including rounding errors
+	} else if !(*in.MinScore >= -1 && *in.MinScore <= 1) { // also rejects NaN
+		f.Add("min_score", "must be between -1 and 1")
+	}
+	if err := f.Err(); err != nil {
 		return core.MemoryMatches{}, err
 	}
 	list, err := s.embedTexts(ctx, []string{in.Query})
@@ -20,7 +32,7 @@ func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.Memory
 		return core.MemoryMatches{}, s.embedError(ctx, err)
 	}
 	space := core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(list[0])}
-	best := newNearest(in.Limit, *in.MinScore)
+	best := &nearest{limit: in.Limit, minScore: *in.MinScore}
 	if err := s.compareVectors(ctx, tenant, space, list[0], best); err != nil {
 		return core.MemoryMatches{}, err
 	}
@@ -51,24 +63,6 @@ func (s *Service) compareVectors(ctx context.Context, tenant core.Tenant, space 
 		}
 		q.After = core.MemoryVector{ID: batch[vectorBatch-1].ID, UserID: batch[vectorBatch-1].UserID}
 	}
-}
-
-// checkSearch returns the search with defaults filled in.
-func checkSearch(in core.MemorySearch) (core.MemorySearch, error) {
-	var f core.Faults
-	in.Query = checkText(&f, "query", in.Query, MaxQuery)
-	if in.Limit == 0 {
-		in.Limit = core.DefaultMemoryMatches
-	}
-	if in.Limit < 1 || in.Limit > core.MaxMemoryMatches {
-		f.Add("limit", "must be between 1 and %d", core.MaxMemoryMatches)
-	}
-	if in.MinScore == nil {
-		in.MinScore = new(float32(-2)) // below every cosine, including rounding errors
-	} else if !(*in.MinScore >= -1 && *in.MinScore <= 1) { // also rejects NaN
-		f.Add("min_score", "must be between -1 and 1")
-	}
-	return in, f.Err()
 }
 
 // loadMatches reads the memories of the hits, and skips those that were deleted meanwhile.

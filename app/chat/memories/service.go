@@ -119,14 +119,9 @@ func (s *Service) Delete(ctx context.Context, tenant core.Tenant, id core.Memory
 
 // publicMemory returns the memory as callers see it.
 func (s *Service) publicMemory(m core.Memory) core.Memory {
-	m.Stale, m.Embedding = s.isStale(m), nil
-	return m
-}
-
-// isStale reports whether search does not find the memory.
-func (s *Service) isStale(m core.Memory) bool {
 	d := s.Embedder.Dimension()
-	return m.EmbeddingModel != s.Embedder.Model() || d > 0 && m.Dimension != d
+	m.Stale, m.Embedding = m.EmbeddingModel != s.Embedder.Model() || d > 0 && m.Dimension != d, nil
+	return m
 }
 
 // Limits of what callers may send, in bytes.

@@ -33,13 +33,43 @@ func (l Limits) maxContent(role core.Role) int {
 func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
 	c := checker{limits: l, m: m}
 	c.checkRole()
-	c.checkContent()
+	c.m.Content = c.cleanText("content", c.m.Content, c.limits.maxContent(c.m.Role))
+	if saysNothing(c.m) || c.m.Role == core.RoleUser && strings.TrimSpace(c.m.Content) == "" {
+		c.faults.Add("content", "is empty")
+	}
 	c.checkCalls()
 	c.checkParts()
-	c.checkNames()
-	c.checkState()
+	c.checkName("tool_call_id", c.m.ToolCallID)
+	c.checkName("tool_name", c.m.ToolName)
+	c.checkName("model", c.m.Model)
+	c.checkName("finish_reason", string(c.m.FinishReason))
+	c.checkName("client_message_id", c.m.ClientMessageID)
+	c.checkName("author_id", c.m.AuthorID)
+	c.m.Author = c.cleanText("author", c.m.Author, c.limits.Name)
+	switch c.m.Status {
+	case "", core.MessageComplete, core.MessagePartial, core.MessageFailed:
+	default:
+		c.faults.Add("status", "%q must be complete, partial or failed", core.Clip(string(c.m.Status), 40))
+	}
+	switch c.m.Source {
+	case core.SourceAPI, core.SourceWeb, core.SourceCLI, core.SourceSlack, core.SourceClient:
+	default:
+		c.faults.Add("source", "%q must be api, web, cli, slack or client", core.Clip(string(c.m.Source), 40))
+	}
+	if c.m.Pinned && c.m.Role == core.RoleSystem {
+		c.faults.Add("pinned", "is not of system messages, which no prompt holds")
+	}
+	if !c.m.CreatedAt.IsZero() {
+		c.m.CreatedAt = c.checkTime("created_at", c.m.CreatedAt)
+	}
 	c.checkMetadata()
-	c.checkFeedback()
+	// Feedback without a rating is none.
+	if c.m.Feedback != nil {
+		c.m.Feedback = c.faults.Feedback("feedback.", *c.m.Feedback)
+	}
+	if c.m.Feedback != nil && c.m.Feedback.Rating == "" {
+		c.m.Feedback = nil
+	}
 	c.checkRevisions()
 	return c.m, c.faults
 }
@@ -73,13 +103,6 @@ func (c *checker) checkRole() {
 		c.faults.Add("tool_call_id", "is of tool messages only")
 	case m.Role != core.RoleAssistant && len(m.ToolCalls) > 0:
 		c.faults.Add("tool_calls", "are of assistant messages only")
-	}
-}
-
-func (c *checker) checkContent() {
-	c.m.Content = c.cleanText("content", c.m.Content, c.limits.maxContent(c.m.Role))
-	if saysNothing(c.m) || c.m.Role == core.RoleUser && strings.TrimSpace(c.m.Content) == "" {
-		c.faults.Add("content", "is empty")
 	}
 }
 
@@ -144,35 +167,6 @@ func (c *checker) checkName(field, value string) {
 	}
 }
 
-func (c *checker) checkNames() {
-	c.checkName("tool_call_id", c.m.ToolCallID)
-	c.checkName("tool_name", c.m.ToolName)
-	c.checkName("model", c.m.Model)
-	c.checkName("finish_reason", string(c.m.FinishReason))
-	c.checkName("client_message_id", c.m.ClientMessageID)
-	c.checkName("author_id", c.m.AuthorID)
-	c.m.Author = c.cleanText("author", c.m.Author, c.limits.Name)
-}
-
-func (c *checker) checkState() {
-	switch c.m.Status {
-	case "", core.MessageComplete, core.MessagePartial, core.MessageFailed:
-	default:
-		c.faults.Add("status", "%q must be complete, partial or failed", core.Clip(string(c.m.Status), 40))
-	}
-	switch c.m.Source {
-	case core.SourceAPI, core.SourceWeb, core.SourceCLI, core.SourceSlack, core.SourceClient:
-	default:
-		c.faults.Add("source", "%q must be api, web, cli, slack or client", core.Clip(string(c.m.Source), 40))
-	}
-	if c.m.Pinned && c.m.Role == core.RoleSystem {
-		c.faults.Add("pinned", "is not of system messages, which no prompt holds")
-	}
-	if !c.m.CreatedAt.IsZero() {
-		c.m.CreatedAt = c.checkTime("created_at", c.m.CreatedAt)
-	}
-}
-
 // checkTime returns a time as it is stored, and complains about one that cannot be.
 func (c *checker) checkTime(field string, t time.Time) time.Time {
 	t = t.UTC().Truncate(time.Microsecond)
@@ -183,16 +177,6 @@ func (c *checker) checkTime(field string, t time.Time) time.Time {
 		c.faults.Add(field, "%s is before 1970", t.Format(time.RFC3339))
 	}
 	return t
-}
-
-// checkFeedback checks what a person said of the message; without a rating it is none.
-func (c *checker) checkFeedback() {
-	if c.m.Feedback != nil {
-		c.m.Feedback = c.faults.Feedback("feedback.", *c.m.Feedback)
-	}
-	if c.m.Feedback != nil && c.m.Feedback.Rating == "" {
-		c.m.Feedback = nil
-	}
 }
 
 // checkRevisions checks what the message said before; messages keep the newest revisions.

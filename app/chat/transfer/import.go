@@ -89,7 +89,12 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 			return history{}, err
 		}
 		if err := s.readMessage(&h, e, in.Source); err != nil {
-			h.addFault(e.name, err)
+			var shown *core.Error
+			detail := "cannot be read"
+			if errors.As(err, &shown) {
+				detail = shown.Message
+			}
+			h.faults = append(h.faults, core.FieldError{Field: e.name, Detail: detail})
 		}
 		if len(h.faults) >= maxFaults {
 			break
@@ -99,7 +104,17 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 		}
 	}
 	if len(h.faults) > 0 {
-		return history{}, h.err(refused)
+		var words []string
+		for _, f := range h.faults[:min(len(h.faults), shownFaults)] {
+			words = append(words, f.Field+" "+f.Detail)
+		}
+		if len(h.faults) > shownFaults {
+			words = append(words, "…")
+		}
+		if len(h.faults) >= maxFaults {
+			refused += fmt.Sprintf(" (the first %d faults are named)", maxFaults)
+		}
+		return history{}, &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + strings.Join(words, "; ")}
 	}
 	for i := range h.messages {
 		if err := ctx.Err(); err != nil {
@@ -142,29 +157,5 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 	return nil
 }
 
-func (h *history) addFault(where string, err error) {
-	var shown *core.Error
-	detail := "cannot be read"
-	if errors.As(err, &shown) {
-		detail = shown.Message
-	}
-	h.faults = append(h.faults, core.FieldError{Field: where, Detail: detail})
-}
-
 // shownFaults is how many faults stand in the sentence; Fields has them all.
 const shownFaults = 3
-
-// err returns the faults as one error.
-func (h *history) err(refused string) error {
-	var words []string
-	for _, f := range h.faults[:min(len(h.faults), shownFaults)] {
-		words = append(words, f.Field+" "+f.Detail)
-	}
-	if len(h.faults) > shownFaults {
-		words = append(words, "…")
-	}
-	if len(h.faults) >= maxFaults {
-		refused += fmt.Sprintf(" (the first %d faults are named)", maxFaults)
-	}
-	return &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + strings.Join(words, "; ")}
-}

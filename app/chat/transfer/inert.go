@@ -22,7 +22,8 @@ func (w *markdown) writeText(text string) {
 		_ = w.out.WriteByte('\n') // err has the first error of all
 		if open.length > 0 {
 			line = dedentLine(line, indent)
-			if open.closedBy(line) {
+			rest := strings.TrimSpace(line)
+			if len(rest) >= open.length && strings.Trim(rest, string(open.mark)) == "" {
 				line, open = open.String(), fence{}
 			}
 			_, _ = w.out.WriteString(line)
@@ -63,12 +64,6 @@ type fence struct {
 
 // String returns the fence as a line.
 func (f fence) String() string { return strings.Repeat(string(f.mark), f.length) }
-
-// closedBy reports whether the line ends the block for some renderer.
-func (f fence) closedBy(line string) bool {
-	rest := strings.TrimSpace(line)
-	return len(rest) >= f.length && strings.Trim(rest, string(f.mark)) == ""
-}
 
 // openedBy returns the fence that a line of text opens, however it is indented, and the
 // language of the code; the zero fence if it opens none.

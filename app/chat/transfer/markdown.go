@@ -28,7 +28,11 @@ func (w *markdown) writeMessage(m core.Message) error {
 		w.writeCode("Result of "+cmp.Or(m.ToolName, "a tool")+originOf(m), m.Content)
 		return w.err()
 	}
-	head := fmt.Sprintf("## %s · %s", speakerName(m)+originOf(m), m.CreatedAt.UTC().Format("2006-01-02 15:04"))
+	name := map[core.Role]string{core.RoleUser: "User", core.RoleAssistant: "Assistant", core.RoleSystem: "System"}[m.Role]
+	if m.Author != "" {
+		name += " (" + escapeInline(m.Author) + ")"
+	}
+	head := fmt.Sprintf("## %s · %s", name+originOf(m), m.CreatedAt.UTC().Format("2006-01-02 15:04"))
 	if head != w.last || m.Role != core.RoleAssistant {
 		fmt.Fprintf(w.out, "\n%s\n", head)
 	}
@@ -45,7 +49,7 @@ func (w *markdown) writeMessage(m core.Message) error {
 		w.writeCode("Calls "+c.Name, prettyArguments(c.Arguments))
 	}
 	if m.Status == core.MessagePartial {
-		w.writeLine("*(canceled here)*")
+		_, _ = w.out.WriteString("\n*(canceled here)*\n") // err has its first error
 	}
 	return w.err()
 }
@@ -56,40 +60,10 @@ func (w *markdown) err() error {
 	return err
 }
 
-// writeLine writes a paragraph. It may be long, so that fmt would copy it.
-func (w *markdown) writeLine(text string) {
-	for _, part := range []string{"\n", text, "\n"} {
-		_, _ = w.out.WriteString(part) // err has its first error
-	}
-}
-
 // writeCode writes a text as it is, under a title. No tag folds it: some renderers take all
 // that stands between tags for tags.
 func (w *markdown) writeCode(title, text string) {
 	text = plainLines(text)
-	fence := fenceFor(text)
-	fmt.Fprintf(w.out, "\n**%s**\n\n%s\n%s\n%s\n", escapeInline(title), fence, strings.TrimRight(text, "\n"), fence)
-}
-
-// speakerName returns who says a message.
-func speakerName(m core.Message) string {
-	name := map[core.Role]string{core.RoleUser: "User", core.RoleAssistant: "Assistant", core.RoleSystem: "System"}[m.Role]
-	if m.Author != "" {
-		name += " (" + escapeInline(m.Author) + ")"
-	}
-	return name
-}
-
-// originOf says of a message that a client has sent as history that nobody said it here.
-func originOf(m core.Message) string {
-	if m.Source == core.SourceClient {
-		return " (sent by the client)"
-	}
-	return ""
-}
-
-// fenceFor returns a fence that the text does not hold.
-func fenceFor(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {
 		if r != '`' {
@@ -99,7 +73,16 @@ func fenceFor(text string) string {
 		run++
 		longest = max(longest, run)
 	}
-	return strings.Repeat("`", max(3, longest+1))
+	fence := strings.Repeat("`", max(3, longest+1))
+	fmt.Fprintf(w.out, "\n**%s**\n\n%s\n%s\n%s\n", escapeInline(title), fence, strings.TrimRight(text, "\n"), fence)
+}
+
+// originOf says of a message that a client has sent as history that nobody said it here.
+func originOf(m core.Message) string {
+	if m.Source == core.SourceClient {
+		return " (sent by the client)"
+	}
+	return ""
 }
 
 // escapeInline returns a text of others for the middle of a line: one line, every

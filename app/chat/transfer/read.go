@@ -31,27 +31,6 @@ func (l Limits) readEntries(r io.Reader, format core.ImportFormat) iter.Seq2[ent
 	if format == core.ImportJSON {
 		return l.readList(r)
 	}
-	return l.readLines(r)
-}
-
-// limited is a reader that fails behind its limit.
-type limited struct {
-	r    io.Reader
-	left int64
-	err  error
-}
-
-// Read is part of io.Reader.
-func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.r.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, l.err
-	}
-	return n, err
-}
-
-// readLines yields the lines that are not blank.
-func (l Limits) readLines(r io.Reader) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		for n := 1; ; n++ {
@@ -77,6 +56,22 @@ func (l Limits) readLines(r io.Reader) iter.Seq2[entry, error] {
 	}
 }
 
+// limited is a reader that fails behind its limit.
+type limited struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+// Read is part of io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, l.err
+	}
+	return n, err
+}
+
 // readLine reads to the end of a line, and of one that is longer than most nothing.
 // io.EOF comes with the last one.
 func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error) {
@@ -97,7 +92,11 @@ func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error)
 // readList yields the elements of a JSON list, or of the list "messages" of an object.
 func (l Limits) readList(r io.Reader) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
-		values := &valueReader{r: skipBOM(r), most: l.Line, err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
+		in := bufio.NewReader(r)
+		if mark, err := in.Peek(3); err == nil && string(mark) == "\uFEFF" {
+			_, _ = in.Discard(3) // it was just seen
+		}
+		values := &valueReader{r: in, most: l.Line, err: core.Errorf(core.ErrInvalid, "is longer than %d bytes", l.Line)}
 		values.in = json.NewDecoder(values)
 		values.in.UseNumber() // a number that no float64 holds is no error of ours
 		d := &listReader{in: values.in, values: values, yield: yield}
@@ -105,15 +104,6 @@ func (l Limits) readList(r io.Reader) iter.Seq2[entry, error] {
 			yield(entry{}, err)
 		}
 	}
-}
-
-// skipBOM returns the reader behind a byte order mark.
-func skipBOM(r io.Reader) io.Reader {
-	in := bufio.NewReader(r)
-	if mark, err := in.Peek(3); err == nil && string(mark) == "\uFEFF" {
-		_, _ = in.Discard(3) // it was just seen
-	}
-	return in
 }
 
 // errLeft: the reader left the loop.

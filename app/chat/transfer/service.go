@@ -80,7 +80,13 @@ func New(o Options) *Service {
 // storeMessages commits the messages and notifies those who watch.
 func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core.AppendMessages) (core.Appended, error) {
 	if tenant.User != "" {
-		setOwnAuthor(in.Messages, tenant.User)
+		// The authors of users' messages are the user's own, or nobody's if they name another.
+		for i, m := range in.Messages {
+			in.Messages[i].AuthorID = ""
+			if m.Role == core.RoleUser && (m.AuthorID == "" || m.AuthorID == tenant.User) {
+				in.Messages[i].AuthorID = tenant.User
+			}
+		}
 	}
 	out, err := s.Messages.Append(ctx, tenant, in)
 	if err != nil {
@@ -91,15 +97,4 @@ func (s *Service) storeMessages(ctx context.Context, tenant core.Tenant, in core
 		s.Added(tenant, in.SessionID)
 	}
 	return out, nil
-}
-
-// setOwnAuthor sets the authors of messages that a user appends: those of users are the user's own,
-// or nobody's if they name another.
-func setOwnAuthor(messages []core.Message, user string) {
-	for i, m := range messages {
-		messages[i].AuthorID = ""
-		if m.Role == core.RoleUser && (m.AuthorID == "" || m.AuthorID == user) {
-			messages[i].AuthorID = user
-		}
-	}
 }

@@ -116,7 +116,16 @@ func (r *reader) readMessage() importedMessage {
 	}
 	m.ToolCalls = r.readCalls()
 	r.readContent(&out, len(m.ToolCalls) > 0)
-	r.readParts(&out)
+	var parts []core.Part
+	r.readField("parts", &parts, "a list of objects")
+	for _, p := range parts {
+		switch p.Type {
+		case "text", "reasoning":
+			out.message.Parts = append(out.message.Parts, core.Part{Type: p.Type, Text: p.Text, Signature: p.Signature})
+		default:
+			out.recordOmitted(strings.TrimSpace(p.Type + " " + p.Name))
+		}
+	}
 	r.readField("pinned", &m.Pinned, "true or false")
 	r.readField("feedback", &m.Feedback, "an object with rating and comment")
 	r.readField("created_at", &m.CreatedAt, "a time such as 2026-01-02T03:04:05Z")
@@ -138,20 +147,6 @@ func roleOf(name string) core.Role {
 		return core.RoleSystem
 	}
 	return core.Role(name)
-}
-
-// readParts reads what Bobbin has besides the text.
-func (r *reader) readParts(out *importedMessage) {
-	var parts []core.Part
-	r.readField("parts", &parts, "a list of objects")
-	for _, p := range parts {
-		switch p.Type {
-		case "text", "reasoning":
-			out.message.Parts = append(out.message.Parts, core.Part{Type: p.Type, Text: p.Text, Signature: p.Signature})
-		default:
-			out.recordOmitted(strings.TrimSpace(p.Type + " " + p.Name))
-		}
-	}
 }
 
 // recordOmitted says in the message that something of it was not taken along.

@@ -60,11 +60,6 @@ func readFile(path string) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
-	return parseFile(path, data)
-}
-
-// parseFile is readFile for a file that has been read.
-func parseFile(path string, data []byte) (*file, error) {
 	f := &file{path: path, values: map[string]any{}, lines: map[string]int{}}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
@@ -122,11 +117,6 @@ func (f *file) readSetting(key string, node *yaml.Node) {
 		return
 	}
 	f.values[key] = raw
-	f.indexLines(key, node)
-}
-
-// indexLines notes the lines of what is in a list.
-func (f *file) indexLines(key string, node *yaml.Node) {
 	if node.Kind != yaml.SequenceNode {
 		return
 	}

@@ -107,46 +107,7 @@ func Load(opts Options) (Config, Origins, error) {
 	}
 	read.named = named
 	l := layers{opts: opts, file: read, values: viper.New(), from: map[string]string{}}
-	l.readSources()
-	config, found := l.decodeConfig()
-	found = append(read.faults, found...)
-	config.completeDefaults(l.from)
-	unreadable := faultsOf("", errors.Join(found...)) // these keys have their default now: no second fault
-	for _, f := range faultsOf("", config.Validate()) {
-		if !slices.ContainsFunc(unreadable, func(u *Fault) bool {
-			return strings.HasPrefix(f.Key+".", u.Key+".") || strings.HasPrefix(u.Key, f.Key+".")
-		}) {
-			f.Where = l.keyLocation(f.Key)
-			found = append(found, f)
-		}
-	}
-	found = append(found, l.checkUnnamed(&config)...)
-	found = append(found, l.checkDefaultFolders(&config)...)
-	return config, l.keyOrigins(&config), errors.Join(found...)
-}
-
-// completeDefaults gives the keys their defaults that depend on others.
-func (c *Config) completeDefaults(from map[string]string) {
-	if from["database.url"] == "" {
-		c.Database.URL = c.embeddedURL()
-	}
-	if from["auth.required"] == "" {
-		_, _, err := net.SplitHostPort(c.Addr) // a wrong address is a fault of its own
-		c.Auth.Required = err == nil && !c.Loopback()
-	}
-}
-
-// layers puts the sources over each other.
-type layers struct {
-	opts   Options
-	file   *file
-	values *viper.Viper      // raw values of the keys that are set anywhere
-	from   map[string]string // where a key is set; none = nowhere
-}
-
-// readSources reads the sources from the weakest to the strongest; a later value takes
-// the place of an earlier one.
-func (l *layers) readSources() {
+	// A later value takes the place of an earlier one.
 	for _, key := range Keys() {
 		if raw, ok := l.file.values[key.Name]; ok {
 			l.setKey(key.Name, raw, l.file.keyLocation(key.Name))
@@ -158,15 +119,6 @@ func (l *layers) readSources() {
 			l.setKey(key.Name, raw, "--"+key.Flag())
 		}
 	}
-}
-
-func (l *layers) setKey(key string, raw any, from string) {
-	l.values.Set(key, raw)
-	l.from[key] = from
-}
-
-// decodeConfig returns the defaults with everything that is set over them.
-func (l *layers) decodeConfig() (Config, []error) {
 	config := Default()
 	var found []error
 	for key := range l.opts.Flags {
@@ -183,7 +135,39 @@ func (l *layers) decodeConfig() (Config, []error) {
 			found = append(found, f)
 		}
 	}
-	return config, found
+	found = append(read.faults, found...)
+	if l.from["database.url"] == "" {
+		config.Database.URL = config.embeddedURL()
+	}
+	if l.from["auth.required"] == "" {
+		_, _, err := net.SplitHostPort(config.Addr) // a wrong address is a fault of its own
+		config.Auth.Required = err == nil && !config.Loopback()
+	}
+	unreadable := faultsOf("", errors.Join(found...)) // these keys have their default now: no second fault
+	for _, f := range faultsOf("", config.Validate()) {
+		if !slices.ContainsFunc(unreadable, func(u *Fault) bool {
+			return strings.HasPrefix(f.Key+".", u.Key+".") || strings.HasPrefix(u.Key, f.Key+".")
+		}) {
+			f.Where = l.keyLocation(f.Key)
+			found = append(found, f)
+		}
+	}
+	found = append(found, l.checkUnnamed(&config)...)
+	found = append(found, l.checkDefaultFolders(&config)...)
+	return config, l.keyOrigins(&config), errors.Join(found...)
+}
+
+// layers puts the sources over each other.
+type layers struct {
+	opts   Options
+	file   *file
+	values *viper.Viper      // raw values of the keys that are set anywhere
+	from   map[string]string // where a key is set; none = nowhere
+}
+
+func (l *layers) setKey(key string, raw any, from string) {
+	l.values.Set(key, raw)
+	l.from[key] = from
 }
 
 // keyLocation returns where the key, or the key that it is part of, is set; "" if

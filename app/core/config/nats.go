@@ -59,22 +59,18 @@ func (c Config) validateReplicas(found *faults) {
 	}
 	if !n.URL.Empty() {
 		found.checkKey(!n.Own(), "nats.cluster_addr", "nats.url is set as well; choose one of them")
-		n.validateURL(found)
+		// An address may hold a password or a token: no error repeats it.
+		for _, at := range strings.Split(n.URL.Reveal(), ",") {
+			u, err := url.Parse(strings.TrimSpace(at))
+			ok := err == nil && u.Host != "" && isNATS(u.Scheme)
+			found.checkKey(ok, "nats.url", "this is not an address; write for example nats://user:password@host:4222, special characters in the password as %%40")
+		}
 	}
 	n.validateCluster(found)
 	found.checkKey((n.TLSCert == "") == (n.TLSKey == ""), "nats.tls_cert", "certificate and key belong together; set nats.tls_cert and nats.tls_key, or none")
 	found.checkKey(n.Shared() || n.TLSCA == "" && n.TLSCert == "", "nats.tls_ca", "there is no NATS to talk to; set nats.url or nats.cluster_addr, or remove it")
 	if n.Own() && n.TLSCA+n.TLSCert != "" {
 		found.checkKey(n.TLSCA != "" && n.TLSCert != "", "nats.tls_ca", "replicas show certificates to each other; set nats.tls_ca, nats.tls_cert and nats.tls_key")
-	}
-}
-
-// validateURL never shows the URL: it may hold a password or a token.
-func (n NATS) validateURL(found *faults) {
-	for _, at := range strings.Split(n.URL.Reveal(), ",") {
-		u, err := url.Parse(strings.TrimSpace(at))
-		ok := err == nil && u.Host != "" && isNATS(u.Scheme)
-		found.checkKey(ok, "nats.url", "this is not an address; write for example nats://user:password@host:4222, special characters in the password as %%40")
 	}
 }
 

@@ -4,26 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"bobbin/app/core"
 )
-
-func showSpendLimits(limits []SpendLimit) string {
-	var list []string
-	for _, l := range limits {
-		text := l.Key + ":"
-		if l.USDPerDay > 0 {
-			text += fmt.Sprintf(" $%g", l.USDPerDay)
-		}
-		if l.TokensPerDay > 0 {
-			text += fmt.Sprintf(" %d tokens", l.TokensPerDay)
-		}
-		list = append(list, text+" a day")
-	}
-	return strings.Join(list, ", ")
-}
 
 // validateSpendLimits checks that each limit is of an owner and limits something. Keys
 // in the database have owners that nobody knows here.

@@ -16,17 +16,12 @@ import (
 // symbolic links. Every other key is refused, so that a new one is until somebody thought
 // about it.
 
-// openKeys are the keys that such a file may set, "limits." for a whole section.
-func openKeys() []string {
-	return []string{
-		"addr", "data_dir", "agents_dir", "default_agent", "default_llm", "context_usage_threshold", "context_summary_model", "context_summary_role",
-		"embedding_model", "models", "titles", "log.", "files.", "limits.",
-	}
-}
-
 // isOpen reports whether a file that nobody named may set the key.
 func isOpen(key string) bool {
-	for _, open := range openKeys() {
+	for _, open := range []string{
+		"addr", "data_dir", "agents_dir", "default_agent", "default_llm", "context_usage_threshold", "context_summary_model", "context_summary_role",
+		"embedding_model", "models", "titles", "log.", "files.", "limits.",
+	} {
 		if key == open || strings.HasSuffix(open, ".") && strings.HasPrefix(key, open) {
 			return true
 		}

@@ -20,14 +20,53 @@ import (
 func (c Config) Validate() error {
 	var found faults
 	c.validateAddr(&found)
-	c.validateStorage(&found)
+	found.checkKey(strings.TrimSpace(c.DataDir) != "", "data_dir", "it is empty; name a folder, such as ./bobbin-data")
+	found.checkKey(strings.TrimSpace(c.AgentsDir) != "", "agents_dir", "it is empty; name a folder, such as agents (it need not exist)")
+	oneOf(&found, "database.durability", c.Database.Durability, Durabilities())
+	scheme, rest, _ := strings.Cut(c.Database.URL.Reveal(), "://")
+	switch scheme {
+	case "sqlite":
+		found.checkKey(rest != "", "database.url", "the path is missing; write for example sqlite://bobbin-data/bobbin.db")
+	case "postgres", "postgresql":
+		_, err := url.Parse(c.Database.URL.Reveal()) // its error would show the password
+		found.checkKey(err == nil, "database.url", "it cannot be read; write for example postgres://user:password@host:5432/name, special characters in the password as %%40")
+	default:
+		found.addFault("database.url", "it must begin with sqlite:// or postgres://, such as sqlite://bobbin-data/bobbin.db")
+	}
 	c.validateReplicas(&found)
 	found.checkKey(isName(c.DefaultAgent), "default_agent", "%q is not an agent's name; use lower-case letters, digits, - and _", c.DefaultAgent)
 	found.checkKey(slices.Contains([]string{"", "system", "user"}, c.ContextSummaryRole), "context_summary_role", "%q is no role of a summary; use system or user", c.ContextSummaryRole)
 	found.checkKey(c.ContextUsageThreshold > 0 && c.ContextUsageThreshold <= 1, "context_usage_threshold",
 		"%g is not a share of the window; use a number above 0 and at most 1, such as 0.8", c.ContextUsageThreshold)
-	validateModels(c.Models, &found)
-	c.validateAuth(&found)
+	names := map[string]int{}
+	for i, m := range c.Models {
+		at := fmt.Sprintf("models[%d].", i)
+		if first, twice := names[m.Name]; twice && m.Name != "" {
+			found.addFault(at+"name", "%q is the name of models[%d] too; choose another", m.Name, first)
+		}
+		names[m.Name] = i
+		m.validate(at, &found)
+	}
+	// Whether there are keys for a server that other machines reach is seen when it starts: keys may be
+	// in the database.
+	owners := map[[sha256.Size]byte]string{}
+	for i, k := range c.Auth.Keys {
+		at := fmt.Sprintf("auth.keys[%d]", i)
+		found.checkKey(isKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
+		if k.Secret.Empty() {
+			found.addFault(at, "the secret of %q is missing; write name:secret", k.Name)
+			continue
+		}
+		sum, ok := k.Sum()
+		found.checkKey(ok, at, "the hash of %q is not one: sha256: and 64 hexadecimal digits; bobbin keys new makes it", k.Name)
+		if owner, twice := owners[sum]; twice && ok {
+			found.addFault(at, "%q has the same secret as %q; every key needs its own", k.Name, owner)
+		}
+		owners[sum] = k.Name
+		if weakness := k.Secret.weakness(); weakness != "" && !k.Hashed() {
+			found.addFault(at, "the secret of %q %s: make one with: bobbin keys new %s", k.Name, weakness, k.Name)
+		}
+	}
 	c.Auth.JWT.validate(&found)
 	c.Server.validate(&found)
 	c.validateSpendLimits(&found)
@@ -51,35 +90,6 @@ func (c Config) validateAddr(found *faults) {
 	}
 	n, err := strconv.Atoi(port)
 	found.checkKey(err == nil && n >= 0 && n <= 65535, "addr", "%q is not a port; use 0 (any that is free) to 65535", port)
-}
-
-func (c Config) validateStorage(found *faults) {
-	found.checkKey(strings.TrimSpace(c.DataDir) != "", "data_dir", "it is empty; name a folder, such as ./bobbin-data")
-	found.checkKey(strings.TrimSpace(c.AgentsDir) != "", "agents_dir", "it is empty; name a folder, such as agents (it need not exist)")
-	oneOf(found, "database.durability", c.Database.Durability, Durabilities())
-	scheme, rest, _ := strings.Cut(c.Database.URL.Reveal(), "://")
-	switch scheme {
-	case "sqlite":
-		found.checkKey(rest != "", "database.url", "the path is missing; write for example sqlite://bobbin-data/bobbin.db")
-	case "postgres", "postgresql":
-		_, err := url.Parse(c.Database.URL.Reveal()) // its error would show the password
-		found.checkKey(err == nil, "database.url", "it cannot be read; write for example postgres://user:password@host:5432/name, special characters in the password as %%40")
-	default:
-		found.addFault("database.url", "it must begin with sqlite:// or postgres://, such as sqlite://bobbin-data/bobbin.db")
-	}
-}
-
-// validateModels checks the entries of models, each under its key.
-func validateModels(models []Model, found *faults) {
-	names := map[string]int{}
-	for i, m := range models {
-		at := fmt.Sprintf("models[%d].", i)
-		if first, twice := names[m.Name]; twice && m.Name != "" {
-			found.addFault(at+"name", "%q is the name of models[%d] too; choose another", m.Name, first)
-		}
-		names[m.Name] = i
-		m.validate(at, found)
-	}
 }
 
 func (m Model) validate(at string, found *faults) {
@@ -119,8 +129,14 @@ func (m Model) validate(at string, found *faults) {
 		found.checkKey(limit == 0 || limit >= time.Second, at+key, "%s is too short; use 1s or more, or leave it out", showDuration(limit))
 	}
 	found.checkKey(m.Slots >= 0, at+"slots", "%d must be 1 or more; or leave it out", m.Slots)
-	m.validatePlace(at, found)
-	m.validateThinking(at, found)
+	found.checkKey(m.Region == "" || m.Provider == "bedrock" || m.Provider == "vertex", at+"region", "only models of providers bedrock and vertex have one; remove it")
+	found.checkKey(m.Project == "" || m.Provider == "vertex", at+"project", "only models of provider vertex have one; remove it")
+	if m.ThinkingBudget != 0 {
+		found.checkKey(m.isClaude() || m.Provider == "", at+"thinking_budget", "only models of providers anthropic, bedrock and vertex have one; remove it")
+		found.checkKey(m.ThinkingBudget >= leastThinking, at+"thinking_budget", "%d tokens are too few; use %d or more, or leave it out", m.ThinkingBudget, leastThinking)
+		found.checkKey(m.MaxOutputTokens == 0 || m.ThinkingBudget <= m.MaxOutputTokens-leastThinking, at+"thinking_budget",
+			"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)
+	}
 	m.validatePrices(at, found)
 }
 
@@ -129,47 +145,9 @@ func (m Model) isClaude() bool {
 	return slices.Contains([]string{"anthropic", "bedrock", "vertex"}, m.Provider)
 }
 
-func (m Model) validatePlace(at string, found *faults) {
-	found.checkKey(m.Region == "" || m.Provider == "bedrock" || m.Provider == "vertex", at+"region", "only models of providers bedrock and vertex have one; remove it")
-	found.checkKey(m.Project == "" || m.Provider == "vertex", at+"project", "only models of provider vertex have one; remove it")
-}
-
 // leastThinking is the smallest budget for thinking that Anthropic takes, in
 // tokens; as much is kept for the answer.
 const leastThinking = 1024
-
-func (m Model) validateThinking(at string, found *faults) {
-	if m.ThinkingBudget == 0 {
-		return
-	}
-	found.checkKey(m.isClaude() || m.Provider == "", at+"thinking_budget", "only models of providers anthropic, bedrock and vertex have one; remove it")
-	found.checkKey(m.ThinkingBudget >= leastThinking, at+"thinking_budget", "%d tokens are too few; use %d or more, or leave it out", m.ThinkingBudget, leastThinking)
-	found.checkKey(m.MaxOutputTokens == 0 || m.ThinkingBudget <= m.MaxOutputTokens-leastThinking, at+"thinking_budget",
-		"%d leaves too little of max_output_tokens (%d) for the answer; use %d less than that, at most", m.ThinkingBudget, m.MaxOutputTokens, leastThinking)
-}
-
-// validateAuth checks the keys. Whether there are any for a server that other machines
-// reach is seen when it starts: keys may be in the database.
-func (c Config) validateAuth(found *faults) {
-	owners := map[[sha256.Size]byte]string{}
-	for i, k := range c.Auth.Keys {
-		at := fmt.Sprintf("auth.keys[%d]", i)
-		found.checkKey(isKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
-		if k.Secret.Empty() {
-			found.addFault(at, "the secret of %q is missing; write name:secret", k.Name)
-			continue
-		}
-		sum, ok := k.Sum()
-		found.checkKey(ok, at, "the hash of %q is not one: sha256: and 64 hexadecimal digits; bobbin keys new makes it", k.Name)
-		if owner, twice := owners[sum]; twice && ok {
-			found.addFault(at, "%q has the same secret as %q; every key needs its own", k.Name, owner)
-		}
-		owners[sum] = k.Name
-		if weakness := k.Secret.weakness(); weakness != "" && !k.Hashed() {
-			found.addFault(at, "the secret of %q %s: make one with: bobbin keys new %s", k.Name, weakness, k.Name)
-		}
-	}
-}
 
 func (l Limits) validate(found *faults) {
 	for _, size := range []struct {

@@ -71,19 +71,14 @@ func decodeValue(values *viper.Viper, key string, field any) []*Fault {
 	found := faultsOf(key, err)
 	for _, at := range meta.Unused { // [1].provdier
 		name := at[strings.IndexByte(at, '.')+1:]
-		found = append(found, &Fault{Key: key + at, Problem: unknownKey(name, entryKeys(field))})
+		var names []string
+		for f := range reflect.TypeOf(field).Elem().Elem().Fields() {
+			names = append(names, f.Tag.Get("key"))
+		}
+		found = append(found, &Fault{Key: key + at, Problem: unknownKey(name, names)})
 	}
 	slices.SortFunc(found, func(a, b *Fault) int { return strings.Compare(a.Key, b.Key) })
 	return found
-}
-
-// entryKeys returns the keys of the entries of the list that field points to.
-func entryKeys(field any) []string {
-	var names []string
-	for f := range reflect.TypeOf(field).Elem().Elem().Fields() {
-		names = append(names, f.Tag.Get("key"))
-	}
-	return names
 }
 
 // convertValue converts a raw value, as YAML or a text has it, to the type of a setting, or says
@@ -110,7 +105,11 @@ func convertValue(from, to reflect.Value) (any, error) {
 		value, err = strconv.Atoi(strings.ReplaceAll(text, "_", ""))
 		wanted = "a whole number"
 	case float64:
-		value, err = parseFloat(text)
+		var number float64
+		if number, err = strconv.ParseFloat(text, 64); math.IsNaN(number) || math.IsInf(number, 0) {
+			err = strconv.ErrRange
+		}
+		value = number
 		wanted = "a number"
 	case time.Duration:
 		value, err = time.ParseDuration(text)
@@ -130,14 +129,6 @@ func convertValue(from, to reflect.Value) (any, error) {
 		return nil, fmt.Errorf("%q is not %s", fmt.Sprint(raw), wanted)
 	}
 	return value, nil
-}
-
-func parseFloat(text string) (float64, error) {
-	f, err := strconv.ParseFloat(text, 64)
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		err = strconv.ErrRange
-	}
-	return f, err
 }
 
 // convertList converts lists and their entries: a list of texts may be one text with commas, one of
@@ -169,30 +160,25 @@ func convertList(from, to reflect.Value) (any, error) {
 			return nil, errors.New("write keys and values")
 		}
 	case APIKey:
-		return convertAPIKey(raw)
+		switch v := raw.(type) {
+		case string:
+			name, secret, ok := strings.Cut(v, ":")
+			if !ok {
+				return nil, errors.New("write name:secret; there is no colon")
+			}
+			return APIKey{Name: strings.TrimSpace(name), Secret: NewSecret(strings.TrimSpace(secret))}, nil
+		case map[string]any:
+			name, named := v["name"].(string)
+			secret, known := v["secret"].(string)
+			if !named || !known || len(v) != 2 {
+				return nil, errors.New("write name and secret, both as text in quotes, and nothing else")
+			}
+			return APIKey{Name: name, Secret: NewSecret(secret)}, nil
+		default:
+			return nil, errors.New("write {name: …, secret: …} or name:secret")
+		}
 	}
 	return raw, nil
-}
-
-// convertAPIKey reads {name, secret} or "name:secret".
-func convertAPIKey(raw any) (any, error) {
-	switch v := raw.(type) {
-	case string:
-		name, secret, ok := strings.Cut(v, ":")
-		if !ok {
-			return nil, errors.New("write name:secret; there is no colon")
-		}
-		return APIKey{Name: strings.TrimSpace(name), Secret: NewSecret(strings.TrimSpace(secret))}, nil
-	case map[string]any:
-		name, named := v["name"].(string)
-		secret, known := v["secret"].(string)
-		if !named || !known || len(v) != 2 {
-			return nil, errors.New("write name and secret, both as text in quotes, and nothing else")
-		}
-		return APIKey{Name: name, Secret: NewSecret(secret)}, nil
-	default:
-		return nil, errors.New("write {name: …, secret: …} or name:secret")
-	}
 }
 
 // splitList returns what stands between commas, without blanks and empty entries.
@@ -216,11 +202,30 @@ func displayValue(field any) string {
 	case *[]string:
 		return strings.Join(*p, ",")
 	case *[]APIKey:
-		return showKeys(*p)
+		var list []string
+		for _, k := range *p {
+			list = append(list, k.Name+":"+hidden)
+		}
+		return strings.Join(list, ",")
 	case *[]Model:
-		return showModels(*p)
+		var list []string
+		for _, m := range *p {
+			list = append(list, m.Name)
+		}
+		return strings.Join(list, ",")
 	case *[]SpendLimit:
-		return showSpendLimits(*p)
+		var list []string
+		for _, l := range *p {
+			text := l.Key + ":"
+			if l.USDPerDay > 0 {
+				text += fmt.Sprintf(" $%g", l.USDPerDay)
+			}
+			if l.TokensPerDay > 0 {
+				text += fmt.Sprintf(" %d tokens", l.TokensPerDay)
+			}
+			list = append(list, text+" a day")
+		}
+		return strings.Join(list, ", ")
 	case *string:
 		return *p
 	case *bool:
@@ -245,22 +250,6 @@ func showDuration(d time.Duration) string {
 		}
 	}
 	return s
-}
-
-func showKeys(keys []APIKey) string {
-	var list []string
-	for _, k := range keys {
-		list = append(list, k.Name+":"+hidden)
-	}
-	return strings.Join(list, ",")
-}
-
-func showModels(models []Model) string {
-	var list []string
-	for _, m := range models {
-		list = append(list, m.Name)
-	}
-	return strings.Join(list, ",")
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

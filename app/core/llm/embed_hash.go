@@ -33,38 +33,56 @@ func (HashEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, err
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		out[i] = hashText(text)
+		found := features{}
+		var word, cjk []rune
+		// NFKC unifies the encodings of a character. A word ends at everything that is neither
+		// letter, mark nor number.
+		for _, r := range norm.NFKC.String(text) {
+			r = unicode.ToLower(r)
+			switch {
+			case isCJK(r):
+				found.addWord(word)
+				word, cjk = word[:0], append(cjk, r)
+			case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r):
+				found.addCharacters(cjk)
+				word, cjk = append(word, r), cjk[:0]
+			default:
+				found.addWord(word)
+				found.addCharacters(cjk)
+				word, cjk = word[:0], cjk[:0]
+			}
+		}
+		found.addWord(word)
+		found.addCharacters(cjk)
+		if len(found) == 0 {
+			found.addFeature("only "+text, 1) // only punctuation: similar only to itself
+		}
+		// The weight of a feature grows with the logarithm of its count.
+		var sums [hashingDimension]float64
+		for name, at := range found {
+			h := fnv.New64a()
+			_, _ = h.Write([]byte(name)) // never fails
+			sum := mixHash(h.Sum64())
+			weight := at.weight * (1 + math.Log(float64(at.count)))
+			if sum>>63 == 1 {
+				weight = -weight // so that collisions cancel out on average
+			}
+			// Whole numbers, as the order of a map is random and sums of fractions depend on
+			// their order.
+			sums[sum%hashingDimension] += math.Round(weight * (1 << 32))
+		}
+		v := make([]float32, hashingDimension)
+		for i, s := range sums {
+			v[i] = float32(s)
+		}
+		unit, err := UnitVector(v, hashingDimension)
+		if err != nil { // all values canceled out
+			unit = make([]float32, hashingDimension)
+			unit[0] = 1
+		}
+		out[i] = unit
 	}
 	return out, nil
-}
-
-// hashText returns the vector of one text.
-func hashText(text string) []float32 {
-	found := features{}
-	var word, cjk []rune
-	// NFKC unifies the encodings of a character. A word ends at everything that is neither
-	// letter, mark nor number.
-	for _, r := range norm.NFKC.String(text) {
-		r = unicode.ToLower(r)
-		switch {
-		case isCJK(r):
-			found.addWord(word)
-			word, cjk = word[:0], append(cjk, r)
-		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r):
-			found.addCharacters(cjk)
-			word, cjk = append(word, r), cjk[:0]
-		default:
-			found.addWord(word)
-			found.addCharacters(cjk)
-			word, cjk = word[:0], cjk[:0]
-		}
-	}
-	found.addWord(word)
-	found.addCharacters(cjk)
-	if len(found) == 0 {
-		found.addFeature("only "+text, 1) // only punctuation: similar only to itself
-	}
-	return found.unitVector()
 }
 
 // isCJK reports whether r belongs to a script that is written without spaces, or
@@ -123,34 +141,6 @@ func (f features) addCharacters(run []rune) {
 			f.addFeature("c "+string(run[i-1:i+1]), 1)
 		}
 	}
-}
-
-// unitVector adds up the features. The weight of a feature grows with the logarithm of its
-// count.
-func (f features) unitVector() []float32 {
-	var sums [hashingDimension]float64
-	for name, at := range f {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(name)) // never fails
-		sum := mixHash(h.Sum64())
-		weight := at.weight * (1 + math.Log(float64(at.count)))
-		if sum>>63 == 1 {
-			weight = -weight // so that collisions cancel out on average
-		}
-		// Whole numbers, as the order of a map is random and sums of fractions depend on
-		// their order.
-		sums[sum%hashingDimension] += math.Round(weight * (1 << 32))
-	}
-	v := make([]float32, hashingDimension)
-	for i, s := range sums {
-		v[i] = float32(s)
-	}
-	unit, err := UnitVector(v, hashingDimension)
-	if err != nil { // all values canceled out
-		unit = make([]float32, hashingDimension)
-		unit[0] = 1
-	}
-	return unit
 }
 
 // mixHash spreads similar FNV hashes (the finalizer of MurmurHash3).

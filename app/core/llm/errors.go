@@ -71,7 +71,14 @@ func (e *Error) Words() string {
 	switch e.Kind {
 	case KindInvalid, KindContextLength, KindContentFilter, KindNotFound:
 		if e.Status >= 400 {
-			return toOneLine(e.Message)
+			// One line, without control characters.
+			text := strings.Join(strings.FieldsFunc(e.Message, func(r rune) bool {
+				return unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r)
+			}), " ")
+			if len(text) <= maxWords {
+				return text
+			}
+			return core.Clip(text, maxWords) + "…"
 		}
 	}
 	return ""
@@ -79,17 +86,6 @@ func (e *Error) Words() string {
 
 // maxWords bounds what users see of a provider's words, in bytes.
 const maxWords = 400
-
-// toOneLine returns the text on one line without control characters.
-func toOneLine(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r)
-	}), " ")
-	if len(text) <= maxWords {
-		return text
-	}
-	return core.Clip(text, maxWords) + "…"
-}
 
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool {

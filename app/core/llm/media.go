@@ -39,7 +39,11 @@ const mediaPDF = "application/pdf"
 func (i Info) Takes(p core.Part) bool {
 	switch {
 	case p.Type == core.PartFile:
-		return i.takesFile(p)
+		// Only a document whose text was read can be sent as text when there is no room for its pages.
+		if p.MediaType != mediaPDF || !p.Extracted || p.Pages < 1 || p.Pages > maxDocumentPages || p.Size > maxDocumentBytes {
+			return false
+		}
+		return i.Documents == DocumentsAlways || i.Documents == DocumentsScanned && p.Blank > 0
 	case !i.Images || p.Type != core.PartImage:
 		return false
 	case i.Provider == providerAnthropic || i.Provider == providerBedrock || i.Provider == providerVertex || strings.Contains(i.Name, "claude"):
@@ -61,13 +65,4 @@ func (m *blind) Info() Info {
 	info := m.Model.Info()
 	info.Images, info.Documents = false, DocumentsNever
 	return info
-}
-
-// takesFile reports whether the file is a PDF that the model is sent. Only one whose text
-// was read can be sent as text when there is no room for its pages.
-func (i Info) takesFile(p core.Part) bool {
-	if p.MediaType != mediaPDF || !p.Extracted || p.Pages < 1 || p.Pages > maxDocumentPages || p.Size > maxDocumentBytes {
-		return false
-	}
-	return i.Documents == DocumentsAlways || i.Documents == DocumentsScanned && p.Blank > 0
 }

@@ -5,12 +5,6 @@ import (
 	"strings"
 )
 
-// thoughtTags are the names of the tags between which models write thoughts into their text where
-// no server separates them.
-func thoughtTags() []string {
-	return []string{"think", "thinking", "thought", "analysis", "reasoning"}
-}
-
 // maxBlanks is how many blanks before a text may hide that it begins with thoughts, in bytes.
 const maxBlanks = 1_000
 
@@ -161,7 +155,7 @@ func cutTag(s string) (before, tag, rest string) {
 // tagLength returns the length of the tag that the text begins with; 0 = none, and partial says
 // whether more text may make it one.
 func tagLength(s string) (n int, partial bool) {
-	for _, name := range thoughtTags() {
+	for _, name := range []string{"think", "thinking", "thought", "analysis", "reasoning"} {
 		for _, tag := range []string{"<" + name + ">", "</" + name + ">"} {
 			switch size := min(len(s), len(tag)); {
 			case size == 0 || !strings.EqualFold(s[:size], tag[:size]):

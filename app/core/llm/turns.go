@@ -67,7 +67,11 @@ func ToolTurnsAsText(turns []Message) []Message {
 		case core.RoleTool:
 			turn = Message{Role: core.RoleUser, Content: fmt.Sprintf("[result of %s]\n%s", turn.ToolName, turn.Content)}
 		case core.RoleAssistant:
-			turn = withCallsAsText(turn)
+			pieces := dropEmpty([]string{turn.Content})
+			for _, c := range turn.ToolCalls {
+				pieces = append(pieces, fmt.Sprintf("[called %s with %s]", c.Name, Arguments(c)))
+			}
+			turn.Content, turn.ToolCalls = strings.Join(pieces, "\n"), nil
 		}
 		if open && turn.Role == core.RoleUser {
 			out[len(out)-1].Content += "\n\n" + PlainText(turn)
@@ -121,15 +125,6 @@ func UserFirst(turns []Message) []Message {
 		return turns
 	}
 	return slices.Insert(slices.Clone(turns), first, Message{Role: core.RoleUser, Content: EmptyText})
-}
-
-func withCallsAsText(turn Message) Message {
-	pieces := dropEmpty([]string{turn.Content})
-	for _, c := range turn.ToolCalls {
-		pieces = append(pieces, fmt.Sprintf("[called %s with %s]", c.Name, Arguments(c)))
-	}
-	turn.Content, turn.ToolCalls = strings.Join(pieces, "\n"), nil
-	return turn
 }
 
 // NewCallID returns an id for a tool call that came without one. It is short enough for

@@ -93,7 +93,13 @@ func (c *Calibrator) Observe(model string, session core.SessionID, estimated, pr
 	}
 	ratio := float64(provider) / float64(estimated)
 	if ratio < leastRatio || ratio > maxFactor {
-		c.warnOnce(model, ratio)
+		c.mu.Lock()
+		first := !c.warned[model]
+		c.warned[model] = true
+		c.mu.Unlock()
+		if first && c.Warn != nil {
+			c.Warn(model, ratio)
+		}
 		return
 	}
 	ratio = clampFactor(ratio)
@@ -104,17 +110,6 @@ func (c *Calibrator) Observe(model string, session core.SessionID, estimated, pr
 	m.markChanged()
 	if session != "" {
 		c.sessions.entryOf(sessionKey{model, session}).addRatio(ratio, sessionRate)
-	}
-}
-
-// warnOnce reports a ratio that is not believed, once for each model.
-func (c *Calibrator) warnOnce(model string, ratio float64) {
-	c.mu.Lock()
-	first := !c.warned[model]
-	c.warned[model] = true
-	c.mu.Unlock()
-	if first && c.Warn != nil {
-		c.Warn(model, ratio)
 	}
 }
 

@@ -84,11 +84,17 @@ func (r textCounter) partTokens(p core.Part) int {
 	case core.PartImage:
 		return Image(p)
 	case core.PartFile:
-		return r.fileTokens(p)
+		if p.Tokens > 0 {
+			return p.Tokens
+		}
+		return r(p.Text) + r(p.Name)
 	case "reasoning":
 		return r.reasoningTokens(p)
 	case core.PartCompaction:
-		return r.compactionTokens(p)
+		if p.Text != "" {
+			return r(p.Text)
+		}
+		return len(p.Signature) / blobBytes
 	default:
 		return r(p.Text) + r(p.Name)
 	}
@@ -118,14 +124,6 @@ func Image(p core.Part) int {
 	return ImageTokens
 }
 
-// fileTokens returns the tokens of a file, as counted when its message arrived.
-func (r textCounter) fileTokens(p core.Part) int {
-	if p.Tokens > 0 {
-		return p.Tokens
-	}
-	return r(p.Text) + r(p.Name)
-}
-
 // signatureBytes is how many bytes of a signature hold one token of the encrypted
 // reasoning: base64 of about four bytes a token. The visible reasoning may be a summary
 // of it, or empty.
@@ -149,11 +147,3 @@ func (r textCounter) reasoningTokens(p core.Part) int {
 
 // blobBytes is how many bytes of a compaction that nobody can read hold one token.
 const blobBytes = 4
-
-// compactionTokens counts a provider's own summary.
-func (r textCounter) compactionTokens(p core.Part) int {
-	if p.Text != "" {
-		return r(p.Text)
-	}
-	return len(p.Signature) / blobBytes
-}

@@ -185,7 +185,15 @@ func SeesImages(name string) bool {
 	if slices.ContainsFunc([]string{"audio", "transcribe", "tts", "realtime", "embedding"}, func(word string) bool { return strings.Contains(name, word) }) {
 		return false
 	}
-	return slices.ContainsFunc(visionPrefixes(), begins) && !slices.ContainsFunc(textOnlyPrefixes(), begins)
+	return slices.ContainsFunc([]string{ // but for the exceptions of the second list
+		"gpt-4o", "chatgpt-4o", "gpt-4-turbo", "gpt-4-vision", "gpt-4-1", "gpt-4-5", "gpt-5", "o1", "o3", "o4-mini", "codex-mini",
+		"claude", "gemini", "gemma-3", "gemma3", "pixtral", "llama-4", "llama4", "llama-3-2-11b-vision", "llama-3-2-90b-vision",
+		"llama3-2-vision", "llava", "bakllava", "minicpm-v", "moondream", "qwen-vl", "qwen2-vl", "qwen2-5-vl", "qwen2-5vl", "qwen-2-5-vl",
+		"qwen3-vl", "grok-4", "nova", "mistral-small-2503", "mistral-small-2506", "mistral-small3-1", "mistral-small3-2", "mistral-medium",
+	}, begins) && !slices.ContainsFunc([]string{
+		"o1-mini", "o1-preview", "o3-mini", "claude-instant", "claude-2", "claude-1", "gemini-pro", "gemini-1-0",
+		"gemma-3-1b", "gemma-3n", "gemma3n", "nova-micro",
+	}, begins)
 }
 
 // ReadsPDF reports whether a model of that name accepts PDFs where it is known to accept
@@ -193,22 +201,4 @@ func SeesImages(name string) bool {
 func ReadsPDF(name string) bool {
 	name = normalizeName(name)
 	return SeesImages(name) && !isPrefix("gpt-4-turbo", name) && !isPrefix("gpt-4-vision", name)
-}
-
-// visionPrefixes are the prefixes of models that accept images.
-func visionPrefixes() []string {
-	return []string{
-		"gpt-4o", "chatgpt-4o", "gpt-4-turbo", "gpt-4-vision", "gpt-4-1", "gpt-4-5", "gpt-5", "o1", "o3", "o4-mini", "codex-mini",
-		"claude", "gemini", "gemma-3", "gemma3", "pixtral", "llama-4", "llama4", "llama-3-2-11b-vision", "llama-3-2-90b-vision",
-		"llama3-2-vision", "llava", "bakllava", "minicpm-v", "moondream", "qwen-vl", "qwen2-vl", "qwen2-5-vl", "qwen2-5vl", "qwen-2-5-vl",
-		"qwen3-vl", "grok-4", "nova", "mistral-small-2503", "mistral-small-2506", "mistral-small3-1", "mistral-small3-2", "mistral-medium",
-	}
-}
-
-// textOnlyPrefixes are the exceptions among them.
-func textOnlyPrefixes() []string {
-	return []string{
-		"o1-mini", "o1-preview", "o3-mini", "claude-instant", "claude-2", "claude-1", "gemini-pro", "gemini-1-0",
-		"gemma-3-1b", "gemma-3n", "gemma3n", "nova-micro",
-	}
 }

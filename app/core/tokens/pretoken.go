@@ -74,7 +74,27 @@ func pretokenLength(s string) int {
 	case s[0] == ' ' && next == other && len(s) > n:
 		return symbolsLength(s, n)
 	default:
-		return blanksLength(s)
+		// White space up to its last line break, or all but the last character, which belongs to what
+		// follows.
+		end, last, lines := 0, 0, 0
+		for {
+			c, n := firstClass(s[end:])
+			if n == 0 || c != space && c != newline {
+				break
+			}
+			end, last = end+n, n
+			if c == newline {
+				lines = end
+			}
+		}
+		switch {
+		case lines > 0:
+			return lines
+		case end == len(s) || end == last:
+			return end
+		default:
+			return end - last
+		}
 	}
 }
 
@@ -118,29 +138,4 @@ func runLength(s string, want class, limit int) int {
 func symbolsLength(s string, n int) int {
 	n += runLength(s[n:], other, len(s))
 	return n + runLength(s[n:], newline, len(s))
-}
-
-// blanksLength returns the length of \s*[\r\n]+|\s+(?!\S)|\s+ at the beginning of s:
-// white space up to its last line break, or all but the last character, which
-// belongs to what follows.
-func blanksLength(s string) int {
-	end, last, lines := 0, 0, 0
-	for {
-		c, n := firstClass(s[end:])
-		if n == 0 || c != space && c != newline {
-			break
-		}
-		end, last = end+n, n
-		if c == newline {
-			lines = end
-		}
-	}
-	switch {
-	case lines > 0:
-		return lines
-	case end == len(s) || end == last:
-		return end
-	default:
-		return end - last
-	}
 }

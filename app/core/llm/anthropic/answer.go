@@ -126,7 +126,18 @@ func (a *answer) handleEvent(data []byte) error {
 // addReply adds what is known of the whole answer.
 func (a *answer) addReply(r reply) error {
 	a.model, a.stop = cmp.Or(r.Model, a.model), cmp.Or(r.Stop, a.stop)
-	a.usage.add(r.Usage)
+	// All passes that an answer took are billed, but the usage beside their list has the last one only,
+	// and nothing of a compaction.
+	a.usage.usage = a.usage.atLeast(r.Usage)
+	if len(r.Usage.Iterations) > 0 {
+		a.usage.passes = usage{}
+	}
+	for _, pass := range r.Usage.Iterations {
+		a.usage.passes.Input += max(pass.Input, 0)
+		a.usage.passes.Output += max(pass.Output, 0)
+		a.usage.passes.CacheRead += max(pass.CacheRead, 0)
+		a.usage.passes.CacheWrite += max(pass.CacheWrite, 0)
+	}
 	return a.EmitDelta(llm.Delta{Dropped: r.Dropped.ToCore()})
 }
 
@@ -240,21 +251,6 @@ type tally struct {
 	usage
 
 	passes usage // all of them together, where the answer lists them
-}
-
-// add adds what an event reports. All passes that an answer took are billed, but the usage beside
-// their list has the last one only, and nothing of a compaction.
-func (t *tally) add(u usage) {
-	t.usage = t.atLeast(u)
-	if len(u.Iterations) > 0 {
-		t.passes = usage{}
-	}
-	for _, pass := range u.Iterations {
-		t.passes.Input += max(pass.Input, 0)
-		t.passes.Output += max(pass.Output, 0)
-		t.passes.CacheRead += max(pass.CacheRead, 0)
-		t.passes.CacheWrite += max(pass.CacheWrite, 0)
-	}
 }
 
 // atLeast returns the larger of both counts, one by one.

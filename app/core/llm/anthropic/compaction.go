@@ -11,13 +11,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// compactionRequest returns the request without what only shapes an answer: the API refuses it
-// beside a compaction.
-func compactionRequest(req llm.Request) llm.Request {
-	req.Stop, req.ResponseFormat, req.ToolChoice, req.ParallelToolCalls = nil, nil, core.ToolChoiceAuto, nil
-	return req
-}
-
 // orderCompaction returns what asks for a compaction; nil = none is asked for.
 func orderCompaction(req llm.Request) *compactionOrder {
 	switch {
@@ -53,14 +46,6 @@ func compactionMessage(p core.Part) message {
 		members = opaque{Signature: p.Signature} // the API is to refuse it if it is none
 	}
 	return message{"assistant", []block{{Type: "compaction", opaque: members, Content: p.Text}}}
-}
-
-// withoutAnswer returns an emit without what an answer has beside a compaction.
-func withoutAnswer(emit func(llm.Delta) bool) func(llm.Delta) bool {
-	return func(d llm.Delta) bool {
-		d.Text, d.Reasoning, d.Part, d.ToolCall = "", "", nil, nil
-		return d == (llm.Delta{}) || emit(d)
-	}
 }
 
 // endCompaction emits the compaction and the last delta, or the usage and the error of an answer that

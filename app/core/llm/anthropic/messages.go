@@ -50,14 +50,6 @@ func (b *builder) addAll(turns []llm.Message) error {
 	return nil
 }
 
-// putFirst puts a compaction before the messages.
-func (b *builder) putFirst(compaction core.Part) {
-	b.messages = slices.Insert(b.messages, 0, compactionMessage(compaction))
-	if b.lasting[0] > 0 {
-		b.lasting[0]++
-	}
-}
-
 // systemMessage returns a system message among the others: changes of the tools, and its text.
 func systemMessage(turn llm.Message) (out []block) {
 	for _, name := range turn.RemovedTools {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 
+	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 )
@@ -42,7 +43,8 @@ func (m *Model) Info() llm.Info { return m.options.Info }
 // deadline), KindTimeout when one of our own limits passed.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	if req.Compact {
-		req = compactionRequest(req)
+		// The API refuses a prefilled answer beside a compaction.
+		req.Stop, req.ResponseFormat, req.ToolChoice, req.ParallelToolCalls = nil, nil, core.ToolChoiceAuto, nil
 	}
 	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		err := m.callProvider(ctx, req, emit)
@@ -63,7 +65,11 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		return m.peer.Invalid(err)
 	}
 	if req.Compact {
-		emit = withoutAnswer(emit)
+		emitAll := emit
+		emit = func(d llm.Delta) bool { // without the answer
+			d.Text, d.Reasoning, d.Part, d.ToolCall = "", "", nil, nil
+			return d == (llm.Delta{}) || emitAll(d)
+		}
 	}
 	prepare := func(header http.Header) {
 		header.Set("Anthropic-Version", "2023-06-01")

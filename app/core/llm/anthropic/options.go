@@ -34,7 +34,18 @@ func complete(o Options, cloud Cloud) (Options, error) {
 		return o, core.Errorf(core.ErrInvalid, "model %s: a thinking budget of %d tokens is too small; use %d or more, or 0 for none", o.Name, o.Thinking, minThinking)
 	}
 	isOwn := cloud.Provider == ""
-	o.Info.Lacks = lackedParameters(o)
+	// Thinking excludes sampling parameters; schemas came with Claude 4.5.
+	claude := generationOf(o.Model)
+	out := []llm.Parameter{llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.BlankStop}
+	if claude.fixedSampling() || o.Thinking > 0 {
+		out = append(out, llm.Temperature, llm.TopP)
+	} else {
+		out = append(out, llm.HighTemperature, llm.TopPBeside)
+	}
+	if !claude.IsSince(4, 5) { // as schemas of answers, so those of tools
+		out = append(out, llm.JSONSchema, llm.StrictTools)
+	}
+	o.Info.Lacks = out
 	o.Info.ThoughtOrigin = o.Provider + "/" + o.Model
 	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds() && isOwn // Opus 4.8 takes them, too, and binds no thoughts
 	if o.Info.SystemMessages {

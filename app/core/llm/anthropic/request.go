@@ -29,7 +29,10 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		return nil, err
 	}
 	if given != nil {
-		b.putFirst(*given)
+		b.messages = slices.Insert(b.messages, 0, compactionMessage(*given))
+		if b.lasting[0] > 0 {
+			b.lasting[0]++
+		}
 	}
 	r := request{
 		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,

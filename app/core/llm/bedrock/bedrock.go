@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"bobbin/app/core/llm/anthropic"
 )
@@ -45,5 +46,5 @@ func authorization(options Options) func(*http.Request) error {
 	if credentials == nil {
 		credentials = defaultChain(options.Region)
 	}
-	return newSigner(options.Region, credentials).sign
+	return (&signer{v4: v4.NewSigner(), region: options.Region, credentials: credentials}).sign
 }

@@ -26,10 +26,6 @@ type signer struct {
 	credentials aws.CredentialsProvider
 }
 
-func newSigner(region string, credentials aws.CredentialsProvider) *signer {
-	return &signer{v4: v4.NewSigner(), region: region, credentials: credentials}
-}
-
 // sign adds a signature of the request with its body.
 func (s *signer) sign(r *http.Request) error {
 	ctx := r.Context()

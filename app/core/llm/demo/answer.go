@@ -59,7 +59,23 @@ func (m *Model) answer(req llm.Request) (string, []core.ToolCall) {
 	}
 	_, summary, _ := strings.Cut(system, summaryTitle)
 	summary, _, _ = strings.Cut(summary, "</conversation_summary>")
-	text := reportResults(req.Messages)
+	asked := map[string]string{} // the expression of a call
+	lines := ""
+	for _, m := range req.Messages {
+		for _, c := range m.ToolCalls {
+			asked[c.ID] = expression.FindString(c.Arguments)
+		}
+		text := prompttext.Line(m.Content, maxLine)
+		switch {
+		case m.Role != core.RoleTool:
+			lines = ""
+		case m.ToolName == "calculator" && !strings.HasPrefix(text, "error"):
+			lines += asked[m.ToolCallID] + " = " + text + "\n"
+		default:
+			lines += "The tool " + m.ToolName + " says: " + text + "\n"
+		}
+	}
+	text := strings.TrimSpace(lines)
 	if text != "" && req.ToolChoice == core.ToolChoiceRequired && len(req.Tools) > 0 { // one more, which is the client's
 		return "", []core.ToolCall{{ID: callID(req, 0), Name: req.Tools[len(req.Tools)-1].Name, Arguments: "{}"}}
 	}
@@ -129,7 +145,16 @@ func sentencesOf(text string) []string {
 // are those of no other call in the conversation.
 func callTools(req llm.Request, text string) []core.ToolCall {
 	var calls []core.ToolCall
-	arguments := map[string][]string{"calculator": expressions(text)}
+	// Expressions are calculated, dates are not.
+	plain := strings.NewReplacer("−", "-", "×", "*", "÷", "/", " x ", " * ", " times ", " * ", " plus ", " + ", " minus ", " - ", " divided by ", " / ").Replace(text)
+	plain = percentOf.ReplaceAllString(thousands.ReplaceAllString(plain, "$1$2"), "$1/100*$2")
+	var out []string
+	for _, e := range expression.FindAllString(plain, 5) {
+		if e == strings.Trim(plain, " =?") || asksValue.MatchString(plain) && strings.Count(e, "-") < 2 {
+			out = append(out, fmt.Sprintf(`{"expression":%q}`, e)) // digits and signs
+		}
+	}
+	arguments := map[string][]string{"calculator": out}
 	if asksTime.MatchString(text) {
 		arguments["current_time"] = []string{"{}"}
 	}
@@ -173,39 +198,4 @@ func chosenCalls(req llm.Request, calls []core.ToolCall) []core.ToolCall {
 		calls = calls[:min(len(calls), 1)]
 	}
 	return calls
-}
-
-// expressions returns the calculator's arguments for what a message asks to calculate; a
-// date is not.
-func expressions(text string) []string {
-	plain := strings.NewReplacer("−", "-", "×", "*", "÷", "/", " x ", " * ", " times ", " * ", " plus ", " + ", " minus ", " - ", " divided by ", " / ").Replace(text)
-	plain = percentOf.ReplaceAllString(thousands.ReplaceAllString(plain, "$1$2"), "$1/100*$2")
-	var out []string
-	for _, e := range expression.FindAllString(plain, 5) {
-		if e == strings.Trim(plain, " =?") || asksValue.MatchString(plain) && strings.Count(e, "-") < 2 {
-			out = append(out, fmt.Sprintf(`{"expression":%q}`, e)) // digits and signs
-		}
-	}
-	return out
-}
-
-// reportResults puts the results of tools into sentences if they are the last messages.
-func reportResults(messages []llm.Message) string {
-	asked := map[string]string{} // the expression of a call
-	lines := ""
-	for _, m := range messages {
-		for _, c := range m.ToolCalls {
-			asked[c.ID] = expression.FindString(c.Arguments)
-		}
-		text := prompttext.Line(m.Content, maxLine)
-		switch {
-		case m.Role != core.RoleTool:
-			lines = ""
-		case m.ToolName == "calculator" && !strings.HasPrefix(text, "error"):
-			lines += asked[m.ToolCallID] + " = " + text + "\n"
-		default:
-			lines += "The tool " + m.ToolName + " says: " + text + "\n"
-		}
-	}
-	return strings.TrimSpace(lines)
 }

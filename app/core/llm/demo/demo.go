@@ -62,7 +62,14 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 func (m *Model) deltas(req llm.Request) (out []llm.Delta) {
 	text, calls := m.answer(req)
 	limit := min(cmp.Or(req.MaxOutputTokens, maxOutput), maxOutput)
-	finish, usage := core.FinishStop, core.Usage{InputTokens: m.countPrompt(req)}
+	n := tokens.ListOverhead + m.count.Tools(req.Tools)
+	if len(req.System) > 0 {
+		n += tokens.MessageOverhead + m.count.Text(strings.Join(req.System, "\n\n"))
+	}
+	for _, msg := range req.Messages {
+		n += tokens.Prompted(m.count.Text, msg)
+	}
+	finish, usage := core.FinishStop, core.Usage{InputTokens: n}
 	for word := range strings.SplitAfterSeq(text, " ") {
 		n := m.count.Text(word)
 		if usage.OutputTokens+n > limit {
@@ -78,16 +85,4 @@ func (m *Model) deltas(req llm.Request) (out []llm.Delta) {
 		out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments}})
 	}
 	return append(out, llm.Delta{Usage: &usage, Finish: finish})
-}
-
-// countPrompt counts as package tokens does.
-func (m *Model) countPrompt(req llm.Request) int {
-	n := tokens.ListOverhead + m.count.Tools(req.Tools)
-	if len(req.System) > 0 {
-		n += tokens.MessageOverhead + m.count.Text(strings.Join(req.System, "\n\n"))
-	}
-	for _, msg := range req.Messages {
-		n += tokens.Prompted(m.count.Text, msg)
-	}
-	return n
 }

@@ -2,6 +2,7 @@ package langchain
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 
 	"github.com/tmc/langchaingo/llms/openai"
@@ -73,7 +74,7 @@ func (e *Embedder) embedOnce(ctx context.Context, texts []string) ([][]float32, 
 	}
 	exchange := &providerhttp.Exchange{Peer: e.peer}
 	client, err := openai.New(openai.WithBaseURL(e.options.BaseURL), openai.WithToken(keyOrDash(e.options.APIKey)), openai.WithOrganization(""),
-		openai.WithModel(e.options.Model), openai.WithEmbeddingModel(e.options.Model), openai.WithHTTPClient(exchange))
+		openai.WithModel(e.options.Model), openai.WithEmbeddingModel(e.options.Model), openai.WithHTTPClient(&http.Client{Transport: exchange}))
 	if err != nil {
 		return nil, e.peer.Invalid(err)
 	}

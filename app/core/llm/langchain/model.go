@@ -3,13 +3,10 @@ package langchain
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
-	"net/url"
+	"net/http"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/ollama"
@@ -25,15 +22,15 @@ const Provider = "langchain/ollama"
 // defaultTemperature is Ollama's: langchaingo would send 0 with a request that has none.
 const defaultTemperature = 0.8
 
-// Options describe a model of Ollama. A whole answer may be one piece, so until the first
-// the default limit is that of Idle.
+// Options describe a model of Ollama, which may take long to load it: until the first byte the default
+// limit is that of Idle.
 type Options = providerhttp.Options
 
 // Model is a model of Ollama behind langchaingo. Safe for concurrent use.
 type Model struct {
-	chat llms.Model
-	info llm.Info
-	peer *providerhttp.Peer
+	options []ollama.Option
+	info    llm.Info
+	peer    *providerhttp.Peer
 }
 
 // New opens a model. It sends nothing. Options that cannot work are core.ErrInvalid. It asks for the
@@ -46,155 +43,70 @@ func New(o Options) (*Model, error) {
 	}
 	o.Info.Documents = llm.DocumentsNever
 	o.Info.Lacks = []llm.Parameter{llm.Tools, llm.ReasoningEffort, llm.JSONSchema, llm.ParallelTools}
-	m := &Model{info: o.Info, peer: o.NewPeer()}
-	options := []ollama.Option{
-		ollama.WithModel(o.Model), ollama.WithServerURL(strings.TrimSuffix(o.BaseURL, "/v1")), ollama.WithHTTPClient(m.peer.ClientForOthers()),
-	}
+	options := []ollama.Option{ollama.WithModel(o.Model), ollama.WithServerURL(strings.TrimSuffix(o.BaseURL, "/v1"))}
 	if o.Info.Window > 0 {
 		options = append(options, ollama.WithRunnerNumCtx(o.Info.Window))
 	}
-	if m.chat, err = ollama.New(options...); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return &Model{options: options, info: o.Info, peer: o.NewPeer()}, nil
 }
 
 // Info describes the model.
 func (m *Model) Info() llm.Info { return m.info }
 
-// outcome is what the provider returned.
-type outcome struct {
-	response *llms.ContentResponse
-	err      error
-}
-
 // Stream sends the request and yields the answer. Errors are *llm.Error: KindCanceled when
 // ctx ended it, KindTimeout when the provider was silent for too long.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	return func(yield func(llm.Delta, error) bool) {
+	return providerhttp.Stream(func(emit func(llm.Delta) bool) *llm.Error {
 		if ctx.Err() != nil {
-			yield(llm.Delta{}, llm.CanceledError(ctx, m.info.Provider))
-			return
+			return llm.CanceledError(ctx, m.info.Provider)
 		}
-		limited, cancel := context.WithCancel(ctx)
-		defer cancel()
-		pieces, done := make(chan string), make(chan outcome, 1) // pieces are unbuffered: all are received before the outcome
-		go func() { done <- m.generate(limited, req, pieces) }()
-		isStreamed, limit := false, m.peer.Timeouts.Headers
-		for {
-			var silence <-chan time.Time
-			if limit >= 0 {
-				silence = time.After(limit)
+		exchange := &providerhttp.Exchange{Peer: m.peer, Streams: true}
+		client, err := ollama.New(append(slices.Clone(m.options), ollama.WithHTTPClient(&http.Client{Transport: exchange}))...)
+		if err != nil {
+			return m.peer.Invalid(err)
+		}
+		options := append(callOptions(req), llms.WithStreamingFunc(func(_ context.Context, piece []byte) error {
+			if len(piece) > 0 && !emit(llm.Delta{Text: string(piece)}) {
+				return providerhttp.ErrLeft
 			}
-			select {
-			case <-ctx.Done():
-				yield(llm.Delta{}, llm.CanceledError(ctx, m.info.Provider))
-				return
-			case <-silence:
-				yield(llm.Delta{}, &llm.Error{Kind: llm.KindTimeout, Provider: m.info.Provider,
-					Message: fmt.Sprintf("no answer within %v", limit), Err: context.DeadlineExceeded})
-				return
-			case text := <-pieces:
-				isStreamed, limit = isStreamed || text != "", m.peer.Timeouts.Idle
-				if text != "" && !yield(llm.Delta{Text: text}, nil) {
-					return
-				}
-			case out := <-done:
-				m.yieldEnd(ctx, req, out, isStreamed, yield)
-				return
+			return nil
+		}))
+		system, turns := req.SystemText(), llm.Alternating(llm.ToolTurnsAsText(req.Messages))
+		var out []llms.MessageContent
+		if system != "" {
+			out = append(out, llms.TextParts(llms.ChatMessageTypeSystem, system))
+		}
+		for _, turn := range turns {
+			message := llms.MessageContent{Role: llms.ChatMessageTypeHuman}
+			if turn.Role == core.RoleAssistant {
+				message.Role = llms.ChatMessageTypeAI
 			}
+			if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Media) == 0 {
+				message.Parts = append(message.Parts, llms.TextContent{Text: text})
+			}
+			for _, media := range turn.Media {
+				message.Parts = append(message.Parts, llms.BinaryPart(media.MediaType, media.Data))
+			}
+			out = append(out, message)
 		}
-	}
-}
-
-// generate calls the provider and sends the pieces of the text. After a cancellation it drops them
-// without an error: clients that ignore the context would leak a goroutine at an error.
-func (m *Model) generate(ctx context.Context, req llm.Request, pieces chan<- string) (out outcome) {
-	defer func() {
-		if p := recover(); p != nil {
-			out = outcome{err: fmt.Errorf("langchaingo failed: %v", p)}
+		answer, err := client.GenerateContent(ctx, out, options...)
+		switch {
+		case exchange.Err != nil: // which err has lost, if it is one
+			return exchange.Err
+		case err != nil: // Ollama's, in the middle of the answer
+			return m.peer.Refusal(0, nil, []byte(err.Error()))
 		}
-	}()
-	options := append(callOptions(req), llms.WithStreamingFunc(func(ctx context.Context, piece []byte) error {
-		select {
-		case pieces <- string(piece):
-		case <-ctx.Done():
+		usage := usageOf(answer)
+		if usage == nil {
+			return &llm.Error{Kind: llm.KindTruncated, Provider: m.info.Provider, Message: providerhttp.ErrTruncated.Error(), Err: providerhttp.ErrTruncated}
 		}
+		last := llm.Delta{Usage: usage, Finish: core.FinishStop} // Ollama's own reason gets lost
+		if req.MaxOutputTokens > 0 && usage.OutputTokens >= req.MaxOutputTokens {
+			last.Finish = core.FinishLength
+		}
+		emit(last)
 		return nil
-	}))
-	out.response, out.err = m.chat.GenerateContent(ctx, toMessages(req), options...)
-	return out
-}
-
-// yieldEnd yields what is known at the end only: the text of an answer that was not streamed, the
-// token counts and the finish reason, or the error.
-func (m *Model) yieldEnd(ctx context.Context, req llm.Request, out outcome, isStreamed bool, yield func(llm.Delta, error) bool) {
-	var choice *llms.ContentChoice
-	if out.response != nil && len(out.response.Choices) > 0 {
-		choice = out.response.Choices[0]
-	}
-	var failure *llm.Error
-	switch {
-	case ctx.Err() != nil:
-		failure = llm.CanceledError(ctx, m.info.Provider)
-	case out.err != nil:
-		failure = m.toError(out.err)
-	case choice == nil:
-		failure = &llm.Error{Kind: llm.KindEmpty, Provider: m.info.Provider, Message: "the answer is empty"}
-	case choice.StopReason == "" && usageOf(choice.GenerationInfo) == nil:
-		failure = &llm.Error{Kind: llm.KindTruncated, Provider: m.info.Provider, Message: providerhttp.ErrTruncated.Error(), Err: providerhttp.ErrTruncated}
-	}
-	if failure != nil {
-		yield(llm.Delta{}, failure)
-		return
-	}
-	if !isStreamed && choice.Content != "" && !yield(llm.Delta{Text: choice.Content}, nil) {
-		return
-	}
-	last := llm.Delta{Usage: usageOf(choice.GenerationInfo), Finish: core.FinishReason(cmp.Or(choice.StopReason, string(core.FinishStop)))}
-	if choice.StopReason == "" && last.Usage != nil && req.MaxOutputTokens > 0 && last.Usage.OutputTokens >= req.MaxOutputTokens {
-		last.Finish = core.FinishLength
-	}
-	yield(last, nil)
-}
-
-// toError returns the error of a call as an *llm.Error.
-func (m *Model) toError(err error) *llm.Error {
-	if e := llm.AsError(err); e != nil {
-		return e
-	}
-	var unreached *url.Error
-	switch {
-	case errors.As(err, &unreached):
-		return m.peer.Unreached(unreached.Err)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &llm.Error{Kind: llm.KindTruncated, Provider: m.info.Provider, Message: m.peer.Scrub(err.Error()), Err: err}
-	default:
-		return m.peer.Refusal(0, nil, []byte(err.Error()))
-	}
-}
-
-// toMessages returns the prompt in langchaingo's types. User and assistant alternate.
-func toMessages(req llm.Request) []llms.MessageContent {
-	system, turns := req.SystemText(), llm.Alternating(llm.ToolTurnsAsText(req.Messages))
-	var out []llms.MessageContent
-	if system != "" {
-		out = append(out, llms.TextParts(llms.ChatMessageTypeSystem, system))
-	}
-	for _, turn := range turns {
-		message := llms.MessageContent{Role: llms.ChatMessageTypeHuman}
-		if turn.Role == core.RoleAssistant {
-			message.Role = llms.ChatMessageTypeAI
-		}
-		if text := llm.PlainText(turn); text != llm.EmptyText || len(turn.Media) == 0 {
-			message.Parts = append(message.Parts, llms.TextContent{Text: text})
-		}
-		for _, media := range turn.Media {
-			message.Parts = append(message.Parts, llms.BinaryPart(media.MediaType, media.Data))
-		}
-		out = append(out, message)
-	}
-	return out
+	})
 }
 
 // callOptions returns the parameters of the request.
@@ -222,10 +134,13 @@ func callOptions(req llm.Request) []llms.CallOption {
 	return options
 }
 
-// usageOf returns the token counts of a GenerationInfo; nil = it has none.
-func usageOf(info map[string]any) *core.Usage {
-	in, _ := info["PromptTokens"].(int)
-	out, _ := info["CompletionTokens"].(int)
+// usageOf returns the token counts of an answer; nil = it has none, since its end did not come.
+func usageOf(answer *llms.ContentResponse) *core.Usage {
+	if len(answer.Choices) == 0 {
+		return nil
+	}
+	in, _ := answer.Choices[0].GenerationInfo["PromptTokens"].(int)
+	out, _ := answer.Choices[0].GenerationInfo["CompletionTokens"].(int)
 	if in <= 0 && out <= 0 {
 		return nil
 	}

@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 
 	"bobbin/app/core"
@@ -13,8 +12,7 @@ import (
 
 // answer reads one answer and emits it piece by piece.
 type answer struct {
-	emit    func(llm.Delta) bool             // false = no more
-	refusal func(reported []byte) *llm.Error // makes the error that the answer reports
+	providerhttp.Answer
 
 	calls      calls
 	usage      *core.Usage
@@ -32,12 +30,20 @@ const maxMisses = 8
 // read reads the answer to its end, streamed or not.
 func (a *answer) read(body io.Reader) error {
 	err := providerhttp.Reader{Whole: a.handleEvent, Stream: a.readStream, Page: func() error {
-		return a.refusal([]byte(providerhttp.WebPage))
+		return a.Refusal([]byte(providerhttp.WebPage))
 	}}.Read(body)
 	if err != nil {
 		return err
 	}
-	return a.emitLast()
+	if a.finish == "" {
+		return providerhttp.ErrTruncated
+	}
+	for _, call := range a.calls.assignMissingIDs() {
+		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
+			return err
+		}
+	}
+	return a.EmitDelta(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model})
 }
 
 // readStream reads server-sent events. Once the finish reason is there, nothing
@@ -55,10 +61,18 @@ func (a *answer) readStream(events *providerhttp.Events) error {
 			return err
 		}
 		if providerhttp.IsDone(e.Data) {
-			return a.handleDone()
+			// A server that sent content, but no finish reason, has finished.
+			if a.finish != "" {
+				return nil
+			}
+			if !a.hasContent {
+				return providerhttp.ErrTruncated
+			}
+			a.finish = "stop"
+			return nil
 		}
 		if e.Name == "error" {
-			return a.refusal(e.Data)
+			return a.Refusal(e.Data)
 		}
 		if err := a.handleEvent(e.Data); err != nil {
 			return err
@@ -71,19 +85,6 @@ func isSize(err error) bool {
 	return errors.As(err, &e)
 }
 
-// handleDone is called at [DONE]. A server that sent content, but no finish reason,
-// has finished.
-func (a *answer) handleDone() error {
-	if a.finish != "" {
-		return nil
-	}
-	if !a.hasContent {
-		return providerhttp.ErrTruncated
-	}
-	a.finish = "stop"
-	return nil
-}
-
 // handleEvent handles one event.
 func (a *answer) handleEvent(data []byte) error {
 	data = bytes.TrimSpace(data)
@@ -91,7 +92,7 @@ func (a *answer) handleEvent(data []byte) error {
 		return nil
 	}
 	if data[0] == '[' { // Gemini reports errors in a list
-		return a.refusal(data)
+		return a.Refusal(data)
 	}
 	if data[0] != '{' { // not of the protocol: a keep-alive
 		return nil
@@ -100,12 +101,12 @@ func (a *answer) handleEvent(data []byte) error {
 		a.misses = 0
 		return a.emitPiece(&piece{Content: content{text: text}}, false)
 	}
-	c, err := parseChunk(data)
-	if err != nil {
-		return fmt.Errorf("%w in the middle of an event", providerhttp.ErrTruncated)
+	var c chunk
+	if err := providerhttp.Decode(data, &c); err != nil {
+		return err
 	}
 	if failure := c.reportedError(data); failure != nil {
-		return a.refusal(failure)
+		return a.Refusal(failure)
 	}
 	if u := c.Usage.toCore(); u != nil {
 		a.usage = u
@@ -147,7 +148,7 @@ func (a *answer) handleChoice(one choice) error {
 	}
 	switch one.FinishReason {
 	case "error", "insufficient_system_resource": // OpenRouter, Mistral; DeepSeek
-		return a.refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
+		return a.Refusal([]byte(`{"error":{"message":"the provider stopped with an error","type":"server_error"}}`))
 	}
 	return nil
 }
@@ -165,8 +166,8 @@ func (a *answer) emitPiece(p *piece, whole bool) error {
 	d.Reasoning += p.Content.reasoning
 	if d.Text != "" || d.Reasoning != "" {
 		a.hasContent = true
-		if !a.emit(d) {
-			return providerhttp.ErrLeft
+		if err := a.EmitDelta(d); err != nil {
+			return err
 		}
 	}
 	for i := range p.ToolCalls {
@@ -178,25 +179,9 @@ func (a *answer) emitPiece(p *piece, whole bool) error {
 			continue
 		}
 		a.hasContent = true
-		if !a.emit(llm.Delta{ToolCall: call}) {
-			return providerhttp.ErrLeft
+		if err := a.EmitDelta(llm.Delta{ToolCall: call}); err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// emitLast emits what is known only at the end.
-func (a *answer) emitLast() error {
-	if a.finish == "" {
-		return providerhttp.ErrTruncated
-	}
-	for _, call := range a.calls.assignMissingIDs() {
-		if !a.emit(llm.Delta{ToolCall: call}) {
-			return providerhttp.ErrLeft
-		}
-	}
-	if !a.emit(llm.Delta{Usage: a.usage, Finish: finishReason(a.finish, len(a.calls.slots) > 0), Model: a.model}) {
-		return providerhttp.ErrLeft
 	}
 	return nil
 }

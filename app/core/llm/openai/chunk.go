@@ -119,13 +119,6 @@ func (u *usage) toCore() *core.Usage {
 	}
 }
 
-// parseChunk reads one event. Members of an unexpected type are left empty.
-func parseChunk(data []byte) (chunk, error) {
-	var c chunk
-	err := providerhttp.IgnoreType(json.Unmarshal(data, &c))
-	return c, err
-}
-
 // reportedError returns the error that the event reports, as JSON; nil if it does not.
 func (c chunk) reportedError(data []byte) []byte {
 	if providerhttp.Present(c.Error) || c.Object == "error" {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"iter"
@@ -18,12 +19,18 @@ type Model struct {
 
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
-func New(options Options) (*Model, error) {
-	options, d, err := complete(options)
+func New(o Options) (*Model, error) {
+	provider := cmp.Or(o.Provider, ProviderOpenAI)
+	d := dialectOf(provider)
+	o, err := o.Complete(provider, d.baseURL)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{options: options, dialect: d, peer: options.NewPeer()}, nil
+	d.alternates = d.alternates || o.BaseURL != d.baseURL // templates of many open models do
+	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens
+	o.Info.Lacks = LackedParameters(o.Provider, o.Model)
+	o.Info.NoToolChoice = o.Info.NoToolChoice || d.noToolChoice
+	return &Model{options: o, dialect: d, peer: o.NewPeer()}, nil
 }
 
 // Info describes the model.
@@ -40,7 +47,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return m.peer.Invalid(err)
 		}
 		return m.peer.Post(ctx, "/chat/completions", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
-			return (&answer{emit: emit, refusal: refusal}).read(body)
+			return (&answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}}).read(body)
 		})
 	})
 }

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"cmp"
-
 	"bobbin/app/core/llm/providerhttp"
 )
 
@@ -58,19 +56,4 @@ func BaseURL(provider string) string { return dialectOf(provider).baseURL }
 // EmbeddingProviders returns the providers that have embeddings at their BaseURL.
 func EmbeddingProviders() []string {
 	return []string{ProviderOpenAI, ProviderGemini, ProviderOllama, ProviderMistral, ProviderOpenRouter}
-}
-
-// complete returns the options filled up and checked.
-func complete(o Options) (Options, dialect, error) {
-	provider := cmp.Or(o.Provider, ProviderOpenAI)
-	d := dialectOf(provider)
-	o, err := o.Complete(provider, d.baseURL)
-	if err != nil {
-		return o, d, err
-	}
-	d.alternates = d.alternates || o.BaseURL != d.baseURL // templates of many open models do
-	d.legacyMaxTokens = d.legacyMaxTokens || o.LegacyMaxTokens
-	o.Info.Lacks = LackedParameters(o.Provider, o.Model)
-	o.Info.NoToolChoice = o.Info.NoToolChoice || d.noToolChoice
-	return o, d, nil
 }

@@ -116,9 +116,29 @@ type jsonSchema struct {
 // requestBody returns the body of the request. It depends on the request alone, message by
 // message, so that the same messages give the same bytes.
 func (m *Model) requestBody(req llm.Request) ([]byte, error) {
-	messages, err := m.toMessages(req)
-	if err != nil {
-		return nil, err
+	var messages []message
+	if system := req.SystemText(); system != "" {
+		messages = append(messages, message{Role: "system", Content: system})
+	}
+	turns := req.Messages
+	if m.sendsToolsAsText(req) {
+		turns = llm.ToolTurnsAsText(turns)
+	}
+	if m.dialect.alternates {
+		turns = llm.Alternating(turns)
+	}
+	for i, turn := range turns {
+		switch turn.Role {
+		case core.RoleUser:
+			messages = append(messages, userMessage(turn))
+		case core.RoleAssistant:
+			messages = append(messages, m.assistantMessage(turn))
+		case core.RoleTool:
+			messages = append(messages, message{Role: "tool", Content: turn.Content, ToolCallID: m.callID(turn.ToolCallID)})
+		case core.RoleSystem: // kept in the log, never sent
+		default:
+			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
+		}
 	}
 	body := chatRequest{
 		Model: m.options.Model, Messages: messages, Tools: m.toolList(req), Stream: true,
@@ -145,35 +165,6 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 		body.Seed = req.Seed
 	}
 	return json.Marshal(body)
-}
-
-// toMessages returns the system blocks as one message, then the messages of the request.
-func (m *Model) toMessages(req llm.Request) ([]message, error) {
-	var out []message
-	if system := req.SystemText(); system != "" {
-		out = append(out, message{Role: "system", Content: system})
-	}
-	turns := req.Messages
-	if m.sendsToolsAsText(req) {
-		turns = llm.ToolTurnsAsText(turns)
-	}
-	if m.dialect.alternates {
-		turns = llm.Alternating(turns)
-	}
-	for i, turn := range turns {
-		switch turn.Role {
-		case core.RoleUser:
-			out = append(out, userMessage(turn))
-		case core.RoleAssistant:
-			out = append(out, m.assistantMessage(turn))
-		case core.RoleTool:
-			out = append(out, message{Role: "tool", Content: turn.Content, ToolCallID: m.callID(turn.ToolCallID)})
-		case core.RoleSystem: // kept in the log, never sent
-		default:
-			return nil, fmt.Errorf("message %d has the role %q", i, turn.Role)
-		}
-	}
-	return out, nil
 }
 
 // userMessage returns a user's message: its text, then its images and PDFs as data URLs.
@@ -210,29 +201,24 @@ func (m *Model) assistantMessage(turn llm.Message) message {
 		})
 	}
 	if m.dialect.signatures {
-		m.addSignatures(out.ToolCalls, turn.ToolCalls)
+		// Gemini 3 and later refuse a turn whose first call has no signature.
+		isSigned := slices.ContainsFunc(turn.ToolCalls, func(c core.ToolCall) bool { return c.Signature != "" })
+		for i, c := range turn.ToolCalls {
+			signature := c.Signature
+			if i == 0 && !isSigned && needsSignature(m.options.Model) {
+				signature = foreignSignature
+			}
+			if signature != "" {
+				out.ToolCalls[i].ExtraContent = &extraContent{}
+				out.ToolCalls[i].ExtraContent.Google.ThoughtSignature = signature
+			}
+		}
 	}
 	return out
 }
 
 // foreignSignature is what Google documents for calls that its model did not make.
 const foreignSignature = "skip_thought_signature_validator"
-
-// addSignatures adds the signatures with which the calls came. Gemini 3 and later refuse a
-// turn whose first call has none.
-func (m *Model) addSignatures(out []calledTool, calls []core.ToolCall) {
-	isSigned := slices.ContainsFunc(calls, func(c core.ToolCall) bool { return c.Signature != "" })
-	for i, c := range calls {
-		signature := c.Signature
-		if i == 0 && !isSigned && needsSignature(m.options.Model) {
-			signature = foreignSignature
-		}
-		if signature != "" {
-			out[i].ExtraContent = &extraContent{}
-			out[i].ExtraContent.Google.ThoughtSignature = signature
-		}
-	}
-}
 
 func needsSignature(model string) bool {
 	model = strings.TrimPrefix(strings.ToLower(model), "models/")

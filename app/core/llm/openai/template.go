@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+
+	"bobbin/app/core/llm/providerhttp"
 )
 
 // template is what the chunks of one answer have around their text. Servers send a chunk for each
@@ -20,7 +22,8 @@ func newTemplate(data []byte) template {
 		return template{}
 	}
 	t := template{data[:len(head)+len(field)], after}
-	c, err := parseChunk([]byte(string(t.before) + probe + string(after)))
+	var c chunk
+	err := providerhttp.Decode([]byte(string(t.before)+probe+string(after)), &c)
 	text := []choice{{Delta: &piece{Content: content{text: "probe"}}}}
 	if err != nil || c.Object == "error" || !reflect.DeepEqual(c, chunk{Object: c.Object, Model: c.Model, Choices: text}) {
 		return template{}
@@ -29,7 +32,7 @@ func newTemplate(data []byte) template {
 }
 
 // text returns the text of a chunk that differs from the template in nothing else, byte for byte what
-// parseChunk reads; empty if it differs.
+// the parser reads; empty if it differs.
 func (t template) text(data []byte) (text string) {
 	literal, begins := bytes.CutPrefix(data, t.before)
 	literal, ends := bytes.CutSuffix(literal, t.after)

@@ -10,16 +10,17 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/providerhttp"
 	"bobbin/tests/seed"
 )
 
 // read returns what the chunks emit, and the state and the error behind them.
 func read(chunks []string, parsed bool) string {
 	var got strings.Builder
-	a := &answer{refusal: func(text []byte) *llm.Error { return &llm.Error{Message: string(text)} }, emit: func(d llm.Delta) bool {
+	a := &answer{Answer: providerhttp.Answer{Refusal: func(text []byte) *llm.Error { return &llm.Error{Message: string(text)} }, Emit: func(d llm.Delta) bool {
 		fmt.Fprintf(&got, "%q %q %+v\n", d.Text, d.Reasoning, d.ToolCall)
 		return true
-	}}
+	}}}
 	for _, chunk := range chunks {
 		if parsed {
 			a.misses = maxMisses
@@ -122,7 +123,7 @@ func BenchmarkChunk(b *testing.B) {
 	data := []byte(strings.Replace(`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%s},"logprobs":null,"finish_reason":null}],"usage":null}`, "%s", `"a word "`, 1))
 	for _, parsed := range []bool{true, false} {
 		b.Run(map[bool]string{true: "parser", false: "template"}[parsed], func(b *testing.B) {
-			a := &answer{emit: func(llm.Delta) bool { return true }}
+			a := &answer{Answer: providerhttp.Answer{Emit: func(llm.Delta) bool { return true }}}
 			b.ReportAllocs()
 			for b.Loop() {
 				if parsed {

@@ -2,80 +2,93 @@ package providerhttp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 
 	"bobbin/app/core/llm"
 )
 
-// ClientForOthers returns an HTTP client for libraries that flatten errors to text or overlook them:
-// a refusal is an *llm.Error, and an answer ends after MaxAnswer bytes. Time limits are the library's.
-func (p *Peer) ClientForOthers() *http.Client {
-	client := *p.Client
-	client.Transport = refusingTransport{peer: p, next: p.Client.Transport}
-	return &client
+// Exchange is the transport of a library for one call. It keeps why the call failed, as libraries
+// flatten that to text or overlook it.
+type Exchange struct {
+	Peer    *Peer
+	Streams bool       // the answer is handed on as it comes; else once it is whole and reports no error
+	Err     *llm.Error // nil = nothing has failed so far
 }
 
-type refusingTransport struct {
-	peer *Peer
-	next http.RoundTripper
-}
-
-// RoundTrip sends the request.
-func (t refusingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(request)
+// RoundTrip sends the request. A streamed answer ends after MaxAnswer bytes.
+func (x *Exchange) RoundTrip(built *http.Request) (*http.Response, error) {
+	ctx, watch := newWatchdog(built.Context())
+	fail := func(err error) error {
+		x.Err = x.Peer.toError(built.Context(), ctx, err)
+		return x.Err
+	}
+	request := built.Clone(ctx)
+	request.Header.Set("User-Agent", "bobbin")
+	if x.Peer.Key == "" {
+		request.Header.Del("Authorization")
+	}
+	watch.arm(x.Peer.Timeouts.Headers, "no answer")
+	response, err := x.Peer.Client.Transport.RoundTrip(request)
+	watch.disarm()
 	if err != nil {
-		return nil, t.peer.Unreached(err)
+		defer watch.stop()
+		return nil, fail(&unreachedError{err: err})
 	}
-	body := Decoded(response.Header, response.Body)
-	if response.StatusCode < 200 || response.StatusCode > 299 {
-		defer response.Body.Close()
+	body := Decoded(response.Header, &watchedBody{body: response.Body, watch: watch, limit: x.Peer.Timeouts.First(), idle: x.Peer.Timeouts.Idle})
+	exchanged := &exchangedBody{Reader: io.LimitReader(body, MaxAnswer), Closer: response.Body, watch: watch, fail: fail}
+	switch {
+	case response.StatusCode < 200 || response.StatusCode > 299:
 		text, _ := io.ReadAll(io.LimitReader(body, maxErrorBody)) // what came is used
-		return nil, t.peer.Refusal(response.StatusCode, response.Header, text)
+		err = x.Peer.Refusal(response.StatusCode, response.Header, text)
+	case !x.Streams:
+		exchanged.Reader, err = x.readWhole(response.Header, body)
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(body, MaxAnswer), response.Body}
+	if err != nil {
+		defer exchanged.Close()
+		return nil, fail(err)
+	}
+	response.Body = exchanged
 	return response, nil
 }
 
-// Exchange is the HTTP client of a library for one call whose answer is read whole. It keeps why the
-// call failed, as libraries flatten that to text.
-type Exchange struct {
-	Peer *Peer
-	Err  *llm.Error // nil = an answer came
+// readWhole reads an answer that is no error.
+func (x *Exchange) readWhole(header http.Header, body io.Reader) (io.Reader, error) {
+	text, err := readWhole(body)
+	if err != nil {
+		return nil, err
+	}
+	var reported struct{ Error json.RawMessage }
+	switch {
+	case bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
+		return nil, x.Peer.Refusal(0, header, []byte(WebPage))
+	case json.Unmarshal(text, &reported) == nil && Present(reported.Error):
+		return nil, x.Peer.Refusal(0, header, text)
+	}
+	return bytes.NewReader(text), nil
 }
 
-// Do sends the request and reads the answer.
-func (x *Exchange) Do(built *http.Request) (*http.Response, error) {
-	out := &http.Response{StatusCode: http.StatusOK, Request: built}
-	x.Err = x.Peer.Do(built.Context(), func(ctx context.Context) (*http.Request, error) {
-		request := built.Clone(ctx)
-		request.Header.Set("User-Agent", "bobbin")
-		if x.Peer.Key == "" {
-			request.Header.Del("Authorization")
-		}
-		return request, nil
-	}, func(response *http.Response, body io.Reader) error {
-		text, err := readWhole(body)
-		if err != nil {
-			return err
-		}
-		var reported struct{ Error json.RawMessage }
-		switch {
-		case bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
-			return x.Peer.Refusal(0, response.Header, []byte(WebPage))
-		case json.Unmarshal(text, &reported) == nil && Present(reported.Error):
-			return x.Peer.Refusal(0, response.Header, text)
-		}
-		out.Body = io.NopCloser(bytes.NewReader(text))
-		return nil
-	})
-	if x.Err != nil {
-		return nil, x.Err
+// exchangedBody is the body of an answer. It keeps why it broke off.
+type exchangedBody struct {
+	io.Reader
+	io.Closer
+	watch *watchdog
+	fail  func(error) error
+}
+
+// Read reads on.
+func (b *exchangedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.fail(err)
 	}
-	return out, nil
+	return n, err
+}
+
+// Close ends the request.
+func (b *exchangedBody) Close() error {
+	defer b.watch.stop()
+	return b.Closer.Close()
 }

@@ -24,7 +24,9 @@ const maxMessage = 1_000
 // status 0) by an event within a stream. Its message is the provider's own words,
 // without secrets and bounded.
 func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
-	r := readReport(body)
+	// The report is an object, however it is nested and quoted as a text, or a text; no web page.
+	var r report
+	r.read(string(bytes.TrimPrefix(bytes.TrimSpace(body[:min(len(body), maxErrorBody)]), []byte("\uFEFF"))), maxNesting)
 	r.status = status
 	if code := r.numericCode(); status == 0 && code >= 400 && code <= 599 {
 		r.status = code

@@ -1,7 +1,6 @@
 package providerhttp
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -34,14 +33,6 @@ const (
 
 // page is how a web page begins; DashScope's sentences begin with "<400>".
 var page = regexp.MustCompile(`^<[a-zA-Z!?/]`)
-
-// readReport reads a report in any form: an object, however it is nested and however often it was
-// quoted as a text, or a text. Of a web page nothing is read.
-func readReport(body []byte) report {
-	var r report
-	r.read(string(bytes.TrimPrefix(bytes.TrimSpace(body[:min(len(body), maxErrorBody)]), []byte("\uFEFF"))), maxNesting)
-	return r
-}
 
 // read reads a text, an error object or a list of them.
 func (r *report) read(v any, depth int) {

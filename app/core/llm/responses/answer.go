@@ -63,7 +63,13 @@ func (a *answer) handleEvent(data []byte) error {
 		a.itemAt(e.OutputIndex).streamed = true
 		return a.EmitDelta(llm.Delta{Reasoning: e.Delta})
 	case "response.function_call_arguments.delta":
-		return a.addArguments(e.OutputIndex, e.Delta)
+		// A call whose beginning did not come is read when it is done.
+		i := a.itemAt(e.OutputIndex)
+		if i.call == nil || i.done || e.Delta == "" {
+			return nil
+		}
+		i.streamed = true
+		return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: e.Delta}})
 	case "response.output_item.done":
 		return a.endItem(e.OutputIndex, e.Item)
 	case "response.completed", "response.incomplete", "response.failed":
@@ -101,17 +107,6 @@ func (a *answer) beginItem(index int, came item) error {
 	return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: number, ID: a.UniqueCallID(came.CallID), Name: came.Name}})
 }
 
-// addArguments adds a piece to the arguments of a call; one whose beginning did not come is
-// read when it is done.
-func (a *answer) addArguments(index int, piece string) error {
-	i := a.itemAt(index)
-	if i.call == nil || i.done || piece == "" {
-		return nil
-	}
-	i.streamed = true
-	return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: piece}})
-}
-
 // endItem emits what of an item did not come in pieces.
 func (a *answer) endItem(index int, came item) error {
 	i := a.itemAt(index)
@@ -135,7 +130,28 @@ func (a *answer) endItem(index int, came item) error {
 			return a.EmitDelta(llm.Delta{ToolCall: &llm.ToolCallDelta{Index: *i.call, Arguments: came.Arguments}})
 		}
 	case "reasoning":
-		return a.endReasoning(i, came)
+		// Reasoning that was cut off, or is not encrypted, cannot go back and is only shown.
+		texts := make([]string, 0, len(came.Summary))
+		for _, s := range came.Summary {
+			texts = append(texts, s.Text)
+		}
+		text := strings.Join(texts, summarySeparator)
+		if text == "" {
+			text = contentText(came)
+		}
+		if !i.streamed {
+			if err := a.EmitDelta(llm.Delta{Reasoning: text}); err != nil {
+				return err
+			}
+		}
+		parts := []core.Part{{Type: "reasoning", Text: text}}
+		switch {
+		case came.EncryptedContent != "" && came.Status != "incomplete":
+			parts = reasoningParts(came, a.origin)
+		case text == "":
+			return nil
+		}
+		return a.emitParts(parts)
 	}
 	return nil
 }
@@ -155,32 +171,6 @@ func contentText(came item) string {
 
 // summarySeparator is between the texts of a summary where they are shown as one.
 const summarySeparator = "\n\n"
-
-// endReasoning emits an item of reasoning. One that was cut off, or is not encrypted, cannot
-// go back and is only shown.
-func (a *answer) endReasoning(i *openedItem, came item) error {
-	texts := make([]string, 0, len(came.Summary))
-	for _, s := range came.Summary {
-		texts = append(texts, s.Text)
-	}
-	text := strings.Join(texts, summarySeparator)
-	if text == "" {
-		text = contentText(came)
-	}
-	if !i.streamed {
-		if err := a.EmitDelta(llm.Delta{Reasoning: text}); err != nil {
-			return err
-		}
-	}
-	parts := []core.Part{{Type: "reasoning", Text: text}}
-	switch {
-	case came.EncryptedContent != "" && came.Status != "incomplete":
-		parts = reasoningParts(came, a.origin)
-	case text == "":
-		return nil
-	}
-	return a.emitParts(parts)
-}
 
 // emitParts yields what is kept of an item.
 func (a *answer) emitParts(parts []core.Part) error {

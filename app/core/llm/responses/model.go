@@ -4,9 +4,11 @@ import (
 	"context"
 	"io"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
 )
 
@@ -19,12 +21,26 @@ type Model struct {
 
 // New returns the model that the options describe. Nothing is sent before the
 // first Stream. Options that cannot work are refused with core.ErrInvalid.
-func New(options Options) (*Model, error) {
-	options, err := complete(options)
+func New(o Options) (*Model, error) {
+	o, err := o.Complete(openai.ProviderOpenAI, openai.BaseURL(openai.ProviderOpenAI))
 	if err != nil {
 		return nil, err
 	}
-	return &Model{options: options, peer: options.NewPeer()}, nil
+	out := openai.LackedParameters(openai.ProviderOpenAI, o.Model)
+	for _, p := range []llm.Parameter{llm.Stop, llm.Seed} {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	o.Info.Lacks = out
+	o.Info.ReasoningUncounted = true
+	o.Info.ThoughtOrigin = o.Provider + "/" + o.Model
+	o.Info.SystemMessages = llm.PrefixContractOf(o.Model).Binds()
+	if o.Info.SystemMessages {
+		o.Info.ToolChanges = llm.ToolsAdded
+	}
+	o.Info.Account = providerhttp.Account(o.BaseURL, o.APIKey)
+	return &Model{options: o, peer: o.NewPeer()}, nil
 }
 
 // Info describes the model.

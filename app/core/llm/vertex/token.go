@@ -24,19 +24,6 @@ const (
 	maxReport = 200
 )
 
-// authorize adds a token to the request.
-func authorize(r *http.Request, tokens oauth2.TokenSource) error {
-	token, err := tokens.Token()
-	if r.Context().Err() != nil {
-		return r.Context().Err()
-	}
-	if err != nil {
-		return toError(err)
-	}
-	token.SetAuthHeader(r)
-	return nil
-}
-
 // errNotFound is that there are no credentials.
 var errNotFound = errors.New("there are no application default credentials")
 

@@ -43,7 +43,17 @@ func New(options Options) (*anthropic.Model, error) {
 	}
 	return anthropic.NewOnCloud(options.Options, anthropic.Cloud{
 		Provider: Provider, Version: version,
-		Path:      "publishers/anthropic/models/" + url.PathEscape(options.Model) + ":streamRawPredict",
-		Authorize: func(r *http.Request) error { return authorize(r, tokens) },
+		Path: "publishers/anthropic/models/" + url.PathEscape(options.Model) + ":streamRawPredict",
+		Authorize: func(r *http.Request) error {
+			token, err := tokens.Token()
+			if r.Context().Err() != nil {
+				return r.Context().Err()
+			}
+			if err != nil {
+				return toError(err)
+			}
+			token.SetAuthHeader(r)
+			return nil
+		},
 	})
 }
