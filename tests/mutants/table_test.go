@@ -75,14 +75,14 @@ func invariants() []mutant {
 		},
 		{
 			"12: what the prompt shows is listed", "TestInvariant12StandingInstructionsStay", "standing.go",
-			"return i.ByHand || !p.showsWhole(i.Seq)", "return true",
+			"return i.ByHand || !showsWhole(p.slots, i.Seq)", "return true",
 		},
 		{
 			"12: a change takes effect before its message leaves the prompt", "TestReplacedInstructionStaysUntilBothAreGone", "standing.go",
-			"if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {", "if i.EndSeq > 0 {",
+			"if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {", "if i.EndSeq > 0 {",
 		},
 		{
-			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "plan.go",
+			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "standing.go",
 			"p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()", "p.scale.toModel(size+i.Tokens+lineEnd) <= p.limit",
 		},
 	}

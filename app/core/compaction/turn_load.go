@@ -166,7 +166,7 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 		in.Setup = setup.Hash
 	}
 	if s := t.Session; s.SummaryVersion > 0 && s.ConversationSummary != nil {
-		in.Summary = contextwindow.ActiveSummary{
+		in.Summary = core.SummaryVersion{
 			Version: s.SummaryVersion, ThroughSeq: s.SummaryThroughSeq, Tokens: s.SummaryTokens, Messages: s.SummarizedCount,
 			Covered: s.SummaryCovered, MadeFor: s.SummaryMadeFor,
 		}

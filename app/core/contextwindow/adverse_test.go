@@ -50,7 +50,7 @@ func drawAdverse(rt *rapid.T) *adverse {
 		Force: rapid.IntRange(0, 5).Draw(rt, "force") == 0, NoSummary: rapid.IntRange(0, 5).Draw(rt, "no summary") == 0,
 	}
 	if rapid.Bool().Draw(rt, "summary") {
-		a.in.Summary = cw.ActiveSummary{Version: 1, Tokens: rapid.SampledFrom([]int{1, 300, 9_000}).Draw(rt, "summary tokens"), Messages: 7}
+		a.in.Summary = core.SummaryVersion{Version: 1, Tokens: rapid.SampledFrom([]int{1, 300, 9_000}).Draw(rt, "summary tokens"), Messages: 7}
 	}
 	return a
 }

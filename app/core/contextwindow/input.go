@@ -125,9 +125,6 @@ const (
 // asText returns how many cl100k_base tokens the message has with its files as text.
 func (it Item) asText() int { return it.Tokens - it.Native }
 
-// ActiveSummary is the summary in use; version 0 = none.
-type ActiveSummary = core.SummaryVersion
-
 // Phase is when a plan is made.
 type Phase int
 
@@ -153,10 +150,10 @@ type Input struct {
 	Setups      Setups          // those of the thoughts and the current one, as far as known; nil = the current one is the only one
 	ToolChanges llm.ToolChanges // how messages of the prompt may change the tools
 
-	Summary ActiveSummary
-	Pinned  []Item // pinned messages that the summary covers
-	History []Item // on the path, after the cursor, before the run in progress; no system rows
-	Run     []Item // the run in progress: the user's message first; empty between runs
+	Summary core.SummaryVersion // in use; version 0 = none
+	Pinned  []Item              // pinned messages that the summary covers
+	History []Item              // on the path, after the cursor, before the run in progress; no system rows
+	Run     []Item              // the run in progress: the user's message first; empty between runs
 	State   PromptState
 
 	Standing []Instruction // of the path, oldest first; their messages may be in the prompt
@@ -299,7 +296,7 @@ func (in Input) After(o Order, tokens, covered int) Input {
 		in.State = in.withoutThoughts(o.FromSeq).State.withLoop(LoopRange{ID: o.SummaryID, From: o.FromSeq, Through: o.ThroughSeq, Tokens: tokens, MadeFor: o.MadeFor})
 		return in
 	}
-	return in.withActiveSummary(ActiveSummary{
+	return in.withActiveSummary(core.SummaryVersion{
 		Version: in.Summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: tokens, Messages: covered, MadeFor: o.MadeFor,
 		KeepsThoughts: o.KeepsThoughts, Frozen: o.Frozen,
 	})
@@ -317,11 +314,11 @@ func (in Input) WithBestSummary() Input {
 		return in
 	}
 	through := in.History[cuts[len(cuts)-1]-1].Seq
-	return in.withActiveSummary(ActiveSummary{Version: in.Summary.Version + 1, ThroughSeq: through, Tokens: minSummaryCut})
+	return in.withActiveSummary(core.SummaryVersion{Version: in.Summary.Version + 1, ThroughSeq: through, Tokens: minSummaryCut})
 }
 
 // withActiveSummary returns the input right after the summary was activated.
-func (in Input) withActiveSummary(s ActiveSummary) Input {
+func (in Input) withActiveSummary(s core.SummaryVersion) Input {
 	in.State.Loops, in.Summary = in.State.loopsBehind(s.ThroughSeq), s
 	in.Versions = slices.DeleteFunc(slices.Clone(in.Versions), func(v core.SummaryVersion) bool { return v.ThroughSeq <= s.ThroughSeq })
 	in.Summarized, in.Force = true, false

@@ -73,7 +73,7 @@ func TestRung2Summarizes(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(10, 300).user(300)
 	in := c.during(preset(t, "window"), 8_192, 21)
-	in.Summary = cw.ActiveSummary{Version: 3, ThroughSeq: 0, Tokens: 500, Messages: 40}
+	in.Summary = core.SummaryVersion{Version: 3, ThroughSeq: 0, Tokens: 500, Messages: 40}
 	d, _ := cw.Plan(in)
 	if d.Summarize == nil {
 		t.Fatalf("got no order at %d", d.Total)
@@ -114,7 +114,7 @@ func TestRung4CutsASummaryOverItsShare(t *testing.T) {
 	t.Parallel()
 	c := new(talk).user(4_600)
 	in := c.during(preset(t, "window"), 8_192, 1)
-	in.Summary = cw.ActiveSummary{Version: 1, Tokens: 2_000, Messages: 9}
+	in.Summary = core.SummaryVersion{Version: 1, Tokens: 2_000, Messages: 9}
 	in.NoSummary = true
 	d, state := cw.Plan(in)
 	if d.SummaryCut != 800 || state.SummaryCut != 800 || !slices.Contains(d.Rungs, 4) {
@@ -136,7 +136,7 @@ func TestRung4CutsASummaryOverItsShare(t *testing.T) {
 		t.Errorf("on a larger model: got a cut at %d, want the whole summary", d.SummaryCut)
 	}
 	in.Model.Window, in.Summarized = 8_192, true
-	in.Summary = cw.ActiveSummary{Version: 2, Tokens: 700, Messages: 9}
+	in.Summary = core.SummaryVersion{Version: 2, Tokens: 700, Messages: 9}
 	in.State.SummaryCut = 16
 	if d, state = cw.Plan(in); d.SummaryCut != 0 || state.SummaryCut != 0 {
 		t.Errorf("a new summary: got cuts at %d, %d, want it whole", d.SummaryCut, state.SummaryCut)
@@ -148,7 +148,7 @@ func TestRung4IsJudgedAnew(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(4, 300).user(100)
 	in := c.during(preset(t, "window", manual), 2_048, 9)
-	in.Summary = cw.ActiveSummary{Version: 1, Tokens: 350}
+	in.Summary = core.SummaryVersion{Version: 1, Tokens: 350}
 	in.State = cw.PromptState{SummaryCut: 16, Landed: &cw.Landing{Tokens: 1_500, Seq: 1, Window: 2_048}}
 	d, _ := cw.Plan(in)
 	if fits(t, c, in, d, d.Budget.Landing); d.SummaryCut != 0 {

@@ -16,7 +16,7 @@ func TestRecalledGivesWay(t *testing.T) {
 	plan := func(tail int) cw.Decision {
 		c := new(talk).turns(10, 50).user(tail)
 		in := c.during(preset(t, "off", recalls), 8192, 21)
-		in.Summary = cw.ActiveSummary{Version: 1, ThroughSeq: 18, Tokens: 100, Messages: 18}
+		in.Summary = core.SummaryVersion{Version: 1, ThroughSeq: 18, Tokens: 100, Messages: 18}
 		in.History = in.History[18:]
 		for _, seq := range []int64{9, 3, 17, 5, 7, 19, 1, 11} {
 			in.Recalled = append(in.Recalled, cw.Passage{ID: core.MessageID(fmt.Sprint(seq)), Seq: seq, Day: "1 May 2026", Tokens: 100})

@@ -110,7 +110,7 @@ func (a *agentTalk) ask(agent string) (cw.Decision, cw.Prompt) {
 		System: cw.SystemTokens(parts, quarter{}), Tools: setup.ToolTokens, Setup: hash, Setups: known, ToolChanges: a.model.ToolChanges,
 	}
 	if a.native != "" {
-		in.Summary = cw.ActiveSummary{Version: 1, Tokens: 60, KeepsThoughts: true, Frozen: a.setup(a.native)}
+		in.Summary = core.SummaryVersion{Version: 1, Tokens: 60, KeepsThoughts: true, Frozen: a.setup(a.native)}
 		parts.Summary, parts.Native = "words", &core.NativeSummary{Part: core.Part{Type: core.PartCompaction, Text: "own"}, Tokens: 60}
 	}
 	for i, m := range a.log {

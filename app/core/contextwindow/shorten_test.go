@@ -62,7 +62,7 @@ func TestConstantsHoldForTheRealCounter(t *testing.T) {
 			c := hostileTalk(text, count)
 			in := c.during(preset(t, "off"), 1_000_000, 14)
 			in.Pinned, in.History = in.History[:2], in.History[2:]
-			in.Summary = cw.ActiveSummary{Version: 1, ThroughSeq: c.log[1].Seq, Tokens: count.Text(text)}
+			in.Summary = core.SummaryVersion{Version: 1, ThroughSeq: c.log[1].Seq, Tokens: count.Text(text)}
 			in.State = cw.PromptState{MaskedThrough: c.log[9].Seq, Shortened: map[core.MessageID]int{}, SummaryCut: 100}
 			for i := range 4 { // every other one of the first messages
 				in.State.LeftOut = append(in.State.LeftOut, cw.SeqRange{From: c.log[2*i].Seq, Through: c.log[2*i].Seq})

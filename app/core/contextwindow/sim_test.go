@@ -31,7 +31,7 @@ type sim struct {
 	speakers string   // core.AfterSpeaker
 	authors  []string // of whom each user message has one
 	runStart int      // index of the run's user message; -1 = between runs
-	summary  cw.ActiveSummary
+	summary  core.SummaryVersion
 	text     string
 	notes    map[core.SummaryID]core.Summary
 	state    cw.PromptState
@@ -64,7 +64,7 @@ type shot struct {
 	d        cw.Decision
 	prompt   cw.Prompt
 	epoch    string // changes with PromptState, summary, and model
-	started  cw.ActiveSummary
+	started  core.SummaryVersion
 	before   cw.Input // that the first plan was made from
 	first    cw.Decision
 	orders   []cw.Order       // carried out for this prompt, the activation of a prepared one included
@@ -439,7 +439,7 @@ func (s *sim) parts() cw.Parts {
 func (s *sim) summarize(o cw.Order) []core.Message {
 	given := s.given(o)
 	s.text = words("summary", rapid.IntRange(1, max(o.Limit-1, 1)).Draw(s.rt, "summary"))
-	s.summary = cw.ActiveSummary{
+	s.summary = core.SummaryVersion{
 		Version: s.summary.Version + 1, ThroughSeq: o.ThroughSeq, Tokens: quarter{}.Text(s.text), Messages: int(o.ThroughSeq),
 	}
 	if s.summary.Version%2 == 1 {

@@ -9,7 +9,7 @@ import (
 
 // made is a summary that is ready and not in use.
 type made struct {
-	cw.ActiveSummary
+	core.SummaryVersion
 	text  string
 	order cw.Order
 	given []core.Message
@@ -52,7 +52,7 @@ func (s *sim) wait() {
 	}
 	text := words("ahead", rapid.IntRange(1, max(j.order.Limit-1, 1)).Draw(s.rt, "ahead"))
 	s.prepared = made{
-		ActiveSummary: cw.ActiveSummary{
+		SummaryVersion: core.SummaryVersion{
 			Version: s.summary.Version + 1, ThroughSeq: j.order.ThroughSeq, Tokens: quarter{}.Text(text), Messages: int(j.order.ThroughSeq),
 		},
 		text: text, order: j.order, given: j.given,
@@ -68,16 +68,16 @@ func (s *sim) wait() {
 }
 
 // versions returns what was made as Input has it; nothing if nothing was.
-func (m made) versions() []cw.ActiveSummary {
+func (m made) versions() []core.SummaryVersion {
 	if m.Version == 0 {
 		return nil
 	}
-	return []cw.ActiveSummary{m.ActiveSummary}
+	return []core.SummaryVersion{m.SummaryVersion}
 }
 
 // activate puts the prepared summary to use.
 func (s *sim) activate() {
-	s.summary, s.text, s.prepared = s.prepared.ActiveSummary, s.prepared.text, made{}
+	s.summary, s.text, s.prepared = s.prepared.SummaryVersion, s.prepared.text, made{}
 }
 
 // beside does what is done after a run, if the process lives to do it.

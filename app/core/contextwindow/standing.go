@@ -27,23 +27,47 @@ const (
 	maxStanding   = 2_000
 )
 
-// mustList reports whether the prompt is without the instruction unless it lists it.
-func (p *planner) mustList(i Instruction) bool {
-	if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {
-		return false
+// chooseStanding lists the instructions whose own text the prompt does not show, as long as it does
+// not show either what replaced or withdrew them. Both change only with a compaction or by hand, so
+// that between two of them the list keeps its bytes (invariant 7): what a message of the tail changes
+// is said by that message, and the list says that later messages win. Where not all fit, those that
+// are strong have the room before others, and the newest before older ones.
+func (p *planner) chooseStanding() {
+	p.standing, p.omitted = nil, 0
+	fits := make([]bool, len(p.in.Standing))
+	size := standingWrap
+	for _, isStrong := range []bool{true, false} {
+		for n, i := range slices.Backward(p.in.Standing) {
+			if i.IsStrong != isStrong || !p.mustList(i) {
+				continue
+			}
+			fits[n] = !p.state.StandingOut && p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()
+			if fits[n] {
+				size += i.Tokens + lineEnd
+			} else {
+				p.omitted++
+			}
+		}
 	}
-	return i.ByHand || !p.showsWhole(i.Seq)
+	for n, i := range p.in.Standing {
+		if fits[n] {
+			p.standing = append(p.standing, i)
+		}
+	}
 }
 
-// showsWhole reports whether the prompt has the text of the message in its place.
-func (p *planner) showsWhole(seq int64) bool {
-	return showsWhole(p.history, seq) || showsWhole(p.run, seq)
+// mustList reports whether the prompt is without the instruction unless it lists it.
+func (p *planner) mustList(i Instruction) bool {
+	if i.EndSeq > 0 && !showsWhole(p.slots, i.EndSeq) {
+		return false
+	}
+	return i.ByHand || !showsWhole(p.slots, i.Seq)
 }
 
 // ShowsWhole reports whether the prompt of the decision has the text of the message in its
 // place.
 func (d Decision) ShowsWhole(seq int64) bool {
-	return showsWhole(d.History, seq) || showsWhole(d.Run, seq)
+	return showsWhole(slices.Concat(d.History, d.Run), seq)
 }
 
 func showsWhole(slots []Slot, seq int64) bool {

@@ -83,7 +83,7 @@ func TestStandingInstructionsAreBounded(t *testing.T) {
 	plan := func(instructions, message int, strong ...int) cw.Decision {
 		c := new(talk).turns(10, 50).user(message)
 		in := c.during(preset(t, "off"), 8192, 21)
-		in.Summary = cw.ActiveSummary{Version: 1, ThroughSeq: 18, Tokens: 100, Messages: 18}
+		in.Summary = core.SummaryVersion{Version: 1, ThroughSeq: 18, Tokens: 100, Messages: 18}
 		in.History = in.History[18:]
 		for n := range instructions {
 			in.Standing = append(in.Standing, cw.Instruction{ID: core.InstructionID(fmt.Sprint(n)), Seq: 1, Tokens: 20, IsStrong: slices.Contains(strong, n)})
@@ -138,7 +138,7 @@ func TestReplacedInstructionStaysUntilBothAreGone(t *testing.T) {
 	} {
 		c := new(talk).turns(10, 50).user(50)
 		in := c.during(preset(t, "off"), 8192, 21)
-		in.Summary = cw.ActiveSummary{Version: int(min(tt.through, 1)), ThroughSeq: tt.through, Tokens: 100}
+		in.Summary = core.SummaryVersion{Version: int(min(tt.through, 1)), ThroughSeq: tt.through, Tokens: 100}
 		in.History = in.History[tt.through:]
 		in.Standing = []cw.Instruction{{ID: "1", Seq: 1, Tokens: 10, EndSeq: 9}}
 		d, _ := cw.Plan(in)

@@ -3,6 +3,7 @@ package contextwindow_test
 import (
 	"testing"
 
+	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 )
 
@@ -28,14 +29,14 @@ func does(d cw.Decision) string {
 func TestTimings(t *testing.T) {
 	t.Parallel()
 	ready := func(in *cw.Input) {
-		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
+		in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
 	}
 	busy := func(in *cw.Input) { in.Busy = true }
 	resting := func(in *cw.Input) { in.Resting = true }
 	after := func(in *cw.Input) { in.Phase = cw.AfterRun }
 	// a prepared one that belongs to another branch
 	elsewhere := func(in *cw.Input) {
-		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 41, Tokens: 500, Messages: 41}}
+		in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 41, Tokens: 500, Messages: 41}}
 	}
 	const under, near, over, burst = 80_000, 95_000, 110_000, 130_000
 	tests := []struct {
@@ -136,7 +137,7 @@ func TestPreparedCoversTooLittle(t *testing.T) {
 		{"it does not fit", 140_000, "summarizes"},
 	} {
 		in := sized(background(t), tt.tokens)
-		in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 8, Tokens: 500, Messages: 8}}
+		in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 8, Tokens: 500, Messages: 8}}
 		d, state := cw.Plan(in)
 		if does(d) != "activates" {
 			t.Fatalf("%s: %s, want the prepared one put to use", tt.name, does(d))
@@ -162,7 +163,7 @@ func TestForcedSummaryDoesNotWait(t *testing.T) {
 	t.Parallel()
 	in := sized(background(t), 110_000)
 	in.Force, in.Resting, in.Busy = true, true, true
-	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
+	in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 40, Tokens: 500, Messages: 40}}
 	if d, _ := cw.Plan(in); does(d) != "summarizes" || d.Summarize.Trigger != "manual" {
 		t.Errorf("%s, want a summary at once", does(d))
 	}

@@ -145,7 +145,7 @@ func TestPreparedLandsWhenTheTriggerIsCrossed(t *testing.T) {
 		t.Fatal("nothing is prepared")
 	}
 	in := sized(p, 103_000)
-	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: d.Prepare.ThroughSeq, Tokens: d.Prepare.Limit, Messages: d.Prepare.Messages}}
+	in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: d.Prepare.ThroughSeq, Tokens: d.Prepare.Limit, Messages: d.Prepare.Messages}}
 	d, state := cw.Plan(in)
 	if d.Activate == nil || d.Activate.Version != 1 || d.Activate.Trigger != "share" || d.Summarize != nil {
 		t.Fatalf("got %+v and order %+v, want the prepared summary put to use", d.Activate, d.Summarize)
@@ -183,7 +183,7 @@ func TestActivationThatBringsNothing(t *testing.T) {
 	t.Parallel()
 	c := new(talk).turns(2, 60).turns(52, 1_000).pin(1, 2, 3, 4)
 	in := c.during(background(t), 128_000, int64(len(c.log)-1))
-	in.Versions = []cw.ActiveSummary{{Version: 1, ThroughSeq: 4, Tokens: 50, Messages: 4}}
+	in.Versions = []core.SummaryVersion{{Version: 1, ThroughSeq: 4, Tokens: 50, Messages: 4}}
 	if d, _ := cw.Plan(in); !crossed(d) || d.Activate != nil || d.Prepare == nil {
 		t.Errorf("got %+v and order %+v, want another one prepared", d.Activate, d.Prepare)
 	}

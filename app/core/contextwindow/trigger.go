@@ -221,7 +221,17 @@ func (p *planner) cleanState() {
 
 // estimateTurnsLeft estimates how many more average turns of the tail fit.
 func (p *planner) estimateTurnsLeft() {
-	tokens, messages, ok := p.perTurn()
+	turns, size := 0, 0
+	for _, s := range p.history {
+		if s.Role == core.RoleUser {
+			turns++
+		}
+		size += s.Size
+	}
+	tokens, messages := 1, 1 // of an average turn
+	if turns > 0 {
+		tokens, messages = max(size/turns, 1), max(len(p.history)/turns, 1)
+	}
 	const exchange = 2 // messages of a turn without tools
 	p.decision.WillTrigger = p.decision.Summarize != nil || p.decision.Activate != nil
 	left := max(p.fitLimit()-p.total, 0) / tokens
@@ -239,22 +249,7 @@ func (p *planner) estimateTurnsLeft() {
 	if p.decision.WillTrigger {
 		left = 0
 	}
-	if ok {
+	if turns > 0 {
 		p.decision.TurnsLeft = &left
 	}
-}
-
-// perTurn returns the average turn of the tail, at least 1 each; false without a tail.
-func (p *planner) perTurn() (tokens, messages int, ok bool) {
-	turns := 0
-	for _, s := range p.history {
-		if s.Role == core.RoleUser {
-			turns++
-		}
-		tokens += s.Size
-	}
-	if turns == 0 {
-		return 1, 1, false
-	}
-	return max(tokens/turns, 1), max(len(p.history)/turns, 1), true
 }

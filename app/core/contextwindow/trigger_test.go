@@ -136,7 +136,7 @@ func TestSlidingKeepsTen(t *testing.T) {
 	}
 	// An old summary is not squeezed for a few new messages.
 	in := c.between(preset(t, "sliding"), 128_000)
-	in.Summary = cw.ActiveSummary{Version: 1, Tokens: 450}
+	in.Summary = core.SummaryVersion{Version: 1, Tokens: 450}
 	if d, _ = cw.Plan(in); d.Summarize == nil || d.Summarize.Limit != 500 || d.Summarize.Tokens != 750 {
 		t.Errorf("got %+v, want a limit of 500 for 750 tokens", d.Summarize)
 	}

@@ -94,7 +94,10 @@ func nameAt(text string) (name, rest string) {
 	var b strings.Builder
 	n := 0
 	for i, r := range text {
-		r = plainLetter(r)
+		if r >= '！' && r <= '～' { // of full width
+			r -= '！' - '!'
+		}
+		r = unicode.ToLower(r)
 		switch {
 		case r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r):
 			b.WriteRune(r)
@@ -108,12 +111,4 @@ func nameAt(text string) (name, rest string) {
 		}
 	}
 	return b.String(), ""
-}
-
-// plainLetter returns a letter in its usual width and in lower case.
-func plainLetter(r rune) rune {
-	if r >= '！' && r <= '～' {
-		r -= '！' - '!'
-	}
-	return unicode.ToLower(r)
 }

@@ -38,11 +38,6 @@ func (b *Buckets) Take(name string) (wait time.Duration) {
 	if bucket.Allow() {
 		return 0
 	}
-	return b.waitTime(bucket)
-}
-
-// waitTime returns the time until the bucket has a token, never 0.
-func (b *Buckets) waitTime(bucket *rate.Limiter) time.Duration {
 	missing := max(0, 1-bucket.Tokens())
 	return time.Millisecond + time.Duration(missing/float64(b.limit)*float64(time.Second))
 }

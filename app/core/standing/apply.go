@@ -14,7 +14,8 @@ const (
 // Apply returns what the instruction does to those that stand before it, oldest first. It
 // leaves those of other people as they are.
 func Apply(standing []Instruction, found Found) Effect {
-	matches := related(ofSpeaker(standing, found.Speaker), found)
+	isOthers := func(i Instruction) bool { return found.Speaker != "" && i.Speaker != "" && i.Speaker != found.Speaker }
+	matches := related(slices.DeleteFunc(slices.Clone(standing), isOthers), found)
 	if len(matches) == 0 && (found.Withdraws || found.Amends) {
 		return Effect{}
 	}
@@ -26,20 +27,6 @@ func Apply(standing []Instruction, found Found) Effect {
 		e.Topic = matches[len(matches)-1].Topic
 	}
 	return e
-}
-
-// ofSpeaker returns the instructions that are not known to be other people's.
-func ofSpeaker(standing []Instruction, speaker string) []Instruction {
-	if speaker == "" {
-		return standing
-	}
-	var out []Instruction
-	for _, i := range standing {
-		if i.Speaker == "" || i.Speaker == speaker {
-			out = append(out, i)
-		}
-	}
-	return out
 }
 
 // related returns the instructions that are about the same as the one that was found.

@@ -45,12 +45,3 @@ func KindOf(name string) (Kind, bool) {
 	}
 	return Kind{}, false
 }
-
-// Names returns the names of all strategies in the order of the table.
-func Names() []string {
-	var names []string
-	for _, k := range Kinds() {
-		names = append(names, k.Name)
-	}
-	return names
-}
