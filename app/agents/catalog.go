@@ -316,7 +316,13 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	if err != nil {
 		return core.Agent{}, err
 	}
-	doc.checkAgentForm()
+	doc.checkForm(agentSchema(), doc.value, "")
+	list, _ := valueAt(doc.value, "tools").([]any)
+	for i, item := range list {
+		if _, ok := item.(map[string]any); ok {
+			doc.checkForm(toolSchema(), item, fmt.Sprintf("tools[%d]", i))
+		}
+	}
 	form := len(doc.faults)
 	var file struct {
 		core.Agent
@@ -336,30 +342,14 @@ func parseAgent(path string, data []byte, known KnownParts) (core.Agent, error) 
 	if agent.Tools == nil || known.dropTools && modelLacksTools(agent, known) {
 		agent.Tools = []string{}
 	}
-	doc.removeOff(&agent)
+	for _, name := range slices.Sorted(maps.Keys(doc.off)) { // tools that are switched off
+		agent.Tools = slices.DeleteFunc(agent.Tools, func(tool string) bool { return tool == name })
+		agent.Definitions = slices.DeleteFunc(agent.Definitions, func(def core.ToolDefinition) bool { return def.Name == name })
+		agent.LeftOut = append(agent.LeftOut, fmt.Sprintf("the tool %s is left out: %s", name, doc.off[name]))
+	}
 	agent = agent.WithToolDefaults()
 	agent.Version, err = agentVersion(agent)
 	return agent, err
-}
-
-// checkAgentForm notes what is wrong with the form of the agent and of the definitions in its tools.
-func (d *document) checkAgentForm() {
-	d.checkForm(agentSchema(), d.value, "")
-	list, _ := valueAt(d.value, "tools").([]any)
-	for i, item := range list {
-		if _, ok := item.(map[string]any); ok {
-			d.checkForm(toolSchema(), item, fmt.Sprintf("tools[%d]", i))
-		}
-	}
-}
-
-// removeOff takes the tools that are switched off from the agent, and has it say why.
-func (d *document) removeOff(agent *core.Agent) {
-	for _, name := range slices.Sorted(maps.Keys(d.off)) {
-		agent.Tools = slices.DeleteFunc(agent.Tools, func(tool string) bool { return tool == name })
-		agent.Definitions = slices.DeleteFunc(agent.Definitions, func(def core.ToolDefinition) bool { return def.Name == name })
-		agent.LeftOut = append(agent.LeftOut, fmt.Sprintf("the tool %s is left out: %s", name, d.off[name]))
-	}
 }
 
 // modelLacksTools reports whether the agent's model takes no tools.

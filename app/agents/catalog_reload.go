@@ -45,7 +45,13 @@ func (c *Catalog) Reload(dir string, known KnownParts, needed string) ([]core.Ag
 			r.addAgent(f)
 		}
 	}
-	r.reportRemoved(files)
+	gone := maps.Clone(before.files)
+	for _, f := range files {
+		delete(gone, f.Path)
+	}
+	for path, name := range gone { // a built-in agent of the name is there again
+		r.report[path] = core.AgentFile{File: path, Agent: name, Change: core.AgentRemoved}
+	}
 	if _, ok := next.agents[needed]; !ok {
 		return nil, fmt.Errorf("agents: no file in %s is agent %s any more, which default_agent names", dir, needed)
 	}
@@ -61,17 +67,6 @@ func (c *Catalog) Reload(dir string, known KnownParts, needed string) ([]core.Ag
 type reload struct {
 	before, next *agentSet
 	report       map[string]core.AgentFile // by path
-}
-
-// reportRemoved reports the files that are gone. A built-in agent of a name is there again.
-func (r *reload) reportRemoved(files []CheckedFile) {
-	gone := maps.Clone(r.before.files)
-	for _, f := range files {
-		delete(gone, f.Path)
-	}
-	for path, name := range gone {
-		r.report[path] = core.AgentFile{File: path, Agent: name, Change: core.AgentRemoved}
-	}
 }
 
 // reportTools reports the files of tools. A file that is broken keeps the tool that it had.

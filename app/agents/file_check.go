@@ -27,18 +27,6 @@ func (d *document) checkAgent(agent core.Agent, known KnownParts) {
 	for _, fault := range faults {
 		d.faultAt(fault.Field, "%s %s", fault.Field, fault.Detail)
 	}
-	d.checkFallbacks(agent, known.Model)
-	d.checkTools(agent.Tools, known)
-	d.checkToolSettings(agent, known)
-	d.checkSummaryModel("context.summary_model", agent.Context.SummaryModel, known.Model)
-	d.checkSummaryModel("compaction.summary_model", agent.Compaction.SummaryModel, known.Model)
-	d.checkCompaction(agent)
-	d.checkContext(agent, known.Validate)
-	d.checkModels(agent, known)
-}
-
-// checkFallbacks checks the models that take the place of the agent's own.
-func (d *document) checkFallbacks(agent core.Agent, check func(string) (llm.Info, error)) {
 	for i, name := range agent.FallbackModels {
 		at := fmt.Sprintf("fallback_models[%d]", i)
 		switch {
@@ -47,9 +35,20 @@ func (d *document) checkFallbacks(agent core.Agent, check func(string) (llm.Info
 		case slices.Contains(agent.FallbackModels[:i], name):
 			d.faultAt(at, "fallback model %q is there twice", name)
 		default:
-			d.checkModel(at, "fallback ", name, check)
+			d.checkModel(at, "fallback ", name, known.Model)
 		}
 	}
+	d.checkTools(agent.Tools, known)
+	d.checkToolSettings(agent, known)
+	d.checkSummaryModel("context.summary_model", agent.Context.SummaryModel, known.Model)
+	d.checkSummaryModel("compaction.summary_model", agent.Compaction.SummaryModel, known.Model)
+	_, err := contextwindow.ResolveLoop(agent.Context.Policy, agent.Compaction)
+	for _, fault := range splitErrors(err) {
+		name, _, _ := strings.Cut(fault.Error(), " ")
+		d.faultAt("compaction."+name, "compaction.%s", fault)
+	}
+	d.checkContext(agent, known.Validate)
+	d.checkModels(agent, known)
 }
 
 // checkModel checks a model that the agent names beside its own. A model that is known and
@@ -64,19 +63,28 @@ func (d *document) checkModel(at, prefix, name string, check func(string) (llm.I
 }
 
 func (d *document) checkTools(tools []string, known KnownParts) {
+	have := core.Agent{Definitions: slices.AppendSeq(slices.Clone(d.inlineTools), maps.Values(known.definitions))}
+	isDefined := func(tool string) bool { // by its own name, or with its group
+		_, ok := have.Definition(tool)
+		return ok
+	}
 	for i, tool := range tools {
 		at := fmt.Sprintf("tools[%d]", i)
 		switch {
 		case slices.Contains(tools[:i], tool):
 			d.faultAt(at, "tool %q is there twice", tool)
-		case d.isDefined(tool, known), known.broken[tool]:
+		case isDefined(tool), known.broken[tool]:
 		case known.Off[tool] != "":
 			d.faultAt(at, "tool %q is switched off; %s", tool, known.Off[tool])
 		case known.Tools == nil || slices.Contains(known.Tools, tool):
 		case known.leftOut(tool) != "":
 			d.leaveOut(tool, known.leftOut(tool))
 		default:
-			d.faultAt(at, "tool %q does not exist; %s", tool, suggestWord(tool, d.toolNames(known)))
+			names := slices.AppendSeq(slices.Clone(known.Tools), maps.Keys(known.definitions))
+			for _, definition := range d.inlineTools {
+				names = append(names, definition.Name)
+			}
+			d.faultAt(at, "tool %q does not exist; %s", tool, suggestWord(tool, names))
 		}
 	}
 }
@@ -86,16 +94,6 @@ func (d *document) checkTools(tools []string, known KnownParts) {
 func (d *document) checkSummaryModel(path string, name *string, check func(string) (llm.Info, error)) {
 	if name != nil {
 		d.checkModel(path, path+": ", *name, check)
-	}
-}
-
-// checkCompaction checks what the loop of one run is kept small by, as it will be
-// used: defaults with what the file says.
-func (d *document) checkCompaction(agent core.Agent) {
-	_, err := contextwindow.ResolveLoop(agent.Context.Policy, agent.Compaction)
-	for _, fault := range splitErrors(err) {
-		name, _, _ := strings.Cut(fault.Error(), " ")
-		d.faultAt("compaction."+name, "compaction.%s", fault)
 	}
 }
 
@@ -173,46 +171,18 @@ func fetchSettings() []string { return []string{"allow_hosts", "max_bytes"} }
 func (d *document) checkToolSettings(agent core.Agent, known KnownParts) {
 	for _, tool := range slices.Sorted(maps.Keys(agent.ToolSettings)) {
 		at := "tool_settings." + tool
+		group, _, _ := strings.Cut(tool, core.ToolSeparator)
 		switch {
-		case hasTool(agent, tool):
-			d.checkOwnSettings(at, tool)
+		case slices.Contains(agent.Tools, tool), slices.Contains(agent.Tools, group):
+			for _, field := range fetchSettings() {
+				if path := at + "." + field; tool != core.ToolFetchURL && d.hasField(path) {
+					d.faultAt(path, "%s: %s has no such setting; there are approval, max_output_bytes, timeout", path, tool)
+				}
+			}
 		case known.Tools == nil || slices.Contains(known.Tools, tool) || known.Off[tool] != "":
 			d.faultAt(at, "%s: the agent does not have the tool; add it to tools", at)
 		default:
 			d.faultAt(at, "%s: tool %q does not exist; %s", at, tool, suggestWord(tool, agent.Tools))
 		}
 	}
-}
-
-// checkOwnSettings checks that the tool has the settings that not every tool has.
-func (d *document) checkOwnSettings(at, tool string) {
-	for _, field := range fetchSettings() {
-		if path := at + "." + field; tool != core.ToolFetchURL && d.hasField(path) {
-			d.faultAt(path, "%s: %s has no such setting; there are approval, max_output_bytes, timeout", path, tool)
-		}
-	}
-}
-
-// isDefined reports whether a name in the list of tools stands for a definition, or for a tool of
-// one.
-func (d *document) isDefined(name string, known KnownParts) bool {
-	have := core.Agent{Definitions: slices.Collect(maps.Values(known.definitions))}
-	have.Definitions = append(have.Definitions, d.inlineTools...)
-	_, ok := have.Definition(name)
-	return ok
-}
-
-// toolNames returns the names that the list of tools may have.
-func (d *document) toolNames(known KnownParts) []string {
-	names := slices.AppendSeq(slices.Clone(known.Tools), maps.Keys(known.definitions))
-	for _, definition := range d.inlineTools {
-		names = append(names, definition.Name)
-	}
-	return names
-}
-
-// hasTool reports whether the agent has the tool, by its own name or with its group.
-func hasTool(agent core.Agent, name string) bool {
-	group, _, _ := strings.Cut(name, core.ToolSeparator)
-	return slices.Contains(agent.Tools, name) || group != name && slices.Contains(agent.Tools, group)
 }

@@ -113,7 +113,17 @@ func (d *document) writeNode(out *bytes.Buffer, node *yaml.Node, path string, de
 		}
 		out.WriteByte(']')
 	default:
-		d.writeScalar(out, node, path)
+		var value any = node.Value // a date is the text that it looks like
+		var err error
+		switch node.Tag {
+		case "!!null", "!!bool", "!!int", "!!float":
+			err = node.Decode(&value)
+		}
+		text, jsonErr := json.Marshal(value)
+		if err != nil || jsonErr != nil { // .nan and .inf
+			d.addFault(node, "%s: %q is not a value of JSON", path, core.Clip(node.Value, 60))
+		}
+		out.Write(text)
 	}
 }
 
@@ -147,21 +157,6 @@ func (d *document) writeObject(out *bytes.Buffer, node *yaml.Node, path string, 
 		comma = ","
 	}
 	out.WriteByte('}')
-}
-
-// writeScalar writes a single value. A date is the text that it looks like.
-func (d *document) writeScalar(out *bytes.Buffer, node *yaml.Node, path string) {
-	var value any = node.Value
-	var err error
-	switch node.Tag {
-	case "!!null", "!!bool", "!!int", "!!float":
-		err = node.Decode(&value)
-	}
-	text, jsonErr := json.Marshal(value)
-	if err != nil || jsonErr != nil { // .nan and .inf
-		d.addFault(node, "%s: %q is not a value of JSON", path, core.Clip(node.Value, 60))
-	}
-	out.Write(text)
 }
 
 // hasField reports whether the field is in the file.

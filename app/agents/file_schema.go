@@ -191,7 +191,14 @@ func (s *fileSchema) explain(e *jsonschema.ValidationError, value any, path stri
 			value, path = v[i], path+"["+part+"]"
 		}
 	}
-	schema := s.at(e.SchemaURL)
+	var part any = s.document
+	_, pointer, _ := strings.Cut(e.SchemaURL, "#/")
+	for name := range strings.SplitSeq(pointer, "/") {
+		if object, ok := part.(map[string]any); ok && name != "" {
+			part = object[name]
+		}
+	}
+	schema, _ := part.(map[string]any)
 	properties, _ := schema["properties"].(map[string]any)
 	below := func(name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 	switch k := e.ErrorKind.(type) {
@@ -212,19 +219,6 @@ func (s *fileSchema) explain(e *jsonschema.ValidationError, value any, path stri
 	default:
 		faults.Add(path, "%s", valueProblem(e.ErrorKind, value, schema))
 	}
-}
-
-// at returns the part of the schema at an address.
-func (s *fileSchema) at(address string) map[string]any {
-	part := s.document
-	_, pointer, _ := strings.Cut(address, "#/")
-	for name := range strings.SplitSeq(pointer, "/") {
-		if object, ok := part.(map[string]any); ok && name != "" {
-			part = object[name]
-		}
-	}
-	schema, _ := part.(map[string]any)
-	return schema
 }
 
 // typeProblem says which type a value must have.
@@ -258,7 +252,11 @@ func valueProblem(problem jsonschema.ErrorKind, value any, schema map[string]any
 	}
 	switch k := problem.(type) {
 	case *kind.Enum:
-		return wordProblem(fmt.Sprint(value), texts(schema["enum"]))
+		word, words := fmt.Sprint(value), texts(schema["enum"])
+		if word == "" {
+			return "is empty; use one of " + strings.Join(words, ", ")
+		}
+		return fmt.Sprintf("%q does not exist; %s", core.Clip(word, 100), suggestWord(word, words))
 	case *kind.Pattern:
 		return fmt.Sprintf("%q is not allowed; use %s", core.Clip(k.Got, 100), allowed)
 	case *kind.Format:
@@ -274,14 +272,6 @@ func valueProblem(problem jsonschema.ErrorKind, value any, schema map[string]any
 	default:
 		return fmt.Sprintf("is %v; use %s", value, allowed)
 	}
-}
-
-// wordProblem says what is wrong with a word that is not one of a list.
-func wordProblem(word string, words []string) string {
-	if word == "" {
-		return "is empty; use one of " + strings.Join(words, ", ")
-	}
-	return fmt.Sprintf("%q does not exist; %s", core.Clip(word, 100), suggestWord(word, words))
 }
 
 // texts returns the texts of a list in a schema.

@@ -57,7 +57,12 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 	if err != nil {
 		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
 	}
-	profile.Model, profile.Fallbacks, profile.SystemPrompt = m, p.fallbackModels(agent, m), systemPrompt(agent, session)
+	profile.Model, profile.SystemPrompt = m, systemPrompt(agent, session)
+	for _, name := range agent.FallbackModels { // wire.AgentWarnings reports those that cannot be used
+		if fallback, err := p.models.Get(name); err == nil && fallback.Info().Name != m.Info().Name {
+			profile.Fallbacks = append(profile.Fallbacks, fallback)
+		}
+	}
 	if session.Temporary {
 		profile.Loop = contextwindow.Loop{}
 		profile.Policy, err = contextwindow.ResolveTemporary(p.global, agent.Context)
@@ -92,18 +97,6 @@ func (p *Profiles) agentProfile(agent core.Agent, specs []llm.ToolSpec) (compact
 // nothing of an agent's own. ErrInvalid for names that are no preset.
 func (p *Profiles) Preset(name string) (contextwindow.Policy, error) {
 	return contextwindow.Resolve(p.global, core.ContextSettings{Policy: name})
-}
-
-// fallbackModels returns the agent's fallback models besides the model itself, without those
-// that cannot be used: wire.AgentWarnings reports them.
-func (p *Profiles) fallbackModels(agent core.Agent, model llm.Model) []llm.Model {
-	var out []llm.Model
-	for _, name := range agent.FallbackModels {
-		if m, err := p.models.Get(name); err == nil && m.Info().Name != model.Info().Name {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // systemPrompt returns the agent's prompt with the session's time zone and

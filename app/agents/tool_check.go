@@ -24,7 +24,12 @@ func (d *document) readDefinition(text json.RawMessage, prefix string, known Kno
 		d.faultAt(strings.TrimSuffix(prefix, "."), "it cannot be read: %s", err)
 		return def
 	}
-	d.checkDefinitionName(def, prefix, known)
+	switch at := prefix + "name"; {
+	case def.HasGroup() && len(def.Name) > maxGroupName:
+		d.faultAt(at, "name %q has %d letters; use at most %d, as it is the beginning of the names of several tools", def.Name, len(def.Name), maxGroupName)
+	case slices.Contains(known.Tools, def.Name) || def.Name == core.ToolFetchURL:
+		d.faultAt(at, "%s is a built-in tool; choose another name", def.Name)
+	}
 	if !slices.Contains(known.Kinds, def.Kind) {
 		d.leaveOut(def.Name, switchedOff(def))
 		return def
@@ -34,20 +39,14 @@ func (d *document) readDefinition(text json.RawMessage, prefix string, known Kno
 	d.checkHeaders(def, prefix)
 	d.checkOAuth(def, prefix)
 	d.checkRequest(def, prefix)
-	if len(d.faults) == before {
-		def.DocumentHash = d.checkDocument(def, prefix)
+	if len(d.faults) == before && def.Kind == core.ToolOpenAPI && !strings.Contains(def.Document, "://") { // a file
+		hash, fault := tools.CheckOpenAPI(def)
+		if fault != nil {
+			d.faultAt(prefix+fault.Key, "%s%s: %s", prefix, fault.Key, fault.Problem)
+		}
+		def.DocumentHash = hash
 	}
 	return def
-}
-
-func (d *document) checkDefinitionName(def core.ToolDefinition, prefix string, known KnownParts) {
-	at := prefix + "name"
-	switch {
-	case def.HasGroup() && len(def.Name) > maxGroupName:
-		d.faultAt(at, "name %q has %d letters; use at most %d, as it is the beginning of the names of several tools", def.Name, len(def.Name), maxGroupName)
-	case slices.Contains(known.Tools, def.Name) || def.Name == core.ToolFetchURL:
-		d.faultAt(at, "%s is a built-in tool; choose another name", def.Name)
-	}
 }
 
 // leaveOut notes that a tool is switched off, which is no fault: the agent is without it.
@@ -106,7 +105,7 @@ func (d *document) checkHeaders(def core.ToolDefinition, prefix string) {
 		switch {
 		case !tools.IsHeaderName(name):
 			d.faultAt(at, "%s is not the name of a header", at)
-		case isReservedHeader(name):
+		case slices.Contains(tools.ReservedHeaders(), http.CanonicalHeaderKey(name)):
 			d.faultAt(at, "%s is a header that the request has by itself; remove it", at)
 		case tools.CheckVariables(value) != nil:
 			d.faultAt(at, "%s: %s", at, tools.CheckVariables(value))
@@ -154,23 +153,4 @@ func (d *document) checkRequest(def core.ToolDefinition, prefix string) {
 			d.faultAt(at, "%s is not the address of a document; write a file, or an address with http or https", at)
 		}
 	}
-}
-
-// checkDocument checks the operations against the document, if it is a file, and returns the hash of
-// the document.
-func (d *document) checkDocument(def core.ToolDefinition, prefix string) (hash string) {
-	if def.Kind != core.ToolOpenAPI || strings.Contains(def.Document, "://") {
-		return ""
-	}
-	hash, fault := tools.CheckOpenAPI(def)
-	if fault != nil {
-		key := prefix + fault.Key
-		d.faultAt(key, "%s: %s", key, fault.Problem)
-	}
-	return hash
-}
-
-// isReservedHeader reports whether a request has the header by itself.
-func isReservedHeader(name string) bool {
-	return slices.Contains(tools.ReservedHeaders(), http.CanonicalHeaderKey(name))
 }

@@ -106,7 +106,13 @@ func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision,
 		f.Add("is_error", "is for a result")
 	}
 	d.Arguments = f.Text("arguments", d.Arguments, s.Limits.Message)
-	f.checkArguments(d.Arguments)
+	if d.Arguments != "" { // the tool checks them against its schema, as it does with the model's
+		if err := core.CheckJSON([]byte(d.Arguments), core.MaxBodyValues); err != nil {
+			f.Add("arguments", "%s", shownMessage(err))
+		} else if !strings.HasPrefix(strings.TrimSpace(d.Arguments), "{") || !json.Valid([]byte(d.Arguments)) {
+			f.Add("arguments", "must be a JSON object")
+		}
+	}
 	if err := f.Err(); err != nil {
 		return d, err
 	}
@@ -117,21 +123,6 @@ func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision,
 	result, err := s.limitResult(*d.Result)
 	d.Result = &result
 	return d, err
-}
-
-// checkArguments complains about arguments of a tool that are no JSON object. The tool itself
-// checks them against its schema, as it does with the model's.
-func (f *faults) checkArguments(arguments string) {
-	if arguments == "" {
-		return
-	}
-	if err := core.CheckJSON([]byte(arguments), core.MaxBodyValues); err != nil {
-		f.Add("arguments", "%s", shownMessage(err))
-		return
-	}
-	if !strings.HasPrefix(strings.TrimSpace(arguments), "{") || !json.Valid([]byte(arguments)) {
-		f.Add("arguments", "must be a JSON object")
-	}
 }
 
 // limitResult returns the result of a call as it is stored; ErrTooLarge for one that is longer

@@ -33,8 +33,9 @@ func (f *faults) checkOptions(given *core.RunOptions) *core.RunOptions {
 	if len(f.Faults) > before {
 		return nil
 	}
-	if size := optionBytes(o); size > core.MaxRunOptions {
-		f.Add("options", "have %d bytes as JSON, at most %d are allowed", size, core.MaxRunOptions)
+	text, err := json.Marshal(o) // it fails for a schema that is no JSON, which is a fault already
+	if err == nil && len(text) > core.MaxRunOptions {
+		f.Add("options", "have %d bytes as JSON, at most %d are allowed", len(text), core.MaxRunOptions)
 	}
 	return &o
 }
@@ -56,15 +57,6 @@ func (f *faults) checkClientTools(given []core.ClientTool) []core.ClientTool {
 		tools[i].Description = core.CleanText(t.Description)
 	}
 	return tools
-}
-
-// optionBytes returns the size of the options as JSON.
-func optionBytes(o core.RunOptions) int {
-	text, err := json.Marshal(o)
-	if err != nil { // a schema that is no JSON, which is a fault already
-		return 0
-	}
-	return len(text)
 }
 
 // checkForRun complains about options that do not go with the agent or with a model that may

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,8 +54,18 @@ func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessa
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	if in.Input.Parts, err = s.resolveParts(ctx, tenant, m); err != nil {
-		return core.Accepted{}, err
+	asked := m.Parts
+	if asked == nil && m.Edits != "" { // a new version that says nothing of images and files keeps those that it had
+		old, err := s.Messages.Get(ctx, tenant, m.SessionID, m.Edits)
+		if err != nil {
+			return core.Accepted{}, err
+		}
+		asked = slices.DeleteFunc(slices.Clone(old.Parts), func(p core.Part) bool { return !p.Attached() })
+	}
+	if len(asked) > 0 {
+		if in.Input.Parts, err = s.Files.Attach(ctx, tenant, asked); err != nil {
+			return core.Accepted{}, err
+		}
 	}
 	if len(m.Results) > 0 {
 		if in.Results, err = s.checkResults(tenant, m.SessionID, m.Results); err != nil {
@@ -160,7 +171,8 @@ func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core
 		case accepted.Repeated:
 			err = accepted.Run.CheckRepeated(in.RequestHash)
 		default:
-			s.publishAccepted(ctx, accepted)
+			s.Observer.Accepted(ctx, accepted.Run)
+			s.Feed.Publish(ctx, accepted.Events)
 		}
 		return accepted, err
 	})
@@ -168,12 +180,6 @@ func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core
 		s.Work.Next(ctx, accepted.Run.SessionID)
 	}
 	return accepted, err
-}
-
-// publishAccepted reports a run that was accepted, before it begins.
-func (s *Service) publishAccepted(ctx context.Context, accepted core.Accepted) {
-	s.Observer.Accepted(ctx, accepted.Run)
-	s.Feed.Publish(ctx, accepted.Events)
 }
 
 // interruptActive cancels the run that is active before the new one. The new one is
@@ -223,7 +229,7 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 	if err := f.Err(); err != nil {
 		return core.AcceptRun{}, err
 	}
-	metadata, err := noteReplaced(m.Metadata, countReplaced(m.Content, content))
+	metadata, err := noteReplaced(m.Metadata, strings.Count(content, "\uFFFD")-strings.Count(m.Content, "\uFFFD"))
 	if err != nil {
 		return core.AcceptRun{}, err
 	}
@@ -245,11 +251,6 @@ func (s *Service) limitContent(what, text string) (string, error) {
 			"the %s has %d bytes, at most %d are allowed: shorten it or send it in parts", what, size, s.Limits.Message)
 	}
 	return clean, nil
-}
-
-// countReplaced counts the characters that cleaning put in.
-func countReplaced(before, after string) int {
-	return strings.Count(after, "\uFFFD") - strings.Count(before, "\uFFFD")
 }
 
 // noteReplaced adds to the metadata how many characters were replaced, if any.

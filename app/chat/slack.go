@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,8 +40,8 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	checkID("team", t.Team, slackTeam, "T012ABCDEF")
 	checkID("channel", t.Channel, slackChannel, "C012ABCDEF")
 	checkID("thread", t.Thread, slackTime, "1700000000.000100")
-	if !slices.Contains(core.SlackModes(), t.Mode) {
-		f.Add("mode", "%q is not one; use %s", core.Clip(string(t.Mode), 40), slackModes())
+	if modes := core.SlackModes(); !slices.Contains(modes, t.Mode) {
+		f.Add("mode", "%q is not one; use %s", core.Clip(string(t.Mode), 40), strings.Trim(strings.ReplaceAll(fmt.Sprint(modes), " ", ", "), "[]"))
 	}
 	if err := f.Err(); err != nil {
 		return core.SlackThread{}, err
@@ -79,15 +80,6 @@ func (s *Service) checkInstalled(ctx context.Context, tenant core.Tenant, t core
 func (s *Service) BindSlack(ctx context.Context, t core.SlackThread) error {
 	events, err := s.Slack.Bind(ctx, t)
 	return s.publish(ctx, events, err)
-}
-
-// slackModes lists the modes of threads.
-func slackModes() string {
-	var names []string
-	for _, m := range core.SlackModes() {
-		names = append(names, string(m))
-	}
-	return strings.Join(names, ", ")
 }
 
 // DetachSlack separates a session from its thread of Slack. What was posted stays there. It

@@ -63,7 +63,7 @@ func NewTitler(o TitlerOptions) *Titler {
 // Begin creates a title for an untitled session from the run's question. It returns immediately;
 // session is as the run found it.
 func (t *Titler) Begin(session core.Session, run core.Run) {
-	if t == nil || !needsTitle(session) {
+	if t == nil || session.Title != "" || session.TitledAt != nil || session.Temporary { // it is in no list
 		return
 	}
 	t.mu.Lock()
@@ -73,7 +73,8 @@ func (t *Titler) Begin(session core.Session, run core.Run) {
 	}
 	t.busy[session.ID] = true
 	t.wait.Go(func() {
-		m := newMaterial(session, run)
+		// More people see a title than the conversation, so secrets are left out.
+		m := material{run: run, session: session, question: redact.Text(run.Input.Content)}
 		title, calls := t.makeTitle(t.work, m)
 		if title != "" || len(calls) > 0 {
 			t.storeTitle(t.work, m, title, calls)
@@ -99,21 +100,11 @@ func (t *Titler) Run(ctx context.Context) error {
 	return nil
 }
 
-// needsTitle reports whether the session has no title yet, or lost the one from a message that
-// was deleted. A temporary one, which is in no list, needs none.
-func needsTitle(s core.Session) bool { return s.Title == "" && s.TitledAt == nil && !s.Temporary }
-
 // material is the input of a title.
 type material struct {
 	run      core.Run
 	session  core.Session
 	question string
-}
-
-// newMaterial returns the input of a title. More people see a title than the conversation, so
-// secrets are left out.
-func newMaterial(session core.Session, run core.Run) material {
-	return material{run: run, session: session, question: redact.Text(run.Input.Content)}
 }
 
 // storeTitle writes the title and its model calls, even while the process stops.

@@ -48,46 +48,36 @@ func (s *Service) WatchAccepted(ctx context.Context, tenant core.Tenant, run cor
 
 func (s *Service) watchKnown(ctx context.Context, tenant core.Tenant, run core.Run, from core.Cursor) iter.Seq2[core.Event, error] {
 	return func(yield func(core.Event, error) bool) {
-		w := &runWatcher{service: s, scope: tenant, id: run.ID, yield: yield}
-		if err := w.watchEvents(ctx, run, from); err != nil {
+		if err := s.yieldEvents(ctx, tenant, run, from, yield); err != nil {
 			yield(core.Event{}, err)
 		}
 	}
 }
 
-// runWatcher is the state of one WatchRun.
-type runWatcher struct {
-	service *Service
-	scope   core.Tenant
-	id      core.RunID
-	yield   func(core.Event, error) bool
-	until   int64 // the run has ended by this event; 0 = it had not when we began
-}
-
-// watchEvents returns nil when everything is said or the reader left.
-func (w *runWatcher) watchEvents(ctx context.Context, run core.Run, from core.Cursor) (err error) {
-	s := w.service
+// yieldEvents returns nil when everything is said or the reader left.
+func (s *Service) yieldEvents(ctx context.Context, tenant core.Tenant, run core.Run, from core.Cursor, yield func(core.Event, error) bool) (err error) {
 	if !from.Live && from.After <= 0 {
 		from.After = max(run.FirstEvent-1, 0)
 	}
+	until := int64(0) // the run has ended by this event; 0 = it had not when we began
 	if run.Status.Ended() {
-		if w.until, err = s.Events.Last(ctx, w.scope, run.SessionID); err != nil {
+		if until, err = s.Events.Last(ctx, tenant, run.SessionID); err != nil {
 			return fmt.Errorf("last event of session %s: %w", run.SessionID, err)
 		}
-		if from.Live || from.After >= w.until {
+		if from.Live || from.After >= until {
 			return nil
 		}
 	}
-	for e, err := range s.Feed.WatchRun(ctx, w.scope, run, from) {
+	for e, err := range s.Feed.WatchRun(ctx, tenant, run, from) {
 		if err != nil {
 			return err
 		}
 		isResync := e.Type == core.EventResync
-		if (isResync || e.RunID == w.id) && (!w.yield(e, nil) || e.Type.EndsRun()) || !isResync && w.until > 0 && e.Seq >= w.until {
+		if (isResync || e.RunID == run.ID) && (!yield(e, nil) || e.Type.EndsRun()) || !isResync && until > 0 && e.Seq >= until {
 			return nil
 		}
 		if isResync {
-			if run, err := s.Runs.Get(ctx, w.scope, w.id); err != nil || run.Status.Ended() {
+			if run, err := s.Runs.Get(ctx, tenant, run.ID); err != nil || run.Status.Ended() {
 				return err
 			}
 		}

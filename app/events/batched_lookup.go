@@ -71,6 +71,8 @@ func (l *batchedLookup) queryStore(ctx context.Context, g *lookup) {
 	for id := range g.sessions {
 		sessions = append(sessions, id)
 	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
 	if g.newest, g.err = l.store.LastOf(ctx, sessions); g.err != nil {
 		g.err = fmt.Errorf("newest events of %d sessions: %w", len(sessions), g.err)
 	}

@@ -42,7 +42,9 @@ func (w *watcher) replayPage(ctx context.Context, atLeast int64) (whole, more bo
 			return false, false, err
 		}
 	}
-	page, more, err := w.feed.store.Page(ctx, w.session, w.lastSeq, pageSize)
+	query, cancel := context.WithTimeout(ctx, storeTime)
+	page, more, err := w.feed.store.Page(query, w.session, w.lastSeq, pageSize)
+	cancel()
 	if err != nil {
 		return false, false, fmt.Errorf("events of session %s after %d: %w", w.session, w.lastSeq, err)
 	}
@@ -76,11 +78,22 @@ func (w *watcher) emitPage(page []core.Event) (bool, error) {
 	return true, nil
 }
 
-// resync continues at the newest event, since earlier ones are no longer kept.
-func (w *watcher) resync(ctx context.Context) error {
+// newestEvent returns the number of the session's newest event.
+func (w *watcher) newestEvent(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
 	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
 	if err != nil {
-		return fmt.Errorf("newest event of session %s: %w", w.session, err)
+		return 0, fmt.Errorf("newest event of session %s: %w", w.session, err)
+	}
+	return newest, nil
+}
+
+// resync continues at the newest event, since earlier ones are no longer kept.
+func (w *watcher) resync(ctx context.Context) error {
+	newest, err := w.newestEvent(ctx)
+	if err != nil {
+		return err
 	}
 	if err := w.emitResync(newest); err != nil {
 		return err

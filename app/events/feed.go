@@ -15,6 +15,9 @@ import (
 const (
 	pageSize    = 200
 	defaultPoll = 15 * time.Second
+	// storeTime bounds one query. A reader in a process that cannot reach the store should reconnect to
+	// another one.
+	storeTime = 10 * time.Second
 )
 
 // Feed publishes the events of sessions and lets readers watch them. Safe for concurrent use.
@@ -42,8 +45,7 @@ func (f *Feed) Limit(memory *quota.Quota) { f.memory = memory }
 // New returns a feed over the bus whose durable events are in store. Every watcher checks the
 // store every 15 s for events that the bus may have lost.
 func New(bus Bus, store core.EventStore, logger *slog.Logger) *Feed {
-	timed := timedStore{store}
-	return &Feed{bus: bus, store: timed, log: logger, poll: defaultPoll, lookups: &batchedLookup{store: timed}, live: &liveSessions{sessions: map[core.SessionID]*liveSession{}}, observer: core.NoObserver{}}
+	return &Feed{bus: bus, store: store, log: logger, poll: defaultPoll, lookups: &batchedLookup{store: store}, live: &liveSessions{sessions: map[core.SessionID]*liveSession{}}, observer: core.NoObserver{}}
 }
 
 // Publish publishes durable events to the watchers. Call it after the commit that wrote them;

@@ -131,6 +131,8 @@ func (w *headWatcher) takeMessage(sub Subscription) error {
 
 // emitChanged emits the heads of the sessions that have changed.
 func (w *headWatcher) emitChanged(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
 	removed := w.changed
 	heads, err := w.feed.store.Heads(ctx, w.scope, slices.Sorted(maps.Keys(removed)))
 	if err != nil {

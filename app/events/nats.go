@@ -163,23 +163,6 @@ func (n *NATS) addListener(subject string) error {
 	return nil
 }
 
-// removeListener removes one listener.
-func (n *NATS) removeListener(subject string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	i := n.subjects[subject]
-	if i == nil {
-		return
-	}
-	if i.listeners--; i.listeners > 0 {
-		return
-	}
-	delete(n.subjects, subject)
-	if err := i.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		n.log.Warn("nats subscription not ended", "subject", subject, "err", err)
-	}
-}
-
 // Check reports whether the cluster can be reached.
 func (n *NATS) Check(context.Context) error {
 	if n.conn.IsConnected() {
@@ -256,5 +239,16 @@ type natsSubscription struct {
 
 func (s *natsSubscription) Close() {
 	s.Subscription.Close()
-	s.once.Do(func() { s.bus.removeListener(s.subject) })
+	s.once.Do(func() {
+		s.bus.mu.Lock()
+		defer s.bus.mu.Unlock()
+		i := s.bus.subjects[s.subject]
+		if i.listeners--; i.listeners > 0 {
+			return
+		}
+		delete(s.bus.subjects, s.subject)
+		if err := i.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+			s.bus.log.Warn("nats subscription not ended", "subject", s.subject, "err", err)
+		}
+	})
 }

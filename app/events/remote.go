@@ -28,7 +28,7 @@ const (
 // as the feed is used.
 func NewShared(bus Bus, store core.EventStore, runs core.RunStore, logger *slog.Logger) *Feed {
 	f := New(bus, store, logger)
-	f.runs, f.poll = timedRuns{runs}, sharedPoll
+	f.runs, f.poll = runs, sharedPoll
 	return f
 }
 
@@ -147,6 +147,8 @@ func (w *watcher) requestSnapshot(ctx context.Context) error {
 
 // activeRun returns the session's running run; an empty one if there is none.
 func (w *watcher) activeRun(ctx context.Context) (core.Run, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
 	run, err := w.feed.runs.Active(ctx, w.scope, w.session)
 	if errors.Is(err, core.ErrNotFound) || err == nil && run.Status != core.RunRunning {
 		return core.Run{}, nil

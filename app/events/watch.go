@@ -126,9 +126,9 @@ func (w *watcher) run(ctx context.Context, from core.Cursor) error {
 
 // beginFromStore emits what the store has after the cursor, then the partial texts.
 func (w *watcher) beginFromStore(ctx context.Context, from core.Cursor) error {
-	newest, err := w.feed.store.Last(ctx, w.scope, w.session)
+	newest, err := w.newestEvent(ctx)
 	if err != nil {
-		return fmt.Errorf("watch session %s: %w", w.session, err)
+		return err
 	}
 	w.lastSeq = max(from.After, 0)
 	if from.Live {
@@ -200,11 +200,11 @@ func (w *watcher) handleLookup(ctx context.Context, g *lookup) error {
 	newest, there := g.newest[w.session]
 	err := g.err
 	if err == nil && (!there || newest < w.lastSeq) { // gone, or looked at before the last event
-		newest, err = w.feed.store.Last(ctx, w.scope, w.session)
+		newest, err = w.newestEvent(ctx)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("newest event of session %s: %w", w.session, err)
+		return err
 	case newest < w.lastSeq: // another database
 		return w.resync(ctx)
 	case newest > w.lastSeq:
@@ -237,25 +237,21 @@ func (w *watcher) handleMessage(ctx context.Context, message *Message) error {
 	case e.Type == core.EventResync: // something happened to the session as a whole
 		return w.resync(ctx)
 	case e.Type.IsText():
-		return w.handleText(ctx, deltaOf(e))
+		d := deltaOf(e)
+		if d.data.Offset > w.delivered[keyOf(d)].bytes {
+			// A piece was lost on the way, or the text began before this watcher did.
+			if err := w.emitSnapshot(ctx); err != nil {
+				return err
+			}
+		}
+		if w.feed.runs != nil && d.data.Offset > w.delivered[keyOf(d)].bytes {
+			w.bufferDelta(d)
+			return w.requestSnapshot(ctx)
+		}
+		return w.deliverDelta(ctx, d)
 	case e.Type == core.EventNodeStarted:
 		return w.emitNode(e)
 	default:
 		return w.emitEvent(e)
 	}
-}
-
-// handleText handles a piece of a partial text.
-func (w *watcher) handleText(ctx context.Context, d delta) error {
-	if d.data.Offset > w.delivered[keyOf(d)].bytes {
-		// A piece was lost on the way, or the text began before this watcher did.
-		if err := w.emitSnapshot(ctx); err != nil {
-			return err
-		}
-	}
-	if w.feed.runs != nil && d.data.Offset > w.delivered[keyOf(d)].bytes {
-		w.bufferDelta(d)
-		return w.requestSnapshot(ctx)
-	}
-	return w.deliverDelta(ctx, d)
 }

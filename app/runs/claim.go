@@ -14,9 +14,14 @@ import (
 // (core.Accepted.Repeated) whose run this process has claimed but does not execute, the run
 // begins too: the response to its claim was lost.
 func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Accepted, error)) (core.Accepted, error) {
-	worker, reserved := "", s.isReady() && s.reserveSlots(0, 1) == 1
+	worker, reserved := "", false
+	select {
+	case <-s.ready:
+		reserved = s.reserveSlots(0, 1) == 1
+	default: // what an earlier process left behind is not taken over yet
+	}
 	if reserved {
-		worker = s.worker
+		worker = s.Worker
 	}
 	used := false
 	defer func() {
@@ -28,7 +33,7 @@ func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Acc
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	ours := a.Run.Status == core.RunRunning && a.Run.LeaseOwner == s.worker
+	ours := a.Run.Status == core.RunRunning && a.Run.LeaseOwner == s.Worker
 	switch {
 	case ours && a.Repeated:
 		used = s.recoverRun(ctx, a.Run, reserved)
@@ -61,8 +66,11 @@ func (s *Runner) offerWork(ctx context.Context) {
 // claimNext claims the session's next run after one has ended. If other sessions wait for the
 // slot, it leaves the choice to the sweep.
 func (s *Runner) claimNext(ctx context.Context, session core.SessionID) {
+	s.mu.Lock()
+	stopping := s.stopping
+	s.mu.Unlock()
 	switch {
-	case s.isStopping():
+	case stopping:
 		s.notifyPeers(ctx, core.Wakeup{Free: true}) // others may execute it
 	case s.hasBacklog():
 	case s.reserveSlots(0, 1) == 1:
@@ -80,7 +88,7 @@ func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool 
 	var err error
 	for try := range claimTries { // if a claim was committed but its response was lost, the next try finds it
 		call, cancel := context.WithTimeout(ctx, callTime)
-		c, err = s.store.Claim(call, session, s.worker)
+		c, err = s.Store.Claim(call, session, s.Worker)
 		cancel()
 		if err == nil || isPermanent(err) || sleep(ctx, firstBackoff<<try) != nil {
 			break
@@ -90,12 +98,12 @@ func (s *Runner) claimSession(ctx context.Context, session core.SessionID) bool 
 	switch {
 	case errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrConflict):
 	case err != nil:
-		s.log.WarnContext(ctx, "next run not claimed", "session_id", session, "err", errorText(err))
+		s.Logger.WarnContext(ctx, "next run not claimed", "session_id", session, "err", errorText(err))
 	case c.Repeated:
 		begun = s.recoverRun(ctx, c.Run, true)
 	default:
 		begun = true
-		s.journal.feed.Publish(ctx, c.Events)
+		s.Journal.feed.Publish(ctx, c.Events)
 		s.launchRun(c, false) //nolint:contextcheck // a run does not depend on the request
 	}
 	s.mu.Lock()
@@ -124,15 +132,15 @@ func (s *Runner) recoverRun(ctx context.Context, run core.Run, reserved bool) bo
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	lost, err := s.store.Renew(call, s.worker, []core.RunID{run.ID})
+	lost, err := s.Store.Renew(call, s.Worker, []core.RunID{run.ID})
 	switch {
 	case err != nil:
-		s.log.WarnContext(ctx, "claimed run not recovered", "run_id", run.ID, "err", errorText(err))
+		s.Logger.WarnContext(ctx, "claimed run not recovered", "run_id", run.ID, "err", errorText(err))
 	case len(lost) > 0: // it has ended since it was read
 	case !reserved || run.Deaths >= suspectDeaths:
 		s.releaseRun(run) //nolint:contextcheck // a run does not depend on the request
 	default:
-		s.log.InfoContext(ctx, "claimed run recovered", "run_id", run.ID, "session_id", run.SessionID)
+		s.Logger.InfoContext(ctx, "claimed run recovered", "run_id", run.ID, "session_id", run.SessionID)
 		s.launchRun(core.Claimed{Run: run}, false) //nolint:contextcheck // likewise
 		return true
 	}
@@ -158,8 +166,8 @@ func (s *Runner) launchRun(c core.Claimed, lone bool) {
 func (s *Runner) releaseRun(run core.Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	if err := s.store.HandBack(ctx, s.worker, run.ID); err != nil {
-		s.log.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
+	if err := s.Store.HandBack(ctx, s.Worker, run.ID); err != nil {
+		s.Logger.WarnContext(ctx, "run not handed back", "run_id", run.ID, "err", err)
 		return
 	}
 	s.offerWork(ctx)

@@ -18,8 +18,8 @@ const previewBytes = 200
 // readOwnMessages reads the run's own messages, and retries until ctx ends.
 func (s *Runner) readOwnMessages(ctx context.Context, run core.Run) ([]core.Message, error) {
 	var own []core.Message
-	err := s.journal.callWithRetry(ctx, "read run", func(ctx context.Context) error {
-		all, err := s.messages.GetMessagesAfter(ctx, run.Tenant(), run.SessionID, run.UserMessageID)
+	err := s.Journal.callWithRetry(ctx, "read run", func(ctx context.Context) error {
+		all, err := s.Messages.GetMessagesAfter(ctx, run.Tenant(), run.SessionID, run.UserMessageID)
 		own = nil
 		for _, m := range all {
 			if m.RunID == run.ID {
@@ -46,7 +46,7 @@ func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Ap
 			end.AnswerID = m.ID
 		}
 	}
-	d := s.journal.feed.Draft(run)
+	d := s.Journal.feed.Draft(run)
 	if !x.retracted { // the engine did not run
 		d = core.DecodeDraft(run.Partial)
 		for _, id := range lostDrafts(run, "", own) {
@@ -65,7 +65,7 @@ func (s *Runner) buildEndWrite(x *activeRun, own []core.Message, asked []core.Ap
 	end.AnswerID = d.MessageID
 	m := s.newMessage(run, core.RoleAssistant, core.CleanText(d.Text))
 	m.ID, m.Status, m.Model = d.MessageID, core.MessagePartial, run.Model // the id is that of the deltas
-	m.TokenCount = s.counter.Message(m)
+	m.TokenCount = s.Counter.Message(m)
 	w.Messages = append(w.Messages, m)
 	return w
 }
@@ -105,7 +105,7 @@ func (s *Runner) closeCalls(w *core.RunWrite, run core.Run, open []core.ToolCall
 			m.Content = a.Refusal()
 		}
 		m.ToolCallID, m.ToolName = c.ID, c.Name
-		m.TokenCount = s.counter.Message(m)
+		m.TokenCount = s.Counter.Message(m)
 		w.Messages = append(w.Messages, m)
 		w.Events = append(w.Events, core.NewEvent(run.SessionID, run.ID, core.EventToolFinished,
 			core.ToolFinishedData{ToolCallID: c.ID, Status: m.Status, Preview: core.Clip(m.Content, previewBytes)}))

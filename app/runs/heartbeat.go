@@ -18,10 +18,10 @@ func (s *Runner) sendHeartbeat(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	began := time.Now()
-	runs, err := s.store.CancelRequested(call, s.worker)
+	runs, err := s.Store.CancelRequested(call, s.Worker)
 	s.recordContact(err)
 	if err != nil {
-		s.log.WarnContext(ctx, "cancels not read", "err", err)
+		s.Logger.WarnContext(ctx, "cancels not read", "err", err)
 		return
 	}
 	for _, id := range runs {
@@ -49,16 +49,16 @@ func (s *Runner) renewLeases(ctx context.Context) bool {
 	ids := slices.Collect(maps.Keys(held))
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	lost, err := s.store.Renew(call, s.worker, ids)
+	lost, err := s.Store.Renew(call, s.Worker, ids)
 	s.recordContact(err)
 	s.recordLeaseWrite(err)
 	if err != nil {
-		s.observer.Count(core.CountRenewals, 1, core.WorkRun, "failed")
-		s.log.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
+		s.Observer.Count(core.CountRenewals, 1, core.WorkRun, "failed")
+		s.Logger.ErrorContext(ctx, "leases not renewed", "runs", len(ids), "err", err)
 		return false
 	}
-	s.observer.Count(core.CountRenewals, len(ids)-len(lost), core.WorkRun, "renewed")
-	s.observer.Count(core.CountRenewals, len(lost), core.WorkRun, "lost")
+	s.Observer.Count(core.CountRenewals, len(ids)-len(lost), core.WorkRun, "renewed")
+	s.Observer.Count(core.CountRenewals, len(lost), core.WorkRun, "lost")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range lost {

@@ -63,17 +63,7 @@ type Options struct {
 
 // Runner executes runs. Safe for concurrent use.
 type Runner struct {
-	store     core.RunStore
-	messages  core.MessageStore
-	execute   func(ctx context.Context, c core.Claimed) error
-	journal   *Recorder
-	counter   llm.TokenCounter
-	worker    string
-	limits    Limits
-	log       *slog.Logger
-	compactor *compaction.Compactor
-	observer  core.Observer
-	signals   core.Wakeups
+	Options
 
 	ready          chan struct{} // closed when the runs of an earlier process are taken over
 	sweepRequested chan struct{} // has an element when a sweep is requested
@@ -111,11 +101,10 @@ type activeRun struct {
 
 // New returns a Service. It executes nothing before Run is called.
 func New(o Options) *Runner {
-	limits := o.Limits.withDefaults()
+	o.Limits, o.Observer = o.Limits.withDefaults(), core.ObserverOrNone(o.Observer)
 	return &Runner{
-		store: o.Store, messages: o.Messages, execute: o.Execute, journal: o.Journal, counter: o.Counter,
-		worker: o.Worker, limits: limits, log: o.Logger, compactor: o.Compactor, observer: core.ObserverOrNone(o.Observer), signals: o.Signals,
-		ready: make(chan struct{}), sweepRequested: make(chan struct{}, 1), unknownClaims: map[core.SessionID]time.Time{},
+		Options: o,
+		ready:   make(chan struct{}), sweepRequested: make(chan struct{}, 1), unknownClaims: map[core.SessionID]time.Time{},
 		active: map[core.RunID]*activeRun{}, earlyCancels: map[core.RunID]time.Time{},
 	}
 }
@@ -145,6 +134,13 @@ func (s *Runner) cancelLocal(run core.RunID) bool {
 	return true
 }
 
+// notifyPeers sends a signal to the other processes, if there are any.
+func (s *Runner) notifyPeers(ctx context.Context, signal core.Wakeup) {
+	if s.Signals != nil {
+		s.Signals.Send(ctx, signal)
+	}
+}
+
 // Ready is closed when Run has taken over the runs of an earlier process of this replica. A run
 // accepted before that would count as one of those and get another attempt, so no requests
 // should be served earlier.
@@ -155,11 +151,4 @@ func (s *Runner) Active() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.active)
-}
-
-// isStopping reports whether nothing new may begin.
-func (s *Runner) isStopping() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopping
 }

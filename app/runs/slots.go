@@ -15,7 +15,7 @@ func (s *Runner) reserveSlots(deaths, n int) int {
 	if s.stopping || s.loneRun != nil {
 		return 0
 	}
-	n = min(n, s.limits.Concurrent-s.used)
+	n = min(n, s.Limits.Concurrent-s.used)
 	if deaths == suspectDeaths {
 		n = min(n, suspectSlots-s.suspects)
 		s.suspects += n
@@ -72,7 +72,7 @@ func (x *activeRun) beginAlone(used int) {
 func (s *Runner) hasFreeSlot() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.stopping && s.loneRun == nil && s.used < s.limits.Concurrent
+	return !s.stopping && s.loneRun == nil && s.used < s.Limits.Concurrent
 }
 
 // setBacklog sets whether work may wait for a slot of this process. If so, the sweep looks for

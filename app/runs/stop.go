@@ -13,16 +13,16 @@ const unwindTime = 10 * time.Second
 // stopRuns ends the executions and releases the leases: see Run.
 func (s *Runner) stopRuns(ctx context.Context) {
 	s.handBackRuns(func(x *activeRun) bool { return !x.started })
-	if !s.waitAll(s.limits.Grace) {
+	if !s.waitAll(s.Limits.Grace) {
 		s.handBackRuns(func(*activeRun) bool { return true })
 		if !s.waitAll(unwindTime) {
-			s.log.ErrorContext(ctx, "runs do not stop", "runs", s.Active())
+			s.Logger.ErrorContext(ctx, "runs do not stop", "runs", s.Active())
 		}
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	if err := s.store.Release(call, s.worker); err != nil {
-		s.log.ErrorContext(ctx, "leases not released", "err", err)
+	if err := s.Store.Release(call, s.Worker); err != nil {
+		s.Logger.ErrorContext(ctx, "leases not released", "err", err)
 		return
 	}
 	s.notifyPeers(ctx, core.Wakeup{Free: true})

@@ -31,9 +31,18 @@ func (s *Runner) Run(ctx context.Context) error {
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var clocks sync.WaitGroup
 	clocks.Go(func() { _ = core.Every(alive, heartbeatEvery, s.sendHeartbeat) })
-	clocks.Go(func() { _ = core.Every(alive, saveEvery, s.journal.saveDrafts) })
-	if s.signals != nil {
-		clocks.Go(func() { s.signals.Listen(alive, s.handleSignal) })
+	clocks.Go(func() { _ = core.Every(alive, saveEvery, s.Journal.saveDrafts) })
+	if s.Signals != nil {
+		clocks.Go(func() {
+			s.Signals.Listen(alive, func(signal core.Wakeup) {
+				if signal.Cancel != "" {
+					s.cancelLocal(signal.Cancel)
+				}
+				if signal.Free { // one sweep serves all that arrive meanwhile: a cancel does not wait behind them
+					s.triggerSweep()
+				}
+			})
+		})
 	}
 	if s.resumeRuns(ctx) {
 		close(s.ready)
@@ -75,7 +84,7 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.log.ErrorContext(ctx, "runs not taken over, retrying", "err", errorText(err))
+		s.Logger.ErrorContext(ctx, "runs not taken over, retrying", "err", errorText(err))
 		if sleep(ctx, time.Second) != nil {
 			return false
 		}
@@ -85,7 +94,7 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 // sweepAndReport sweeps, and reports work that no signal announced.
 func (s *Runner) sweepAndReport(ctx context.Context) {
 	known := s.hasBacklog()
-	s.observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
+	s.Observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
 	s.mu.Lock()
 	// A run that was claimed longer ago than a lease lasts is taken over anyway.
 	maps.DeleteFunc(s.unknownClaims, func(_ core.SessionID, at time.Time) bool { return time.Since(at) > core.RunLease })
@@ -93,8 +102,8 @@ func (s *Runner) sweepAndReport(ctx context.Context) {
 	s.mu.Unlock()
 	lapsed, queued := s.sweepOnce(ctx)
 	if !known {
-		s.observer.Count(core.CountFound, lapsed, foundLapsed)
-		s.observer.Count(core.CountFound, queued, foundQueued)
+		s.Observer.Count(core.CountFound, lapsed, foundLapsed)
+		s.Observer.Count(core.CountFound, queued, foundQueued)
 	}
 }
 
@@ -111,7 +120,7 @@ func (s *Runner) sweepOnce(ctx context.Context) (lapsed, queued int) {
 	case err == nil:
 		queued = s.claimWaiting(ctx)
 	case ctx.Err() == nil:
-		s.log.WarnContext(ctx, "lapsed runs not taken over", "err", errorText(err))
+		s.Logger.WarnContext(ctx, "lapsed runs not taken over", "err", errorText(err))
 	}
 	return lapsed, queued
 }
@@ -121,7 +130,7 @@ func (s *Runner) sweepOnce(ctx context.Context) (lapsed, queued int) {
 func (s *Runner) takeOver(ctx context.Context) (n int, err error) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	due, err := s.store.Due(call, s.worker, s.canTakeLapsed())
+	due, err := s.Store.Due(call, s.Worker, s.canTakeLapsed())
 	s.recordContact(err)
 	if err != nil {
 		return 0, err
@@ -176,16 +185,16 @@ func (s *Runner) takeOverSome(ctx context.Context, deaths, limit int) (n int, er
 func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, error) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	t.Worker, t.Lapsed = s.worker, s.canTakeLapsed() && !s.wasRefused()
-	runs, err := s.store.TakeOver(call, t)
+	t.Worker, t.Lapsed = s.Worker, s.canTakeLapsed() && !s.wasRefused()
+	runs, err := s.Store.TakeOver(call, t)
 	s.recordContact(err)
 	s.recordLeaseWrite(err)
 	if err != nil {
 		return nil, err
 	}
-	s.observer.Count(core.CountTakeovers, len(runs), core.WorkRun)
+	s.Observer.Count(core.CountTakeovers, len(runs), core.WorkRun)
 	for _, run := range runs {
-		s.log.WarnContext(ctx, "run taken over", "run_id", run.ID, "session_id", run.SessionID, "attempt", run.Attempt, "deaths", t.Deaths)
+		s.Logger.WarnContext(ctx, "run taken over", "run_id", run.ID, "session_id", run.SessionID, "attempt", run.Attempt, "deaths", t.Deaths)
 	}
 	return runs, nil
 }
@@ -195,12 +204,12 @@ func (s *Runner) leaseRuns(ctx context.Context, t core.TakeOver) ([]core.Run, er
 func (s *Runner) expireApprovals(ctx context.Context) (n int) {
 	call, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	events, err := s.store.ExpireApprovals(call, sweepLimit)
+	events, err := s.Store.ExpireApprovals(call, sweepLimit)
 	s.recordContact(err)
 	if err != nil {
-		s.log.WarnContext(ctx, "approvals not expired", "err", err)
+		s.Logger.WarnContext(ctx, "approvals not expired", "err", err)
 	}
-	s.journal.feed.Publish(ctx, events)
+	s.Journal.feed.Publish(ctx, events)
 	for _, e := range events {
 		if e.Type == core.EventApprovalDecided {
 			n++
@@ -217,11 +226,11 @@ func (s *Runner) claimWaiting(ctx context.Context) (n int) {
 		if fresh {
 			call, cancel := context.WithTimeout(ctx, callTime)
 			var err error
-			s.waiting, err = s.store.Waiting(call, sweepLimit) // those that have waited longest first
+			s.waiting, err = s.Store.Waiting(call, sweepLimit) // those that have waited longest first
 			cancel()
 			s.recordContact(err)
 			if err != nil {
-				s.log.WarnContext(ctx, "waiting sessions not read", "err", err)
+				s.Logger.WarnContext(ctx, "waiting sessions not read", "err", err)
 			}
 		}
 		page, before := len(s.waiting), n

@@ -25,9 +25,9 @@ func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 			return
 		}
 	}
-	s.journal.trackRun(x.claimed)
-	defer s.journal.untrackRun(x.run)
-	work, observed := s.observer.Run(work, x.run)
+	s.Journal.trackRun(x.claimed)
+	defer s.Journal.untrackRun(x.run)
+	work, observed := s.Observer.Run(work, x.run)
 	v := outcome{err: s.acquireSlot(work, x)}
 	if v.err == nil {
 		v = s.runEngine(work, x)
@@ -38,9 +38,9 @@ func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 	observed(c.status, c.code)
 	s.freeSlot(x)
 	if c.ended && c.status != string(core.RunSucceeded) { // else the engine has done it
-		s.compactor.Enqueue(x.run.Tenant(), x.run.SessionID)
+		s.Compactor.Enqueue(x.run.Tenant(), x.run.SessionID)
 	}
-	if c.ended && s.journal.stateOf(x.run.ID).moreQueued {
+	if c.ended && s.Journal.stateOf(x.run.ID).moreQueued {
 		s.claimNext(whole, x.run.SessionID)
 	}
 }
@@ -68,7 +68,7 @@ func (s *Runner) acquireSlot(ctx context.Context, x *activeRun) error {
 // waitUntilAlone waits until nothing else executes, then counts the death with which the run
 // was taken over: if this process dies from now on, the run killed it.
 func (s *Runner) waitUntilAlone(ctx context.Context, x *activeRun) error {
-	s.log.WarnContext(ctx, "run waits until it executes alone: processes died while executing it", "run_id", x.run.ID, "session_id", x.run.SessionID)
+	s.Logger.WarnContext(ctx, "run waits until it executes alone: processes died while executing it", "run_id", x.run.ID, "session_id", x.run.SessionID)
 	select {
 	case <-x.alone:
 	case <-ctx.Done():
@@ -77,8 +77,8 @@ func (s *Runner) waitUntilAlone(ctx context.Context, x *activeRun) error {
 	if err := sleep(ctx, quietTime); err != nil {
 		return err
 	}
-	return s.journal.callWithRetry(ctx, "count death", func(ctx context.Context) error {
-		return s.store.CountDeath(ctx, x.run.ID, x.run.Attempt, loneDeaths)
+	return s.Journal.callWithRetry(ctx, "count death", func(ctx context.Context) error {
+		return s.Store.CountDeath(ctx, x.run.ID, x.run.Attempt, loneDeaths)
 	})
 }
 
@@ -90,14 +90,14 @@ type outcome struct {
 
 // runEngine runs the engine within the time limit.
 func (s *Runner) runEngine(ctx context.Context, x *activeRun) outcome {
-	ctx, stop := context.WithTimeoutCause(ctx, s.limits.RunTime, errRunTime)
+	ctx, stop := context.WithTimeoutCause(ctx, s.Limits.RunTime, errRunTime)
 	defer stop()
 	run := x.run
 	if run.Deaths > loneDeaths {
 		return outcome{err: errGaveUp}
 	}
 	ctx = core.WithIdentity(ctx, core.Identity{Owner: run.Owner, User: run.User})
-	s.log.InfoContext(ctx, "run started", "run_id", run.ID, "session_id", run.SessionID,
+	s.Logger.InfoContext(ctx, "run started", "run_id", run.ID, "session_id", run.SessionID,
 		"agent", run.Agent, "attempt", run.Attempt)
 	s.retractLostDrafts(ctx, x)
 	err := s.callEngine(ctx, x.claimed)
@@ -118,13 +118,13 @@ func (s *Runner) retractLostDrafts(ctx context.Context, x *activeRun) {
 		w.Events = append(w.Events, discardedEvent(run, id, reasonInterrupted))
 	}
 	if err == nil && len(w.Events) > 0 {
-		_, err = s.journal.Append(ctx, w)
+		_, err = s.Journal.Append(ctx, w)
 	}
 	if err == nil && d.MessageID != "" {
-		err = s.journal.store.SavePartial(ctx, run.ID, run.Attempt, "")
+		err = s.Journal.store.SavePartial(ctx, run.ID, run.Attempt, "")
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "drafts of lost attempts not retracted", "run_id", run.ID, "err", err)
+		s.Logger.WarnContext(ctx, "drafts of lost attempts not retracted", "run_id", run.ID, "err", err)
 	}
 }
 
@@ -132,11 +132,11 @@ func (s *Runner) retractLostDrafts(ctx context.Context, x *activeRun) {
 func (s *Runner) callEngine(ctx context.Context, c core.Claimed) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.ErrorContext(ctx, "run panicked", "run_id", c.Run.ID, "panic", p, "stack", string(debug.Stack()))
+			s.Logger.ErrorContext(ctx, "run panicked", "run_id", c.Run.ID, "panic", p, "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()
-	return s.execute(ctx, c)
+	return s.Execute(ctx, c)
 }
 
 // result is what became of an execution.
@@ -154,8 +154,8 @@ const (
 
 // finishRun completes an execution. It writes the run's end if the engine did not.
 func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began time.Time) result {
-	log := s.log.With("run_id", x.run.ID, "session_id", x.run.SessionID, "agent", x.run.Agent, "dur", time.Since(began))
-	switch state := s.journal.stateOf(x.run.ID); {
+	log := s.Logger.With("run_id", x.run.ID, "session_id", x.run.SessionID, "agent", x.run.Agent, "dur", time.Since(began))
+	switch state := s.Journal.stateOf(x.run.ID); {
 	case state.ended:
 		log.InfoContext(ctx, "run finished")
 		return result{status: string(core.RunSucceeded), ended: true}
@@ -168,7 +168,7 @@ func (s *Runner) finishRun(ctx context.Context, x *activeRun, v outcome, began t
 		return result{status: statusHandedBack}
 	case errors.Is(v.cause, errLost), errors.Is(v.err, core.ErrStale):
 		if errors.Is(v.err, core.ErrStale) {
-			s.observer.Count(core.CountFenced, 1, core.WorkRun)
+			s.Observer.Count(core.CountFenced, 1, core.WorkRun)
 		}
 		log.WarnContext(ctx, "run lost to another attempt")
 		return result{status: statusLost}
@@ -196,9 +196,9 @@ func (s *Runner) requeueRun(ctx context.Context, log *slog.Logger, x *activeRun,
 	s.mu.Lock()
 	x.released = true // stops the renewal of its lease
 	s.mu.Unlock()
-	err := s.journal.callWithRetry(ctx, "requeue run", func(ctx context.Context) error {
-		s.journal.saveDraft(ctx, x.run.ID) // its next attempt retracts it
-		return s.store.Yield(ctx, x.run.ID, x.run.Attempt)
+	err := s.Journal.callWithRetry(ctx, "requeue run", func(ctx context.Context) error {
+		s.Journal.saveDraft(ctx, x.run.ID) // its next attempt retracts it
+		return s.Store.Yield(ctx, x.run.ID, x.run.Attempt)
 	})
 	switch {
 	case errors.Is(err, core.ErrStale):
@@ -224,7 +224,7 @@ func errorText(err error) string {
 func (s *Runner) saveDraft(ctx context.Context, run core.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
-	s.journal.saveDraft(ctx, run.ID)
+	s.Journal.saveDraft(ctx, run.ID)
 }
 
 // failedRunEnd logs why a run failed and returns its end.
@@ -263,13 +263,13 @@ func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, x *activeRun, e
 		for _, c := range open {
 			calls = append(calls, c.ID)
 		}
-		err = s.journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
-			asked, err = s.store.Approvals(ctx, x.run.ID, calls...)
+		err = s.Journal.callWithRetry(ctx, "read approvals", func(ctx context.Context) (err error) {
+			asked, err = s.Store.Approvals(ctx, x.run.ID, calls...)
 			return err
 		})
 	}
 	if err == nil {
-		_, err = s.journal.Append(ctx, s.buildEndWrite(x, own, asked, end))
+		_, err = s.Journal.Append(ctx, s.buildEndWrite(x, own, asked, end))
 	}
 	switch {
 	case err == nil:
@@ -282,7 +282,7 @@ func (s *Runner) writeEnd(ctx context.Context, log *slog.Logger, x *activeRun, e
 		}
 		return c
 	case errors.Is(err, core.ErrStale):
-		s.observer.Count(core.CountFenced, 1, core.WorkRun)
+		s.Observer.Count(core.CountFenced, 1, core.WorkRun)
 		log.WarnContext(ctx, "run lost to another attempt")
 		return result{status: statusLost}
 	default:

@@ -38,7 +38,14 @@ func (n *LLM) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	own := s.Profile.Model
 	call, err := n.callUntilAnswered(ctx, &s)
 	if err == nil {
-		s, call = n.dropThoughts(ctx, s, call)
+		if call.response.Dropped != nil { // the provider did not take all thoughts of the prompt
+			turn, err := n.Compactor.DropThoughts(ctx, call.turn, *call.response.Dropped)
+			if err != nil { // the next prompt meets it again
+				n.Logger.WarnContext(ctx, "thoughts that were left out not recorded", "run_id", s.Run.ID, "err", err)
+			} else {
+				call.turn, s = turn, s.Fitted(turn, call.decision)
+			}
+		}
 		s, err = n.storeAnswer(ctx, s, call)
 	}
 	s.Profile.Model = own // a fallback is for one call
@@ -73,7 +80,12 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		if err == nil {
-			n.learnFromAccepted(s, t, c)
+			if t.supposed { // after others were refused: the window that was supposed holds
+				if t.suspected != nil {
+					s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+				}
+				n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
+			}
 			return c, nil
 		}
 		e := llm.AsError(err)
@@ -209,8 +221,13 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	if llm.IsKind(err, llm.KindContentFilter) {
 		_, c.unanswered = withoutUnanswered(req.Messages, s.UserMessage)
 	}
-	if err == nil {
-		err = silenceError(c.response, s.Profile.Model.Info().Provider)
+	if res := c.response; err == nil && strings.TrimSpace(res.Text) == "" && len(res.ToolCalls) == 0 {
+		kind := llm.KindEmpty
+		if res.Finish == core.FinishContentFilter {
+			kind = llm.KindContentFilter
+		}
+		err = &llm.Error{Kind: kind, Provider: s.Profile.Model.Info().Provider,
+			Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
 	}
 	c.records = []core.ModelCall{n.recordCall(s, sent, c.response, err, start)}
 	return c, err
@@ -254,20 +271,6 @@ func (s AgentState) owesClientCall() bool {
 	})
 }
 
-// silenceError returns why an answer that ended in order is none: there is neither text
-// nor a tool call in it. Nil if it is one.
-func silenceError(res llm.Response, provider string) error {
-	if strings.TrimSpace(res.Text) != "" || len(res.ToolCalls) > 0 {
-		return nil
-	}
-	kind := llm.KindEmpty
-	if res.Finish == core.FinishContentFilter {
-		kind = llm.KindContentFilter
-	}
-	return &llm.Error{Kind: kind, Provider: provider,
-		Message: fmt.Sprintf("the model ended its answer (%q) without saying anything", res.Finish)}
-}
-
 // recordCall books one call and lets the calibration learn from it.
 func (n *LLM) recordCall(s AgentState, sent contextwindow.PromptSize, res llm.Response, err error, start time.Time) core.ModelCall {
 	info := s.Profile.Model.Info()
@@ -301,21 +304,6 @@ func (n *LLM) discardDraft(ctx context.Context, s AgentState, c call, e *llm.Err
 		return fmt.Errorf("take half an answer back: %w", err)
 	}
 	return nil
-}
-
-// dropThoughts records that the provider did not take all thoughts of the prompt. A failure is
-// only logged: the next prompt meets it again.
-func (n *LLM) dropThoughts(ctx context.Context, s AgentState, c call) (AgentState, call) {
-	if c.response.Dropped == nil {
-		return s, c
-	}
-	turn, err := n.Compactor.DropThoughts(ctx, c.turn, *c.response.Dropped)
-	if err != nil {
-		n.Logger.WarnContext(ctx, "thoughts that were left out not recorded", "run_id", s.Run.ID, "err", err)
-		return s, c
-	}
-	c.turn = turn
-	return s.Fitted(turn, c.decision), c
 }
 
 // boundParts returns the parts of the answer with what their thoughts are bound to. Where the

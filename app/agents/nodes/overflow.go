@@ -95,18 +95,6 @@ func (t *attempts) shrinkPrompt(c call) {
 	t.turn.Cap = max(int(oneRungLower*float64(c.decision.Total)/c.decision.Factor), 1)
 }
 
-// learnFromAccepted learns from a prompt that was accepted after others were refused: the
-// window that was supposed holds.
-func (n *LLM) learnFromAccepted(s *AgentState, t *attempts, c call) {
-	if !t.supposed {
-		return
-	}
-	if t.suspected != nil {
-		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
-	}
-	n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
-}
-
 // warnRefused logs a refused prompt and tells the watchers of the session.
 func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Error, text string) error {
 	size := c.sent.Used(c.decision)

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"container/list"
 	"slices"
 	"sync"
 
@@ -13,7 +12,7 @@ import (
 const (
 	maxTailTexts = 2 << 20 // storage returns less, and the messages of the next runs are added
 	maxTail      = 8 << 20
-	maxTails     = 32 << 20
+	maxTails     = 32 << 20 // of all; beyond it the cache is cleared
 )
 
 // messageOverhead is about what a message takes in memory besides its texts, in bytes.
@@ -25,14 +24,12 @@ const messageOverhead = 1 << 10
 // for concurrent use; a nil TailCache has nothing.
 type TailCache struct {
 	mu    sync.Mutex
-	tails map[core.SessionID]*list.Element // of tail; guarded by mu, as all below
-	order *list.List                       // the newest first
-	bytes int
+	tails map[core.SessionID]tail // guarded by mu
+	bytes int                     // of all; guarded by mu
 }
 
 // tail is the end of a conversation after a run.
 type tail struct {
-	session  core.SessionID
 	event    int64          // the session's last one
 	cursor   core.MessageID // the message after which the tail begins; empty = the conversation's first
 	messages []core.Message // never changed in place
@@ -41,7 +38,7 @@ type tail struct {
 
 // NewTailCache returns an empty cache.
 func NewTailCache() *TailCache {
-	return &TailCache{tails: map[core.SessionID]*list.Element{}, order: list.New()}
+	return &TailCache{tails: map[core.SessionID]tail{}}
 }
 
 // findTail returns the messages after the cursor with the one that began the run; false if they have
@@ -52,14 +49,14 @@ func (c *TailCache) findTail(s AgentState, cursor core.MessageID) ([]core.Messag
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.tails[s.Run.SessionID]
-	if e == nil {
+	t, ok := c.tails[s.Run.SessionID]
+	if !ok {
 		return nil, false
 	}
-	t := e.Value.(tail)
 	last := t.messages[len(t.messages)-1]
 	if t.event != s.Run.FirstEvent-1 || t.cursor != cursor || s.Run.Attempt != 1 || s.UserMessage.ParentID != last.ID || s.UserMessage.Seq != last.Seq+1 {
-		c.removeTail(e)
+		delete(c.tails, s.Run.SessionID)
+		c.bytes -= t.bytes
 		return nil, false
 	}
 	return append(t.messages[:len(t.messages):len(t.messages)], s.UserMessage), true
@@ -70,7 +67,7 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	if c == nil || s.Session.Temporary {
 		return
 	}
-	t := tail{session: s.Run.SessionID, event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.ContextMessages, []core.Message{s.UserMessage}, s.RunMessages)}
+	t := tail{event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.ContextMessages, []core.Message{s.UserMessage}, s.RunMessages)}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {
@@ -83,20 +80,11 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.tails[t.session]; old != nil {
-		c.removeTail(old)
+	if c.bytes += t.bytes - c.tails[s.Run.SessionID].bytes; c.bytes > maxTails {
+		clear(c.tails)
+		c.bytes = t.bytes
 	}
-	c.tails[t.session] = c.order.PushFront(t)
-	for c.bytes += t.bytes; c.bytes > maxTails; {
-		c.removeTail(c.order.Back())
-	}
-}
-
-// removeTail removes an entry. The caller holds c.mu.
-func (c *TailCache) removeTail(e *list.Element) {
-	t := c.order.Remove(e).(tail)
-	delete(c.tails, t.session)
-	c.bytes -= t.bytes
+	c.tails[s.Run.SessionID] = t
 }
 
 // summaryCursor returns the last message that the session's summary covers; empty = there is none.
