@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // A link ends at its time, by the second.
@@ -16,14 +17,8 @@ func TestLinksExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := service(&memory{})
-		link, err := s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		address, err := url.Parse(link.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		link := must.Get(s.Link(t.Context(), core.Tenant{Owner: "ann"}, "b", time.Minute))(t)
+		address := must.Get(url.Parse(link.URL))(t)
 		expires, err := strconv.ParseInt(address.Query().Get("expires"), 10, 64)
 		if err != nil || !time.Unix(expires, 0).Equal(link.ExpiresAt) {
 			t.Fatalf("got %s, %v", link.URL, err)

@@ -54,7 +54,7 @@ func New(o Options) *Service { return &Service{o} }
 // ErrForbidden; ErrUnavailable while the disk has little room.
 func (s *Service) Upload(ctx context.Context, tenant core.Tenant, u core.Upload) (core.Blob, error) {
 	if size := int64(len(u.Data)); size > s.Limits.Bytes {
-		return core.Blob{}, tooLargeError(s.Limits.Bytes)
+		return core.Blob{}, core.Errorf(core.ErrTooLarge, "the file is too large: the maximum is %s", core.ByteSize(s.Limits.Bytes))
 	}
 	if err := s.Stored.CheckDisk(); err != nil {
 		return core.Blob{}, err
@@ -69,7 +69,11 @@ func (s *Service) Upload(ctx context.Context, tenant core.Tenant, u core.Upload)
 		return core.Blob{}, err
 	}
 	if !attach.Allowed(s.Limits.Types, found.MediaType) {
-		return core.Blob{}, s.typeNotAllowed(found.MediaType)
+		advice := attach.Advice(found.MediaType)
+		if advice != "" {
+			advice = "; " + advice
+		}
+		return core.Blob{}, core.Errorf(core.ErrInvalid, "the file is not accepted: it is %s%s; accepted types are %s", found.MediaType, advice, strings.Join(s.Limits.Types, ", "))
 	}
 	sum := sha256.Sum256(u.Data)
 	b := core.Blob{
@@ -111,20 +115,6 @@ func (s *Service) readText(ctx context.Context, b *core.Blob, found attach.Found
 	return text, nil
 }
 
-// typeNotAllowed returns the error for a file of a type that is not allowed.
-func (s *Service) typeNotAllowed(mediaType string) error {
-	advice := attach.Advice(mediaType)
-	if advice != "" {
-		advice = "; " + advice
-	}
-	return core.Errorf(core.ErrInvalid, "the file is not accepted: it is %s%s; accepted types are %s", mediaType, advice, strings.Join(s.Limits.Types, ", "))
-}
-
-// tooLargeError returns the error for a file over the limit.
-func tooLargeError(limit int64) error {
-	return core.Errorf(core.ErrTooLarge, "the file is too large: the maximum is %s", core.ByteSize(limit))
-}
-
 // MaxBytes returns the maximum size of a file and the maximum number of files in a message.
 func (s *Service) MaxBytes() (each int64, files int) { return s.Limits.Bytes, s.Limits.PerMessage }
 
@@ -159,36 +149,27 @@ func (s *Service) Attach(ctx context.Context, tenant core.Tenant, asked []core.P
 	}
 	parts := make([]core.Part, 0, len(asked))
 	for i, a := range asked {
-		p, err := s.buildPart(ctx, tenant, a, i)
+		switch {
+		case a.Type != "" && !a.Attached():
+			return nil, fieldError(fieldName(i, "type"), "must be image or file")
+		case a.BlobID == "":
+			return nil, fieldError(fieldName(i, "blob_id"), "is missing; upload the file with POST /api/v1/blobs first")
+		}
+		b, err := s.Store.Get(ctx, tenant, a.BlobID)
 		if err != nil {
 			return nil, err
 		}
+		p := b.Part()
+		if a.Type == core.PartImage && p.Type != core.PartImage {
+			return nil, fieldError(fieldName(i, "type"), "is image, but the blob is %s", b.MediaType)
+		}
+		if a.Name != "" {
+			p.Name = attach.Name(a.Name)
+		}
+		p.Tokens = attach.Tokens(p, b.Tokens, s.Counter.Text)
 		parts = append(parts, p)
 	}
 	return parts, nil
-}
-
-// buildPart returns the part with the index i.
-func (s *Service) buildPart(ctx context.Context, tenant core.Tenant, asked core.Part, i int) (core.Part, error) {
-	switch {
-	case asked.Type != "" && !asked.Attached():
-		return core.Part{}, fieldError(fieldName(i, "type"), "must be image or file")
-	case asked.BlobID == "":
-		return core.Part{}, fieldError(fieldName(i, "blob_id"), "is missing; upload the file with POST /api/v1/blobs first")
-	}
-	b, err := s.Store.Get(ctx, tenant, asked.BlobID)
-	if err != nil {
-		return core.Part{}, err
-	}
-	p := b.Part()
-	if asked.Type == core.PartImage && p.Type != core.PartImage {
-		return core.Part{}, fieldError(fieldName(i, "type"), "is image, but the blob is %s", b.MediaType)
-	}
-	if asked.Name != "" {
-		p.Name = attach.Name(asked.Name)
-	}
-	p.Tokens = attach.Tokens(p, b.Tokens, s.Counter.Text)
-	return p, nil
 }
 
 // How often blobs are swept, and how long one may exist without a message.

@@ -42,18 +42,13 @@ func (p *program) reloadAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.reportReload(page)
+			return printFiles(p, page, "CHANGE|NAME|VERSION", "; what they describe stays as it was", func(f core.AgentFile) ([]any, []string) {
+				return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version}, f.Problems
+			})
 		},
 	}
 	p.withJSON(cmd)
 	return cmd
-}
-
-// reportReload prints the result for each agent file; it returns an error if one is broken.
-func (p *program) reportReload(page core.Page[core.AgentFile]) error {
-	return printFiles(p, page, "CHANGE|NAME|VERSION", "; what they describe stays as it was", func(f core.AgentFile) ([]any, []string) {
-		return []any{f.File, f.Change, cmp.Or(f.Agent, f.Tool), f.Version}, f.Problems
-	})
 }
 
 // printFiles prints a line for each file, whose cells and problems describe returns; it returns an error, with the

@@ -79,7 +79,10 @@ func (p *program) showAgentCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := settingsOf(fields)
+			var list []setting
+			for _, f := range fields {
+				list = append(list, setting{f.Name, f.Value, f.From})
+			}
 			for i := range list {
 				if !p.json {
 					list[i].Value = term.Line(list[i].Value, maxSettingWidth)
@@ -108,18 +111,13 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.reportCheck(list)
+			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|RESULT", "", func(f ops.AgentState) ([]any, []string) {
+				return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)}, f.Problems
+			})
 		},
 	}
 	p.withJSON(cmd)
 	return cmd
-}
-
-// reportCheck prints the result for each file; it returns an error if one is broken.
-func (p *program) reportCheck(states []ops.AgentState) error {
-	return printFiles(p, core.Page[ops.AgentState]{Items: states}, "NAME|RESULT", "", func(f ops.AgentState) ([]any, []string) {
-		return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)}, f.Problems
-	})
 }
 
 // describeCheck returns the result of the check of a file.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bobbin/app/agents"
+	"bobbin/tests/must"
 )
 
 // agentsOf writes agents' files into the folder of the flags and returns that.
@@ -15,9 +16,7 @@ func agentsOf(t *testing.T, flags []string, files map[string]string) string {
 	t.Helper()
 	dir := flags[5]
 	for name, text := range files {
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
 	}
 	return dir
 }
@@ -95,9 +94,7 @@ func TestAgentsCheck(t *testing.T) {
 		t.Errorf("no folder: got %d, %q, %q", code, out, errs)
 	}
 	tools := filepath.Join(filepath.Dir(flags[5]), "tools")
-	if err := os.MkdirAll(tools, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(tools, 0o700))
 	agentsOf(t, flags, map[string]string{"../tools/files.yaml": "name: files\nkind: mcp\ndescription: d\ncommand: sh\n"})
 	for _, kinds := range []string{"", "http"} { // a folder that is not read, and a kind that is not allowed
 		for _, command := range []string{"agents check", "doctor --addr 127.0.0.1:0"} {
@@ -107,9 +104,7 @@ func TestAgentsCheck(t *testing.T) {
 			}
 		}
 	}
-	if err := os.RemoveAll(tools); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(tools))
 	dir := agentsOf(t, flags, map[string]string{"good.yaml": "name: good\n", "lost.yaml": "name: lost\nmodel: nosuch\n"})
 	code, out, errs := check()
 	if code != 0 || errs != "" || !strings.Contains(out, "good.yaml  good  ok\n") || !strings.Contains(out, "lost.yaml  lost  ok, but it cannot be used: model \"nosuch\" is not known") {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -51,7 +50,16 @@ func (p *program) apiCommand() *cobra.Command {
 					return withFieldErrors(err)
 				}
 				defer response.Body.Close()
-				return p.printResponse(response)
+				media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+				if media != "application/json" {
+					_, err := io.Copy(p.dataOutput(strings.HasPrefix(media, "text/")), response.Body)
+					return err
+				}
+				data, err := io.ReadAll(response.Body)
+				if err != nil {
+					return err
+				}
+				return p.printJSON(json.RawMessage(data))
 			})
 		},
 	}
@@ -144,7 +152,22 @@ func (p *program) buildCall(op openapi.Operation, args []string, file string) (c
 		name, value, _ := strings.Cut(arg, "=")
 		i := slices.IndexFunc(op.Inputs, func(f openapi.Field) bool { return f.Name == name })
 		if i < 0 || !strings.Contains(arg, "=") {
-			return call, unknownInput(op, arg)
+			name, _, isValue := strings.Cut(arg, "=")
+			var known []string
+			for _, f := range op.Inputs {
+				known = append(known, f.Name)
+			}
+			near := core.Nearest(name, known)
+			switch {
+			case slices.Contains(known, name) && !isValue:
+				return call, core.Errorf(core.ErrInvalid, "%s has no value: write %[1]s=…", name)
+			case near != "":
+				return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; did you mean %s?", op.ID, core.Literal(name), near)
+			case len(known) == 0:
+				return call, core.Errorf(core.ErrInvalid, "%s has no parameters, not %s", op.ID, core.Literal(arg))
+			default:
+				return call, core.Errorf(core.ErrInvalid, "%s has no parameter %s; it has %s", op.ID, core.Literal(name), strings.Join(known, ", "))
+			}
 		}
 		given[name] = true
 		switch f := op.Inputs[i]; {
@@ -181,40 +204,6 @@ func (p *program) buildCall(op openapi.Operation, args []string, file string) (c
 		call.Body, err = json.Marshal(body)
 	}
 	return call, err
-}
-
-// unknownInput explains an argument that is no value of the operation.
-func unknownInput(op openapi.Operation, arg string) error {
-	name, _, isValue := strings.Cut(arg, "=")
-	var known []string
-	for _, f := range op.Inputs {
-		known = append(known, f.Name)
-	}
-	near := core.Nearest(name, known)
-	switch {
-	case slices.Contains(known, name) && !isValue:
-		return core.Errorf(core.ErrInvalid, "%s has no value: write %[1]s=…", name)
-	case near != "":
-		return core.Errorf(core.ErrInvalid, "%s has no parameter %s; did you mean %s?", op.ID, core.Literal(name), near)
-	case len(known) == 0:
-		return core.Errorf(core.ErrInvalid, "%s has no parameters, not %s", op.ID, core.Literal(arg))
-	default:
-		return core.Errorf(core.ErrInvalid, "%s has no parameter %s; it has %s", op.ID, core.Literal(name), strings.Join(known, ", "))
-	}
-}
-
-// printResponse prints JSON with indents, and everything else as it arrives.
-func (p *program) printResponse(response *http.Response) error {
-	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if media != "application/json" {
-		_, err := io.Copy(p.dataOutput(strings.HasPrefix(media, "text/")), response.Body)
-		return err
-	}
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	return p.printJSON(json.RawMessage(data))
 }
 
 // completeOperations completes the ids of operations, and the names of their parameters.

@@ -61,26 +61,23 @@ func flagError(cmd *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		return unknownFlag(cmd, unknown.GetSpecifiedName())
+		name := unknown.GetSpecifiedName()
+		if len(name) == 1 {
+			return core.Errorf(core.ErrInvalid, "unknown flag: -%s; see %s --help", name, cmd.CommandPath())
+		}
+		var known []string
+		for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
+			set.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		}
+		if near := core.Nearest(name, known); near != "" {
+			return core.Errorf(core.ErrInvalid, "unknown flag: --%s; did you mean --%s?", name, near)
+		}
+		return core.Errorf(core.ErrInvalid, "unknown flag: --%s; see %s --help", name, cmd.CommandPath())
 	case errors.As(err, &bad) && bad.GetFlag().Value.Type() == "int":
 		return core.Errorf(core.ErrInvalid, "--%s: %q is not a whole number", bad.GetFlag().Name, bad.GetValue())
 	default:
 		return err
 	}
-}
-
-func unknownFlag(cmd *cobra.Command, name string) error {
-	if len(name) == 1 {
-		return core.Errorf(core.ErrInvalid, "unknown flag: -%s; see %s --help", name, cmd.CommandPath())
-	}
-	var known []string
-	for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
-		set.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	}
-	if near := core.Nearest(name, known); near != "" {
-		return core.Errorf(core.ErrInvalid, "unknown flag: --%s; did you mean --%s?", name, near)
-	}
-	return core.Errorf(core.ErrInvalid, "unknown flag: --%s; see %s --help", name, cmd.CommandPath())
 }
 
 // requireOneArg accepts exactly one argument; ask is the question if it is missing.

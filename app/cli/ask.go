@@ -24,9 +24,21 @@ func (p *program) askCommand() *cobra.Command {
 			"The exit code is 1 if there is no answer.",
 		Example: "  bobbin ask what is 17 % of 4,300\n  bobbin ask 'Summarize this:' < report.txt\n  git diff | bobbin ask --agent reviewer\n  bobbin ask --keep who wrote Emma\n  bobbin ask --last and when",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := p.readQuestion(args)
-			if err != nil {
-				return err
+			asked := withoutDash(args)
+			text := strings.Join(asked, " ")
+			typed := term.IsTerminal(int(p.In.Fd()))
+			if typed && len(args) == 0 {
+				return core.Errorf(core.ErrInvalid, "no question given: %s ask <question>", programName())
+			}
+			if !typed || len(asked) < len(args) {
+				more, err := p.readInput(maxPiped)
+				if err != nil {
+					return err
+				}
+				text = strings.TrimSpace(text + "\n\n" + more)
+			}
+			if strings.TrimSpace(text) == "" {
+				return core.Errorf(core.ErrInvalid, "the question is empty")
 			}
 			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.runAsk(ctx, s, c, keep, text) })
 		},
@@ -36,27 +48,6 @@ func (p *program) askCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the conversation, so that --last continues it")
 	p.withJSON(cmd)
 	return cmd
-}
-
-// readQuestion returns the message: the arguments, and the standard input unless a person would have to type it.
-func (p *program) readQuestion(words []string) (string, error) {
-	asked := withoutDash(words)
-	text := strings.Join(asked, " ")
-	typed := term.IsTerminal(int(p.In.Fd()))
-	if typed && len(words) == 0 {
-		return "", core.Errorf(core.ErrInvalid, "no question given: %s ask <question>", programName())
-	}
-	if !typed || len(asked) < len(words) {
-		more, err := p.readInput(maxPiped)
-		if err != nil {
-			return "", err
-		}
-		text = strings.TrimSpace(text + "\n\n" + more)
-	}
-	if strings.TrimSpace(text) == "" {
-		return "", core.Errorf(core.ErrInvalid, "the question is empty")
-	}
-	return text, nil
 }
 
 func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, keep bool, text string) error {

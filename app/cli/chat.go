@@ -55,46 +55,44 @@ func (p *program) chatCommand() *cobra.Command {
 			name := withoutDash(args)
 			lines := len(name) < len(args)
 			c.agent = strings.Join(name, "")
-			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.runChat(ctx, s, c, lines) })
+			return p.withServer(cmd, func(ctx context.Context, s connection) error {
+				session, err := openSession(ctx, s.client, c)
+				if err != nil {
+					return err
+				}
+				attended := p.isAttended()
+				if attended {
+					defer p.hideTyping(context.WithoutCancel(ctx))()
+				}
+				input, err := p.openInput(attended, lines)
+				if err != nil {
+					return err
+				}
+				defer input.Close()
+				interrupts, notes := make(chan os.Signal, 1), p.Err
+				if attended {
+					signal.Notify(interrupts, os.Interrupt)
+					defer signal.Stop(interrupts)
+					p.printGreeting(s, session)
+					notes = p.Out
+				}
+				if session.ID != "" {
+					fmt.Fprintf(notes, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
+				}
+				talked := chat.New(chat.Options{
+					Service: s.client, Session: session, Model: c.model, Lines: input, Out: p.Out, Notes: notes,
+					Interrupts: interrupts, Size: p.terminalSize, Attended: attended,
+				})
+				err = talked.Run(ctx)
+				if attended && talked.Session.ID != "" {
+					fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(talked.Session.ID)))
+				}
+				return err
+			})
 		},
 	}
 	c.addFlags(cmd)
 	return cmd
-}
-
-func (p *program) runChat(ctx context.Context, s connection, c sessionChoice, lines bool) error {
-	session, err := openSession(ctx, s.client, c)
-	if err != nil {
-		return err
-	}
-	attended := p.isAttended()
-	if attended {
-		defer p.hideTyping(context.WithoutCancel(ctx))()
-	}
-	input, err := p.openInput(attended, lines)
-	if err != nil {
-		return err
-	}
-	defer input.Close()
-	interrupts, notes := make(chan os.Signal, 1), p.Err
-	if attended {
-		signal.Notify(interrupts, os.Interrupt)
-		defer signal.Stop(interrupts)
-		p.printGreeting(s, session)
-		notes = p.Out
-	}
-	if session.ID != "" {
-		fmt.Fprintf(notes, "%d messages in history (%d summarized)\n", session.MessageCount, session.SummarizedCount)
-	}
-	talked := chat.New(chat.Options{
-		Service: s.client, Session: session, Model: c.model, Lines: input, Out: p.Out, Notes: notes,
-		Interrupts: interrupts, Size: p.terminalSize, Attended: attended,
-	})
-	err = talked.Run(ctx)
-	if attended && talked.Session.ID != "" {
-		fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(talked.Session.ID)))
-	}
-	return err
 }
 
 // hideTyping turns off the terminal's echo, which would mix what is typed ahead into an answer: the

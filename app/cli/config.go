@@ -9,7 +9,6 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
-	"bobbin/app/core/contextwindow"
 )
 
 func (p *program) configCommand() *cobra.Command {
@@ -33,15 +32,6 @@ func (p *program) configCommand() *cobra.Command {
 	p.withJSON(show)
 	cmd.AddCommand(show)
 	return cmd
-}
-
-// settingsOf returns the fields of an agent's file as settings.
-func settingsOf(fields []contextwindow.Field) []setting {
-	var list []setting
-	for _, f := range fields {
-		list = append(list, setting{f.Name, f.Value, f.From})
-	}
-	return list
 }
 
 // maxColumnValue is the longest value, in bytes, that printSettings aligns. Longer ones would

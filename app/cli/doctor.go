@@ -51,31 +51,26 @@ func (p *program) reportDiagnosis(found ops.Diagnosis) error {
 			return err
 		}
 	} else {
-		p.showFindings(found)
+		width, _ := p.terminalSize()
+		for _, f := range found.Findings {
+			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
+			fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
+			if f.Do != "" {
+				do := strings.Replace(term.Clean(f.Do), "bobbin ", programName()+" ", 1)
+				fmt.Fprintln(p.Out, term.Wrap("      → "+do, width, "        "))
+			}
+		}
+		switch found.Status {
+		case ops.VerdictFail:
+			fmt.Fprintln(p.Out, "something does not work")
+		case ops.VerdictWarn:
+			fmt.Fprintln(p.Out, "everything works, but see the warnings")
+		case ops.VerdictOK:
+			fmt.Fprintln(p.Out, "everything works")
+		}
 	}
 	if found.Status == ops.VerdictFail {
 		return &silentError{"something does not work"}
 	}
 	return nil
-}
-
-// showFindings prints a line per check, and below it the suggested fix.
-func (p *program) showFindings(found ops.Diagnosis) {
-	width, _ := p.terminalSize()
-	for _, f := range found.Findings {
-		line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
-		fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
-		if f.Do != "" {
-			do := strings.Replace(term.Clean(f.Do), "bobbin ", programName()+" ", 1)
-			fmt.Fprintln(p.Out, term.Wrap("      → "+do, width, "        "))
-		}
-	}
-	switch found.Status {
-	case ops.VerdictFail:
-		fmt.Fprintln(p.Out, "something does not work")
-	case ops.VerdictWarn:
-		fmt.Fprintln(p.Out, "everything works, but see the warnings")
-	case ops.VerdictOK:
-		fmt.Fprintln(p.Out, "everything works")
-	}
 }

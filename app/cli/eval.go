@@ -48,7 +48,34 @@ func (p *program) evalContextCommand() *cobra.Command {
 			if f.list {
 				return p.listSamples()
 			}
-			return p.runEvaluation(cmd, f, args)
+			e, err := p.buildEvaluation(f, args)
+			if err != nil {
+				return err
+			}
+			cfg, origins, err := p.loadSettings(cmd)
+			if err != nil {
+				return err
+			}
+			logger, err := p.newLogger(cfg, origins, true)
+			if err != nil {
+				return err
+			}
+			show, hide := p.replayProgress()
+			e.Progress = show
+			report, err := eval.Evaluate(cmd.Context(), cfg, logger, e)
+			hide()
+			if err != nil {
+				return err
+			}
+			if p.json {
+				err = p.printJSON(report)
+			} else {
+				err = report.WriteTable(p.Out)
+			}
+			if err == nil && report.Failed() {
+				return &silentError{"the conversation could not continue"}
+			}
+			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -62,38 +89,6 @@ func (p *program) evalContextCommand() *cobra.Command {
 	flags.StringVar(&f.facts, "facts", "", "look for the facts in this `file`: one per line, or a JSON list of {text, ask}")
 	p.withJSON(cmd)
 	return cmd
-}
-
-// runEvaluation replays a conversation and prints the report.
-func (p *program) runEvaluation(cmd *cobra.Command, f evalFlags, args []string) error {
-	e, err := p.buildEvaluation(f, args)
-	if err != nil {
-		return err
-	}
-	cfg, origins, err := p.loadSettings(cmd)
-	if err != nil {
-		return err
-	}
-	logger, err := p.newLogger(cfg, origins, true)
-	if err != nil {
-		return err
-	}
-	show, hide := p.replayProgress()
-	e.Progress = show
-	report, err := eval.Evaluate(cmd.Context(), cfg, logger, e)
-	hide()
-	if err != nil {
-		return err
-	}
-	if p.json {
-		err = p.printJSON(report)
-	} else {
-		err = report.WriteTable(p.Out)
-	}
-	if err == nil && report.Failed() {
-		return &silentError{"the conversation could not continue"}
-	}
-	return err
 }
 
 // replayProgress returns what shows how far a replay is, and what takes that away again.
@@ -124,7 +119,11 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 			e.Window = sample.Window
 		}
 	case len(args) == 0:
-		return e, core.Errorf(core.ErrInvalid, "no conversation given: a file, - for the standard input, or --sample with one of %s", sampleNames())
+		var names []string
+		for _, s := range eval.List() {
+			names = append(names, s.Name)
+		}
+		return e, core.Errorf(core.ErrInvalid, "no conversation given: a file, - for the standard input, or --sample with one of %s", strings.Join(names, ", "))
 	default:
 		h, err := p.readHistory(args[0])
 		if err != nil {
@@ -146,14 +145,6 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 		}
 	}
 	return e, nil
-}
-
-func sampleNames() string {
-	var names []string
-	for _, s := range eval.List() {
-		names = append(names, s.Name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // listSamples prints the samples.

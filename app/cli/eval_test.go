@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bobbin/app/eval"
+	"bobbin/tests/must"
 )
 
 // foreignTalk is a conversation in the shapes of three systems, with facts in it.
@@ -37,9 +38,7 @@ func TestEvalContext(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "talk.jsonl")
-	if err := os.WriteFile(file, []byte(foreignTalk), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(foreignTalk), 0o600))
 	code, out, errs := run(t, "", "eval", "context", file, "--policy", "window,off")
 	if code != 0 || errs != "" || !strings.HasPrefix(out, "talk.jsonl: 8 messages in 2 turns") || strings.Count(out, "1 of 1") != 2 {
 		t.Errorf("got %d, %q, %q, want a table of two policies", code, out, errs)
@@ -60,9 +59,7 @@ func TestEvalContextSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	facts, agent := filepath.Join(dir, "facts.txt"), filepath.Join(dir, "mine.yaml")
-	if err := os.WriteFile(facts, []byte("# of the talk\nname: ada lovelace\nfact: four.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(facts, []byte("# of the talk\nname: ada lovelace\nfact: four.\n"), 0o600))
 	if err := os.WriteFile(agent, []byte("name: mine\nsystem_prompt: Be kind.\ntools: [calculator]\ncontext:\n  policy: budget\n  max_messages_before_summary: 12\n  min_recent_messages: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +85,7 @@ func TestEvalContextFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "bad.yaml")
-	if err := os.WriteFile(agent, []byte("name: bad\ntools: [hammer]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(agent, []byte("name: bad\ntools: [hammer]\n"), 0o600))
 	talk := `{"role":"user","content":"hello"}` + "\n"
 	tests := []struct {
 		name, input, want string

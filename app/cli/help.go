@@ -39,9 +39,25 @@ func (p *program) printHelp(cmd *cobra.Command) {
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintln(out, "\nAvailable Commands:")
-		listCommands(out, cmd, width)
+		var lines [][2]string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() || c.Name() == "help" {
+				lines = append(lines, [2]string{c.Name(), c.Short})
+			}
+		}
+		writePairs(out, lines, width)
 	}
-	flags := p.shownFlags(cmd)
+	flags := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
+	if cmd.HasParent() {
+		flags.AddFlagSet(cmd.LocalNonPersistentFlags())
+	}
+	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if p.helpAll || !cmd.HasParent() && slices.Contains([]string{"addr", "config", "data-dir", "database-url", "help-all", "key", "url"}, f.Name) {
+			all := *f
+			all.Hidden = false
+			flags.AddFlag(&all)
+		}
+	})
 	if usages := flagUsages(flags, width); usages != "" {
 		fmt.Fprintf(out, "\nFlags:\n%s", usages)
 	}
@@ -52,23 +68,6 @@ func (p *program) printHelp(cmd *cobra.Command) {
 		fmt.Fprintf(out, "\n%s\n", term.Wrap("Every setting is also available as a flag: see --help-all.", width, ""))
 	}
 	fmt.Fprint(p.Out, out.String())
-}
-
-// shownFlags returns the flags that the help of the command lists: its own, and the few
-// common flags that most people need; with --help-all every flag.
-func (p *program) shownFlags(cmd *cobra.Command) *pflag.FlagSet {
-	shown := pflag.NewFlagSet(cmd.Name(), pflag.ContinueOnError)
-	if cmd.HasParent() {
-		shown.AddFlagSet(cmd.LocalNonPersistentFlags())
-	}
-	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if p.helpAll || !cmd.HasParent() && slices.Contains([]string{"addr", "config", "data-dir", "database-url", "help-all", "key", "url"}, f.Name) {
-			all := *f
-			all.Hidden = false
-			shown.AddFlag(&all)
-		}
-	})
-	return shown
 }
 
 // narrowWidth is the width below which flags and their descriptions do not fit side by side.
@@ -97,17 +96,6 @@ func usageLine(cmd *cobra.Command) string {
 		return cmd.CommandPath() + " <command>"
 	}
 	return cmd.UseLine()
-}
-
-// listCommands prints the commands of a group with their descriptions.
-func listCommands(out io.Writer, cmd *cobra.Command, width int) {
-	var lines [][2]string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() || c.Name() == "help" {
-			lines = append(lines, [2]string{c.Name(), c.Short})
-		}
-	}
-	writePairs(out, lines, width)
 }
 
 // writePairs prints names with their descriptions beside them.

@@ -54,11 +54,6 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 		}
 		q.Cursor = *page.NextCursor
 	}
-	return pickID(name, texts)
-}
-
-// pickID returns the only id of a session that begins with name.
-func pickID(name string, texts map[string]string) (core.SessionID, error) {
 	var found []string
 	for id := range texts {
 		if strings.HasPrefix(id, strings.ToLower(name)) {

@@ -127,7 +127,11 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 	into.ID = id
 	if !h.hasConversations() {
 		done, err := p.importInto(ctx, s, h, into)
-		return p.printOrDraw(done, err, func(int, int) { p.printImported(done) })
+		return p.printOrDraw(done, err, func(int, int) {
+			fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported.Imported), core.Number(done.Tokens), done.SessionID)
+			p.printLeftOut(done.Imported)
+			fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(done.SessionID)))
+		})
 	}
 	if into.ID != "" || into.Title != "" {
 		return core.Errorf(core.ErrInvalid, "the file holds conversations, which become a session each: import it without --session and --title")
@@ -150,7 +154,11 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 			fmt.Fprintf(p.Err, "not imported: %q: %s\n", cmp.Or(one.title, "a conversation without a title"), term.ErrorText(err))
 		}
 	}
-	if err := p.printOrDraw(list, nil, func(int, int) { p.printImportedSessions(len(list), total) }); err != nil {
+	if err := p.printOrDraw(list, nil, func(int, int) {
+		fmt.Fprintf(p.Out, "imported %s conversations: %s messages (%s tokens)\n", core.Number(len(list)), core.Number(total.Imported), core.Number(total.Tokens))
+		p.printLeftOut(total)
+		fmt.Fprintf(p.Out, "to see them: %s\n", p.suggestCommand("sessions", "list"))
+	}); err != nil {
 		return err
 	}
 	if failed > 0 {
@@ -194,18 +202,6 @@ func withFieldErrors(err error) error {
 	}
 	message, _, _ := strings.Cut(problem.Detail, ": ")
 	return &core.Error{Kind: core.ErrInvalid, Message: message, Fields: problem.Errors, Err: err}
-}
-
-func (p *program) printImported(done importedSession) {
-	fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported.Imported), core.Number(done.Tokens), done.SessionID)
-	p.printLeftOut(done.Imported)
-	fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(done.SessionID)))
-}
-
-func (p *program) printImportedSessions(sessions int, total core.Imported) {
-	fmt.Fprintf(p.Out, "imported %s conversations: %s messages (%s tokens)\n", core.Number(sessions), core.Number(total.Imported), core.Number(total.Tokens))
-	p.printLeftOut(total)
-	fmt.Fprintf(p.Out, "to see them: %s\n", p.suggestCommand("sessions", "list"))
 }
 
 func (p *program) printLeftOut(done core.Imported) {

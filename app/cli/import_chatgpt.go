@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,37 +45,6 @@ type chatGPTMessage struct {
 	} `json:"metadata"`
 }
 
-// history returns the current path as lines of messages. Calls of ChatGPT's own tools and their results are
-// text of the answer that they belong to: no agent here has these tools.
-func (c chatGPTConversation) history() historyFile {
-	var out bytes.Buffer
-	leftOut := 0
-	lines := json.NewEncoder(&out)
-	lines.SetEscapeHTML(false)
-	var last core.Message
-	flush := func() {
-		if strings.TrimSpace(last.Content) != "" || len(last.Parts) > 0 {
-			_ = lines.Encode(last) // a buffer takes everything
-		}
-	}
-	for _, m := range c.path() {
-		next, omitted := m.message()
-		leftOut += omitted
-		if next.Role != core.RoleAssistant || last.Role != core.RoleAssistant {
-			flush()
-			last = next
-			continue
-		}
-		last.Content = strings.TrimSpace(last.Content + "\n\n" + next.Content)
-		last.Parts = append(last.Parts, next.Parts...)
-		if next.Model != "" {
-			last.Model = next.Model
-		}
-	}
-	flush()
-	return historyFile{title: c.Title, data: out.Bytes(), format: core.ImportLines, leftOut: leftOut}
-}
-
 // path returns the visible messages from the root to the current node. Without one it ends at the newest
 // message; a node that was deleted ends the way up.
 func (c chatGPTConversation) path() []*chatGPTMessage {
@@ -106,7 +74,23 @@ func (c chatGPTConversation) path() []*chatGPTMessage {
 
 // message returns the message in Bobbin's shape, and how many images and files it only mentions.
 func (m *chatGPTMessage) message() (core.Message, int) {
-	text, omitted := m.text()
+	omitted := 0
+	texts := []string{m.Content.Text, m.Content.Result}
+	for _, raw := range m.Content.Parts {
+		var part struct {
+			Type string `json:"content_type"`
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(raw, &part.Text) != nil {
+			if _ = json.Unmarshal(raw, &part); part.Text == "" {
+				omitted++
+				part.Text = fmt.Sprintf("[%s: not imported]", core.Clip(part.Type, 200))
+			}
+		}
+		texts = append(texts, part.Text)
+	}
+	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
+	text := strings.Join(texts, "\n")
 	out := core.Message{Role: core.RoleAssistant, Content: text, Model: m.Metadata.Model, OnPath: true}
 	if m.CreateTime > 0 && m.CreateTime < 1<<33 {
 		out.CreatedAt = time.UnixMicro(int64(m.CreateTime * 1e6)).UTC()
@@ -126,24 +110,4 @@ func (m *chatGPTMessage) message() (core.Message, int) {
 		}
 	}
 	return out, omitted
-}
-
-// text returns the text of all parts. What is none, such as an image, leaves its type, as in other imports.
-func (m *chatGPTMessage) text() (text string, omitted int) {
-	texts := []string{m.Content.Text, m.Content.Result}
-	for _, raw := range m.Content.Parts {
-		var part struct {
-			Type string `json:"content_type"`
-			Text string `json:"text"`
-		}
-		if json.Unmarshal(raw, &part.Text) != nil {
-			if _ = json.Unmarshal(raw, &part); part.Text == "" {
-				omitted++
-				part.Text = fmt.Sprintf("[%s: not imported]", core.Clip(part.Type, 200))
-			}
-		}
-		texts = append(texts, part.Text)
-	}
-	texts = slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
-	return strings.Join(texts, "\n"), omitted
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"strings"
 
 	"bobbin/app/core"
 )
@@ -122,7 +123,32 @@ func readConversation(raw json.RawMessage) (historyFile, bool) {
 	_ = json.Unmarshal(raw, &c)
 	switch {
 	case c.Mapping != nil:
-		return c.history(), true
+		var out bytes.Buffer
+		leftOut := 0
+		lines := json.NewEncoder(&out)
+		lines.SetEscapeHTML(false)
+		var last core.Message
+		flush := func() {
+			if strings.TrimSpace(last.Content) != "" || len(last.Parts) > 0 {
+				_ = lines.Encode(last) // a buffer takes everything
+			}
+		}
+		for _, m := range c.path() {
+			next, omitted := m.message()
+			leftOut += omitted
+			if next.Role != core.RoleAssistant || last.Role != core.RoleAssistant {
+				flush()
+				last = next
+				continue
+			}
+			last.Content = strings.TrimSpace(last.Content + "\n\n" + next.Content)
+			last.Parts = append(last.Parts, next.Parts...)
+			if next.Model != "" {
+				last.Model = next.Model
+			}
+		}
+		flush()
+		return historyFile{title: c.Title, data: out.Bytes(), format: core.ImportLines, leftOut: leftOut}, true
 	case c.Messages != nil:
 		return historyFile{title: c.Title, data: raw, format: core.ImportJSON}, true
 	}

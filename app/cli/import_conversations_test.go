@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"archive/zip"
+	"bobbin/tests/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,26 +37,14 @@ func TestImportConversations(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "export.zip")
-	f, err := os.Create(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(archive))(t)
 	z := zip.NewWriter(f)
 	for name, text := range map[string]string{"user.json": "{}", "conversations.json": chatGPT} {
-		w, err := z.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(z.Create(name))(t)
+		must.Get(w.Write([]byte(text)))(t)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, z.Close())
+	must.Do(t, f.Close())
 	line := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`
 	for _, tt := range []struct {
 		name, input, args string

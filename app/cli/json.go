@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,13 +37,6 @@ func (p *program) printOrDraw(v any, err error, draw func(width, height int)) er
 	}
 	draw(p.terminalSize())
 	return nil
-}
-
-// printMore prints how to continue a list; next is nil at its end.
-func (p *program) printMore(next *string, command string) {
-	if next != nil {
-		fmt.Fprintf(p.Out, "more: %s\n", p.suggestCommand(append(strings.Fields(command), "--cursor", *next)...))
-	}
 }
 
 // noticeWriter returns where to write what is not part of the JSON document: nowhere with
@@ -93,18 +84,6 @@ func problemOf(err error) problem {
 		out.Detail, out.Errors = shown.Message, shown.Fields
 	}
 	return out
-}
-
-// printError prints an error; asJSON reports whether --json was on the command line.
-func (p *program) printError(err error, asJSON bool) {
-	var silent *silentError
-	switch {
-	case errors.As(err, &silent):
-	case p.json || asJSON:
-		_ = writeJSON(p.Err, problemOf(err)) // there is nowhere left to report it
-	default:
-		fmt.Fprintf(p.Err, "bobbin: %s\n", term.ErrorText(err))
-	}
 }
 
 // silentError is the error of a command that has already printed it.

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/app/ops"
 )
 
@@ -32,7 +31,36 @@ func (p *program) keysCommand() *cobra.Command {
 		Use: "list", Short: "List the keys, without their secrets",
 		Example: "  bobbin keys list --json",
 		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.listKeys(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, origins, err := p.loadFolderSettings(cmd)
+			if err != nil {
+				return err
+			}
+			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
+				stored, err := s.Keys(ctx)
+				if err != nil {
+					return err
+				}
+				items := []any{}
+				for _, k := range stored {
+					items = append(items, storedKeyView{k, "database"})
+				}
+				for _, k := range cfg.Auth.Keys {
+					from := origins.Of("auth.keys").From
+					sum, _ := k.Sum() // loaded settings are valid
+					v := keyView{Name: k.Name, Owner: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownHashDigits], Stored: "plain", From: from}
+					if k.Hashed() {
+						v.Stored = "hash"
+					}
+					items = append(items, v)
+				}
+				return printList(p, core.Page[any]{Items: items}, list[any]{
+					none:   "no keys: only this machine has access. Create one with: " + programName() + " keys create <name>",
+					titles: "ID|NAME|OWNER|SCOPES|CREATED|LAST USED|STATE|EXPIRES|FROM",
+					cells:  keyCells,
+				})
+			})
+		},
 	}
 	p.withJSON(setting, list)
 	cmd.AddCommand(p.createKeyCommand(), list, p.revokeKeyCommand(), setting)
@@ -50,45 +78,10 @@ type keyView struct {
 
 const shownHashDigits = 12
 
-func keyViewOf(k config.APIKey, from string) keyView {
-	sum, _ := k.Sum() // loaded settings are valid
-	v := keyView{Name: k.Name, Owner: k.Name, SHA256: hex.EncodeToString(sum[:])[:shownHashDigits], Stored: "plain", From: from}
-	if k.Hashed() {
-		v.Stored = "hash"
-	}
-	return v
-}
-
 // storedKeyView is a key of the database in a list.
 type storedKeyView struct {
 	core.APIKey
 	From string `json:"from"`
-}
-
-// listKeys lists the keys of the database and those of the configuration.
-func (p *program) listKeys(cmd *cobra.Command) error {
-	cfg, origins, err := p.loadFolderSettings(cmd)
-	if err != nil {
-		return err
-	}
-	return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
-		stored, err := s.Keys(ctx)
-		if err != nil {
-			return err
-		}
-		items := []any{}
-		for _, k := range stored {
-			items = append(items, storedKeyView{k, "database"})
-		}
-		for _, k := range cfg.Auth.Keys {
-			items = append(items, keyViewOf(k, origins.Of("auth.keys").From))
-		}
-		return printList(p, core.Page[any]{Items: items}, list[any]{
-			none:   "no keys: only this machine has access. Create one with: " + programName() + " keys create <name>",
-			titles: "ID|NAME|OWNER|SCOPES|CREATED|LAST USED|STATE|EXPIRES|FROM",
-			cells:  keyCells,
-		})
-	})
 }
 
 // keyCells returns the cells of a key in the list.

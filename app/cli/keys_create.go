@@ -42,7 +42,19 @@ func (p *program) createKeyCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.printCreated(key, secret)
+				if p.json {
+					return p.printJSON(struct {
+						core.APIKey
+						Secret string `json:"secret"`
+					}{key, secret})
+				}
+				fmt.Fprintf(p.Out, "secret, for the caller; it is shown only once:\n  %s\n\n", secret)
+				fmt.Fprintf(p.Out, "key %s of %s, scopes %s, expires: %s. It takes effect immediately; the caller sends it with every request:\n  Authorization: Bearer %s\n",
+					key.ID, key.Owner, key.Rights, formatTime(key.ExpiresAt, "never"), secret)
+				if key.ExpiresAt == nil {
+					fmt.Fprintf(p.Out, "\nit never expires: whoever finds it can use it until it is revoked; use --expires 90d to create keys that expire\n")
+				}
+				return nil
 			})
 		},
 	}
@@ -71,22 +83,6 @@ func parseSpan(s string) (time.Duration, error) {
 		return 0, core.Errorf(core.ErrInvalid, "%.40q is not a duration; write for example 12h or 90d", s)
 	}
 	return span, nil
-}
-
-func (p *program) printCreated(key core.APIKey, secret string) error {
-	if p.json {
-		return p.printJSON(struct {
-			core.APIKey
-			Secret string `json:"secret"`
-		}{key, secret})
-	}
-	fmt.Fprintf(p.Out, "secret, for the caller; it is shown only once:\n  %s\n\n", secret)
-	fmt.Fprintf(p.Out, "key %s of %s, scopes %s, expires: %s. It takes effect immediately; the caller sends it with every request:\n  Authorization: Bearer %s\n",
-		key.ID, key.Owner, key.Rights, formatTime(key.ExpiresAt, "never"), secret)
-	if key.ExpiresAt == nil {
-		fmt.Fprintf(p.Out, "\nit never expires: whoever finds it can use it until it is revoked; use --expires 90d to create keys that expire\n")
-	}
-	return nil
 }
 
 func (p *program) newKey(name string) error {

@@ -28,22 +28,20 @@ func printList[T any](p *program, page core.Page[T], l list[T]) error {
 	}
 	rows := [][]string{strings.Split(l.titles, "|")}
 	for _, item := range page.Items {
-		rows = append(rows, formatCells(l.cells(item)))
+		values := l.cells(item)
+		cells := make([]string, len(values))
+		for i, v := range values {
+			if at, isTime := v.(time.Time); isTime {
+				v = at.Local().Format(time.DateTime)
+			}
+			cells[i] = term.Line(fmt.Sprint(v), 0)
+		}
+		rows = append(rows, cells)
 	}
 	width, _ := p.terminalSize()
 	term.WriteTable(p.Out, rows, width)
-	p.printMore(page.NextCursor, l.next)
-	return nil
-}
-
-// formatCells returns the cells of a row, each on one line.
-func formatCells(values []any) []string {
-	cells := make([]string, len(values))
-	for i, v := range values {
-		if at, isTime := v.(time.Time); isTime {
-			v = at.Local().Format(time.DateTime)
-		}
-		cells[i] = term.Line(fmt.Sprint(v), 0)
+	if page.NextCursor != nil {
+		fmt.Fprintf(p.Out, "more: %s\n", p.suggestCommand(append(strings.Fields(l.next), "--cursor", *page.NextCursor)...))
 	}
-	return cells
+	return nil
 }

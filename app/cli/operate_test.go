@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/datadir"
+	"bobbin/tests/must"
 )
 
 // fields are the names of a JSON object's fields.
@@ -26,14 +27,9 @@ func fields(t *testing.T, text string) map[string]any {
 func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	held, err := datadir.Hold(t.Context(), flags[3])
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(datadir.Hold(t.Context(), flags[3]))(t)
 	start := datadir.StartOptions{Settings: map[string]string{"nats.cluster_addr": "127.0.0.1:0"}, Secrets: []string{"BOBBIN_NATS_SECRET"}}
-	if err := held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
 	t.Cleanup(func() { _ = held.Release() })
 	code, out, errs := run(t, "", append([]string{"doctor"}, flags...)...)
 	if code != 0 || !strings.Contains(out, "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not") || strings.Contains(out, "fail") {
@@ -60,15 +56,9 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(errs)
 	}
 	data := flags[3]
-	if err := os.Chmod(data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(flags[5], 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(flags[5], "bad.yaml"), []byte("nme: x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(data, 0o755))
+	must.Do(t, os.MkdirAll(flags[5], 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(flags[5], "bad.yaml"), []byte("nme: x\n"), 0o600))
 	code, out, errs = run(t, "", doctor...)
 	for _, says := range []string{"ok    database", "sound", "ok    migrations: version", "ok    api keys: 1 in the database", "chmod 700 " + data, "fail  agents: ", "bad.yaml:1", "something does not work"} {
 		if !strings.Contains(out, says) {
@@ -79,9 +69,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("a failed check: got %d, %q, want 1 and nothing besides the report", code, errs)
 	}
 	// A damaged file is found.
-	if err := os.WriteFile(filepath.Join(data, "bobbin.db"), []byte(strings.Repeat("this is no database ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(data, "bobbin.db"), []byte(strings.Repeat("this is no database ", 1000)), 0o600))
 	code, out, _ = run(t, "", append(doctor, "--json")...)
 	if code != 1 || fields(t, out)["status"] != "fail" || !strings.Contains(out, `"check": "database"`) {
 		t.Errorf("a damaged database: %d, %s", code, out)

@@ -54,7 +54,12 @@ func (p *program) runPurge(ctx context.Context, f purgeFlags, user string, do fu
 		return core.Errorf(core.ErrConflict, "run %s has not ended (%d such runs in total): wait for it, or cancel it with --force", preview.Unfinished[0], len(preview.Unfinished))
 	}
 	if preview.Rows() == 0 {
-		return p.nothingToPurge(preview)
+		if p.json {
+			preview.DryRun = false
+			return p.printJSON(preview)
+		}
+		fmt.Fprintln(p.Out, "nothing to remove")
+		return nil
 	}
 	if !f.yes {
 		if err := p.confirmPurge(ctx, purgeQuestion(preview, user)); err != nil {
@@ -75,15 +80,6 @@ func (p *program) runPurge(ctx context.Context, f purgeFlags, user string, do fu
 		return nil
 	}
 	return checkCompacted(report)
-}
-
-func (p *program) nothingToPurge(r core.PurgeReport) error {
-	if p.json {
-		r.DryRun = false
-		return p.printJSON(r)
-	}
-	fmt.Fprintln(p.Out, "nothing to remove")
-	return nil
 }
 
 // purgeQuestion returns the confirmation prompt of a purge.

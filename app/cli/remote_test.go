@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/cli"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // remote is a server with a key, and a folder elsewhere from which it is asked.
@@ -29,9 +30,7 @@ func startRemote(t *testing.T) remote {
 		t.Fatalf("keys create: %d, %q, %q", code, out, errs)
 	}
 	r := remote{file: filepath.Join(t.TempDir(), "key")}
-	if err := os.WriteFile(r.file, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(r.file, []byte(key+"\n"), 0o600))
 	out2, ended := lines{make(chan string, 1)}, make(chan int, 1)
 	go func() {
 		ended <- cli.Main(t.Context(), append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "error"}, flags...), cli.Streams{In: os.Stdin, Out: out2, Err: os.Stderr})
@@ -194,10 +193,7 @@ func leafCommands(t *testing.T, parent ...string) []string {
 // nor a folder.
 func TestEveryCommandIsRecorded(t *testing.T) {
 	t.Parallel()
-	recorded, err := os.ReadFile(filepath.Join("testdata", "remote.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := must.Get(os.ReadFile(filepath.Join("testdata", "remote.txt")))(t)
 	needless := []string{"serve", "completion", "help", "version", "keys new", "slack"}
 	for _, leaf := range leafCommands(t) {
 		begins := func(command string) bool { return strings.HasPrefix(leaf+" ", command+" ") }
@@ -214,9 +210,7 @@ func TestRemoteMistakes(t *testing.T) {
 	t.Setenv("BOBBIN_KEY", "")
 	t.Setenv("EMPTY", "")
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	for _, tt := range []struct {
 		args []string
 		says string
@@ -372,9 +366,7 @@ func TestSettingsOfTheRunningServer(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "bobbin.yaml")
-	if err := os.WriteFile(file, []byte("data_dir: "+flags[slices.Index(flags, "--data-dir")+1]+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("data_dir: "+flags[slices.Index(flags, "--data-dir")+1]+"\n"), 0o600))
 	if _, out, errs := run(t, "", "config", "show", "--config", file); !regexp.MustCompile(`(?m)^data_dir .*bobbin\.yaml:1$`).MatchString(out) {
 		t.Errorf("got %q, %q, want where the folder is set", out, errs)
 	}

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,7 +59,15 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		p.printError(err, slices.Contains(args, "--json"))
+		asJSON := slices.Contains(args, "--json")
+		var silent *silentError
+		switch {
+		case errors.As(err, &silent):
+		case p.json || asJSON:
+			_ = writeJSON(p.Err, problemOf(err)) // there is nowhere left to report it
+		default:
+			fmt.Fprintf(p.Err, "bobbin: %s\n", term.ErrorText(err))
+		}
 		return 1
 	}
 	return 0
@@ -92,16 +101,6 @@ func (p *program) rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { p.printHelp(cmd) })
-	p.addFlags(root)
-	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
-	defer p.completeFlags(root)
-	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(), p.migrateCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
-	return root
-}
-
-// addFlags adds a flag for every setting with a single value. Secrets have none: other
-// users of the machine can read command lines.
-func (p *program) addFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.url, "url", "", "use the server at this `address` (or "+config.URLVariable+") instead of the one on the data folder")
 	flags.StringVar(&p.key, "key", "", "API key for --url, as env:NAME or @file: other users can see command lines (or "+config.KeyVariable+")")
@@ -111,13 +110,13 @@ func (p *program) addFlags(root *cobra.Command) {
 		if k.Flag() == "" {
 			continue
 		}
-		p.flags[k.Name] = flags.String(k.Flag(), "", stripBackticks(k.Meaning))
+		p.flags[k.Name] = flags.String(k.Flag(), "", strings.ReplaceAll(k.Meaning, "`", ""))
 	}
+	root.AddCommand(p.usersCommand(), p.keysCommand(), p.auditCommand(), p.doctorCommand(), p.slackCommand(), p.evalCommand(), p.backupCommand(), p.agentsCommand())
+	defer p.completeFlags(root)
+	root.AddCommand(p.serveCommand(), p.chatCommand(), p.askCommand(), p.sessionsCommand(), p.runsCommand(), p.contextCommand(), p.usageCommand(), p.searchCommand(), p.apiCommand(), p.importCommand(), p.migrateCommand(), p.configCommand(), p.mcpCommand(), p.versionCommand())
+	return root
 }
-
-// stripBackticks removes the Markdown from a setting's description. Cobra would use a
-// quoted word as the name of the value.
-func stripBackticks(markdown string) string { return strings.ReplaceAll(markdown, "`", "") }
 
 // loadFolderSettings reads the settings for a command that works in the data folder, which
 // must belong to this user.
@@ -127,18 +126,6 @@ func (p *program) loadFolderSettings(cmd *cobra.Command) (config.Config, config.
 		err = core.CheckOwner(cfg.DataDir)
 	}
 	return cfg, origins, err
-}
-
-// rejectServerAddress returns an error if a server is named to a command that works on this
-// machine.
-func (p *program) rejectServerAddress(cmd *cobra.Command) error {
-	switch {
-	case p.url != "":
-		return core.Errorf(core.ErrInvalid, "%s works on this machine and does not accept --url", cmd.CommandPath())
-	case p.serverAddress(cmd) != "" && cmd.Name() != "serve": // serve is the server that other commands name
-		return core.Errorf(core.ErrInvalid, "%s works on this machine, not on the server of %s; unset %[2]s or give --data-dir", cmd.CommandPath(), config.URLVariable)
-	}
-	return nil
 }
 
 // serverAddress returns the address of the server to use instead of the data folder: that of
@@ -162,8 +149,11 @@ func (p *program) loadWithLogger(cmd *cobra.Command) (config.Config, *slog.Logge
 
 // loadSettings reads the settings for a command that works on this machine.
 func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
-	if err := p.rejectServerAddress(cmd); err != nil {
-		return config.Config{}, nil, err
+	switch {
+	case p.url != "":
+		return config.Config{}, nil, core.Errorf(core.ErrInvalid, "%s works on this machine and does not accept --url", cmd.CommandPath())
+	case p.serverAddress(cmd) != "" && cmd.Name() != "serve": // serve is the server that other commands name
+		return config.Config{}, nil, core.Errorf(core.ErrInvalid, "%s works on this machine, not on the server of %s; unset %[2]s or give --data-dir", cmd.CommandPath(), config.URLVariable)
 	}
 	if !p.environmentChecked {
 		p.environmentChecked = true
@@ -179,7 +169,9 @@ func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origin
 	}
 	cfg, origins, err := config.Load(config.Options{File: p.file, Flags: given})
 	if file := config.UnnamedFile(err); file != "" {
-		err = fmt.Errorf("%w\n%s", err, trustHint(cmd, file))
+		command := programName() + strings.TrimPrefix(cmd.CommandPath(), "bobbin")
+		err = fmt.Errorf("%w\n%s", err, fmt.Sprintf("the file %s was not named explicitly and may have come with this folder; if it is yours and you trust it:\n"+
+			"  %s --config %s\nor, for all commands: export %s=%s", file, command, file, config.FileVariable, file))
 	}
 	return cfg, origins, err
 }
@@ -236,13 +228,6 @@ type unseenError struct{ names []string }
 
 func (e *unseenError) Error() string {
 	return fmt.Sprintf("the server has %s in its environment, and this command has not: run it with the server's environment", strings.Join(e.names, ", "))
-}
-
-// trustHint explains how to trust a configuration file of the working directory.
-func trustHint(cmd *cobra.Command, file string) string {
-	command := programName() + strings.TrimPrefix(cmd.CommandPath(), "bobbin")
-	return fmt.Sprintf("the file %s was not named explicitly and may have come with this folder; if it is yours and you trust it:\n"+
-		"  %s --config %s\nor, for all commands: export %s=%s", file, command, file, config.FileVariable, file)
 }
 
 // newLogger returns a logger as the settings configure it; quiet logs errors only unless

@@ -145,49 +145,45 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.decideApprovals(ctx, s, core.RunID(args[0]), args[1:], core.ApprovalDecision{Approve: approve, Comment: comment})
+				named := args[1:]
+				d := core.ApprovalDecision{Approve: approve, Comment: comment}
+				run, err := s.client.Run(ctx, core.RunID(args[0]))
+				if err != nil {
+					return err
+				}
+				var ids []core.ApprovalID
+				for _, a := range run.Approvals {
+					if len(named) == 1 && !strings.HasPrefix(string(a.ID), named[0]) || len(named) == 0 && a.Kind == core.KindClientTool {
+						continue
+					}
+					ids = append(ids, a.ID)
+					fmt.Fprintf(p.noticeWriter(), "%s: %s %s\n", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments))
+				}
+				if len(named) == 1 && len(ids) == 0 { // the server explains why not
+					ids = []core.ApprovalID{core.ApprovalID(named[0])}
+				}
+				if len(named) == 1 && len(ids) > 1 {
+					return core.Errorf(core.ErrInvalid, "%d approvals begin with %s; write more of the id", len(ids), named[0])
+				}
+				if len(ids) == 0 {
+					return core.Errorf(core.ErrConflict, "the run is not waiting for an approval: its status is %s", run.Status)
+				}
+				decided := make([]core.Approval, 0, len(ids))
+				for _, id := range ids {
+					a, err := s.client.Decide(ctx, run.ID, id, d)
+					if err != nil {
+						return err
+					}
+					decided = append(decided, a)
+					fmt.Fprintf(p.noticeWriter(), "%s: %s\n", a.Status, core.Literal(a.Tool))
+				}
+				if p.json {
+					return p.printJSON(core.Page[core.Approval]{Items: decided})
+				}
+				return nil
 			})
 		},
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "the reason, which the agent reads if the call is denied")
 	return cmd
-}
-
-// decideApprovals decides all open approvals of a run, or the named one. It first prints each
-// tool call in full. Calls whose results a client sends can be denied by their id alone.
-func (p *program) decideApprovals(ctx context.Context, s connection, id core.RunID, named []string, d core.ApprovalDecision) error {
-	run, err := s.client.Run(ctx, id)
-	if err != nil {
-		return err
-	}
-	var ids []core.ApprovalID
-	for _, a := range run.Approvals {
-		if len(named) == 1 && !strings.HasPrefix(string(a.ID), named[0]) || len(named) == 0 && a.Kind == core.KindClientTool {
-			continue
-		}
-		ids = append(ids, a.ID)
-		fmt.Fprintf(p.noticeWriter(), "%s: %s %s\n", a.ID, core.Literal(a.Tool), core.Literal(a.Arguments))
-	}
-	if len(named) == 1 && len(ids) == 0 { // the server explains why not
-		ids = []core.ApprovalID{core.ApprovalID(named[0])}
-	}
-	if len(named) == 1 && len(ids) > 1 {
-		return core.Errorf(core.ErrInvalid, "%d approvals begin with %s; write more of the id", len(ids), named[0])
-	}
-	if len(ids) == 0 {
-		return core.Errorf(core.ErrConflict, "the run is not waiting for an approval: its status is %s", run.Status)
-	}
-	decided := make([]core.Approval, 0, len(ids))
-	for _, id := range ids {
-		a, err := s.client.Decide(ctx, run.ID, id, d)
-		if err != nil {
-			return err
-		}
-		decided = append(decided, a)
-		fmt.Fprintf(p.noticeWriter(), "%s: %s\n", a.Status, core.Literal(a.Tool))
-	}
-	if p.json {
-		return p.printJSON(core.Page[core.Approval]{Items: decided})
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bobbin/tests/must"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,12 +17,8 @@ func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask fun
 	flags := folder(t)
 	dir := flags[slices.Index(flags, "--agents-dir")+1]
 	agent := "name: careful\nsystem_prompt: You ask.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "careful.yaml"), []byte(agent), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "careful.yaml"), []byte(agent), 0o600))
 	t.Cleanup(serve(t, flags))
 	call := func(wantCode int, input string, args ...string) string {
 		t.Helper()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -29,60 +28,51 @@ func (p *program) serveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
-			return p.runServe(ctx, cmd)
+			started := time.Now()
+			cfg, origins, err := p.loadFolderSettings(cmd)
+			if err != nil {
+				return err
+			}
+			logger, err := p.newLogger(cfg, origins, false)
+			if err != nil {
+				return err
+			}
+			if err := hideEnvironment(); err != nil {
+				logger.WarnContext(ctx, "programs of this user can read the environment of this process", "err", err)
+			}
+			a, err := app.New(ctx, cfg, readBuild(), logger)
+			if err != nil {
+				return err
+			}
+			g := datadir.StartOptions{Settings: map[string]string{}}
+			if file := origins.File(); file != "" {
+				g.File, _ = filepath.Abs(file) // empty on an error: a relative path is useless elsewhere
+			}
+			for _, k := range config.Keys() {
+				switch from := origins.Of(k.Name).From; {
+				case k.Flag() == "" && from == k.Env():
+					g.Secrets = append(g.Secrets, from)
+				case k.Flag() == "": // of the file
+				case from == "--"+k.Flag():
+					g.Settings[k.Name] = *p.flags[k.Name]
+				case from == k.Env():
+					g.Settings[k.Name] = os.Getenv(from)
+				}
+			}
+			listener, err := a.Listen(ctx, g)
+			if err != nil {
+				_ = a.Close() // the first error says what is wrong
+				return err
+			}
+			a.AuditStart(ctx)
+			p.printWelcome(cfg, a, welcomeFacts{url: a.LocalURL(listener), settings: origins.File(), took: time.Since(started)})
+			err = a.Run(ctx, listener)
+			if err == nil {
+				fmt.Fprintln(p.Out, "bobbin has stopped")
+			}
+			return err
 		},
 	}
-}
-
-func (p *program) runServe(ctx context.Context, cmd *cobra.Command) error {
-	started := time.Now()
-	cfg, origins, err := p.loadFolderSettings(cmd)
-	if err != nil {
-		return err
-	}
-	logger, err := p.newLogger(cfg, origins, false)
-	if err != nil {
-		return err
-	}
-	if err := hideEnvironment(); err != nil {
-		logger.WarnContext(ctx, "programs of this user can read the environment of this process", "err", err)
-	}
-	a, err := app.New(ctx, cfg, readBuild(), logger)
-	if err != nil {
-		return err
-	}
-	listener, err := a.Listen(ctx, p.startOptions(origins))
-	if err != nil {
-		_ = a.Close() // the first error says what is wrong
-		return err
-	}
-	a.AuditStart(ctx)
-	p.printWelcome(cfg, a, welcomeFacts{url: a.LocalURL(listener), settings: origins.File(), took: time.Since(started)})
-	err = a.Run(ctx, listener)
-	if err == nil {
-		fmt.Fprintln(p.Out, "bobbin has stopped")
-	}
-	return err
-}
-
-// startOptions returns how this server was started.
-func (p *program) startOptions(origins config.Origins) datadir.StartOptions {
-	g := datadir.StartOptions{Settings: map[string]string{}}
-	if file := origins.File(); file != "" {
-		g.File, _ = filepath.Abs(file) // empty on an error: a relative path is useless elsewhere
-	}
-	for _, k := range config.Keys() {
-		switch from := origins.Of(k.Name).From; {
-		case k.Flag() == "" && from == k.Env():
-			g.Secrets = append(g.Secrets, from)
-		case k.Flag() == "": // of the file
-		case from == "--"+k.Flag():
-			g.Settings[k.Name] = *p.flags[k.Name]
-		case from == k.Env():
-			g.Settings[k.Name] = os.Getenv(from)
-		}
-	}
-	return g
 }
 
 // welcomeFacts are what printWelcome prints besides what the App knows.

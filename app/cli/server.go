@@ -33,7 +33,32 @@ type connection struct {
 // on the data folder, or else one that it starts in this process for as long as do runs.
 func (p *program) withServer(cmd *cobra.Command, do func(context.Context, connection) error) error {
 	if address := p.serverAddress(cmd); address != "" {
-		s, err := p.connectRemote(address)
+		at, err := url.Parse(address)
+		switch {
+		case err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "":
+			return core.Errorf(core.ErrInvalid, "a server address looks like https://host or http://host:port, not %q", address)
+		case at.User != nil:
+			return core.Errorf(core.ErrInvalid, "a server address must not contain a password; use --key for the API key")
+		}
+		key, err := p.apiKey()
+		if err != nil {
+			return err
+		}
+		if at.Scheme == "http" && !isThisMachine(at.Hostname()) && key != "" {
+			_, _ = p.Err.Write([]byte("warning: the key and all messages are sent unencrypted to " + at.Host + "; use https\n"))
+		}
+		c, err := client.New(client.Options{URL: address, Key: key, UserAgent: "bobbin-cli", HTTP: &http.Client{Transport: &http.Transport{
+			Proxy: func(r *http.Request) (*url.URL, error) {
+				if r.URL.Scheme != "https" {
+					return nil, nil //nolint:nilnil // no proxy
+				}
+				return http.ProxyFromEnvironment(r)
+			},
+			DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
+			TLSHandshakeTimeout: connectTimeout,
+			ForceAttemptHTTP2:   true,
+		}}, OnConnectionLost: p.reportLostConnection})
+		s := connection{client: c, description: "the server at " + at.Redacted()}
 		if err != nil {
 			return err
 		}
@@ -58,10 +83,18 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 	if cmd.Flags().Changed("addr") {
 		return core.Errorf(core.ErrInvalid, "%s, and --addr is the address of serve; for a server elsewhere use --url http://%s", noServerOn(cfg.DataDir), cfg.Addr)
 	}
-	begun, isNew := false, isEmptyFolder(cfg.DataDir)
+	entries, err := os.ReadDir(cfg.DataDir)
+	begun, isNew := false, len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 	err = p.inProcess(cmd.Context(), cfg, origins, func(ctx context.Context, s connection) error {
 		begun = true
-		p.reportOwnFolder(cmd, s, isNew)
+		talks := cmd.Name() == "chat" || cmd.Name() == "ask"
+		switch {
+		case cmd.Name() == "chat" && p.isAttended():
+		case isNew:
+			fmt.Fprintf(p.Err, "%s: created it; for a server elsewhere use --url\n", noServerOn(s.ownFolder))
+		case talks:
+			fmt.Fprintf(p.Err, "%s: working on it directly\n", noServerOn(s.ownFolder))
+		}
 		return do(ctx, s)
 	})
 	if begun || !errors.Is(err, core.ErrConflict) {
@@ -79,26 +112,7 @@ func (p *program) withFolderServer(cmd *cobra.Command, do func(context.Context, 
 	return do(cmd.Context(), s)
 }
 
-// reportOwnFolder says on which folder the command works without a server, if the folder is new
-// or if the command talks to an agent. A chat on a terminal says so in its greeting.
-func (p *program) reportOwnFolder(cmd *cobra.Command, s connection, isNew bool) {
-	talks := cmd.Name() == "chat" || cmd.Name() == "ask"
-	switch {
-	case cmd.Name() == "chat" && p.isAttended():
-	case isNew:
-		fmt.Fprintf(p.Err, "%s: created it; for a server elsewhere use --url\n", noServerOn(s.ownFolder))
-	case talks:
-		fmt.Fprintf(p.Err, "%s: working on it directly\n", noServerOn(s.ownFolder))
-	}
-}
-
 func noServerOn(folder string) string { return "no server is running on the folder " + folder }
-
-// isEmptyFolder reports whether the folder does not exist or has nothing in it.
-func isEmptyFolder(path string) bool {
-	entries, err := os.ReadDir(path)
-	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
-}
 
 // connectTimeout bounds how long a remote server may take to accept a connection.
 const connectTimeout = 10 * time.Second

@@ -23,7 +23,18 @@ func (p *program) sessionsCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				return p.listSessions(ctx, s, q)
+				page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: q})
+				if err != nil {
+					return err
+				}
+				return printList(p, page, list[core.Session]{
+					none:   "no sessions yet; start one with: " + p.suggestCommand("chat"),
+					titles: "ID|AGENT|MESSAGES|SUMMARIZED|LAST ACTIVITY|TITLE",
+					cells: func(s core.Session) []any {
+						return []any{s.ID, s.Agent, s.MessageCount, s.SummarizedCount, s.UpdatedAt, term.Line(s.Title, maxTitle)}
+					},
+					next: "sessions list",
+				})
 			})
 		},
 	}
@@ -44,21 +55,6 @@ func (p *program) sessionsCommand() *cobra.Command {
 	show.Flags().IntVar(&last, "last", 10, "number of recent messages to show")
 	cmd.AddCommand(list, show, p.exportSessionCommand())
 	return cmd
-}
-
-func (p *program) listSessions(ctx context.Context, s connection, q core.PageQuery) error {
-	page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: q})
-	if err != nil {
-		return err
-	}
-	return printList(p, page, list[core.Session]{
-		none:   "no sessions yet; start one with: " + p.suggestCommand("chat"),
-		titles: "ID|AGENT|MESSAGES|SUMMARIZED|LAST ACTIVITY|TITLE",
-		cells: func(s core.Session) []any {
-			return []any{s.ID, s.Agent, s.MessageCount, s.SummarizedCount, s.UpdatedAt, term.Line(s.Title, maxTitle)}
-		},
-		next: "sessions list",
-	})
 }
 
 // sessionDetails is the output of `sessions show --json`.

@@ -29,9 +29,23 @@ func (p *program) usageCommand() *cobra.Command {
 			"  bobbin usage --by model --from 2026-01-01",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q, err := f.parseQuery()
-			if err != nil {
-				return err
+			q := core.UsageQuery{GroupBy: core.UsageGroup(f.by), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+			if !slices.Contains(core.UsageGroups(), q.GroupBy) {
+				return core.Errorf(core.ErrInvalid, "--by must be session, user, agent, model or day, not %q", f.by)
+			}
+			for _, d := range []struct {
+				flag, text string
+				into       *time.Time
+				plus       int // days
+			}{{"from", f.from, &q.From, 0}, {"to", f.to, &q.To, 1}} {
+				if d.text == "" {
+					continue
+				}
+				at, err := time.Parse(time.DateOnly, d.text)
+				if err != nil {
+					return core.Errorf(core.ErrInvalid, "--%s: %q is not a day such as 2026-01-31", d.flag, d.text)
+				}
+				*d.into = at.AddDate(0, 0, d.plus)
 			}
 			return p.withServer(cmd, func(ctx context.Context, s connection) error { return p.showUsage(ctx, s, q) })
 		},
@@ -41,29 +55,6 @@ func (p *program) usageCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.to, "to", "", "last `day`, in UTC (default: today)")
 	p.withJSON(cmd)
 	return cmd
-}
-
-// parseQuery returns the query of the flags.
-func (f usageFlags) parseQuery() (core.UsageQuery, error) {
-	q := core.UsageQuery{GroupBy: core.UsageGroup(f.by), PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
-	if !slices.Contains(core.UsageGroups(), q.GroupBy) {
-		return q, core.Errorf(core.ErrInvalid, "--by must be session, user, agent, model or day, not %q", f.by)
-	}
-	for _, d := range []struct {
-		flag, text string
-		into       *time.Time
-		plus       int // days
-	}{{"from", f.from, &q.From, 0}, {"to", f.to, &q.To, 1}} {
-		if d.text == "" {
-			continue
-		}
-		at, err := time.Parse(time.DateOnly, d.text)
-		if err != nil {
-			return q, core.Errorf(core.ErrInvalid, "--%s: %q is not a day such as 2026-01-31", d.flag, d.text)
-		}
-		*d.into = at.AddDate(0, 0, d.plus)
-	}
-	return q, nil
 }
 
 // allUsage returns all pages as one.

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"archive/zip"
+	"bobbin/tests/must"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,10 +31,7 @@ func TestExportUser(t *testing.T) {
 			t.Errorf("%s: got %d, %q, %q; want %d and %q", tt.args, code, out, errs, tt.code, tt.says)
 		}
 	}
-	archive, err := zip.OpenReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := must.Get(zip.OpenReader(file))(t)
 	defer archive.Close()
 	var names []string
 	for _, f := range archive.File {

@@ -2,9 +2,9 @@ package db
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -160,7 +160,11 @@ func (d *DB) lockPostgres(ctx context.Context) (unlock func() error, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := pollLock(ctx, conn); err != nil {
+	_, err = poll(ctx, lockPoll, math.MaxInt64, func() (got bool, err error) {
+		err = conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", migrationLock).Scan(&got)
+		return got, err
+	})
+	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return func() error {
@@ -169,21 +173,4 @@ func (d *DB) lockPostgres(ctx context.Context) (unlock func() error, err error) 
 		row := conn.QueryRowContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", migrationLock)
 		return errors.Join(row.Scan(&held), conn.Close())
 	}, nil
-}
-
-func pollLock(ctx context.Context, conn *sql.Conn) error {
-	tick := time.NewTicker(lockPoll)
-	defer tick.Stop()
-	for {
-		var got bool
-		row := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", migrationLock)
-		if err := row.Scan(&got); err != nil || got {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
 }

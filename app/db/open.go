@@ -14,6 +14,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 )
 
 // insertBatch bounds the rows of one INSERT: the widest table has 28 columns; SQLite allows
@@ -37,6 +38,7 @@ type DB struct {
 	statements *atomic.Int64
 	writes     writeCheck
 	turns      *SessionTurns
+	commits    *commit.Commits
 }
 
 // backend holds the differences between the two databases.
@@ -47,6 +49,7 @@ type backend struct {
 	reserve    *sql.DB
 	migrations fs.FS
 	lockFile   string
+	writers    int // of shared commits
 }
 
 // Option changes how a database is opened.
@@ -72,13 +75,13 @@ func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	b, err := newBackend(url, logger, o)
+	b, err := newBackend(url, o)
 	if err != nil {
 		return nil, err
 	}
 	d := &DB{
 		url: url, pool: b.pool, reserve: b.reserve, migrations: b.migrations,
-		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(),
+		lockFile: b.lockFile, logger: logger, statements: new(atomic.Int64), turns: newSessionTurns(), commits: commit.New(b.writers),
 	}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)
@@ -110,16 +113,16 @@ func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, g.Use(d.turns)
+	return g, errors.Join(g.Use(d.turns), g.Use(d.commits))
 }
 
-func newBackend(url string, logger *slog.Logger, o options) (backend, error) {
+func newBackend(url string, o options) (backend, error) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	switch scheme {
 	case "sqlite":
 		return openSQLite(rest, o)
 	case "postgres", "postgresql":
-		return openPostgres(url, logger)
+		return openPostgres(url)
 	}
 	if !strings.Contains(url, "://") {
 		scheme = "nothing"

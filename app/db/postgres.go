@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -33,7 +32,7 @@ const (
 	postgresConnTimeout = 10 * time.Second
 )
 
-func openPostgres(url string, logger *slog.Logger) (backend, error) {
+func openPostgres(url string) (backend, error) {
 	cfg, err := postgresConfig(url)
 	if err != nil {
 		return backend{}, &core.Error{Kind: core.ErrInvalid, Err: err,
@@ -48,7 +47,7 @@ func openPostgres(url string, logger *slog.Logger) (backend, error) {
 	}
 	cfg.RuntimeParams["timezone"] = "UTC"
 	dialector := func(pool *sql.DB) gorm.Dialector {
-		return postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: &pipelinePool{DB: pool, logger: logger}}}}
+		return postgresDialector{postgres.Dialector{Config: &postgres.Config{Conn: pool}}}
 	}
 	pool, reserve := postgresPool(cfg, postgresMaxConns), postgresPool(cfg, postgresReserve)
 	return backend{
@@ -57,6 +56,7 @@ func openPostgres(url string, logger *slog.Logger) (backend, error) {
 		pool:       pool,
 		reserve:    reserve,
 		migrations: migrations.Postgres(),
+		writers:    2, // while one waits for the disk, the other one is executed
 	}, nil
 }
 

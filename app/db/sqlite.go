@@ -29,9 +29,9 @@ const sqliteMaxConns = 8
 // the lock (SQLITE_BUSY_SNAPSHOT). Times are stored as text in UTC, so that they sort as
 // text. A missing file is not created (makeFile does that, once): if the file was moved
 // away, a connection to an empty database in its place would stay in the pool after it is
-// back. With NORMAL a COMMIT does not wait for the disk; logSync does that.
+// back. With FULL a COMMIT waits for the disk, with NORMAL it does not.
 const sqliteParams = "mode=rw&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)" +
-	"&_pragma=synchronous(NORMAL)&_txlock=immediate&_time_format=sqlite&_timezone=UTC"
+	"&_txlock=immediate&_time_format=sqlite&_timezone=UTC&_pragma=synchronous"
 
 func openSQLite(path string, o options) (backend, error) {
 	if path == "" || strings.HasPrefix(path, ":memory:") || strings.ContainsAny(path, "?\x00") {
@@ -41,18 +41,14 @@ func openSQLite(path string, o options) (backend, error) {
 	if err := makeFile(path); err != nil {
 		return backend{}, fmt.Errorf("open database: %w", err)
 	}
-	connector, err := sqlite.NewConnector(sqliteDSN(path))
+	connector, err := sqlite.NewConnector(sqliteDSN(path, o.withoutSync))
 	if err != nil {
 		return backend{}, fmt.Errorf("open database: %w", err)
 	}
 	pool := sql.OpenDB(cachingConnector{connector})
 	pool.SetMaxOpenConns(sqliteMaxConns)
 	pool.SetMaxIdleConns(sqliteMaxConns)
-	var log *logSync
-	if !o.withoutSync {
-		log = newLogSync(path)
-	}
-	queue := newWriteQueue(pool, log)
+	queue := newWriteQueue(pool)
 	return backend{
 		main:       &sqliteDialector{queue},
 		forReserve: &sqliteDialector{queue.forReserve()},
@@ -60,13 +56,18 @@ func openSQLite(path string, o options) (backend, error) {
 		reserve:    pool, // no long waits for a connection: writers wait in the writeQueue
 		migrations: migrations.SQLite(),
 		lockFile:   path + lockSuffix,
+		writers:    1,
 	}, nil
 }
 
 // sqliteDSN returns the driver's name for the file at path, which may contain any
 // characters.
-func sqliteDSN(path string) string {
-	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + sqliteParams
+func sqliteDSN(path string, withoutSync bool) string {
+	sync := "(FULL)"
+	if withoutSync {
+		sync = "(NORMAL)"
+	}
+	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + sqliteParams + sync
 }
 
 // How long, and how often, to try to connect.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"strings"
+
+	"bobbin/app/db/models"
 )
 
 // Bounds of the prepared statements that a connection keeps.
@@ -61,7 +63,7 @@ type sqliteStmt interface {
 
 // ExecContext executes the query.
 func (c *cachingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	s, err := c.prepareCached(ctx, query)
+	s, err := c.prepareCached(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func (c *cachingConn) ExecContext(ctx context.Context, query string, args []driv
 
 // QueryContext executes the query.
 func (c *cachingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	s, err := c.prepareCached(ctx, query)
+	s, err := c.prepareCached(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,10 @@ func (c *cachingConn) QueryContext(ctx context.Context, query string, args []dri
 }
 
 // prepareCached returns the prepared statement of the query; nil = it is not kept, or is busy.
-func (c *cachingConn) prepareCached(ctx context.Context, query string) (*statement, error) {
+func (c *cachingConn) prepareCached(ctx context.Context, query string, args []driver.NamedValue) (*statement, error) {
+	if err := checkTexts(args); err != nil {
+		return nil, err
+	}
 	if s := c.statements[query]; s != nil {
 		if s.isBusy {
 			return nil, nil
@@ -118,6 +123,16 @@ func (c *cachingConn) prepareCached(ctx context.Context, query string) (*stateme
 	s := &statement{sqliteStmt: prepared.(sqliteStmt)}
 	c.statements[query] = s
 	return s, nil
+}
+
+// checkTexts refuses the texts that PostgreSQL refuses.
+func checkTexts(args []driver.NamedValue) (err error) {
+	for _, a := range args {
+		if text, ok := a.Value.(string); ok && err == nil {
+			err = models.CheckText(text)
+		}
+	}
+	return err
 }
 
 // isCacheable reports whether the query reads or writes rows.

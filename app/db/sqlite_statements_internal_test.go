@@ -19,7 +19,7 @@ func newCachingPool(t *testing.T) *sql.DB {
 	if err := makeFile(path); err != nil {
 		t.Fatal(err)
 	}
-	connector, err := sqlite.NewConnector(sqliteDSN(path))
+	connector, err := sqlite.NewConnector(sqliteDSN(path, true))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,6 @@ const maxWaiters = 256
 type SessionTurns struct {
 	mu     sync.Mutex
 	queues map[core.SessionID]*turnQueue // guarded by mu
-	held   map[core.SessionID]bool       // guarded by mu
 }
 
 // turnQueue holds the writers of one session.
@@ -32,7 +31,7 @@ type turnQueue struct {
 }
 
 func newSessionTurns() *SessionTurns {
-	return &SessionTurns{queues: map[core.SessionID]*turnQueue{}, held: map[core.SessionID]bool{}}
+	return &SessionTurns{queues: map[core.SessionID]*turnQueue{}}
 }
 
 // TurnsOf returns the turns of the database.
@@ -98,24 +97,4 @@ func (t *SessionTurns) removeWriter(id core.SessionID, q *turnQueue) {
 	if q.writers--; q.writers == 0 {
 		delete(t.queues, id)
 	}
-}
-
-// MarkHeld records that this process writes to the session in several transactions, until
-// release is called: others then need not wait for a turn to learn that it is busy.
-func (t *SessionTurns) MarkHeld(id core.SessionID) (release func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.held[id] = true
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.held, id)
-	}
-}
-
-// IsHeld reports whether the session is marked as held.
-func (t *SessionTurns) IsHeld(id core.SessionID) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.held[id]
 }

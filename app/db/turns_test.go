@@ -111,17 +111,3 @@ func TestSessionTurnsAreBounded(t *testing.T) {
 		again()
 	})
 }
-
-// A session is held until it is released.
-func TestHeldSession(t *testing.T) {
-	t.Parallel()
-	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
-	release := turns.MarkHeld(here)
-	if !turns.IsHeld(here) || turns.IsHeld(there) {
-		t.Error("want the one session held and the other not")
-	}
-	release()
-	if turns.IsHeld(here) {
-		t.Error("the session is held after its release")
-	}
-}

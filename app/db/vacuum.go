@@ -69,25 +69,30 @@ func (d *DB) compactSQLite(ctx context.Context) ([]string, error) {
 // emptyLog moves everything from the write-ahead log into the file and truncates the log.
 // It waits for readers of old states.
 func emptyLog(ctx context.Context, conn *sql.Conn) error {
-	tick := time.NewTicker(compactPoll)
-	defer tick.Stop()
-	limit := time.NewTimer(compactWait)
-	defer limit.Stop()
-	for {
+	empty, err := poll(ctx, compactPoll, compactWait, func() (bool, error) {
 		var busy, log, moved int
 		err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
-		if err != nil {
-			return fmt.Errorf("empty the write-ahead log: %w", err)
-		}
-		if busy == 0 {
-			return nil
+		return busy == 0, err
+	})
+	if err == nil && !empty {
+		return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but another program reads the database, so removed bytes are still in its write-ahead log; compact it again later")
+	}
+	if err != nil {
+		return fmt.Errorf("empty the write-ahead log: %w", err)
+	}
+	return nil
+}
+
+// poll calls done until it reports true or fails, or the time is over: then it returns false.
+func poll(ctx context.Context, every, limit time.Duration, done func() (bool, error)) (bool, error) {
+	for until := time.Now().Add(limit); ; {
+		if ok, err := done(); ok || err != nil || time.Now().After(until) {
+			return ok, err
 		}
 		select {
+		case <-time.After(every):
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-limit.C:
-			return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but another program reads the database, so removed bytes are still in its write-ahead log; compact it again later")
-		case <-tick.C:
+			return false, context.Cause(ctx)
 		}
 	}
 }
@@ -183,27 +188,18 @@ func awaitSnapshots(ctx context.Context, conn *sql.Conn) error {
 	if err := conn.QueryRowContext(ctx, "SELECT CAST(pg_current_xact_id() AS text)").Scan(&now); err != nil {
 		return fmt.Errorf("compact database: %w", err)
 	}
-	tick := time.NewTicker(compactPoll)
-	defer tick.Stop()
-	limit := time.NewTimer(compactWait)
-	defer limit.Stop()
-	for {
+	over, err := poll(ctx, compactPoll, compactWait, func() (bool, error) {
 		var open int
 		err := conn.QueryRowContext(ctx, olderSnapshotsSQL, now).Scan(&open)
-		if err != nil {
-			return fmt.Errorf("compact database: %w", err)
-		}
-		if open == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-limit.C:
-			return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but older transactions are still open (pg_stat_activity), so removed rows would stay in the files; compact it again later")
-		case <-tick.C:
-		}
+		return open == 0, err
+	})
+	if err == nil && !over {
+		return core.Errorf(core.ErrUnavailable, "everything is removed from the tables, but older transactions are still open (pg_stat_activity), so removed rows would stay in the files; compact it again later")
 	}
+	if err != nil {
+		return fmt.Errorf("compact database: %w", err)
+	}
+	return nil
 }
 
 // queryTexts returns the first column of a query.

@@ -17,11 +17,10 @@ type writeQueue struct {
 	turn     chan struct{} // holds one token while a writer is active
 	handover chan struct{} // passes the token to a writer of the reserve
 	reserve  bool
-	log      *logSync // nil = commits do not wait for the disk
 }
 
-func newWriteQueue(pool *sql.DB, log *logSync) *writeQueue {
-	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), handover: make(chan struct{}), log: log}
+func newWriteQueue(pool *sql.DB) *writeQueue {
+	return &writeQueue{DB: pool, turn: make(chan struct{}, 1), handover: make(chan struct{})}
 }
 
 // forReserve returns the same queue for writers that come first.
@@ -57,15 +56,6 @@ func (g *writeQueue) releaseTurn() {
 	}
 }
 
-// waitForSync returns when committed data is on the disk, unless commits do not wait for
-// it.
-func (g *writeQueue) waitForSync() error {
-	if g.log == nil {
-		return nil
-	}
-	return g.log.wait()
-}
-
 // BeginTx begins a transaction; all transactions write.
 func (g *writeQueue) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	if err := g.acquireTurn(ctx); err != nil {
@@ -76,7 +66,7 @@ func (g *writeQueue) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.Con
 		g.releaseTurn()
 		return nil, err
 	}
-	return &queuedTx{Tx: tx, queue: g, release: sync.OnceFunc(g.releaseTurn)}, nil
+	return &queuedTx{Tx: tx, release: sync.OnceFunc(g.releaseTurn)}, nil
 }
 
 // ExecContext runs a statement that returns no rows and therefore writes.
@@ -84,30 +74,20 @@ func (g *writeQueue) ExecContext(ctx context.Context, query string, args ...any)
 	if err := g.acquireTurn(ctx); err != nil {
 		return nil, err
 	}
-	result, err := g.DB.ExecContext(ctx, query, args...)
-	g.releaseTurn()
-	if err == nil {
-		err = g.waitForSync()
-	}
-	return result, err
+	defer g.releaseTurn()
+	return g.DB.ExecContext(ctx, query, args...)
 }
 
 // queuedTx releases its turn when it ends, whatever the reason.
 type queuedTx struct {
 	*sql.Tx
-	queue   *writeQueue
 	release func()
 }
 
-// Commit ends the transaction and returns when it is on the disk. The next writer does not
-// wait for that.
+// Commit ends the transaction.
 func (t *queuedTx) Commit() error {
-	err := t.Tx.Commit()
-	t.release()
-	if err == nil {
-		err = t.queue.waitForSync()
-	}
-	return err
+	defer t.release()
+	return t.Tx.Commit()
 }
 
 // Rollback ends the transaction.

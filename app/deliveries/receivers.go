@@ -31,10 +31,6 @@ type outage struct {
 	until    time.Time
 }
 
-func newReceivers(each int) *receivers {
-	return &receivers{maxEach: each, busy: map[string]int{}, outages: map[string]*outage{}}
-}
-
 // slotLimits returns how many more deliveries each receiver may get now, for receivers with a
 // limit.
 func (r *receivers) slotLimits() map[string]int {

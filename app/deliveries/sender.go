@@ -62,31 +62,10 @@ type runReport struct {
 
 // Send sends the webhook once. Its errors are core.DeliveryError, or internal.
 func (s *Sender) Send(ctx context.Context, d core.Delivery) error {
-	body, err := s.buildBody(ctx, d)
-	if err != nil {
-		return err
-	}
-	until := time.Now().Add(s.o.Time)
-	ctx, cancel := context.WithDeadline(ctx, until)
-	defer cancel()
-	req, err := s.buildRequest(ctx, d, body)
-	if err != nil {
-		return err
-	}
-	response, err := s.newClient(until).Do(req)
-	if err != nil {
-		return s.publicError(ctx, d, err)
-	}
-	defer response.Body.Close()
-	return checkResponse(response)
-}
-
-// buildBody returns the body of the request.
-func (s *Sender) buildBody(ctx context.Context, d core.Delivery) ([]byte, error) {
 	tenant := core.Tenant{Owner: d.Owner}
 	run, err := s.o.Runs.Get(ctx, tenant, d.RunID)
 	if err != nil {
-		return nil, fmt.Errorf("run of a webhook: %w", err)
+		return fmt.Errorf("run of a webhook: %w", err)
 	}
 	r := report{Type: d.Event, Timestamp: d.CreatedAt, Data: runReport{Run: run}}
 	if run.AnswerID != "" {
@@ -95,17 +74,19 @@ func (s *Sender) buildBody(ctx context.Context, d core.Delivery) ([]byte, error)
 		case err == nil:
 			r.Data.Message = &message
 		case !errors.Is(err, core.ErrNotFound): // a deleted answer
-			return nil, fmt.Errorf("answer of a webhook: %w", err)
+			return fmt.Errorf("answer of a webhook: %w", err)
 		}
 	}
-	return json.Marshal(r)
-}
-
-// buildRequest returns the signed request.
-func (s *Sender) buildRequest(ctx context.Context, d core.Delivery, body []byte) (*http.Request, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(s.o.Time)
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
 	target, err := url.Parse(string(d.Target))
 	if err != nil || target.Host == "" || target.Scheme != "https" && (target.Scheme != "http" || !s.o.AllowPrivate) {
-		return nil, &core.DeliveryError{Reason: "the address is not usable: only https is allowed", Final: true}
+		return &core.DeliveryError{Reason: "the address is not usable: only https is allowed", Final: true}
 	}
 	secret := d.Secret
 	if secret == "" {
@@ -113,11 +94,11 @@ func (s *Sender) buildRequest(ctx context.Context, d core.Delivery, body []byte)
 	}
 	key, err := core.WebhookKey(secret)
 	if err != nil {
-		return nil, &core.DeliveryError{Reason: "the secret is not usable: it " + err.Error(), Final: true}
+		return &core.DeliveryError{Reason: "the secret is not usable: it " + err.Error(), Final: true}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, &core.DeliveryError{Reason: "the address is not usable", Final: true}
+		return &core.DeliveryError{Reason: "the address is not usable", Final: true}
 	}
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
@@ -125,17 +106,18 @@ func (s *Sender) buildRequest(ctx context.Context, d core.Delivery, body []byte)
 	req.Header.Set("Webhook-Id", string(d.ID))
 	req.Header.Set("Webhook-Timestamp", at)
 	if key != nil {
-		req.Header.Set("Webhook-Signature", signPayload(key, string(d.ID), at, body))
+		id := string(d.ID)
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id + "." + at + "."))
+		mac.Write(body)
+		req.Header.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	}
-	return req, nil
-}
-
-// signPayload returns the signature of Standard Webhooks, version 1.
-func signPayload(key []byte, id, at string, body []byte) string {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(id + "." + at + "."))
-	mac.Write(body)
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	response, err := s.newClient(until).Do(req)
+	if err != nil {
+		return s.publicError(ctx, d, err)
+	}
+	defer response.Body.Close()
+	return checkResponse(response)
 }
 
 // newClient returns a client for one request.

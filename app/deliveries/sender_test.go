@@ -20,6 +20,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/deliveries"
+	"bobbin/tests/must"
 )
 
 // The secret and the signature of the example in the specification of Standard
@@ -110,10 +111,7 @@ func (r *receiver) options() deliveries.SenderOptions {
 // delivery is one to the receiver under that name.
 func (r *receiver) delivery(t *testing.T, host string) core.Delivery {
 	t.Helper()
-	u, err := url.Parse(r.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(r.URL))(t)
 	return core.Delivery{
 		ID: core.NewID[core.DeliveryID](), Owner: "ann", RunID: r.books.run.ID, Event: core.EventRunSucceeded, CreatedAt: core.Now(),
 		Target: core.Target("https://" + host + ":" + u.Port() + "/hook"), Secret: secret,
@@ -131,9 +129,7 @@ func TestSend(t *testing.T) {
 	d := r.delivery(t, "example.com")
 	sender := deliveries.NewSender(r.options())
 	for range 2 {
-		if err := sender.Send(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sender.Send(t.Context(), d))
 	}
 	if r.seen[0].header.Get("webhook-id") != string(d.ID) || r.seen[1].header.Get("webhook-id") != string(d.ID) {
 		t.Errorf("ids: got %v, want that of the delivery twice", r.seen)
@@ -147,9 +143,7 @@ func TestSend(t *testing.T) {
 			Message *core.Message
 		}
 	}
-	if err := json.Unmarshal(first.body, &body); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(first.body, &body))
 	if body.Type != "run.succeeded" || body.Data.Run.ID != d.RunID || body.Data.Message == nil || body.Data.Message.Content != "Forty-two." {
 		t.Errorf("got %s", first.body)
 	}

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"bobbin/app/core"
@@ -64,7 +63,7 @@ func New(o Options) *Service {
 		o.NewWork = make(chan struct{}, 1)
 	}
 	return &Service{
-		Options: o, receivers: newReceivers(max(o.Concurrent/receiverPart, 1)),
+		Options: o, receivers: &receivers{maxEach: max(o.Concurrent/receiverPart, 1), busy: map[string]int{}, outages: map[string]*outage{}},
 		moreWork: make(chan struct{}, 1), slots: make(chan struct{}, o.Concurrent),
 	}
 }
@@ -99,15 +98,4 @@ func (s *Service) Retry(ctx context.Context, tenant core.Tenant, run core.RunID,
 	s.Feed.Publish(context.WithoutCancel(ctx), events)
 	s.Wake()
 	return d, nil
-}
-
-// retryDelay returns the time between a failed try and the next: four times as long after each,
-// partly random, so that deliveries which failed together do not return together.
-func retryDelay(tries int) time.Duration {
-	wait := maxWait
-	if shift := 2 * (tries - 1); shift < 12 { // 4^6 s are more than an hour
-		wait = minWait << shift
-	}
-	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // no secret
-	return max(wait.Round(time.Second), minWait)
 }

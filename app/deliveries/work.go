@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -120,7 +121,30 @@ func (s *Service) tryDelivery(work context.Context, d core.Delivery) (reached bo
 	settled := s.settlementFor(d, err)
 	s.storeSettlement(context.WithoutCancel(work), d, settled)
 	if settled.Unreached {
-		s.giveUpReceiver(context.WithoutCancel(work), d)
+		ctx := context.WithoutCancel(work)
+		total := 0
+		for {
+			call, cancel := context.WithTimeout(ctx, storeTime)
+			events, err := s.Store.GiveUpReceiver(call, core.ReceiverGivenUp{
+				Receiver: d.Receiver, Tries: minTries, Age: minAge, Limit: giveUpBatch,
+				Reason: "the receiver was not reached for a day",
+			})
+			cancel()
+			if err != nil {
+				s.Logger.WarnContext(ctx, "deliveries not given up", "receiver", d.Receiver, "err", err)
+			}
+			s.Feed.Publish(ctx, events)
+			for range events {
+				s.Observer.Delivery(d.Kind, core.DeliveryFailed)
+			}
+			total += len(events)
+			if len(events) < giveUpBatch {
+				break
+			}
+		}
+		if total > 0 {
+			s.Logger.WarnContext(ctx, "receiver given up", "receiver", d.Receiver, "deliveries", total, "not_reached_for", minAge)
+		}
 	}
 	return !settled.Unreached
 }
@@ -147,34 +171,6 @@ func (s *Service) storeSettlement(ctx context.Context, d core.Delivery, settled 
 	}
 }
 
-// giveUpReceiver gives up deliveries that have waited longer than they should for a receiver
-// that was never reached meanwhile.
-func (s *Service) giveUpReceiver(ctx context.Context, d core.Delivery) {
-	total := 0
-	for {
-		call, cancel := context.WithTimeout(ctx, storeTime)
-		events, err := s.Store.GiveUpReceiver(call, core.ReceiverGivenUp{
-			Receiver: d.Receiver, Tries: minTries, Age: minAge, Limit: giveUpBatch,
-			Reason: "the receiver was not reached for a day",
-		})
-		cancel()
-		if err != nil {
-			s.Logger.WarnContext(ctx, "deliveries not given up", "receiver", d.Receiver, "err", err)
-		}
-		s.Feed.Publish(ctx, events)
-		for range events {
-			s.Observer.Delivery(d.Kind, core.DeliveryFailed)
-		}
-		total += len(events)
-		if len(events) < giveUpBatch {
-			break
-		}
-	}
-	if total > 0 {
-		s.Logger.WarnContext(ctx, "receiver given up", "receiver", d.Receiver, "deliveries", total, "not_reached_for", minAge)
-	}
-}
-
 func (s *Service) sendByKind(ctx context.Context, d core.Delivery) error {
 	if d.Kind != core.DeliveryWebhook { // of a newer version of Bobbin, which also tries it
 		return &core.DeliveryError{Reason: "this version of Bobbin does not know the kind " + string(d.Kind)}
@@ -195,7 +191,12 @@ func (s *Service) settlementFor(d core.Delivery, err error) core.Settlement {
 		failed = &core.DeliveryError{Reason: "internal error"}
 	}
 	settled.Error, settled.Unreached = failed.Reason, failed.Unreached
-	settled.Wait = max(retryDelay(d.Tries), min(failed.RetryAfter, maxRetryAfter).Round(time.Second))
+	wait := maxWait
+	if shift := 2 * (d.Tries - 1); shift < 12 { // 4^6 s are more than an hour
+		wait = minWait << shift
+	}
+	wait = wait/2 + rand.N(wait/2+1) //nolint:gosec // no secret
+	settled.Wait = max(max(wait.Round(time.Second), minWait), min(failed.RetryAfter, maxRetryAfter).Round(time.Second))
 	settled.State = core.DeliveryPending
 	timedOut := d.Tries >= minTries && time.Since(d.Since)+settled.Wait > minAge
 	if failed.Final || timedOut {

@@ -61,7 +61,20 @@ func Split(messages []core.Message) Conversation {
 			for end < len(messages) && (messages[end].Role == core.RoleTool || messages[end].Role == core.RoleSystem) {
 				end++
 			}
-			s.addAnswer(m, messages[i+1:end])
+			results := messages[i+1 : end]
+			step := s.addStep(m, results)
+			switch {
+			case s.open && hasContent(m):
+				turn := &s.Turns[len(s.Turns)-1]
+				turn.Steps = append(turn.Steps, step)
+				s.open = len(m.ToolCalls) > 0
+			case len(s.Turns) == 0:
+				s.Opening = append(append(s.Opening, step.Answer), step.Results...)
+			default:
+				turn := &s.Turns[len(s.Turns)-1]
+				turn.Rest = append(append(turn.Rest, step.Answer), step.Results...)
+				s.open = false
+			}
 			i = end
 		}
 	}
@@ -76,23 +89,6 @@ type splitter struct {
 	open  bool           // the last turn waits for an answer
 	ids   map[string]int // of tool calls so far
 	tools map[string]bool
-}
-
-// addAnswer takes an assistant's message and what tools said to it.
-func (s *splitter) addAnswer(m core.Message, results []core.Message) {
-	step := s.addStep(m, results)
-	switch {
-	case s.open && hasContent(m):
-		turn := &s.Turns[len(s.Turns)-1]
-		turn.Steps = append(turn.Steps, step)
-		s.open = len(m.ToolCalls) > 0
-	case len(s.Turns) == 0:
-		s.Opening = append(append(s.Opening, step.Answer), step.Results...)
-	default:
-		turn := &s.Turns[len(s.Turns)-1]
-		turn.Rest = append(append(turn.Rest, step.Answer), step.Results...)
-		s.open = false
-	}
 }
 
 // hasContent reports whether a model can have ended a call with the message.
@@ -120,7 +116,7 @@ func (s *splitter) addStep(m core.Message, results []core.Message) Step {
 	taken := make([]bool, len(results))
 	for _, c := range m.ToolCalls {
 		old := c.ID
-		c.ID, c.Name = s.uniqueID(old), toolName(c.Name)
+		c.ID, c.Name = s.uniqueID(old), core.Clip(unfit.ReplaceAllString(c.Name, "_"), 64)
 		if !s.tools[c.Name] {
 			s.tools[c.Name] = true
 			s.Tools = append(s.Tools, c.Name)
@@ -165,9 +161,6 @@ func (s *splitter) uniqueID(id string) string {
 
 // unfit matches what providers do not take in the name of a function.
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
-
-// toolName returns the name as the log has it.
-func toolName(name string) string { return core.Clip(unfit.ReplaceAllString(name, "_"), 64) }
 
 // Messages returns all messages of the replay, in order.
 func (c Conversation) Messages() []core.Message {

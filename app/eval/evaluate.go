@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -60,25 +63,31 @@ func Evaluate(ctx context.Context, cfg config.Config, logger *slog.Logger, e Eva
 		return Report{}, core.Errorf(core.ErrTooLarge, "the file is larger than %s (limits.import_bytes)", cfg.Limits.ImportBytes)
 	}
 	e.Policies = slices.Clone(e.Policies)
-	return (&evaluator{Evaluation: e, cfg: cfg, log: logger}).evaluatePolicies(ctx)
-}
-
-// Played is a Bobbin in which a conversation was replayed under a policy.
-type Played struct {
-	wire.Deps
-
-	Policy        string
-	Window        int
-	Result        Result
-	Tenant        core.Tenant
-	Session       core.SessionID
-	Inspector     *compaction.Inspector
-	SearchHistory *tools.SearchHistory // nil = the agent does not have the tool
-}
-
-// evaluatePolicies replays one conversation under each policy.
-func (v *evaluator) evaluatePolicies(ctx context.Context) (Report, error) {
-	if err := v.prepareInput(ctx); err != nil {
+	v := &evaluator{Evaluation: e, cfg: cfg, log: logger}
+	exact := tokens.NewCounter()
+	v.count, v.done = Steady(exact), map[int]int{}
+	v.Summarizer = cmp.Or(v.Summarizer, SummarizerScripted)
+	messages, err := v.readConversation(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := v.readFacts(messages); err != nil {
+		return Report{}, err
+	}
+	if err := v.setTools(); err != nil {
+		return Report{}, err
+	}
+	agent, err := v.makeAgent()
+	if err != nil {
+		return Report{}, err
+	}
+	if err := v.setModel(agent); err != nil {
+		return Report{}, err
+	}
+	if err := v.setSummarizer(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := v.setPolicies(agent); err != nil {
 		return Report{}, err
 	}
 	v.report.Policies = make([]Result, len(v.agents))
@@ -95,6 +104,19 @@ func (v *evaluator) evaluatePolicies(ctx context.Context) (Report, error) {
 	}
 	v.report.Complete()
 	return v.report, nil
+}
+
+// Played is a Bobbin in which a conversation was replayed under a policy.
+type Played struct {
+	wire.Deps
+
+	Policy        string
+	Window        int
+	Result        Result
+	Tenant        core.Tenant
+	Session       core.SessionID
+	Inspector     *compaction.Inspector
+	SearchHistory *tools.SearchHistory // nil = the agent does not have the tool
 }
 
 // Policies returns the names of the policies.
@@ -118,34 +140,6 @@ type evaluator struct {
 	done map[int]int // guarded by mu; turns by policy
 }
 
-// prepareInput reads all that can be wrong.
-func (v *evaluator) prepareInput(ctx context.Context) error {
-	exact := tokens.NewCounter()
-	v.count, v.done = Steady(exact), map[int]int{}
-	v.Summarizer = cmp.Or(v.Summarizer, SummarizerScripted)
-	messages, err := v.readConversation(ctx)
-	if err != nil {
-		return err
-	}
-	if err := v.readFacts(messages); err != nil {
-		return err
-	}
-	if err := v.setTools(); err != nil {
-		return err
-	}
-	agent, err := v.makeAgent()
-	if err != nil {
-		return err
-	}
-	if err := v.setModel(agent); err != nil {
-		return err
-	}
-	if err := v.setSummarizer(ctx); err != nil {
-		return err
-	}
-	return v.setPolicies(agent)
-}
-
 // replayPolicy replays under one policy.
 func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err error) {
 	player := NewPlayer(v.info, v.count)
@@ -155,14 +149,38 @@ func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err
 		metered := Meter(v.sums, v.count)
 		settings.summarizer, spent = metered, metered.Spent
 	}
-	st, err := openStage(ctx, settings)
+	dir, err := os.MkdirTemp("", "bobbin-eval-*")
 	if err != nil {
-		return result, err
+		return result, fmt.Errorf("temporary folder: %w", err)
+	}
+	url := "sqlite://" + filepath.Join(dir, "replay.db")
+	if settings.database != nil {
+		if url, err = settings.database(); err != nil {
+			return result, errors.Join(fmt.Errorf("database: %w", err), os.RemoveAll(dir))
+		}
+	}
+	settings.cfg.Database.URL, settings.cfg.Titles, settings.cfg.DefaultAgent = config.NewSecret(url), false, settings.agent.Name
+	settings.cfg.Database.Durability, settings.cfg.Auth = config.DurabilityNormal, config.Auth{} // nothing of it is kept
+	st := &stage{agent: settings.agent, close: func() error { return os.RemoveAll(dir) }}
+	if err := st.buildParts(ctx, settings); err != nil {
+		return result, errors.Join(err, st.close())
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
 	result, err = Replay(ctx, Replayed{
 		Policy: v.Policies[i], Conversation: v.talk, Facts: v.facts, Bobbin: st, Player: player,
-		Summarizer: v.Summarizer, Spent: spent, Progress: func(turns int) { v.reportProgress(i, turns) },
+		Summarizer: v.Summarizer, Spent: spent, Progress: func(turns int) {
+			if v.Progress == nil {
+				return
+			}
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.done[i] = turns
+			sum := 0
+			for _, n := range v.done {
+				sum += n
+			}
+			v.Progress(sum, len(v.agents)*len(v.talk.Turns))
+		},
 	})
 	if err != nil || v.Inspect == nil {
 		return result, err
@@ -171,19 +189,4 @@ func (v *evaluator) replayPolicy(ctx context.Context, i int) (result Result, err
 		Deps: st.Deps, Policy: v.Policies[i], Window: v.info.Window, Result: result, Tenant: st.tenant(), Session: st.session.ID,
 		Inspector: st.engine.Inspector, SearchHistory: st.search,
 	})
-}
-
-// reportProgress tells how far all replays are together.
-func (v *evaluator) reportProgress(policy, turns int) {
-	if v.Progress == nil {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.done[policy] = turns
-	sum := 0
-	for _, n := range v.done {
-		sum += n
-	}
-	v.Progress(sum, len(v.agents)*len(v.talk.Turns))
 }

@@ -101,7 +101,16 @@ func (m *meter) promptBlocks(req llm.Request) (blocks []block, fixed int) {
 		fixed += b.tokens
 	}
 	for _, msg := range req.Messages {
-		blocks = append(blocks, m.countBlock(renderMessage(msg), func() int {
+		var b strings.Builder
+		b.WriteString(string(msg.Role) + " " + msg.ToolCallID + "\n")
+		for _, p := range msg.Parts {
+			b.WriteString(p.Text + p.Signature + "\n")
+		}
+		b.WriteString(msg.Content)
+		for _, c := range msg.ToolCalls {
+			b.WriteString("\n" + c.ID + " " + c.Name + " " + c.Arguments)
+		}
+		blocks = append(blocks, m.countBlock(b.String(), func() int {
 			return m.count.Message(core.Message{Content: msg.Content, Parts: msg.Parts, ToolCalls: msg.ToolCalls})
 		}))
 	}
@@ -119,18 +128,4 @@ func (m *meter) countBlock(text string, count func() int) block {
 		m.known[text] = n
 	}
 	return block{text, n}
-}
-
-// renderMessage returns the message as one text.
-func renderMessage(m llm.Message) string {
-	var b strings.Builder
-	b.WriteString(string(m.Role) + " " + m.ToolCallID + "\n")
-	for _, p := range m.Parts {
-		b.WriteString(p.Text + p.Signature + "\n")
-	}
-	b.WriteString(m.Content)
-	for _, c := range m.ToolCalls {
-		b.WriteString("\n" + c.ID + " " + c.Name + " " + c.Arguments)
-	}
-	return b.String()
 }

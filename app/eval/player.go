@@ -71,7 +71,22 @@ func (p *Player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{}, &llm.Error{Kind: llm.KindInvalid, Provider: p.info.Provider, Message: "the recording has no other answer"})
 			return
 		}
-		for _, d := range answerDeltas(step.Answer) {
+		m := step.Answer
+		var out []llm.Delta
+		for _, part := range m.Parts {
+			if part.Type == "reasoning" {
+				out = append(out, llm.Delta{Reasoning: part.Text})
+			}
+		}
+		if m.Content != "" {
+			out = append(out, llm.Delta{Text: m.Content})
+		}
+		for i, c := range m.ToolCalls {
+			out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{
+				Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments, Signature: c.Signature,
+			}})
+		}
+		for _, d := range out {
 			if ctx.Err() != nil {
 				yield(llm.Delta{}, llm.CanceledError(ctx, p.info.Provider))
 				return
@@ -109,23 +124,4 @@ func (p *Player) nextAnswer(req llm.Request) (Step, Prompt, bool) {
 		p.everything += p.meter.count.Message(r)
 	}
 	return step, prompt, true
-}
-
-// answerDeltas returns what the model says of an answer.
-func answerDeltas(m core.Message) []llm.Delta {
-	var out []llm.Delta
-	for _, part := range m.Parts {
-		if part.Type == "reasoning" {
-			out = append(out, llm.Delta{Reasoning: part.Text})
-		}
-	}
-	if m.Content != "" {
-		out = append(out, llm.Delta{Text: m.Content})
-	}
-	for i, c := range m.ToolCalls {
-		out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{
-			Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments, Signature: c.Signature,
-		}})
-	}
-	return out
 }

@@ -13,35 +13,6 @@ const (
 	allHits   = 20
 )
 
-// placeFacts looks where each fact is at the end: in the last prompt that was sent, there
-// in its summary, behind the search for its question, or out of reach.
-func (r Replayed) placeFacts(ctx context.Context, f *Found) error {
-	prompt, summary := r.lastPrompt()
-	whole := newText(summary)
-	f.Unreachable = []Fact{}
-	for _, fact := range r.Facts {
-		rank, err := r.rankInSearch(ctx, fact)
-		if err != nil {
-			return err
-		}
-		f.countSearch(fact, rank)
-		switch {
-		case prompt.hasFact(fact):
-			f.Prompt++
-		case whole.hasFact(fact):
-			f.Summary++
-		case rank > 0 && rank <= firstHits:
-			f.First5++
-		case rank > 0:
-			f.First20++
-		default:
-			f.Unreachable = append(f.Unreachable, fact)
-		}
-	}
-	f.Reachable = f.Planted - len(f.Unreachable)
-	return nil
-}
-
 // countSearch counts what the search alone is good for.
 func (f *Found) countSearch(fact Fact, rank int) {
 	if fact.Ask == "" {
@@ -54,21 +25,6 @@ func (f *Found) countSearch(fact Fact, rank int) {
 	if rank > 0 && rank <= firstHits {
 		f.SearchAlone.First5++
 	}
-}
-
-// lastPrompt returns what the messages of the last prompt say, and its summaries: of the
-// conversation, and of tool loops.
-func (r Replayed) lastPrompt() (prompt *text, summary string) {
-	last := r.Player.lastRequest()
-	prompt = newText("")
-	blocks := slices.Clone(last.System)
-	for _, m := range last.Messages {
-		blocks = append(blocks, m.Content)
-		if !isSummary(m.Content) {
-			prompt.addPiece(messageTexts(m.Content, m.ToolCalls))
-		}
-	}
-	return prompt, strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n") + "\n"
 }
 
 // isSummary reports whether the block of a prompt stands for messages that are not in it.

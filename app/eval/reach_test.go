@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/eval"
+	"bobbin/tests/must"
 )
 
 // found returns n quotations, of which the last one is the text.
@@ -40,10 +41,7 @@ func TestSearchIsAskedTheQuestion(t *testing.T) {
 		{Kind: "name", Text: "Cid", Ask: "who stayed?"},
 		{Kind: "fact", Text: "the key is 4711"},
 	}
-	got, err := replay(t, s, facts, says("hello there"), user("1"), says("one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(replay(t, s, facts, says("hello there"), user("1"), says("one")))(t)
 	want := eval.Found{
 		Planted: 7, Asked: 5, Reachable: 4, Prompt: 1, Summary: 1, First5: 1, First20: 1,
 		Unreachable: facts[4:], SearchAlone: eval.Ranked{First5: 2, First20: 3},

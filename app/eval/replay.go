@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -53,7 +54,51 @@ func Replay(ctx context.Context, r Replayed) (Result, error) {
 	if err != nil {
 		return out, err
 	}
-	return r.sumUp(ctx, out)
+	report, err := r.Bobbin.Report(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Budget = Budget{Window: report.Window, Reserve: report.Reserve, Usable: report.Usable, Trigger: report.Trigger, Landing: report.Landing}
+	out.Coverage = report.Coverage
+	if out.Summaries, err = r.Bobbin.Summaries(ctx); err != nil {
+		return out, err
+	}
+	out.Summarizer.Expense = r.Spent()
+	out.addTurns()
+	f := &out.Facts
+	last := r.Player.lastRequest()
+	prompt := newText("")
+	blocks := slices.Clone(last.System)
+	for _, m := range last.Messages {
+		blocks = append(blocks, m.Content)
+		if !isSummary(m.Content) {
+			prompt.addPiece(messageTexts(m.Content, m.ToolCalls))
+		}
+	}
+	summary := strings.Join(slices.DeleteFunc(blocks, func(b string) bool { return !isSummary(b) }), "\n") + "\n"
+	whole := newText(summary)
+	f.Unreachable = []Fact{}
+	for _, fact := range r.Facts {
+		rank, err := r.rankInSearch(ctx, fact)
+		if err != nil {
+			return out, err
+		}
+		f.countSearch(fact, rank)
+		switch {
+		case prompt.hasFact(fact):
+			f.Prompt++
+		case whole.hasFact(fact):
+			f.Summary++
+		case rank > 0 && rank <= firstHits:
+			f.First5++
+		case rank > 0:
+			f.First20++
+		default:
+			f.Unreachable = append(f.Unreachable, fact)
+		}
+	}
+	f.Reachable = f.Planted - len(f.Unreachable)
+	return out, nil
 }
 
 // playTurns says the whole conversation; the sums of the result are still to be made.
@@ -153,20 +198,4 @@ func (r Replayed) recordEvents(ctx context.Context, turned *Turned, after bool) 
 		turned.Compactions = append(turned.Compactions, Compaction{Event: string(e.Type), After: after, ContextData: data})
 	}
 	return err
-}
-
-// sumUp adds up, and looks for the facts.
-func (r Replayed) sumUp(ctx context.Context, out Result) (Result, error) {
-	report, err := r.Bobbin.Report(ctx)
-	if err != nil {
-		return out, err
-	}
-	out.Budget = Budget{Window: report.Window, Reserve: report.Reserve, Usable: report.Usable, Trigger: report.Trigger, Landing: report.Landing}
-	out.Coverage = report.Coverage
-	if out.Summaries, err = r.Bobbin.Summaries(ctx); err != nil {
-		return out, err
-	}
-	out.Summarizer.Expense = r.Spent()
-	out.addTurns()
-	return out, r.placeFacts(ctx, &out.Facts)
 }

@@ -162,10 +162,10 @@ func ratioOf(a, b int) float64 {
 	return float64(int(10_000*float64(a)/float64(b)+0.5)) / 10_000
 }
 
-// sumEverything returns what sending everything would be, by the longest replay.
-func sumEverything(results []Result) Everything {
+// Complete fills in what follows from the results, which must be some.
+func (r *Report) Complete() {
 	var e Everything
-	whole, before := longestResult(results), 0
+	whole, before := slices.MaxFunc(r.Policies, func(a, b Result) int { return a.Prompts - b.Prompts }), 0
 	for _, t := range whole.Turns {
 		for _, p := range t.Prompts {
 			e.Prompts++
@@ -178,17 +178,7 @@ func sumEverything(results []Result) Everything {
 		}
 	}
 	e.CacheShare = ratioOf(e.CachedTokens, e.Tokens)
-	return e
-}
-
-// longestResult returns the result that went on for longest.
-func longestResult(results []Result) Result {
-	return slices.MaxFunc(results, func(a, b Result) int { return a.Prompts - b.Prompts })
-}
-
-// Complete fills in what follows from the results, which must be some.
-func (r *Report) Complete() {
-	r.Everything = sumEverything(r.Policies)
+	r.Everything = e
 	if r.Notices == nil {
 		r.Notices = []string{}
 	}

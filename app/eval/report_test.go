@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/eval"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // report is a small report of two policies, of which the second fails.
@@ -91,9 +92,7 @@ func TestTableOfLittle(t *testing.T) {
 		r := little()
 		tt.change(&r)
 		var table strings.Builder
-		if err := r.WriteTable(&table); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.WriteTable(&table))
 		if got := strings.Contains(table.String(), "a smaller --window"); got != tt.idle {
 			t.Errorf("%s: got the note: %v, want %v, in\n%s", name, got, tt.idle, table.String())
 		}
@@ -106,9 +105,6 @@ func TestTableOfLittle(t *testing.T) {
 // The document of --json, as docs/CLI.md tells it.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	raw, err := json.MarshalIndent(report(), "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.MarshalIndent(report(), "", "  "))(t)
 	golden.Check(t, "testdata/report.json", string(raw)+"\n")
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -56,27 +54,6 @@ const (
 	stageSummarizer = "summarizer"
 	stageProvider   = "replay"
 )
-
-// openStage builds a stage in a folder of its own; the caller closes it.
-func openStage(ctx context.Context, s stageSettings) (*stage, error) {
-	dir, err := os.MkdirTemp("", "bobbin-eval-*")
-	if err != nil {
-		return nil, fmt.Errorf("temporary folder: %w", err)
-	}
-	url := "sqlite://" + filepath.Join(dir, "replay.db")
-	if s.database != nil {
-		if url, err = s.database(); err != nil {
-			return nil, errors.Join(fmt.Errorf("database: %w", err), os.RemoveAll(dir))
-		}
-	}
-	s.cfg.Database.URL, s.cfg.Titles, s.cfg.DefaultAgent = config.NewSecret(url), false, s.agent.Name
-	s.cfg.Database.Durability, s.cfg.Auth = config.DurabilityNormal, config.Auth{} // nothing of it is kept
-	st := &stage{agent: s.agent, close: func() error { return os.RemoveAll(dir) }}
-	if err := st.buildParts(ctx, s); err != nil {
-		return nil, errors.Join(err, st.close())
-	}
-	return st, nil
-}
 
 // onClose adds what close does first.
 func (st *stage) onClose(do func() error) {

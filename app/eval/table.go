@@ -45,9 +45,20 @@ type row struct {
 // unaskedRow is the line that only facts without questions need.
 const unaskedRow = "  search not asked"
 
-// tableRows are the lines of the table.
-func (r Report) tableRows() []row {
-	return []row{
+// writeColumns writes the table.
+func (r Report) writeColumns(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(name string, cell func(Result) string) {
+		// The first column alone is aligned to the left.
+		fmt.Fprintf(t, "%-*s\t", labelWidth, name)
+		for _, p := range r.Policies {
+			fmt.Fprintf(t, "%s\t", cell(p))
+		}
+		fmt.Fprintln(t)
+	}
+	line("", func(p Result) string { return strings.ToUpper(p.Policy) })
+	allAsked := !slices.ContainsFunc(r.Policies, func(p Result) bool { return p.Facts.unasked() > 0 })
+	for _, row := range []row{
 		{"prompts sent", func(p Result) string { return core.Number(p.Prompts) }},
 		{"largest prompt", func(p Result) string { return core.Number(p.Largest) }},
 		{"  of usable", func(p Result) string { return formatPercent(ratioOf(p.Largest, p.Budget.Usable)) }},
@@ -73,23 +84,7 @@ func (r Report) tableRows() []row {
 		{unaskedRow, func(p Result) string { return core.Number(p.Facts.unasked()) }},
 		{"search alone, first 5", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First5, p.Facts.Asked) }},
 		{"search alone, first 20", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First20, p.Facts.Asked) }},
-	}
-}
-
-// writeColumns writes the table.
-func (r Report) writeColumns(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	line := func(name string, cell func(Result) string) {
-		// The first column alone is aligned to the left.
-		fmt.Fprintf(t, "%-*s\t", labelWidth, name)
-		for _, p := range r.Policies {
-			fmt.Fprintf(t, "%s\t", cell(p))
-		}
-		fmt.Fprintln(t)
-	}
-	line("", func(p Result) string { return strings.ToUpper(p.Policy) })
-	allAsked := !slices.ContainsFunc(r.Policies, func(p Result) bool { return p.Facts.unasked() > 0 })
-	for _, row := range r.tableRows() {
+	} {
 		if row.name == unaskedRow && allAsked {
 			continue
 		}
@@ -117,7 +112,18 @@ func (r Report) writeRemarks(w io.Writer) error {
 		}
 	}
 	if len(r.Policies) == 1 {
-		r.Policies[0].writeUnreachable(b)
+		list := r.Policies[0].Facts.Unreachable
+		for i, f := range list[:min(len(list), shownUnreachable)] {
+			if i == 0 {
+				b.WriteString("\nnot reachable:\n")
+			}
+			text := f.Kind + ": " + f.Text
+			if f.Ask != "" {
+				text = f.Ask + " " + f.Text
+			}
+			fmt.Fprintf(b, "  %s\n", core.Clip(strings.Join(strings.Fields(text), " "), shownText))
+		}
+		moreLine(b, len(list)-shownUnreachable)
 		r.Policies[0].writeCompactions(b)
 	}
 	fmt.Fprintf(b, "\nfacts: %s", map[string]string{
@@ -131,19 +137,14 @@ func (r Report) writeRemarks(w io.Writer) error {
 	for _, n := range r.Notices {
 		fmt.Fprintf(b, "note: %s\n", n)
 	}
-	if r.isIdle() {
+	if r.Everything.TooLargeFrom == 0 && !slices.ContainsFunc(r.Policies, func(p Result) bool {
+		return p.Failed != nil || p.Coverage.Verbatim != p.Coverage.Messages-p.Coverage.Excluded ||
+			slices.ContainsFunc(p.Turns, func(t Turned) bool { return len(t.Compactions)+len(t.Rungs) > 0 })
+	}) {
 		b.WriteString("note: the conversation fits as it is, so that no policy has anything to do; a smaller --window shows what they would\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// isIdle reports whether every policy sent everything.
-func (r Report) isIdle() bool {
-	return r.Everything.TooLargeFrom == 0 && !slices.ContainsFunc(r.Policies, func(p Result) bool {
-		return p.Failed != nil || p.Coverage.Verbatim != p.Coverage.Messages-p.Coverage.Excluded ||
-			slices.ContainsFunc(p.Turns, func(t Turned) bool { return len(t.Compactions)+len(t.Rungs) > 0 })
-	})
 }
 
 // unaskedNote says of how many facts search is not asked.
@@ -158,22 +159,6 @@ func (f Found) unaskedNote() string {
 	}
 }
 
-// writeUnreachable writes the facts that are nowhere, one a line.
-func (r Result) writeUnreachable(b *strings.Builder) {
-	list := r.Facts.Unreachable
-	for i, f := range list[:min(len(list), shownUnreachable)] {
-		if i == 0 {
-			b.WriteString("\nnot reachable:\n")
-		}
-		text := f.Kind + ": " + f.Text
-		if f.Ask != "" {
-			text = f.Ask + " " + f.Text
-		}
-		fmt.Fprintf(b, "  %s\n", core.Clip(strings.Join(strings.Fields(text), " "), shownText))
-	}
-	moreLine(b, len(list)-shownUnreachable)
-}
-
 // writeCompactions writes what the compactions did, one a line.
 func (r Result) writeCompactions(b *strings.Builder) {
 	shown, all := 0, 0
@@ -185,32 +170,27 @@ func (r Result) writeCompactions(b *strings.Builder) {
 			if shown++; shown == 1 {
 				b.WriteString("\ncompactions:\n")
 			}
-			fmt.Fprintf(b, "  turn %s: %s\n", core.Number(t.Turn), c.describeCompaction())
+			var parts []string
+			if c.Trigger != "" {
+				parts = append(parts, c.Trigger)
+			}
+			if c.TokensBefore > 0 {
+				parts = append(parts, core.Number(c.TokensBefore)+" → "+core.Number(c.TokensAfter)+" tokens")
+			}
+			if c.MessagesCovered > 0 {
+				parts = append(parts, "the summary covers "+formatCount(c.MessagesCovered, "message"))
+			}
+			if c.Reason != "" {
+				parts = append(parts, c.Reason)
+			}
+			event := strings.TrimPrefix(c.Event, "context.")
+			if c.After {
+				event += " after the answer"
+			}
+			fmt.Fprintf(b, "  turn %s: %s\n", core.Number(t.Turn), event+" ("+strings.Join(parts, ", ")+")")
 		}
 	}
 	moreLine(b, all-shown)
-}
-
-// describeCompaction says what happened.
-func (c Compaction) describeCompaction() string {
-	var parts []string
-	if c.Trigger != "" {
-		parts = append(parts, c.Trigger)
-	}
-	if c.TokensBefore > 0 {
-		parts = append(parts, core.Number(c.TokensBefore)+" → "+core.Number(c.TokensAfter)+" tokens")
-	}
-	if c.MessagesCovered > 0 {
-		parts = append(parts, "the summary covers "+formatCount(c.MessagesCovered, "message"))
-	}
-	if c.Reason != "" {
-		parts = append(parts, c.Reason)
-	}
-	event := strings.TrimPrefix(c.Event, "context.")
-	if c.After {
-		event += " after the answer"
-	}
-	return event + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // moreLine says how much is not shown.

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -25,7 +26,7 @@ func Serve(mediaType string, in io.Reader, out io.Writer) int {
 	if err != nil {
 		return 1
 	}
-	w := newWriter(out)
+	w := &writer{json.NewEncoder(out), maxText}
 	if err := w.writeEnd(readDocument(mediaType, data, w)); err != nil {
 		return 1
 	}
@@ -45,7 +46,29 @@ func readDocument(mediaType string, data []byte, w *writer) (err error) {
 	case attach.Word:
 		return readWord(data, w)
 	case attach.Excel:
-		return readExcel(data, w)
+		a, err := openArchive(data)
+		if err != nil {
+			return err
+		}
+		b := workbook{archive: a, dates: map[int]string{}, out: w}
+		sheets, err := b.readStructure()
+		if err != nil {
+			return err
+		}
+		if len(sheets) == 0 {
+			return faultError(faultBroken)
+		}
+		for _, s := range sheets {
+			if s.hidden {
+				err = w.writeText(fmt.Sprintf("sheet %q is hidden and was left out", s.name), "")
+			} else {
+				err = b.readSheet(s)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	case attach.PowerPoint:
 		return readPowerPoint(data, w)
 	case attach.HTML, xhtml:

@@ -10,34 +10,6 @@ import (
 	"time"
 )
 
-// readExcel sends the rows of each visible sheet: values as they are stored, dates as dates,
-// formulas with their saved results.
-func readExcel(data []byte, w *writer) error {
-	a, err := openArchive(data)
-	if err != nil {
-		return err
-	}
-	b := workbook{archive: a, dates: map[int]string{}, out: w}
-	sheets, err := b.readStructure()
-	if err != nil {
-		return err
-	}
-	if len(sheets) == 0 {
-		return faultError(faultBroken)
-	}
-	for _, s := range sheets {
-		if s.hidden {
-			err = w.writeText(fmt.Sprintf("sheet %q is hidden and was left out", s.name), "")
-		} else {
-			err = b.readSheet(s)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // workbook is what the cells of all sheets refer to, and the cell that is being read.
 type workbook struct {
 	*archive
@@ -103,13 +75,8 @@ func (b *workbook) readStructure() (sheets []sheet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return sheets, b.readStyles()
-}
-
-// readStyles finds the cell styles that show dates.
-func (b *workbook) readStyles() error {
 	formats, styles, inStyles := map[string]string{}, 0, false
-	return b.scanXML("xl/styles.xml", func(t xml.Token) error {
+	return sheets, b.scanXML("xl/styles.xml", func(t xml.Token) error {
 		switch t := t.(type) {
 		case xml.StartElement:
 			switch {

@@ -43,13 +43,6 @@ func (c fontCache) fontOf(v pdf.Value) *font {
 	if len(c) >= maxFonts {
 		clear(c)
 	}
-	f := readFont(v)
-	c[key] = f
-	return f
-}
-
-// readFont reads the needed parts of a font. Broken parts are left out.
-func readFont(v pdf.Value) *font {
 	f := &font{bytes: 1, unicode: map[uint32]string{}, widths: map[uint32]float64{}, missing: averageWidth}
 	func() {
 		defer func() { _ = recover() }()
@@ -70,12 +63,33 @@ func readFont(v pdf.Value) *font {
 	func() {
 		defer func() { _ = recover() }()
 		if cmap := v.Key("ToUnicode"); cmap.Kind() == pdf.Stream {
-			f.readUnicode(cmap)
+			pdf.Interpret(cmap, func(stack *pdf.Stack, op string) {
+				args := make(operands, stack.Len())
+				for i := len(args) - 1; i >= 0; i-- {
+					args[i] = stack.Pop()
+				}
+				switch op {
+				case "endcodespacerange":
+					if n := len(args.at(1).RawString()); n > 0 {
+						f.bytes = min(n, 4)
+					}
+				case "endbfchar":
+					for i := 0; i+1 < len(args) && len(f.unicode) < maxCodes; i += 2 {
+						f.unicode[codeOf(args[i].RawString())] = decodeUTF16(utf16Units(args[i+1].RawString()))
+					}
+				case "endbfrange":
+					for i := 0; i+2 < len(args) && len(f.ranges) < maxCodes; i += 3 {
+						f.ranges = append(f.ranges, rangeOf(args[i], args[i+1], args[i+2]))
+					}
+				}
+			})
+			slices.SortStableFunc(f.ranges, func(a, b unicodeRange) int { return int(a.from) - int(b.from) })
 		}
 	}()
 	if len(f.unicode) == 0 && len(f.ranges) == 0 {
 		f.encoder = (&pdf.Font{V: v}).Encoder()
 	}
+	c[key] = f
 	return f
 }
 
@@ -105,31 +119,6 @@ func (f *font) readCompositeWidths(v pdf.Value) {
 		}
 		i += 3
 	}
-}
-
-// readUnicode reads a CMap from codes to Unicode (ISO 32000-1, 9.10.3).
-func (f *font) readUnicode(cmap pdf.Value) {
-	pdf.Interpret(cmap, func(stack *pdf.Stack, op string) {
-		args := make(operands, stack.Len())
-		for i := len(args) - 1; i >= 0; i-- {
-			args[i] = stack.Pop()
-		}
-		switch op {
-		case "endcodespacerange":
-			if n := len(args.at(1).RawString()); n > 0 {
-				f.bytes = min(n, 4)
-			}
-		case "endbfchar":
-			for i := 0; i+1 < len(args) && len(f.unicode) < maxCodes; i += 2 {
-				f.unicode[codeOf(args[i].RawString())] = decodeUTF16(utf16Units(args[i+1].RawString()))
-			}
-		case "endbfrange":
-			for i := 0; i+2 < len(args) && len(f.ranges) < maxCodes; i += 3 {
-				f.ranges = append(f.ranges, rangeOf(args[i], args[i+1], args[i+2]))
-			}
-		}
-	})
-	slices.SortStableFunc(f.ranges, func(a, b unicodeRange) int { return int(a.from) - int(b.from) })
 }
 
 func rangeOf(from, to, text pdf.Value) unicodeRange {
@@ -166,9 +155,6 @@ func utf16Units(raw string) []uint16 {
 }
 
 func decodeUTF16(u []uint16) string { return string(utf16.Decode(u)) }
-
-// codeCount returns the number of codes in a text.
-func (f *font) codeCount(raw string) int { return (len(raw) + f.bytes - 1) / f.bytes }
 
 // decode returns a text and its width in thousandths of the font size.
 func (f *font) decode(raw string) (string, float64) {

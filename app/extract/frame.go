@@ -3,7 +3,6 @@ package extract
 import (
 	"encoding/json"
 	"errors"
-	"io"
 
 	"bobbin/app/core"
 )
@@ -45,8 +44,6 @@ type writer struct {
 	out  *json.Encoder
 	room int // remaining bytes of text
 }
-
-func newWriter(out io.Writer) *writer { return &writer{json.NewEncoder(out), maxText} }
 
 // writePageCount sends the number of pages.
 func (w *writer) writePageCount(n int) error { return w.out.Encode(frame{Pages: n}) }

@@ -10,15 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // page reads a web page.
 func page(t *testing.T, kind, body string) core.WebPage {
 	t.Helper()
-	got, err := newReader(t).ReadPage(t.Context(), kind, "http://a.example/dir/page", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(newReader(t).ReadPage(t.Context(), kind, "http://a.example/dir/page", body))(t)
 	return got
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bobbin/app/extract"
+	"bobbin/tests/must"
 )
 
 // TestMain makes the test's own program the one that reads documents.
@@ -18,9 +19,6 @@ func TestMain(m *testing.M) {
 // newReader returns a Reader that works as the program's does.
 func newReader(t testing.TB) *extract.Reader {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(os.Executable())(t)
 	return extract.NewReader(program)
 }

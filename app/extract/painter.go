@@ -93,7 +93,15 @@ func (p *painter) executeOperator(op string, args operands, resources pdf.Value,
 	case "Tj":
 		p.drawText(args.at(0).RawString())
 	case "TJ":
-		p.drawTexts(args.at(0))
+		pieces := args.at(0)
+		for i := range pieces.Len() {
+			piece := pieces.Index(i)
+			if piece.Kind() == pdf.String {
+				p.drawText(piece.RawString())
+				continue
+			}
+			p.advanceBy(-piece.Float64() / 1000 * p.size)
+		}
 	case "'":
 		p.moveLine(0, -p.lead)
 		p.drawText(args.at(0).RawString())
@@ -102,33 +110,28 @@ func (p *painter) executeOperator(op string, args operands, resources pdf.Value,
 		p.moveLine(0, -p.lead)
 		p.drawText(args.at(2).RawString())
 	default:
-		p.executeTextOperator(op, args)
-	}
-}
-
-// executeTextOperator executes an operator that sets the position or style of text.
-func (p *painter) executeTextOperator(op string, args operands) {
-	switch op {
-	case "BT":
-		p.tm, p.line = identityMatrix(), identityMatrix()
-	case "Tm":
-		p.tm = args.asMatrix()
-		p.line = p.tm
-	case "Td":
-		p.moveLine(args.numberAt(0), args.numberAt(1))
-	case "TD":
-		p.lead = -args.numberAt(1)
-		p.moveLine(args.numberAt(0), args.numberAt(1))
-	case "T*":
-		p.moveLine(0, -p.lead)
-	case "TL":
-		p.lead = args.numberAt(0)
-	case "Tc":
-		p.chars = args.numberAt(0)
-	case "Tw":
-		p.words = args.numberAt(0)
-	case "Tz":
-		p.hscale = args.numberAt(0) / 100
+		switch op {
+		case "BT":
+			p.tm, p.line = identityMatrix(), identityMatrix()
+		case "Tm":
+			p.tm = args.asMatrix()
+			p.line = p.tm
+		case "Td":
+			p.moveLine(args.numberAt(0), args.numberAt(1))
+		case "TD":
+			p.lead = -args.numberAt(1)
+			p.moveLine(args.numberAt(0), args.numberAt(1))
+		case "T*":
+			p.moveLine(0, -p.lead)
+		case "TL":
+			p.lead = args.numberAt(0)
+		case "Tc":
+			p.chars = args.numberAt(0)
+		case "Tw":
+			p.words = args.numberAt(0)
+		case "Tz":
+			p.hscale = args.numberAt(0) / 100
+		}
 	}
 }
 
@@ -167,18 +170,6 @@ func (p *painter) moveLine(x, y float64) {
 // the font size.
 const wordGap = 0.18
 
-// drawTexts draws texts, and moves by the numbers between them.
-func (p *painter) drawTexts(pieces pdf.Value) {
-	for i := range pieces.Len() {
-		piece := pieces.Index(i)
-		if piece.Kind() == pdf.String {
-			p.drawText(piece.RawString())
-			continue
-		}
-		p.advanceBy(-piece.Float64() / 1000 * p.size)
-	}
-}
-
 // advanceBy moves along the line.
 func (p *painter) advanceBy(by float64) {
 	p.tm = matrix{1, 0, 0, 1, by * p.hscale, 0}.mul(p.tm)
@@ -192,17 +183,8 @@ func (p *painter) drawText(raw string) {
 	at := p.tm.mul(p.ctm)
 	size := math.Abs(p.size) * math.Hypot(at[2], at[3])
 	text, width := p.font.decode(raw)
-	p.writeSeparator(at[4], at[5], size, text)
-	p.out.WriteString(text)
-	blanks := float64(strings.Count(text, " "))
-	p.advanceBy(width/1000*p.size + p.chars*float64(p.font.codeCount(raw)) + p.words*blanks)
-	end := p.tm.mul(p.ctm)
-	p.x, p.y, p.drawn = end[4], end[5], true
-}
-
-// writeSeparator writes the blank or line end between the last text and one of that size at
-// that position.
-func (p *painter) writeSeparator(x, y, size float64, text string) {
+	x := at[4]
+	y := at[5]
 	gap := wordGap * size
 	switch {
 	case !p.drawn:
@@ -213,4 +195,9 @@ func (p *painter) writeSeparator(x, y, size float64, text string) {
 	case x-p.x > gap && !strings.HasPrefix(text, " ") && !strings.HasSuffix(p.out.String(), " "):
 		p.out.WriteString(" ")
 	}
+	p.out.WriteString(text)
+	blanks := float64(strings.Count(text, " "))
+	p.advanceBy(width/1000*p.size + p.chars*float64((len(raw)+p.font.bytes-1)/p.font.bytes) + p.words*blanks)
+	end := p.tm.mul(p.ctm)
+	p.x, p.y, p.drawn = end[4], end[5], true
 }

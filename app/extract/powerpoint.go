@@ -13,7 +13,29 @@ func readPowerPoint(data []byte, w *writer) error {
 	if err != nil {
 		return err
 	}
-	slides, err := slideFiles(a)
+	targets := map[string]string{}
+	err = a.scanXML("ppt/_rels/presentation.xml.rels", func(t xml.Token) error {
+		if e, ok := t.(xml.StartElement); ok && e.Name.Local == "Relationship" && strings.HasSuffix(attributeValue(e, "Type"), "/slide") && len(targets) < maxPages {
+			targets[attributeValue(e, "Id")] = path.Join("ppt", attributeValue(e, "Target"))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var slides []string
+	err = a.scanXML("ppt/presentation.xml", func(t xml.Token) error {
+		e, ok := t.(xml.StartElement)
+		if !ok || e.Name.Local != "sldId" {
+			return nil
+		}
+		for _, attr := range e.Attr {
+			if file := targets[attr.Value]; attr.Name.Space == "r" && a.files[file] != nil && len(slides) < maxPages {
+				slides = append(slides, file)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -40,32 +62,4 @@ func readPowerPoint(data []byte, w *writer) error {
 		}
 	}
 	return nil
-}
-
-// slideFiles returns the files of the slides in the order of the presentation.
-func slideFiles(a *archive) ([]string, error) {
-	targets := map[string]string{}
-	err := a.scanXML("ppt/_rels/presentation.xml.rels", func(t xml.Token) error {
-		if e, ok := t.(xml.StartElement); ok && e.Name.Local == "Relationship" && strings.HasSuffix(attributeValue(e, "Type"), "/slide") && len(targets) < maxPages {
-			targets[attributeValue(e, "Id")] = path.Join("ppt", attributeValue(e, "Target"))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var files []string
-	err = a.scanXML("ppt/presentation.xml", func(t xml.Token) error {
-		e, ok := t.(xml.StartElement)
-		if !ok || e.Name.Local != "sldId" {
-			return nil
-		}
-		for _, attr := range e.Attr {
-			if file := targets[attr.Value]; attr.Name.Space == "r" && a.files[file] != nil && len(files) < maxPages {
-				files = append(files, file)
-			}
-		}
-		return nil
-	})
-	return files, err
 }

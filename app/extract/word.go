@@ -45,9 +45,42 @@ type paragraphs struct {
 func (p *paragraphs) visitToken(t xml.Token) error {
 	switch t := t.(type) {
 	case xml.StartElement:
-		p.startElement(t)
+		switch t.Name.Local {
+		case "Fallback":
+			p.fallback++
+		case "t":
+			p.inText = true
+		case "r":
+			p.hidden = false
+		case "vanish":
+			p.hidden = attributeValue(t, "val") != "0" && attributeValue(t, "val") != "false"
+		case "pStyle":
+			if level, ok := strings.CutPrefix(attributeValue(t, "val"), "Heading"); ok && len(level) == 1 && level >= "1" && level <= "6" {
+				p.write(strings.Repeat("#", int(level[0]-'0')) + " ")
+			}
+		case "tab":
+			p.write("\t")
+		case "br", "cr":
+			p.write("\n")
+		case "tr":
+			p.cells = 0
+		case "tc":
+			if p.cells++; p.cells > 1 {
+				p.out = bytes.TrimRight(p.out, "\n")
+				p.write(" | ")
+			}
+		}
 	case xml.EndElement:
-		p.endElement(t.Name.Local)
+		switch t.Name.Local {
+		case "Fallback":
+			p.fallback = max(p.fallback-1, 0)
+		case "t":
+			p.inText = false
+		case "p", "tr":
+			if len(p.out) > 0 && !bytes.HasSuffix(p.out, []byte("\n\n")) {
+				p.write("\n")
+			}
+		}
 	case xml.CharData:
 		if p.inText && !p.hidden && p.fallback == 0 {
 			p.out = append(p.out, t...)
@@ -59,54 +92,8 @@ func (p *paragraphs) visitToken(t xml.Token) error {
 	return nil
 }
 
-func (p *paragraphs) startElement(e xml.StartElement) {
-	switch e.Name.Local {
-	case "Fallback":
-		p.fallback++
-	case "t":
-		p.inText = true
-	case "r":
-		p.hidden = false
-	case "vanish":
-		p.hidden = attributeValue(e, "val") != "0" && attributeValue(e, "val") != "false"
-	case "pStyle":
-		if level, ok := strings.CutPrefix(attributeValue(e, "val"), "Heading"); ok && len(level) == 1 && level >= "1" && level <= "6" {
-			p.write(strings.Repeat("#", int(level[0]-'0')) + " ")
-		}
-	case "tab":
-		p.write("\t")
-	case "br", "cr":
-		p.write("\n")
-	case "tr":
-		p.cells = 0
-	case "tc":
-		if p.cells++; p.cells > 1 {
-			p.trimLine()
-			p.write(" | ")
-		}
-	}
-}
-
-func (p *paragraphs) endElement(name string) {
-	switch name {
-	case "Fallback":
-		p.fallback = max(p.fallback-1, 0)
-	case "t":
-		p.inText = false
-	case "p", "tr":
-		if len(p.out) > 0 && !bytes.HasSuffix(p.out, []byte("\n\n")) {
-			p.write("\n")
-		}
-	}
-}
-
 func (p *paragraphs) write(text string) {
 	if p.fallback == 0 {
 		p.out = append(p.out, text...)
 	}
-}
-
-// trimLine removes the line end that the last paragraph of a cell wrote.
-func (p *paragraphs) trimLine() {
-	p.out = bytes.TrimRight(p.out, "\n")
 }

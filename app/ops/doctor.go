@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/datadir"
+	"bobbin/app/wire"
 )
 
 // Verdict is how a check of Doctor came out.
@@ -74,8 +75,24 @@ func Doctor(ctx context.Context, o DoctorOptions) Diagnosis {
 	if d.checkSettings(); o.Err == nil {
 		d.checkFolder()
 		d.checkDatabase(ctx)
-		d.checkKeys()
-		d.checkReplicas()
+		plain := 0
+		for _, k := range d.Config.Auth.Keys {
+			if !k.Hashed() {
+				plain++
+			}
+		}
+		set := len(d.Config.Auth.Keys)
+		switch {
+		case plain > 0:
+			d.addWarning("api keys", fmt.Sprintf("%d of %d keys are set as plain text", plain, set), "bobbin keys new <name> makes keys whose setting is a hash")
+		case set+d.stored == 0:
+			d.addOK("api keys", "none: only this machine has access")
+		default:
+			d.addOK("api keys", "%d in the database, %d in the settings, all by their hashes", d.stored, set)
+		}
+		if n := d.Config.NATS; n.InTheClear() {
+			d.addWarning("nats", fmt.Sprintf("what replicas tell each other by %s%s is not encrypted", n.URL, n.ClusterAddr), wire.EncryptNATS)
+		}
 		d.checkTokenKeys(ctx)
 		d.checkSlack(ctx)
 		d.checkModels(ctx)

@@ -68,11 +68,6 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	}
 	d.checkMigrations(ctx, database)
 	d.checkReplicaName(ctx, database)
-	d.readStored(ctx, database)
-}
-
-// readStored counts the keys that open something, and reads where the Slack app is installed.
-func (d *doctor) readStored(ctx context.Context, database *db.DB) {
 	if v, err := database.MigrationStatus(ctx); err != nil || v.Pending() {
 		return // the other checks say so
 	}
@@ -105,25 +100,6 @@ func (d *doctor) checkSlack(ctx context.Context) {
 	}
 }
 
-// checkKeys says who may come in.
-func (d *doctor) checkKeys() {
-	plain := 0
-	for _, k := range d.Config.Auth.Keys {
-		if !k.Hashed() {
-			plain++
-		}
-	}
-	set := len(d.Config.Auth.Keys)
-	switch {
-	case plain > 0:
-		d.addWarning("api keys", fmt.Sprintf("%d of %d keys are set as plain text", plain, set), "bobbin keys new <name> makes keys whose setting is a hash")
-	case set+d.stored == 0:
-		d.addOK("api keys", "none: only this machine has access")
-	default:
-		d.addOK("api keys", "%d in the database, %d in the settings, all by their hashes", d.stored, set)
-	}
-}
-
 // checkReplicaName checks that no other process has the name of this replica.
 func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
 	name := cmp.Or(d.Config.Replica.Name, datadir.WorkerOf(d.Config.DataDir))
@@ -138,13 +114,6 @@ func (d *doctor) checkReplicaName(ctx context.Context, database *db.DB) {
 	}
 	_ = held.Close() // it was only a check
 	d.addOK("replica", "%s: no other process has this name", name)
-}
-
-// checkReplicas checks how replicas talk to each other.
-func (d *doctor) checkReplicas() {
-	if n := d.Config.NATS; n.InTheClear() {
-		d.addWarning("nats", fmt.Sprintf("what replicas tell each other by %s%s is not encrypted", n.URL, n.ClusterAddr), wire.EncryptNATS)
-	}
 }
 
 func (d *doctor) checkMigrations(ctx context.Context, database *db.DB) {
@@ -207,7 +176,38 @@ func (d *doctor) checkModels(ctx context.Context) {
 	} else {
 		d.addOK("embeddings", "%s", wire.DescribeEmbedder(embedder))
 	}
-	d.checkAgents(ctx, m)
+	set, err := wire.NewTools(d.Config, wire.ToolParts{})
+	if err != nil {
+		d.addFailure("agents", shownError(err), "")
+		return
+	}
+	loaded, err := wire.LoadAgents(d.Config, set, false, m)
+	if err != nil {
+		for _, line := range strings.Split(err.Error(), "\n") {
+			d.addFailure("agents", line, "")
+		}
+		return
+	}
+	if _, err := loaded.Catalog.Get(d.Config.DefaultAgent); err != nil {
+		d.addFailure("agents", "default_agent: "+shownError(err), "")
+		return
+	}
+	usable := 0
+	for _, agent := range loaded.Catalog.List() {
+		if d.checkAgent(m, agent) {
+			usable++
+		}
+		if agent.SendsAnywhere() {
+			d.addWarning("agent "+agent.Name, wire.SendsAnywhere, wire.NarrowFetch)
+		}
+	}
+	if n := len(loaded.Catalog.List()); usable == 0 {
+		d.addFailure("agents", fmt.Sprintf("none of %d can be used", n), "make one of their models usable")
+	} else {
+		d.addOK("agents", "%d, of which %d can be used", n, usable)
+	}
+	d.agentModels(ctx, m, loaded.Catalog.List())
+	d.checkTools(ctx, loaded)
 }
 
 // checkModel checks one model: that it can be used and, where it has an address of its
@@ -242,11 +242,6 @@ func (d *doctor) checkModel(ctx context.Context, m wire.Models, check, name stri
 		d.addOK(check, "%s", detail)
 		return
 	}
-	d.callModel(ctx, m, check, name)
-}
-
-// callModel asks the model for one word.
-func (d *doctor) callModel(ctx context.Context, m wire.Models, check, name string) {
 	model, err := m.Get(name)
 	if err != nil {
 		d.addFailure(check, shownError(err), "")
@@ -288,42 +283,6 @@ func tryConnecting(ctx context.Context, host string) error {
 		return err
 	}
 	return conn.Close()
-}
-
-// checkAgents checks the agents' files.
-func (d *doctor) checkAgents(ctx context.Context, m wire.Models) {
-	set, err := wire.NewTools(d.Config, wire.ToolParts{})
-	if err != nil {
-		d.addFailure("agents", shownError(err), "")
-		return
-	}
-	loaded, err := wire.LoadAgents(d.Config, set, false, m)
-	if err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
-			d.addFailure("agents", line, "")
-		}
-		return
-	}
-	if _, err := loaded.Catalog.Get(d.Config.DefaultAgent); err != nil {
-		d.addFailure("agents", "default_agent: "+shownError(err), "")
-		return
-	}
-	usable := 0
-	for _, agent := range loaded.Catalog.List() {
-		if d.checkAgent(m, agent) {
-			usable++
-		}
-		if agent.SendsAnywhere() {
-			d.addWarning("agent "+agent.Name, wire.SendsAnywhere, wire.NarrowFetch)
-		}
-	}
-	if n := len(loaded.Catalog.List()); usable == 0 {
-		d.addFailure("agents", fmt.Sprintf("none of %d can be used", n), "make one of their models usable")
-	} else {
-		d.addOK("agents", "%d, of which %d can be used", n, usable)
-	}
-	d.agentModels(ctx, m, loaded.Catalog.List())
-	d.checkTools(ctx, loaded)
 }
 
 // checkTools checks the tools that files describe: that their variables are set, and with Call that

@@ -47,7 +47,7 @@ func (s ToolSource) describe() string {
 // tools.
 func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition) []ToolSource {
 	out := []ToolSource{}
-	withTools(ctx, set, definitions, func(listingOf func(core.ToolDefinition) tools.Listing) {
+	use := func(listingOf func(core.ToolDefinition) tools.Listing) {
 		for _, d := range definitions {
 			source := ToolSource{Name: d.Name, Kind: d.Kind, File: d.File, Address: addressOf(d), Tools: []ListedTool{}}
 			listing := listingOf(d)
@@ -61,7 +61,18 @@ func listTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefin
 			}
 			out = append(out, source)
 		}
+	}
+	agent := core.Agent{Definitions: definitions}
+	set.Use([]core.Agent{agent})
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = set.Run(ctx) }) // it never fails
+	set.Await(ctx, agent)
+	use(func(d core.ToolDefinition) tools.Listing {
+		return set.Listings(core.Agent{Definitions: []core.ToolDefinition{d}})[d.Name]
 	})
+	cancel()
+	wg.Wait()
 	return out
 }
 
@@ -77,43 +88,18 @@ func addressOf(d core.ToolDefinition) string {
 	}
 }
 
-// withTools opens the definitions, waits until each was tried, and calls use.
-func withTools(ctx context.Context, set *tools.Set, definitions []core.ToolDefinition, use func(listingOf func(core.ToolDefinition) tools.Listing)) {
-	agent := core.Agent{Definitions: definitions}
-	set.Use([]core.Agent{agent})
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = set.Run(ctx) }) // it never fails
-	set.Await(ctx, agent)
-	use(func(d core.ToolDefinition) tools.Listing {
-		return set.Listings(core.Agent{Definitions: []core.ToolDefinition{d}})[d.Name]
-	})
-	cancel()
-	wg.Wait()
-}
-
 // MCPServers connects to the MCP servers of the files, or to the one of the name, and returns their
 // tools.
 func MCPServers(ctx context.Context, cfg config.Config, name string) ([]ToolSource, error) {
-	set, definitions, err := openMCP(cfg, name)
-	if err != nil {
-		return nil, err
-	}
-	return listTools(ctx, set, definitions), nil
-}
-
-// openMCP returns the definitions of MCP servers in the files, or the one of the name, which may be that
-// of an agent's own server: agent/server.
-func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition, error) {
 	agents, err := loadAgents(cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	owners := map[string]string{} // of the agents' files
 	for _, agent := range agents.Catalog.List() {
 		owners[agents.Catalog.File(agent.Name)] = agent.Name + "/"
 	}
-	var servers []core.ToolDefinition
+	var definitions []core.ToolDefinition
 	var all, found []string
 	for _, d := range agents.Catalog.Definitions() {
 		if d.Kind != core.ToolMCP {
@@ -122,18 +108,19 @@ func openMCP(cfg config.Config, name string) (*tools.Set, []core.ToolDefinition,
 		full := owners[d.File] + d.Name
 		all = append(all, full)
 		if name == "" || name == d.Name || name == full {
-			servers, found = append(servers, d), append(found, fmt.Sprintf("%s of %s", full, d.File))
+			definitions, found = append(definitions, d), append(found, fmt.Sprintf("%s of %s", full, d.File))
 		}
 	}
 	switch {
 	case len(all) == 0 && (name != "" || !slices.Contains(cfg.Tools.Allow, string(core.ToolMCP))):
-		return nil, nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", howToAllow(cfg))
-	case name != "" && len(servers) == 0:
-		return nil, nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(all, ", "))
-	case name != "" && len(servers) > 1:
-		return nil, nil, core.Errorf(core.ErrInvalid, "there are several MCP servers %q; name one: %s", core.Clip(name, 100), strings.Join(found, ", "))
+		return nil, core.Errorf(core.ErrNotFound, "no file describes an MCP server: %s", howToAllow(cfg))
+	case name != "" && len(definitions) == 0:
+		return nil, core.Errorf(core.ErrNotFound, "there is no MCP server %q; there are %s", core.Clip(name, 100), strings.Join(all, ", "))
+	case name != "" && len(definitions) > 1:
+		return nil, core.Errorf(core.ErrInvalid, "there are several MCP servers %q; name one: %s", core.Clip(name, 100), strings.Join(found, ", "))
 	}
-	return agents.Tools, servers, nil
+	set := agents.Tools
+	return listTools(ctx, set, definitions), nil
 }
 
 // howToAllow says what to do if there is no server.

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/must"
 )
 
 func TestMain(m *testing.M) {
@@ -33,12 +34,8 @@ func withServers(t *testing.T) config.Config {
 		"agents/mine.yaml": "name: mine\ntools: [good, bad]\n",
 	} {
 		path := filepath.Join(cfg.DataDir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return cfg
 }
@@ -54,9 +51,7 @@ func TestMCPServers(t *testing.T) {
 	for name := range map[string]bool{"one": true, "two": true} {
 		program, args := mcptest.Command("")
 		text := fmt.Sprintf("name: %s\ntools: [{name: own, kind: mcp, command: %s, args: [%s, %q], env: [NAME=%s]}]\n", name, program, args[0], args[1], name)
-		if err := os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600))
 	}
 	list, err := ops.MCPServers(t.Context(), cfg, "")
 	if err != nil || len(list) != 4 || list[2].Name != "own" || list[3].Name != "own" || list[2].File == list[3].File {
@@ -87,14 +82,8 @@ func TestAgentShowsTools(t *testing.T) {
 	t.Parallel()
 	cfg := withServers(t)
 	cfg.Tools.Allow = []string{"mcp"}
-	files, err := ops.OpenAgentFiles(t.Context(), cfg, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields, err := files.Settings(t.Context(), "mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg, false))(t)
+	fields := must.Get(files.Settings(t.Context(), "mine"))(t)
 	shown := map[string]string{}
 	for _, f := range fields {
 		shown[f.Name] = f.Value
@@ -122,18 +111,10 @@ func TestTooManyTools(t *testing.T) {
 	server := fmt.Sprintf("kind: mcp, command: %s, args: [%s, %q]", program, args[0], args[1])
 	for name, only := range map[string]string{"listed": "", "named": ", only: [" + strings.Join(names, ", ") + "]"} {
 		text := fmt.Sprintf("name: %s\ntools:\n  - {name: a, %s%s}\n  - {name: b, %s%s}\n", name, server, only, server, only)
-		if err := os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600))
 	}
-	files, err := ops.OpenAgentFiles(t.Context(), cfg, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := files.Check(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg, false))(t)
+	list := must.Get(files.Check(nil))(t)
 	for _, f := range list {
 		if got := strings.Join(f.Warnings, "; "); strings.Contains(got, "it has 200 tools, and models get 128") != (f.Agent == "named") {
 			t.Errorf("check: %s: got %q", f.File, got)

@@ -51,7 +51,16 @@ func (s *Service) executeDeletion(ctx context.Context, d core.Deletion) (core.Pu
 	}
 	report, err := s.execute(ctx, j)
 	if err == nil && d.Attempts > 1 {
-		report.Tables = withEarlier(report.Tables, d.Plan.Tables)
+		last := report.Tables
+		before := map[string]core.PurgedTable{}
+		for _, t := range d.Plan.Tables {
+			before[t.Table] = t
+		}
+		for i, t := range last {
+			last[i].Removed = max(t.Removed, before[t.Table].Removed-t.Left)
+			last[i].Emptied = max(t.Emptied, before[t.Table].Emptied-t.Left)
+		}
+		report.Tables = last
 	}
 	return report, err
 }
@@ -61,18 +70,4 @@ func (s *Service) executeDeletion(ctx context.Context, d core.Deletion) (core.Pu
 func (s *Service) countLeft(ctx context.Context, p *core.DeletionPlan) (int64, error) {
 	left, err := s.Store.CountSessions(ctx, p.Sessions)
 	return left.Rows(), err
-}
-
-// withEarlier adds to the lines of the last attempt what earlier attempts removed: what existed
-// at the beginning and is not left.
-func withEarlier(last, planned []core.PurgedTable) []core.PurgedTable {
-	before := map[string]core.PurgedTable{}
-	for _, t := range planned {
-		before[t.Table] = t
-	}
-	for i, t := range last {
-		last[i].Removed = max(t.Removed, before[t.Table].Removed-t.Left)
-		last[i].Emptied = max(t.Emptied, before[t.Table].Emptied-t.Left)
-	}
-	return last
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // A removal is in the audit log, with its actor and its size, but without the names of what is
@@ -15,15 +16,9 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := service(f)
-	if _, err := s.Sessions(t.Context(), core.PurgeSessions{Owner: "web", IDs: []core.SessionID{"a"}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice", PurgeOptions: core.PurgeOptions{DryRun: true}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Sessions(t.Context(), core.PurgeSessions{Owner: "web", IDs: []core.SessionID{"a"}}))(t)
+	must.Get(s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice"}))(t)
+	must.Get(s.User(t.Context(), core.PurgeUser{Owner: "web", User: "alice", PurgeOptions: core.PurgeOptions{DryRun: true}}))(t)
 	var told []string
 	for _, e := range f.noted {
 		told = append(told, strings.Join([]string{e.Actor, e.Action, e.Owner, e.Target}, " "))

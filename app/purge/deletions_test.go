@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/purge"
+	"bobbin/tests/must"
 )
 
 // jobs is a store of one deletion at most.
@@ -193,9 +194,7 @@ func TestDeletionIsRetried(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{breaks: "own"}, &jobs{}
 	deleting(t, f, j, func(ctx context.Context, d *purge.Deletions, _ *lists) {
-		if _, err := d.User(ctx, scope(), "kim", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.User(ctx, scope(), "kim", false))(t)
 		synctest.Wait()
 		if first := j.now(); first.Status != core.DeletionPending || first.Error != "internal error; see the server's log" {
 			t.Errorf("after the first attempt: %+v", first)
@@ -222,9 +221,7 @@ func TestDeletionEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{runs: []core.UnfinishedRun{{ID: "r", SessionID: "a", Owner: "shop", Leased: true}}}, &jobs{lost: true}
 	deleting(t, f, j, func(ctx context.Context, d *purge.Deletions, _ *lists) {
-		if _, err := d.Session(ctx, scope(), "a", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.Session(ctx, scope(), "a", false))(t)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if j.renewed() != 1 || len(f.removed) != 0 || len(f.canceled) != 1 {
@@ -238,9 +235,7 @@ func TestDeletionIsReleasedAtAStop(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{runs: []core.UnfinishedRun{{ID: "r", SessionID: "a", Owner: "shop", Leased: true}}}, &jobs{}
 	deleting(t, f, j, func(ctx context.Context, d *purge.Deletions, _ *lists) {
-		if _, err := d.Session(ctx, scope(), "a", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.Session(ctx, scope(), "a", false))(t)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 	})
@@ -254,9 +249,7 @@ func TestDeletionIsPlannedUnderItsLease(t *testing.T) {
 	t.Parallel()
 	f, j := &fake{slow: time.Minute}, &jobs{}
 	deleting(t, f, j, func(ctx context.Context, d *purge.Deletions, _ *lists) {
-		if _, err := d.User(ctx, scope(), "kim", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.User(ctx, scope(), "kim", false))(t)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		if n := j.renewed(); n < 10 {
@@ -276,9 +269,7 @@ func TestDeletionOfPosts(t *testing.T) {
 	t.Parallel()
 	f, j, asked := &fake{breaks: "own"}, &jobs{}, 0
 	deleting(t, f, j, func(ctx context.Context, d *purge.Deletions, _ *lists) {
-		if _, err := d.User(ctx, scope(), "slack:T1/U1", true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.User(ctx, scope(), "slack:T1/U1", true))(t)
 		time.Sleep(6 * time.Second) // the second attempt deletes the posts and fails
 		synctest.Wait()
 		j.mu.Lock()

@@ -117,7 +117,30 @@ func (s *Service) execute(ctx context.Context, j job) (core.PurgeReport, error) 
 	s.recordAudit(ctx, j, len(ids), gone, nil)
 	// The log does not name a user: it would be the last trace.
 	s.Logger.InfoContext(ctx, "purged", "sessions", len(ids), "user", j.user != "")
-	return s.report(ctx, j, ids, marks, gone)
+	report := core.PurgeReport{Sessions: nonNil(ids), Notes: []string{}}
+	if j.Compact {
+		notes, err := s.CompactFiles(ctx, s.Tables)
+		if report.Compacted = err == nil; err != nil {
+			if ctx.Err() != nil {
+				return report, err
+			}
+			s.Logger.WarnContext(ctx, "database not compacted after a purge", "err", err)
+			notes = []string{"the removed bytes are still in the database's files: " + err.Error()}
+		}
+		report.Notes = append(report.Notes, notes...)
+	} else {
+		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is reused; a purge with compaction removes them")
+	}
+	left, err := s.count(ctx, j, ids, marks)
+	if err != nil {
+		return report, err
+	}
+	report.Tables = s.tableLines(gone, left)
+	s.reportPosts(&report, j, gone)
+	if j.user != "" && report.Rows() == 0 {
+		report.Notes = append(report.Notes, fmt.Sprintf("nothing was found: the owner %s has no data of this user", j.owner))
+	}
+	return report, nil
 }
 
 // removeTraces removes what was found: sessions, and what a user has elsewhere.
@@ -176,34 +199,6 @@ func (s *Service) count(ctx context.Context, j job, ids []core.SessionID, marks 
 	n, err := s.Store.Answers(ctx, marks, true)
 	there.Remove("idempotency_keys", n)
 	return there, err
-}
-
-// report compacts the files if requested, counts what is left, and returns the report.
-func (s *Service) report(ctx context.Context, j job, ids []core.SessionID, marks core.PurgeMarks, gone core.Purged) (core.PurgeReport, error) {
-	report := core.PurgeReport{Sessions: nonNil(ids), Notes: []string{}}
-	if j.Compact {
-		notes, err := s.CompactFiles(ctx, s.Tables)
-		if report.Compacted = err == nil; err != nil {
-			if ctx.Err() != nil {
-				return report, err
-			}
-			s.Logger.WarnContext(ctx, "database not compacted after a purge", "err", err)
-			notes = []string{"the removed bytes are still in the database's files: " + err.Error()}
-		}
-		report.Notes = append(report.Notes, notes...)
-	} else {
-		report.Notes = append(report.Notes, "the database's files may hold removed bytes until their space is reused; a purge with compaction removes them")
-	}
-	left, err := s.count(ctx, j, ids, marks)
-	if err != nil {
-		return report, err
-	}
-	report.Tables = s.tableLines(gone, left)
-	s.reportPosts(&report, j, gone)
-	if j.user != "" && report.Rows() == 0 {
-		report.Notes = append(report.Notes, fmt.Sprintf("nothing was found: the owner %s has no data of this user", j.owner))
-	}
-	return report, nil
 }
 
 // tableLines returns a line for every table, including unaffected ones.

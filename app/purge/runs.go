@@ -25,12 +25,6 @@ func (s *Service) stopRuns(ctx context.Context, ids []core.SessionID, force bool
 			return err
 		}
 	}
-	return s.waitForRuns(ctx, ids)
-}
-
-// waitForRuns returns when no run of the sessions is executed: it has ended, or its lease has
-// lapsed.
-func (s *Service) waitForRuns(ctx context.Context, ids []core.SessionID) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	limit := time.NewTimer(s.CancelTime)

@@ -86,10 +86,21 @@ func (s *Service) Sessions(ctx context.Context, in core.PurgeSessions) (core.Pur
 	if err := s.admitPosts(in.SlackPosts); err != nil {
 		return core.PurgeReport{}, err
 	}
-	ids, err := s.selectSessions(ctx, in)
-	if err != nil {
+	if len(in.IDs) == 0 && in.ArchivedBefore == nil && (!in.Compact || in.DryRun) {
+		return core.PurgeReport{}, core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived")
+	}
+	if err := s.Store.Exist(ctx, in.Owner, in.IDs); err != nil {
 		return core.PurgeReport{}, err
 	}
+	all := in.IDs
+	if in.ArchivedBefore != nil {
+		archived, err := s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
+		if err != nil {
+			return core.PurgeReport{}, err
+		}
+		all = append(all[:len(all):len(all)], archived...)
+	}
+	ids := uniqueIDs(all)
 	found, err := s.tracesOf(ctx, in.Owner, ids)
 	if err != nil {
 		return core.PurgeReport{}, err
@@ -135,25 +146,6 @@ func partialPurgeError(err error, gone core.Purged) error {
 	}
 	return &core.Error{Kind: kind, Err: err, Message: fmt.Sprintf(
 		"%v. Before that %d sessions were removed and %d messages emptied; their bytes may still be in the files. Repeat the purge to continue", err, n, gone.Emptied["messages"])}
-}
-
-// selectSessions returns the requested sessions without duplicates.
-func (s *Service) selectSessions(ctx context.Context, in core.PurgeSessions) ([]core.SessionID, error) {
-	if len(in.IDs) == 0 && in.ArchivedBefore == nil && (!in.Compact || in.DryRun) {
-		return nil, core.Errorf(core.ErrInvalid, "name the sessions by their ids, or the time before which they were archived")
-	}
-	if err := s.Store.Exist(ctx, in.Owner, in.IDs); err != nil {
-		return nil, err
-	}
-	all := in.IDs
-	if in.ArchivedBefore != nil {
-		archived, err := s.Store.Archived(ctx, in.Owner, *in.ArchivedBefore)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all[:len(all):len(all)], archived...)
-	}
-	return uniqueIDs(all), nil
 }
 
 // uniqueIDs returns the ids without duplicates.

@@ -57,17 +57,6 @@ func (e *event) ownText() string {
 	return cmp.Or(blockText(e.Blocks), e.Text)
 }
 
-// attachedText returns what the attachments say in Slack's markup.
-func (e *event) attachedText() string {
-	var texts []string
-	for _, a := range e.attached() {
-		if text := a.markup(); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	return strings.Join(texts, "\n\n")
-}
-
 // markup returns what the attachment says: of a forwarded message as a quotation with its author
 // and channel.
 func (a attachment) markup() string {

@@ -10,16 +10,14 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/slack"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
 // Each thing that can be wrong with the settings is named, with what to do.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	s, err := fakeslack.New(fakeslack.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fakeslack.New(fakeslack.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	bobbin := httptest.NewServer(newHandler(dbtest.SQLite(t), &counted{}))
 	t.Cleanup(bobbin.Close)
@@ -60,18 +58,13 @@ func TestCheck(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for address, urls := range map[string]int{"": 0, "https://bobbin.example.org/": 4} {
-		data, err := slack.Manifest(slack.ManifestOptions{Address: address, Email: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(slack.Manifest(slack.ManifestOptions{Address: address, Email: true}))(t)
 		var read struct {
 			Settings struct {
 				SocketMode bool `json:"socket_mode_enabled"`
 			} `json:"settings"`
 		}
-		if err := json.Unmarshal(data, &read); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(data, &read))
 		if got := strings.Count(string(data), `"https://bobbin.example.org/slack/`); got != urls || read.Settings.SocketMode != (urls == 0) || !strings.Contains(string(data), "users:read.email") {
 			t.Errorf("%q: got %d request URLs, want %d:\n%s", address, got, urls, data)
 		}

@@ -29,19 +29,6 @@ func parseCommand(text string) (name, argument string, ok bool) {
 	return name, strings.TrimSpace(argument), slash && known
 }
 
-// runThreadCommand executes a command in the thread of the message, and answers its author alone.
-func (s *workspace) runThreadCommand(ctx context.Context, m incoming, name, argument string) error {
-	answer := "There is no conversation in this thread yet."
-	if m.bound.SessionID != "" {
-		var err error
-		if answer, err = s.runCommand(ctx, m.bound.SessionID, name, argument); err != nil {
-			return err
-		}
-	}
-	s.tellPerson(ctx, m.event, answer)
-	return nil
-}
-
 // runCommand executes a command for a session and returns what to say. An error is one after
 // which it is tried again.
 func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name, argument string) (answer string, err error) {
@@ -56,7 +43,23 @@ func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name
 	default:
 		var report core.ContextReport
 		report, err = s.Chat.Context(ctx, s.tenant(), session)
-		answer = describeContext(report)
+		share := 0
+		if report.Usable > 0 {
+			share = 100 * report.Used / report.Usable
+		}
+		text := fmt.Sprintf("The next prompt for %s has %d of %d tokens (%d %%).", report.Model, report.Used, report.Usable, share)
+		for _, section := range report.Sections {
+			if section.Messages > 0 {
+				text += fmt.Sprintf("\n• %s: %d tokens, %d messages", section.Name, section.Tokens, section.Messages)
+			}
+		}
+		if report.SummaryVersion > 0 {
+			text += fmt.Sprintf("\nSummary version %d is in use.", report.SummaryVersion)
+		}
+		if report.WillTrigger {
+			text += "\nThe next message starts a summarization."
+		}
+		answer = text
 	}
 	if isFinal(err) {
 		var shown *core.Error
@@ -64,27 +67,6 @@ func (s *workspace) runCommand(ctx context.Context, session core.SessionID, name
 		return shown.Message, nil
 	}
 	return answer, err
-}
-
-// describeContext returns a context report in a few words.
-func describeContext(r core.ContextReport) string {
-	share := 0
-	if r.Usable > 0 {
-		share = 100 * r.Used / r.Usable
-	}
-	text := fmt.Sprintf("The next prompt for %s has %d of %d tokens (%d %%).", r.Model, r.Used, r.Usable, share)
-	for _, section := range r.Sections {
-		if section.Messages > 0 {
-			text += fmt.Sprintf("\n• %s: %d tokens, %d messages", section.Name, section.Tokens, section.Messages)
-		}
-	}
-	if r.SummaryVersion > 0 {
-		text += fmt.Sprintf("\nSummary version %d is in use.", r.SummaryVersion)
-	}
-	if r.WillTrigger {
-		text += "\nThe next message starts a summarization."
-	}
-	return text
 }
 
 // maxSessions is how many of a person's sessions a slash command considers.
@@ -101,9 +83,20 @@ func (s *workspace) handleCommand(ctx context.Context, c command) error {
 	if err != nil {
 		return err
 	}
-	sessions, err := s.sessionsIn(ctx, who, c.Channel)
+	page, err := s.Sessions.List(ctx, core.Tenant{Owner: s.Settings.Owner, User: who.ID}, core.SessionQuery{PageQuery: core.PageQuery{Limit: maxSessions}})
 	if err != nil {
 		return err
+	}
+	var sessions []core.Session
+	for _, session := range page.Items {
+		thread, err := s.Threads.OfSession(ctx, s.tenant(), session.ID)
+		switch {
+		case errors.Is(err, core.ErrNotFound):
+		case err != nil:
+			return err
+		case thread.Channel == c.Channel:
+			sessions = append(sessions, session)
+		}
 	}
 	if len(sessions) == 1 {
 		answer, err := s.runCommand(ctx, sessions[0].ID, name, argument)
@@ -120,26 +113,6 @@ func (s *workspace) handleCommand(ctx context.Context, c command) error {
 		}
 	}
 	return s.respond(ctx, c.ResponseURL, answer)
-}
-
-// sessionsIn returns the person's sessions that have a thread in the channel, the newest first.
-func (s *Service) sessionsIn(ctx context.Context, who person, channel string) ([]core.Session, error) {
-	page, err := s.Sessions.List(ctx, core.Tenant{Owner: s.Settings.Owner, User: who.ID}, core.SessionQuery{PageQuery: core.PageQuery{Limit: maxSessions}})
-	if err != nil {
-		return nil, err
-	}
-	var found []core.Session
-	for _, session := range page.Items {
-		thread, err := s.Threads.OfSession(ctx, s.tenant(), session.ID)
-		switch {
-		case errors.Is(err, core.ErrNotFound):
-		case err != nil:
-			return nil, err
-		case thread.Channel == channel:
-			found = append(found, session)
-		}
-	}
-	return found, nil
 }
 
 // respond answers a command or a click, for the person alone.

@@ -168,15 +168,6 @@ func (e *event) changed() *event { return cmp.Or(e.Previous, e.Message, &event{}
 // author returns the id of the bot, else of the user, that wrote the message.
 func (e *event) author() string { return cmp.Or(e.Bot, e.User) }
 
-// botName returns the name of the bot that wrote the message.
-func (e *event) botName() string {
-	name := e.Username
-	if name == "" && e.BotProfile != nil {
-		name = e.BotProfile.Name
-	}
-	return cmp.Or(cleanName(name), e.Bot)
-}
-
 // root returns the ts of the thread's first message: of the thread that the message is in, or
 // begins.
 func (e *event) root() string { return cmp.Or(e.Thread, e.TS) }

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/netguard"
 )
 
 // How files are downloaded.
@@ -24,26 +22,6 @@ const (
 	maxRedirects = 3
 	maxFileTries = 5 // then the message goes without it
 )
-
-// newHTTPClient returns the client for files and response URLs. It connects to public addresses
-// only, unless the Web API is not Slack's own: for tests.
-func (s *Service) newHTTPClient() *http.Client {
-	dial := (&net.Dialer{Timeout: apiTime}).DialContext
-	if s.apiHost == "" {
-		dial = netguard.Dialer{}.Dial
-	}
-	return &http.Client{
-		Timeout:   fileTime,
-		Transport: &http.Transport{DialContext: dial, TLSHandshakeTimeout: apiTime, ResponseHeaderTimeout: fileTime, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) > maxRedirects || !s.trustedURL(r.URL) {
-				return core.Errorf(core.ErrUnprocessable, "Slack refers to another host")
-			}
-			r.Header.Del("Authorization")
-			return nil
-		},
-	}
-}
 
 // isSlackHost reports whether Slack serves files and its API there.
 func isSlackHost(host string) bool {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	slackapi "github.com/slack-go/slack"
 )
 
 // Limits of requests of Slack.
@@ -45,18 +46,13 @@ type Handler struct {
 	log      *slog.Logger
 }
 
-// newHandler returns a handler.
-func newHandler(intake *Intake, secret string, observer core.Observer, log *slog.Logger) *Handler {
-	return &Handler{intake: intake, verifier: verifier{secret}, slots: make(chan struct{}, maxBodies), observer: observer, log: log}
-}
-
 // ServeHTTP answers 200 once the request is stored, or needs not be; 401 for a wrong signature,
 // 413 for a body that is too large, 400 for one that is not understood, and 503 when it cannot be
 // stored: Slack sends it again.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 	defer cancel()
-	unsigned := h.verifier.checkHeader(r.Header)
+	_, unsigned := slackapi.NewSecretsVerifier(r.Header, h.verifier.secret)
 	limit := int64(MaxBody)
 	if unsigned != nil {
 		limit = maxUnsigned
@@ -85,31 +81,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		h.refuse(w, r, http.StatusBadRequest, err)
 	default:
-		h.serveBody(ctx, w, r, body)
-	}
-}
-
-// serveBody answers a request whose body was read.
-func (h *Handler) serveBody(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte) {
-	if isSSLCheck(r, body) {
-		w.WriteHeader(http.StatusOK)
-		return
-	}
-	if err := h.verifier.checkBody(r.Header, body); err != nil {
-		h.refuse(w, r, http.StatusUnauthorized, err)
-		return
-	}
-	challenge, err := h.store(ctx, r.URL.Path, body)
-	switch {
-	case errors.Is(err, core.ErrInvalid):
-		h.refuse(w, r, http.StatusBadRequest, err)
-	case err != nil:
-		h.refuse(w, r, http.StatusServiceUnavailable, err)
-	case challenge != "":
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"challenge": challenge}) // a client that is gone asks again
-	default:
-		w.WriteHeader(http.StatusOK)
+		if isSSLCheck(r, body) {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		if err := h.verifier.checkBody(r.Header, body); err != nil {
+			h.refuse(w, r, http.StatusUnauthorized, err)
+			return
+		}
+		challenge, err := h.store(ctx, r.URL.Path, body)
+		switch {
+		case errors.Is(err, core.ErrInvalid):
+			h.refuse(w, r, http.StatusBadRequest, err)
+		case err != nil:
+			h.refuse(w, r, http.StatusServiceUnavailable, err)
+		case challenge != "":
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]string{"challenge": challenge}) // a client that is gone asks again
+		default:
+			w.WriteHeader(http.StatusOK)
+		}
 	}
 }
 

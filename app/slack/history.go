@@ -103,10 +103,15 @@ func (s *workspace) readThread(ctx context.Context, m incoming, q slackapi.GetCo
 			return nil, fmt.Errorf("conversations.replies: %w", err)
 		}
 		for _, r := range page {
-			ev, err := m.reply(r)
-			if err != nil {
-				return nil, err
+			var ev event
+			data, err := json.Marshal(r.Msg)
+			if err == nil {
+				err = json.Unmarshal(data, &ev)
 			}
+			if err != nil {
+				return nil, fmt.Errorf("message %s of a thread: %w", r.Timestamp, err)
+			}
+			ev.Type, ev.Channel, ev.ChannelType = eventMessage, m.Channel, m.ChannelType
 			all = append(all, ev)
 		}
 		if n := len(all); n > maxHistory {
@@ -126,20 +131,6 @@ func gapAfter(messages []event, m incoming) event {
 		last = messages[n-1].TS
 	}
 	return event{Text: "[Messages of this thread are missing here: there are too many, or Slack did not give them.]", TS: last + "+"}
-}
-
-// reply returns another message of m's thread as Slack would deliver it.
-func (m incoming) reply(r slackapi.Message) (event, error) {
-	var ev event
-	data, err := json.Marshal(r.Msg)
-	if err == nil {
-		err = json.Unmarshal(data, &ev)
-	}
-	if err != nil {
-		return ev, fmt.Errorf("message %s of a thread: %w", r.Timestamp, err)
-	}
-	ev.Type, ev.Channel, ev.ChannelType = eventMessage, m.Channel, m.ChannelType
-	return ev, nil
 }
 
 // historyMessage returns a message of the history as it enters the session: the bot's own as

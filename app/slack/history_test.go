@@ -10,6 +10,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -34,10 +35,7 @@ func TestReadThread(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fake, err := fakeslack.New(fakeslack.Options{PageLimit: c.page})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fake := must.Get(fakeslack.New(fakeslack.Options{PageLimit: c.page}))(t)
 			t.Cleanup(func() { _ = fake.Close() })
 			team := fake.AddWorkspace("acme")
 			channel, alice := team.AddChannel("C1", "pumps").ID, team.AddUser("Alice", "")

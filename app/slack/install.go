@@ -46,7 +46,23 @@ func (s *Service) InstallHandler() http.Handler {
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
-			s.serveCallback(w, r)
+			ctx, cancel := context.WithTimeout(r.Context(), 2*apiTime)
+			defer cancel()
+			setInstallCookie(w, "", -1)
+			i, err := s.install(ctx, r)
+			var shown *core.Error
+			switch {
+			case err == nil:
+				s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
+				writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
+			case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
+				writePage(w, http.StatusBadRequest, shown.Message)
+			case errors.As(err, &shown) && errors.Is(err, core.ErrForbidden):
+				writePage(w, http.StatusForbidden, shown.Message)
+			default:
+				s.Logger.ErrorContext(ctx, "app not installed in Slack", "err", err)
+				writePage(w, http.StatusBadGateway, "Bobbin is not installed: something went wrong, and the log of Bobbin says what. Begin again at "+InstallPath+".")
+			}
 		default:
 			writePage(w, http.StatusServiceUnavailable, "Too many installations at the moment. Go back and try again.")
 		}
@@ -79,27 +95,6 @@ func stateName(browser string) string { return "slack_install/" + browser }
 
 func setInstallCookie(w http.ResponseWriter, value string, life int) {
 	http.SetCookie(w, &http.Cookie{Name: installCookie, Value: value, Path: "/", MaxAge: life, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
-}
-
-// serveCallback stores the installation with which Slack sends the browser back, and says so.
-func (s *Service) serveCallback(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*apiTime)
-	defer cancel()
-	setInstallCookie(w, "", -1)
-	i, err := s.install(ctx, r)
-	var shown *core.Error
-	switch {
-	case err == nil:
-		s.Logger.InfoContext(ctx, "app installed in Slack", "team", i.Team, "scopes", i.Scopes)
-		writePage(w, http.StatusOK, fmt.Sprintf("Bobbin is installed in %s. Invite the bot to a channel and mention it, or write to it directly.", cmp.Or(cleanName(i.Name), i.Team)))
-	case errors.As(err, &shown) && errors.Is(err, core.ErrInvalid):
-		writePage(w, http.StatusBadRequest, shown.Message)
-	case errors.As(err, &shown) && errors.Is(err, core.ErrForbidden):
-		writePage(w, http.StatusForbidden, shown.Message)
-	default:
-		s.Logger.ErrorContext(ctx, "app not installed in Slack", "err", err)
-		writePage(w, http.StatusBadGateway, "Bobbin is not installed: something went wrong, and the log of Bobbin says what. Begin again at "+InstallPath+".")
-	}
 }
 
 // writePage answers a small page that says the text.

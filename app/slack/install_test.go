@@ -24,6 +24,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/logtext"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -54,10 +55,7 @@ func (c *receivedCounts) SlackReceived(_, outcome string) {
 
 func newInstallWorld(t *testing.T, d *db.DB, teams ...string) *installWorld {
 	t.Helper()
-	s, err := fakeslack.New(fakeslack.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fakeslack.New(fakeslack.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	w := &installWorld{Server: s, db: d, store: repositories.NewSlackInstallations(d.Gorm), log: &logtext.Log{}, counts: &receivedCounts{}}
 	settings := oauthSettings(s, 'a')
@@ -83,10 +81,7 @@ func oauthSettings(s *fakeslack.Server, letter byte) config.Slack {
 
 func (w *installWorld) clients(t *testing.T, settings config.Slack) *Clients {
 	t.Helper()
-	c, err := NewClients(settings, w.store, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewClients(settings, w.store, slog.New(slog.DiscardHandler)))(t)
 	return c
 }
 
@@ -115,30 +110,18 @@ func (w *installWorld) install(t *testing.T, by *fakeslack.User) {
 // callback opens the page to which Slack sends the browser back.
 func (w *installWorld) callback(t *testing.T, query url.Values, cookie *http.Cookie) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+CallbackPath+"?"+query.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+CallbackPath+"?"+query.Encode(), nil))(t)
 	r.AddCookie(cookie)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(body)
 }
 
 // stateOf returns the state in the address of Slack's page.
 func stateOf(t *testing.T, address string) string {
 	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(address))(t)
 	return u.Query().Get("state")
 }
 
@@ -254,20 +237,12 @@ func TestSealedTokens(t *testing.T) {
 			}
 		}
 		refused("another key", oauthSettings(w.Server, 'b'))
-		a, err := w.store.Find(t.Context(), acme.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := w.store.Find(t.Context(), other.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(w.store.Find(t.Context(), acme.ID))(t)
+		o := must.Get(w.store.Find(t.Context(), other.ID))(t)
 		whole := bytes.Clone(a.Tokens)
 		for what, stored := range map[string][]byte{"those of another workspace": o.Tokens, "a changed byte": append(whole[:len(whole)-1:len(whole)-1], whole[len(whole)-1]^1), "nothing": nil} {
 			a.Tokens = stored
-			if err := w.store.Save(t.Context(), a); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.store.Save(t.Context(), a))
 			refused(what, oauthSettings(w.Server, 'a'))
 		}
 	})
@@ -303,10 +278,7 @@ func TestCheckInstallations(t *testing.T) {
 		settings := oauthSettings(w.Server, 'a')
 		check := func(cfg config.Slack, want ...string) {
 			t.Helper()
-			all, err := w.store.List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			all := must.Get(w.store.List(t.Context()))(t)
 			var got []string
 			for _, f := range Check(t.Context(), cfg, all, "") {
 				if f.Check != "scopes" && f.Check != "clock" {
@@ -324,9 +296,7 @@ func TestCheckInstallations(t *testing.T) {
 		}
 		acme.Uninstall()
 		check(settings, "workspace "+acme.ID+" false", "workspace "+other.ID+" true", "workspace "+third.ID+" true")
-		if err := w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID))
 		check(settings, "workspace "+acme.ID+" true", "workspace "+other.ID+" true", "workspace "+third.ID+" true")
 		check(oauthSettings(w.Server, 'b'), "workspace "+acme.ID+" true", "workspace "+other.ID+" false", "workspace "+third.ID+" false")
 	})
@@ -342,14 +312,10 @@ func TestRemoval(t *testing.T) {
 		w.install(t, acme.AddUser("Admin", ""))
 		w.install(t, other.AddUser("Admin", ""))
 		for _, ws := range []*fakeslack.Workspace{acme, other} {
-			if err := w.service.handleRemoval(t.Context(), eventRevoked, ws.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.service.handleRemoval(t.Context(), eventRevoked, ws.ID))
 		}
 		acme.Uninstall()
-		if err := w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.service.handleRemoval(t.Context(), eventUninstalled, acme.ID))
 		if _, err := w.service.Clients.of(t.Context(), acme.ID); !errors.Is(err, errNotInstalled) {
 			t.Errorf("got %v, want errNotInstalled", err)
 		}
@@ -374,9 +340,7 @@ func TestInstallationOfEvent(t *testing.T) {
 		"removal":   {`{"team_id": "T1", "authorizations": []}`, authorization{Team: "T1"}},
 	} {
 		var e envelope
-		if err := json.Unmarshal([]byte(c.body), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(c.body), &e))
 		if got := e.install(); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}

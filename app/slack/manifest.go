@@ -26,13 +26,6 @@ func neededScopes(email bool) []string {
 	return RequiredScopes()
 }
 
-// subscribedEvents returns the events that the app gets.
-func subscribedEvents() []string {
-	return []string{
-		eventStopped, eventMention, eventUninstalled, "message.channels", "message.groups", "message.im", "message.mpim", eventRevoked,
-	}
-}
-
 // ManifestOptions are what a Slack app is made for.
 type ManifestOptions struct {
 	Address string // of Bobbin; empty = Socket Mode
@@ -53,16 +46,22 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 		return map[string]any{"request_url": address + path}
 	}
 	events := at(EventsPath)
-	events["bot_events"] = subscribedEvents()
+	events["bot_events"] = []string{
+		eventStopped, eventMention, eventUninstalled, "message.channels", "message.groups", "message.im", "message.mpim", eventRevoked,
+	}
 	interactivity := at(InteractionsPath)
 	interactivity["is_enabled"] = true
+	command := map[string]any{"command": "/bobbin", "description": "About your conversation in this channel", "usage_hint": "context | summarize [focus] | stop", "should_escape": false}
+	if address != "" {
+		command["url"] = address + CommandsPath
+	}
 	return json.MarshalIndent(map[string]any{
 		"display_information": map[string]any{"name": "Bobbin", "description": "Conversations with Bobbin, in Slack and on the web"},
 		"features": map[string]any{
 			"bot_user":       map[string]any{"display_name": "bobbin", "always_online": true},
 			"agent_view":     map[string]any{"agent_description": "Answers in threads and direct messages"},
 			"app_home":       map[string]any{"messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
-			"slash_commands": []any{slashCommand(address)},
+			"slash_commands": []any{command},
 			"shortcuts": []any{map[string]any{
 				"name": "Show context", "type": "message", "callback_id": core.SlackShortcutContext, "description": "How full this conversation's context window is",
 			}},
@@ -73,14 +72,4 @@ func Manifest(o ManifestOptions) ([]byte, error) {
 			"org_deploy_enabled": false, "token_rotation_enabled": false,
 		},
 	}, "", "  ")
-}
-
-// slashCommand returns the app's slash command. There is one: names are the whole workspace's, and of
-// two apps with the same one the later installed gets it.
-func slashCommand(address string) map[string]any {
-	command := map[string]any{"command": "/bobbin", "description": "About your conversation in this channel", "usage_hint": "context | summarize [focus] | stop", "should_escape": false}
-	if address != "" {
-		command["url"] = address + CommandsPath
-	}
-	return command
 }

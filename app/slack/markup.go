@@ -47,21 +47,6 @@ func decodePart(part string, names resolved) string {
 	return strings.TrimPrefix(target, "mailto:")
 }
 
-// mentionedIDs returns the ids of users and channels that a text names without a label.
-func mentionedIDs(text string) (users, channels []string) {
-	for _, found := range markedPart.FindAllStringSubmatch(text, -1) {
-		target, label, _ := strings.Cut(found[1], "|")
-		switch {
-		case label != "":
-		case strings.HasPrefix(target, "@"):
-			users = append(users, target[1:])
-		case strings.HasPrefix(target, "#"):
-			channels = append(channels, target[1:])
-		}
-	}
-	return users, channels
-}
-
 // stripMention removes a mention of the user from the beginning of a text, and only there.
 func stripMention(text, user string) string {
 	trimmed := strings.TrimSpace(text)

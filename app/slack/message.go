@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,7 +85,15 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 		return item, nil
 	}
 	if name, argument, ok := parseCommand(content); ok {
-		return item, s.runThreadCommand(ctx, m, name, argument)
+		answer := "There is no conversation in this thread yet."
+		if m.bound.SessionID != "" {
+			var err error
+			if answer, err = s.runCommand(ctx, m.bound.SessionID, name, argument); err != nil {
+				return item, err
+			}
+		}
+		s.tellPerson(ctx, m.event, answer)
+		return item, nil
 	}
 	item.SessionID, err = s.converse(ctx, m, content)
 	if isFinal(err) {
@@ -101,7 +110,11 @@ func (s *workspace) handleMessage(ctx context.Context, item core.SlackItem, m in
 func (s *workspace) findAuthor(ctx context.Context, m incoming) (person, error) {
 	team := userTeam(m.event, m.thread.Team)
 	if m.Bot != "" {
-		return person{ID: userID(team, m.Bot), Name: m.botName()}, nil
+		name := m.Username
+		if name == "" && m.BotProfile != nil {
+			name = m.BotProfile.Name
+		}
+		return person{ID: userID(team, m.Bot), Name: cmp.Or(cleanName(name), m.Bot)}, nil
 	}
 	return s.findPerson(ctx, team, m.User)
 }
@@ -122,11 +135,43 @@ func (s *workspace) readContent(ctx context.Context, ev event) (string, error) {
 	if s.isOwn(ev) {
 		text = ev.Text // its blocks have notes and buttons
 	}
-	content := joinLines(stripMention(text, s.api.me.UserID), ev.attachedText())
+	var texts []string
+	for _, a := range ev.attached() {
+		if text := a.markup(); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	content := joinLines(stripMention(text, s.api.me.UserID), strings.Join(texts, "\n\n"))
 	if content == "" && len(ev.allFiles()) == 0 {
 		content = text
 	}
-	return s.decode(ctx, content)
+	found := resolved{}
+	var users, channels []string
+	for _, part := range markedPart.FindAllStringSubmatch(content, -1) {
+		target, label, _ := strings.Cut(part[1], "|")
+		switch {
+		case label != "":
+		case strings.HasPrefix(target, "@"):
+			users = append(users, target[1:])
+		case strings.HasPrefix(target, "#"):
+			channels = append(channels, target[1:])
+		}
+	}
+	for i, id := range append(users, channels...) {
+		if i >= maxMentions || !safeIDs(id) {
+			break
+		}
+		ask := s.findUser
+		if i >= len(users) {
+			ask = s.findChannel
+		}
+		p, err := ask(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		found[id] = p.Name
+	}
+	return strings.TrimSpace(decodeMarkup(content, found)), nil
 }
 
 // isOwn reports whether the app's bot in the workspace wrote the message.

@@ -111,15 +111,13 @@ func (n *nameCache) lookUp(team, id string, ask func() (profile, error)) (profil
 
 // ForgetUser removes what is remembered of a user: the names of the person in Slack, by the user's
 // id in Bobbin or the e-mail address that is the id.
-func (s *Service) ForgetUser(user string) { s.names.forget(user) }
-
-func (n *nameCache) forget(user string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for key, known := range n.known {
+func (s *Service) ForgetUser(user string) {
+	s.names.mu.Lock()
+	defer s.names.mu.Unlock()
+	for key, known := range s.names.known {
 		_, id, _ := strings.Cut(key, "/")
 		if known.Email != "" && known.Email == user || strings.HasPrefix(user, "slack:") && strings.HasSuffix(user, "/"+id) {
-			delete(n.known, key)
+			delete(s.names.known, key)
 		}
 	}
 }
@@ -131,27 +129,6 @@ func (r resolved) of(id string) string { return cmp.Or(r[id], id) }
 
 // maxMentions is how many names of one text are looked up.
 const maxMentions = 50
-
-// decode returns a text of Slack as Markdown.
-func (s *workspace) decode(ctx context.Context, text string) (string, error) {
-	found := resolved{}
-	users, channels := mentionedIDs(text)
-	for i, id := range append(users, channels...) {
-		if i >= maxMentions || !safeIDs(id) {
-			break
-		}
-		ask := s.findUser
-		if i >= len(users) {
-			ask = s.findChannel
-		}
-		p, err := ask(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		found[id] = p.Name
-	}
-	return strings.TrimSpace(decodeMarkup(text, found)), nil
-}
 
 // findPerson returns who a Slack user is in Bobbin. Only members of the workspace are linked by
 // e-mail.

@@ -47,7 +47,16 @@ func (f *follower) showApproval(ctx context.Context, a core.Approval) error {
 func approvalContent(a core.Approval) content {
 	title := fmt.Sprintf("May the tool %s start?", core.Clip(a.Tool, maxName))
 	if a.Status != core.ApprovalOpen {
-		text := plainText(core.Clip(a.Tool, maxName)) + ": " + approvalOutcome(a)
+		outcome := string(a.Status)
+		if by := slackPersonOf(a.DecidedBy); by.user != "" {
+			outcome += " by <@" + by.user + ">"
+		} else if a.DecidedBy != "" {
+			outcome += " by " + plainText(cleanName(a.DecidedBy))
+		}
+		if a.Comment != "" {
+			outcome += plainText(" (" + strings.Join(strings.Fields(a.Comment), " ") + ")")
+		}
+		text := plainText(core.Clip(a.Tool, maxName)) + ": " + outcome
 		return content{text: text, blocks: []slack.Block{slack.NewContextBlock("", slack.NewTextBlockObject(slack.MarkdownType, text, false, false))}}
 	}
 	if a.Kind == core.KindClientTool {
@@ -121,21 +130,6 @@ func literalJSON(value any) string {
 
 // slackUserID matches the id of a user of Slack.
 var slackUserID = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
-
-// approvalOutcome says in Slack's markup what became of a question. A person of Slack is
-// mentioned: the post is an edit, which notifies nobody.
-func approvalOutcome(a core.Approval) string {
-	outcome := string(a.Status)
-	if by := slackPersonOf(a.DecidedBy); by.user != "" {
-		outcome += " by <@" + by.user + ">"
-	} else if a.DecidedBy != "" {
-		outcome += " by " + plainText(cleanName(a.DecidedBy))
-	}
-	if a.Comment != "" {
-		outcome += plainText(" (" + strings.Join(strings.Fields(a.Comment), " ") + ")")
-	}
-	return outcome
-}
 
 // slackPerson is a person of Slack and the workspace that the person belongs to; zero = nobody.
 type slackPerson struct{ team, user string }

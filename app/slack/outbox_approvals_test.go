@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -35,17 +36,12 @@ func TestApprovalShowsWholeCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			post := approvalContent(core.Approval{ID: "a1", RunID: "r1", Tool: "shell", Arguments: c.arguments, Status: core.ApprovalOpen})
-			raw, err := json.Marshal(post.blocks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(json.Marshal(post.blocks))(t)
 			if err := fakeslack.CheckBlocks(raw); err != nil {
 				t.Errorf("Slack refuses the post: %v", err)
 			}
 			var blocks []struct{ Text struct{ Text string } }
-			if err := json.Unmarshal(raw, &blocks); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(raw, &blocks))
 			text := ""
 			for _, b := range blocks {
 				text += b.Text.Text

@@ -86,8 +86,21 @@ func (f *follower) follow(ctx context.Context) error {
 		return err
 	}
 	f.active, f.asker = session.Status == core.SessionRunning, slackPersonOf(session.UserID)
-	if err := f.finishEarlier(ctx); err != nil {
+	posts, err := f.Posts.Unfinished(ctx, f.SessionID)
+	if err != nil {
 		return err
+	}
+	for _, p := range posts {
+		if p.State == core.SlackPostSending {
+			if p, err = f.reconcile(ctx, p); err != nil {
+				return err
+			}
+		}
+		if p.State == core.SlackPostSent && p.Streaming {
+			if err := f.endStray(ctx, p); err != nil {
+				return err
+			}
+		}
 	}
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
@@ -217,27 +230,5 @@ func (f *follower) tick(ctx context.Context) error {
 		return err
 	}
 	f.renewed, f.SentSeq = time.Now(), f.seq
-	return nil
-}
-
-// finishEarlier finds out what became of posts that an earlier process was about to send, and
-// ends its streams.
-func (f *follower) finishEarlier(ctx context.Context) error {
-	posts, err := f.Posts.Unfinished(ctx, f.SessionID)
-	if err != nil {
-		return err
-	}
-	for _, p := range posts {
-		if p.State == core.SlackPostSending {
-			if p, err = f.reconcile(ctx, p); err != nil {
-				return err
-			}
-		}
-		if p.State == core.SlackPostSent && p.Streaming {
-			if err := f.endStray(ctx, p); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -90,10 +91,7 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
 		w.slack.Inject(fakeslack.Fault{Method: "chat.startStream", Error: "user_not_found", Times: 1})
-		other, err := repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
 		w.bind(t, other.ID, "C2", otherThread)
 		w.start(t, "a/1")
 		for i, asked := range []struct {
@@ -237,10 +235,7 @@ func TestDeletionAndPathChange(t *testing.T) {
 		w.turn(t, 0)
 		w.slack.awaitTexts(t, turnTexts(1)...)
 		branches := repositories.NewBranches(d.Gorm)
-		log, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
 		edited := w.askIn(t, w.session.ID, core.RunInput{Content: "better question", Source: core.SourceWeb, Edits: log[0].ID})
 		w.answer(t, edited, "better answer")
 		w.slack.awaitTexts(t, "question 0", "answer 0", "better question", "better answer")
@@ -257,9 +252,7 @@ func TestDeletionAndPathChange(t *testing.T) {
 		}
 		w.feed.Publish(t.Context(), events)
 		w.slack.await(t, "the other marks", func() bool { return slices.Equal(marked(), []bool{false, false, true, true}) })
-		if events, err = branches.Delete(t.Context(), ann(), w.session.ID, log[1].ID); err != nil {
-			t.Fatal(err)
-		}
+		events = must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[1].ID))(t)
 		w.feed.Publish(t.Context(), events)
 		w.slack.awaitTexts(t, "question 0", "better question", "better answer")
 	})
@@ -285,10 +278,7 @@ func TestApproval(t *testing.T) {
 		if !strings.Contains(blocks, string(run.ID)+"/"+string(a.ID)) || !strings.Contains(blocks, "a.txt") {
 			t.Errorf("got the blocks %s, want the ids and the arguments", blocks)
 		}
-		decided, err := w.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: true, By: "carol"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		decided := must.Get(w.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: true, By: "carol"}))(t)
 		w.feed.Publish(t.Context(), decided.Events)
 		w.slack.await(t, "the decision", func() bool {
 			last := w.slack.last().Blocks
@@ -365,17 +355,12 @@ func TestChangesWhileDown(t *testing.T) {
 					RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{m}, End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
 					Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: run.DraftID(1, 0), Reason: "retry"})},
 				})
-				log, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				log := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
 				branches := repositories.NewBranches(d.Gorm)
 				if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: w.session.ID, MessageID: log[0].ID, Content: "question zero"}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := branches.Delete(t.Context(), ann(), w.session.ID, log[2].ID); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[2].ID))(t)
 				if !kept {
 					if err := d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error; err != nil {
 						t.Fatal(err)

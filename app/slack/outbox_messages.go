@@ -126,30 +126,6 @@ func (f *follower) markPath(ctx context.Context) error {
 	return nil
 }
 
-// repairPosts shows messages that were posted as they are now: the events that report edits,
-// deletions and lost attempts are no longer kept.
-func (f *follower) repairPosts(ctx context.Context) error {
-	posts, err := f.Posts.Outdated(ctx, f.SessionID)
-	if err != nil {
-		return err
-	}
-	for _, id := range itemIDs(posts) {
-		m, err := f.Messages.Get(ctx, f.tenant, f.SessionID, id)
-		switch isDraft := errors.Is(err, core.ErrNotFound); {
-		case isDraft && f.active: // it may be being written
-			err = nil
-		case isDraft:
-			err = f.discardMessage(ctx, id)
-		case err == nil:
-			err = f.updateMessage(ctx, m)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // itemIDs returns the messages that the posts show, each once.
 func itemIDs(posts []core.SlackPost) []core.MessageID {
 	var ids []core.MessageID
@@ -167,8 +143,23 @@ func (f *follower) postMissing(ctx context.Context) error {
 	if err := f.closeDraft(ctx); err != nil {
 		return err
 	}
-	if err := f.repairPosts(ctx); err != nil {
+	posts, err := f.Posts.Outdated(ctx, f.SessionID)
+	if err != nil {
 		return err
+	}
+	for _, id := range itemIDs(posts) {
+		m, err := f.Messages.Get(ctx, f.tenant, f.SessionID, id)
+		switch isDraft := errors.Is(err, core.ErrNotFound); {
+		case isDraft && f.active: // it may be being written
+			err = nil
+		case isDraft:
+			err = f.discardMessage(ctx, id)
+		case err == nil:
+			err = f.updateMessage(ctx, m)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	_, posted, err := f.Posts.LastPosted(ctx, f.SlackThread)
 	if err != nil {
@@ -204,7 +195,19 @@ func (f *follower) showMessage(ctx context.Context, m core.Message) error {
 	}
 	text := neutralizeMentions(m.Content)
 	lines := scanLines(text)
-	spans := keepSpans(text, posts)
+	var spans []span
+	from := 0
+	for _, p := range posts[:max(len(posts)-1, 0)] {
+		if p.From != from || p.To <= from || p.To >= len(text) || text[p.To-1] != '\n' || core.UTF16Len(text[from:p.To]) > maxPost {
+			break
+		}
+		spans, from = append(spans, span{p.From, p.To}), p.To
+	}
+	rest := splitText(text, from)
+	if len(spans)+len(rest) == 0 {
+		rest = []span{{0, 0}} // attached files alone
+	}
+	spans = append(spans, rest...)
 	for i, s := range spans {
 		c := f.messageContent(m, renderLines(text, lines, s), i == 0, i == len(spans)-1)
 		p := f.newPost(core.SlackPostMessage, string(m.ID), i)
@@ -230,29 +233,11 @@ func (f *follower) showMessage(ctx context.Context, m core.Message) error {
 	return nil
 }
 
-// keepSpans returns the spans of the text's parts. Posts that end where the text can be cut
-// keep their spans, so that what was streamed stays where it is.
-func keepSpans(text string, posts []core.SlackPost) []span {
-	var spans []span
-	from := 0
-	for _, p := range posts[:max(len(posts)-1, 0)] {
-		if p.From != from || p.To <= from || p.To >= len(text) || text[p.To-1] != '\n' || core.UTF16Len(text[from:p.To]) > maxPost {
-			break
-		}
-		spans, from = append(spans, span{p.From, p.To}), p.To
-	}
-	rest := splitText(text, from)
-	if len(spans)+len(rest) == 0 {
-		rest = []span{{0, 0}} // attached files alone
-	}
-	return append(spans, rest...)
-}
-
 // messageContent returns what a part of a message shows.
 func (f *follower) messageContent(m core.Message, text string, first, last bool) content {
 	c := content{text: plainText(text)}
 	if first && m.Role == core.RoleUser {
-		name := authorName(m)
+		name := cmp.Or(cleanName(m.Author), "User")
 		c.text = plainText(name + ": " + text)
 		c.blocks = append(c.blocks, note(name+" · "+string(cmp.Or(m.Source, core.SourceWeb))))
 	}
@@ -298,9 +283,6 @@ const maxNote = 500
 func note(text string) slack.Block {
 	return slack.NewContextBlock("", slack.NewTextBlockObject(slack.PlainTextType, core.Clip(text, maxNote), false, false))
 }
-
-// authorName returns who wrote a message, in one line.
-func authorName(m core.Message) string { return cmp.Or(cleanName(m.Author), "User") }
 
 // attachmentNames returns the names of the message's images and files.
 func attachmentNames(m core.Message) []string {

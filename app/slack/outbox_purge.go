@@ -41,7 +41,21 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 		if err != nil {
 			return count, err
 		}
-		countPost(&count, state)
+		count := &count
+		n := &count.Refused // it is still there
+		switch state {
+		case core.SlackPostPending, core.SlackPostFailed, core.SlackPostRemoved:
+			continue
+		case core.SlackPostPurged:
+			n = &count.Deleted
+		case core.SlackPostGone:
+			n = &count.Gone
+		case core.SlackPostSending, core.SlackPostUnknown:
+			n = &count.Unknown
+		case core.SlackPostSent:
+		}
+		*n++
+		count.Found++
 	}
 	return count, nil
 }
@@ -49,25 +63,6 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 // maybeInSlack reports whether a post in the state is in Slack, or may be.
 func maybeInSlack(state core.SlackPostState) bool {
 	return state == core.SlackPostSent || state == core.SlackPostSending || state == core.SlackPostUnknown
-}
-
-// countPost counts a post in the state. Those that never were in Slack, or were removed before
-// the purge, do not count.
-func countPost(count *core.PurgedPosts, state core.SlackPostState) {
-	n := &count.Refused // it is still there
-	switch state {
-	case core.SlackPostPending, core.SlackPostFailed, core.SlackPostRemoved:
-		return
-	case core.SlackPostPurged:
-		n = &count.Deleted
-	case core.SlackPostGone:
-		n = &count.Gone
-	case core.SlackPostSending, core.SlackPostUnknown:
-		n = &count.Unknown
-	case core.SlackPostSent:
-	}
-	*n++
-	count.Found++
 }
 
 // purgePost deletes a post that is in Slack, or may be, and returns its state after that.

@@ -18,6 +18,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // streamSlack is a Slack that shows streams, without a network: it works in simulated time.
@@ -138,9 +139,7 @@ func writeAnswer(t *testing.T, f *follower, lines int, pause func(int)) {
 	whole := ""
 	write := func(text string) {
 		t.Helper()
-		if err := f.addDelta(t.Context(), core.DeltaData{MessageID: "m1", Offset: len(whole), Text: text}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.addDelta(t.Context(), core.DeltaData{MessageID: "m1", Offset: len(whole), Text: text}))
 		whole += text
 		f.lastEvent = time.Now()
 	}
@@ -148,14 +147,10 @@ func writeAnswer(t *testing.T, f *follower, lines int, pause func(int)) {
 	for i := range lines {
 		write(fmt.Sprintf("line %d\n", i))
 		pause(i)
-		if err := f.tick(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.tick(t.Context()))
 	}
 	write("```\nThe end.")
-	if err := f.postMessage(t.Context(), core.Message{ID: "m1", Role: core.RoleAssistant, Content: whole, OnPath: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.postMessage(t.Context(), core.Message{ID: "m1", Role: core.RoleAssistant, Content: whole, OnPath: true}))
 }
 
 // Slack ends a stream after five minutes. An answer that is written for a quarter of an hour goes

@@ -107,7 +107,28 @@ func scanLines(text string) []line {
 		if i := strings.IndexByte(text[from:], '\n'); i >= 0 {
 			to = from + i + 1
 		}
-		lines = append(lines, s.scanLine(from, to))
+		l := line{from: from, to: to, rank: lineCut, table: s.header, rows: s.rows}
+		content := strings.TrimRight(s.text[from:to], "\r\n")
+		if s.gap {
+			l.rank = paragraphCut
+		}
+		s.gap = false
+		switch {
+		case s.fence != "":
+			l.rank, l.inside, l.within = insideCut, s.open, s.open
+			if trimmed := strings.TrimSpace(content); strings.HasPrefix(trimmed, s.fence) && strings.Trim(trimmed, s.fence[:1]) == "" {
+				l.rank, s.fence, s.gap = noCut, "", true
+			}
+		case s.inRow && s.rows < 0: // the rule of a table
+			l.rank, s.rows = noCut, 0
+		case s.inRow && strings.Contains(content, "|"):
+			l.rank, l.inside = insideCut, s.table
+			s.rows++
+		default:
+			s.inRow = false
+			s.scanBlock(&l, content)
+		}
+		lines = append(lines, l)
 		from = to
 	}
 	end := line{from: len(text), to: len(text) + 1}
@@ -115,31 +136,6 @@ func scanLines(text string) []line {
 		end.inside = s.open
 	}
 	return append(lines, end)
-}
-
-func (s *scanner) scanLine(from, to int) line {
-	l := line{from: from, to: to, rank: lineCut, table: s.header, rows: s.rows}
-	content := strings.TrimRight(s.text[from:to], "\r\n")
-	if s.gap {
-		l.rank = paragraphCut
-	}
-	s.gap = false
-	switch {
-	case s.fence != "":
-		l.rank, l.inside, l.within = insideCut, s.open, s.open
-		if trimmed := strings.TrimSpace(content); strings.HasPrefix(trimmed, s.fence) && strings.Trim(trimmed, s.fence[:1]) == "" {
-			l.rank, s.fence, s.gap = noCut, "", true
-		}
-	case s.inRow && s.rows < 0: // the rule of a table
-		l.rank, s.rows = noCut, 0
-	case s.inRow && strings.Contains(content, "|"):
-		l.rank, l.inside = insideCut, s.table
-		s.rows++
-	default:
-		s.inRow = false
-		s.scanBlock(&l, content)
-	}
-	return l
 }
 
 // scanBlock reads a line outside of code blocks and tables.
@@ -207,7 +203,10 @@ func nextEnd(text string, lines []line, from int) int {
 			return at
 		}
 	}
-	return cutBetweenWords(text, from, hard)
+	if i := strings.LastIndexAny(text[from:hard], " \t\n"); i > (hard-from)/2 {
+		return from + i + 1
+	}
+	return hard
 }
 
 // rowsAfter returns how many rows of the table of l are before l in a part that begins at
@@ -220,14 +219,6 @@ func (l line) rowsAfter(first line, from int) int {
 		return l.rows - first.rows
 	}
 	return l.rows
-}
-
-// cutBetweenWords returns the end of the last word before hard, or hard for a long one.
-func cutBetweenWords(text string, from, hard int) int {
-	if i := strings.LastIndexAny(text[from:hard], " \t\n"); i > (hard-from)/2 {
-		return from + i + 1
-	}
-	return hard
 }
 
 var mention = regexp.MustCompile(`<(?:!(?:channel|here|everyone|subteam|group)|@[UWB])`)

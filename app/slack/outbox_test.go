@@ -13,6 +13,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -109,10 +110,7 @@ func TestUnknownPost(t *testing.T) {
 		w.turn(t, 0)
 		w.start(t, "a/1")
 		w.slack.awaitTexts(t, "answer 0")
-		question, err := repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		question := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
 		posts, err := w.posts.Of(t.Context(), w.session.ID, string(question[0].ID))
 		if err != nil || len(posts) != 1 || posts[0].State != core.SlackPostUnknown || posts[0].Error == "" {
 			t.Errorf("got the posts %+v (%v), want one that is unknown", posts, err)
@@ -178,10 +176,7 @@ func TestSlowChannel(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		other, err := repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
 		w.bind(t, other.ID, "C2", otherThread)
 		w.slack.disturb(fakeslack.Fault{Method: "chat.postMessage", Times: 1, RetryAfter: time.Hour})
 		w.turn(t, 0)

@@ -22,6 +22,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/slack"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -199,10 +200,7 @@ func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 // newClients returns the clients of settings without installations.
 func newClients(t *testing.T, settings config.Slack) *slack.Clients {
 	t.Helper()
-	clients, err := slack.NewClients(settings, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	clients := must.Get(slack.NewClients(settings, nil, slog.New(slog.DiscardHandler)))(t)
 	return clients
 }
 
@@ -240,10 +238,7 @@ func (w *world) ask(t *testing.T, text string) core.Run {
 
 func (w *world) askIn(t *testing.T, session core.SessionID, in core.RunInput) core.Run {
 	t.Helper()
-	a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: session, Agent: "a", Worker: "w", Input: in})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: session, Agent: "a", Worker: "w", Input: in}))(t)
 	w.feed.Publish(t.Context(), a.Events)
 	return a.Run
 }
@@ -260,10 +255,7 @@ func (w *world) answer(t *testing.T, run core.Run, text string) core.Message {
 
 func (w *world) write(t *testing.T, in core.RunWrite) core.Written {
 	t.Helper()
-	out, err := w.runs.Write(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(w.runs.Write(t.Context(), in))(t)
 	w.feed.Publish(t.Context(), out.Events)
 	return out
 }

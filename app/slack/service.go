@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/app/core/netguard"
 )
 
 // apiTime bounds one call of Slack's Web API.
@@ -69,7 +71,21 @@ func New(o Options) *Service {
 	if u, err := url.Parse(o.Settings.APIURL); err == nil && !isSlackHost(u.Hostname()) {
 		s.apiHost = u.Host
 	}
-	s.http = s.newHTTPClient()
+	dial := (&net.Dialer{Timeout: apiTime}).DialContext
+	if s.apiHost == "" {
+		dial = netguard.Dialer{}.Dial
+	}
+	s.http = &http.Client{
+		Timeout:   fileTime,
+		Transport: &http.Transport{DialContext: dial, TLSHandshakeTimeout: apiTime, ResponseHeaderTimeout: fileTime, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects || !s.trustedURL(r.URL) {
+				return core.Errorf(core.ErrUnprocessable, "Slack refers to another host")
+			}
+			r.Header.Del("Authorization")
+			return nil
+		},
+	}
 	s.names = &nameCache{known: map[string]knownName{}}
 	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: s.wakeWorker}
 	return s
@@ -80,7 +96,7 @@ func (s *Service) Handler() http.Handler {
 	if s.Settings.SigningSecret.Empty() {
 		return nil // Slack is reached by Socket Mode
 	}
-	return newHandler(s.intake, s.Settings.SigningSecret.Reveal(), s.Observer, s.Logger)
+	return &Handler{intake: s.intake, verifier: verifier{s.Settings.SigningSecret.Reveal()}, slots: make(chan struct{}, maxBodies), observer: s.Observer, log: s.Logger}
 }
 
 // Run handles what arrives until ctx ends.

@@ -12,12 +12,6 @@ type verifier struct {
 	secret string // the signing secret of the app
 }
 
-// checkHeader returns an error for a request that is refused whatever its body is.
-func (v verifier) checkHeader(h http.Header) error {
-	_, err := slackapi.NewSecretsVerifier(h, v.secret)
-	return err
-}
-
 // checkBody returns an error unless the signature is that of the body.
 func (v verifier) checkBody(h http.Header, body []byte) error {
 	sv, err := slackapi.NewSecretsVerifier(h, v.secret)

@@ -43,7 +43,15 @@ func (t *Telemetry) Fitted(_ context.Context, _ compaction.Turn, d contextwindow
 func (t *Telemetry) Sending(_ context.Context, turn compaction.Turn, d contextwindow.Decision, sent contextwindow.PromptSize) {
 	model, used := t.labels.modelLabel(turn.Profile.Model.Info().Name), float64(sent.Used(d))
 	t.observe("context_prompt_tokens", used, model)
-	t.observe("context_window_messages", float64(countMessages(d)), model)
+	n := len(d.Pinned)
+	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
+		for _, s := range slots {
+			if s.Place != core.PlaceLeftOut {
+				n++
+			}
+		}
+	}
+	t.observe("context_window_messages", float64(n), model)
 	t.gauge("context_window_tokens", model).Set(float64(d.Budget.Window))
 	t.gauge("context_usable_tokens", model).Set(float64(d.Budget.Usable))
 	if d.Budget.Usable > 0 {
@@ -73,19 +81,6 @@ func (t *Telemetry) ThoughtsDropped(_ context.Context, turn compaction.Turn, dro
 // NativeSummary counts a provider's own summary.
 func (t *Telemetry) NativeSummary(_ context.Context, turn compaction.Turn, outcome compaction.NativeOutcome) {
 	t.add("context_native_summaries_total", 1, t.labels.modelLabel(turn.Profile.Model.Info().Name), string(outcome))
-}
-
-// countMessages returns the number of messages in a prompt.
-func countMessages(d contextwindow.Decision) int {
-	n := len(d.Pinned)
-	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
-		for _, s := range slots {
-			if s.Place != core.PlaceLeftOut {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // CoverageChecked records a coverage check, and how many messages it missed.

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/telemetry"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // panel is what of a panel of a dashboard is looked at.
@@ -35,10 +36,7 @@ type dashboard struct {
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	raw, err := os.ReadFile("../../docs/grafana/bobbin.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("../../docs/grafana/bobbin.json"))(t)
 	var d dashboard
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatalf("the dashboard is no JSON: %v", err)

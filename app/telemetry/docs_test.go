@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/telemetry"
+	"bobbin/tests/must"
 )
 
 // TestEverythingIsCounted: every metric of the table gets a series, with its labels, when its
@@ -58,10 +59,7 @@ func TestDocumentation(t *testing.T) {
 		names = append(names, r.Name)
 		want = append(want, fmt.Sprintf("%s %s %v", r.Name, r.Type, slices.Sorted(slices.Values(r.Labels))))
 	}
-	text, err := os.ReadFile("../../docs/OBSERVABILITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/OBSERVABILITY.md"))(t)
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		labels := strings.Fields(strings.ReplaceAll(m[3], "`", ""))
 		got = append(got, fmt.Sprintf("%s %s %v", m[1], m[2], slices.Sorted(slices.Values(labels))))

@@ -32,7 +32,13 @@ func (t *Telemetry) Request(ctx context.Context, method, route string, header ma
 	inFlight.Inc()
 	return ctx, func(status int, stream bool) {
 		took := time.Since(start)
-		endRequest(span, status)
+		if span.IsRecording() {
+			span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+			if status >= http.StatusInternalServerError {
+				failSpan(span, strconv.Itoa(status))
+			}
+		}
+		span.End()
 		inFlight.Dec()
 		t.add("http_requests_total", 1, route, method, statusClass(status))
 		if !stream {
@@ -49,17 +55,6 @@ func (t *Telemetry) requestSpan(ctx context.Context, method, route string, heade
 	ctx, span := t.tracer.Start(withParent(ctx, propagation.HeaderCarrier(header)), method+" "+route, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method), semconv.HTTPRoute(route)))
 	return withTraceID(ctx, span), span
-}
-
-// endRequest ends the span of a request. A client error is not a failure of the server.
-func endRequest(span trace.Span, status int) {
-	if span.IsRecording() {
-		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
-		if status >= http.StatusInternalServerError {
-			failSpan(span, strconv.Itoa(status))
-		}
-	}
-	span.End()
 }
 
 // withTraceID adds the trace's id to log records.

@@ -15,37 +15,6 @@ type instruments struct {
 	histograms map[string]*prometheus.HistogramVec
 }
 
-// newInstruments registers all of them.
-func newInstruments(r *prometheus.Registry) instruments {
-	in := instruments{map[string]*prometheus.CounterVec{}, map[string]*prometheus.GaugeVec{}, map[string]*prometheus.HistogramVec{}}
-	for _, m := range metrics() {
-		labels, zeros := strings.Fields(m.labels), m.zeros
-		if len(labels) == 0 {
-			zeros = []string{""}
-		}
-		var vec prometheus.Collector
-		var start func(values ...string)
-		switch {
-		case m.scraped:
-			continue
-		case m.isCounter():
-			c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: namespace + m.name, Help: m.help}, labels)
-			in.counters[m.name], vec, start = c, c, func(values ...string) { c.WithLabelValues(values...) }
-		case m.buckets != nil:
-			h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: namespace + m.name, Help: m.help, Buckets: m.buckets}, labels)
-			in.histograms[m.name], vec, start = h, h, func(values ...string) { h.WithLabelValues(values...) }
-		default:
-			g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: namespace + m.name, Help: m.help}, labels)
-			in.gauges[m.name], vec, start = g, g, func(values ...string) { g.WithLabelValues(values...) }
-		}
-		for _, z := range zeros {
-			start(strings.Fields(z)...)
-		}
-		r.MustRegister(vec)
-	}
-	return in
-}
-
 // add adds to a counter.
 func (in instruments) add(name string, n float64, labels ...string) {
 	in.counters[name].WithLabelValues(labels...).Add(n)
@@ -115,8 +84,6 @@ type Labels struct {
 }
 
 func (l Labels) modelLabel(name string) string { return boundedLabel(l.Model, name) }
-func (l Labels) agentLabel(name string) string { return boundedLabel(l.Agent, name) }
-func (l Labels) toolLabel(name string) string  { return boundedLabel(l.Tool, name) }
 
 // boundedLabel returns the name's label as valid UTF-8, which Prometheus requires.
 func boundedLabel(of func(string) string, name string) string {

@@ -104,7 +104,23 @@ func (c *modelCall) recordDelta(d llm.Delta, err error) {
 // endCall ends the call's span and counts the call.
 func (c *modelCall) endCall() {
 	if c.span.IsRecording() {
-		c.describeSpan()
+		if kind := c.errorKind(); kind != "" {
+			failSpan(c.span, string(kind))
+		}
+		if c.first > 0 {
+			c.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(c.first.Seconds()))
+		}
+		if c.finish != "" {
+			c.span.SetAttributes(semconv.GenAIResponseFinishReasons(string(c.finish)))
+		}
+		if c.model != "" {
+			c.span.SetAttributes(semconv.GenAIResponseModel(c.model))
+		}
+		if u := c.usage; u != nil {
+			c.span.SetAttributes(semconv.GenAIUsageInputTokens(u.InputTokens), semconv.GenAIUsageOutputTokens(u.OutputTokens),
+				semconv.GenAIUsageReasoningOutputTokens(u.ReasoningTokens),
+				semconv.GenAIUsageCacheReadInputTokens(u.CacheReadTokens), semconv.GenAIUsageCacheCreationInputTokens(u.CacheWriteTokens))
+		}
 	}
 	c.span.End()
 	t := c.telemetry
@@ -127,27 +143,6 @@ func (c *modelCall) endCall() {
 	}
 	if cost := c.info.Cost(u); cost != nil && *cost > 0 {
 		t.add("model_cost_usd_total", float64(*cost)/1e6, c.label)
-	}
-}
-
-// describeSpan adds the result of the call to the span, but nothing of its content.
-func (c *modelCall) describeSpan() {
-	if kind := c.errorKind(); kind != "" {
-		failSpan(c.span, string(kind))
-	}
-	if c.first > 0 {
-		c.span.SetAttributes(semconv.GenAIResponseTimeToFirstChunk(c.first.Seconds()))
-	}
-	if c.finish != "" {
-		c.span.SetAttributes(semconv.GenAIResponseFinishReasons(string(c.finish)))
-	}
-	if c.model != "" {
-		c.span.SetAttributes(semconv.GenAIResponseModel(c.model))
-	}
-	if u := c.usage; u != nil {
-		c.span.SetAttributes(semconv.GenAIUsageInputTokens(u.InputTokens), semconv.GenAIUsageOutputTokens(u.OutputTokens),
-			semconv.GenAIUsageReasoningOutputTokens(u.ReasoningTokens),
-			semconv.GenAIUsageCacheReadInputTokens(u.CacheReadTokens), semconv.GenAIUsageCacheCreationInputTokens(u.CacheWriteTokens))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // of the error that ended it.
 func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, func(status, code string)) {
 	start := time.Now()
-	agent := t.labels.agentLabel(run.Agent)
+	agent := boundedLabel(t.labels.Agent, run.Agent)
 	active := t.gauge("runs_active")
 	t.add("runs_started_total", 1, agent)
 	active.Inc()
@@ -56,7 +56,10 @@ func (t *Telemetry) endRun(span trace.Span, run core.RunID, status, code string)
 		failSpan(span, code)
 	}
 	span.End()
-	t.links.removeRun(run)
+	t.links.mu.Lock()
+	defer t.links.mu.Unlock()
+	delete(t.links.live, run)
+	delete(t.links.waiting, run)
 }
 
 // Node counts a node of the graph that begins. The caller continues with the returned context,

@@ -45,7 +45,21 @@ func (t *Telemetry) addScraped(o Options) {
 		t.registry.MustRegister(newScraper("slack_", query(o.SlackBehind, func(n int64, send sendValue) { send("slack_threads_behind", float64(n)) })))
 	}
 	if o.Calibrations != nil {
-		t.registry.MustRegister(newScraper("calibration_", func(_ context.Context, send sendValue) { t.sendCalibrations(o.Calibrations(), send) }))
+		t.registry.MustRegister(newScraper("calibration_", func(_ context.Context, send sendValue) {
+			estimates := o.Calibrations()
+			best := map[string]tokens.Estimate{}
+			for _, name := range slices.Sorted(maps.Keys(estimates)) {
+				label := t.labels.modelLabel(name)
+				if have, ok := best[label]; !ok || estimates[name].Samples > have.Samples {
+					best[label] = estimates[name]
+				}
+			}
+			for label, e := range best {
+				send("calibration_factor", e.Factor, label)
+				send("calibration_error_ratio", e.Deviation, label)
+				send("calibration_samples", float64(e.Samples), label)
+			}
+		}))
 	}
 	if o.NATS != nil {
 		t.registry.MustRegister(newScraper("nats_", func(_ context.Context, send sendValue) {
@@ -60,22 +74,5 @@ func (t *Telemetry) addScraped(o Options) {
 			send("nats_messages_total", float64(s.In), "in")
 			send("nats_messages_total", float64(s.Out), "out")
 		}))
-	}
-}
-
-// sendCalibrations sends each label's estimate. If several models share a label, it is that of
-// the model with the most samples.
-func (t *Telemetry) sendCalibrations(estimates map[string]tokens.Estimate, send sendValue) {
-	best := map[string]tokens.Estimate{}
-	for _, name := range slices.Sorted(maps.Keys(estimates)) {
-		label := t.labels.modelLabel(name)
-		if have, ok := best[label]; !ok || estimates[name].Samples > have.Samples {
-			best[label] = estimates[name]
-		}
-	}
-	for label, e := range best {
-		send("calibration_factor", e.Factor, label)
-		send("calibration_error_ratio", e.Deviation, label)
-		send("calibration_samples", float64(e.Samples), label)
 	}
 }

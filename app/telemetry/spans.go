@@ -76,25 +76,6 @@ func newLinks() *links {
 	return &links{waiting: map[core.RunID]trace.SpanContext{}, live: map[core.RunID]trace.Span{}}
 }
 
-// addRequest stores the request of an accepted run. The run may have begun already.
-func (l *links) addRequest(ctx context.Context, run core.RunID) {
-	request := trace.SpanContextFromContext(ctx)
-	if !request.IsValid() {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if span, ok := l.live[run]; ok {
-		span.AddLink(trace.Link{SpanContext: request})
-		delete(l.live, run)
-		return
-	}
-	if len(l.waiting) >= maxLinks {
-		clear(l.waiting)
-	}
-	l.waiting[run] = request
-}
-
 // addRun links the span of a run that begins.
 func (l *links) addRun(run core.RunID, span trace.Span) {
 	l.mu.Lock()
@@ -107,17 +88,21 @@ func (l *links) addRun(run core.RunID, span trace.Span) {
 	l.live[run] = span
 }
 
-// removeRun removes a run.
-func (l *links) removeRun(run core.RunID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.live, run)
-	delete(l.waiting, run)
-}
-
 // Accepted links a run with its request, before the run is started.
 func (t *Telemetry) Accepted(ctx context.Context, run core.Run) {
-	if t.tracer != nil {
-		t.links.addRequest(ctx, run.ID)
+	request := trace.SpanContextFromContext(ctx)
+	if t.tracer == nil || !request.IsValid() {
+		return
 	}
+	t.links.mu.Lock()
+	defer t.links.mu.Unlock()
+	if span, ok := t.links.live[run.ID]; ok {
+		span.AddLink(trace.Link{SpanContext: request})
+		delete(t.links.live, run.ID)
+		return
+	}
+	if len(t.links.waiting) >= maxLinks {
+		clear(t.links.waiting)
+	}
+	t.links.waiting[run.ID] = request
 }

@@ -21,9 +21,27 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 	start := time.Now()
 	strategy, kind := turn.Profile.Policy.Strategy, string(cmp.Or(o.Kind, core.SummaryRolling))
 	t.add("context_rungs_total", 1, rungLabel(o.Rung))
-	ctx, span := t.startSpan(ctx, "summarize", func() []trace.SpanStartOption { return summaryAttributes(turn, o) })
+	ctx, span := t.startSpan(ctx, "summarize", func() []trace.SpanStartOption {
+		return []trace.SpanStartOption{trace.WithAttributes(
+			semconv.GenAIConversationID(string(turn.Session.ID)),
+			attribute.String("bobbin.summary.kind", string(cmp.Or(o.Kind, core.SummaryRolling))),
+			attribute.String("bobbin.summary.trigger", o.Trigger), attribute.String("bobbin.summary.strategy", turn.Profile.Policy.Strategy),
+			attribute.Int("bobbin.summary.messages", o.Messages), attribute.Int("bobbin.summary.tokens_before", o.Tokens),
+		)}
+	})
 	return ctx, func(m compaction.Made) {
-		endSummary(span, m)
+		if span.IsRecording() {
+			span.SetAttributes(attribute.String("bobbin.summary.outcome", string(m.Outcome)))
+			if m.Cause != "" {
+				span.SetAttributes(attribute.String("bobbin.summary.cause", m.Cause))
+			}
+			if m.Err != nil {
+				failSpan(span, errorType(m.Err))
+			} else {
+				span.SetAttributes(attribute.Int("bobbin.summary.tokens_after", m.Summary.TokenCount))
+			}
+		}
+		span.End()
 		t.add("summaries_total", 1, kind, o.Trigger, strategy, string(m.Outcome))
 		t.observe("summary_duration_seconds", time.Since(start).Seconds(), strategy, string(m.Outcome))
 		switch m.Outcome {
@@ -35,32 +53,6 @@ func (t *Telemetry) Summarizing(ctx context.Context, turn compaction.Turn, o con
 			t.observe("summary_tokens", float64(m.Summary.TokenCount), strategy)
 		}
 	}
-}
-
-// summaryAttributes returns what is known of a summary when it is begun.
-func summaryAttributes(turn compaction.Turn, o contextwindow.Order) []trace.SpanStartOption {
-	return []trace.SpanStartOption{trace.WithAttributes(
-		semconv.GenAIConversationID(string(turn.Session.ID)),
-		attribute.String("bobbin.summary.kind", string(cmp.Or(o.Kind, core.SummaryRolling))),
-		attribute.String("bobbin.summary.trigger", o.Trigger), attribute.String("bobbin.summary.strategy", turn.Profile.Policy.Strategy),
-		attribute.Int("bobbin.summary.messages", o.Messages), attribute.Int("bobbin.summary.tokens_before", o.Tokens),
-	)}
-}
-
-// endSummary ends the span of a summary.
-func endSummary(span trace.Span, m compaction.Made) {
-	if span.IsRecording() {
-		span.SetAttributes(attribute.String("bobbin.summary.outcome", string(m.Outcome)))
-		if m.Cause != "" {
-			span.SetAttributes(attribute.String("bobbin.summary.cause", m.Cause))
-		}
-		if m.Err != nil {
-			failSpan(span, errorType(m.Err))
-		} else {
-			span.SetAttributes(attribute.Int("bobbin.summary.tokens_after", m.Summary.TokenCount))
-		}
-	}
-	span.End()
 }
 
 // Committed counts the commit of a summary, or its failure.

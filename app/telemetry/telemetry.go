@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -58,7 +59,33 @@ type Telemetry struct {
 // New returns a Telemetry with its own registry.
 func New(o Options) *Telemetry {
 	r := prometheus.NewRegistry()
-	t := &Telemetry{instruments: newInstruments(r), registry: r, labels: o.Labels, links: newLinks()}
+	in := instruments{map[string]*prometheus.CounterVec{}, map[string]*prometheus.GaugeVec{}, map[string]*prometheus.HistogramVec{}}
+	for _, m := range metrics() {
+		labels, zeros := strings.Fields(m.labels), m.zeros
+		if len(labels) == 0 {
+			zeros = []string{""}
+		}
+		var vec prometheus.Collector
+		var start func(values ...string)
+		switch {
+		case m.scraped:
+			continue
+		case m.isCounter():
+			c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: namespace + m.name, Help: m.help}, labels)
+			in.counters[m.name], vec, start = c, c, func(values ...string) { c.WithLabelValues(values...) }
+		case m.buckets != nil:
+			h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: namespace + m.name, Help: m.help, Buckets: m.buckets}, labels)
+			in.histograms[m.name], vec, start = h, h, func(values ...string) { h.WithLabelValues(values...) }
+		default:
+			g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: namespace + m.name, Help: m.help}, labels)
+			in.gauges[m.name], vec, start = g, g, func(values ...string) { g.WithLabelValues(values...) }
+		}
+		for _, z := range zeros {
+			start(strings.Fields(z)...)
+		}
+		r.MustRegister(vec)
+	}
+	t := &Telemetry{instruments: in, registry: r, labels: o.Labels, links: newLinks()}
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

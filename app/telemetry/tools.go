@@ -12,7 +12,7 @@ import (
 // calls ended once, with the outcome. The name may be the model's invention.
 func (t *Telemetry) Tool(ctx context.Context, name, callID string) (context.Context, func(outcome string)) {
 	start := time.Now()
-	tool := t.labels.toolLabel(name)
+	tool := boundedLabel(t.labels.Tool, name)
 	ctx, span := t.startSpan(ctx, "execute_tool "+tool, func() []trace.SpanStartOption {
 		return []trace.SpanStartOption{trace.WithAttributes(semconv.GenAIOperationNameExecuteTool,
 			semconv.GenAIToolName(tool), semconv.GenAIToolCallID(callID), semconv.GenAIToolType("function"))}

@@ -22,6 +22,7 @@ import (
 	"bobbin/app/telemetry"
 	"bobbin/tests/collector"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // noEnv is an environment without variables.
@@ -34,10 +35,7 @@ func traced(t *testing.T) (tel *telemetry.Telemetry, got func() map[string]colle
 	to := collector.New()
 	t.Cleanup(to.Close)
 	tel = newTelemetry(t)
-	err := tel.Trace(t.Context(), telemetry.TraceOptions{Endpoint: to.URL, Env: noEnv, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tel.Trace(t.Context(), telemetry.TraceOptions{Endpoint: to.URL, Env: noEnv, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)}))
 	return tel, func() map[string]collector.Span {
 		t.Helper()
 		if err := tel.Close(context.Background()); err != nil {

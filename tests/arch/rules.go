@@ -79,7 +79,8 @@ func inners() []inner {
 		{dir: "app/core/*", may: []string{"app/core"}},
 
 		{dir: "app/db/models"},
-		{dir: "app/db/repositories", may: []string{"app/db", "app/db/models"}},
+		{dir: "app/db/commit", may: []string{"app/db/models"}},
+		{dir: "app/db/repositories", may: []string{"app/db", "app/db/commit", "app/db/models"}},
 	}
 }
 

@@ -1,6 +1,7 @@
 package commandline_test
 
 import (
+	"bobbin/tests/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,9 +37,7 @@ func TestPreparedDataFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	if err := os.Chown(filepath.Join(s.dir, "data"), 54321, -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(filepath.Join(s.dir, "data"), 54321, -1))
 	for _, args := range [][]string{{"sessions", "list"}, {"serve"}, {"chat"}, {"keys", "list"}, {"doctor"}} {
 		if got := s.run(t, "", append(args, "--data-dir", "data")...); got.code == 0 || !strings.Contains(got.out+got.errs, "sudo -u 54321") {
 			t.Errorf("%v in a folder of another user: got %+v", args, got)
@@ -64,9 +63,7 @@ func TestDataFolderWithOtherFiles(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(s.dir, "requests/bobbin-request-123")); err == nil {
 		t.Error("the file of a request of a dead process is still there")
 	}
-	if err := os.Mkdir(filepath.Join(s.dir, "data"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(s.dir, "data"), 0o700))
 	if err := os.Symlink("../elsewhere", filepath.Join(s.dir, "data", "requests")); err != nil {
 		t.Skipf("no symbolic links here: %v", err)
 	}

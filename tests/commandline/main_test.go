@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"bobbin/app/core/datadir"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -56,21 +57,14 @@ func newShell(t *testing.T, variables ...string) shell {
 func (s shell) write(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(s.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // read returns a file below the directory.
 func (s shell) read(t *testing.T, name string) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(s.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(filepath.Join(s.dir, name)))(t)
 	return string(raw)
 }
 
@@ -107,10 +101,7 @@ func (s shell) run(t *testing.T, input string, args ...string) result {
 // serve starts a server in the shell and returns what it announces.
 func (s shell) serve(t *testing.T, args ...string) datadir.Server {
 	t.Helper()
-	p, err := den.Start(s.command(context.Background(), t, append([]string{"serve"}, args...)...), filepath.Join(s.dir, "serve.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(den.Start(s.command(context.Background(), t, append([]string{"serve"}, args...)...), filepath.Join(s.dir, "serve.log")))(t)
 	t.Cleanup(p.Kill)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -1,6 +1,7 @@
 package commandline_test
 
 import (
+	"bobbin/tests/must"
 	"bytes"
 	"context"
 	"flag"
@@ -22,10 +23,7 @@ const root = "../../"
 // blocks returns the code blocks of a Markdown file in a language.
 func blocks(t *testing.T, name, language string) []string {
 	t.Helper()
-	raw, err := os.ReadFile(root + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(root + name))(t)
 	var found []string
 	for _, part := range strings.Split(string(raw), "\n```"+language+"\n")[1:] {
 		block, _, _ := strings.Cut(part, "\n```")
@@ -133,13 +131,8 @@ func TestReadmeTranscript(t *testing.T) {
 	happened.WriteString("to continue: go run . chat --session 01a1fd0a-a378-7b36-b3dd-a9be6fae4860")
 	if *refresh {
 		path := filepath.Join(root, "README.md")
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, bytes.Replace(raw, []byte(shown), []byte(happened.String()), 1), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(path))(t)
+		must.Do(t, os.WriteFile(path, bytes.Replace(raw, []byte(shown), []byte(happened.String()), 1), 0o600))
 		return
 	}
 	if diff := cmp.Diff(shown, happened.String()); diff != "" {

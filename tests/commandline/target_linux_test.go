@@ -17,6 +17,7 @@ import (
 
 	"bobbin/tests/apptest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 )
 
 // The keys of the server that is attacked. Nobody uses carl's before it matters.
@@ -60,9 +61,7 @@ auth:
 `, aliceKey, bobKey, carlKey, jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience))
 	said := v.serve(t, "--addr", "127.0.0.1:0")
 	v.url, v.pid = said.URL, said.PID
-	if err := unix.Prlimit(v.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: 1 << 30, Max: 1 << 30}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Prlimit(v.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: 1 << 30, Max: 1 << 30}, nil))
 	for _, user := range users {
 		v.users = append(v.users, signer.User(t, user))
 	}
@@ -79,10 +78,7 @@ func (v *target) messages(key string) string { return "/sessions/" + v.session[k
 // send sends a request to the API, as a proxy for one address does, and returns the answer.
 func (v *target) send(t *testing.T, key, method, path, kind, body string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, v.url+"/api/v1"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, v.url+"/api/v1"+path, strings.NewReader(body)))(t)
 	r.Header = http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {kind}, "X-Forwarded-For": {"203.0.113.7"}}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

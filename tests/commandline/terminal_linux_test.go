@@ -1,6 +1,7 @@
 package commandline_test
 
 import (
+	"bobbin/tests/must"
 	"context"
 	"fmt"
 	"io"
@@ -52,20 +53,13 @@ func TestTypingIsNotEchoed(t *testing.T) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	mode := func() uint32 {
-		m, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS))(t)
 		return m.Lflag
 	}
 	before := mode()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	expect(t, master, "quits")
-	if _, err := io.WriteString(master, "say hi\r"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(master, "say hi\r"))(t)
 	select {
 	case <-asked:
 	case <-ctx.Done():
@@ -102,17 +96,11 @@ func talk(t *testing.T, s shell, size unix.Winsize, line string) string {
 	cmd := s.command(ctx, t, "chat")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := slave.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
+	must.Do(t, slave.Close())
 	defer context.AfterFunc(ctx, func() { _ = master.Close() })()
 	shown := expect(t, master, "quits")
-	if _, err := io.WriteString(master, line); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(master, line))(t)
 	shown += expect(t, master, "done\r\n")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
@@ -146,18 +134,9 @@ func openTerminal(t *testing.T, size unix.Winsize) (master, slave *os.File) {
 	}
 	t.Cleanup(func() { _ = master.Close() })
 	fd := int(master.Fd())
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size); err != nil {
-		t.Fatal(err)
-	}
-	if slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
+	number := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	must.Do(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	must.Do(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size))
+	slave = must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	return master, slave
 }

@@ -16,7 +16,7 @@ import (
 // of it. A turn waits for PostgreSQL twice each when its message is accepted and when its answer
 // is stored.
 const (
-	maxStatements = 14
+	maxStatements = 12
 	maxRoundTrips = 4
 )
 

@@ -59,7 +59,7 @@ func invariants() []mutant {
 		},
 		{
 			"10: the share trigger fires at half", "TestInvariant10UnderTheTriggerNothingChanges", "trigger.go",
-			"add(triggerShare, size, p.shareThreshold()", "add(triggerShare, size, p.shareThreshold()/2",
+			"add(triggerShare, size, threshold,", "add(triggerShare, size, threshold/2,",
 		},
 		{
 			"10: a shortening without need", "TestInvariant10UnderTheTriggerNothingChanges", "prompt.go",
@@ -82,7 +82,7 @@ func invariants() []mutant {
 			"if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {", "if i.EndSeq > 0 {",
 		},
 		{
-			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "standing.go",
+			"12: instructions beyond their share", "TestStandingInstructionsAreBounded", "plan.go",
 			"p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()", "p.scale.toModel(size+i.Tokens+lineEnd) <= p.limit",
 		},
 	}
@@ -94,10 +94,10 @@ func rungs() []mutant {
 		{"rung 0: passages of earlier messages cost nothing", "TestQuotesGiveWay", "quotes.go", "s.Size += p.scale.toModel(quotes.Tokens)", "s.Size += 0"},
 		{"rung 0: they stay without their thoughts", "TestQuotesNeedThoughts", "quotes.go", "if hasThoughts && s.Place == core.PlaceVerbatim {", "if s.Place == core.PlaceVerbatim {"},
 		{"rung 1: masked for any gain", "TestRung1MasksOldToolResults", "ladder.go", "const minMaskGain = 0.2", "const minMaskGain = 0.1"},
-		{"rung 1: the newest result is masked", "TestRung1IsEnough", "ladder.go", "return p.history[i].Seq - 1", "return p.history[len(p.history)-1].Seq"},
+		{"rung 1: the newest result is masked", "TestRung1IsEnough", "ladder.go", "p.maskThrough(s.Seq - 1)", "p.maskThrough(p.history[len(p.history)-1].Seq)"},
 		{"rung 2: a turn is split", "TestSlidingNeverSplitsATurn", "ladder.go", "if i > 0 && it.Role == core.RoleUser {", "if i > 0 && it.Role != core.RoleTool {"},
 		{"rung 2: a turn fewer is kept", "TestSlidingKeepsTen", "ladder.go", "deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)", "deeper(p.cutKeeping(p.in.Policy.MinRecent-2), 2)"},
-		{"rung 2: the summary's own size is forgotten", "TestRung2Summarizes", "ladder.go", "return p.total - p.summarySize() + p.budget.SummaryLimit + p.scale.toModel(summaryWrap)", "return p.total - p.summarySize()"},
+		{"rung 2: the summary's own size is forgotten", "TestRung2Summarizes", "ladder.go", "p.total-p.summarySize()+p.budget.SummaryLimit+p.scale.toModel(summaryWrap), p", "p.total-p.summarySize(), p"},
 		{"rung 3: does not say that it is one", "TestRung3BelowKeepAtLeast", "ladder.go", "	if rung == 3 {", "	if rung > 3 {"},
 		{"rung 4: a summary may fill the prompt", "TestRung4CutsASummaryOverItsShare", "ladder.go", "p.cutSummary(p.budget.SummaryLimit)", "p.cutSummary(p.limit)"},
 		{"rung 4: a cut outlives its summary", "TestRung4CutsASummaryOverItsShare", "plan.go", "s.SummaryCut = 0 // it was for the previous summary", ""},
@@ -111,12 +111,12 @@ func rungs() []mutant {
 		{"L2: one round fewer stays", "TestLoopOverRandomConversations", "loop.go", "cut := r.starts[len(r.starts)-l.KeepRecent]", "cut := r.starts[len(r.starts)-1]"},
 		{"L2: the rounds that stayed count again", "TestLoopEveryEighthIteration", "loop.go", "since = max(since-l.KeepRecent, 0)", "since = max(since, 0)"},
 		{"L2: a range goes on behind a gap", "TestLoopEndsWhereTheRoundsDo", "loop.go", "return i == 1 || p.run[i].Seq == p.run[i-1].Seq+1", "return i > 0"},
-		{"L2: a larger window brings the long version back", "TestLoopInTheNextTurns", "state.go", "return PromptState{Loops: s.Loops}", "return PromptState{}"},
-		{"L5: the fence of notes can be closed", "TestLoopNotesInThePrompt", "prompt.go", "fenceSafe(text, p.count)", "text"},
+		{"L2: a larger window brings the long version back", "TestLoopInTheNextTurns", "plan.go", "s = PromptState{Loops: s.Loops}", "s = PromptState{}"},
+		{"L5: the fence of notes can be closed", "TestLoopNotesInThePrompt", "loop.go", "fenceSafe(text, p.count)", "text"},
 		{"1: notes cost nothing", "TestInvariant1NeverLargerThanUsable", "loop.go", "s.Size = p.scale.toModel(limit)", "s.Size = 0"},
 		{"W5: at the trigger", "TestShareTriggerToTheToken", "trigger.go", "trigger{above: true, prepare", "trigger{prepare"},
 		{"fence: it can be closed", "TestFenceCannotBeClosedFromInside", "prompt.go", "\n\tsafe := prompttext.Harmless(text)", "\n\tsafe := strings.ReplaceAll(prompttext.Harmless(\"\")+text, \"</conversation_summary>\", \"\")"},
-		{"row 15: a smaller window's cuts stay", "TestRow15SwitchToASmallerWindow", "state.go", "s.Landed.Window < window", "s.Landed.Window < 0"},
+		{"row 15: a smaller window's cuts stay", "TestRow15SwitchToASmallerWindow", "plan.go", "s.Landed.Window < in.Model.Window", "s.Landed.Window < 0"},
 	}
 }
 
@@ -124,11 +124,11 @@ func rungs() []mutant {
 func timings() []mutant {
 	return []mutant{
 		{"W5: summarized near the trigger", "TestPreparedNearTheTrigger", "timing.go", "		p.decision.Prepare = order\n	}\n}", "		p.decision.Summarize = order\n	}\n}"},
-		{"timing: prepared at the trigger only", "TestPreparedNearTheTrigger", "timing.go", "point := max(shareOf(nearShare, t), ", "point := max(t, "},
+		{"timing: prepared at the trigger only", "TestPreparedNearTheTrigger", "trigger.go", "point := max(shareOf(nearShare, t), ", "point := max(t, "},
 		{"timing: what is prepared is for the present prompt", "TestPreparedLandsWhenTheTriggerIsCrossed", "timing.go", "q.ahead.prompt = max(p.shareThreshold()-p.total, 0)", "q.ahead.prompt = 0"},
 		{"timing: fewer than keep-at-least are left ahead", "TestPreparedKeepsAtLeast", "ladder.go", "if r == 3 && p.ahead.early {", "if r == 3 && !p.ahead.early {"},
 		{"timing: a prompt that fits waits", "TestNobodyWaitsForWhatFits", "timing.go", "return timing != TimingBackground", "return true"},
-		{"timing: a second one while one is made", "TestTimings", "timing.go", "	case p.in.Busy:\n		p.addReason", "	case false:\n		p.addReason"},
+		{"timing: a second one while one is made", "TestTimings", "timing.go", "		case p.in.Busy:\n			p.addReason", "		case false:\n			p.addReason"},
 		{"timing: an activation that brings nothing", "TestActivationThatBringsNothing", "version.go", "case with >= p.total:", "case with < 0:"},
 		{"R4: a run waits in its middle", "TestAfterRunCatchesUp", "timing.go", "f.bySince() && len(p.in.Run) <= 1", "f.bySince()"},
 		{"row 24: a model that rests is asked", "TestTimings", "timing.go", "	case p.in.Resting:\n		return false", "	case p.in.Resting:\n		return true"},

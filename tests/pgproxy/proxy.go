@@ -72,7 +72,8 @@ func start(t testing.TB, raw string, readOnly bool) *Proxy {
 	return p
 }
 
-// Lose lets the COMMIT of the next transaction with the word in one of its statements
+// Lose lets the COMMIT of the next transaction with the word in one of its statements, or a statement with
+// the word without a transaction,
 // through and breaks the connection in the place of its answer. The channel is closed
 // when the database has committed.
 func (p *Proxy) Lose(word string) (committed <-chan struct{}) { return p.arm(word, false) }
@@ -156,7 +157,8 @@ type connection struct {
 	proxy   *Proxy
 	in, out net.Conn
 
-	trapped bool // a statement of the transaction had the word; used by passRequests
+	inTx    bool // used by passRequests
+	trapped bool // a statement of the transaction had the word; likewise
 
 	mu   sync.Mutex
 	trap *trap // the answer that comes now is lost; guarded by mu
@@ -215,12 +217,12 @@ func (c *connection) look(kind byte, body []byte) {
 	t := c.proxy.trap
 	switch {
 	case kind == 'P' && strings.EqualFold(text, "commit"): // it is executed later
-	case strings.EqualFold(text, "commit") && c.trapped && t != nil:
+	case t != nil && (strings.EqualFold(text, "commit") && c.trapped || kind == 'B' && !c.inTx && strings.Contains(text, t.word)):
 		c.mu.Lock()
 		c.trap, c.proxy.trap = t, nil
 		c.mu.Unlock()
 	case strings.HasPrefix(strings.ToLower(text), "begin"), strings.EqualFold(text, "commit"), strings.EqualFold(text, "rollback"):
-		c.trapped = false
+		c.trapped, c.inTx = false, strings.HasPrefix(strings.ToLower(text), "begin")
 	case t != nil && strings.Contains(text, t.word):
 		c.trapped = true
 	}

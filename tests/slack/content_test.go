@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -91,14 +92,10 @@ func TestSlackForgottenMention(t *testing.T) {
 		root := w.post(t, w.bob, "", "The pump is red.")
 		ts := w.post(t, w.alice, root, "what color is it?")
 		w.awaitDelivered(t)
-		if err := w.alice.Edit(w.channel, ts, w.mention("what color is it?")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.alice.Edit(w.channel, ts, w.mention("what color is it?")))
 		w.conversation(t, 3)
 		for _, text := range []string{"which color is it?", w.mention("which color?")} {
-			if err := w.alice.Edit(w.channel, ts, text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.alice.Edit(w.channel, ts, text))
 		}
 		w.awaitDelivered(t)
 		w.post(t, w.bob, root, "and?") // handled after the mention

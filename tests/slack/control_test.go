@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -17,9 +18,7 @@ import (
 // awaitPrivate waits until the user was shown so many messages, and returns the last one's text.
 func (w *workspace) awaitPrivate(t *testing.T, user *fakeslack.User, n int) string {
 	t.Helper()
-	if err := w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) == n }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Wait(t.Context(), func() bool { return len(w.ws.Ephemerals(user.ID)) == n }))
 	return w.ws.Ephemerals(user.ID)[n-1].Text
 }
 
@@ -34,9 +33,7 @@ func TestSlackStops(t *testing.T) {
 			"by the command": func(root string) { w.post(t, w.alice, root, w.mention("/stop")) },
 			"by the button": func(root string) {
 				w.awaitAgent(t, root, "processing")
-				if err := w.bob.StopAgent(w.channel, root); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.bob.StopAgent(w.channel, root))
 			},
 		}
 		root := ""
@@ -119,9 +116,7 @@ func TestSlackUninstalled(t *testing.T) {
 		w.post(t, w.alice, root, "is anybody there?")
 		apptest.Must(w.house.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "on the web", Source: core.SourceWeb}))(t)
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
-		if err := w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }))
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
 			status := apptest.Must(w.house.SlackThread(t.Context(), session.ID))(t)
 			if strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil {

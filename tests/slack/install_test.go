@@ -13,6 +13,7 @@ import (
 	"bobbin/app/slack"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -84,7 +85,7 @@ func (w *workspace) ask(t *testing.T, root string, n int) string {
 // awaitAnswers waits until the thread has so many answers, complete ones.
 func (w *workspace) awaitAnswers(t *testing.T, root string, n int) {
 	t.Helper()
-	err := w.Wait(t.Context(), func() bool {
+	must.Do(t, w.Wait(t.Context(), func() bool {
 		answers := 0
 		for _, m := range w.ws.Thread(w.channel, root) {
 			if m.AppID != "" && m.Markdown() != "" && (m.Stream == nil || !m.Stream.Open) {
@@ -92,10 +93,7 @@ func (w *workspace) awaitAnswers(t *testing.T, root string, n int) {
 			}
 		}
 		return answers >= n
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // failedCalls returns the calls that Slack refused.
@@ -129,14 +127,10 @@ func TestSlackManyWorkspaces(t *testing.T) {
 		}
 		before := len(acme.callsOf(acme.ws.ID))
 		for _, s := range sessions { // from the web, in both
-			if _, err := acme.house.SendAsync(t.Context(), core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(acme.house.SendAsync(t.Context(), core.SendMessage{SessionID: s.ID, Content: "and its size?", Source: core.SourceWeb}))(t)
 		}
 		posted := len(other.ws.Thread(other.channel, second))
-		if err := other.Wait(t.Context(), func() bool { return len(other.ws.Thread(other.channel, second)) == posted+2 }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.Wait(t.Context(), func() bool { return len(other.ws.Thread(other.channel, second)) == posted+2 }))
 		for _, c := range acme.callsOf(acme.ws.ID)[before:] {
 			if len(houses) == 1 || c.Error == "" { // another process may try the dead token for some seconds
 				t.Errorf("after the removal Slack got %+v", c)
@@ -148,16 +142,14 @@ func TestSlackManyWorkspaces(t *testing.T) {
 // approve clicks the button that allows a tool call, once the thread has it, and returns its post.
 func (w *workspace) approve(t *testing.T, by *fakeslack.User, root string) (button string) {
 	t.Helper()
-	if err := w.Wait(t.Context(), func() bool {
+	must.Do(t, w.Wait(t.Context(), func() bool {
 		for _, m := range w.ws.Thread(w.channel, root) {
 			if strings.Contains(string(m.Blocks), core.SlackActionApprove) {
 				button = m.TS
 			}
 		}
 		return button != ""
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {
 		t.Fatalf("got %+v, %v", got, err)
 	}

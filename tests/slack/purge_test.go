@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -24,9 +25,7 @@ func TestSlackPurge(t *testing.T) {
 		purge := w.house.NewClient(w.house.App.Token())
 		first := w.ask(t, "", 1)
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
-		if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "From the web", Source: core.SourceWeb}))(t)
 		w.awaitAnswers(t, first, 3)
 		kept, removed := w.ask(t, "", 1), w.ask(t, "", 1)
 		if w.lookUps() != 1 {
@@ -77,12 +76,8 @@ func TestSlackPurgeOfWaitingChanges(t *testing.T) {
 		w.post(t, w.alice, root, "wait")
 		<-held.asked
 		defer close(held.open)
-		if err := w.bob.Edit(w.channel, bobs, "the pump is blue"); err != nil {
-			t.Fatal(err)
-		}
-		if err := carol.Delete(w.channel, carols); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.bob.Edit(w.channel, bobs, "the pump is blue"))
+		must.Do(t, carol.Delete(w.channel, carols))
 		const waiting = " FROM slack_inbox WHERE lane LIKE 'change/%' AND finished_at IS NULL AND attempts > 0 AND lease_owner = ''"
 		for limit, n := time.Now().Add(time.Minute), 0; n < 2; apptest.PauseBriefly(t) {
 			if p.ReadRow(&n, "SELECT COUNT(*)"+waiting); time.Now().After(limit) {

@@ -32,24 +32,19 @@ func decodeStrictly(raw string, target any) error {
 	decoder := json.NewDecoder(strings.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(target); err != nil {
-		return explainDecodeError(err)
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
+		}
+		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return fmt.Errorf("there is no argument %s", field)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("the arguments are not valid JSON: the end is missing")
+		}
+		return fmt.Errorf("the arguments are not valid JSON: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is text after the arguments")
 	}
 	return nil
-}
-
-// explainDecodeError translates an error of the JSON package for the model.
-func explainDecodeError(err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, wrong.Type, wrong.Value)
-	}
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("there is no argument %s", field)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the arguments are not valid JSON: the end is missing")
-	}
-	return fmt.Errorf("the arguments are not valid JSON: %w", err)
 }

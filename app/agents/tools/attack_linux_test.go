@@ -11,27 +11,18 @@ import (
 	"time"
 
 	"bobbin/app/agents/tools"
+	"bobbin/tests/must"
 )
 
 // blackHole is a port of this machine at which connections are never answered: it
 // keeps none waiting, and one waits already.
 func blackHole(t *testing.T) int {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0))(t)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	at, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	must.Do(t, syscall.Listen(fd, 0))
+	at := must.Get(syscall.Getsockname(fd))(t)
 	port := at.(*syscall.SockaddrInet4).Port
 	for range 4 {
 		d := net.Dialer{Timeout: 100 * time.Millisecond}

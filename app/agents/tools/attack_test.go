@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"bobbin/app/agents/tools"
+	"bobbin/tests/must"
 )
 
 // wantRefused checks that a page cannot be read, and what is said of it.
@@ -97,13 +98,8 @@ func secure(t *testing.T, handler http.HandlerFunc) (*site, tools.FetcherOptions
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.port, err = strconv.Atoi(u.Port()); err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL))(t)
+	s.port = must.Get(strconv.Atoi(u.Port()))(t)
 	o := s.options()
 	o.Roots = x509.NewCertPool()
 	o.Roots.AddCert(s.Certificate())
@@ -170,10 +166,7 @@ func TestNothingIsLeft(t *testing.T) {
 // raw answers every connection with what the function writes, and says how much.
 func raw(t *testing.T, answer func(io.Writer) error) (tools.FetcherOptions, string) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

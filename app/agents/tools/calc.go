@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -68,7 +69,19 @@ func EvaluateExpression(expression string) (string, error) {
 	}
 	switch t := c.tokens[0]; t.text {
 	case "":
-		return result.text()
+		if result.r != nil {
+			if decimals, ends := result.r.FloatPrec(); ends && decimals <= maxDecimals {
+				return result.r.FloatString(decimals), nil
+			}
+		}
+		if math.IsInf(result.float(), 0) {
+			return "", errTooLarge
+		}
+		text := strconv.FormatFloat(result.float(), 'g', 15, 64)
+		if shown, ok := new(big.Rat).SetString(text); ok && result.r != nil && shown.Cmp(result.r) == 0 {
+			return text, nil // such as 1e-60
+		}
+		return "≈ " + text, nil
 	case ")":
 		return "", fmt.Errorf("%s has no opening parenthesis", t.describe())
 	case ",":

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strconv"
 )
 
 const (
@@ -127,23 +126,6 @@ func (n number) power(m number) (number, error) {
 // floor returns the largest integer that is at most r.
 func floor(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean: with a positive divisor it rounds down
-}
-
-// text returns all digits of an exact number whose digits end, else the first 15 after "≈ ".
-func (n number) text() (string, error) {
-	if n.r != nil {
-		if decimals, ends := n.r.FloatPrec(); ends && decimals <= maxDecimals {
-			return n.r.FloatString(decimals), nil
-		}
-	}
-	if math.IsInf(n.float(), 0) {
-		return "", errTooLarge
-	}
-	text := strconv.FormatFloat(n.float(), 'g', 15, 64)
-	if shown, ok := new(big.Rat).SetString(text); ok && n.r != nil && shown.Cmp(n.r) == 0 {
-		return text, nil // such as 1e-60
-	}
-	return "≈ " + text, nil
 }
 
 // calcFunction is a function of expressions with at least one argument.

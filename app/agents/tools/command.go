@@ -87,20 +87,15 @@ func (c Command) run(ctx context.Context, d core.ToolDefinition, schema *jsonsch
 	case errors.Is(err, exec.ErrWaitDelay): // the result is complete; what it left running is not waited for
 		_ = KillGroup(cmd)
 	case err != nil:
-		return "", fmt.Errorf("the program failed: %w%s", err, HideSecrets(quoteOutput(out, failed), c.Env.Secrets(d)))
+		text := ""
+		for _, b := range []*boundedBuffer{failed, out} {
+			if written := strings.TrimSpace(b.String()); written != "" {
+				text += "\n" + core.Clip(written, maxErrorText)
+			}
+		}
+		return "", fmt.Errorf("the program failed: %w%s", err, HideSecrets(text, c.Env.Secrets(d)))
 	}
 	return HideSecrets(out.String(), c.Env.Secrets(d)), nil
-}
-
-// quoteOutput returns what a program that failed wrote, in bounds.
-func quoteOutput(out, failed *boundedBuffer) string {
-	text := ""
-	for _, b := range []*boundedBuffer{failed, out} {
-		if written := strings.TrimSpace(b.String()); written != "" {
-			text += "\n" + core.Clip(written, maxErrorText)
-		}
-	}
-	return text
 }
 
 // boundedBuffer keeps the beginning of what is written to it. One goroutine writes.

@@ -12,20 +12,16 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // command returns the tool of a script in a folder of its own.
 func command(t *testing.T, script string, d core.ToolDefinition) *tools.Custom {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tool.sh"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "tool.sh"), []byte("#!/bin/sh\n"+script), 0o755))
 	d.Name, d.Kind, d.Command, d.File = "x", core.ToolCommand, "./tool.sh", filepath.Join(dir, "x.yaml")
-	tool, err := tools.NewCommand(d, tools.Command{Env: environment, MaxBytes: 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := must.Get(tools.NewCommand(d, tools.Command{Env: environment, MaxBytes: 10_000}))(t)
 	return tool
 }
 
@@ -36,10 +32,7 @@ func TestCommand(t *testing.T) {
 	tool := command(t, `cat; echo "$1|$2"; env | sort; pwd; test "$TOKEN" = s3cret-token-4711 || exit 1`, core.ToolDefinition{
 		Args: []string{"a b", "$HOME;*"}, Env: []string{"TOKEN", "MODE=x y"}, Parameters: schemaOf("q"),
 	})
-	got, err := callTool(t, tool, `{"q":"it's; $(x)"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(callTool(t, tool, `{"q":"it's; $(x)"}`))(t)
 	lines := strings.Split(strings.TrimSpace(got), "\n")
 	want := []string{`{"q":"it's; $(x)"}`, "a b|$HOME;*", "MODE=x y", "PWD=", "TOKEN=***"} // it had the secret
 	if len(lines) < 5 || lines[0] != want[0] || lines[1] != want[1] || strings.Contains(got, "BOBBIN_SECRET") || strings.Contains(got, "HOME=") {
@@ -77,10 +70,7 @@ func TestCommandFaults(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	d := core.ToolDefinition{Name: "x", Command: "no-such-program"}
-	gone, err := tools.NewCommand(d, tools.Command{Env: environment, MaxBytes: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := must.Get(tools.NewCommand(d, tools.Command{Env: environment, MaxBytes: 10}))(t)
 	if _, err := callTool(t, gone, ""); err == nil || err.Error() != "the program no-such-program is not installed, or cannot be executed" {
 		t.Errorf("got %v", err)
 	}

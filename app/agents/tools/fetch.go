@@ -3,6 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -40,17 +41,6 @@ type FetcherOptions struct {
 	Allow func(netip.Addr) error
 }
 
-func (o FetcherOptions) withDefaults() FetcherOptions {
-	o.Time, o.Bytes, o.UserAgent = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Bytes, 2<<20), cmp.Or(o.UserAgent, "Bobbin")
-	if len(o.Ports) == 0 {
-		o.Ports = []int{80, 443}
-	}
-	if o.Allow == nil {
-		o.Allow = netguard.Public
-	}
-	return o
-}
-
 // Fetcher reads public web pages for agents. The requests are not trusted: users
 // and texts that an agent reads can cause them.
 //
@@ -66,7 +56,16 @@ func (o FetcherOptions) withDefaults() FetcherOptions {
 type Fetcher struct{ o FetcherOptions }
 
 // NewFetcher returns a Fetcher.
-func NewFetcher(o FetcherOptions) *Fetcher { return &Fetcher{o.withDefaults()} }
+func NewFetcher(o FetcherOptions) *Fetcher {
+	o.Time, o.Bytes, o.UserAgent = cmp.Or(o.Time, 20*time.Second), cmp.Or(o.Bytes, 2<<20), cmp.Or(o.UserAgent, "Bobbin")
+	if len(o.Ports) == 0 {
+		o.Ports = []int{80, 443}
+	}
+	if o.Allow == nil {
+		o.Allow = netguard.Public
+	}
+	return &Fetcher{o}
+}
 
 // Request is one fetch.
 type Request struct {
@@ -101,7 +100,26 @@ func (f *Fetcher) Get(ctx context.Context, r Request) (Page, error) {
 	x.deadline = time.Now().Add(x.Time)
 	ctx, cancel := context.WithDeadline(ctx, x.deadline)
 	defer cancel()
-	response, err := x.send(ctx, target)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+	if err != nil {
+		return Page{}, x.explainError(ctx, target, err)
+	}
+	req.Header.Set("User-Agent", x.UserAgent)
+	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8")
+	client := &http.Client{
+		Transport: &http.Transport{
+			DialContext: x.dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+			TLSClientConfig: &tls.Config{RootCAs: x.Roots, MinVersion: tls.VersionTLS12},
+		},
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return refusal(fmt.Sprintf("the page redirects more than %d times", maxRedirects))
+			}
+			next.Header.Del("Referer")
+			return x.checkURL(next.URL)
+		},
+	}
+	response, err := client.Do(req)
 	if err != nil {
 		return Page{}, x.explainError(ctx, target, err)
 	}

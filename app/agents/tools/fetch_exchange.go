@@ -2,11 +2,9 @@ package tools
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -28,30 +26,6 @@ type exchange struct {
 	deadline time.Time
 }
 
-// send requests the page; every redirect gets the same checks as the first address.
-func (x *exchange) send(ctx context.Context, target *url.URL) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("User-Agent", x.UserAgent)
-	req.Header.Set("Accept", "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,application/xml;q=0.8")
-	client := &http.Client{
-		Transport: &http.Transport{
-			DialContext: x.dial, DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
-			TLSClientConfig: &tls.Config{RootCAs: x.Roots, MinVersion: tls.VersionTLS12},
-		},
-		CheckRedirect: func(next *http.Request, via []*http.Request) error {
-			if len(via) > maxRedirects {
-				return refusal(fmt.Sprintf("the page redirects more than %d times", maxRedirects))
-			}
-			next.Header.Del("Referer")
-			return x.checkURL(next.URL)
-		},
-	}
-	return client.Do(req)
-}
-
 // refusal is an error whose text may be shown.
 type refusal string
 
@@ -71,7 +45,11 @@ func (x *exchange) checkURL(u *url.URL) error {
 	case u.Hostname() == "":
 		return refusal("the URL has no host; write for example https://example.com/page")
 	case !slices.Contains(x.Ports, portOf(u)):
-		return refusal(fmt.Sprintf("port %s is not allowed; the ports are %s", core.Clip(u.Port(), 10), joinPorts(x.Ports)))
+		list := make([]string, 0, len(x.Ports))
+		for _, p := range x.Ports {
+			list = append(list, strconv.Itoa(p))
+		}
+		return refusal(fmt.Sprintf("port %s is not allowed; the ports are %s", core.Clip(u.Port(), 10), strings.Join(list, ", ")))
 	case !toASCIIHost(u):
 		return refusal(fmt.Sprintf("the host name %q is not valid", core.Clip(u.Hostname(), 100)))
 	case len(x.hosts) > 0 && !isAllowedHost(u.Hostname(), x.hosts):
@@ -130,14 +108,6 @@ func portOf(u *url.URL) int {
 	default:
 		return 443
 	}
-}
-
-func joinPorts(ports []int) string {
-	list := make([]string, 0, len(ports))
-	for _, p := range ports {
-		list = append(list, strconv.Itoa(p))
-	}
-	return strings.Join(list, ", ")
 }
 
 // isAllowedHost reports whether hosts contain the host, which is in ASCII.

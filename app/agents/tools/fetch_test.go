@@ -18,6 +18,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core/netguard"
+	"bobbin/tests/must"
 )
 
 // site is a web site on this machine that the fetcher believes to be anywhere.
@@ -35,13 +36,8 @@ func newSite(t *testing.T, handler http.HandlerFunc) *site {
 		handler(w, r)
 	}))
 	t.Cleanup(s.Close)
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.port, err = strconv.Atoi(u.Port()); err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(s.URL))(t)
+	s.port = must.Get(strconv.Atoi(u.Port()))(t)
 	return s
 }
 
@@ -323,10 +319,7 @@ func TestAnswersThatAreNoPage(t *testing.T) {
 		}
 	}
 	// A server that nobody listens at, and a name that nobody has.
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	closed := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close()
 	o := s.options()

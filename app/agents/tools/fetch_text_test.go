@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/agents/tools"
+	"bobbin/tests/must"
 )
 
 // page serves a page and fetches it.
@@ -15,10 +16,7 @@ func page(t *testing.T, kind, body string) tools.Page {
 		w.Header()["Content-Type"] = []string{kind}
 		_, _ = w.Write([]byte(body))
 	})
-	got, err := tools.NewFetcher(s.options()).Get(t.Context(), tools.Request{URL: s.at("a.example", "/dir/page")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(tools.NewFetcher(s.options()).Get(t.Context(), tools.Request{URL: s.at("a.example", "/dir/page")}))(t)
 	return got
 }
 

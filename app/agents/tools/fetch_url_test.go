@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // readHTML stands for the process that reads HTML.
@@ -30,14 +31,8 @@ func readHTML(_ context.Context, mediaType, address, page string) (core.WebPage,
 // reachable returns the tool, for which a.example is the server.
 func reachable(t *testing.T, server *httptest.Server) (*tools.FetchURL, string) {
 	t.Helper()
-	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(server.URL))(t)
+	port := must.Get(strconv.Atoi(u.Port()))(t)
 	return tools.NewFetchURL(tools.NewFetcher(tools.FetcherOptions{
 		Ports: []int{port}, ReadHTML: readHTML, UserAgent: "Bobbin (test)", Allow: func(netip.Addr) error { return nil },
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {

@@ -78,7 +78,11 @@ func tokensAbout(text string) int {
 func joinPassages(hits []core.SearchHit, shown map[int64]bool) []passage {
 	quotes := map[int64]quote{}
 	for i, h := range hits[:min(len(hits), withBeside)] {
-		for _, n := range quotedNeighbors(h, i) {
+		n := quotesBeside
+		if i < withMostBeside {
+			n = mostBeside
+		}
+		for _, n := range slices.Concat(h.Before[max(0, len(h.Before)-n):], h.After[:min(n, len(h.After))]) {
 			if _, known := quotes[n.Seq]; !known && !shown[n.Seq] {
 				n.Excerpt = prompttext.Characters(n.Excerpt, besideSize)
 				quotes[n.Seq] = quote{Neighbor: n}
@@ -90,7 +94,16 @@ func joinPassages(hits []core.SearchHit, shown map[int64]bool) []passage {
 		rank[h.Seq] = i - len(hits)
 		quotes[h.Seq] = quote{core.Neighbor{MessageID: h.MessageID, Seq: h.Seq, Role: h.Role, Author: h.Author, Excerpt: h.Excerpt, CreatedAt: h.CreatedAt}, true}
 	}
-	next := nextSeqs(hits)
+	next := map[int64]int64{}
+	for _, h := range hits {
+		last := int64(0)
+		for _, n := range slices.Concat(h.Before, []core.Neighbor{{Seq: h.Seq}}, h.After) {
+			if last > 0 {
+				next[last] = n.Seq
+			}
+			last = n.Seq
+		}
+	}
 	var out []passage
 	for _, q := range slices.SortedFunc(maps.Values(quotes), func(a, b quote) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		if n := len(out); n > 0 && next[out[n-1][len(out[n-1])-1].Seq] == q.Seq {
@@ -108,30 +121,6 @@ func joinPassages(hits []core.SearchHit, shown map[int64]bool) []passage {
 	}
 	slices.SortStableFunc(out, func(a, b passage) int { return cmp.Compare(best(a), best(b)) })
 	return out
-}
-
-// quotedNeighbors returns the neighbors to quote with a result, by its place among the results.
-func quotedNeighbors(h core.SearchHit, place int) []core.Neighbor {
-	n := quotesBeside
-	if place < withMostBeside {
-		n = mostBeside
-	}
-	return slices.Concat(h.Before[max(0, len(h.Before)-n):], h.After[:min(n, len(h.After))])
-}
-
-// nextSeqs returns which message follows which, as far as the results tell.
-func nextSeqs(hits []core.SearchHit) map[int64]int64 {
-	next := map[int64]int64{}
-	for _, h := range hits {
-		last := int64(0)
-		for _, n := range slices.Concat(h.Before, []core.Neighbor{{Seq: h.Seq}}, h.After) {
-			if last > 0 {
-				next[last] = n.Seq
-			}
-			last = n.Seq
-		}
-	}
-	return next
 }
 
 // writePassages writes the passages; a line divides two of them.

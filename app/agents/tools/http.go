@@ -84,7 +84,8 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 			return "", err
 		}
 		if !isReading(e.method) {
-			request.headers[keyHeader] = callKey(call)
+			sum := sha256.Sum256([]byte(string(call.Session.ID) + "/" + call.ID))
+			request.headers[keyHeader] = hex.EncodeToString(sum[:16])
 		}
 		maps.Copy(request.headers, headers)
 		answer, err := web.send(ctx, d, request)
@@ -104,12 +105,6 @@ func newRequestTool(d core.ToolDefinition, spec llm.ToolSpec, e endpoint, schema
 
 // keyHeader is the header with the key of a call.
 const keyHeader = "Idempotency-Key"
-
-// callKey is the same for each attempt of a call.
-func callKey(call Call) string {
-	sum := sha256.Sum256([]byte(string(call.Session.ID) + "/" + call.ID))
-	return hex.EncodeToString(sum[:16])
-}
 
 // newRequest returns the request with the arguments.
 func (t requestTemplate) newRequest(arguments map[string]any) (webRequest, error) {
@@ -209,13 +204,7 @@ func (a webAnswer) text(pointer string) (string, error) {
 	if pointer == "" {
 		return content, nil
 	}
-	return resolvePointer(a.body, pointer)
-}
-
-// resolvePointer returns the value at a JSON Pointer (RFC 6901): a text as it is, anything else as it
-// stands in the document.
-func resolvePointer(document []byte, pointer string) (string, error) {
-	value := json.RawMessage(bytes.TrimPrefix(document, []byte("\ufeff"))) // a byte order mark
+	value := json.RawMessage(bytes.TrimPrefix(a.body, []byte("\ufeff"))) // a byte order mark
 	if !json.Valid(value) {
 		return "", fmt.Errorf("the answer is not JSON, and the tool reads %s of it", pointer)
 	}
@@ -230,7 +219,7 @@ func resolvePointer(document []byte, pointer string) (string, error) {
 			value, found = items[i], true
 		}
 		if !found {
-			return "", fmt.Errorf("the answer has nothing at %s; it is: %s", pointer, core.Clip(string(document), maxErrorText))
+			return "", fmt.Errorf("the answer has nothing at %s; it is: %s", pointer, core.Clip(string(a.body), maxErrorText))
 		}
 	}
 	var text string

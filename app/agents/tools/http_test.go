@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // environment is the variables of the tests.
@@ -29,10 +30,7 @@ func httpTool(t *testing.T, d core.ToolDefinition) *tools.Custom {
 	if d.PrivateHosts == nil {
 		d.PrivateHosts = []string{"127.0.0.1"}
 	}
-	tool, err := tools.NewHTTP(d, tools.Web{Env: environment, MaxBytes: 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := must.Get(tools.NewHTTP(d, tools.Web{Env: environment, MaxBytes: 10_000}))(t)
 	return tool
 }
 

@@ -29,24 +29,6 @@ type inliner struct {
 	stack    []string // the references on the way
 }
 
-// describedSchema returns the schema of a parameter, which may be nil, with its description.
-func (x *inliner) describedSchema(ref *openapi3.SchemaRef, description string) (map[string]any, error) {
-	schema := map[string]any{}
-	if ref != nil {
-		inlined, err := x.inline(ref)
-		if err != nil {
-			return nil, err
-		}
-		if object, ok := inlined.(map[string]any); ok {
-			schema = object
-		}
-	}
-	if description != "" {
-		schema["description"] = FitDescription(description)
-	}
-	return schema, nil
-}
-
 // inline returns a schema as JSON without references.
 func (x *inliner) inline(ref *openapi3.SchemaRef) (any, error) {
 	text, err := json.Marshal(ref)
@@ -87,7 +69,21 @@ func (x *inliner) value(value any, isSchema bool) (any, error) {
 		return out, nil
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok && isSchema {
-			return x.referenceWith(ref, v)
+			target, err := x.reference(ref)
+			object, isObject := target.(map[string]any)
+			if err != nil || !isObject || len(v) == 1 {
+				return target, err
+			}
+			siblings := maps.Clone(v)
+			delete(siblings, "$ref")
+			own, err := x.object(siblings, true)
+			if err != nil {
+				return nil, err
+			}
+			if own, ok := own.(map[string]any); ok {
+				maps.Copy(object, own)
+			}
+			return object, nil
 		}
 		return x.object(v, isSchema)
 	default:
@@ -115,7 +111,19 @@ func (x *inliner) object(v map[string]any, isSchema bool) (any, error) {
 		dropReadOnly(v, out)
 	}
 	if isSchema && v["nullable"] == true {
-		return allowNull(out), nil
+		if kind, ok := out["type"].(string); ok {
+			out["type"] = []any{kind, "null"}
+			if values, ok := out["enum"].([]any); ok && !slices.Contains(values, nil) {
+				out["enum"] = append(values, nil)
+			}
+			return out, nil
+		}
+		for _, key := range []string{"enum", "allOf", "anyOf", "oneOf"} {
+			if out[key] != nil {
+				return map[string]any{"anyOf": []any{out, map[string]any{"type": "null"}}}, nil
+			}
+		}
+		return out, nil // of anything
 	}
 	return out, nil
 }
@@ -139,47 +147,10 @@ func isReadOnly(property any) bool {
 	return schema["readOnly"] == true
 }
 
-// allowNull returns a schema, of OpenAPI 3.0, that allows null as well.
-func allowNull(schema map[string]any) map[string]any {
-	if kind, ok := schema["type"].(string); ok {
-		schema["type"] = []any{kind, "null"}
-		if values, ok := schema["enum"].([]any); ok && !slices.Contains(values, nil) {
-			schema["enum"] = append(values, nil)
-		}
-		return schema
-	}
-	for _, key := range []string{"enum", "allOf", "anyOf", "oneOf"} {
-		if schema[key] != nil {
-			return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
-		}
-	}
-	return schema // of anything
-}
-
 // isBooleanBound reports whether a keyword is one of OpenAPI 3.0 that JSON Schema has with another type.
 func isBooleanBound(key string, value any) bool {
 	_, truth := value.(bool)
 	return truth && (key == "exclusiveMinimum" || key == "exclusiveMaximum")
-}
-
-// referenceWith returns what a reference stands for, with what stands beside it: OpenAPI 3.1 allows a
-// description or a default there.
-func (x *inliner) referenceWith(ref string, schema map[string]any) (any, error) {
-	target, err := x.reference(ref)
-	object, isObject := target.(map[string]any)
-	if err != nil || !isObject || len(schema) == 1 {
-		return target, err
-	}
-	siblings := maps.Clone(schema)
-	delete(siblings, "$ref")
-	own, err := x.object(siblings, true)
-	if err != nil {
-		return nil, err
-	}
-	if own, ok := own.(map[string]any); ok {
-		maps.Copy(object, own)
-	}
-	return object, nil
 }
 
 // reference returns what a reference stands for. One that contains itself is cut.

@@ -162,7 +162,8 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 	}()
 	document, err := loadDocument(data)
 	if err != nil {
-		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(firstLine(err), 300))}
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(line, 300))}
 	}
 	found := map[string][]operation{}
 	for path, item := range document.Paths.Map() {
@@ -230,7 +231,13 @@ func serverAddress(d core.ToolDefinition, servers openapi3.Servers) (string, err
 	}
 	address := "/" // the default of the specification
 	if len(servers) > 0 {
-		address = expandServer(servers[0])
+		server := servers[0]
+		address = server.URL
+		for name, v := range server.Variables {
+			if v != nil {
+				address = strings.ReplaceAll(address, "{"+name+"}", v.Default)
+			}
+		}
 	} else if !isRemote(d.Document) {
 		return "", errors.New("it has no server; set server")
 	}
@@ -253,15 +260,4 @@ func serverAddress(d core.ToolDefinition, servers openapi3.Servers) (string, err
 		return "", fmt.Errorf("its server %s is not an address; set server", core.CleanText(core.Clip(address, 100)))
 	}
 	return strings.TrimSuffix(address, "/"), nil
-}
-
-// expandServer returns the address of a server, with the defaults of its variables.
-func expandServer(server *openapi3.Server) string {
-	address := server.URL
-	for name, v := range server.Variables {
-		if v != nil {
-			address = strings.ReplaceAll(address, "{"+name+"}", v.Default)
-		}
-	}
-	return address
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // sendGrid is the SHA-256 of the API document of SendGrid, 334 operations, which is in the module
@@ -23,14 +24,8 @@ const sendGrid = "ca263415ff5f58fdd22e7724a78dacab3844c99f1494f0e5f12ede7c832d2c
 // The document of a public service becomes tools, whose calls have the service's form.
 func TestOpenAPIOfAService(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/getkin/kin-openapi").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "openapi3/testdata/oai_v3_stoplight.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/getkin/kin-openapi").Output())(t)
+	document := must.Get(os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "openapi3/testdata/oai_v3_stoplight.json")))(t)
 	if sum := sha256.Sum256(document); hex.EncodeToString(sum[:]) != sendGrid {
 		t.Fatal("the module has another document; look at it and take its hash")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // shop is a document with parameters in all places, a body, and a schema that contains itself.
@@ -56,9 +57,7 @@ components:
 func openAPI(t *testing.T, document string, d core.ToolDefinition) (tools.Listing, *tools.Fault) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "api.yaml"), []byte(document), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "api.yaml"), []byte(document), 0o644))
 	d.Name, d.Kind, d.Document, d.File, d.PrivateHosts = "shop", core.ToolOpenAPI, "api.yaml", filepath.Join(dir, "shop.yaml"), []string{"127.0.0.1"}
 	if _, fault := tools.CheckOpenAPI(d); fault != nil {
 		return tools.Listing{}, fault
@@ -235,10 +234,7 @@ paths:
 			}
 			var paths strings.Builder
 			for _, tool := range got.Tools {
-				text, err := callTool(t, tool, "{}")
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(callTool(t, tool, "{}"))(t)
 				paths.WriteString(text + " ")
 			}
 			if paths.String() != c.want {

@@ -57,7 +57,7 @@ func (o operation) tool(d core.ToolDefinition, document *openapi3.T, base, name 
 		return nil, errors.New("its path is not valid")
 	}
 	for _, name := range inPath {
-		if !r.hasPathParameter(name) {
+		if !slices.ContainsFunc(r.parameters, func(p parameter) bool { return p.name == name && p.in == openapi3.ParameterInPath }) {
 			return nil, fmt.Errorf("its path has {%s}, which is no parameter in path", core.Clip(name, 100))
 		}
 	}
@@ -91,10 +91,26 @@ func (a *argumentSchemas) add(name string, schema any, required bool) {
 
 // addParameters makes the parameters arguments, by names that providers take.
 func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *argumentSchemas) error {
-	list, err := o.parameters(d)
-	if err != nil {
-		return err
+	var list []*openapi3.Parameter
+	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) {
+		if ref.Value == nil {
+			return errors.New("it has a parameter that cannot be resolved")
+		}
+		list = append(slices.DeleteFunc(list, func(p *openapi3.Parameter) bool {
+			other := ref.Value
+			return p.In == other.In && (p.Name == other.Name || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, other.Name))
+		}), ref.Value)
 	}
+	fixed := fixedHeaders(d, o.method)
+	for _, p := range list {
+		if p.In == openapi3.ParameterInCookie && p.Required && !containsFold(fixed, "Cookie") {
+			return fmt.Errorf("parameter %s: it is a cookie that is required; set Cookie in headers", core.Clip(p.Name, 100))
+		}
+	}
+	list = slices.DeleteFunc(list, func(p *openapi3.Parameter) bool {
+		isCookie := p.In == openapi3.ParameterInCookie || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, "Cookie")
+		return isCookie || p.In == openapi3.ParameterInHeader && containsFold(fixed, p.Name)
+	})
 	names := &Namer{taken: map[string]bool{bodyArgument: o.RequestBody != nil}}
 	for _, p := range list {
 		names.own = append(names.own, p.Name)
@@ -109,9 +125,18 @@ func (o operation) addParameters(d core.ToolDefinition, r *operationRequest, a *
 		if parameter.argument != p.Name {
 			description = fmt.Sprintf("%s in %s. %s", p.Name, p.In, description)
 		}
-		schema, err := a.describedSchema(schemaRef, description)
-		if err != nil {
-			return err
+		schema := map[string]any{}
+		if schemaRef != nil {
+			inlined, err := a.inline(schemaRef)
+			if err != nil {
+				return err
+			}
+			if object, ok := inlined.(map[string]any); ok {
+				schema = object
+			}
+		}
+		if description != "" {
+			schema["description"] = FitDescription(description)
 		}
 		r.parameters = append(r.parameters, parameter)
 		a.add(parameter.argument, schema, p.Required || p.In == openapi3.ParameterInPath)
@@ -140,33 +165,6 @@ func parameterSchema(p *openapi3.Parameter) (*openapi3.SchemaRef, error) {
 		return nil, errors.New("it is an object, which is supported in the body only")
 	}
 	return p.Schema, nil
-}
-
-// parameters returns the parameters that the model sets: those of the operation, and those of its path
-// that the operation does not have. Cookies are not sent.
-func (o operation) parameters(d core.ToolDefinition) ([]*openapi3.Parameter, error) {
-	var list []*openapi3.Parameter
-	for _, ref := range append(slices.Clone(o.item.Parameters), o.Parameters...) {
-		if ref.Value == nil {
-			return nil, errors.New("it has a parameter that cannot be resolved")
-		}
-		list = append(slices.DeleteFunc(list, func(p *openapi3.Parameter) bool { return isSameParameter(p, ref.Value) }), ref.Value)
-	}
-	fixed := fixedHeaders(d, o.method)
-	for _, p := range list {
-		if p.In == openapi3.ParameterInCookie && p.Required && !containsFold(fixed, "Cookie") {
-			return nil, fmt.Errorf("parameter %s: it is a cookie that is required; set Cookie in headers", core.Clip(p.Name, 100))
-		}
-	}
-	return slices.DeleteFunc(list, func(p *openapi3.Parameter) bool {
-		isCookie := p.In == openapi3.ParameterInCookie || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, "Cookie")
-		return isCookie || p.In == openapi3.ParameterInHeader && containsFold(fixed, p.Name)
-	}), nil
-}
-
-// isSameParameter reports whether a parameter has the name and the place of another.
-func isSameParameter(p, other *openapi3.Parameter) bool {
-	return p.In == other.In && (p.Name == other.Name || p.In == openapi3.ParameterInHeader && strings.EqualFold(p.Name, other.Name))
 }
 
 // ReservedHeaders are those that a request has by itself, and no definition and no argument sets.

@@ -3,7 +3,6 @@ package tools
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -84,9 +83,4 @@ func (r operationRequest) newRequest(arguments map[string]any) (webRequest, erro
 		request.url, err = withQuery(address, pairs)
 	}
 	return request, err
-}
-
-// hasPathParameter reports whether a parameter of the name is part of the path.
-func (r operationRequest) hasPathParameter(name string) bool {
-	return slices.ContainsFunc(r.parameters, func(p parameter) bool { return p.name == name && p.in == openapi3.ParameterInPath })
 }

@@ -68,18 +68,15 @@ func (r *ReadResult) Call(ctx context.Context, call Call) (string, error) {
 	if args.Length == 0 {
 		args.Length = defaultRead
 	}
-	return excerptAt(m.Content, args.Offset, args.Length)
-}
-
-// excerptAt returns a part of the text and its place.
-func excerptAt(text string, offset, length int) (string, error) {
+	text := m.Content
+	offset := args.Offset
 	if offset >= len(text) {
 		return "", fmt.Errorf("the result has only %d bytes; offset %d is behind its end", len(text), offset)
 	}
 	for offset < len(text) && !utf8.RuneStart(text[offset]) {
 		offset++
 	}
-	part := core.Clip(text[offset:], max(length, utf8.UTFMax))
+	part := core.Clip(text[offset:], max(args.Length, utf8.UTFMax))
 	end := offset + len(part)
 	more := "this is the end"
 	if end < len(text) {

@@ -248,12 +248,6 @@ func CheckSchema(schema json.RawMessage) error {
 	return err
 }
 
-// lastLine returns the last line of an error, which for one of a schema is the innermost cause.
-func lastLine(err error) string {
-	text := err.Error()
-	return strings.TrimLeft(text[strings.LastIndexByte(text, '\n')+1:], " -")
-}
-
 // compileDocument compiles a decoded JSON Schema, which must not refer to others.
 func compileDocument(document any) (*jsonschema.Schema, error) {
 	const address = "urn:bobbin:schema" // else its errors name a folder
@@ -264,7 +258,8 @@ func compileDocument(document any) (*jsonschema.Schema, error) {
 	}
 	compiled, err := compiler.Compile(address)
 	if err != nil {
-		return nil, fmt.Errorf("it is not a JSON Schema: %s", core.Clip(lastLine(err), 300))
+		text := err.Error()
+		return nil, fmt.Errorf("it is not a JSON Schema: %s", core.Clip(strings.TrimLeft(text[strings.LastIndexByte(text, '\n')+1:], " -"), 300))
 	}
 	return compiled, nil
 }
@@ -288,25 +283,15 @@ func parseChecked(raw string, schema *jsonschema.Schema) (map[string]any, error)
 		return arguments, nil
 	}
 	if err := schema.Validate(value); err != nil {
-		return nil, fmt.Errorf("the arguments do not match the schema: %s", core.Clip(explainValidation(err), 500))
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) > 1 {
+			lines = lines[1:] // without the schema's address
+		}
+		for i, line := range lines {
+			line = strings.TrimPrefix(strings.TrimSpace(line), "- ")
+			lines[i] = strings.Replace(line, ": false schema", ": not allowed", 1)
+		}
+		return nil, fmt.Errorf("the arguments do not match the schema: %s", core.Clip(strings.Join(lines, "; "), 500))
 	}
 	return arguments, nil
-}
-
-// explainValidation returns what is wrong with arguments in one line.
-func explainValidation(err error) string {
-	lines := strings.Split(err.Error(), "\n")
-	if len(lines) > 1 {
-		lines = lines[1:] // without the schema's address
-	}
-	for i, line := range lines {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "- ")
-		lines[i] = strings.Replace(line, ": false schema", ": not allowed", 1)
-	}
-	return strings.Join(lines, "; ")
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
 }

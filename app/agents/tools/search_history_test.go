@@ -17,6 +17,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/recall"
+	"bobbin/tests/must"
 )
 
 // history is a search that answers with what it has.
@@ -108,12 +109,9 @@ func TestSearchHistory(t *testing.T) {
 			t.Parallel()
 			h := &history{page: tt.page}
 			asked := time.Now()
-			got, err := tools.NewSearchHistory(h).Call(t.Context(), tools.Call{
+			got := must.Get(tools.NewSearchHistory(h).Call(t.Context(), tools.Call{
 				AskedAt: asked, Arguments: `{"query":"pump","role":"user"}`, Session: core.Session{ID: "s", Owner: "ann", Timezone: "Europe/Vienna"},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			for _, want := range tt.want {
 				if !strings.Contains(got, want) {
 					t.Errorf("got %q, want %q in it", got, want)
@@ -219,10 +217,7 @@ func TestSearchHistoryQuotesNeighbors(t *testing.T) {
 			MessageID: "m", Seq: seq, Role: core.RoleUser, Excerpt: fmt.Sprint("text ", seq), Before: neighbors(seq-5, seq-1), After: neighbors(seq+1, seq+5),
 		})
 	}
-	got, err := tools.NewSearchHistory(&history{page: page}).Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(tools.NewSearchHistory(&history{page: page}).Call(t.Context(), tools.Call{Arguments: `{"query":"pump"}`}))(t)
 	var passages []string
 	for part := range strings.SplitSeq(got, "---\n") {
 		seqs := regexp.MustCompile(`(?m)^text (\d+)$`).FindAllStringSubmatch(part, -1)

@@ -69,11 +69,6 @@ func (s *SearchMemories) Call(ctx context.Context, call Call) (string, error) {
 	case err != nil:
 		return "", errors.New("the memories cannot be searched at the moment")
 	}
-	return formatMemories(found, user), nil
-}
-
-// formatMemories returns the user's memories as text for the model.
-func formatMemories(found core.MemoryMatches, user string) string {
 	var b strings.Builder
 	n := 0
 	for _, match := range found.Items {
@@ -86,10 +81,10 @@ func formatMemories(found core.MemoryMatches, user string) string {
 	}
 	switch n {
 	case 0:
-		return "There are no memories of this user."
+		return "There are no memories of this user.", nil
 	case 1:
-		return "The nearest memory; it may have nothing to do with the query." + b.String()
+		return "The nearest memory; it may have nothing to do with the query." + b.String(), nil
 	default:
-		return fmt.Sprintf("The %d nearest memories, best first; they may have nothing to do with the query.", n) + b.String()
+		return fmt.Sprintf("The %d nearest memories, best first; they may have nothing to do with the query.", n) + b.String(), nil
 	}
 }

@@ -133,27 +133,22 @@ func (e Environment) Secrets(d core.ToolDefinition) []string {
 	var secrets []string
 	for _, name := range names {
 		if name != "" {
-			secrets = append(secrets, formsOf(e(name))...)
+			secret := e(name)
+			forms := append([]string{secret}, strings.Split(secret, "\n")...)
+			plain, _ := core.EncodeJSON(secret) // texts always are JSON
+			escaped, _ := json.Marshal(secret)
+			for _, quoted := range []string{string(plain), string(escaped), escapeASCII(string(plain), "%04x"), escapeASCII(string(plain), "%04X")} {
+				forms = append(forms, quoted[1:len(quoted)-1])
+			}
+			for _, form := range forms {
+				forms = append(forms, strings.ReplaceAll(form, "/", `\/`))
+			}
+			slices.Sort(forms)
+			secrets = append(secrets, slices.Compact(forms)...)
 		}
 	}
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // one may contain another
 	return secrets
-}
-
-// formsOf returns a secret as texts may repeat it: as it is, in JSON, whose writers escape different
-// characters, and each of its lines.
-func formsOf(secret string) []string {
-	forms := append([]string{secret}, strings.Split(secret, "\n")...)
-	plain, _ := core.EncodeJSON(secret) // texts always are JSON
-	escaped, _ := json.Marshal(secret)
-	for _, quoted := range []string{string(plain), string(escaped), escapeASCII(string(plain), "%04x"), escapeASCII(string(plain), "%04X")} {
-		forms = append(forms, quoted[1:len(quoted)-1])
-	}
-	for _, form := range forms {
-		forms = append(forms, strings.ReplaceAll(form, "/", `\/`))
-	}
-	slices.Sort(forms)
-	return slices.Compact(forms)
 }
 
 // escapeASCII escapes what is not ASCII in a text of JSON; digits is the format of a code unit.

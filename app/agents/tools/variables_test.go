@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // Secrets are hidden as they are, as JSON writers escape them, and by their lines.
@@ -13,10 +14,7 @@ func TestHideSecrets(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"TOKEN": "a/b<c&d>e+f==", "KEY": "-----BEGIN-----\nMIIEvQIBADAN\n-----END KEY-----", "PIN": "1234", "PASSWORD": `tök/en"sec<&>😀`}
 	secrets := tools.Environment(func(name string) string { return values[name] }).Secrets(core.ToolDefinition{Bearer: "TOKEN", Env: []string{"KEY", "PIN", "PATH", "PASSWORD"}})
-	quoted, err := json.Marshal("token " + values["TOKEN"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	quoted := must.Get(json.Marshal("token " + values["TOKEN"]))(t)
 	for text, want := range map[string]string{
 		"Bearer a/b<c&d>e+f==":                                   "Bearer ***",
 		string(quoted):                                           `"token ***"`,

@@ -61,9 +61,29 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 	if !ok {
 		deadline = time.Now().Add(time.Minute)
 	}
-	response, err := w.newClient(d, deadline).Do(req)
+	response, err := (&http.Client{
+		Transport: &http.Transport{
+			DialContext:       GuardedDial(d.PrivateHosts, netguard.Dialer{Until: deadline, Bytes: wireFactor*w.MaxBytes + wireBytes}),
+			DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		},
+		CheckRedirect: CheckRedirect,
+	}).Do(req)
 	if err != nil {
-		return webAnswer{}, explainSend(ctx, req.URL.Hostname(), err)
+		host := req.URL.Hostname()
+		var refused refusal
+		switch {
+		case errors.As(err, &refused):
+			return webAnswer{}, refused
+		case ctx.Err() != nil:
+			return webAnswer{}, ctx.Err()
+		case errors.Is(err, netguard.ErrNotPublic):
+			return webAnswer{}, fmt.Errorf("the address of %s is not public; if it may be reached, the tool's file must name it in private_hosts", core.Clip(host, 100))
+		case errors.Is(err, netguard.ErrNoHost):
+			return webAnswer{}, fmt.Errorf("the host %s does not exist", core.Clip(host, 100))
+		default:
+			return webAnswer{}, fmt.Errorf("%s cannot be reached, or does not answer as a web server", core.Clip(host, 100))
+		}
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, w.MaxBytes+1))
@@ -80,18 +100,6 @@ func (w Web) send(ctx context.Context, d core.ToolDefinition, r webRequest) (web
 		kind = mediaType(http.DetectContentType(body))
 	}
 	return webAnswer{response.StatusCode, kind, body}, nil
-}
-
-// newClient returns the client of one request.
-func (w Web) newClient(d core.ToolDefinition, deadline time.Time) *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			DialContext:       GuardedDial(d.PrivateHosts, netguard.Dialer{Until: deadline, Bytes: wireFactor*w.MaxBytes + wireBytes}),
-			DisableKeepAlives: true, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
-		},
-		CheckRedirect: CheckRedirect,
-	}
 }
 
 // GuardedDial returns a dialer that connects to public addresses, and to any address of the hosts.
@@ -117,21 +125,4 @@ func CheckRedirect(next *http.Request, via []*http.Request) error {
 		return refusal(fmt.Sprintf("the server redirects more than %d times", maxRedirects))
 	}
 	return nil
-}
-
-// explainSend translates an error of the exchange for the model.
-func explainSend(ctx context.Context, host string, err error) error {
-	var refused refusal
-	switch {
-	case errors.As(err, &refused):
-		return refused
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, netguard.ErrNotPublic):
-		return fmt.Errorf("the address of %s is not public; if it may be reached, the tool's file must name it in private_hosts", core.Clip(host, 100))
-	case errors.Is(err, netguard.ErrNoHost):
-		return fmt.Errorf("the host %s does not exist", core.Clip(host, 100))
-	default:
-		return fmt.Errorf("%s cannot be reached, or does not answer as a web server", core.Clip(host, 100))
-	}
 }

@@ -35,7 +35,39 @@ func (c *Conversation) showRun(ctx context.Context, start func(context.Context) 
 			v.err = err
 			break
 		}
-		v.showEvent(e)
+		if e.RunID != "" && !v.started {
+			v.run <- e.RunID
+			v.started = true
+		}
+		switch e.Type {
+		case core.EventMessageDelta:
+			v.writeText(eventData[core.DeltaData](e).Text)
+		case core.EventMessageCreated:
+			v.showMessage(eventData[core.MessageData](e).Message)
+		case core.EventMessageDiscarded:
+			v.printNote("the answer was interrupted and starts again")
+			v.shown = false
+		case core.EventToolStarted:
+			d := eventData[core.ToolStartedData](e)
+			v.printNote("%s %s", d.Name, d.Arguments)
+		case core.EventToolFinished:
+			d := eventData[core.ToolFinishedData](e)
+			v.printNote("→ %s", d.Preview)
+		case core.EventApprovalRequested, core.EventApprovalDecided:
+			v.recordApproval(e)
+		case core.EventRunQueued:
+			v.printNote("waiting for the previous answer")
+		case core.EventRunCanceled:
+			v.printNote("stopped; the partial answer is kept")
+		case core.EventRunFailed:
+			v.close()
+			v.err = core.Errorf(core.ErrModel, "the run failed")
+			if run := eventData[core.RunData](e).Run; run.Error != nil {
+				v.err = core.Errorf(core.ErrModel, "%s", run.Error.Message)
+			}
+		default:
+			v.showContextEvent(e)
+		}
 		if e.Type == core.EventRunWaiting {
 			if v.err = v.askApprovals(watched); v.err != nil {
 				break
@@ -62,43 +94,6 @@ type runView struct {
 	shown     bool            // the message was shown while it streamed
 	approvals []core.Approval // the open approvals
 	err       error           // why there is no answer
-}
-
-// showEvent shows one event.
-func (v *runView) showEvent(e core.Event) {
-	if e.RunID != "" && !v.started {
-		v.run <- e.RunID
-		v.started = true
-	}
-	switch e.Type {
-	case core.EventMessageDelta:
-		v.writeText(eventData[core.DeltaData](e).Text)
-	case core.EventMessageCreated:
-		v.showMessage(eventData[core.MessageData](e).Message)
-	case core.EventMessageDiscarded:
-		v.printNote("the answer was interrupted and starts again")
-		v.shown = false
-	case core.EventToolStarted:
-		d := eventData[core.ToolStartedData](e)
-		v.printNote("%s %s", d.Name, d.Arguments)
-	case core.EventToolFinished:
-		d := eventData[core.ToolFinishedData](e)
-		v.printNote("→ %s", d.Preview)
-	case core.EventApprovalRequested, core.EventApprovalDecided:
-		v.recordApproval(e)
-	case core.EventRunQueued:
-		v.printNote("waiting for the previous answer")
-	case core.EventRunCanceled:
-		v.printNote("stopped; the partial answer is kept")
-	case core.EventRunFailed:
-		v.close()
-		v.err = core.Errorf(core.ErrModel, "the run failed")
-		if run := eventData[core.RunData](e).Run; run.Error != nil {
-			v.err = core.Errorf(core.ErrModel, "%s", run.Error.Message)
-		}
-	default:
-		v.showContextEvent(e)
-	}
 }
 
 // showContextEvent shows events of context management.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // A file goes with the next message that is accepted, and with none after it.
@@ -17,16 +18,12 @@ func TestAttach(t *testing.T) {
 	dir := t.TempDir()
 	note, empty := filepath.Join(dir, "my note.txt"), filepath.Join(dir, "empty")
 	for name, content := range map[string]string{note: "hello", empty: ""} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(content), 0o600))
 	}
 	f := &fake{send: events(event(t, core.EventRunStarted, core.RunData{}))}
 	c, out := conversation(f, nil, "/attach", "/attach "+note, `/attach "`+note+`"`, "/attach", "/attach "+empty,
 		"/attach "+dir, "/attach /no/such file", "look", "and now?", "/atach x")
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Run(t.Context()))
 	want := []string{
 		"upload my note.txt hello", `upload my note.txt hello`, "upload empty ", "create a",
 		"send new look +blob my note.txt +blob my note.txt", "send new and now?",

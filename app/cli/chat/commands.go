@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 
 	"bobbin/app/cli/term"
@@ -24,12 +25,53 @@ func slashCommands() []slashCommand {
 		{"/summary", "[n, list, diff, restore n]", "show the active summary, another version, all versions, or changes", (*Conversation).handleSummary},
 		{"/summarize", "[focus]", "summarize older messages now; focus says what matters most", (*Conversation).summarizeNow},
 		{"/undo", "", "undo the last summary", func(c *Conversation, ctx context.Context, _ string) error { return c.undoSummary(ctx) }},
-		{"/retry", "", "regenerate the last answer; the old one is kept as a branch", func(c *Conversation, ctx context.Context, _ string) error { return c.regenerateLast(ctx) }},
+		{"/retry", "", "regenerate the last answer; the old one is kept as a branch", func(c *Conversation, ctx context.Context, _ string) error {
+			if c.Session.ID == "" {
+				return errNothingSaid
+			}
+			if c.lastAnswer == "" { // given before this conversation was opened
+				session, err := c.Service.Session(ctx, c.Session.ID)
+				if err != nil {
+					return err
+				}
+				if session.MessageCount == 0 {
+					return errNothingSaid
+				}
+				m, err := c.Service.MessageNumber(ctx, c.Session.ID, int64(session.MessageCount))
+				if err != nil {
+					return err
+				}
+				c.lastAnswer = m.ID
+			}
+			return c.showRun(ctx, func(ctx context.Context) iter.Seq2[core.Event, error] {
+				return c.Service.Regenerate(ctx, core.Regenerate{SessionID: c.Session.ID, MessageID: c.lastAnswer, Model: c.Model, Source: core.SourceCLI})
+			})
+		}},
 		{"/model", "[name]", "show the models, or change that of this chat", (*Conversation).showOrSetModel},
-		{"/new", "", "start a new conversation with the same agent; this one is kept", func(c *Conversation, _ context.Context, _ string) error { c.startNew(); return nil }},
+		{"/new", "", "start a new conversation with the same agent; this one is kept", func(c *Conversation, _ context.Context, _ string) error {
+			if c.Session.ID != "" {
+				c.printNotice("· ", fmt.Sprintf("new conversation; the previous one was %s", c.Session.ID))
+			}
+			c.Session = core.Session{Agent: c.Session.Agent, Source: core.SourceCLI}
+			c.attached, c.lastAnswer = nil, ""
+			return nil
+		}},
 		{"/search", "<words>", "search the messages of all conversations", (*Conversation).searchMessages},
 		{"/attach", "<path>", "send an image or a file with the next message", (*Conversation).attachFile},
-		{"/help", "", "show this list", func(c *Conversation, _ context.Context, _ string) error { c.printHelp(); return nil }},
+		{"/help", "", "show this list", func(c *Conversation, _ context.Context, _ string) error {
+			width, _ := c.Size()
+			list := append(slashCommands(), slashCommand{name: "Ctrl-C", what: "stop the current answer; the partial answer is kept"})
+			for _, h := range list {
+				name := strings.TrimSpace(h.name + " " + h.args)
+				if width > 0 && width < 110 {
+					fmt.Fprintln(c.Out, term.Wrap("  "+name, width, "    "))
+					fmt.Fprintln(c.Out, term.Wrap("    "+h.what, width, "    "))
+					continue
+				}
+				fmt.Fprintf(c.Out, "  %-36s %s\n", name, h.what)
+			}
+			return nil
+		}},
 		{"/quit", "", "quit (also Ctrl-D); the conversation is kept", nil},
 	}
 }
@@ -60,19 +102,4 @@ func (c *Conversation) handleLine(ctx context.Context, text string) error {
 // word of pasted text with several lines.
 func isCommand(word string) bool {
 	return len(word) > 1 && word[0] == '/' && !strings.ContainsAny(word[1:], "/\n")
-}
-
-// printHelp lists the commands; on a narrow terminal their descriptions are below them.
-func (c *Conversation) printHelp() {
-	width, _ := c.Size()
-	list := append(slashCommands(), slashCommand{name: "Ctrl-C", what: "stop the current answer; the partial answer is kept"})
-	for _, h := range list {
-		name := strings.TrimSpace(h.name + " " + h.args)
-		if width > 0 && width < 110 {
-			fmt.Fprintln(c.Out, term.Wrap("  "+name, width, "    "))
-			fmt.Fprintln(c.Out, term.Wrap("    "+h.what, width, "    "))
-			continue
-		}
-		fmt.Fprintf(c.Out, "  %-36s %s\n", name, h.what)
-	}
 }

@@ -3,8 +3,6 @@ package chat
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -12,30 +10,6 @@ import (
 	"bobbin/app/cli/term"
 	"bobbin/app/core"
 )
-
-// regenerateLast regenerates the last answer.
-func (c *Conversation) regenerateLast(ctx context.Context) error {
-	if c.Session.ID == "" {
-		return errNothingSaid
-	}
-	if c.lastAnswer == "" { // given before this conversation was opened
-		session, err := c.Service.Session(ctx, c.Session.ID)
-		if err != nil {
-			return err
-		}
-		if session.MessageCount == 0 {
-			return errNothingSaid
-		}
-		m, err := c.Service.MessageNumber(ctx, c.Session.ID, int64(session.MessageCount))
-		if err != nil {
-			return err
-		}
-		c.lastAnswer = m.ID
-	}
-	return c.showRun(ctx, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return c.Service.Regenerate(ctx, core.Regenerate{SessionID: c.Session.ID, MessageID: c.lastAnswer, Model: c.Model, Source: core.SourceCLI})
-	})
-}
 
 // showOrSetModel shows which model answers and which others may, or changes it.
 func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
@@ -68,15 +42,6 @@ func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
 	c.Model = name
 	c.printNotice("· ", "this chat now uses "+name)
 	return nil
-}
-
-// startNew starts a new session, which is created with its first message.
-func (c *Conversation) startNew() {
-	if c.Session.ID != "" {
-		c.printNotice("· ", fmt.Sprintf("new conversation; the previous one was %s", c.Session.ID))
-	}
-	c.Session = core.Session{Agent: c.Session.Agent, Source: core.SourceCLI}
-	c.attached, c.lastAnswer = nil, ""
 }
 
 // maxFound is the maximum number of messages that a search shows.

@@ -29,11 +29,25 @@ func (c *Conversation) handleSummary(ctx context.Context, rest string) error {
 	case rest == "":
 		return c.showSummary(ctx, 0)
 	case rest == "list":
-		return c.listSummaries(ctx)
+		page, err := c.Service.Summaries(ctx, c.Session.ID, core.PageQuery{Limit: 20})
+		if err != nil {
+			return err
+		}
+		width, _ := c.Size()
+		term.DrawVersions(c.Out, page.Items, time.Now(), width)
+		if page.NextCursor != nil {
+			c.printNotice("  ", "and older ones")
+		}
+		return nil
 	case rest == "diff", word == "diff" && isNumber:
 		return c.showDiff(ctx, version)
 	case word == "restore" && isNumber:
-		return c.restoreSummary(ctx, version)
+		session, err := c.Service.RestoreSummary(ctx, c.Session.ID, version)
+		if err != nil {
+			return err
+		}
+		c.printNotice("· ", term.RestoredText(version, session))
+		return c.warnOfTrigger(ctx)
 	}
 	if version, ok := versionOf(rest); ok && version > 0 {
 		return c.showSummary(ctx, version)
@@ -73,19 +87,6 @@ func (c *Conversation) showSummary(ctx context.Context, version int) error {
 	return nil
 }
 
-func (c *Conversation) listSummaries(ctx context.Context) error {
-	page, err := c.Service.Summaries(ctx, c.Session.ID, core.PageQuery{Limit: 20})
-	if err != nil {
-		return err
-	}
-	width, _ := c.Size()
-	term.DrawVersions(c.Out, page.Items, time.Now(), width)
-	if page.NextCursor != nil {
-		c.printNotice("  ", "and older ones")
-	}
-	return nil
-}
-
 // showDiff shows what a version changed; 0 = the active one.
 func (c *Conversation) showDiff(ctx context.Context, version int) error {
 	if version == 0 {
@@ -113,16 +114,6 @@ func (c *Conversation) undoSummary(ctx context.Context) error {
 		return err
 	}
 	c.printNotice("· ", term.RestoredText(done.To, done.Session)+fmt.Sprintf("; to undo: /summary restore %d", done.From))
-	return c.warnOfTrigger(ctx)
-}
-
-// restoreSummary restores an earlier version.
-func (c *Conversation) restoreSummary(ctx context.Context, version int) error {
-	session, err := c.Service.RestoreSummary(ctx, c.Session.ID, version)
-	if err != nil {
-		return err
-	}
-	c.printNotice("· ", term.RestoredText(version, session))
 	return c.warnOfTrigger(ctx)
 }
 

@@ -89,7 +89,10 @@ func (c *Conversation) Run(ctx context.Context) error {
 		if text == "/quit" || text == "/exit" {
 			return nil
 		}
-		c.forgetInterrupts()
+		select {
+		case <-c.Interrupts:
+		default:
+		}
 		if err := c.handleLine(ctx, text); err != nil && !c.Attended {
 			return err
 		} else if err != nil && ctx.Err() == nil {
@@ -101,14 +104,6 @@ func (c *Conversation) Run(ctx context.Context) error {
 
 // Ask sends one message and shows the answer. The error says why there is none.
 func (c *Conversation) Ask(ctx context.Context, text string) error { return c.sendMessage(ctx, text) }
-
-// forgetInterrupts drops a Ctrl-C that arrived after the last command or answer had ended.
-func (c *Conversation) forgetInterrupts() {
-	select {
-	case <-c.Interrupts:
-	default:
-	}
-}
 
 // ensureSession creates the session if there is none yet.
 func (c *Conversation) ensureSession(ctx context.Context) (core.SessionID, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 func TestAnswers(t *testing.T) {
@@ -57,9 +58,7 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			f := &fake{send: events(tt.events...)}
 			c, out := conversation(f, nil, "hi")
-			if err := c.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Run(t.Context()))
 			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -76,9 +75,7 @@ func TestSessionIsMadeWhenNeeded(t *testing.T) {
 		t.Errorf("without a message: %v, calls %q, want none", err, f.calls)
 	}
 	c, _ = conversation(f, nil, " one ", "two\n/context", "/etc/hosts is a file", "^C", "/context")
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Run(t.Context()))
 	want := []string{"create a", "send new one", "send new two\n/context", "send new /etc/hosts is a file", "context new"}
 	if diff := cmp.Diff(want, f.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -122,9 +119,7 @@ func TestSitting(t *testing.T) {
 	answer := core.Message{ID: "m9", Role: core.RoleAssistant, Content: "hello"}
 	f := &fake{send: events(event(t, core.EventMessageCreated, core.MessageData{Message: answer}))}
 	c, out := conversation(f, nil, "/retry", "/model", "one", "/model gpt-9", "/model big", "/retry", "/model", "/new", "two", "/search pump")
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Run(t.Context()))
 	want := []string{"create a", "send new one", `regenerate new m9 by "big"`, "create a", "send new two by big", "search  pump"}
 	if diff := cmp.Diff(want, f.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -162,9 +157,7 @@ func TestInterruptCancelsTheRun(t *testing.T) {
 		yield(event(t, core.EventRunCanceled, core.RunData{}), nil)
 	}
 	c, out := conversation(f, interrupts, "hi", "/help")
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Run(t.Context()))
 	if diff := cmp.Diff([]string{"create a", "send new hi", "cancel r"}, f.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -202,9 +195,7 @@ func TestInterruptEndsTheWaiting(t *testing.T) {
 				yield(core.Event{}, context.Cause(ctx))
 			}
 			c, out := conversation(f, interrupts, "hi")
-			if err := c.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Run(t.Context()))
 			if !strings.HasPrefix(out.String(), "! stopped waiting") {
 				t.Errorf("got %q", out.String())
 			}
@@ -236,9 +227,7 @@ func TestSummarizeShowsItsProgress(t *testing.T) {
 		}}
 		c, out := conversation(f, nil, "/summarize")
 		c.Size = func() (int, int) { return 80, 24 }
-		if err := c.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Run(t.Context()))
 		for _, want := range []string{"· summarizing …", "summarizing … 2 s\r\x1b[K", "· summary v1"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %q in %q", want, out.String())
@@ -252,9 +241,7 @@ func TestHelpIsNarrow(t *testing.T) {
 	t.Parallel()
 	c, out := conversation(&fake{}, nil, "/help")
 	c.Size = func() (int, int) { return 40, 24 }
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Run(t.Context()))
 	for row := range strings.SplitSeq(out.String(), "\n") {
 		if len(row) >= 40 {
 			t.Errorf("a row has %d characters: %q", len(row), row)

@@ -28,8 +28,12 @@ func sectionMark(name string) string {
 // and recent summaries. Width is the terminal's width, 0 if there is none.
 func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d := drawing{w: w, width: width}
+	how := "estimated"
+	if r.Calibration.Measured {
+		how = "measured"
+	}
 	d.writeLine("%s · policy %s · %s of %s tokens used (%d%%) · %s", r.Model, r.Policy,
-		core.Number(r.Used), core.Number(r.Usable), percentOf(r.Used, r.Usable), describeCalibration(r.Calibration))
+		core.Number(r.Used), core.Number(r.Usable), percentOf(r.Used, r.Usable), fmt.Sprintf("%s ± %.0f%%", how, r.Calibration.Deviation*100))
 	if note := windowNote(r); note != "" {
 		d.writeLine("%s", note)
 	}
@@ -38,7 +42,20 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 		size = min(barWidth, max(width-4, 10))
 	}
 	d.writeLine("[%s]", windowBar(r, size))
-	d.drawSections(r.Sections)
+	for _, s := range r.Sections {
+		if s.Tokens == 0 && s.Name != "free" {
+			continue
+		}
+		messages := ""
+		if s.Messages > 0 {
+			noun := "message"
+			if s.Name == "standing" {
+				noun = "instruction"
+			}
+			messages = "  " + Pluralize(s.Messages, noun)
+		}
+		d.writeLine("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
+	}
 	d.writeLine("")
 	d.drawTriggers(r)
 	for _, reason := range r.Reasons {
@@ -46,7 +63,12 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	}
 	d.writeLine("  %s", describeCoverage(r.Coverage))
 	if r.Thoughts != nil {
-		d.writeLine("  %s", describeThoughts(*r.Thoughts))
+		t := *r.Thoughts
+		text := fmt.Sprintf("%s of the model's reasoning sent", Pluralize(t.Kept, "earlier block"))
+		for _, group := range t.Dropped {
+			text += fmt.Sprintf("; %d not: %s", group.Count, group.Detail)
+		}
+		d.writeLine("  %s", text)
 	}
 	d.drawInstructions(r.StandingInstructions)
 	d.drawBreaker(r, now)
@@ -66,16 +88,6 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	d.drawSummaries(r.Summaries, now)
 }
 
-// describeThoughts says how many of the model's earlier thoughts the prompt has, and why not the
-// others.
-func describeThoughts(t core.ThoughtsReport) string {
-	text := fmt.Sprintf("%s of the model's reasoning sent", Pluralize(t.Kept, "earlier block"))
-	for _, group := range t.Dropped {
-		text += fmt.Sprintf("; %d not: %s", group.Count, group.Detail)
-	}
-	return text
-}
-
 // drawing writes a report.
 type drawing struct {
 	w     io.Writer
@@ -85,23 +97,6 @@ type drawing struct {
 // writeLine writes a line and wraps it if it is too long.
 func (d drawing) writeLine(format string, args ...any) {
 	fmt.Fprintln(d.w, Wrap(fmt.Sprintf(format, args...), d.width, "    "))
-}
-
-func (d drawing) drawSections(parts []core.ContextPart) {
-	for _, s := range parts {
-		if s.Tokens == 0 && s.Name != "free" {
-			continue
-		}
-		messages := ""
-		if s.Messages > 0 {
-			noun := "message"
-			if s.Name == "standing" {
-				noun = "instruction"
-			}
-			messages = "  " + Pluralize(s.Messages, noun)
-		}
-		d.writeLine("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
-	}
 }
 
 // drawTriggers shows how close the next summary is.
@@ -116,7 +111,9 @@ func (d drawing) drawTriggers(r core.ContextReport) {
 	}
 	for _, t := range r.Triggers {
 		value := fmt.Sprintf("%s of %s (%d%%)", core.Number(t.Value), core.Number(t.Threshold), t.Percent)
-		d.writeLine("  %-22s %s %s", triggerTitle(t.Name), progressBar(t.Percent, 20), value)
+		width := 20
+		n := min(max(t.Percent*width/100, 0), width)
+		d.writeLine("  %-22s %s %s", triggerTitle(t.Name), "["+strings.Repeat("#", n)+strings.Repeat("-", width-n)+"]", value)
 	}
 	switch what := "until then"; {
 	case r.WillTrigger:
@@ -228,11 +225,6 @@ func windowBar(r core.ContextReport, size int) string {
 	return b.String()
 }
 
-func progressBar(percent, width int) string {
-	n := min(max(percent*width/100, 0), width)
-	return "[" + strings.Repeat("#", n) + strings.Repeat("-", width-n) + "]"
-}
-
 func triggerTitle(name string) string {
 	titles := map[string]string{
 		"share": "tokens in the prompt", "messages": "messages since summary",
@@ -243,14 +235,6 @@ func triggerTitle(name string) string {
 		return t
 	}
 	return name
-}
-
-func describeCalibration(c core.CalibrationView) string {
-	how := "estimated"
-	if c.Measured {
-		how = "measured"
-	}
-	return fmt.Sprintf("%s ± %.0f%%", how, c.Deviation*100)
 }
 
 // windowNote explains the window's size unless it is the known size of the model.

@@ -36,7 +36,22 @@ func parseMarkup(text string, i int, s style) ([]span, int) {
 	case '`':
 		return parseCode(text[i:], s)
 	case '*', '_', '~':
-		return parseEmphasis(text, i, s)
+		n := runLength(text[i:])
+		mark := text[i : i+n]
+		styles := map[string]style{
+			"*": italic, "_": italic, "**": bold, "__": bold, "***": bold | italic, "___": bold | italic, "~~": strike,
+		}
+		add, ok := styles[mark]
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+n:])
+		if !ok || !canOpenEmphasis(mark[0], before, after) {
+			return []span{{mark, s}}, n
+		}
+		end := closingMarkIndex(text[i+n:], mark)
+		if end < 0 {
+			return []span{{mark, s}}, n
+		}
+		return spansOf(text[i+n:i+n+end], s|add), n + end + n
 	case '[':
 		return parseLink(text[i:], s)
 	case '!':
@@ -74,26 +89,6 @@ func parseCode(text string, s style) ([]span, int) {
 
 // runLength returns how often the first byte repeats.
 func runLength(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
-
-// parseEmphasis parses **bold**, *italic*, ***both***, the same with _, and ~~struck~~.
-func parseEmphasis(text string, i int, s style) ([]span, int) {
-	n := runLength(text[i:])
-	mark := text[i : i+n]
-	styles := map[string]style{
-		"*": italic, "_": italic, "**": bold, "__": bold, "***": bold | italic, "___": bold | italic, "~~": strike,
-	}
-	add, ok := styles[mark]
-	before, _ := utf8.DecodeLastRuneInString(text[:i])
-	after, _ := utf8.DecodeRuneInString(text[i+n:])
-	if !ok || !canOpenEmphasis(mark[0], before, after) {
-		return []span{{mark, s}}, n
-	}
-	end := closingMarkIndex(text[i+n:], mark)
-	if end < 0 {
-		return []span{{mark, s}}, n
-	}
-	return spansOf(text[i+n:i+n+end], s|add), n + end + n
-}
 
 // canOpenEmphasis reports whether emphasis may begin between two characters. Inside ASCII
 // words it may not: that is arithmetic, or a name with underscores.

@@ -69,12 +69,40 @@ func layoutText(spans []span, f frame) string {
 func layoutRows(spans []span, f frame) []row {
 	p := page{frame: f}
 	p.beginRow(f.first)
-	words := wordsOf(cellsOf(spans))
+	cells := cellsOf(spans)
+	var words []word
+	for i, c := range cells {
+		space := c.text == " "
+		if n := len(words); n == 0 || words[n-1].space != space || !space && canBreakBetween(cells[i-1], c) {
+			words = append(words, word{space: space})
+		}
+		w := &words[len(words)-1]
+		w.cells = append(w.cells, c)
+		w.width += c.width
+	}
 	for i, w := range words {
 		if f.open && i == len(words)-1 && !w.space {
 			break
 		}
-		p.addWord(w)
+		if w.space {
+			p.spaces = w.cells
+			continue
+		}
+		if p.column > p.start && p.column+len(p.spaces)+w.width > p.frame.width {
+			p.endRow()
+			p.beginRow(p.rest)
+		}
+		for _, c := range p.spaces {
+			p.putCell(c)
+		}
+		p.spaces = nil
+		for _, c := range w.cells {
+			if p.column > p.start && p.column+c.width > p.frame.width {
+				p.endRow()
+				p.beginRow(p.rest)
+			}
+			p.putCell(c)
+		}
 	}
 	p.endRow()
 	return p.rows
@@ -104,28 +132,6 @@ func (p *page) endRow() {
 		p.row.WriteString(reset)
 	}
 	p.rows = append(p.rows, row{text: p.row.String(), width: p.column})
-}
-
-func (p *page) addWord(w word) {
-	if w.space {
-		p.spaces = w.cells
-		return
-	}
-	if p.column > p.start && p.column+len(p.spaces)+w.width > p.frame.width {
-		p.endRow()
-		p.beginRow(p.rest)
-	}
-	for _, c := range p.spaces {
-		p.putCell(c)
-	}
-	p.spaces = nil
-	for _, c := range w.cells {
-		if p.column > p.start && p.column+c.width > p.frame.width {
-			p.endRow()
-			p.beginRow(p.rest)
-		}
-		p.putCell(c)
-	}
 }
 
 func (p *page) putCell(c cell) {
@@ -193,20 +199,6 @@ type word struct {
 	cells []cell
 	width int
 	space bool
-}
-
-func wordsOf(cells []cell) []word {
-	var words []word
-	for i, c := range cells {
-		space := c.text == " "
-		if n := len(words); n == 0 || words[n-1].space != space || !space && canBreakBetween(cells[i-1], c) {
-			words = append(words, word{space: space})
-		}
-		w := &words[len(words)-1]
-		w.cells = append(w.cells, c)
-		w.width += c.width
-	}
-	return words
 }
 
 // canBreakBetween reports whether a row may end between two cells without a space: next to

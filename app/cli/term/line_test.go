@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/cli/term"
 	"bobbin/tests/logtext"
+	"bobbin/tests/must"
 )
 
 func TestPlain(t *testing.T) {
@@ -80,10 +81,7 @@ func edited(t *testing.T) (*term.Edited, io.Writer, *logtext.Log) {
 	t.Helper()
 	r, w := io.Pipe()
 	out := &logtext.Log{}
-	e, err := term.NewEdited(r, out, "> ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(term.NewEdited(r, out, "> "))(t)
 	t.Cleanup(func() {
 		_ = w.Close()
 		_ = e.Close()

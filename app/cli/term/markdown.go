@@ -150,7 +150,7 @@ func (m *Markdown) endLine(line string) {
 		m.rows += rowsOf(m.shown)
 		return
 	}
-	rendered := renderLine(line, m.width)
+	rendered := layoutText(blockOf(line, frame{width: m.width}))
 	if !strings.HasPrefix(rendered, m.shown) && rowsOf(m.shown) < m.height {
 		m.eraseRows(rowsOf(m.shown))
 		m.shown = ""
@@ -227,11 +227,6 @@ var (
 	quotes   = regexp.MustCompile(`^ {0,3}> ?(.*)$`)
 )
 
-// renderLine renders a line that is neither code nor part of a table.
-func renderLine(line string, width int) string {
-	return layoutText(blockOf(line, frame{width: width}))
-}
-
 // blockOf returns the spans of a line and the frame to lay them out in.
 func blockOf(line string, f frame) ([]span, frame) {
 	if h := headings.FindStringSubmatch(line); h != nil {
@@ -241,7 +236,8 @@ func blockOf(line string, f frame) ([]span, frame) {
 		}
 		return spansOf(h[2], s), f
 	}
-	if isRule(line) {
+	signs := strings.Join(strings.Fields(line), "")
+	if len(signs) >= 3 && strings.Contains("-*_", signs[:1]) && strings.Trim(signs, signs[:1]) == "" {
 		return []span{{text: strings.Repeat("─", min(f.width, 40))}}, f
 	}
 	if q := quotes.FindStringSubmatch(line); q != nil {
@@ -267,10 +263,4 @@ func blockOf(line string, f frame) ([]span, frame) {
 // indentOf returns an indentation that leaves enough room for text.
 func indentOf(indent string, width int) string {
 	return strings.Repeat(" ", min(len(strings.ReplaceAll(indent, "\t", "    ")), width/3))
-}
-
-// isRule reports whether the line is a rule: three or more of the same character.
-func isRule(line string) bool {
-	signs := strings.Join(strings.Fields(line), "")
-	return len(signs) >= 3 && strings.Contains("-*_", signs[:1]) && strings.Trim(signs, signs[:1]) == ""
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"bobbin/app/cli/term"
+	"bobbin/tests/must"
 )
 
 // hostile is a text with everything that a terminal obeys or that turns it round.
@@ -58,10 +59,7 @@ func TestMarkdownIsCleaned(t *testing.T) {
 // A JSON document says the same without the characters themselves.
 func TestCleanJSONSaysTheSame(t *testing.T) {
 	t.Parallel()
-	document, err := json.Marshal(map[string]string{hostile: hostile + "é 日本 👍🏽"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Get(json.Marshal(map[string]string{hostile: hostile + "é 日本 👍🏽"}))(t)
 	clean := term.CleanJSON(document)
 	if hasControls(string(clean)) {
 		t.Errorf("got %q", clean)

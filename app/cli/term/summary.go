@@ -62,7 +62,22 @@ func DrawDiff(w io.Writer, diff core.SummaryDiff, width int) {
 		case core.DiffRemoved:
 			d.writeMarked("- ", lines)
 		default:
-			d.writeUnchanged(lines, i > 0, i < len(diff.Ops)-1)
+			before := i > 0
+			after := i < len(diff.Ops)-1
+			head, tail := 0, 0
+			if before {
+				head = contextLines
+			}
+			if after {
+				tail = contextLines
+			}
+			if len(lines) <= head+tail+1 {
+				d.writeMarked("  ", lines)
+				continue
+			}
+			d.writeMarked("  ", lines[:head])
+			d.writeLine("  … %s unchanged", Pluralize(len(lines)-head-tail, "line"))
+			d.writeMarked("  ", lines[len(lines)-tail:])
 		}
 	}
 }
@@ -74,24 +89,6 @@ func (d drawing) writeMarked(mark string, lines []string) {
 			fmt.Fprintln(d.w, strings.TrimRight(mark+row, " "))
 		}
 	}
-}
-
-// writeUnchanged writes those of the unchanged lines that are next to a change.
-func (d drawing) writeUnchanged(lines []string, before, after bool) {
-	head, tail := 0, 0
-	if before {
-		head = contextLines
-	}
-	if after {
-		tail = contextLines
-	}
-	if len(lines) <= head+tail+1 {
-		d.writeMarked("  ", lines)
-		return
-	}
-	d.writeMarked("  ", lines[:head])
-	d.writeLine("  … %s unchanged", Pluralize(len(lines)-head-tail, "line"))
-	d.writeMarked("  ", lines[len(lines)-tail:])
 }
 
 // linesOf returns the non-empty lines of pieces.

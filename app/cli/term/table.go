@@ -31,7 +31,21 @@ func renderTable(lines []string, width int) string {
 		if i == 0 {
 			s = bold
 		}
-		t.addRow(cellsIn(line), s)
+		cells := cellsIn(line)
+		row := make([][]span, len(t.sizes))
+		if last := len(row) - 1; len(cells) > len(row) {
+			cells[last] = strings.Join(cells[last:], " | ") // keep surplus cells
+		}
+		for i := range min(len(cells), len(row)) {
+			row[i] = spansOf(cells[i], s)
+			spans := row[i]
+			n := 0
+			for _, c := range cellsOf(spans) {
+				n += c.width
+			}
+			t.sizes[i] = max(t.sizes[i], n)
+		}
+		t.rows = append(t.rows, row)
 	}
 	if !t.shrinkToFit(width) {
 		return ""
@@ -40,7 +54,11 @@ func renderTable(lines []string, width int) string {
 	for i, cells := range t.rows {
 		out = append(out, t.drawRow(cells)...)
 		if i == 0 {
-			out = append(out, t.drawRule())
+			parts := make([]string, len(t.sizes))
+			for i, n := range t.sizes {
+				parts[i] = strings.Repeat("─", n)
+			}
+			out = append(out, strings.Join(parts, "─┼─"))
 		}
 	}
 	return strings.Join(out, "\n")
@@ -51,18 +69,6 @@ type table struct {
 	rows    [][][]span
 	sizes   []int    // width of each column
 	aligned []string // cells of the delimiter row
-}
-
-func (t *table) addRow(cells []string, s style) {
-	row := make([][]span, len(t.sizes))
-	if last := len(row) - 1; len(cells) > len(row) {
-		cells[last] = strings.Join(cells[last:], " | ") // keep surplus cells
-	}
-	for i := range min(len(cells), len(row)) {
-		row[i] = spansOf(cells[i], s)
-		t.sizes[i] = max(t.sizes[i], widthOf(row[i]))
-	}
-	t.rows = append(t.rows, row)
 }
 
 // shrinkToFit narrows the widest columns until the table fits, and reports whether it does.
@@ -120,22 +126,6 @@ func (t *table) padCell(r row, column int) string {
 		}
 	}
 	return strings.Repeat(" ", left) + r.text + strings.Repeat(" ", space-left)
-}
-
-func (t *table) drawRule() string {
-	parts := make([]string, len(t.sizes))
-	for i, n := range t.sizes {
-		parts[i] = strings.Repeat("─", n)
-	}
-	return strings.Join(parts, "─┼─")
-}
-
-func widthOf(spans []span) int {
-	n := 0
-	for _, c := range cellsOf(spans) {
-		n += c.width
-	}
-	return n
 }
 
 // withClosingBar returns a line of a table with a bar at its end.

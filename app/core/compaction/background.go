@@ -81,32 +81,29 @@ func (k *Compactor) releaseOwnLeases(ctx context.Context) {
 	}
 }
 
-// runWorker runs jobs until ctx ends; work is the context of the jobs.
+// runWorker runs jobs until ctx ends, each of at most one summary: what is left to do is queued again
+// behind the jobs of other sessions. Work is the context of the jobs.
 func (k *Compactor) runWorker(ctx, work context.Context) {
 	for {
 		select {
 		case id := <-k.jobs.queue:
-			if n, ok := k.jobs.beginJob(id); ok {
-				k.runJob(work, n)
+			n, ok := k.jobs.beginJob(id)
+			if !ok {
+				continue
 			}
+			more, err := k.advanceSession(work, n)
+			switch {
+			case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session was deleted; its next run reports the floor
+			case errors.Is(err, core.ErrStopping), errors.Is(err, core.ErrStale):
+				k.Logger.InfoContext(work, "background summary interrupted", "session_id", id, "err", err)
+			default:
+				k.Logger.WarnContext(work, "background summary failed", "session_id", id, "err", err)
+			}
+			k.jobs.finishJob(id, more)
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// runJob runs one job: at most one summary. What is left to do is queued again behind the
-// jobs of other sessions.
-func (k *Compactor) runJob(ctx context.Context, n job) {
-	more, err := k.advanceSession(ctx, n)
-	switch {
-	case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session was deleted; its next run reports the floor
-	case errors.Is(err, core.ErrStopping), errors.Is(err, core.ErrStale):
-		k.Logger.InfoContext(ctx, "background summary interrupted", "session_id", n.id, "err", err)
-	default:
-		k.Logger.WarnContext(ctx, "background summary failed", "session_id", n.id, "err", err)
-	}
-	k.jobs.finishJob(n.id, more)
 }
 
 // SummarizeDue makes the summaries that the session's policy wants outside of runs: after a run,

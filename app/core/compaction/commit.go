@@ -15,11 +15,26 @@ import (
 // without another model call. ErrStale: the summary depends on what changed.
 func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e *progress) (Turn, plan, error) {
 	for {
-		next, c := k.draftChange(t, p, &m)
-		err := k.applyChange(ctx, &t, c)
-		if e.manual && isRequestAnswered(err) {
+		next, change := p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}
+		if m.ahead { // it changes no prompt
+			m.summary.State = core.SummaryPrepared
+		} else {
+			order, tokens := m.order, m.summary.TokenCount
+			if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
+				order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
+			}
+			next = newPlan(p.changed().After(order, tokens, m.summary.MessagesCovered))
+			change = m.contextChange(t, p.d, next)
+		}
+		if setup, ok := k.promptSetup(t); ok && m.summary.Native != nil && m.summary.Native.Frozen == setup.Hash { // else it is stored
+			change.Setup = &setup
+		}
+		err := k.applyChange(ctx, &t, change)
+		// A request that has an answer refuses it: the work behind the answer no longer belongs to the request.
+		var answered *core.Error
+		if e.manual && errors.As(err, &answered) && answered.Code == core.CodeInProgress {
 			ctx = core.WithoutKeyedWork(ctx)
-			err = k.applyChange(ctx, &t, c)
+			err = k.applyChange(ctx, &t, change)
 		}
 		if errors.Is(err, core.ErrStale) && e.conflicts < maxReloads {
 			e.conflicts++
@@ -33,10 +48,12 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 			}
 		}
 		k.reportCommit(ctx, Commit{Turn: t, Summary: m.summary, Before: p.d, After: next.d, Err: err})
-		if err != nil {
-			if errors.Is(err, core.ErrStale) {
-				k.recordLostCalls(ctx, t, m.calls)
+		if errors.Is(err, core.ErrStale) && len(m.calls) > 0 {
+			if _, lost := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), core.SummaryFailure{SessionID: t.Session.ID, ModelCalls: m.calls}); lost != nil {
+				k.Logger.WarnContext(ctx, "model calls of a summary not recorded", "session_id", t.Session.ID, "err", lost)
 			}
+		}
+		if err != nil {
 			return t, p, fmt.Errorf("commit the summary: %w", err)
 		}
 		t.History = messagesAfter(t.History, t.Session.SummaryThroughSeq)
@@ -46,31 +63,6 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 		e.committed.Version, e.committed.ActivatedAt = t.Session.SummaryVersion, t.Session.LastSummarizedAt
 		return t, next, nil
 	}
-}
-
-// draftChange returns the plan with the summary, and the change that stores it. A prepared one changes no
-// prompt.
-func (k *Compactor) draftChange(t Turn, p plan, m *draft) (plan, core.ContextChange) {
-	next, change := p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}
-	if m.ahead {
-		m.summary.State = core.SummaryPrepared
-	} else {
-		order, tokens := m.order, m.summary.TokenCount
-		if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
-			order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
-		}
-		next = newPlan(p.changed().After(order, tokens, m.summary.MessagesCovered))
-		change = m.contextChange(t, p.d, next)
-	}
-	change.Setup = k.setupToStore(t, m.summary.Native)
-	return next, change
-}
-
-// isRequestAnswered reports whether a commit was refused because its request already has an
-// answer: the work that continues behind the answer no longer belongs to the request.
-func isRequestAnswered(err error) bool {
-	var e *core.Error
-	return errors.As(err, &e) && e.Code == core.CodeInProgress
 }
 
 // revalidateDraft reloads the turn and reports whether it can still use the summary: it must
@@ -96,16 +88,6 @@ func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draft
 // isSameText reports whether a is the message b, not edited since.
 func isSameText(a, b core.Message) bool {
 	return a.ID == b.ID && (a.RevisedAt == nil) == (b.RevisedAt == nil) && (a.RevisedAt == nil || a.RevisedAt.Equal(*b.RevisedAt))
-}
-
-// recordLostCalls records model calls that led to no summary without being a failure.
-func (k *Compactor) recordLostCalls(ctx context.Context, t Turn, calls []core.ModelCall) {
-	if len(calls) == 0 {
-		return
-	}
-	if _, err := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), core.SummaryFailure{SessionID: t.Session.ID, ModelCalls: calls}); err != nil {
-		k.Logger.WarnContext(ctx, "model calls of a summary not recorded", "session_id", t.Session.ID, "err", err)
-	}
 }
 
 // activateVersion activates the version that the plan names and plans again. It calls no

@@ -31,26 +31,7 @@ func (c *Inspector) Diff(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err != nil {
 		return core.SummaryDiff{}, err
 	}
-	d := diffOf(before.Content, after.Content)
-	d.Version, d.Against = version, before.Version
-	return d, nil
-}
-
-// loadReadable returns a version that still has its text.
-func (c *Inspector) loadReadable(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	s, err := c.Stores.Summaries.Get(ctx, tenant, id, version)
-	if err == nil && s.State == core.SummaryErased {
-		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted or edited", version)
-	}
-	return s, err
-}
-
-// piece is a line, or a sentence and the space behind it.
-var piece = regexp.MustCompile(`\n|[^\n]+?(?:\n|[.!?…]["')\]]*[ \t]+|[。！？]+|$)`)
-
-// diffOf compares two texts piece by piece.
-func diffOf(before, after string) core.SummaryDiff {
-	a, b := piece.FindAllString(before, -1), piece.FindAllString(after, -1)
+	a, b := piece.FindAllString(before.Content, -1), piece.FindAllString(after.Content, -1)
 	d := core.SummaryDiff{Ops: []core.DiffOp{}}
 	add := func(op string, pieces []string) {
 		if len(pieces) > 0 {
@@ -66,5 +47,18 @@ func diffOf(before, after string) core.SummaryDiff {
 	}
 	add(core.DiffEqual, a[at:])
 	d.Equal += len(a) - at
-	return d
+	d.Version, d.Against = version, before.Version
+	return d, nil
 }
+
+// loadReadable returns a version that still has its text.
+func (c *Inspector) loadReadable(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
+	s, err := c.Stores.Summaries.Get(ctx, tenant, id, version)
+	if err == nil && s.State == core.SummaryErased {
+		err = core.Errorf(core.ErrUnprocessable, "version %d is gone: a message that it covered was deleted or edited", version)
+	}
+	return s, err
+}
+
+// piece is a line, or a sentence and the space behind it.
+var piece = regexp.MustCompile(`\n|[^\n]+?(?:\n|[.!?…]["')\]]*[ \t]+|[。！？]+|$)`)

@@ -41,17 +41,6 @@ func (c *Inspector) DryRun(ctx context.Context, tenant core.Tenant, id core.Sess
 	return plan, nil
 }
 
-// withNextMessage returns the turn with the dry run's message at its end. A run in progress
-// counts as ended.
-func (t Turn) withNextMessage(ask core.PlanPreview) Turn {
-	m := core.Message{
-		ID: core.NewID[core.MessageID](), Seq: int64(t.wholeLog()) + 1, OnPath: true,
-		Role: core.RoleUser, Content: ask.Content, TokenCount: ask.Tokens,
-	}
-	t.History, t.Run = slices.Concat(t.History, t.Run), []core.Message{m}
-	return t
-}
-
 // maxRounds bounds how many summaries are simulated.
 const maxRounds = 3
 
@@ -83,29 +72,21 @@ func simulateFit(in contextwindow.Input) (last contextwindow.Decision, order *co
 		p = newPlan(in)
 	}
 	if order == nil && p.d.Floor == nil {
-		order = laterSummary(p)
+		when, o := core.WhenAhead, p.d.Prepare
+		if slices.ContainsFunc(p.d.Triggers, func(t core.TriggerStatus) bool { return t.Fires }) {
+			when = core.WhenBackground
+		}
+		if o == nil {
+			p.in.Phase = contextwindow.AfterRun
+			d, _ := contextwindow.Plan(p.in)
+			when, o = core.WhenAfterRun, d.Summarize
+		}
+		if o != nil {
+			order = withOrder(nil, *o, p.in.Summary.Tokens)
+			order.When = when
+		}
 	}
 	return p.d, order, activated
-}
-
-// laterSummary returns what is summarized although the prompt is sent as it is; nil =
-// nothing.
-func laterSummary(p plan) *core.PlannedSummary {
-	when, o := core.WhenAhead, p.d.Prepare
-	if slices.ContainsFunc(p.d.Triggers, func(t core.TriggerStatus) bool { return t.Fires }) {
-		when = core.WhenBackground
-	}
-	if o == nil {
-		p.in.Phase = contextwindow.AfterRun
-		d, _ := contextwindow.Plan(p.in)
-		when, o = core.WhenAfterRun, d.Summarize
-	}
-	if o == nil {
-		return nil
-	}
-	order := withOrder(nil, *o, p.in.Summary.Tokens)
-	order.When = when
-	return order
 }
 
 // withOrder adds an order to a planned summary; previous is the tokens of the summary before

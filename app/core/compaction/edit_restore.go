@@ -38,11 +38,16 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err != nil {
 		return core.Summary{}, fmt.Errorf("load the version in use: %w", err)
 	}
-	content := cleanEdit(edit.Content)
+	content := strings.TrimSpace(redact.Text(core.CleanText(edit.Content)))
 	if content == active.Content {
 		return active, nil
 	}
-	s := editedVersion(active, content, c.Counter.Text(content))
+	s := active
+	tokens := c.Counter.Text(content)
+	s.Note = fmt.Sprintf("edited from version %d", s.Version)
+	s.ID, s.Version, s.State, s.CreatedAt = core.NewID[core.SummaryID](), 0, core.SummaryActive, core.Now()
+	s.Content, s.TokensBefore, s.TokensAfter, s.TokenCount = content, s.TokenCount, tokens, tokens
+	s.Model, s.Strategy, s.Trigger, s.Focus, s.MessagesAdded, s.MadeFor, s.Duration = "", core.StrategyEdited, core.TriggerManualEdit, "", 0, 0, 0
 	if err := checkEdit(s, contextwindow.SummaryRoom(v.in)); err != nil {
 		return core.Summary{}, err
 	}
@@ -61,19 +66,6 @@ func (c *Inspector) Edit(ctx context.Context, tenant core.Tenant, id core.Sessio
 		return core.Summary{}, changedMeanwhile(err)
 	}
 	return c.Stores.Summaries.Get(ctx, tenant, id, v.turn.Session.SummaryVersion)
-}
-
-// cleanEdit returns a user's text as it becomes a summary, without secrets: every text of a
-// summary that no summarizer made passes through here.
-func cleanEdit(content string) string { return strings.TrimSpace(redact.Text(core.CleanText(content))) }
-
-// editedVersion returns the version with another text.
-func editedVersion(s core.Summary, content string, tokens int) core.Summary {
-	s.Note = fmt.Sprintf("edited from version %d", s.Version)
-	s.ID, s.Version, s.State, s.CreatedAt = core.NewID[core.SummaryID](), 0, core.SummaryActive, core.Now()
-	s.Content, s.TokensBefore, s.TokensAfter, s.TokenCount = content, s.TokenCount, tokens, tokens
-	s.Model, s.Strategy, s.Trigger, s.Focus, s.MessagesAdded, s.MadeFor, s.Duration = "", core.StrategyEdited, core.TriggerManualEdit, "", 0, 0, 0
-	return s
 }
 
 // checkEdit returns ErrInvalid for a summary that is empty or exceeds the room that prompts
@@ -130,15 +122,27 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	if run := v.turn.Run; len(run) > 0 && to.ThroughSeq >= run[0].Seq {
 		return core.Session{}, core.Errorf(core.ErrConflict, "the run in progress answers message #%d, which version %d covers: wait until it ends", run[0].Seq, version)
 	}
-	after, err := c.snapshotRestored(ctx, v.turn, to)
+	t, err := c.withEarlierVersion(ctx, v.turn, to)
 	if err != nil {
 		return core.Session{}, err
+	}
+	in, err := c.planInput(ctx, t)
+	if err != nil {
+		return core.Session{}, err
+	}
+	after, err := c.snapshotTurn(ctx, t.withSummary(to, contextwindow.Resumed(in)))
+	if err != nil {
+		return core.Session{}, err
+	}
+	reason := fmt.Sprintf("repeats version %d", version)
+	if version == 0 {
+		reason = "nothing is summarized any more"
 	}
 	session, events, err := c.Stores.Sessions.RestoreSummary(ctx, tenant, core.SummaryRestore{
 		SessionID: id, Expect: v.turn.Session.PromptRevision, Version: version, PromptState: after.in.State.Encode(),
 		Events: []core.Event{core.NewEvent(id, "", core.EventContextCompleted, core.ContextData{
 			Kind: core.SummaryRolling, TokensBefore: v.d.Total, TokensAfter: after.d.Total, MessagesCovered: to.MessagesCovered,
-			Trigger: core.TriggerRestore, Reason: restoredReason(version),
+			Trigger: core.TriggerRestore, Reason: reason,
 		})},
 	})
 	if err != nil {
@@ -147,26 +151,6 @@ func (c *Inspector) Restore(ctx context.Context, tenant core.Tenant, id core.Ses
 	c.Publisher.Publish(context.WithoutCancel(ctx), events)
 	c.Logger.InfoContext(ctx, "summary restored", "session_id", id, "restored", version, "version", session.SummaryVersion)
 	return session, nil
-}
-
-func restoredReason(version int) string {
-	if version == 0 {
-		return "nothing is summarized any more"
-	}
-	return fmt.Sprintf("repeats version %d", version)
-}
-
-// snapshotRestored plans the turn with the summary as it was; the zero summary is none.
-func (c *Inspector) snapshotRestored(ctx context.Context, t Turn, to core.Summary) (snapshot, error) {
-	t, err := c.withEarlierVersion(ctx, t, to)
-	if err != nil {
-		return snapshot{}, err
-	}
-	in, err := c.planInput(ctx, t)
-	if err != nil {
-		return snapshot{}, err
-	}
-	return c.snapshotTurn(ctx, t.withSummary(to, contextwindow.Resumed(in)))
 }
 
 // withSummary returns the turn with another summary and state; the zero summary is none.

@@ -101,17 +101,13 @@ func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 		case !errors.Is(err, core.ErrStale):
 			return t, p, err
 		case e.conflicts >= maxReloads:
-			return t, p, errTooManyConflicts()
+			// Not ErrStale: that would mean that another process owns the run.
+			return t, p, &core.Error{Kind: core.ErrConflict, Code: "context_conflict",
+				Message: "The conversation's summary kept changing while the message was processed. Send the message again later."}
 		default:
 			e.conflicts++
 		}
 	}
-}
-
-// errTooManyConflicts is not ErrStale: that would mean that another process owns the run.
-func errTooManyConflicts() error {
-	return &core.Error{Kind: core.ErrConflict, Code: "context_conflict",
-		Message: "The conversation's summary kept changing while the message was processed. Send the message again later."}
 }
 
 // planAndExecute plans the turn, with the current work on the session's summaries, and carries out everything but
@@ -132,7 +128,28 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	if err != nil {
 		return t, p, err
 	}
-	return k.executePlan(ctx, t, p, e)
+	if p.d.Summarize != nil {
+		if d, ok := floorDecision(p.in); ok {
+			p.d = d
+			return t, p, floorError(d)
+		}
+	}
+	for {
+		var err error
+		switch {
+		case p.d.Activate != nil:
+			t, p, err = k.activateVersion(ctx, t, p)
+		case p.d.Summarize == nil:
+			return k.finishPlan(ctx, t, p, e)
+		case p.d.Summarize.Kind == core.SummaryRun: // belongs to this run: no other process makes it
+			t, p, err = k.compactLoop(ctx, t, p, e)
+		default:
+			return t, p, nil
+		}
+		if err != nil {
+			return t, p, err
+		}
+	}
 }
 
 // planTurn plans the turn. If a summary is due, it first looks for versions that cover more
@@ -190,33 +207,6 @@ func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input,
 	return in
 }
 
-// executePlan carries out everything that a decision asks for except a summary of the
-// conversation, which is left to the caller.
-func (k *Compactor) executePlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
-	if p.d.Summarize != nil {
-		if d, ok := floorDecision(p.in); ok {
-			p.d = d
-			return t, p, floorError(d)
-		}
-	}
-	for {
-		var err error
-		switch {
-		case p.d.Activate != nil:
-			t, p, err = k.activateVersion(ctx, t, p)
-		case p.d.Summarize == nil:
-			return k.finishPlan(ctx, t, p, e)
-		case p.d.Summarize.Kind == core.SummaryRun: // belongs to this run: no other process makes it
-			t, p, err = k.compactLoop(ctx, t, p, e)
-		default:
-			return t, p, nil
-		}
-		if err != nil {
-			return t, p, err
-		}
-	}
-}
-
 // finishPlan stores what the last decision changed and queues the summary that it wants
 // prepared.
 func (k *Compactor) finishPlan(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
@@ -268,7 +258,12 @@ func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progre
 	}
 	e.calls = nil
 	m, err := k.makeSummary(ctx, t, p, m)
-	if k.tooLong(m, err, e) {
+	if llm.IsKind(err, llm.KindContextLength) && e.refusals < maxRefused {
+		if limit := llm.AsError(err).Limit; limit > 0 {
+			k.Calibrator.Told(e.writer.model.Info().Name, "", limit)
+		}
+		e.refusals++
+		e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls
 		return t, p, errTooLong
 	}
 	if errors.Is(err, summarize.ErrFailed) && !m.order.Strict {
@@ -298,20 +293,6 @@ var errTooLong = errors.New("the order is too long for one call")
 // maxRefused bounds how many consecutive orders the provider may refuse as too long. Each
 // has half as many tokens as the one before.
 const maxRefused = 2
-
-// tooLong reports whether the provider refused the call as too long and a smaller order is
-// due.
-func (k *Compactor) tooLong(m draft, err error, e *progress) bool {
-	if !llm.IsKind(err, llm.KindContextLength) || e.refusals >= maxRefused {
-		return false
-	}
-	if limit := llm.AsError(err).Limit; limit > 0 {
-		k.Calibrator.Told(e.writer.model.Info().Name, "", limit)
-	}
-	e.refusals++
-	e.orderLimit, e.calls = max(m.order.Tokens/2, 1), m.calls
-	return true
-}
 
 // messagesAfter returns the messages behind the cursor.
 func messagesAfter(messages []core.Message, cursor int64) []core.Message {

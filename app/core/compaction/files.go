@@ -2,23 +2,44 @@ package compaction
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 )
 
 // withNamedTexts returns the turn with the notes, the passages and the instructions of earlier runs that
-// the prompt of the decision has.
+// the prompt of the decision has, as far as it did not have them yet.
 func (k *Compactor) withNamedTexts(ctx context.Context, t Turn, d contextwindow.Decision) (Turn, error) {
 	var err error
 	if t.Notes, err = k.loadNotes(ctx, t, d.Loops); err == nil {
 		t.Quotes, err = k.loadQuotes(ctx, t, d)
 	}
-	if err == nil {
-		t.RunInstructions, err = k.loadRunInstructions(ctx, t, d)
+	if err != nil {
+		return t, err
 	}
-	return t, err
+	for _, s := range d.History {
+		id := s.Repeated.Run
+		if _, known := t.RunInstructions[id]; known || s.Repeated.Tokens == 0 {
+			continue
+		}
+		run, err := k.Stores.Runs.Get(ctx, scopeOf(t), id)
+		if errors.Is(err, core.ErrNotFound) || err == nil && run.SessionID != t.Session.ID {
+			continue // it no longer exists
+		}
+		if err != nil {
+			return t, fmt.Errorf("load the instructions of run %s: %w", id, err)
+		}
+		texts := map[core.RunID]string{id: ""}
+		maps.Copy(texts, t.RunInstructions)
+		if run.Options != nil {
+			texts[id] = run.Options.Instructions
+		}
+		t.RunInstructions = texts
+	}
+	return t, nil
 }
 
 // assemble puts the prompt of a decision together, with the pinned messages, the notes
@@ -35,31 +56,24 @@ func (k *Compactor) assemble(ctx context.Context, t Turn, d contextwindow.Decisi
 	parts := k.promptParts(t, pinned)
 	if d.Total <= d.Budget.Usable { // else people look at it, and it is not sent
 		if parts.Rendered, err = k.renderUnloaded(ctx, t, parts, d); err == nil {
-			err = k.loadWhole(ctx, t, parts, d)
+			_, missing, _ := contextwindow.Unloaded(parts, d)
+			err = k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
+				maps.Copy(parts.Messages, whole)
+			})
 		}
 		if err != nil {
 			return contextwindow.Prompt{}, err
 		}
 	}
-	if err := k.loadFiles(ctx, t, &parts, d); err != nil {
+	contents, texts := contextwindow.Attached(parts, d)
+	if k.Stores.Blobs != nil && len(contents) > 0 {
+		parts.Blobs, err = k.Stores.Blobs.Contents(ctx, scopeOf(t), contents)
+	}
+	if k.Stores.Blobs != nil && len(texts) > 0 && err == nil {
+		parts.Documents, err = k.Stores.Blobs.Texts(ctx, scopeOf(t), texts)
+	}
+	if err != nil {
 		return contextwindow.Prompt{}, fmt.Errorf("load files: %w", err)
 	}
 	return contextwindow.Assemble(parts, d, k.Counter), nil
-}
-
-// loadFiles loads what the prompt of a decision has of images and files.
-func (k *Compactor) loadFiles(ctx context.Context, t Turn, parts *contextwindow.Parts, d contextwindow.Decision) (err error) {
-	contents, texts := contextwindow.Attached(*parts, d)
-	if k.Stores.Blobs == nil {
-		return nil
-	}
-	if len(contents) > 0 {
-		if parts.Blobs, err = k.Stores.Blobs.Contents(ctx, scopeOf(t), contents); err != nil {
-			return err
-		}
-	}
-	if len(texts) > 0 {
-		parts.Documents, err = k.Stores.Blobs.Texts(ctx, scopeOf(t), texts)
-	}
-	return err
 }

@@ -37,7 +37,8 @@ func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decisi
 		}
 		t, err = k.withNamedTexts(ctx, t, d)
 	}
-	if err == nil && t.lacksTexts() {
+	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
+	if err == nil && (slices.ContainsFunc(t.History, unloaded) || slices.ContainsFunc(t.Run, unloaded)) {
 		t.Rendered, err = k.renderUnloaded(ctx, t, k.promptParts(t, nil), d)
 	}
 	k.Observer.Fitted(ctx, t, d, err)
@@ -121,9 +122,15 @@ func nearLimitReason(state contextwindow.PromptState, d contextwindow.Decision) 
 
 // promptParts returns the texts of the turn's prompt.
 func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Parts {
+	byID := make(map[core.MessageID]core.Message, len(t.History)+len(t.Run)+len(pinned))
+	for _, list := range [][]core.Message{pinned, t.History, t.Run} {
+		for _, m := range list {
+			byID[m.ID] = m
+		}
+	}
 	parts := contextwindow.Parts{
 		SummaryRole:  t.Profile.Policy.SummaryRole,
-		SystemPrompt: t.Profile.SystemPrompt, Instructions: t.Profile.Instructions, ToolUsage: t.Profile.ToolUsage, Messages: t.allMessages(pinned),
+		SystemPrompt: t.Profile.SystemPrompt, Instructions: t.Profile.Instructions, ToolUsage: t.Profile.ToolUsage, Messages: byID,
 		Rendered: t.Rendered, Tools: k.Counter.Tools(t.Profile.Tools), ToolSpecs: t.Profile.Tools,
 		Format: t.Profile.Agent.ResponseFormat, Effort: t.Profile.Agent.ReasoningEffort, Model: k.modelOf(t),
 		ReadsResults: slices.Contains(t.Profile.Agent.Tools, core.ToolReadResult),

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"context"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
@@ -38,8 +39,12 @@ func (c *Inspector) loadSnapshot(ctx context.Context, tenant core.Tenant, id cor
 		return snapshot{}, err
 	}
 	more := 0
-	if ask.Content != "" {
-		t, more = t.withNextMessage(ask), 1
+	if ask.Content != "" { // a run in progress counts as ended
+		m := core.Message{
+			ID: core.NewID[core.MessageID](), Seq: int64(t.wholeLog()) + 1, OnPath: true,
+			Role: core.RoleUser, Content: ask.Content, TokenCount: ask.Tokens,
+		}
+		t.History, t.Run, more = slices.Concat(t.History, t.Run), []core.Message{m}, 1
 	}
 	next, changed, err := c.withOlderVersion(ctx, t)
 	if err != nil {

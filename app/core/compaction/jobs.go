@@ -38,10 +38,6 @@ type queuedJob struct {
 	requeue bool // run it once more
 }
 
-func newJobs() *jobs {
-	return &jobs{bySession: map[core.SessionID]*queuedJob{}, queue: make(chan core.SessionID, maxJobs), running: map[*call]struct{}{}}
-}
-
 // addJob queues a job. It does nothing while jobs are not accepted.
 func (j *jobs) addJob(n job) {
 	j.mu.Lock()

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
@@ -59,5 +61,11 @@ func New(o Options) *Compactor {
 	if o.Observer == nil {
 		o.Observer = noopObserver{}
 	}
-	return &Compactor{Options: o, jobs: newJobs(), limits: newTextLimits()}
+	return &Compactor{
+		Options: o,
+		jobs:    &jobs{bySession: map[core.SessionID]*queuedJob{}, queue: make(chan core.SessionID, maxJobs), running: map[*call]struct{}{}},
+		limits: textLimits{
+			slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
+		},
+	}
 }

@@ -35,7 +35,14 @@ func (c *Inspector) Where(ctx context.Context, tenant core.Tenant, id core.Sessi
 			if w.FirstVersion, err = c.Stores.Summaries.FirstCovering(ctx, tenant, id, m.Seq); err != nil {
 				return core.MessageLocation{}, fmt.Errorf("find the first version that covers a message: %w", err)
 			}
-			w.Reason = coveredReason(w)
+			reason := fmt.Sprintf("Version %d of the summary covers it and replaces it in the prompt", w.SummaryVersion)
+			if w.FirstVersion > 0 && w.FirstVersion != w.SummaryVersion {
+				reason += fmt.Sprintf("; version %d was the first to cover it", w.FirstVersion)
+			}
+			if w.PromptTokens > 0 {
+				reason += ". It is pinned: the prompt also quotes it"
+			}
+			w.Reason = reason + "."
 		}
 		return w, nil
 	}
@@ -117,18 +124,6 @@ func (v snapshot) upcomingChange(m core.Message) string {
 	default:
 		return ""
 	}
-}
-
-// coveredReason is the reason for a message that the summary covers.
-func coveredReason(w core.MessageLocation) string {
-	reason := fmt.Sprintf("Version %d of the summary covers it and replaces it in the prompt", w.SummaryVersion)
-	if w.FirstVersion > 0 && w.FirstVersion != w.SummaryVersion {
-		reason += fmt.Sprintf("; version %d was the first to cover it", w.FirstVersion)
-	}
-	if w.PromptTokens > 0 {
-		reason += ". It is pinned: the prompt also quotes it"
-	}
-	return reason + "."
 }
 
 // placeReason is the reason for a message behind the cursor.

@@ -51,18 +51,6 @@ func (k *Compactor) earlierNotes(ctx context.Context, t Turn, p plan, o contextw
 	return core.Summary{}, nil
 }
 
-// loopMessages returns the messages that notes are made from: the question, and the messages
-// of the order that earlier notes did not read.
-func loopMessages(run []core.Message, o contextwindow.Order, read int64) []core.Message {
-	messages := run[:1:1]
-	for _, m := range run[1:] {
-		if m.Seq > read && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq {
-			messages = append(messages, m)
-		}
-	}
-	return messages
-}
-
 // withNotes returns the turn with known notes, so that they are not loaded.
 func (t Turn) withNotes(s ...core.Summary) Turn {
 	notes := make(map[core.SummaryID]core.Summary, len(t.Notes)+len(s))

@@ -155,7 +155,19 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 	if err != nil {
 		return nil, calls, err
 	}
-	n := k.newNative(t, prompt, res)
+	info := t.Profile.Model.Info()
+	part := *res.Compaction
+	n := &core.NativeSummary{
+		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
+		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)],
+	}
+	if setup, ok := k.promptSetup(t); ok {
+		n.Frozen = setup.Hash
+	}
+	if res.Usage != nil {
+		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
+	}
+	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
 	if !isBound {
 		n.Prefixes = nil
 	}
@@ -186,7 +198,10 @@ func (k *Compactor) writeNative(ctx context.Context, t Turn, o contextwindow.Ord
 func (k *Compactor) planCovered(ctx context.Context, t Turn, whole contextwindow.Decision, o contextwindow.Order) (covered Turn, d contextwindow.Decision, isBound bool, err error) {
 	t.History, t.Run, t.Recalled = messagesThrough(t.History, o.ThroughSeq), nil, nil
 	t.Profile.Policy.SummaryRole = core.RoleUser // the system prompt stays the same when the compaction takes the summary's place
-	covered = t.asFrozen(whole)
+	covered = t
+	if s, known := t.Setups[whole.Frozen]; known {
+		covered.Profile.SystemPrompt, covered.Profile.ToolUsage, covered.Profile.Tools = s.SystemPrompt, s.ToolUsage, s.Specs
+	}
 	if d, err = k.planFrozen(ctx, covered); err != nil || d.Frozen == "" && !d.ChangesSetup() {
 		return covered, d, true, err
 	}
@@ -234,33 +249,6 @@ func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwind
 		call.Error = string(e.Kind)
 	}
 	return res, call, err
-}
-
-// setupToStore returns the setup that is to be stored with the native summary; nil = none is.
-func (k *Compactor) setupToStore(t Turn, n *core.NativeSummary) *core.PromptSetup {
-	setup, ok := k.promptSetup(t)
-	if n == nil || !ok || n.Frozen != setup.Hash { // an earlier one is stored
-		return nil
-	}
-	return &setup
-}
-
-// newNative returns the compaction of an answer as it is stored.
-func (k *Compactor) newNative(t Turn, prompt contextwindow.Prompt, res llm.Response) *core.NativeSummary {
-	info := t.Profile.Model.Info()
-	part := *res.Compaction
-	n := &core.NativeSummary{
-		Part: part, Model: info.Name, Text: part.Text, Account: info.Account, Origin: info.ThoughtOrigin, Setup: k.setupOf(t),
-		Start: prompt.Start, Prefixes: prompt.Ends[:min(len(prompt.Ends), maxNativePrefixes)],
-	}
-	if setup, ok := k.promptSetup(t); ok {
-		n.Frozen = setup.Hash
-	}
-	if res.Usage != nil {
-		n.Usage, n.Cost = *res.Usage, info.Cost(res.Usage)
-	}
-	n.Tokens = tokens.Prompted(k.Counter.Text, llm.Message{Role: core.RoleUser, Parts: []core.Part{part}})
-	return n
 }
 
 // RefuseNative records that the provider did not take back the native summary in the turn's prompt:

@@ -100,21 +100,10 @@ func (m draft) outcomeFor(ctx context.Context, err error) Made {
 	case err != nil:
 		return Made{Outcome: OutcomeFailed, Err: err}
 	case m.summary.Note != "":
-		return Made{Outcome: OutcomeFallback, Cause: cmp.Or(m.cause, causeOf(m.summary.Note)), Summary: m.summary}
+		cause := map[string]string{noBudget: "no_budget", breakerOpen: "breaker"}[m.summary.Note]
+		return Made{Outcome: OutcomeFallback, Cause: cmp.Or(m.cause, cause, "no_model"), Summary: m.summary}
 	default:
 		return Made{Outcome: OutcomeMade, Summary: m.summary}
-	}
-}
-
-// causeOf returns the cause for a note of the Compactor's own.
-func causeOf(note string) string {
-	switch note {
-	case noBudget:
-		return "no_budget"
-	case breakerOpen:
-		return "breaker"
-	default:
-		return "no_model"
 	}
 }
 

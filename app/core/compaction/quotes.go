@@ -13,28 +13,6 @@ import (
 // quotedMessages is how many messages are in memory at a time while passages of them are quoted.
 const quotedMessages = 16
 
-// findPassages records which parts of their messages the passages quote, so that later prompts can
-// quote the same. A passage whose part is not found is not quoted again.
-func (k *Compactor) findPassages(ctx context.Context, t Turn, passages []contextwindow.Passage, found []core.Message) {
-	quotations := make(map[core.MessageID]string, len(found))
-	for _, m := range found {
-		quotations[m.ID] = m.Content
-	}
-	parts := make(map[core.MessageID]core.RecalledPassage, len(found))
-	err := k.eachMessage(ctx, t, slices.Sorted(maps.Keys(quotations)), func(m core.Message) {
-		if p, ok := core.FindPassage(m, quotations[m.ID]); ok {
-			parts[m.ID] = p
-		}
-	})
-	if err != nil && ctx.Err() == nil {
-		k.Logger.WarnContext(ctx, "recalled passages not found again", "session_id", t.Session.ID, "run_id", t.RunID, "err", err)
-	}
-	for i := range passages {
-		p := &passages[i]
-		p.Part = parts[p.ID]
-	}
-}
-
 // loadQuotes returns the texts of the passages that the prompt of the decision quotes again,
 // and loads those that the turn does not have yet. It omits passages of messages that no longer
 // have them.

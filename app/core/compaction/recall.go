@@ -2,6 +2,8 @@ package compaction
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"bobbin/app/core"
@@ -74,24 +76,35 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 		}
 		return &Recalled{failure: "nothing is recalled: the conversation could not be searched"}
 	}
-	recalled := k.quotePassages(t, found)
-	if k.modelOf(t).Prefix.Binds() {
-		k.findPassages(searching, t, recalled.passages, found)
-	}
-	return recalled
-}
-
-// quotePassages returns the messages as the prompt quotes them.
-func (k *Compactor) quotePassages(t Turn, found []core.Message) *Recalled {
-	r := &Recalled{lines: map[core.MessageID]string{}}
+	recalled := &Recalled{lines: map[core.MessageID]string{}}
 	for _, m := range found {
 		line := contextwindow.PassageLine(m, m.Content)
-		r.lines[m.ID] = line
-		r.passages = append(r.passages, contextwindow.Passage{
+		recalled.lines[m.ID] = line
+		recalled.passages = append(recalled.passages, contextwindow.Passage{
 			ID: m.ID, Seq: m.Seq, Day: t.dayOf(m), Tokens: k.Counter.Text(line),
 		})
 	}
-	return r
+	if k.modelOf(t).Prefix.Binds() {
+		// A passage whose part is not found is not quoted again.
+		quotations := make(map[core.MessageID]string, len(found))
+		for _, m := range found {
+			quotations[m.ID] = m.Content
+		}
+		parts := make(map[core.MessageID]core.RecalledPassage, len(found))
+		err := k.eachMessage(searching, t, slices.Sorted(maps.Keys(quotations)), func(m core.Message) {
+			if p, ok := core.FindPassage(m, quotations[m.ID]); ok {
+				parts[m.ID] = p
+			}
+		})
+		if err != nil && searching.Err() == nil {
+			k.Logger.WarnContext(searching, "recalled passages not found again", "session_id", t.Session.ID, "run_id", t.RunID, "err", err)
+		}
+		for i := range recalled.passages {
+			p := &recalled.passages[i]
+			p.Part = parts[p.ID]
+		}
+	}
+	return recalled
 }
 
 // dayOf returns the day on which the message was written, as prompts show it.

@@ -51,7 +51,23 @@ func (c *Inspector) reportNext(ctx context.Context, tenant core.Tenant, id core.
 			break
 		}
 	}
-	return v, r, c.addSummaries(ctx, tenant, id, &r)
+	page, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
+	if err != nil {
+		return v, r, fmt.Errorf("list summaries: %w", err)
+	}
+	if r.Versions, err = c.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
+		return v, r, fmt.Errorf("versions of the summary: %w", err)
+	}
+	r.Versions = r.Versions[max(len(r.Versions)-reportedVersions, 0):]
+	for _, s := range page.Items {
+		switch {
+		case s.State == core.SummaryPrepared:
+			r.Prepared = &s
+		case s.ActivatedAt != nil && len(r.Summaries) < reportedSummaries:
+			r.Summaries = append(r.Summaries, s)
+		}
+	}
+	return v, r, nil
 }
 
 // checkCoverage counts the conversation of a turn whose summary has changed: each message is
@@ -113,27 +129,6 @@ func (c *Inspector) fullReport(ctx context.Context, tenant core.Tenant, v snapsh
 	return r, r.Coverage.Lost == 0 && log >= onPath, nil
 }
 
-// addSummaries adds the newest activated versions to the report, and the prepared one.
-func (c *Inspector) addSummaries(ctx context.Context, tenant core.Tenant, id core.SessionID, r *core.ContextReport) error {
-	page, err := c.Stores.Summaries.List(ctx, tenant, id, core.PageQuery{Limit: 2 * reportedSummaries})
-	if err != nil {
-		return fmt.Errorf("list summaries: %w", err)
-	}
-	if r.Versions, err = c.Stores.Summaries.Versions(ctx, tenant, id); err != nil {
-		return fmt.Errorf("versions of the summary: %w", err)
-	}
-	r.Versions = r.Versions[max(len(r.Versions)-reportedVersions, 0):]
-	for _, s := range page.Items {
-		switch {
-		case s.State == core.SummaryPrepared:
-			r.Prepared = &s
-		case s.ActivatedAt != nil && len(r.Summaries) < reportedSummaries:
-			r.Summaries = append(r.Summaries, s)
-		}
-	}
-	return nil
-}
-
 // firstStep says what happens before the prompt of the decision can be sent; empty =
 // nothing.
 func firstStep(d contextwindow.Decision) string {
@@ -157,11 +152,30 @@ func (k *Compactor) Describe(t Turn, d contextwindow.Decision, sent contextwindo
 	info := t.Profile.Model.Info()
 	e := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	_, from := k.turnWindow(t)
+	c := core.Coverage{Summarized: t.Session.SummarizedCount}
+	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
+		for _, s := range slots {
+			switch s.Place {
+			case core.PlaceCovered:
+				c.Compacted++
+			case core.PlaceMasked:
+				c.Masked++
+			case core.PlaceShortened:
+				c.Shortened++
+			case core.PlaceLeftOut:
+				c.LeftOut++
+			default:
+				c.Verbatim++
+			}
+		}
+	}
+	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
+	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
 	r := core.ContextReport{
 		Model: info.Name, Policy: t.Profile.Policy.Name,
 		Window: d.Budget.Window, WindowFrom: string(from), Reserve: d.Budget.Reserve, Usable: d.Budget.Usable, Landing: d.Budget.Landing,
 		Used: sent.Used(d), Planned: d.Total, Free: max(d.Budget.Usable-sent.Used(d), 0), MaxOutput: d.MaxOutput,
-		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: countCoverage(t, d), Breaker: "closed",
+		Sections: sent.Sections(d), Triggers: d.Triggers, Coverage: c, Breaker: "closed",
 		OpenUntil: t.Work.Breaker.Until, Failure: t.Work.Breaker.Reason, Summarizing: t.Work.Busy, Since: t.Work.Since,
 		SummaryVersion: t.Session.SummaryVersion, SummaryReason: k.summaryReason(t),
 		Calibration: core.CalibrationView{Measured: e.Measured, Factor: e.Factor, Deviation: e.Deviation, Samples: e.Samples},
@@ -194,30 +208,6 @@ func (t Turn) wholeLog() int {
 	return int(last)
 }
 
-// countCoverage counts the messages by placement.
-func countCoverage(t Turn, d contextwindow.Decision) core.Coverage {
-	c := core.Coverage{Summarized: t.Session.SummarizedCount}
-	for _, slots := range [][]contextwindow.Slot{d.History, d.Run} {
-		for _, s := range slots {
-			switch s.Place {
-			case core.PlaceCovered:
-				c.Compacted++
-			case core.PlaceMasked:
-				c.Masked++
-			case core.PlaceShortened:
-				c.Shortened++
-			case core.PlaceLeftOut:
-				c.LeftOut++
-			default:
-				c.Verbatim++
-			}
-		}
-	}
-	c.Excluded = len(t.History) + len(t.Run) - len(d.History) - len(d.Run)
-	c.Messages = c.Summarized + c.Compacted + c.Verbatim + c.Masked + c.Shortened + c.LeftOut + c.Excluded
-	return c
-}
-
 // Prompt returns the exact prompt that would be sent now, under the conditions of the preview if it
 // has any; its note says so if the next message first causes a summary.
 func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.SessionID, ask core.PlanPreview) (core.PromptView, error) {
@@ -230,33 +220,23 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 	if err != nil {
 		return core.PromptView{}, err
 	}
-	return v.promptView(), nil
-}
-
-// promptView returns the prompt of the snapshot as people see it.
-func (v snapshot) promptView() core.PromptView {
 	view := core.PromptView{
 		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
 		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
 	}
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {
+		var parts []core.Part
+		for _, media := range m.Media {
+			parts = append(parts, media.Part)
+		}
 		view.Messages = append(view.Messages, core.PromptMessage{
 			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Shown(),
-			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: mediaOf(m),
+			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: parts,
 			AddedTools: promptTools(m.AddedTools), RemovedTools: m.RemovedTools,
 		})
 	}
-	return view
-}
-
-// mediaOf returns the images and files that go with a message, without their bytes.
-func mediaOf(m contextwindow.PromptMessage) []core.Part {
-	var parts []core.Part
-	for _, media := range m.Media {
-		parts = append(parts, media.Part)
-	}
-	return parts
+	return view, nil
 }
 
 // promptTools returns the tool definitions as they are shown.

@@ -98,11 +98,3 @@ func (k *Compactor) withSetups(ctx context.Context, t Turn) (Turn, error) {
 	t.Setups = setups
 	return t, nil
 }
-
-// asFrozen returns the turn with the setup with which the prompt of the decision begins.
-func (t Turn) asFrozen(d contextwindow.Decision) Turn {
-	if s, known := t.Setups[d.Frozen]; known {
-		t.Profile.SystemPrompt, t.Profile.ToolUsage, t.Profile.Tools = s.SystemPrompt, s.ToolUsage, s.Specs
-	}
-	return t
-}

@@ -32,7 +32,25 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 	}
 	all, err := k.loadInstructions(ctx, t, resolvedInstructions)
 	t.Standing = &Standing{given: all, lines: map[core.InstructionID]string{}}
-	for _, i := range promptInstructions(all) {
+	// A prompt may have to list the newest that stand, and the newest that a message replaced or withdrew,
+	// which stand until that message has left the prompt.
+	stand, ended, from := 0, 0, len(all)
+	listed := map[core.InstructionID]bool{}
+	for from > 0 && stand < core.MaxPromptedStanding {
+		from--
+		switch i := all[from]; {
+		case i.State == core.InstructionStands:
+			stand++
+			listed[i.ID] = true
+		case i.EndSeq > 0 && ended < core.MaxPromptedStanding:
+			ended++
+			listed[i.ID] = true
+		}
+	}
+	for _, i := range all[from:] {
+		if !listed[i.ID] {
+			continue
+		}
 		line := contextwindow.InstructionLine(i)
 		t.Standing.lines[i.ID] = line
 		t.Standing.inputs = append(t.Standing.inputs, contextwindow.Instruction{
@@ -40,15 +58,6 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 		})
 	}
 	return t, err
-}
-
-// listedInstructions returns what summaries of the turn need not quote, because prompts list
-// it: nothing, unless it is recognized.
-func (t Turn) listedInstructions() []core.StandingInstruction {
-	if t.Standing == nil || !t.Profile.Policy.StandingInstructions {
-		return nil
-	}
-	return t.Standing.given
 }
 
 // loadInstructions returns the standing instructions of the turn's session with their states,
@@ -65,32 +74,6 @@ func (k *Compactor) loadInstructions(ctx context.Context, t Turn, limit int) ([]
 		rows = slices.DeleteFunc(rows, func(i core.StandingInstruction) bool { return !i.ByHand() })
 	}
 	return ResolveInstructions(rows), nil
-}
-
-// promptInstructions returns those that a prompt may have to list: the newest that stand, and
-// the newest that a message replaced or withdrew, which stand until that message has left the
-// prompt.
-func promptInstructions(all []core.StandingInstruction) []core.StandingInstruction {
-	stand, ended, from := 0, 0, len(all)
-	listed := map[core.InstructionID]bool{}
-	for from > 0 && stand < core.MaxPromptedStanding {
-		from--
-		switch i := all[from]; {
-		case i.State == core.InstructionStands:
-			stand++
-			listed[i.ID] = true
-		case i.EndSeq > 0 && ended < core.MaxPromptedStanding:
-			ended++
-			listed[i.ID] = true
-		}
-	}
-	var out []core.StandingInstruction
-	for _, i := range all[from:] {
-		if listed[i.ID] {
-			out = append(out, i)
-		}
-	}
-	return out
 }
 
 // reportedInstructions bounds the instructions of a report.

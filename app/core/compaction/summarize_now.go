@@ -30,9 +30,16 @@ func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.S
 	if err != nil {
 		return core.Summary{}, err
 	}
-	if o.through, err = k.manualThrough(ctx, t); err != nil {
+	in, err := k.planInput(ctx, t)
+	if err != nil {
 		return core.Summary{}, err
 	}
+	in.Force = true
+	d, _ := contextwindow.Plan(in)
+	if d.Summarize == nil {
+		return core.Summary{}, core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: the conversation has fewer than two finished turns since the last summary")
+	}
+	o.through = d.Summarize.ThroughSeq
 	if o.lease, err = k.acquireLease(ctx, tenant, id); err != nil {
 		return core.Summary{}, err
 	}
@@ -40,19 +47,6 @@ func (k *Compactor) Summarize(ctx context.Context, tenant core.Tenant, id core.S
 		return core.Summary{}, core.Errorf(core.ErrConflict, "a summary of this session is already in progress: wait for it to finish")
 	}
 	return o.wait(ctx, k.jobs.beginCall(ctx, o.makeAll))
-}
-
-// manualThrough returns the seq of the last message that a summary made now covers.
-func (k *Compactor) manualThrough(ctx context.Context, t Turn) (int64, error) {
-	in, err := k.planInput(ctx, t)
-	if err != nil {
-		return 0, err
-	}
-	in.Force = true
-	if d, _ := contextwindow.Plan(in); d.Summarize != nil {
-		return d.Summarize.ThroughSeq, nil
-	}
-	return 0, core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: the conversation has fewer than two finished turns since the last summary")
 }
 
 // manualOrder is a summary on request, made in as many calls as it takes.
@@ -134,7 +128,12 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 		case err == nil && e.committed.ID == "":
 			return nil
 		case err == nil:
-			o.setLast(e.committed)
+			select {
+			case <-o.last:
+			default:
+			}
+			o.last <- e.committed
+			o.versionCount++
 		}
 		if err == nil {
 			err = o.lease.renewLease(ctx)
@@ -149,16 +148,6 @@ func (o *manualOrder) makeAll(ctx context.Context) error {
 // errSummarizedMeanwhile says that another writer was first.
 func errSummarizedMeanwhile() error {
 	return core.Errorf(core.ErrConflict, "the session was summarized meanwhile: check its newest summary and retry if necessary")
-}
-
-// setLast makes the version the last one.
-func (o *manualOrder) setLast(s core.Summary) {
-	select {
-	case <-o.last:
-	default:
-	}
-	o.last <- s
-	o.versionCount++
 }
 
 // makeNext makes the next version, if anything is left to cover.

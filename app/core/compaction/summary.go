@@ -21,7 +21,7 @@ type draft struct {
 	ahead   bool // prepare it, do not activate it
 	summary core.Summary
 	calls   []core.ModelCall // that were made for it
-	cause   string           // why summary has a note, in one word; empty = see causeOf
+	cause   string           // why summary has a note, in one word; empty = see outcomeFor
 	failure string           // why the model failed; empty = it did not, or was not called
 	err     error            // why it is not made, or not stored
 }
@@ -53,7 +53,9 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (
 	o, note, again := m.order, m.writer.note, m.failure != ""
 	counts := o.Kind == core.SummaryRolling // the breaker counts failures
 	if counts && !again {
-		m.failure = countedFailure(note)
+		if note == noModel || note == noStrategy { // the next summary will not have its model either
+			m.failure = strings.TrimPrefix(note, fallback)
+		}
 	}
 	if note != "" && o.Strict {
 		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, note)
@@ -74,7 +76,10 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (
 	native := k.startNative(ctx, t, m, req)
 	res, err := maker.Summarize(ctx, req)
 	own, calls := native(err)
-	m.calls, m.cause = append(m.calls, append(k.recordCalls(t, res.Calls), withOwner(t, calls)...)...), cmp.Or(res.Cause, m.cause)
+	for _, c := range res.Calls {
+		k.Calibrator.Observe(c.Model, t.Session.ID, c.Estimated, c.Usage.InputTokens)
+	}
+	m.calls, m.cause = append(m.calls, withOwner(t, append(res.Calls, calls...))...), cmp.Or(res.Cause, m.cause)
 	if counts {
 		m.failure = cmp.Or(m.failure, strings.TrimPrefix(res.Note, fallback))
 	}
@@ -106,10 +111,21 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (
 func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft) (summarize.Request, *summarize.Summarizer, error) {
 	o, w := m.order, m.writer
 	req := k.summaryRequest(t, o.Limit, o.AskFor)
-	req.Load, req.Replaces, req.Focus = k.textLoader(t), o.Tokens, o.Focus
+	req.Replaces, req.Focus = o.Tokens, o.Focus
+	req.Load = func(ctx context.Context, list []core.Message) ([]core.Message, error) {
+		list, err := k.loadTexts(ctx, t, list)
+		return t.nameSpeakers(list), err
+	}
 	if o.Kind == core.SummaryRun {
 		earlier, err := k.earlierNotes(ctx, t, p, o)
-		req.Messages = t.nameSpeakers(loopMessages(t.Run, o, earlier.ThroughSeq))
+		// The question, and the messages of the order that earlier notes did not read.
+		messages := t.Run[:1:1]
+		for _, m := range t.Run[1:] {
+			if m.Seq > earlier.ThroughSeq && m.Seq >= o.FromSeq && m.Seq <= o.ThroughSeq {
+				messages = append(messages, m)
+			}
+		}
+		req.Messages = t.nameSpeakers(messages)
 		req.Preset, req.Previous, req.TimeLimit = summarize.PresetCompaction, earlier.Content, k.SummaryTime
 		if w.model == nil {
 			return req, summarize.NewLoop(summarize.NewSteps(k.Counter), k.Counter), err
@@ -126,7 +142,10 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 
 // summaryRequest returns the request for a summary of the turn, without the messages.
 func (k *Compactor) summaryRequest(t Turn, limit, askFor int) summarize.Request {
-	req := summarize.Request{Preset: t.Profile.Policy.Name, Limit: limit, TargetTokens: askFor, Speakers: t.Session.Speakers == core.ManySpeakers, Instructions: t.listedInstructions()}
+	req := summarize.Request{Preset: t.Profile.Policy.Name, Limit: limit, TargetTokens: askFor, Speakers: t.Session.Speakers == core.ManySpeakers}
+	if t.Standing != nil && t.Profile.Policy.StandingInstructions {
+		req.Instructions = t.Standing.given // prompts list them: the summary need not quote them
+	}
 	if t.Session.ConversationSummary != nil {
 		req.Previous = *t.Session.ConversationSummary
 	}
@@ -140,15 +159,6 @@ func messagesThrough(history []core.Message, through int64) []core.Message {
 		n++
 	}
 	return history[:n]
-}
-
-// recordCalls completes the records of the summarizer's model calls and calibrates with
-// them.
-func (k *Compactor) recordCalls(t Turn, calls []core.ModelCall) []core.ModelCall {
-	for i := range withOwner(t, calls) {
-		k.Calibrator.Observe(calls[i].Model, t.Session.ID, calls[i].Estimated, calls[i].Usage.InputTokens)
-	}
-	return calls
 }
 
 // withOwner completes the records of model calls for the turn.
@@ -189,15 +199,6 @@ const (
 
 	noStrategy = fallback + "the strategy does not exist"
 )
-
-// countedFailure returns the note of a summary without a model as a failure that the breaker
-// counts; empty where the next summary may have its model.
-func countedFailure(note string) string {
-	if note != noModel && note != noStrategy {
-		return ""
-	}
-	return strings.TrimPrefix(note, fallback)
-}
 
 // writer makes the summaries of a turn's policy.
 type writer struct {

@@ -32,12 +32,6 @@ type textLimits struct {
 	views     *semaphore.Weighted
 }
 
-func newTextLimits() textLimits {
-	return textLimits{
-		slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
-	}
-}
-
 // acquireView waits until a turn may be loaded for a person's request. It counts until
 // release is called.
 func (k *Compactor) acquireView(ctx context.Context) (release func(), err error) {
@@ -56,15 +50,6 @@ func (k *Compactor) renderUnloaded(ctx context.Context, t Turn, parts contextwin
 		maps.Copy(rendered, contextwindow.Render(parts, slots, whole, k.Counter))
 	})
 	return rendered, err
-}
-
-// loadWhole loads the messages whose full texts the prompt of the decision needs into the
-// parts.
-func (k *Compactor) loadWhole(ctx context.Context, t Turn, parts contextwindow.Parts, d contextwindow.Decision) error {
-	_, missing, _ := contextwindow.Unloaded(parts, d)
-	return k.eachSlice(ctx, t, missing, parts.Messages, func(_ []contextwindow.Slot, whole messagesByID) {
-		maps.Copy(parts.Messages, whole)
-	})
 }
 
 // messagesByID are messages by their ids.
@@ -102,7 +87,12 @@ func (k *Compactor) loadSlice(ctx context.Context, t Turn, slice []core.Message,
 	whole := make(messagesByID, len(list))
 	for _, m := range list {
 		if m.Unloaded > 0 {
-			m = deletedMessage(m)
+			// It was deleted since it was planned: the messages around it can be sent as they are.
+			m.Unloaded, m.Content, m.Parts, m.Named = 0, "[this message was deleted]", nil, false
+			m.ToolCalls = slices.Clone(m.ToolCalls)
+			for i := range m.ToolCalls {
+				m.ToolCalls[i].Arguments = "{}"
+			}
 		}
 		whole[m.ID] = m
 	}
@@ -143,23 +133,4 @@ func (k *Compactor) acquireMaterial(ctx context.Context, messages []core.Message
 		return nil, context.Cause(ctx)
 	}
 	return func() { k.limits.summaries.Release(weight) }, nil
-}
-
-// textLoader returns a function that loads the texts of the turn's messages for a summary.
-func (k *Compactor) textLoader(t Turn) func(context.Context, []core.Message) ([]core.Message, error) {
-	return func(ctx context.Context, list []core.Message) ([]core.Message, error) {
-		list, err := k.loadTexts(ctx, t, list)
-		return t.nameSpeakers(list), err
-	}
-}
-
-// deletedMessage replaces a message that was deleted since it was planned: the messages
-// around it can be sent as they are.
-func deletedMessage(m core.Message) core.Message {
-	m.Unloaded, m.Content, m.Parts, m.Named = 0, "[this message was deleted]", nil, false
-	m.ToolCalls = slices.Clone(m.ToolCalls)
-	for i := range m.ToolCalls {
-		m.ToolCalls[i].Arguments = "{}"
-	}
-	return m
 }

@@ -49,16 +49,6 @@ func (p Profile) MaxIterations() int {
 	return core.DefaultMaxIterations
 }
 
-// maxOutput returns the max tokens of an answer: the lower of the agent's limit and the
-// model's; 0 = neither is known.
-func (p Profile) maxOutput() int {
-	own, model := p.Agent.MaxOutputTokens, p.Model.Info().MaxOutput
-	if own > 0 && model > 0 {
-		return min(own, model)
-	}
-	return max(own, model)
-}
-
 // Loaded is what the prompts of a run keep from one to the next. Its maps are never changed in place.
 type Loaded struct {
 	Waited   bool                   // a prompt of the run has waited for a summary: later prompts do not
@@ -101,23 +91,6 @@ type Turn struct {
 // newEvent returns an event of the turn's session and run.
 func (t Turn) newEvent(kind core.EventType, data core.ContextData) core.Event {
 	return core.NewEvent(t.Session.ID, t.RunID, kind, data)
-}
-
-// allMessages returns all messages of the turn by id.
-func (t Turn) allMessages(pinned []core.Message) map[core.MessageID]core.Message {
-	byID := make(map[core.MessageID]core.Message, len(t.History)+len(t.Run)+len(pinned))
-	for _, list := range [][]core.Message{pinned, t.History, t.Run} {
-		for _, m := range list {
-			byID[m.ID] = m
-		}
-	}
-	return byID
-}
-
-// lacksTexts reports whether some of the turn's messages have no texts loaded.
-func (t Turn) lacksTexts() bool {
-	unloaded := func(m core.Message) bool { return m.Unloaded > 0 }
-	return slices.ContainsFunc(t.History, unloaded) || slices.ContainsFunc(t.Run, unloaded)
 }
 
 // nameSpeakers returns the messages as a summarizer gets them: with the names of all speakers,

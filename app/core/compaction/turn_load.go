@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/tokens"
 )
 
 // loadTurn loads what the next prompt of a session depends on. The messages of the run in
@@ -149,9 +147,12 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 	estimate := k.Calibrator.Estimate(info.Name, t.Session.ID)
 	in := contextwindow.Input{
 		Binds: info.Prefix.Binds(), ToolChanges: info.ToolChanges,
-		Policy: t.Profile.Policy, Loop: t.Profile.Loop, Factor: estimate.Factor, Margin: estimateMargin(estimate), Cap: estimate.Apply(t.Cap),
-		Model:   contextwindow.Limits{Window: window, MaxOutput: t.Profile.maxOutput()},
+		Policy: t.Profile.Policy, Loop: t.Profile.Loop, Factor: estimate.Factor, Margin: unmeasuredMargin, Cap: estimate.Apply(t.Cap),
+		Model:   contextwindow.Limits{Window: window, MaxOutput: minKnown(t.Profile.Agent.MaxOutputTokens, info.MaxOutput)},
 		History: k.planItems(t, t.History, info), Run: k.planItems(t, t.Run, info), State: state,
+	}
+	if estimate.Measured {
+		in.Margin = min(max(2*estimate.Deviation, minMargin), maxMargin)
 	}
 	if t.Recalled != nil {
 		in.Recalled = t.Recalled.passages
@@ -201,14 +202,6 @@ const (
 	minMargin        = 0.03
 	maxMargin        = 0.25
 )
-
-// estimateMargin returns the error margin of an estimate, as a share.
-func estimateMargin(e tokens.Estimate) float64 {
-	if !e.Measured {
-		return unmeasuredMargin
-	}
-	return math.Min(math.Max(2*e.Deviation, minMargin), maxMargin)
-}
 
 // scopeOf returns the scope of the turn's own work.
 func scopeOf(t Turn) core.Tenant { return core.Tenant{Owner: t.Session.Owner} }

@@ -34,14 +34,6 @@ func (c *Inspector) Turns(ctx context.Context, tenant core.Tenant, id core.Sessi
 	if n := len(turns) - core.MaxTurns; n > 0 {
 		turns, older = turns[n:], older+n
 	}
-	ranges := v.ranges()
-	omitted := max(len(ranges)-core.MaxRanges, 0)
-	return core.ContextTurns{Ranges: ranges[omitted:], RangesOmitted: omitted, Turns: turns, TurnsOmitted: older}, nil
-}
-
-// ranges returns the messages of the path by their places. Pinned ones that the prompt quotes are
-// verbatim.
-func (v snapshot) ranges() []core.PlacedRange {
 	ranges := []core.PlacedRange{}
 	add := func(from, through int64, place core.Placement, version int) {
 		if n := len(ranges); n > 0 && ranges[n-1].Place == place && ranges[n-1].SummaryVersion == version {
@@ -70,7 +62,8 @@ func (v snapshot) ranges() []core.PlacedRange {
 			add(s.Seq, s.Seq, s.Place, 0)
 		}
 	}
-	return ranges
+	omitted := max(len(ranges)-core.MaxRanges, 0)
+	return core.ContextTurns{Ranges: ranges[omitted:], RangesOmitted: omitted, Turns: turns, TurnsOmitted: older}, nil
 }
 
 // turnsOf returns the turns of the reports, both oldest first.

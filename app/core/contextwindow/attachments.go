@@ -120,7 +120,10 @@ func (a attachments) renderContent(m core.Message, whole bool) (content string, 
 			continue
 		}
 		shown := whole && a.shown[mediaKey{m.ID, i}]
-		data, stored := a.partData(p, shown)
+		data, stored := a.blobs[p.BlobID]
+		if p.Extracted && !shown {
+			data, stored = a.texts[p.BlobID]
+		}
 		switch why := a.omissionReason(p, shown); {
 		case why != "":
 			texts = append(texts, attach.Instead(p, why))
@@ -135,16 +138,6 @@ func (a attachments) renderContent(m core.Message, whole bool) (content string, 
 		}
 	}
 	return attach.Join(texts...), sent
-}
-
-// partData returns what is sent of a part: the text of a document that is not shown as it is.
-func (a attachments) partData(p core.Part, shown bool) (data []byte, stored bool) {
-	if p.Extracted && !shown {
-		data, stored = a.texts[p.BlobID]
-		return data, stored
-	}
-	data, stored = a.blobs[p.BlobID]
-	return data, stored
 }
 
 // omissionReason says why nothing of an image or a file is sent; empty = it is, as it is if it is
@@ -186,9 +179,4 @@ func (a attachments) promptMessages(parts Parts, slots []Slot) map[core.MessageI
 		out[s.ID] = m
 	}
 	return out
-}
-
-// withoutFiles returns the parts that are neither images nor files.
-func withoutFiles(parts []core.Part) []core.Part {
-	return slices.DeleteFunc(slices.Clone(parts), core.Part.Attached)
 }

@@ -62,23 +62,18 @@ func (p Policy) Budget(m Limits, fixed int) Budget {
 	if p.TargetContextTokens > 0 {
 		b.Landing = min(b.Landing, p.TargetContextTokens)
 	}
-	b.SummaryLimit = p.summaryLimit(m.Window, b.Usable-fixed, b.Landing)
-	return b
-}
-
-// summaryLimit returns the max tokens of a summary.
-func (p Policy) summaryLimit(window, available, landing int) int {
-	limit := summarySize(window)
+	limit := summarySize(m.Window)
 	switch {
 	case p.MaxSummaryTokens > 0:
 		limit = p.MaxSummaryTokens
 	case p.MaxSummaryShare > 0:
-		limit = shareOf(p.MaxSummaryShare, max(available, 0))
+		limit = shareOf(p.MaxSummaryShare, max(b.Usable-fixed, 0))
 	}
 	if p.MaxSummaryTokens > 0 && p.MaxSummaryShare > 0 {
-		limit = min(limit, shareOf(p.MaxSummaryShare, max(available, 0)))
+		limit = min(limit, shareOf(p.MaxSummaryShare, max(b.Usable-fixed, 0)))
 	}
-	return max(min(limit, shareOf(summaryLandingShare, landing)), 1)
+	b.SummaryLimit = max(min(limit, shareOf(summaryLandingShare, b.Landing)), 1)
+	return b
 }
 
 // summarySize returns the max tokens of a summary where nothing else bounds it.

@@ -9,15 +9,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// atomEnd returns where the atom that begins at i ends.
-func atomEnd(slots []Slot, i int) int {
-	end := i + 1
-	for len(slots[i].Calls) > 0 && end < len(slots) && slots[end].Role == core.RoleTool {
-		end++
-	}
-	return end
-}
-
 // addAtom appends a message and, after one with tool calls, the results in the order of the
 // calls; unmatched results follow.
 func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message) {
@@ -34,17 +25,12 @@ func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message
 			p.addMessage(rest[i], messages[rest[i].ID])
 			rest = slices.Delete(rest, i, i+1) // two calls may have one id
 		case head.Place != core.PlaceLeftOut:
-			p.appendMessage(p.newMessage(missingResult(call)))
+			p.appendMessage(p.newMessage(llm.Message{Role: core.RoleTool, ToolCallID: call, Content: "[no result: the call was interrupted]"}))
 		}
 	}
 	for _, s := range rest {
 		p.addMessage(s, messages[s.ID])
 	}
-}
-
-// missingResult replaces a result that a call never got.
-func missingResult(call string) llm.Message {
-	return llm.Message{Role: core.RoleTool, ToolCallID: call, Content: "[no result: the call was interrupted]"}
 }
 
 // separateCalls gives each tool call of a prompt an id of its own, and its result the same one:

@@ -111,20 +111,6 @@ func (p *planner) fitRun() {
 	}
 }
 
-// wholeUser restores what an earlier compaction of this run cut from the user's message:
-// each compaction decides again whether that is necessary (invariant 5). So it does about the
-// standing instructions.
-func (p *planner) wholeUser() {
-	if p.state.StandingOut {
-		p.state.StandingOut = false
-		p.placeMessages()
-	}
-	if len(p.run) > 0 && p.run[0].Place == core.PlaceShortened {
-		p.state = p.state.withoutShortening(p.run[0].ID)
-		p.placeMessages()
-	}
-}
-
 // shareWithUser gives a user's message that alone exceeds the budget half of the room, so
 // that the tool rounds of its run have the other half.
 func (p *planner) shareWithUser() {
@@ -203,7 +189,9 @@ func (p *planner) shorteningGain(s Slot, limit int) int {
 
 // limitTokens returns the cl100k_base tokens of the message when it is held to limit. Its files
 // are text then.
-func (s Slot) limitTokens(limit int) int { return min(max(limit, s.minTokens()), s.asText()) }
+func (s Slot) limitTokens(limit int) int {
+	return min(max(limit, min(s.Tokens, minShortened+shortPerCall*len(s.Calls))), s.asText())
+}
 
 // shortenSlots is rung 6: it shortens the messages to limit cl100k_base tokens each, as far
 // as possible.
@@ -220,7 +208,12 @@ func (p *planner) shortenSlots(slots []Slot, limit int) {
 		return
 	}
 	p.addRung(6)
-	p.state = p.state.withShortened(short)
+	for id, tokens := range p.state.Shortened {
+		if _, again := short[id]; !again {
+			short[id] = tokens
+		}
+	}
+	p.state.Shortened = short
 	p.placeMessages()
 }
 

@@ -122,19 +122,8 @@ const (
 	lineMaterial   = 8     // the text before a message
 )
 
-// materialTokens returns the max cl100k_base tokens of the message that a summarizer sees.
-func (it Item) materialTokens() int {
-	if it.Role == core.RoleTool {
-		return min(it.Tokens, resultMaterial) + lineMaterial
-	}
-	return it.asText() + it.Unsaid + lineMaterial
-}
-
 // asText returns how many cl100k_base tokens the message has with its files as text.
 func (it Item) asText() int { return it.Tokens - it.Native }
-
-// minTokens returns the min cl100k_base tokens to which the message can be shortened.
-func (it Item) minTokens() int { return min(it.Tokens, minShortened+shortPerCall*len(it.Calls)) }
 
 // ActiveSummary is the summary in use; version 0 = none.
 type ActiveSummary = core.SummaryVersion

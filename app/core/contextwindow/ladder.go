@@ -2,6 +2,7 @@ package contextwindow
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -17,14 +18,15 @@ func (p *planner) climbLadder(f firedTriggers) {
 	p.isReduced = true
 	p.sumSections()
 	over := f.byTokens() || p.in.Summarized && p.total > p.shareThreshold()
-	if over && p.withoutQuotesEnough(f) {
+	if over && (p.withoutQuotesEnough(f) || p.reuseVersion(f)) {
 		return
 	}
-	if over && p.reuseVersion(f) {
-		return
-	}
-	if over && p.maskEnough(f) {
-		return
+	if over {
+		p.maskHistory()
+		if p.total <= p.budget.Landing && !f.bySince() && !p.in.Force {
+			p.landIfSent()
+			return
+		}
 	}
 	if p.maySummarize(f) && p.arrangeSummary(f) {
 		return
@@ -40,11 +42,24 @@ func (p *planner) climbLadder(f firedTriggers) {
 		}
 	}
 	if !over && p.total <= p.limit {
-		p.landIfChanged()
+		if p.in.Summarized {
+			p.recordLanding()
+		} else if p.in.Once == "" { // the trigger leaves the state as it is
+			p.addReason("there is nothing to summarize yet")
+		}
 		return
 	}
 	p.dropQuotes()
-	p.wholeUser()
+	// Each compaction decides again about the user's message and the standing instructions (invariant 5).
+	if p.state.StandingOut {
+		p.state.StandingOut = false
+		p.placeMessages()
+	}
+	if len(p.run) > 0 && p.run[0].Place == core.PlaceShortened {
+		p.state.Shortened = maps.Clone(p.state.Shortened)
+		delete(p.state.Shortened, p.run[0].ID)
+		p.placeMessages()
+	}
 	p.cutSummary(p.budget.SummaryLimit)
 	if p.total > p.fitLimit() {
 		p.giveUpNative()
@@ -60,16 +75,6 @@ func (p *planner) climbLadder(f firedTriggers) {
 		return
 	}
 	p.recordLanding()
-}
-
-// maskEnough climbs rung 1 and reports whether that ends the plan.
-func (p *planner) maskEnough(f firedTriggers) bool {
-	p.maskHistory()
-	if p.total > p.budget.Landing || f.bySince() || p.in.Force {
-		return false
-	}
-	p.landIfSent()
-	return true
 }
 
 // orderNow ends the plan with an order.
@@ -88,29 +93,30 @@ func (p *planner) landIfSent() {
 	p.recordLanding()
 }
 
-// landIfChanged records a landing only if something was compacted: a trigger that found
-// nothing to do leaves the state as it is.
-func (p *planner) landIfChanged() {
-	if p.in.Summarized {
-		p.recordLanding()
-		return
-	}
-	if p.in.Once == "" {
-		p.addReason("there is nothing to summarize yet")
+// maskHistory is rung 1: markers replace old tool results of the history, except those of its
+// newest tool atom where the run in progress has none of its own.
+func (p *planner) maskHistory() {
+	inRun := slices.ContainsFunc(p.run, func(s Slot) bool { return s.Role == core.RoleTool })
+	for _, s := range slices.Backward(p.history) {
+		if inRun {
+			p.maskThrough(s.Seq)
+			return
+		}
+		if len(s.Calls) > 0 {
+			p.maskThrough(s.Seq - 1)
+			return
+		}
 	}
 }
-
-// maskHistory is rung 1: markers replace old tool results of the history, except those of
-// the newest atom.
-func (p *planner) maskHistory() { p.maskThrough(p.maskableThrough()) }
 
 // maskThrough masks the tool results up to a seq if that frees enough.
 func (p *planner) maskThrough(through int64) {
 	gain := 0
 	for _, s := range p.slots {
-		if s.Seq <= through && s.Role == core.RoleTool {
-			gain += p.maskGain(s)
+		if s.Seq > through || s.Role != core.RoleTool || s.Pinned || s.Tokens <= maskTokens || s.Place == core.PlaceMasked || s.Place == core.PlaceLeftOut || s.Place == core.PlaceCovered {
+			continue
 		}
+		gain += s.Size - p.scale.toModel(maskTokens)
 	}
 	if gain == 0 || float64(gain) < minMaskGain*float64(p.total-p.budget.Landing) {
 		return
@@ -119,30 +125,6 @@ func (p *planner) maskThrough(through int64) {
 	p.addReason("%d tokens of old tool results are masked", gain)
 	p.state.MaskedThrough = max(p.state.MaskedThrough, through)
 	p.placeMessages()
-}
-
-// maskGain returns what masking the tool result frees.
-func (p *planner) maskGain(s Slot) int {
-	if s.Pinned || s.Tokens <= maskTokens || s.Place == core.PlaceMasked || s.Place == core.PlaceLeftOut || s.Place == core.PlaceCovered {
-		return 0
-	}
-	return s.Size - p.scale.toModel(maskTokens)
-}
-
-// maskableThrough returns the seq of the last message of the history before its
-// newest tool atom, or of all of it when the run in progress has one of its own.
-func (p *planner) maskableThrough() int64 {
-	if slices.ContainsFunc(p.run, func(s Slot) bool { return s.Role == core.RoleTool }) {
-		if n := len(p.history); n > 0 {
-			return p.history[n-1].Seq
-		}
-	}
-	for i := len(p.history) - 1; i >= 0; i-- {
-		if len(p.history[i].Calls) > 0 {
-			return p.history[i].Seq - 1
-		}
-	}
-	return 0
 }
 
 // maySummarize reports whether the policy allows rungs 2 and 3.
@@ -177,7 +159,7 @@ func (p *planner) summaryOrder(f firedTriggers) *Order {
 	}
 	if f.byTokens() {
 		others := cut
-		deeper(p.cutUntil(p.sizeWithSummary(), p.budget.Landing, p.coveredGain))
+		deeper(p.cutUntil(p.total-p.summarySize()+p.budget.SummaryLimit+p.scale.toModel(summaryWrap), p.budget.Landing, p.coveredGain))
 		if cut > others && !p.in.Force { // a larger model would cut less
 			madeFor = p.triggerSize()
 		}
@@ -193,11 +175,19 @@ func (p *planner) summaryOrder(f firedTriggers) *Order {
 		p.addReason("the oldest %d of %d messages are summarized first: one call takes no more", cut, whole)
 		rung = 2
 	}
-	o := p.orderThrough(cut, rung, f)
-	if o != nil {
-		o.OrderedSeq, o.MadeFor = p.in.History[whole-1].Seq, madeFor
+	added, limit := p.takeOver(cut)
+	if added < worthSummarizing && !p.in.Force {
+		return nil
 	}
-	return o
+	if rung == 3 {
+		p.addReason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
+	}
+	first, last := p.in.History[0], p.in.History[cut-1]
+	return &Order{
+		Kind: core.SummaryRolling, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq, OrderedSeq: p.in.History[whole-1].Seq,
+		Messages: cut, Tokens: p.in.Summary.Tokens + added, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
+		Trigger: f.triggerName(p.in.Force), Rung: rung, MadeFor: madeFor,
+	}
 }
 
 // cutOneCall returns the latest cut, at most max, up to which the messages fit one call of
@@ -209,7 +199,12 @@ func (p *planner) cutOneCall(maxCut int) int {
 	best, size, added, next, enough := 0, 0, 0, 0, false
 	for _, c := range p.cutPoints() {
 		for ; next < c; next++ {
-			size += p.in.History[next].materialTokens()
+			it := p.in.History[next]
+			tokens := it.asText() + it.Unsaid
+			if it.Role == core.RoleTool {
+				tokens = min(it.Tokens, resultMaterial)
+			}
+			size += tokens + lineMaterial
 			added += p.history[next].sourceTokens()
 		}
 		if c > maxCut || enough && size > p.in.OrderLimit {
@@ -238,23 +233,6 @@ func (p *planner) takeOver(cut int) (added, limit int) {
 		added += s.sourceTokens()
 	}
 	return added, max(min(p.scale.toBase(p.budget.SummaryLimit), p.in.Summary.Tokens+added/2), 1)
-}
-
-// orderThrough returns the order for the first cut messages of the history.
-func (p *planner) orderThrough(cut, rung int, f firedTriggers) *Order {
-	added, limit := p.takeOver(cut)
-	if added < worthSummarizing && !p.in.Force {
-		return nil
-	}
-	if rung == 3 {
-		p.addReason("fewer than %d recent messages are kept: more do not fit", p.in.Policy.MinRecent)
-	}
-	first, last := p.in.History[0], p.in.History[cut-1]
-	return &Order{
-		Kind: core.SummaryRolling, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
-		Messages: cut, Tokens: p.in.Summary.Tokens + added, Limit: limit, AskFor: min(p.in.Policy.SummaryAskTokens, limit),
-		Trigger: f.triggerName(p.in.Force), Rung: rung,
-	}
 }
 
 // cutPoints returns after how many messages the history may be cut: the rest begins with a
@@ -316,11 +294,6 @@ func (p *planner) sinceCursor() int {
 
 // rawGain returns what covering message i takes from the tokens since the cursor.
 func (p *planner) rawGain(i int) int { return p.scale.toModel(p.history[i].sourceTokens()) }
-
-// sizeWithSummary returns the size of the prompt with a summary of maximum size.
-func (p *planner) sizeWithSummary() int {
-	return p.total - p.summarySize() + p.budget.SummaryLimit + p.scale.toModel(summaryWrap)
-}
 
 // coveredGain returns what covering message i frees in the prompt.
 func (p *planner) coveredGain(i int) int { return p.removalGain(p.history[i]) }

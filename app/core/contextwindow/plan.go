@@ -84,7 +84,11 @@ func newPlanner(in Input) *planner {
 
 // initialState returns the state with which the plan begins.
 func (in Input) initialState() PromptState {
-	s := in.State.forWindow(in.Model.Window)
+	s := in.State
+	if s.Landed != nil && s.Landed.Window < in.Model.Window {
+		// What was cut for a smaller window is sent whole again. Notes are summaries and stay.
+		s = PromptState{Loops: s.Loops}
+	}
 	if in.Summarized {
 		s.SummaryCut = 0 // it was for the previous summary
 		s.StandingOut = false
@@ -119,7 +123,32 @@ func (p *planner) placeMessages() {
 		}
 	}
 	p.slots, p.history, p.run = slots, slots[:len(p.in.History)], slots[len(p.in.History):]
-	p.chooseStanding()
+	// The prompt lists the instructions whose own text it does not show, as long as it does not show
+	// either what replaced or withdrew them. Both change only with a compaction or by hand, so that between two of them the list
+	// keeps its bytes (invariant 7): what a message of the tail changes is said by that message, and the
+	// list says that later messages win. Where not all fit, those that are strong have the room before
+	// others, and the newest before older ones.
+	p.standing, p.omitted = nil, 0
+	fits := make([]bool, len(p.in.Standing))
+	size := standingWrap
+	for _, isStrong := range []bool{true, false} {
+		for n, i := range slices.Backward(p.in.Standing) {
+			if i.IsStrong != isStrong || !p.mustList(i) {
+				continue
+			}
+			fits[n] = !p.state.StandingOut && p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()
+			if fits[n] {
+				size += i.Tokens + lineEnd
+			} else {
+				p.omitted++
+			}
+		}
+	}
+	for n, i := range p.in.Standing {
+		if fits[n] {
+			p.standing = append(p.standing, i)
+		}
+	}
 	p.sumSections()
 }
 
@@ -180,14 +209,15 @@ func (p *planner) sumSections() {
 	if len(p.pinned) > 0 {
 		pinned.Tokens += p.scale.toModel(pinnedWrap)
 	}
-	if p.opensWithAssistant() && len(p.standing) == 0 {
+	i := slices.IndexFunc(p.slots, func(s Slot) bool { return s.Place != core.PlaceLeftOut })
+	if i >= 0 && p.slots[i].Role != core.RoleUser && !p.slots[i].Orphan && p.slots[i].Place != core.PlaceCovered && len(p.standing) == 0 {
 		tail.Tokens += p.scale.toModel(openingMarker)
 	}
 	system.Tokens = p.scale.toModel(p.in.System+p.setup.system+ListOverhead) + p.scale.toModel(p.setup.appended)
 	if p.anyLeftOut() {
 		system.Tokens += p.scale.toModel(leftOutMarker)
 	}
-	if p.repeatsInstructions() {
+	if slices.ContainsFunc(p.history, func(s Slot) bool { return s.Repeated.Tokens > 0 }) {
 		system.Tokens += p.scale.toModel(withdrawnTokens)
 	}
 	p.sizes[SectionTools].Tokens = p.scale.toModel(p.in.Tools + p.setup.tools)
@@ -217,12 +247,6 @@ func (p *planner) anyLeftOut() bool {
 	return slices.ContainsFunc(p.slots, func(s Slot) bool { return s.Place == core.PlaceLeftOut })
 }
 
-// opensWithAssistant reports whether the first message sent is not a user's.
-func (p *planner) opensWithAssistant() bool {
-	i := slices.IndexFunc(p.slots, func(s Slot) bool { return s.Place != core.PlaceLeftOut })
-	return i >= 0 && p.slots[i].Role != core.RoleUser && !p.slots[i].Orphan && p.slots[i].Place != core.PlaceCovered
-}
-
 // finishDecision completes the decision.
 func (p *planner) finishDecision() Decision {
 	if p.in.Once != "" {
@@ -237,7 +261,16 @@ func (p *planner) finishDecision() Decision {
 	d.Setup, d.Frozen, d.AppendsSetup = p.in.Setup, p.setup.frozen, p.setup.appended > 0
 	d.ToolChanges = p.in.ToolChanges
 	var covered int
-	if d.Loops, covered = p.loopsInUse(); covered > 0 {
+	for _, s := range p.slots {
+		if s.Place != core.PlaceCovered {
+			continue
+		}
+		covered++
+		if n := len(d.Loops); n == 0 || d.Loops[n-1].ID != s.Loop {
+			d.Loops = append(d.Loops, *findLoop(p.loops, s.Item))
+		}
+	}
+	if covered > 0 {
 		p.addReason("%d messages of tool loops are replaced by notes", covered)
 		d.Reasons = p.decision.Reasons
 	}
@@ -254,13 +287,7 @@ func (p *planner) finishDecision() Decision {
 	}
 	d.Sections = append(d.Sections, core.ContextPart{Name: "reserve", Tokens: p.budget.Reserve},
 		core.ContextPart{Name: "free", Tokens: max(p.budget.Usable-p.total, 0)})
-	d.MaxOutput = p.maxOutput()
-	return d
-}
-
-// maxOutput returns the request's output limit: min(maximum output, window − prompt), where
-// the prompt is as large as the margin allows for.
-func (p *planner) maxOutput() int {
+	// The prompt may be as much larger as the margin says.
 	limit := p.in.Model.MaxOutput
 	if limit <= 0 {
 		limit = p.in.Policy.ResponseReserve
@@ -269,7 +296,8 @@ func (p *planner) maxOutput() int {
 		limit = min(limit, p.budget.Reserve) // the provider refused the sum of prompt and answer
 	}
 	left := p.budget.Window - p.total - int(p.in.Margin*float64(p.total))
-	return max(min(limit, left), min(limit, p.budget.Reserve/2), 1)
+	d.MaxOutput = max(min(limit, left), min(limit, p.budget.Reserve/2), 1)
+	return d
 }
 
 // maxReasons bounds the reasons of a decision.

@@ -164,7 +164,13 @@ func Resolve(global Global, agent core.ContextSettings) (Policy, error) {
 		p.SummaryModel = global.SummaryModel
 	}
 	p.SummaryRole = cmp.Or(core.Role(global.SummaryRole), core.RoleSystem)
-	p.overrideWith(agent)
+	overlayFields(&p, agent)
+	if agent.MinRecentMessages != nil && p.NeverBelow > 0 {
+		p.NeverBelow = p.MinRecent + neverBelowMargin
+	}
+	if agent.MaxSummaryTokens != nil {
+		p.SummaryAskTokens = min(p.SummaryAskTokens, p.MaxSummaryTokens)
+	}
 	if err := p.Validate(); err != nil {
 		return Policy{}, err
 	}
@@ -178,17 +184,6 @@ func ResolveTemporary(global Global, agent core.ContextSettings) (Policy, error)
 		Policy: presetOff, MaxContextTokens: agent.MaxContextTokens, ResponseReserve: agent.ResponseReserve,
 		StandingInstructions: agent.StandingInstructions,
 	})
-}
-
-// overrideWith replaces the preset's values with the agent's own.
-func (p *Policy) overrideWith(s core.ContextSettings) {
-	overlayFields(p, s)
-	if s.MinRecentMessages != nil && p.NeverBelow > 0 {
-		p.NeverBelow = p.MinRecent + neverBelowMargin
-	}
-	if s.MaxSummaryTokens != nil {
-		p.SummaryAskTokens = min(p.SummaryAskTokens, p.MaxSummaryTokens)
-	}
 }
 
 // Validate returns all values that are out of range or contradict each other as one error.

@@ -64,20 +64,6 @@ func (p *planner) placeQuotes(history []Slot) {
 	}
 }
 
-// quotedMessages returns the messages that the prompt quotes before earlier ones.
-func (p *planner) quotedMessages() map[core.MessageID]bool {
-	ids := map[core.MessageID]bool{}
-	for _, s := range p.history {
-		if s.Quotes == nil {
-			continue
-		}
-		for _, q := range s.Quotes.Passages {
-			ids[q.MessageID] = true
-		}
-	}
-	return ids
-}
-
 // withoutQuotesEnough is rung 0 for the passages and the instructions of earlier messages. It
 // reports whether that ends the plan: otherwise they stay, since what follows may keep them.
 func (p *planner) withoutQuotesEnough(f firedTriggers) bool {

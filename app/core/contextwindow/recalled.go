@@ -27,7 +27,18 @@ func (p *planner) addRecalled() {
 		return
 	}
 	var chosen []Passage
-	size, quoted, again := recalledWrap, p.quotedSeqs(), p.quotedMessages()
+	size, quoted, again := recalledWrap, map[int64]bool{}, map[core.MessageID]bool{}
+	for _, s := range p.pinned {
+		quoted[s.Seq] = true
+	}
+	for _, s := range p.history {
+		if s.Quotes == nil {
+			continue
+		}
+		for _, q := range s.Quotes.Passages {
+			again[q.MessageID] = true
+		}
+	}
 	days := map[string]bool{}
 	room := min(p.budget.Recall, p.limit-p.total)
 	for _, c := range p.in.Recalled {
@@ -40,8 +51,9 @@ func (p *planner) addRecalled() {
 		case p.scale.toModel(size+cost) <= room:
 			chosen, size = append(chosen, c), size+cost
 			days[c.Day], quoted[c.Seq] = true, true
-		case p.scale.toModel(size+cost) <= p.budget.Recall:
-			p.giveUpRecalled()
+		case p.scale.toModel(size+cost) <= p.budget.Recall && !slices.Contains(p.decision.Rungs, 0):
+			p.decision.Rungs = slices.Insert(p.decision.Rungs, 0, 0) // the ladder climbs it before all others
+			p.addReason("fewer recalled passages are quoted: the conversation needs the room")
 		}
 	}
 	part := &p.sizes[SectionRecalled]
@@ -51,25 +63,6 @@ func (p *planner) addRecalled() {
 	slices.SortFunc(chosen, func(a, b Passage) int { return int(a.Seq - b.Seq) })
 	p.decision.Recalled = chosen
 	p.total += part.Tokens
-}
-
-// giveUpRecalled records that the prompt has no room for all passages: rung 0, which the
-// ladder climbs before all others.
-func (p *planner) giveUpRecalled() {
-	if slices.Contains(p.decision.Rungs, 0) {
-		return
-	}
-	p.decision.Rungs = slices.Insert(p.decision.Rungs, 0, 0)
-	p.addReason("fewer recalled passages are quoted: the conversation needs the room")
-}
-
-// quotedSeqs returns the messages that the prompt quotes among the pinned ones.
-func (p *planner) quotedSeqs() map[int64]bool {
-	seqs := map[int64]bool{}
-	for _, s := range p.pinned {
-		seqs[s.Seq] = true
-	}
-	return seqs
 }
 
 // isHidden reports whether the prompt does not show the message: the summary covers it, notes

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 )
 
 // Rendered are messages as prompts show them, which may be much shorter than their texts: a
@@ -66,28 +65,3 @@ func Render(parts Parts, slots []Slot, messages map[core.MessageID]core.Message,
 // notShownText replaces a text that is not loaded, in a prompt that is shown to people and
 // not sent.
 const notShownText = "[not shown here, as this prompt is too large to be sent; the whole text is in the conversation]"
-
-// unloadedMessage replaces a message whose texts are not loaded. It has the size of the
-// message.
-func unloadedMessage(s Slot, m core.Message) PromptMessage {
-	out := llm.Message{Role: s.Role, Content: notShownText, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
-	if s.Orphan {
-		out = llm.Message{Role: core.RoleUser, Content: orphanText + notShownText}
-	}
-	tokens := s.Tokens
-	if s.Place == core.PlaceShortened {
-		tokens = s.Limit
-	}
-	return PromptMessage{Message: out, ID: s.ID, Place: s.Place, Tokens: tokens}
-}
-
-// unloadedTokens returns the tokens of the messages whose texts are not loaded.
-func unloadedTokens(messages map[core.MessageID]core.Message, slots []Slot) int {
-	n := 0
-	for _, s := range slots {
-		if messages[s.ID].Unloaded > 0 {
-			n += s.Tokens
-		}
-	}
-	return n
-}

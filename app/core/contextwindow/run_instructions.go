@@ -1,8 +1,6 @@
 package contextwindow
 
 import (
-	"slices"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 )
@@ -31,41 +29,6 @@ func instructionsText(instructions string) string {
 		return instructionsWithdrawn
 	}
 	return instructionsTitle + instructions
-}
-
-// instructionsBlock returns how the run's instructions are sent; empty = the plan adds what may be
-// sent without any (withdrawnTokens).
-func (p Parts) instructionsBlock() string {
-	if p.Instructions != "" && p.Model.AppendsInstructions() {
-		return instructionsText(p.Instructions)
-	}
-	return p.Instructions
-}
-
-// repeatsInstructions reports whether the prompt has instructions of earlier runs.
-func (p *planner) repeatsInstructions() bool {
-	return slices.ContainsFunc(p.history, func(s Slot) bool { return s.Repeated.Tokens > 0 })
-}
-
-// repeatInstructions adds the instructions that the prompt had behind the message, if their text is there: else
-// the thoughts behind them are lost.
-func (p *assembly) repeatInstructions(s Slot) {
-	text, known := p.parts.Repeated[s.Repeated.Run]
-	if s.Repeated.Tokens == 0 || !known {
-		return
-	}
-	if m := p.newInstructions(text); m.Tokens <= s.Repeated.Tokens {
-		m.Section, p.pending, p.instructions = p.section, &m, text
-	}
-}
-
-// addInstructions adds the instructions of the run where they differ from those that the prompt has.
-func (p *assembly) addInstructions(d Decision) {
-	if len(d.Run) == 0 || p.parts.Instructions == p.instructions || !p.parts.Model.AppendsInstructions() {
-		return
-	}
-	m := p.newInstructions(p.parts.Instructions)
-	m.Section, p.pending, p.Sent.Instructions = SectionSystem, &m, m.Tokens
 }
 
 // addPending appends the instructions that wait for their place.

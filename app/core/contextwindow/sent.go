@@ -116,14 +116,6 @@ func (p Prompt) Shown(d Decision) []int {
 	return out
 }
 
-// countMessages adds the messages to the size of the prompt.
-func (p *assembly) countMessages() {
-	for _, m := range p.Messages {
-		p.Sent.Of[m.Section] += m.Tokens
-		p.Sent.Media += mediaTokens(m.Media, tokens.Media)
-	}
-}
-
 // separator is what adapters put between system blocks when they join them.
 const separator = "\n\n"
 
@@ -153,24 +145,18 @@ func (p *assembly) sentTokens(s Slot, m core.Message, out llm.Message) int {
 	if s.Place == core.PlaceVerbatim && !s.Orphan {
 		stored := !slices.ContainsFunc(m.Parts, variesByModel) && (p.parts.ReadsResults || out.Content == m.Content)
 		if stored || len(out.Content) > largeText {
-			return s.storedTokens() + mediaTokens(out.Media, tokens.Pages)
+			n := s.asText()
+			switch hasCalls := len(s.Calls) > 0; {
+			case s.Bare && hasCalls:
+				n += s.Thoughts
+			case !s.Bare && !hasCalls:
+				n -= s.Thoughts
+			}
+			return n + mediaTokens(out.Media, tokens.Pages)
 		}
 	}
 	out.Parts = p.ownParts(out.Parts)
 	return tokens.Prompted(p.count.Text, out)
-}
-
-// storedTokens returns the tokens of the message as text, with its thoughts if the stored count
-// has them.
-func (s Slot) storedTokens() int {
-	n := s.asText()
-	switch hasCalls := len(s.Calls) > 0; {
-	case s.Bare && hasCalls:
-		n += s.Thoughts
-	case !s.Bare && !hasCalls:
-		n -= s.Thoughts
-	}
-	return n
 }
 
 // variesByModel reports whether the part's tokens differ between models.

@@ -94,28 +94,18 @@ func (s Slot) sendsThoughts() bool {
 	return s.Thoughts > 0 && !s.Bare && s.Place == core.PlaceVerbatim
 }
 
-// firstSetup returns the setup with which a prompt of the slots begins, so that their thoughts stay
-// valid: that of the newest; empty = not known, or none.
-func firstSetup(slots []Slot) string {
+// firstSetup returns the setup with which a prompt of the slots begins, so that its native summary
+// or the newest thoughts stay valid; empty = not known, or none.
+func (p *planner) firstSetup(slots []Slot) string {
+	if n := p.in.Summary; n.Frozen != "" && !(p.state.SummaryCut > 0 && p.state.SummaryCut < p.in.Summary.Tokens) {
+		return n.Frozen
+	}
 	for _, s := range slices.Backward(slots) {
 		if s.sendsThoughts() {
 			return s.first()
 		}
 	}
 	return ""
-}
-
-// firstSetup is firstSetup of a prompt that may have a native summary.
-func (p *planner) firstSetup(slots []Slot) string {
-	if n := p.in.Summary; n.Frozen != "" && !p.cutsSummary() {
-		return n.Frozen
-	}
-	return firstSetup(slots)
-}
-
-// cutsSummary reports whether the prompt has words of the summary alone, and not all of them.
-func (p *planner) cutsSummary() bool {
-	return p.state.SummaryCut > 0 && p.state.SummaryCut < p.in.Summary.Tokens
 }
 
 // CanChange reports whether a prompt that begins with one setup can go on with another.

@@ -1,7 +1,6 @@
 package contextwindow
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -23,12 +22,7 @@ func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []c
 	if (len(calls) > 0 || hasFiles(m)) && count.Text(m.Content) <= room {
 		return m.Content, calls // without calls and images the text is too long
 	}
-	return headTail(m.Content, room, shorteningMark(m, s), count), calls
-}
-
-// shorteningMark says how much is missing and where the whole text is.
-func shorteningMark(m core.Message, s Slot) string {
-	return fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID)
+	return headTail(m.Content, room, fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID), count), calls
 }
 
 // shortenedCalls replaces large arguments with a JSON object that says so; it also returns
@@ -43,7 +37,7 @@ func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.Tool
 	for i, c := range m.ToolCalls {
 		base, args := callOverhead+count.Text(c.Name), count.Text(c.Arguments)
 		if base+args > max(each/2, shortPerCall) {
-			c.Arguments = omittedArguments(args, m.ID)
+			c.Arguments = fmt.Sprintf(`{"left_out":"%d tokens, see message %s"}`, args, m.ID)
 			args = count.Text(c.Arguments)
 		}
 		if base+args > max(each/2, shortPerCall) { // the tool's name is very long
@@ -57,15 +51,6 @@ func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.Tool
 
 // callOverhead is the cost of a tool call besides its name and arguments.
 const callOverhead = 8
-
-// omittedArguments replaces arguments; it is valid JSON, as providers require.
-func omittedArguments(tokens int, id core.MessageID) string {
-	raw, err := json.Marshal(map[string]string{"left_out": fmt.Sprintf("%d tokens, see message %s", tokens, id)})
-	if err != nil {
-		return "{}" // a map of strings always encodes
-	}
-	return string(raw)
-}
 
 // headShare is the part of a shortened text that comes from its beginning.
 const headShare = 2.0 / 3

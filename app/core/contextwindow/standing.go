@@ -27,36 +27,6 @@ const (
 	maxStanding   = 2_000
 )
 
-// chooseStanding chooses the instructions that the prompt lists: those whose own text it does
-// not show, as long as it does not show either what replaced or withdrew them. Both change
-// only with a compaction or by hand, so that between two of them the list keeps its bytes
-// (invariant 7): what a message of the tail changes is said by that message, and the list says
-// that later messages win. Where not all fit, those that are strong have the room before others, and the newest
-// before older ones.
-func (p *planner) chooseStanding() {
-	p.standing, p.omitted = nil, 0
-	fits := make([]bool, len(p.in.Standing))
-	size := standingWrap
-	for _, isStrong := range []bool{true, false} {
-		for n, i := range slices.Backward(p.in.Standing) {
-			if i.IsStrong != isStrong || !p.mustList(i) {
-				continue
-			}
-			fits[n] = !p.state.StandingOut && p.scale.toModel(size+i.Tokens+lineEnd) <= p.standingRoom()
-			if fits[n] {
-				size += i.Tokens + lineEnd
-			} else {
-				p.omitted++
-			}
-		}
-	}
-	for n, i := range p.in.Standing {
-		if fits[n] {
-			p.standing = append(p.standing, i)
-		}
-	}
-}
-
 // mustList reports whether the prompt is without the instruction unless it lists it.
 func (p *planner) mustList(i Instruction) bool {
 	if i.EndSeq > 0 && !p.showsWhole(i.EndSeq) {

@@ -3,7 +3,6 @@ package contextwindow
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"bobbin/app/core"
@@ -62,16 +61,6 @@ func (s PromptState) Encode() []byte {
 	return raw
 }
 
-// forWindow returns the state as it applies to a window. Cuts for a smaller window do not
-// apply to a larger one: after a switch to a larger model everything that is not summarized
-// is sent whole again. Notes are summaries and stay.
-func (s PromptState) forWindow(window int) PromptState {
-	if s.Landed != nil && s.Landed.Window < window {
-		return PromptState{Loops: s.Loops}
-	}
-	return s
-}
-
 // withRange returns the ranges with one more; touching ranges become one.
 func withRange(ranges []SeqRange, more SeqRange) []SeqRange {
 	ranges = append(slices.Clone(ranges), more)
@@ -101,43 +90,6 @@ func rangesAfter(ranges []SeqRange, cursor int64) (out []SeqRange) {
 // inRanges reports whether one of the ranges contains the seq.
 func inRanges(ranges []SeqRange, seq int64) bool {
 	return slices.ContainsFunc(ranges, func(r SeqRange) bool { return r.From <= seq && seq <= r.Through })
-}
-
-// withShortened returns the state with these messages shortened to the given tokens.
-func (s PromptState) withShortened(more map[core.MessageID]int) PromptState {
-	short := map[core.MessageID]int{}
-	maps.Copy(short, s.Shortened)
-	maps.Copy(short, more)
-	s.Shortened = short
-	return s
-}
-
-// withoutShortening returns the state with the message not shortened.
-func (s PromptState) withoutShortening(id core.MessageID) PromptState {
-	s.Shortened = maps.Clone(s.Shortened)
-	delete(s.Shortened, id)
-	return s
-}
-
-// afterCursor returns the state without what the cursor has passed, what is left out, or
-// what the loops in use replace; items are the messages behind the cursor.
-func (s PromptState) afterCursor(cursor int64, items []Item, loops []LoopRange) PromptState {
-	if s.MaskedThrough <= cursor {
-		s.MaskedThrough = 0
-	}
-	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
-	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
-	var short map[core.MessageID]int
-	for _, it := range items {
-		if n, ok := s.Shortened[it.ID]; ok && !inRanges(s.LeftOut, it.Seq) && findLoop(loops, it) == nil {
-			if short == nil {
-				short = map[core.MessageID]int{}
-			}
-			short[it.ID] = n
-		}
-	}
-	s.Shortened = short
-	return s
 }
 
 // Resumed returns the state of a conversation that went back to an earlier summary, or to

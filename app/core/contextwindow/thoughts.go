@@ -24,21 +24,14 @@ func isOwnThought(p core.Part, model llm.Info) bool {
 // withoutThoughts returns the input without the thoughts of the messages from a seq on: what
 // precedes them changes.
 func (in Input) withoutThoughts(from int64) Input {
-	if r := (SeqRange{max(from, in.Summary.ThroughSeq+1), in.lastSeq()}); in.Binds && r.From <= r.Through {
+	items := slices.Concat(in.History, in.Run)
+	if !in.Binds || len(items) == 0 {
+		return in
+	}
+	if r := (SeqRange{max(from, in.Summary.ThroughSeq+1), items[len(items)-1].Seq}); r.From <= r.Through {
 		in.State.ThoughtsDropped = withRange(in.State.ThoughtsDropped, r)
 	}
 	return in
-}
-
-// lastSeq returns the seq of the newest message; 0 = none.
-func (in Input) lastSeq() int64 {
-	if n := len(in.Run); n > 0 {
-		return in.Run[n-1].Seq
-	}
-	if n := len(in.History); n > 0 {
-		return in.History[n-1].Seq
-	}
-	return 0
 }
 
 // WithoutThoughts returns the state after the provider left out thoughts of a prompt whose
@@ -101,7 +94,14 @@ func (p *assembly) bindThoughts() {
 	}
 	prefix := llm.NewPrefix(model, p.System, p.parts.ToolSpecs, p.parts.Format, p.parts.Effort)
 	p.Start = prefix.Encode()
-	replaced := p.replacedPrefixes()
+	var replaced []llm.Prefix // of the messages that the native summary replaces; thoughts behind them are valid behind it
+	if n := p.parts.Native; n != nil && n.Start == p.Start {
+		for _, encoded := range n.Prefixes {
+			if r, ok := llm.ParsePrefix(encoded); ok {
+				replaced = append(replaced, r)
+			}
+		}
+	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		if slices.ContainsFunc(m.Parts, isSigned) {
@@ -109,7 +109,7 @@ func (p *assembly) bindThoughts() {
 			for _, r := range replaced {
 				valid = append(valid, r.String())
 			}
-			p.replaceParts(i, p.keptThoughts(*m, valid))
+			p.keepThoughts(m, valid)
 		}
 		prefix = prefix.With(m.Message)
 		for j := range replaced {
@@ -125,34 +125,8 @@ func (p *assembly) bindThoughts() {
 	p.Prefix = prefix.String()
 }
 
-// replacedPrefixes returns the prefixes of the messages that the native summary of the prompt
-// replaces; none if thoughts behind it are valid only if they were produced behind it.
-func (p *assembly) replacedPrefixes() (replaced []llm.Prefix) {
-	n := p.parts.Native
-	if n == nil || n.Start != p.Start {
-		return nil
-	}
-	for _, encoded := range n.Prefixes {
-		if prefix, ok := llm.ParsePrefix(encoded); ok {
-			replaced = append(replaced, prefix)
-		}
-	}
-	return replaced
-}
-
 // isSigned reports whether the part is a thought that some provider takes back, or a piece of one.
 func isSigned(p core.Part) bool { return p.Type == core.PartReasoning && p.Origin != "" }
-
-// keptThoughts returns the parts of the message without the thoughts that are not sent. Valid
-// are the prefixes of those that are.
-func (p *assembly) keptThoughts(m PromptMessage, valid []string) (kept []core.Part) {
-	for _, part := range m.Parts {
-		if !isSigned(part) || p.countThought(m, part, valid) {
-			kept = append(kept, part)
-		}
-	}
-	return kept
-}
 
 // countThought reports whether the thought is sent, and counts it.
 func (p *assembly) countThought(m PromptMessage, part core.Part, valid []string) bool {
@@ -180,17 +154,22 @@ func (p *assembly) countThought(m PromptMessage, part core.Part, valid []string)
 	return isSent
 }
 
-// replaceParts replaces the parts of a message and corrects its size.
-func (p *assembly) replaceParts(i int, kept []core.Part) {
-	m := &p.Messages[i]
-	size := -p.countedThoughts(m.Parts, len(m.ToolCalls) > 0)
+// keepThoughts removes the thoughts of the message that are not sent and corrects its size. Valid
+// are the prefixes of those that are.
+func (p *assembly) keepThoughts(m *PromptMessage, valid []string) {
+	var kept []core.Part
+	for _, part := range m.Parts {
+		if !isSigned(part) || p.countThought(*m, part, valid) {
+			kept = append(kept, part)
+		}
+	}
+	m.Tokens -= p.countedThoughts(m.Parts, len(m.ToolCalls) > 0)
 	m.Parts = kept
 	sent := p.countedThoughts(kept, true)
 	if p.parts.Model.ReasoningUncounted {
 		p.Sent.Hidden += sent
 	}
-	size += sent
-	m.Tokens += size
+	m.Tokens += sent
 }
 
 // countedThoughts returns the tokens of the thoughts among the parts that are counted.

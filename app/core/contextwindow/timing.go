@@ -32,7 +32,26 @@ func (p *planner) arrangeSummary(f firedTriggers) bool {
 	}
 	order.Strict = p.isModelOnly(f)
 	if !p.needsSummaryNow(f) {
-		p.deferSummary(order)
+		// The summary is made beside it, or later.
+		p.resetPlan()
+		switch {
+		case p.in.Resting:
+			p.addReason("summaries are paused: their model failed too often")
+		case p.in.Busy:
+			p.addReason("the oldest messages are being summarized in the background")
+		case p.in.Policy.Timing == TimingBackground:
+			order.Strict = true
+			p.decision.Prepare = order
+			p.addReason("the oldest messages will be summarized in the background")
+		default:
+			p.addReason("the oldest messages will be summarized after the run")
+		}
+		if p.in.Summarized {
+			// The landing is not recorded: the trigger stays crossed until it has landed.
+			p.cleanState()
+			p.decision.Compacted = true
+			p.addReason("landed at %d tokens, above the landing point of %d: more will be summarized", p.total, p.budget.Landing)
+		}
 		return true
 	}
 	p.orderNow(order)
@@ -83,29 +102,6 @@ func (p *planner) isModelOnly(f firedTriggers) bool {
 	return !p.in.Force && (p.in.Phase == AfterRun || p.in.Policy.Timing != TimingInline && !f.hard)
 }
 
-// deferSummary leaves the prompt as it is: the summary is made beside it, or later.
-func (p *planner) deferSummary(order *Order) {
-	p.resetPlan()
-	switch {
-	case p.in.Resting:
-		p.addReason("summaries are paused: their model failed too often")
-	case p.in.Busy:
-		p.addReason("the oldest messages are being summarized in the background")
-	case p.in.Policy.Timing == TimingBackground:
-		order.Strict = true
-		p.decision.Prepare = order
-		p.addReason("the oldest messages will be summarized in the background")
-	default:
-		p.addReason("the oldest messages will be summarized after the run")
-	}
-	if p.in.Summarized {
-		// The landing is not recorded: the trigger stays crossed until it has landed.
-		p.cleanState()
-		p.decision.Compacted = true
-		p.addReason("landed at %d tokens, above the landing point of %d: more will be summarized", p.total, p.budget.Landing)
-	}
-}
-
 // resetPlan discards what the plan has decided.
 func (p *planner) resetPlan() {
 	p.state, p.decision.Rungs, p.decision.Reasons, p.isReduced = p.in.initialState(), nil, nil, false
@@ -144,13 +140,4 @@ func (p *planner) prepareAhead() {
 		order.Strict = true
 		p.decision.Prepare = order
 	}
-}
-
-// nearPoint returns the prompt size from which a summary is prepared for the share trigger:
-// max(0.85 · trigger, landing + ¼ trigger), and as much higher as the trigger is after a
-// compaction that could not land.
-func (p *planner) nearPoint() int {
-	t := p.budget.Trigger
-	point := max(shareOf(nearShare, t), p.budget.Landing+shareOf(resetShare, t))
-	return min(p.shareThreshold()-t+point, p.shareThreshold())
 }

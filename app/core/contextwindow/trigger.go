@@ -66,18 +66,6 @@ func (t trigger) firesAfter(messages, tokens int) bool {
 	return messages >= t.missing && (value > t.Threshold || value == t.Threshold && !t.above)
 }
 
-// turnsBefore returns how many turns of that many messages and tokens fit before it fires.
-func (t trigger) turnsBefore(messages, tokens int) int {
-	room, each := t.Threshold-t.Value, tokens
-	if t.messages {
-		each = messages
-	}
-	if !t.above {
-		room--
-	}
-	return max(room/each, (t.missing-1)/messages, 0)
-}
-
 // isNear reports whether a summary should be prepared for the trigger.
 func (t trigger) isNear() bool { return t.missing == 0 && t.Value >= t.prepare }
 
@@ -102,7 +90,11 @@ func (p *planner) triggersAt(size, count, since int) []trigger {
 		list = append(list, t)
 	}
 	if p.budget.HasShare {
-		add(triggerShare, size, p.shareThreshold(), trigger{above: true, prepare: p.nearPoint() + 1})
+		// Prepared from max(0.85 · trigger, landing + ¼ trigger) on, and as much higher as the trigger
+		// is after a compaction that could not land.
+		t, threshold := p.budget.Trigger, p.shareThreshold()
+		point := max(shareOf(nearShare, t), p.budget.Landing+shareOf(resetShare, t))
+		add(triggerShare, size, threshold, trigger{above: true, prepare: min(threshold-t+point, threshold) + 1})
 	}
 	add(triggerMessages, count, policy.messageThreshold(), trigger{messages: true, missing: missing})
 	add(triggerTokens, since, policy.MaxTokens, trigger{missing: missing})
@@ -208,7 +200,23 @@ func (p *planner) landing() *Landing {
 
 // cleanState removes what the cursor has passed from the state.
 func (p *planner) cleanState() {
-	p.state = p.state.afterCursor(p.in.Summary.ThroughSeq, slices.Concat(p.in.History, p.in.Run), p.loops)
+	s, cursor := p.state, p.in.Summary.ThroughSeq
+	if s.MaskedThrough <= cursor {
+		s.MaskedThrough = 0
+	}
+	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
+	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
+	var short map[core.MessageID]int
+	for _, it := range slices.Concat(p.in.History, p.in.Run) {
+		if n, ok := s.Shortened[it.ID]; ok && !inRanges(s.LeftOut, it.Seq) && findLoop(p.loops, it) == nil {
+			if short == nil {
+				short = map[core.MessageID]int{}
+			}
+			short[it.ID] = n
+		}
+	}
+	s.Shortened = short
+	p.state = s
 }
 
 // estimateTurnsLeft estimates how many more average turns of the tail fit.
@@ -219,7 +227,14 @@ func (p *planner) estimateTurnsLeft() {
 	left := max(p.fitLimit()-p.total, 0) / tokens
 	for _, t := range p.limits {
 		p.decision.WillTrigger = p.decision.WillTrigger || t.firesAfter(exchange, tokens)
-		left = min(left, t.turnsBefore(messages, tokens))
+		room, each := t.Threshold-t.Value, tokens
+		if t.messages {
+			each = messages
+		}
+		if !t.above {
+			room--
+		}
+		left = min(left, max(room/each, (t.missing-1)/messages, 0))
 	}
 	if p.decision.WillTrigger {
 		left = 0

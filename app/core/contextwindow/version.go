@@ -104,10 +104,11 @@ func (p *planner) readyVersion(byTokens bool) (best core.SummaryVersion, fits bo
 	cuts, next := p.cutPoints(), 0
 	size, tokens := p.total-p.summarySize(), p.sinceCursor()
 	for _, v := range p.in.Versions {
-		cut := cutAt(p.in.History, cuts, v.ThroughSeq)
-		if cut == 0 {
+		i := slices.IndexFunc(cuts, func(c int) bool { return p.in.History[c-1].Seq == v.ThroughSeq })
+		if i < 0 {
 			continue
 		}
+		cut := cuts[i]
 		for ; next < cut; next++ {
 			size, tokens = size-p.coveredGain(next), tokens-p.rawGain(next)
 		}
@@ -125,15 +126,4 @@ func (p *planner) readyVersion(byTokens bool) (best core.SummaryVersion, fits bo
 		best = v
 	}
 	return best, false
-}
-
-// cutAt returns after how many messages of the history a summary through the seq ends; 0 =
-// the history cannot be cut there.
-func cutAt(history []Item, cuts []int, through int64) int {
-	for _, c := range cuts {
-		if history[c-1].Seq == through {
-			return c
-		}
-	}
-	return 0
 }

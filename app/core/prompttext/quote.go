@@ -33,7 +33,24 @@ const maxName = 48
 func Harmless(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.ContainsFunc(text, opensMark) {
-		text = withoutMarks(text)
+		var b strings.Builder
+		b.Grow(len(text))
+		last := rune(0)
+		for i := 0; i < len(text); {
+			r, size := utf8.DecodeRuneInString(text[i:])
+			next := text[i+size : min(len(text), i+size+utf8.UTFMax*maxName)]
+			switch {
+			case isAngle(r) && isTag(next, last):
+				b.WriteByte('[')
+			case (r == '[' || r == '［') && isBlockMark(next):
+				b.WriteByte('(')
+			default:
+				b.WriteString(text[i : i+size])
+			}
+			last = r
+			i += size
+		}
+		text = b.String()
 	}
 	if strings.ContainsAny(text, ":：") {
 		text = roleLine.ReplaceAllString(text, "$1$2 -")
@@ -45,28 +62,6 @@ func Harmless(text string) string {
 func opensMark(r rune) bool { return isAngle(r) || r == '[' || r == '［' }
 
 func isAngle(r rune) bool { return strings.ContainsRune("<＜﹤〈⟨‹❮⧼", r) }
-
-// withoutMarks replaces the bracket of every mark.
-func withoutMarks(text string) string {
-	var b strings.Builder
-	b.Grow(len(text))
-	last := rune(0)
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		next := text[i+size : min(len(text), i+size+utf8.UTFMax*maxName)]
-		switch {
-		case isAngle(r) && isTag(next, last):
-			b.WriteByte('[')
-		case (r == '[' || r == '［') && isBlockMark(next):
-			b.WriteByte('(')
-		default:
-			b.WriteString(text[i : i+size])
-		}
-		last = r
-		i += size
-	}
-	return b.String()
-}
 
 // isTag reports whether the text after an angle bracket forms a mark; last is the character
 // before the bracket.

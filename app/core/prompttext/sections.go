@@ -23,8 +23,29 @@ func Oldest(count core.TextCounter, text string, limit int) string {
 	sections := splitSections(count, text)
 	// Joined text may have a few more tokens than its pieces: then shrink further.
 	for room := limit; room > 0; room -= max(limit/16, 1) {
-		shrinkSections(count, sections, room)
-		if out := joinSections(sections); out != "" && count.Text(out) <= limit {
+		var sizes []int
+		for _, s := range sections {
+			sizes = append(sizes, s.totalTokens())
+		}
+		size := FairShare(sizes, room)
+		for _, s := range sections {
+			s.shrinkTo(count, size)
+		}
+		var b strings.Builder
+		for _, s := range sections {
+			body := s.bodyText()
+			if body == "" {
+				continue
+			}
+			if b.Len() > 0 {
+				b.WriteString("\n")
+			}
+			if s.heading != "" {
+				b.WriteString(s.heading + "\n")
+			}
+			b.WriteString(body + "\n")
+		}
+		if out := strings.TrimSpace(b.String()); out != "" && count.Text(out) <= limit {
 			return out
 		}
 	}
@@ -127,19 +148,6 @@ func endsWithTitle(text string) bool {
 	return slices.Contains([]string{"Dr", "Mr", "Mrs", "Ms", "Prof", "Hr", "Fr", "Sr", "Sra"}, word)
 }
 
-// shrinkSections drops the oldest units of the longest sections until all sections together
-// have at most limit tokens.
-func shrinkSections(count core.TextCounter, sections []*section, limit int) {
-	var sizes []int
-	for _, s := range sections {
-		sizes = append(sizes, s.totalTokens())
-	}
-	size := FairShare(sizes, limit)
-	for _, s := range sections {
-		s.shrinkTo(count, size)
-	}
-}
-
 // totalTokens returns the tokens of the section; without units its heading goes too.
 func (s *section) totalTokens() int {
 	if len(s.units) == 0 {
@@ -192,24 +200,6 @@ func (s *section) shrinkTo(count core.TextCounter, limit int) {
 	text := Head(count, strings.TrimRight(dropped.text, "\n"), room) + end
 	s.units = slices.Insert(s.units, 0, unit{text: text, tokens: count.Text(text)})
 	s.tokens += s.units[0].tokens
-}
-
-func joinSections(sections []*section) string {
-	var b strings.Builder
-	for _, s := range sections {
-		body := s.bodyText()
-		if body == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("\n")
-		}
-		if s.heading != "" {
-			b.WriteString(s.heading + "\n")
-		}
-		b.WriteString(body + "\n")
-	}
-	return strings.TrimSpace(b.String())
 }
 
 // bodyText returns the text under the heading, with a mark where the beginning was cut.

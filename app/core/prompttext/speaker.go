@@ -23,7 +23,22 @@ func SpeakerName(m core.Message) string {
 	if !m.Named {
 		return ""
 	}
-	return cleanName(m.Author)
+	// Brackets, colons, marks of code, and invisible characters.
+	name := m.Author
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune("()'’‘", r):
+			return r
+		case unicode.In(r, unicode.C, unicode.Z, unicode.Ps, unicode.Pe, unicode.Pi, unicode.Pf), strings.ContainsRune("<>＜＞﹤﹥`|｜:：\\\uFFFD", r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	name = strings.Join(strings.Fields(name), " ")
+	if all := []rune(name); len(all) > maxSpeaker {
+		name = strings.TrimSpace(string(all[:maxSpeaker]))
+	}
+	return name
 }
 
 // SpeakerLine returns the line with the speaker's name that precedes the text of a message;
@@ -47,23 +62,4 @@ func WithSpeaker(m core.Message) string {
 		content = forgedSpeaker.ReplaceAllString(content, "$1$2($3")
 	}
 	return SpeakerLine(m) + content
-}
-
-// cleanName returns a name in one line, without what could end it or begin something else:
-// brackets, colons, marks of code, and invisible characters.
-func cleanName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case strings.ContainsRune("()'’‘", r):
-			return r
-		case unicode.In(r, unicode.C, unicode.Z, unicode.Ps, unicode.Pe, unicode.Pi, unicode.Pf), strings.ContainsRune("<>＜＞﹤﹥`|｜:：\\\uFFFD", r):
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(name, ""))
-	name = strings.Join(strings.Fields(name), " ")
-	if all := []rune(name); len(all) > maxSpeaker {
-		name = strings.TrimSpace(string(all[:maxSpeaker]))
-	}
-	return name
 }

@@ -177,15 +177,3 @@ func isSecret(text string, k kind, v value) bool {
 // path, a type.
 var placeholder = regexp.MustCompile(`(?is)^(?:[*•.x_…-]*|0x.*|[<\[{(+/.~&].*|.*(?:\$\{|\{\{|\$\(|\[redacted: ).*|\$[a-z][\w.-]*%?|[%@:*!][a-z][a-z_.-]*%?|your.*` +
 	`|none|null|true|false|undefined|string|password|required|optional|example|changeme)$`)
-
-// bearerEnd adds the token after the word "Bearer" that ended at i and returns its
-// end; i = there is none.
-func (f *finder) bearerEnd(i int) int {
-	from := classEnd(f.text, i, func(b byte) bool { return b == ' ' })
-	to := from + len(strings.TrimRight(f.text[from:classEnd(f.text, from, isToken)], ".:,"))
-	if text := f.text[from:to]; from > i && len(text) >= minBearer && hasDigit(text) {
-		f.add(from, to, token)
-		return to
-	}
-	return i
-}

@@ -68,14 +68,3 @@ func hasCheckDigit(digits string) bool {
 	}
 	return sum%10 == 0
 }
-
-// pinEnd adds the PIN that the label from i to end introduces: "PIN 1234", "my pin is
-// 1234". It returns its end; end = there is none.
-func (f *finder) pinEnd(i, end int) int {
-	m := pinAfter.FindStringSubmatchIndex(f.textFrom(end, maxNumber))
-	if m == nil || isLower(f.text[i+1]) && !pinVerb.MatchString(f.text[end:end+m[3]]) { // "pin 4000 of the connector"
-		return end
-	}
-	f.add(end+m[4], end+m[5], pin)
-	return end + m[5]
-}

@@ -120,10 +120,22 @@ func (f *finder) readWord(i int) int {
 	}
 	word := f.text[i:end]
 	if pinLabel.MatchString(word) {
-		return f.pinEnd(i, end)
+		// "PIN 1234", "my pin is 1234". It returns its end; end = there is none.
+		m := pinAfter.FindStringSubmatchIndex(f.textFrom(end, maxNumber))
+		if m == nil || isLower(f.text[i+1]) && !pinVerb.MatchString(f.text[end:end+m[3]]) { // "pin 4000 of the connector"
+			return end
+		}
+		f.add(end+m[4], end+m[5], pin)
+		return end + m[5]
 	}
 	if strings.EqualFold(word, "bearer") {
-		return f.bearerEnd(end)
+		from := classEnd(f.text, end, func(b byte) bool { return b == ' ' })
+		to := from + len(strings.TrimRight(f.text[from:classEnd(f.text, from, isToken)], ".:,"))
+		if text := f.text[from:to]; from > end && len(text) >= minBearer && hasDigit(text) {
+			f.add(from, to, token)
+			return to
+		}
+		return end
 	}
 	if k, ok := f.labelKind(f.text[:end]); ok {
 		return f.valueEnd(i, end, k)

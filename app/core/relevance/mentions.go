@@ -32,7 +32,25 @@ type period struct{ from, until time.Time }
 // FindMentions returns what a question names; its text is searched for days and months with a
 // year, in English and German.
 func FindMentions(question searchtext.Question, text string) Mentions {
-	return Mentions{groups: question.Groups, periods: findPeriods(text)}
+	var list []period
+	add := func(year, month, day string) {
+		if p, ok := newPeriod(year, month, day); ok {
+			list = append(list, p)
+		}
+	}
+	for _, f := range isoDay.FindAllStringSubmatch(text, -1) {
+		add(f[1], f[2], f[3])
+	}
+	days := dayFirst.FindAllStringSubmatch(text, -1)
+	for _, f := range days {
+		add(f[3], f[2], f[1])
+	}
+	if len(days) == 0 { // else the month of a day would be found again, without it
+		for _, f := range dayLast.FindAllStringSubmatch(text, -1) {
+			add(f[3], f[1], f[2])
+		}
+	}
+	return Mentions{groups: question.Groups, periods: list}
 }
 
 // Boost returns by what the score of a message is multiplied, at least 1: more if the question
@@ -68,29 +86,6 @@ var (
 	dayFirst = regexp.MustCompile(`\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(\pL{3,9})\.?,?\s+(\d{4})\b`)
 	dayLast  = regexp.MustCompile(`\b(\pL{3,9})\.?(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?,?\s+(\d{4})\b`)
 )
-
-// findPeriods returns the days and months in a text.
-func findPeriods(text string) []period {
-	var list []period
-	add := func(year, month, day string) {
-		if p, ok := newPeriod(year, month, day); ok {
-			list = append(list, p)
-		}
-	}
-	for _, f := range isoDay.FindAllStringSubmatch(text, -1) {
-		add(f[1], f[2], f[3])
-	}
-	days := dayFirst.FindAllStringSubmatch(text, -1)
-	for _, f := range days {
-		add(f[3], f[2], f[1])
-	}
-	if len(days) == 0 { // else the month of a day would be found again, without it
-		for _, f := range dayLast.FindAllStringSubmatch(text, -1) {
-			add(f[3], f[1], f[2])
-		}
-	}
-	return list
-}
 
 // newPeriod returns the day, or the month if day is empty; false if there is none such.
 func newPeriod(year, month, day string) (period, bool) {

@@ -178,7 +178,16 @@ type Result struct {
 
 // Order returns the documents with a score, the best first; among equals the newest.
 func (r Ranking) Order(documents []Document) []Result {
-	places := r.counts(documents)
+	order := sortDocuments(documents)
+	places := make([]counted, len(order))
+	all := make([]int, len(order)*len(r.Groups))
+	for i, d := range order {
+		places[i] = counted{Document: d, counts: all[i*len(r.Groups) : (i+1)*len(r.Groups)]}
+		for g := range r.Groups {
+			places[i].counts[g] = r.count(g, d)
+			places[i].any = places[i].any || places[i].counts[g] > 0
+		}
+	}
 	var out []Result
 	for i := range places {
 		if places[i].Beside {
@@ -199,21 +208,6 @@ type counted struct {
 	*Document
 	counts []int
 	any    bool
-}
-
-// counts returns the documents in the order of their sessions.
-func (r Ranking) counts(documents []Document) []counted {
-	order := sortDocuments(documents)
-	out := make([]counted, len(order))
-	all := make([]int, len(order)*len(r.Groups))
-	for i, d := range order {
-		out[i] = counted{Document: d, counts: all[i*len(r.Groups) : (i+1)*len(r.Groups)]}
-		for g := range r.Groups {
-			out[i].counts[g] = r.count(g, d)
-			out[i].any = out[i].any || out[i].counts[g] > 0
-		}
-	}
-	return out
 }
 
 // score returns the score of the document at i.

@@ -63,7 +63,8 @@ func ParseQuestion(text string) (Question, error) {
 			break
 		}
 		chunk := strings.TrimSpace(from[:len(from)-len(p.rest)])
-		quoted := isQuotedChunk(chunk)
+		first, _ := utf8.DecodeRuneInString(strings.TrimPrefix(chunk, "-"))
+		quoted := isQuote(first)
 		for _, t := range p.terms {
 			if t.Not || quoted {
 				q.Must.Terms = append(q.Must.Terms, t)
@@ -91,12 +92,6 @@ func ParseQuestion(text string) (Question, error) {
 func endsAsQuestion(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimSpace(text))
 	return strings.ContainsRune("?？؟", last)
-}
-
-// isQuotedChunk reports whether the piece of a query is a phrase in quotes.
-func isQuotedChunk(chunk string) bool {
-	first, _ := utf8.DecodeRuneInString(strings.TrimPrefix(chunk, "-"))
-	return isQuote(first)
 }
 
 // isJoined reports whether the words of a term also count as a phrase: an identifier such
@@ -161,7 +156,18 @@ func (b *questionBuilder) addWord(word string) {
 	if !isStop && len(b.words) == maxGroups || isStop && len(b.stops) == maxGroups || b.isKnown("'"+word) {
 		return
 	}
-	g := newGroup(word)
+	// The word, and its stems.
+	g := Group{Words: []string{word}, hashes: []uint32{termHash(word)}}
+	for i := range languages {
+		stem := languages[i].stemOf(word)
+		if h := termHash(stem); !slices.Contains(g.hashes, h) {
+			g.hashes = append(g.hashes, h)
+			g.Words = append(g.Words, stem)
+		}
+		if marked := StemPrefix + stem; !slices.Contains(g.Words, marked) {
+			g.Words = append(g.Words, marked)
+		}
+	}
 	if isStop {
 		g.Stop = true
 		b.stops = append(b.stops, g)
@@ -224,22 +230,6 @@ func (b *questionBuilder) groups() []Group {
 		groups = b.stops
 	}
 	return groups
-}
-
-// newGroup returns the group of a word: the word, and its stems.
-func newGroup(word string) Group {
-	g := Group{Words: []string{word}, hashes: []uint32{termHash(word)}}
-	for i := range languages {
-		stem := languages[i].stemOf(word)
-		if h := termHash(stem); !slices.Contains(g.hashes, h) {
-			g.hashes = append(g.hashes, h)
-			g.Words = append(g.Words, stem)
-		}
-		if marked := StemPrefix + stem; !slices.Contains(g.Words, marked) {
-			g.Words = append(g.Words, marked)
-		}
-	}
-	return g
 }
 
 // FindWords returns the places in a text of what the question asks for, in order, without

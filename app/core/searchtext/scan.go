@@ -160,7 +160,22 @@ func (s *scanner) addRune(r rune, start, end int) {
 		s.kind, s.start, s.run = k, start, s.run+1
 	}
 	if k == unspaced {
-		s.addCharacter(r, start, end)
+		// It forms a word with the previous one, and is a part alone.
+		if s.length > 0 {
+			s.pair = append(s.pair[:0], s.pair[s.cut:]...)
+		}
+		first := s.second
+		s.cut, s.second = len(s.pair), start
+		s.pair = utf8.AppendRune(s.pair, unicode.ToLower(r))
+		s.length++
+		if s.length == 2 {
+			s.emit(token{text: s.pair[:s.cut], start: first, end: s.end, kind: unspaced, run: s.run, part: true})
+		}
+		if s.length > 1 {
+			s.emit(token{text: s.pair, start: first, end: end, kind: unspaced, run: s.run})
+			s.emit(token{text: s.pair[s.cut:], start: start, end: end, kind: unspaced, run: s.run, part: true})
+		}
+		s.end = end
 		return
 	}
 	s.addLetter(r, start, end)
@@ -211,26 +226,6 @@ func withoutTonos(r rune) rune {
 		r, _ = utf8.DecodeRuneInString(plain[i:])
 	}
 	return r
-}
-
-// addCharacter adds a character to an unspaced run: it forms a word with the previous one,
-// and is a part alone.
-func (s *scanner) addCharacter(r rune, start, end int) {
-	if s.length > 0 {
-		s.pair = append(s.pair[:0], s.pair[s.cut:]...)
-	}
-	first := s.second
-	s.cut, s.second = len(s.pair), start
-	s.pair = utf8.AppendRune(s.pair, unicode.ToLower(r))
-	s.length++
-	if s.length == 2 {
-		s.emit(token{text: s.pair[:s.cut], start: first, end: s.end, kind: unspaced, run: s.run, part: true})
-	}
-	if s.length > 1 {
-		s.emit(token{text: s.pair, start: first, end: end, kind: unspaced, run: s.run})
-		s.emit(token{text: s.pair[s.cut:], start: start, end: end, kind: unspaced, run: s.run, part: true})
-	}
-	s.end = end
 }
 
 // flush ends the run.

@@ -21,20 +21,6 @@ func termHash(term string) uint32 {
 	return h.Sum32()
 }
 
-// newTerms returns the terms with their counts.
-func newTerms(counts map[uint32]int) Terms {
-	hashes := make([]uint32, 0, len(counts))
-	for h := range counts {
-		hashes = append(hashes, h)
-	}
-	slices.Sort(hashes)
-	t := make(Terms, 0, len(hashes)*termSize)
-	for _, h := range hashes {
-		t = append(binary.BigEndian.AppendUint32(t, h), byte(min(counts[h], 255)))
-	}
-	return t
-}
-
 // count returns how often the term occurs. It accepts any bytes.
 func (t Terms) count(hash uint32) int {
 	low, high := 0, len(t)/termSize
@@ -84,5 +70,14 @@ func (d *Document) addTerms(parts []string) {
 			d.Stems = append(d.Stems, StemPrefix+stem)
 		}
 	}
-	d.Terms = newTerms(counts)
+	hashes := make([]uint32, 0, len(counts))
+	for h := range counts {
+		hashes = append(hashes, h)
+	}
+	slices.Sort(hashes)
+	t := make(Terms, 0, len(hashes)*termSize)
+	for _, h := range hashes {
+		t = append(binary.BigEndian.AppendUint32(t, h), byte(min(counts[h], 255)))
+	}
+	d.Terms = t
 }

@@ -18,7 +18,10 @@ func Apply(standing []Instruction, found Found) Effect {
 	if len(matches) == 0 && (found.Withdraws || found.Amends) {
 		return Effect{}
 	}
-	e := Effect{Ends: ids(matches), Stands: !found.Withdraws, Topic: found.Topic}
+	e := Effect{Stands: !found.Withdraws, Topic: found.Topic}
+	for _, i := range matches {
+		e.Ends = append(e.Ends, i.ID)
+	}
 	if found.Amends {
 		e.Topic = matches[len(matches)-1].Topic
 	}
@@ -35,14 +38,6 @@ func ofSpeaker(standing []Instruction, speaker string) []Instruction {
 		if i.Speaker == "" || i.Speaker == speaker {
 			out = append(out, i)
 		}
-	}
-	return out
-}
-
-func ids(instructions []Instruction) []string {
-	var out []string
-	for _, i := range instructions {
-		out = append(out, i.ID)
 	}
 	return out
 }

@@ -66,8 +66,9 @@ func (e *Extract) Summarize(_ context.Context, req Request) (Result, error) {
 	e.read(o, req.quotable())
 	o.dropInstructions(req.Instructions)
 	content := e.write(o, earlier, max(limit, 0))
-	if content == "" {
-		content = prompttext.Head(e.count, describeRange(req.Messages), max(limit, 0))
+	if n := len(req.Messages); content == "" && n > 0 { // messages without any text
+		which := fmt.Sprintf("%d messages, [%s] to [%s].", n, messageRef(req.Messages[0]), messageRef(req.Messages[n-1]))
+		content = prompttext.Head(e.count, which, max(limit, 0))
 	}
 	return Result{Content: content, Tokens: e.count.Text(content), Strategy: e.name}, nil
 }
@@ -90,14 +91,6 @@ func (e *Extract) write(o outline, earlier string, limit int) string {
 		}
 	}
 	return prompttext.Head(e.count, earlier, limit)
-}
-
-// describeRange returns which messages were added, for messages without any text.
-func describeRange(messages []core.Message) string {
-	if len(messages) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d messages, [%s] to [%s].", len(messages), messageRef(messages[0]), messageRef(messages[len(messages)-1]))
 }
 
 // readConversation adds the messages of both sides.

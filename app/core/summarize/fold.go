@@ -17,7 +17,10 @@ func (j *job) summarizeMessages(ctx context.Context) error {
 	if len(pieces) == 0 {
 		return errNothing
 	}
-	j.cutSummary()
+	// It may come from a model with a larger window.
+	if limit := max(j.freeTokens()/2, 0); j.count.Text(j.summary) > limit {
+		j.summary = prompttext.Oldest(j.count, j.summary, limit)
+	}
 	room := j.messageRoom()
 	if room < minMaterialTokens {
 		return errWindow
@@ -27,14 +30,6 @@ func (j *job) summarizeMessages(ctx context.Context) error {
 	summary, err := j.summarizeText(ctx, text)
 	j.summary = summary
 	return err
-}
-
-// cutSummary cuts a previous summary that leaves too little room: it may come from a
-// model with a larger window.
-func (j *job) cutSummary() {
-	if limit := max(j.freeTokens()/2, 0); j.count.Text(j.summary) > limit {
-		j.summary = prompttext.Oldest(j.count, j.summary, limit)
-	}
 }
 
 // freeTokens returns how many tokens the previous summary and the messages may have
@@ -66,7 +61,9 @@ func fitPieces(count core.TextCounter, pieces []piece, room int) (text string, s
 		share := max(prompttext.FairShare(sizes, room-others), minPieceTokens)
 		for i, p := range pieces {
 			if (p.tool || !tools) && p.tokens > share {
-				pieces[i] = p.shortenedTo(count, share-1)
+				p.text, p.cut = prompttext.Middle(count, p.text, share-1), true
+				p.tokens = count.Text(p.text) + 1
+				pieces[i] = p
 			}
 		}
 	}
@@ -95,7 +92,8 @@ func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
 	}
 	data := requestData{Previous: makeHarmless(j.summary), Transcript: text, Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask}
 	summary, err := s.requestSummary(ctx, data)
-	if err == nil || !shouldRetry(ctx, err) {
+	e := llm.AsError(err)
+	if err == nil || ctx.Err() != nil || e != nil && !e.Retryable() && e.Kind != llm.KindUnknown { // else a second request may succeed
 		return summary, err
 	}
 	var refused rejection
@@ -106,15 +104,6 @@ func (j *job) summarizeText(ctx context.Context, text string) (string, error) {
 		data.Tokens = max(data.Tokens/2, 1)
 	}
 	return s.requestSummary(ctx, data)
-}
-
-// shouldRetry reports whether a second request may succeed.
-func shouldRetry(ctx context.Context, err error) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	e := llm.AsError(err)
-	return e == nil || e.Retryable() || e.Kind == llm.KindUnknown
 }
 
 // attempt is one summary that is requested from the model.
@@ -157,7 +146,9 @@ func (s *attempt) shortenSummary(ctx context.Context, text string, held evidence
 	have := s.count.Text(text)
 	if !s.askedShorter && s.req.Preset != PresetCompaction && have+s.fixed <= s.promptLimit() {
 		s.askedShorter = true
-		request := s.prompts.renderShorten(requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language})
+		data := requestData{Previous: makeHarmless(text), Have: have, Tokens: s.ask, Language: s.language}
+		data.Length = lengthOf(data.Tokens, data.Language)
+		request := s.prompts.renderFile("shorten.md", data)
 		res, err := s.callModel(ctx, request)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)

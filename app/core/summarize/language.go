@@ -119,20 +119,7 @@ func detectLanguage(text string) string {
 			return r
 		}, text)
 	}
-	found := whatlanggo.DetectWithOptions(text, whatlanggo.Options{Whitelist: knownLanguages()})
-	switch {
-	case !found.IsReliable():
-		return ""
-	case found.Lang == whatlanggo.Cmn:
-		return "Chinese"
-	default:
-		return found.Lang.String()
-	}
-}
-
-// knownLanguages are the languages to choose from: the fewer there are, the shorter a text
-// can be for a sure result.
-func knownLanguages() map[whatlanggo.Lang]bool {
+	// The fewer there are, the shorter a text can be for a sure result.
 	known := map[whatlanggo.Lang]bool{}
 	for _, lang := range []whatlanggo.Lang{
 		whatlanggo.Eng, whatlanggo.Deu, whatlanggo.Fra, whatlanggo.Spa, whatlanggo.Por, whatlanggo.Ita, whatlanggo.Nld, whatlanggo.Pol,
@@ -142,5 +129,13 @@ func knownLanguages() map[whatlanggo.Lang]bool {
 	} {
 		known[lang] = true
 	}
-	return known
+	found := whatlanggo.DetectWithOptions(text, whatlanggo.Options{Whitelist: known})
+	switch {
+	case !found.IsReliable():
+		return ""
+	case found.Lang == whatlanggo.Cmn:
+		return "Chinese"
+	default:
+		return found.Lang.String()
+	}
 }

@@ -3,8 +3,9 @@ package summarize
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"strings"
+	"text/template"
 	"time"
 
 	"bobbin/app/core"
@@ -37,7 +38,7 @@ type LLM struct {
 // one cl100k_base token currently is, its margin included; nil = the model's prior
 // factor times 1.1.
 func NewLLM(model llm.Model, count core.TextCounter, factor func() float64) *LLM {
-	return &LLM{model: model, count: count, factor: factor, prompts: newPrompts()}
+	return &LLM{model: model, count: count, factor: factor, prompts: prompts{template.Must(template.ParseFS(promptFiles, "prompts/*.md"))}}
 }
 
 // Name returns StrategyLLM.
@@ -47,7 +48,16 @@ func (l *LLM) Name() string { return StrategyLLM }
 // cut (see Room). Errors come from the model, or say why its answers were refused.
 func (l *LLM) Summarize(ctx context.Context, req Request) (Result, error) {
 	res, err := l.writeSummary(ctx, req, false)
-	res.Content = newLedger().demote(res.Content)
+	// Sections of the ledger come from code alone.
+	o := newLedger()
+	var b strings.Builder
+	for line := range strings.Lines(res.Content) {
+		if strings.HasPrefix(line, "## ") && o.section(strings.TrimSpace(line)) != nil {
+			line = "#" + line
+		}
+		b.WriteString(line)
+	}
+	res.Content = b.String()
 	res.Tokens = l.count.Text(res.Content)
 	return res, err
 }
@@ -97,15 +107,6 @@ func (l *LLM) newJob(req Request, ledger bool) *job {
 		j.window = defaultWindow
 	}
 	j.req.Focus = makeHarmless(prompttext.Line(req.Focus, 1_000))
-	j.setLimits()
-	j.system = l.prompts.renderSystem(req.Preset, systemData{Tokens: cmp.Or(req.TargetTokens, tokensToAskFor(req.Limit)), Ledger: ledger})
-	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
-	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
-	return j
-}
-
-// setLimits derives the max output and the tokens to ask for from window and scale.
-func (j *job) setLimits() {
 	wanted := int(float64(max(2*j.req.Limit, j.req.Limit+reasoningTokens)) * j.scale)
 	j.maxOutput = max(min(wanted, j.window/4), 1)
 	if limit := j.model.Info().MaxOutput; limit > 0 {
@@ -119,6 +120,18 @@ func (j *job) setLimits() {
 	if j.req.Replaces > 0 { // a summary nearly as large as its material gains nothing
 		j.ask = max(min(j.ask, j.req.Replaces*3/4), 1)
 	}
+	data := systemData{Tokens: cmp.Or(req.TargetTokens, tokensToAskFor(req.Limit)), Ledger: ledger}
+	name := "summary_window.md"
+	switch req.Preset {
+	case PresetBudget, PresetSliding, PresetRatio:
+		name = "summary_" + req.Preset + ".md"
+	case PresetCompaction:
+		name = "compaction.md"
+	}
+	j.system = l.prompts.renderFile(name, data)
+	j.frame = l.prompts.renderRequest(requestData{Previous: "-", Focus: j.req.Focus, Speakers: j.req.Speakers, Language: j.language, Tokens: j.ask, Rejected: errNotSmaller.reason})
+	j.fixed = l.count.Text(j.system) + l.count.Text(j.frame) + promptOverhead
+	return j
 }
 
 // tokensToAskFor returns how many tokens to ask for under a limit: models write more than
@@ -156,26 +169,20 @@ func (j *job) callModel(ctx context.Context, text string) (llm.Response, error) 
 	call := core.ModelCall{
 		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,
 		Estimated: j.count.Text(j.system) + j.count.Text(text) + promptOverhead,
-		Cost:      info.Cost(res.Usage), FinishReason: res.Finish, Error: errorKind(err), Duration: time.Since(start), CreatedAt: core.Now(),
+		Cost:      info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
 	}
 	if res.Usage != nil {
 		call.Usage = *res.Usage
+	}
+	if err != nil {
+		call.Error = string(llm.KindUnknown)
+	}
+	if e := llm.AsError(err); e != nil {
+		call.Error = string(e.Kind)
 	}
 	j.calls = append(j.calls, call)
 	if err != nil {
 		return res, fmt.Errorf("summarize with %s: %w", info.Name, err)
 	}
 	return res, nil
-}
-
-func errorKind(err error) string {
-	var e *llm.Error
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &e):
-		return string(e.Kind)
-	default:
-		return string(llm.KindUnknown)
-	}
 }

@@ -80,32 +80,18 @@ func headAndTail(text string, limit int) string {
 		return redact.Text(text)
 	}
 	if limit < minSizeForTail {
-		return redactedHead(text, limit)
+		return redactedEnd(text, limit, core.Clip)
 	}
-	front, back := redactedHead(text, limit-limit/3), redactedTail(text, limit/3)
+	front, back := redactedEnd(text, limit-limit/3, core.Clip), redactedEnd(text, limit/3, prompttext.Tail)
 	return front + prompttext.Missing(len(text)-limit, "bytes") + back
 }
 
-// redactedHead returns the beginning of a longer text, at most limit bytes, without
-// secrets.
-func redactedHead(text string, limit int) string {
-	read := core.Clip(text, limit+edgeBytes)
+// redactedEnd returns the end of a longer text that cut keeps, at most limit bytes, without secrets.
+func redactedEnd(text string, limit int, cut func(string, int) string) string {
+	read := cut(text, limit+edgeBytes)
 	clean := redact.Text(read)
 	if len(read) < len(text) {
-		clean = core.Clip(clean, len(clean)-edgeBytes) // may hold half a secret
+		clean = cut(clean, len(clean)-edgeBytes) // may hold half a secret
 	}
-	return core.Clip(clean, limit)
+	return cut(clean, limit)
 }
-
-// redactedTail is redactedHead for the end of a text.
-func redactedTail(text string, limit int) string {
-	read := prompttext.Tail(text, limit+edgeBytes)
-	clean := redact.Text(read)
-	if len(read) < len(text) {
-		clean = prompttext.Tail(clean, len(clean)-edgeBytes)
-	}
-	return prompttext.Tail(clean, limit)
-}
-
-// cleanText returns the text without secrets, valid for every database and safe to quote.
-func cleanText(text string) string { return prompttext.Harmless(redact.Text(core.CleanText(text))) }

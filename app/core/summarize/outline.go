@@ -130,23 +130,23 @@ func (s *section) parseLine(text string) bool {
 	return true
 }
 
-// demote returns a model's text without the headings of the outline: only code writes them.
-func (o outline) demote(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "## ") && o.section(strings.TrimSpace(line)) != nil {
-			line = "#" + line
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
 // render returns the sections in at most limit tokens: of each the newest lines in the
 // order of the conversation, below the number of those that are left out.
 func (o outline) render(count core.TextCounter, limit int) string {
 	for _, s := range o {
-		s.measure(count)
+		s.size = 0
+		for i, l := range s.lines {
+			if l.tokens == 0 {
+				s.lines[i].tokens = count.Text(s.format(l)) + 1
+			}
+			s.size += s.lines[i].tokens
+		}
+		if s.size > 0 {
+			s.size += headingTokens
+		}
+		if s.rank != nil {
+			s.rank(s)
+		}
 	}
 	for room := limit; room >= MinLimit; room -= max(limit/16, 1) {
 		var parts []string
@@ -161,22 +161,6 @@ func (o outline) render(count core.TextCounter, limit int) string {
 		}
 	}
 	return ""
-}
-
-func (s *section) measure(count core.TextCounter) {
-	s.size = 0
-	for i, l := range s.lines {
-		if l.tokens == 0 {
-			s.lines[i].tokens = count.Text(s.format(l)) + 1
-		}
-		s.size += s.lines[i].tokens
-	}
-	if s.size > 0 {
-		s.size += headingTokens
-	}
-	if s.rank != nil {
-		s.rank(s)
-	}
 }
 
 // divide gives each section its share of the room. What short sections do not use goes to
@@ -202,7 +186,22 @@ func (s *section) render(count core.TextCounter) string {
 	if len(s.lines) == 0 || s.room < s.size && room < minLineTokens {
 		return ""
 	}
-	shown := s.choose(room)
+	order := make([]int, len(s.lines)) // those of the highest rank first, of equals the newest
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(s.lines[b].rank, s.lines[a].rank), b-a) })
+	var chosen []int
+	left := room
+	for _, i := range order {
+		if s.lines[i].tokens <= left {
+			chosen, left = append(chosen, i), left-s.lines[i].tokens
+		}
+	}
+	var shown []line
+	for _, at := range slices.Sorted(slices.Values(chosen)) {
+		shown = append(shown, s.lines[at])
+	}
 	if len(shown) == 0 { // not even one: the beginning of the newest
 		l := s.lines[len(s.lines)-1]
 		if l.text = prompttext.Head(count, l.text, room-(l.tokens-count.Text(l.text))); l.text == "" {
@@ -219,26 +218,6 @@ func (s *section) render(count core.TextCounter) string {
 		b.WriteString("\n" + s.format(l))
 	}
 	return b.String()
-}
-
-// choose returns the lines that fit the room: those of the highest rank, of equals the newest.
-func (s *section) choose(room int) []line {
-	var chosen []int
-	order := make([]int, len(s.lines))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(s.lines[b].rank, s.lines[a].rank), b-a) })
-	for _, i := range order {
-		if s.lines[i].tokens <= room {
-			chosen, room = append(chosen, i), room-s.lines[i].tokens
-		}
-	}
-	shown := make([]line, len(chosen))
-	for i, at := range slices.Sorted(slices.Values(chosen)) {
-		shown[i] = s.lines[at]
-	}
-	return shown
 }
 
 // join returns a text under a heading, and the sections, in at most limit tokens. It cuts

@@ -13,12 +13,6 @@ var promptFiles embed.FS
 // prompts renders the embedded prompt files. Safe for concurrent use.
 type prompts struct{ templates *template.Template }
 
-// newPrompts parses the embedded files. It panics if one is invalid, which is a
-// programmer's error.
-func newPrompts() prompts {
-	return prompts{template.Must(template.ParseFS(promptFiles, "prompts/*.md"))}
-}
-
 // systemData fills a preset's file. It depends on the policy alone, so that the
 // system text is the same from call to call and providers can cache it.
 type systemData struct {
@@ -54,26 +48,9 @@ func lengthOf(tokens int, language string) string {
 	return fmt.Sprintf("%d %s", max(n, 1), unit)
 }
 
-// renderSystem renders the file of the preset.
-func (p prompts) renderSystem(preset string, data systemData) string {
-	name := "summary_window.md"
-	switch preset {
-	case PresetBudget, PresetSliding, PresetRatio:
-		name = "summary_" + preset + ".md"
-	case PresetCompaction:
-		name = "compaction.md"
-	}
-	return p.renderFile(name, data)
-}
-
 func (p prompts) renderRequest(data requestData) string {
 	data.Length = lengthOf(data.Tokens, data.Language)
 	return p.renderFile("request.md", data)
-}
-
-func (p prompts) renderShorten(data requestData) string {
-	data.Length = lengthOf(data.Tokens, data.Language)
-	return p.renderFile("shorten.md", data)
 }
 
 // renderFile renders a file. It panics on an error: the files use only the structs above,

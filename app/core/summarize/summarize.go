@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/prompttext"
+	"bobbin/app/core/redact"
 )
 
 // The names of the strategies, as policies and stored summaries say them.
@@ -126,7 +127,18 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 		return Result{}, core.Errorf(core.ErrInvalid, "a summary needs messages and a limit")
 	}
 	if req.Replaces <= 0 {
-		req.Replaces = s.replacedTokens(req)
+		n := s.count.Text(req.Previous)
+		for _, m := range req.Messages {
+			if m.TokenCount > 0 {
+				n += m.TokenCount
+				continue
+			}
+			n += s.count.Text(m.Content)
+			for _, c := range m.ToolCalls {
+				n += s.count.Text(c.Arguments)
+			}
+		}
+		req.Replaces = n
 	}
 	req, reduced, err := prepareMaterial(ctx, req)
 	if err != nil {
@@ -146,7 +158,17 @@ func (s *Summarizer) Summarize(ctx context.Context, req Request) (Result, error)
 	if req.Strict {
 		return Result{Calls: res.Calls, Note: publicReason(err), Cause: causeOf(err)}, fmt.Errorf("%w: %w", ErrFailed, err)
 	}
-	return s.summarizeWithoutModel(ctx, req, res.Calls, err)
+	// Rung 5: without a model.
+	failure, calls := err, res.Calls
+	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
+	if res, err = s.fallback.Summarize(ctx, req); err != nil {
+		return Result{Calls: calls}, err
+	}
+	if res, err = s.checkResult(res, req); err != nil {
+		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
+	}
+	res.Calls, res.Note, res.Cause = calls, "fallback: "+publicReason(failure), causeOf(failure)
+	return res, nil
 }
 
 // runWithTimeLimit runs the strategy under the request's time limit.
@@ -166,7 +188,7 @@ func (s *Summarizer) runWithTimeLimit(ctx context.Context, req Request) (Result,
 // checkResult is the last gate for every strategy: the text is valid for every database,
 // has no secrets, is within the limit, and smaller than what it replaces.
 func (s *Summarizer) checkResult(res Result, req Request) (Result, error) {
-	res.Content = prompttext.Oldest(s.count, cleanText(res.Content), req.Limit)
+	res.Content = prompttext.Oldest(s.count, prompttext.Harmless(redact.Text(core.CleanText(res.Content))), req.Limit)
 	res.Tokens = s.count.Text(res.Content)
 	if res.Content == "" {
 		return res, errEmpty
@@ -175,36 +197,4 @@ func (s *Summarizer) checkResult(res Result, req Request) (Result, error) {
 		return res, errNotSmaller
 	}
 	return res, nil
-}
-
-// summarizeWithoutModel writes the summary with the fallback strategy (rung 5).
-func (s *Summarizer) summarizeWithoutModel(ctx context.Context, req Request, calls []core.ModelCall, cause error) (Result, error) {
-	req.Limit = max(min(req.Limit, req.Replaces-1), 1)
-	res, err := s.fallback.Summarize(ctx, req)
-	res.Calls = calls
-	if err != nil {
-		return Result{Calls: calls}, err
-	}
-	if res, err = s.checkResult(res, req); err != nil {
-		return Result{Calls: calls}, fmt.Errorf("summarize: %w", ErrNoGain)
-	}
-	res.Calls = calls
-	res.Note, res.Cause = "fallback: "+publicReason(cause), causeOf(cause)
-	return res, nil
-}
-
-// replacedTokens counts what the summary replaces if the caller did not.
-func (s *Summarizer) replacedTokens(req Request) int {
-	n := s.count.Text(req.Previous)
-	for _, m := range req.Messages {
-		if m.TokenCount > 0 {
-			n += m.TokenCount
-			continue
-		}
-		n += s.count.Text(m.Content)
-		for _, c := range m.ToolCalls {
-			n += s.count.Text(c.Arguments)
-		}
-	}
-	return n
 }

@@ -32,13 +32,6 @@ type piece struct {
 	cut    bool // the text is not complete
 }
 
-// shortenedTo returns the piece without its middle.
-func (p piece) shortenedTo(count core.TextCounter, tokens int) piece {
-	p.text, p.cut = prompttext.Middle(count, p.text, tokens), true
-	p.tokens = count.Text(p.text) + 1
-	return p
-}
-
 // transcriptPieces renders the messages, one piece each. It skips system rows and empty
 // messages.
 func transcriptPieces(count core.TextCounter, messages []core.Message, resultLimit int) []piece {
@@ -59,8 +52,11 @@ func renderMessage(m core.Message, resultLimit int) string {
 	case core.RoleSystem:
 		return ""
 	case core.RoleTool:
-		text := makeHarmless(prompttext.Characters(m.Content, resultLimit))
-		lines = append(lines, fmt.Sprintf("[%s] tool %s%s: %s", messageRef(m), safeName(m.ToolName), failedMark(m), text))
+		name := safeName(m.ToolName)
+		if m.Status == core.MessageFailed {
+			name += " (failed)"
+		}
+		lines = append(lines, fmt.Sprintf("[%s] tool %s: %s", messageRef(m), name, makeHarmless(prompttext.Characters(m.Content, resultLimit))))
 	default:
 		said := m
 		said.Content = prompttext.WithSpeaker(m)
@@ -91,13 +87,6 @@ func spokenText(m core.Message) string {
 		}
 	}
 	return strings.TrimSpace(said)
-}
-
-func failedMark(m core.Message) string {
-	if m.Status == core.MessageFailed {
-		return " (failed)"
-	}
-	return ""
 }
 
 // messageRef returns the name of a message in the transcript and the ledger: its seq,

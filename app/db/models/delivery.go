@@ -8,10 +8,10 @@ import (
 
 // Delivery is a row of deliveries.
 type Delivery struct {
-	ID         string `gorm:"primaryKey"`
+	ID         string `gorm:"primaryKey;type:uuid"`
 	Owner      string
-	SessionID  string
-	RunID      string
+	SessionID  string `gorm:"type:uuid"`
+	RunID      string `gorm:"type:uuid"`
 	Kind       string
 	Event      string
 	Target     string

@@ -9,13 +9,13 @@ import (
 
 // Event is a row of session_events.
 type Event struct {
-	SessionID string `gorm:"primaryKey"`
+	SessionID string `gorm:"primaryKey;type:uuid"`
 	EventSeq  int64  `gorm:"primaryKey;autoIncrement:false"`
 	Owner     string
 	Type      string
-	RunID     Ref
+	RunID     Ref `gorm:"type:uuid"`
 	At        time.Time
-	Data      JSON
+	Data      JSON `gorm:"type:json"`
 }
 
 // TableName is the table's name.

@@ -14,13 +14,19 @@ import (
 // is NULL.
 type JSON json.RawMessage
 
-// Value returns the text for the driver.
+// Value returns the text for the driver, ErrInvalid if it cannot be stored.
 func (j JSON) Value() (driver.Value, error) {
 	if j == nil {
 		return nil, nil
 	}
+	if !isStorableJSON(j) {
+		return nil, core.Errorf(core.ErrInvalid, UnstorableMessage)
+	}
 	return string(j), nil
 }
+
+// GormDataType is the type of the column on PostgreSQL, unless a tag has another one.
+func (JSON) GormDataType() string { return "jsonb" }
 
 // Scan reads the text from the driver.
 func (j *JSON) Scan(v any) error {

@@ -9,11 +9,11 @@ import (
 
 // Message is a row of messages.
 type Message struct {
-	ID              string `gorm:"primaryKey"`
-	SessionID       string
+	ID              string `gorm:"primaryKey;type:uuid"`
+	SessionID       string `gorm:"type:uuid"`
 	Owner           string
 	Seq             int64
-	ParentID        Ref
+	ParentID        Ref `gorm:"type:uuid"`
 	OnPath          bool
 	Role            string
 	Content         string
@@ -30,9 +30,9 @@ type Message struct {
 	Author          string
 	AuthorID        string
 	Named           bool // prompts show the author's name
-	RunID           Ref
+	RunID           Ref  `gorm:"type:uuid"`
 	ClientMessageID Ref
-	OriginID        Ref // of a fork: the message it is a copy of
+	OriginID        Ref `gorm:"type:uuid"` // of a fork: the message it is a copy of
 	Metadata        JSON
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
 	DeletedAt       *time.Time

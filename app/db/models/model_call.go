@@ -8,11 +8,11 @@ import (
 
 // ModelCall is a row of model_calls.
 type ModelCall struct {
-	ID              string `gorm:"primaryKey"`
+	ID              string `gorm:"primaryKey;type:uuid"`
 	Owner           string
 	UserID          string
-	SessionID       Ref
-	RunID           Ref
+	SessionID       Ref `gorm:"type:uuid"`
+	RunID           Ref `gorm:"type:uuid"`
 	Agent           string
 	Purpose         string
 	Model           string

@@ -9,8 +9,8 @@ import (
 
 // Run is a row of runs.
 type Run struct {
-	ID              string `gorm:"primaryKey"`
-	SessionID       string
+	ID              string `gorm:"primaryKey;type:uuid"`
+	SessionID       string `gorm:"type:uuid"`
 	Owner           string
 	UserID          string
 	QueueSeq        int64
@@ -19,8 +19,8 @@ type Run struct {
 	AgentVersion    string
 	Model           string
 	Input           JSON
-	Options         JSON // NULL = none
-	UserMessageID   string
+	Options         JSON   `gorm:"type:json"` // NULL = none
+	UserMessageID   string `gorm:"type:uuid"`
 	ClientMessageID Ref
 	RequestHash     string
 	Multitask       string
@@ -35,7 +35,7 @@ type Run struct {
 	Context         JSON
 	Error           JSON
 	Usage           `gorm:"embedded"`
-	AnswerID        Ref
+	AnswerID        Ref       `gorm:"type:uuid"`
 	FirstEventSeq   int64     // number of its first event; 0 = not known
 	LastWrite       string    // core.RunWrite.ID
 	Webhook         Webhook   `gorm:"embedded;embeddedPrefix:webhook_"`

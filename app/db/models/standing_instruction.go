@@ -8,10 +8,10 @@ import (
 
 // StandingInstruction is a row of standing_instructions.
 type StandingInstruction struct {
-	ID        string `gorm:"primaryKey"`
-	SessionID string
+	ID        string `gorm:"primaryKey;type:uuid"`
+	SessionID string `gorm:"type:uuid"`
 	Owner     string
-	MessageID Ref   // empty = added by hand
+	MessageID Ref   `gorm:"type:uuid"` // empty = added by hand
 	Seq       int64 // of the message; by hand: of the last message at that time
 	Number    int   // within its message: 1, 2, 3 …
 	Text      string

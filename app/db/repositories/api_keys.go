@@ -21,9 +21,6 @@ func NewAPIKeys(db *gorm.DB) *APIKeys { return &APIKeys{db: db} }
 
 // Create stores a key whose secret has that hash, with its entry in the audit log.
 func (r *APIKeys) Create(ctx context.Context, key core.APIKey, hash string, entry core.AuditEntry) error {
-	if !isStorableText(key.Name) || !isStorableText(key.Owner) {
-		return core.Errorf(core.ErrInvalid, unstorableMessage)
-	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		row := models.APIKeyFrom(key, hash)
 		if err := tx.Create(&row).Error; err != nil {

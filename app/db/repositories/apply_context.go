@@ -64,7 +64,7 @@ func (stx *sessionTx) applyContext(change core.ContextChange) (summary core.Summ
 	if change.Summary != nil {
 		summary = change.Summary.ID
 	}
-	return summary, stx.saveChanges()
+	return summary, nil
 }
 
 // changeSummary applies the change to the session's summary, and returns the new version; 0
@@ -94,7 +94,6 @@ func (stx *sessionTx) refuseNative(why string) error {
 	}
 	n.Refused = why
 	stx.session.NativeSummary = models.NativeFrom(n)
-	stx.changes["native_summary"] = stx.session.NativeSummary
 	return stx.tx.Model(&models.Summary{}).Scopes(activeOf(stx.session.ID)).UpdateColumn("native", stx.session.NativeSummary).Error
 }
 
@@ -102,10 +101,8 @@ func (stx *sessionTx) refuseNative(why string) error {
 // empty.
 func (stx *sessionTx) raiseRevision(state []byte) {
 	stx.session.PromptRevision++
-	stx.changes["prompt_revision"] = stx.session.PromptRevision
 	if len(state) > 0 {
 		stx.session.PromptState = models.JSON(state)
-		stx.changes["prompt_state"] = stx.session.PromptState
 	}
 }
 
@@ -129,7 +126,7 @@ func (stx *sessionTx) activateSummary(s core.Summary) (int, error) {
 	if err := insertRows(stx.tx, &row); err != nil {
 		return 0, wrapError(err, "summary", s.ID)
 	}
-	stx.countSummary()
+	stx.session.SummaryCount++
 	return s.Version, nil
 }
 
@@ -142,12 +139,6 @@ func (stx *sessionTx) replaceSummary(s core.Summary) error {
 	}
 	stx.setSummary(s)
 	return err
-}
-
-// countSummary counts an activated summary.
-func (stx *sessionTx) countSummary() {
-	stx.session.SummaryCount++
-	stx.changes["summary_count"] = stx.session.SummaryCount
 }
 
 // withNextVersion fills in the session's next version and the missing fields of a summary.
@@ -175,13 +166,4 @@ func (stx *sessionTx) setSummary(s core.Summary) {
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount = s.Version, s.TokenCount, s.MessagesCovered
 	row.SummaryCovered, row.SummaryMadeFor, row.LastSummarizedAt = s.TokensCovered, s.MadeFor, s.ActivatedAt
 	row.NativeSummary = models.NativeFrom(s.Native)
-	stx.changes["native_summary"] = row.NativeSummary
-	stx.changes["conversation_summary"] = s.Content
-	stx.changes["summary_through_id"] = row.SummaryThroughID
-	stx.changes["summary_through_seq"] = s.ThroughSeq
-	stx.changes["summary_version"] = s.Version
-	stx.changes["summary_tokens"] = s.TokenCount
-	stx.changes["summary_tokens_covered"], stx.changes["summary_made_for"] = s.TokensCovered, s.MadeFor
-	stx.changes["summarized_count"] = s.MessagesCovered
-	stx.changes["last_summarized_at"] = s.ActivatedAt
 }

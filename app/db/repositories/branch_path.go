@@ -230,7 +230,6 @@ func (stx *sessionTx) fallBack(before int64, why string) error {
 func (stx *sessionTx) fallBackTo(before int64, why string) error {
 	stx.raiseRevision(nil)
 	stx.session.PromptState = nil
-	stx.changes["prompt_state"] = nil
 	var valid []models.Summary
 	err := stx.tx.Raw(validSQL, sql.Named("s", stx.session.ID), sql.Named("before", before)).Scan(&valid).Error
 	switch {
@@ -266,12 +265,6 @@ func (stx *sessionTx) clearSummary() error {
 	row.ConversationSummary, row.SummaryThroughID, row.SummaryThroughSeq = nil, "", 0
 	row.SummaryVersion, row.SummaryTokens, row.SummarizedCount, row.LastSummarizedAt = 0, 0, 0, nil
 	row.SummaryCovered, row.SummaryMadeFor, row.NativeSummary = 0, 0, nil
-	for column, value := range map[string]any{
-		"conversation_summary": nil, "native_summary": nil, "summary_through_id": nil, "summary_through_seq": 0, "summary_version": 0,
-		"summary_tokens": 0, "summarized_count": 0, "last_summarized_at": nil, "summary_tokens_covered": 0, "summary_made_for": 0,
-	} {
-		stx.changes[column] = value
-	}
 	return stx.tx.Model(&models.Summary{}).Scopes(activeOf(row.ID)).UpdateColumn("state", core.SummaryDropped).Error
 }
 

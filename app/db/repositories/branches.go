@@ -57,21 +57,16 @@ func (r *Branches) Select(ctx context.Context, tenant core.Tenant, session core.
 	return selected, stx.events, err
 }
 
-// changeOnce locks the session, calls do and saves the changes. It does not call do if an
+// changeOnce locks the session and calls do. It does not call do if an
 // earlier execution of a request with an idempotency key has committed the change.
 func (r *Branches) changeOnce(ctx context.Context, tenant core.Tenant, session core.SessionID, do func(*sessionTx) error) error {
 	_, _, err := commitOnce(ctx, func(note resultRecorder) error {
-		return retryCollisions(func() error {
-			return changeLog(ctx, r.db, session, func(stx *sessionTx) error {
-				if err := do(stx); err != nil {
-					return err
-				}
-				if err := stx.saveChanges(); err != nil {
-					return err
-				}
-				return note(stx.tx, "")
-			}, visibleTo(tenant))
-		})
+		return changeLog(ctx, r.db, session, func(stx *sessionTx) error {
+			if err := do(stx); err != nil {
+				return err
+			}
+			return note(stx.tx, "")
+		}, visibleTo(tenant))
 	})
 	return err
 }
@@ -126,9 +121,6 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 			return err
 		}
 		changes, err := update(&m)
-		if err == nil && len(changes) > 0 {
-			changes, err = storableChanges(changes)
-		}
 		if err != nil || len(changes) == 0 {
 			return err
 		}

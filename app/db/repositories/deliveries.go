@@ -99,8 +99,8 @@ func (stx *sessionTx) webhookOf(run core.Run) (*core.Webhook, error) {
 	if hook != nil || stx.session.Temporary {
 		return hook, nil
 	}
-	if stx.ownerHooks != nil {
-		return firstWebhook(*stx.ownerHooks), nil
+	if stx.loaded != nil {
+		return stx.loaded.Hook.Core(), nil
 	}
 	return ownerWebhook(stx.tx, run.Owner)
 }
@@ -130,5 +130,5 @@ func (stx *sessionTx) reportEvent(e core.Event) error {
 		Kind: string(core.DeliveryWebhook), Event: string(e.Type), Target: string(hook.URL), Receiver: hook.URL.Receiver(),
 		Secret: hook.Secret, State: string(core.DeliveryPending), Since: now, DueAt: now, CreatedAt: now,
 	}
-	return wrapError(insertRows(stx.tx, &row), "delivery", row.ID)
+	return wrapError(stx.change.Insert(&row), "delivery", row.ID)
 }

@@ -18,10 +18,7 @@ func (r *Deliveries) Settle(ctx context.Context, s core.Settlement) ([]core.Even
 		return tx.Where("attempt = ? AND state = 'pending'", s.Attempt)
 	}, func(tx *gorm.DB) (map[string]any, error) {
 		outage, err := recordOutage(tx, s)
-		if err != nil {
-			return nil, err
-		}
-		return storableChanges(settlementColumns(tx, s, outage))
+		return settlementColumns(tx, s, outage), err
 	})
 }
 
@@ -95,7 +92,7 @@ func (stx *sessionTx) updateDelivery(id core.DeliveryID, fits condition, columns
 	if row.State != string(core.DeliveryPending) || row.Error == "" {
 		stx.emitEvents(row.Core().Updated())
 	}
-	return stx.saveChanges()
+	return nil
 }
 
 // GiveUpReceiver abandons deliveries to a receiver that has long been unreachable, the

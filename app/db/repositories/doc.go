@@ -16,7 +16,8 @@
 //
 // # Order and locks
 //
-// A transaction that adds to a session locks the session's row first (session_tx.go).
+// What adds to a session is decided without a lock and proven by the number of the
+// last event (shareLog), or in a transaction that locks the session's row first (changeLog).
 // It alone then numbers messages, events and runs, so the numbers have no gaps,
 // and its counts stay true until it commits. Run rows are locked after the session's
 // row, never before it. Statements on runs of many sessions (leases.go) lock no

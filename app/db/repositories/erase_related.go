@@ -93,10 +93,8 @@ func (stx *sessionTx) eraseTitle(ids []models.Ref) (bool, error) {
 	}
 	if stx.session.TitleMade {
 		stx.session.Title, stx.session.TitledAt = "", nil
-		stx.changes["title"], stx.changes["titled_at"] = "", nil
 	}
 	stx.session.TitleMessageID, stx.session.TitleMade = "", false
-	stx.changes["title_message_id"], stx.changes["title_made"] = nil, false
 	return true, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,6 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/models"
 )
 
 // wrapError translates the error of an operation on the named thing into an error of core.
@@ -65,11 +67,20 @@ func unstorableReason(err error) string {
 	if errors.As(err, &pg) && pg.Code == outOfRange {
 		return "a number in the JSON is too large or too precise to be stored; send it as a string"
 	}
-	return unstorableMessage
+	return models.UnstorableMessage
 }
 
 // outOfRange is PostgreSQL's code for numbers that do not fit a numeric.
 const outOfRange = "22003"
+
+// insertRows inserts the rows, a pointer to a row or to a slice of rows, in one statement. An empty slice
+// needs no statement.
+func insertRows(tx *gorm.DB, rows any) error {
+	if v := reflect.Indirect(reflect.ValueOf(rows)); v.Kind() == reflect.Slice && v.Len() == 0 {
+		return nil
+	}
+	return tx.Create(rows).Error
+}
 
 // isBusy reports whether SQLite gave up waiting for another writer.
 func isBusy(err error) bool {

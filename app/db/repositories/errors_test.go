@@ -43,8 +43,10 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 	}
 }
 
-// faults makes the statement with that number fail, counted from the last set.
-type faults struct{ left int }
+// faults makes the statements from the one with that number on fail; 0 = none.
+type faults struct {
+	from, n int
+}
 
 func (f *faults) install(t *testing.T, g *gorm.DB) {
 	t.Helper()
@@ -52,7 +54,7 @@ func (f *faults) install(t *testing.T, g *gorm.DB) {
 		if tx.DryRun { // a part of another statement
 			return
 		}
-		if f.left--; f.left == 0 {
+		if f.n++; f.from > 0 && f.n >= f.from {
 			_ = tx.AddError(errInjected)
 		}
 	}
@@ -152,10 +154,10 @@ func TestWritesAreAllOrNothing(t *testing.T) {
 			before := s.rows(t)
 			failed := 0
 			for {
-				f.left = failed + 1
+				f.from, f.n = failed+1, 0
 				err := step.do(t.Context())
-				reached := f.left <= 0
-				f.left = 0
+				reached := f.n >= f.from
+				f.from = 0
 				if err == nil && !reached {
 					break
 				}

@@ -16,10 +16,8 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error) error {
 // Fillup adds messages to a session's log without events, for tests that need very many.
 func Fillup(ctx context.Context, db *gorm.DB, id core.SessionID, messages []core.Message) error {
 	return changeLog(ctx, db, id, func(stx *sessionTx) error {
-		if _, err := stx.insertMessages(messages, "", ""); err != nil {
-			return err
-		}
-		return stx.saveChanges()
+		_, err := stx.insertMessages(messages, "", "")
+		return err
 	})
 }
 

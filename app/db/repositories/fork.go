@@ -181,7 +181,7 @@ func (stx *sessionTx) insertFork(id core.SessionID, title string) (*sessionTx, e
 		Source: s.Source, Timezone: s.Timezone, Instructions: s.Instructions, Metadata: s.Metadata, Tags: s.Tags,
 		Temporary: s.Temporary, Speakers: s.Speakers, CreatedAt: now, UpdatedAt: now, Busy: busyFork,
 	}
-	return &sessionTx{tx: stx.tx, session: row, changes: map[string]any{}}, insertSession(stx.tx, row)
+	return newSessionTx(stx.tx, row), insertSession(stx.tx, row)
 }
 
 // forkPathSQL selects the messages from the root to a leaf that were not deleted.
@@ -275,5 +275,4 @@ func (stx *sessionTx) copyTitleMark(source *sessionTx, copies map[models.Ref]mes
 		return
 	}
 	stx.session.TitleMessageID, stx.session.TitleMade = models.Ref(of.id), true
-	stx.changes["title_message_id"], stx.changes["title_made"] = stx.session.TitleMessageID, true
 }

@@ -46,9 +46,6 @@ WHERE idempotency_keys.expires_at <= %[1]s
 // of the request that has it. With a Result, that request was executed and not answered:
 // the key is acquired to send the answer only.
 func (r *IdempotencyKeys) Begin(ctx context.Context, in core.KeyedRequest) (*core.KeyedAnswer, error) {
-	if !isStorableText(in.Key) || !isStorableText(in.Target) {
-		return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
-	}
 	db := r.db.WithContext(ctx)
 	take := fmt.Sprintf(beginSQL, clockSQL(db, 0), clockSQL(db, in.Keep), clockSQL(db, -in.Work))
 	for range maxBeginTries {

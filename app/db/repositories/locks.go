@@ -2,7 +2,9 @@ package repositories
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -10,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -20,113 +23,128 @@ const lockTime = 2 * time.Second
 // A condition narrows which session matches.
 type condition = func(*gorm.DB) *gorm.DB
 
-// changeSession runs fn in a transaction that has locked the session's row. Only one
+// changeSession runs fn in a transaction that has locked the session's row, and saves the changes. Only one
 // transaction per session reaches the database at a time; the others wait in this process,
 // and fail with core.SessionBusy when they wait too long. A hidden session is
 // core.ErrNotFound.
 func changeSession(ctx context.Context, db *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) error {
-	return changeSessionWith(ctx, db, sessionLock{id: id, conds: conds}, fn)
-}
-
-// changeSessionWith is changeSession that also executes the queries of the lock.
-func changeSessionWith(ctx context.Context, db *gorm.DB, l sessionLock, fn func(*sessionTx) error) error {
-	return inSessionTurn(ctx, db, l.id, func(tx *gorm.DB) error {
-		stx, err := l.acquire(tx)
+	return inSessionTurn(ctx, db, id, func(tx *gorm.DB) error {
+		stx, err := lockSession(tx, id, conds...)
 		if err != nil {
 			return err
 		}
 		if isHidden(stx.session.Busy) {
-			return notFound("session", l.id)
+			return notFound("session", id)
 		}
-		return fn(stx)
+		if err = fn(stx); err == nil {
+			err = stx.saveChanges()
+		}
+		return err
 	})
 }
 
 // changeLog is changeSession for changes to messages: it returns core.SessionBusy while the
 // session is busy.
 func changeLog(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*sessionTx) error, conds ...condition) error {
-	return changeLogWith(ctx, g, sessionLock{id: id, conds: conds}, fn)
-}
-
-// changeLogWith is to changeLog what changeSessionWith is to changeSession.
-func changeLogWith(ctx context.Context, g *gorm.DB, l sessionLock, fn func(*sessionTx) error) error {
-	if db.TurnsOf(g).IsHeld(l.id) {
-		if err := checkNotBusy(ctx, g, l.id, l.conds...); err != nil {
-			return err
-		}
-	}
-	return changeSessionWith(ctx, g, l, func(stx *sessionTx) error {
+	return changeSession(ctx, g, id, func(stx *sessionTx) error {
 		if stx.session.Busy != "" {
 			return stx.sessionBusyError()
 		}
 		return fn(stx)
-	})
+	}, conds...)
 }
 
-// checkNotBusy returns the error of a busy session without locking it. Otherwise the
-// writers of a session that this process imports into would take turns with the import.
-func checkNotBusy(ctx context.Context, g *gorm.DB, id core.SessionID, conds ...condition) error {
-	var row models.Session
-	err := g.WithContext(ctx).Scopes(conds...).Where("sessions.id = ?", id).Take(&row).Error
-	if err != nil || row.Busy == "" {
+// shareLog is changeLog for a change that most often can be written together with those of other
+// sessions (package commit). Fn decides it first without a lock; if it needs stx.tx, or the change is not
+// written, fn is called again with the session locked. Columns selects what is loaded with the session.
+func shareLog(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+	ctx := g.Statement.Context
+	release, err := takeTurn(ctx, g, id)
+	if err != nil {
+		return err
+	}
+	err = shareChange(g, id, columns, fn, conds...)
+	release()
+	if errors.Is(err, commit.ErrAlone) {
+		return changeLog(ctx, g, id, fn, conds...)
+	}
+	return err
+}
+
+// shareChange is shareLog without a lock.
+func shareChange(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+	var row loadedSession
+	err := g.Model(&row).Scopes(conds...).Scopes(columns).Where("sessions.id = ?", id).Take(&row).Error
+	if err != nil {
 		return wrapError(err, "session", id)
 	}
-	return (&sessionTx{session: row}).sessionBusyError()
+	if row.Busy != "" {
+		return commit.ErrAlone
+	}
+	stx := newSessionTx(g.Session(&gorm.Session{}), row.Session)
+	stx.read, stx.change, stx.loaded = g, commit.NewChange(g, row.Session), &row
+	stx.tx.Error = commit.ErrAlone
+	if err = fn(stx); err == nil {
+		err = stx.saveChanges()
+	}
+	if err != nil {
+		return err
+	}
+	return wrapError(stx.change.Write(stx.session), "session", id)
+}
+
+// loadedSession is a session with what a change to it depends on.
+type loadedSession struct {
+	models.Session
+	Facts sessionFacts   `gorm:"embedded"`
+	Run   models.Run     `gorm:"embedded;embeddedPrefix:its_"`
+	Hook  models.Webhook `gorm:"embedded;embeddedPrefix:hook_"` // of the owner
+}
+
+// namedColumns lists the columns of a row type in a table, with a prefix to their names.
+func namedColumns(db *gorm.DB, row any, table, prefix string) string {
+	var list strings.Builder
+	for _, name := range columnsOf(db, row) {
+		list.WriteString(", " + table + "." + name + " AS " + prefix + name)
+	}
+	return list.String()[2:]
 }
 
 // inSessionTurn runs fn in a transaction when it is the caller's turn to write to the session.
-// Another transaction that is in the way is waited for as long as a turn; fn begins anew then. So
-// what is reported as busy has been busy for long.
+// Another transaction that is in the way is waited for as long as a turn; fn begins anew then, as after
+// a collision. So what is reported as busy has been busy for long.
 func inSessionTurn(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(tx *gorm.DB) error) error {
-	if err := requireID("session", id); err != nil {
-		return err
-	}
 	until := time.Now().Add(db.MaxTurnWait)
-	release, err := db.TurnsOf(g).Take(ctx, id)
+	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
 	}
 	defer release()
-	for {
-		if err = inTx(ctx, g, fn); !isLockTimeout(err) || !time.Now().Before(until) {
+	for tries := 1; ; tries++ {
+		err = inTx(ctx, g, fn)
+		if again := isLockTimeout(err) && time.Now().Before(until) || isCollision(err) && tries < txTries; !again {
 			return err
 		}
 	}
+}
+
+// takeTurn waits for the caller's turn to write to the session.
+func takeTurn(ctx context.Context, g *gorm.DB, id core.SessionID) (release func(), err error) {
+	if err := requireID("session", id); err != nil {
+		return nil, err
+	}
+	return db.TurnsOf(g).Take(ctx, id)
 }
 
 // lockSession locks the session's row, busy or not, so that no other transaction adds to
 // it.
 func lockSession(tx *gorm.DB, id core.SessionID, conds ...condition) (*sessionTx, error) {
-	return sessionLock{id: id, conds: conds}.acquire(tx)
-}
-
-// sessionLock is the lock of a session's row.
-type sessionLock struct {
-	id    core.SessionID
-	conds []condition
-
-	// with returns what is executed directly after the lock, on PostgreSQL in the same round trip, built by
-	// dry runs; nil = nothing.
-	with func(dry *gorm.DB) []*gorm.DB
-}
-
-// acquire is lockSession.
-func (l sessionLock) acquire(tx *gorm.DB) (*sessionTx, error) {
 	var row models.Session
-	dry := tx.Session(&gorm.Session{DryRun: true})
-	lock := dry.Scopes(l.conds...).Scopes(withRowLock("sessions", clause.LockingStrengthUpdate)).Where("sessions.id = ?", l.id).Take(&row)
-	all := []*gorm.DB{lock}
-	if l.with != nil {
-		all = append(all, l.with(dry)...)
-	}
-	err := db.QueryBatch(tx, all...)
-	if err == nil {
-		err = lock.Error
-	}
+	err := tx.Scopes(conds...).Scopes(withRowLock("sessions", clause.LockingStrengthUpdate)).Where("sessions.id = ?", id).Take(&row).Error
 	if err != nil {
-		return nil, wrapError(err, "session", l.id)
+		return nil, wrapError(err, "session", id)
 	}
-	return &sessionTx{tx: tx, later: tx, session: row, changes: map[string]any{}}, nil
+	return newSessionTx(tx, row), nil
 }
 
 // withRowLock locks the selected rows of the table on PostgreSQL; it waits for lockTime.

@@ -120,7 +120,6 @@ func (stx *sessionTx) useLoops(rows []models.Summary) error {
 		state.Loops = append(state.Loops, contextwindow.LoopRangeOf(s.Core()))
 	}
 	stx.session.PromptState = models.JSON(state.Encode())
-	stx.changes["prompt_state"] = stx.session.PromptState
 	return nil
 }
 

@@ -122,11 +122,7 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 		if row, err = takeMemory(tx.Scopes(withRowLock("memories", clause.LockingStrengthUpdate)), tenant, m.ID); err != nil {
 			return err
 		}
-		changes, err := storableChanges(memoryChanges(&row, m))
-		if err != nil {
-			return err
-		}
-		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
+		return tx.Model(&models.Memory{}).Where("id = ?", m.ID).UpdateColumns(memoryChanges(&row, m)).Error
 	})
 	if err != nil {
 		return core.Memory{}, wrapError(err, "memory", m.ID)

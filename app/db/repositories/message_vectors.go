@@ -133,10 +133,7 @@ func (r *MessageVectors) StoreVectors(ctx context.Context, of core.Unembedded, s
 		if err == nil {
 			err = stx.recordCalls([]core.ModelCall{call}, "")
 		}
-		if err != nil {
-			return err
-		}
-		return stx.saveChanges()
+		return err
 	})
 	return wrapError(err, "session", of.SessionID)
 }

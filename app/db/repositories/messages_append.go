@@ -56,14 +56,12 @@ func (r *Messages) Append(ctx context.Context, tenant core.Tenant, in core.Appen
 func (r *Messages) appendInStep(ctx context.Context, tenant core.Tenant, in core.AppendMessages, note resultRecorder) (out core.Appended, err error) {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
-	err = retryCollisions(func() error {
-		return changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
-			if out, err = stx.appendOnce(in); err != nil || out.Repeated {
-				return err
-			}
-			return note(stx.tx, fmt.Sprintf(appendResultFormat, out.FirstSeq, out.LastSeq))
-		}, visibleTo(tenant))
-	})
+	err = changeLog(ctx, r.db, in.SessionID, func(stx *sessionTx) (err error) {
+		if out, err = stx.appendOnce(in); err != nil || out.Repeated {
+			return err
+		}
+		return note(stx.tx, fmt.Sprintf(appendResultFormat, out.FirstSeq, out.LastSeq))
+	}, visibleTo(tenant))
 	return out, err
 }
 
@@ -75,9 +73,6 @@ const appendResultFormat = "%d-%d"
 func (stx *sessionTx) findByClientID(id string) ([]core.Message, error) {
 	if id == "" {
 		return nil, nil
-	}
-	if !isStorableText(id) {
-		return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
 	}
 	var rows []models.Message
 	err := stx.tx.Where("session_id = ? AND client_message_id = ?", stx.session.ID, id).Limit(1).Find(&rows).Error
@@ -141,9 +136,6 @@ func (stx *sessionTx) finishAppend(in core.AppendMessages, first int64, stored [
 		stx.emitEvents(core.NewEvent("", "", core.EventMessagesImported, core.ImportedData{
 			Imported: len(in.Messages), FirstSeq: out.FirstSeq, LastSeq: out.LastSeq,
 		}))
-	}
-	if err := stx.saveChanges(); err != nil {
-		return core.Appended{}, err
 	}
 	out.Session, out.Events = stx.session.Core(), stx.events
 	return out, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 )
 
 // importInSteps is Append for more messages than fit into a transaction. They are written
@@ -18,7 +17,6 @@ func (r *Messages) importInSteps(ctx context.Context, tenant core.Tenant, in cor
 	if err != nil {
 		return core.Appended{}, err
 	}
-	defer db.TurnsOf(r.db).MarkHeld(in.SessionID)()
 	done := false
 	defer func() {
 		if !done { // an error or a panic
@@ -87,12 +85,14 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		}
 		stx.clearBusy()
 		stx.extendLog(len(in.Messages))
-		stx.setSpeakers(i.speakers)
-		stx.setStoredBytes(i.bytes)
+		stx.session.Speakers, stx.session.StoredBytes = i.speakers, i.bytes
 		if err := stx.recountInstructions(); err != nil {
 			return err
 		}
-		if out, err = stx.finishAppend(in, i.first, nil, nil); err != nil {
+		if out, err = stx.finishAppend(in, i.first, nil, nil); err == nil {
+			err = stx.saveChanges()
+		}
+		if err != nil {
 			return err
 		}
 		return note(stx.tx, fmt.Sprintf(appendResultFormat, out.FirstSeq, out.LastSeq))

@@ -47,13 +47,8 @@ func (r *OwnerWebhooks) Delete(ctx context.Context, owner string) error {
 func ownerWebhook(db *gorm.DB, owner string) (*core.Webhook, error) {
 	var rows []models.OwnerWebhook
 	err := db.Where("owner = ?", owner).Limit(1).Find(&rows).Error
-	return firstWebhook(rows), err
-}
-
-// firstWebhook returns the webhook of the first row; nil = there is none.
-func firstWebhook(rows []models.OwnerWebhook) *core.Webhook {
-	if len(rows) == 0 {
-		return nil
+	if err != nil || len(rows) == 0 {
+		return nil, err
 	}
-	return &core.Webhook{URL: core.Target(rows[0].URL), Secret: rows[0].Secret}
+	return &core.Webhook{URL: core.Target(rows[0].URL), Secret: rows[0].Secret}, nil
 }

@@ -27,11 +27,9 @@ func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.Ses
 				if err := stx.checkRunsEnded(unended); err != nil {
 					return err
 				}
-				if more, err = stx.emptyShared(owner, user, &step); err != nil {
-					return err
-				}
+				more, err = stx.emptyShared(owner, user, &step)
 				step.Events = stx.events
-				return stx.saveChanges()
+				return err
 			}, visibleTo(core.Tenant{Owner: owner}))
 		})
 		if err != nil {
@@ -98,7 +96,7 @@ func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int,
 		return 0, err
 	}
 	if stx.session.Speakers == core.UserSpeaker(user) {
-		stx.setSpeakers("")
+		stx.session.Speakers = ""
 	}
 	gone.Empty("messages", int64(len(rows)))
 	return len(rows), stx.eraseAtoms(messages...)

@@ -86,11 +86,7 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		return m, err
 	}
 	m.Content, m.TokenCount, m.RevisedAt = in.Content, in.TokenCount, &now
-	changes, err := storableChanges(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now})
-	if err != nil {
-		return m, err
-	}
-	err = stx.tx.Model(&models.Message{}).Where("id = ?", m.ID).UpdateColumns(changes).Error
+	err = stx.tx.Model(&models.Message{}).Where("id = ?", m.ID).UpdateColumns(map[string]any{"content": m.Content, "token_count": m.TokenCount, "revised_at": now}).Error
 	indexed := int64(0)
 	if err == nil {
 		indexed, err = stx.lockIndex()

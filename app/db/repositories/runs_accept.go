@@ -10,7 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
-	"bobbin/app/db"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -27,22 +27,23 @@ import (
 // changes nothing. Errors besides ErrNotFound: those of conversation.Admit, and
 // ErrUnprocessable for a message that cannot be edited or answered.
 func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
+	limits := &runLimits{in: in, owner: tenant.Owner, commits: commit.Of(r.db)}
+	defer limits.leave()
+	q := factsQuery{session: string(in.SessionID), owner: tenant.Owner, clientMessageID: in.ClientMessageID, user: limitedUser(in)}
 	var out core.Accepted
-	locks := locksFor(in)
-	err := errNearLimit
-	for errors.Is(err, errNearLimit) {
-		err = retryCollisions(func() error {
-			var facts *sessionFacts
-			lock := sessionLock{id: in.SessionID, conds: []condition{visibleTo(tenant)}, with: func(dry *gorm.DB) (all []*gorm.DB) {
-				facts, all = earlyFacts(dry, tenant, in, locks)
-				return all
-			}}
-			return changeLogWith(ctx, r.db, lock, func(stx *sessionTx) (err error) {
-				stx.later = db.DeferWrites(stx.tx)
-				out, err = stx.acceptOnce(in, facts, &locks)
-				return err
-			})
-		})
+	accept := func(stx *sessionTx) (err error) {
+		out, err = stx.acceptOnce(in, q, limits)
+		return err
+	}
+	err := shareLog(r.db.WithContext(ctx), in.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
+		limits.enter()
+		facts, args := q.columns(db)
+		return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+facts, args...)
+	}, accept, visibleTo(tenant))
+	for errors.Is(err, errUncertain) {
+		if err = limits.wait(ctx); err == nil {
+			err = changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant))
+		}
 	}
 	if err != nil {
 		return core.Accepted{}, wrapError(err, "session", in.SessionID)
@@ -50,17 +51,12 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 	return out, nil
 }
 
-// acceptOnce is Accept with the session locked. After errNearLimit the caller repeats it in
-// a new transaction with the locks that it has set. The facts are nil if they are to be loaded under
-// these locks.
-func (stx *sessionTx) acceptOnce(in core.AcceptRun, facts *sessionFacts, locks *runLocks) (core.Accepted, error) {
-	if facts == nil {
-		var err error
-		if facts, err = stx.lockedFacts(in, *locks); err != nil {
-			return core.Accepted{}, err
-		}
+// acceptOnce is Accept in a transaction, or as a change.
+func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLimits) (core.Accepted, error) {
+	f, err := stx.countedFacts(q, limits)
+	if err != nil {
+		return core.Accepted{}, err
 	}
-	f := *facts
 	if f.RepeatID != "" {
 		return stx.repeatAccepted(f.RepeatID)
 	}
@@ -68,11 +64,7 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, facts *sessionFacts, locks *
 	if err := conversation.Admit(s, in); err != nil {
 		return core.Accepted{}, err
 	}
-	if needed := f.locksNeeded(in, *locks); isPostgres(stx.tx) && needed != *locks {
-		*locks = needed
-		return core.Accepted{}, errNearLimit
-	}
-	in, err := stx.resolveBranch(in)
+	in, err = stx.resolveBranch(in)
 	if err != nil {
 		return core.Accepted{}, err
 	}
@@ -93,8 +85,7 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, facts *sessionFacts, locks *
 	return stx.storeAccepted(f, c, s.Question)
 }
 
-// sessionFacts is the state of a locked session that decides whether a run starts or is
-// queued.
+// sessionFacts is the state of a session that decides whether a run starts or is queued.
 type sessionFacts struct {
 	conversation.Counts `gorm:"embedded"`
 
@@ -103,13 +94,9 @@ type sessionFacts struct {
 	RepeatID models.Ref // the run with the given client_message_id
 	ParentID models.Ref // the last message on the path
 	Now      clockTime  // by the database
-
-	// Whether the locks of runs_limits.go were free.
-	OwnerFree, UserFree bool
 }
 
-const factsSQL = `SELECT
-	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
+const factsSQL = `(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
 	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
 	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running')) AS owned,
 	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running') AND user_id = @u AND @u <> '') AS of_user,
@@ -119,17 +106,20 @@ const factsSQL = `SELECT
 	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
 	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL) AS taken,
 	(SELECT id FROM messages WHERE session_id = @s AND on_path ORDER BY seq DESC LIMIT 1) AS parent_id,
-	%s AS now, %s`
+	%s AS now`
 
 // loadFacts reads the state of the session in one statement.
 func (stx *sessionTx) loadFacts() (sessionFacts, error) {
-	return stx.queryFacts(factsQuery{locks: noLocksSQL})
+	return stx.queryFacts(factsQuery{session: stx.session.ID, owner: stx.session.Owner})
 }
 
-// queryFacts executes the query for the session.
+// queryFacts executes the query for the session, unless the facts were loaded with it.
 func (stx *sessionTx) queryFacts(q factsQuery) (f sessionFacts, err error) {
-	q.session, q.owner = stx.session.ID, stx.session.Owner
-	err = q.find(stx.tx, &f).Error
+	if stx.loaded != nil {
+		return stx.loaded.Facts, nil
+	}
+	columns, args := q.columns(stx.tx)
+	err = stx.tx.Raw("SELECT "+columns, args...).Find(&f).Error
 	return f, err
 }
 
@@ -138,21 +128,13 @@ type factsQuery struct {
 	session, owner  string
 	clientMessageID string // empty = it matches nothing
 	user            string // empty = no runs of users are counted
-	locks           string // of runs_limits.go
 }
 
-// find puts the facts into f.
-func (q factsQuery) find(db *gorm.DB, f *sessionFacts) *gorm.DB {
-	return db.Raw(fmt.Sprintf(factsSQL, clockSQL(db, 0), q.locks),
-		sql.Named("s", q.session), sql.Named("o", q.owner), sql.Named("c", models.Ref(q.clientMessageID)), sql.Named("u", q.user)).Find(f)
-}
-
-// limitedUser returns the user whose runs are limited; empty if there is no limit.
-func limitedUser(in core.AcceptRun) string {
-	if in.MaxOfUser <= 0 {
-		return ""
+// columns are the facts in SQL.
+func (q factsQuery) columns(db *gorm.DB) (string, []any) {
+	return fmt.Sprintf(factsSQL, clockSQL(db, 0)), []any{
+		sql.Named("s", q.session), sql.Named("o", q.owner), sql.Named("c", models.Ref(q.clientMessageID)), sql.Named("u", q.user),
 	}
-	return in.User
 }
 
 // storeAccepted stores an accepted run. Its message may be in the log already.
@@ -165,14 +147,13 @@ func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog
 	if starts {
 		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
 	}
-	if err := insertRows(stx.later, &row); err != nil {
+	if err := stx.change.Insert(&row); err != nil {
 		return core.Accepted{}, wrapError(err, "run", run.ID)
 	}
 	if err := stx.linkBlobs(run.UserMessage()); err != nil {
 		return core.Accepted{}, err
 	}
 	stx.session.LastQueueSeq = run.QueueSeq
-	stx.changes["last_queue_seq"] = run.QueueSeq
 	stx.setUpdatedAt()
 	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
 	if starts {
@@ -182,9 +163,8 @@ func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog
 		}
 		out.Session = stx.sessionWithRun(run)
 	}
-	err := stx.saveChanges()
 	out.Events = stx.events
-	return out, err
+	return out, nil
 }
 
 // enterLog selects the branch of a run that has started, and appends its message to the log,

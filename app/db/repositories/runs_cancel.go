@@ -21,19 +21,17 @@ func (r *Runs) RequestCancel(ctx context.Context, tenant core.Tenant, id core.Ru
 		return found, nil, nil
 	}
 	var out core.Decided
-	err = retryCollisions(func() error {
-		return changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
-			s, err := stx.loadState(id)
-			if err != nil {
-				return err
-			}
-			c := conversation.Cancel(s)
-			if c.Run.Status.Ended() && !s.Run.Status.Ended() {
-				err = stx.releaseUnsentFiles(c.Run)
-			}
-			out, err = stx.saveDecided(c, err)
+	err = changeLog(ctx, r.db, found.SessionID, func(stx *sessionTx) error {
+		s, err := stx.loadState(id)
+		if err != nil {
 			return err
-		})
+		}
+		c := conversation.Cancel(s)
+		if c.Run.Status.Ended() && !s.Run.Status.Ended() {
+			err = stx.releaseUnsentFiles(c.Run)
+		}
+		out, err = stx.saveDecided(c, err)
+		return err
 	})
 	if err != nil {
 		return core.Run{}, nil, wrapError(err, "run", id)
@@ -53,7 +51,7 @@ func (stx *sessionTx) loadState(id core.RunID) (s conversation.State, err error)
 	return s, wrapError(err, "run", id)
 }
 
-// storeChange stores what was decided about a run; saveChanges stores the events.
+// storeChange stores what was decided about a run.
 func (stx *sessionTx) storeChange(c conversation.Change) error {
 	rows := make([]models.Approval, len(c.Changed))
 	for i, a := range c.Changed {
@@ -87,9 +85,6 @@ func (stx *sessionTx) updateRun(run core.Run) error {
 func (stx *sessionTx) saveDecided(c conversation.Change, err error) (core.Decided, error) {
 	if err == nil {
 		err = stx.storeChange(c)
-	}
-	if err == nil {
-		err = stx.saveChanges()
 	}
 	return core.Decided{Approval: c.Approval, Run: c.Run, Events: stx.events}, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
-	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
@@ -21,7 +20,6 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 	}
 	var out core.Claimed
 	err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
-		stx.later = db.DeferWrites(stx.tx)
 		f, err := stx.loadFacts()
 		if err != nil {
 			return err
@@ -80,9 +78,6 @@ func (stx *sessionTx) storeClaimed(f sessionFacts, c conversation.Change) (core.
 	if err == nil {
 		err = stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
 	}
-	if err == nil {
-		stx.setUpdatedAt()
-		err = stx.saveChanges()
-	}
+	stx.setUpdatedAt()
 	return core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}, err
 }

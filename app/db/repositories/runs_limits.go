@@ -1,102 +1,107 @@
 package repositories
 
 import (
+	"context"
 	"errors"
-
-	"gorm.io/gorm"
+	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 )
 
-// The limits of an owner's and of a user's runs count the runs of all sessions, while a
-// transaction locks only one session. To keep others from being accepted between the count
-// and the commit, PostgreSQL has a lock for each owner and user. Far from the limit,
-// transactions share the owner's lock; near it, each takes the lock exclusively and then
-// counts. The first attempt takes locks only if they are free, within the statement that
-// counts, so a normal turn needs no extra statement. SQLite runs its transactions one after
-// the other.
+// The limits of an owner's and of a user's runs count the runs of all sessions, while a change knows
+// only one. Far from a limit nobody else is asked: each message counts those that this process is
+// accepting without a lock, and the margins are room for those of other processes. Near it, a transaction
+// counts: on PostgreSQL under a lock for each owner and user, on SQLite transactions run one after the
+// other.
 
-// runLocks says which locks a transaction takes exclusively before it counts.
-type runLocks struct{ owner, user bool }
-
-// How far below a limit a count needs no exclusive lock: room for runs that are committed
-// between the count and the lock in one statement.
+// How far below a limit a count is near it.
 const (
 	ownerMargin = 100
 	userMargin  = 4
 )
 
-// errNearLimit: the runs must be counted again under a lock.
-var errNearLimit = errors.New("near a limit of runs")
+// errUncertain: messages that are being accepted decide whether another one may be.
+var errUncertain = errors.New("near a limit of runs")
 
-const (
-	noLocksSQL = "true AS owner_free, true AS user_free"
-	ownerSQL   = "pg_try_advisory_xact_lock_shared(hashtextextended('runs ' || @o, 0)) AS owner_free"
-	userSQL    = "pg_try_advisory_xact_lock(hashtextextended('runs ' || @o || ' / ' || @u, 0)) AS user_free"
-)
+// runLimits are the limits for a message.
+type runLimits struct {
+	in      core.AcceptRun
+	owner   string
+	commits *commit.Commits
+	entered bool
 
-// locksFor returns the locks for the first attempt: that of an owner with a low limit, as
-// every count is near it.
-func locksFor(in core.AcceptRun) runLocks {
-	return runLocks{owner: in.MaxOwned > 0 && in.MaxOwned <= ownerMargin}
+	// How many are accepted without a lock, as of a moment before the facts were loaded.
+	ofOwner, ofUser int
 }
 
-// earlyFacts returns the query of the facts for accepting a run, and where it puts them; none if
-// they are to be counted under locks.
-func earlyFacts(dry *gorm.DB, tenant core.Tenant, in core.AcceptRun, locks runLocks) (*sessionFacts, []*gorm.DB) {
-	free := noLocksSQL
-	if isPostgres(dry) {
-		if locks != (runLocks{}) {
-			return nil, nil
+// names are what the messages of the owner and of the user are counted by.
+func (l *runLimits) names() (owner, user string) {
+	return "runs " + l.owner, "runs " + l.owner + " / " + limitedUser(l.in)
+}
+
+// enter counts the message as one that is accepted without a lock, until leave.
+func (l *runLimits) enter() { l.count(1) }
+
+func (l *runLimits) leave() { l.count(-1) }
+
+func (l *runLimits) count(n int) {
+	owner, user := l.names()
+	if entered := n > 0; l.entered != entered || n == 0 {
+		l.ofOwner, l.ofUser, l.entered = l.commits.Count(owner, n), l.commits.Count(user, n), entered
+	}
+}
+
+// reached reports whether so many runs more than there are would reach a limit.
+func (l *runLimits) reached(f sessionFacts, ofOwner, ofUser int) bool {
+	return l.in.MaxOwned > 0 && f.Owned+ofOwner >= l.in.MaxOwned || limitedUser(l.in) != "" && f.OfUser+ofUser >= l.in.MaxOfUser
+}
+
+// wait lets messages that are being accepted go ahead.
+func (l *runLimits) wait(ctx context.Context) error {
+	select {
+	case <-time.After(time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// limitedUser returns the user whose runs are limited; empty if there is no limit.
+func limitedUser(in core.AcceptRun) string {
+	if in.MaxOfUser <= 0 {
+		return ""
+	}
+	return in.User
+}
+
+// countedFacts returns the facts with counts that suffice for the limits.
+func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, error) {
+	if stx.loaded == nil {
+		l.leave()
+		l.count(0)
+	}
+	f, err := stx.queryFacts(q)
+	if err != nil || f.RepeatID != "" || !l.reached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
+		return f, err
+	}
+	if stx.loaded != nil {
+		return f, commit.ErrAlone
+	}
+	if isPostgres(stx.tx) {
+		const lock = "SELECT pg_advisory_xact_lock(hashtextextended(?, 0))"
+		owner, user := l.names()
+		if err = stx.tx.Exec(lock, owner).Error; err == nil && limitedUser(l.in) != "" {
+			err = stx.tx.Exec(lock, user).Error
 		}
-		free = freeLocksSQL(in, locks)
-	}
-	var f sessionFacts
-	q := factsQuery{session: string(in.SessionID), owner: tenant.Owner, clientMessageID: in.ClientMessageID, user: limitedUser(in), locks: free}
-	return &f, []*gorm.DB{q.find(dry, &f)}
-}
-
-// lockedFacts loads the facts for accepting a run on PostgreSQL, counted under the locks.
-func (stx *sessionTx) lockedFacts(in core.AcceptRun, locks runLocks) (*sessionFacts, error) {
-	user := limitedUser(in)
-	if locks.owner {
-		if err := stx.lockFor("runs " + stx.session.Owner); err != nil {
-			return nil, err
+		if err != nil {
+			return f, err
 		}
+		l.count(0)
+		f, err = stx.queryFacts(q)
 	}
-	if locks.user {
-		if err := stx.lockFor("runs " + stx.session.Owner + " / " + user); err != nil {
-			return nil, err
-		}
+	if err == nil && !l.reached(f, 0, 0) && l.reached(f, l.ofOwner, l.ofUser) {
+		err = errUncertain
 	}
-	f, err := stx.queryFacts(factsQuery{clientMessageID: in.ClientMessageID, user: user, locks: freeLocksSQL(in, locks)})
-	return &f, err
-}
-
-// freeLocksSQL takes the locks that are not yet taken, if they are free.
-func freeLocksSQL(in core.AcceptRun, locks runLocks) string {
-	owner, ofUser := ownerSQL, userSQL
-	if in.MaxOwned <= 0 || locks.owner {
-		owner = "true AS owner_free"
-	}
-	if limitedUser(in) == "" || locks.user {
-		ofUser = "true AS user_free"
-	}
-	return owner + ", " + ofUser
-}
-
-// lockFor takes an advisory lock until the transaction ends.
-func (stx *sessionTx) lockFor(name string) error {
-	return stx.tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", name).Error
-}
-
-// locksNeeded returns the locks that make the counts reliable.
-func (f sessionFacts) locksNeeded(in core.AcceptRun, locks runLocks) runLocks {
-	if in.MaxOwned > 0 && (!f.OwnerFree || f.Owned+ownerMargin >= in.MaxOwned) {
-		locks.owner = true
-	}
-	if limitedUser(in) != "" && (!f.UserFree || f.OfUser+userMargin >= in.MaxOfUser) {
-		locks.user = true
-	}
-	return locks
+	return f, err
 }

@@ -9,7 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
-	"bobbin/app/db"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -25,31 +25,20 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 	if err := conversation.CheckWrite(w); err != nil {
 		return core.Written{}, err
 	}
-	changes, err := runChanges(w)
-	if err != nil {
-		return core.Written{}, err
-	}
-	var (
-		out   core.Written
-		fence fencedRun
-		hooks []models.OwnerWebhook
-	)
-	lock := sessionLock{id: w.SessionID, with: func(dry *gorm.DB) []*gorm.DB {
-		all := []*gorm.DB{fence.buildUpdate(dry, w, changes)}
-		if w.End != nil {
-			hooks = nil
-			all = append(all, dry.Where("owner = (SELECT owner FROM sessions WHERE id = ?)", w.SessionID).Limit(1).Find(&hooks))
-		}
-		return all
-	}}
-	err = changeLogWith(ctx, r.db, lock, func(stx *sessionTx) (err error) {
-		stx.later = db.DeferWrites(stx.tx)
-		if w.End != nil {
-			stx.ownerHooks = &hooks
-		}
-		out, err = stx.storeWrite(w, fence)
+	var out core.Written
+	write := func(stx *sessionTx) (err error) {
+		out, err = stx.storeWrite(w)
 		return err
-	})
+	}
+	var err error
+	if w.Wait != nil || w.Setup != nil { // they need the lock
+		err = changeLog(ctx, r.db, w.SessionID, write)
+	} else {
+		err = shareLog(r.db.WithContext(ctx), w.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
+			return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+namedColumns(db, &models.Run{}, "r", "its_")+", w.url AS hook_url, w.secret AS hook_secret").
+				Joins("LEFT JOIN runs r ON r.id = ? AND r.session_id = sessions.id", w.RunID).Joins("LEFT JOIN owner_webhooks w ON w.owner = sessions.owner")
+		}, write)
+	}
 	if isNotFound(err) {
 		err = conversation.StaleRun(w.RunID)
 	}
@@ -59,12 +48,21 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 	return out, nil
 }
 
-// storeWrite is Write with the session locked.
-func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written, error) {
-	if fence.result.RowsAffected == 0 || fence.row.SessionID != stx.session.ID {
+// storeWrite is Write in a transaction, or as a change.
+func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
+	var row models.Run
+	if stx.loaded != nil {
+		row = stx.loaded.Run
+	} else if err := stx.tx.Where("id = ? AND session_id = ?", w.RunID, w.SessionID).Limit(1).Find(&row).Error; err != nil {
+		return core.Written{}, err
+	}
+	if row.Attempt != w.Attempt || row.Status != string(core.RunRunning) || w.ID != "" && row.LastWrite == w.ID {
 		return stx.repeatedWrite(w)
 	}
-	run, err := fence.row.Core()
+	if owned, err := stx.updateOwnedRun(&row, w); err != nil || !owned {
+		return core.Written{}, cmp.Or(err, conversation.StaleRun(w.RunID))
+	}
+	run, err := row.Core()
 	if err != nil {
 		return core.Written{}, err
 	}
@@ -94,9 +92,6 @@ func (stx *sessionTx) storeWrite(w core.RunWrite, fence fencedRun) (core.Written
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
 	}
-	if err == nil {
-		err = stx.saveChanges()
-	}
 	return core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, err
 }
 
@@ -113,63 +108,36 @@ func (stx *sessionTx) storeWait(run core.RunID, w core.RunWait) (core.Run, error
 	return c.Run, err
 }
 
-// fencedRun is the run of a write after its row was updated.
-type fencedRun struct {
-	row    models.Run
-	result *gorm.DB
-}
-
-// buildUpdate returns the statement that updates the run's row if the attempt still owns it.
-func (f *fencedRun) buildUpdate(dry *gorm.DB, w core.RunWrite, changes map[string]any) *gorm.DB {
-	ours := dry.Model(&models.Run{}).Clauses(returningAll(dry, &models.Run{})).
-		Where("id = ? AND attempt = ? AND status = 'running'", w.RunID, w.Attempt)
-	if w.ID != "" {
-		ours = ours.Where("last_write <> ?", w.ID)
-	}
-	f.row = models.Run{}
-	f.result = db.ScanInto(ours.UpdateColumns(changes), &f.row)
-	return f.result
-}
-
-// runChanges returns the columns that a write sets; there is always one.
-func runChanges(w core.RunWrite) (map[string]any, error) {
-	changes := map[string]any{}
-	for column, n := range map[string]int{
-		"input_tokens": w.Usage.InputTokens, "output_tokens": w.Usage.OutputTokens,
-		"reasoning_tokens": w.Usage.ReasoningTokens, "cache_read_tokens": w.Usage.CacheReadTokens,
-		"cache_write_tokens": w.Usage.CacheWriteTokens,
-	} {
-		changes[column] = gorm.Expr(column+" + ?", n)
-	}
-	if w.State != nil {
-		changes["state"] = models.JSON(w.State)
-	}
-	if w.Context != nil {
-		changes["context"] = models.JSON(w.Context)
-	}
+// updateOwnedRun updates the run if the attempt owns it: now, or with the change.
+func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bool, err error) {
+	u := commit.Run{Write: w.ID, State: models.JSON(w.State), Context: models.JSON(w.Context), Usage: models.Usage(w.Usage)}
 	if len(w.Messages) > 0 || w.Wait != nil || w.End != nil {
-		changes["partial"] = ""
+		u.Partial = new(string)
 	}
 	if w.Next != "" {
 		partial, err := core.Draft{Attempt: w.Attempt, MessageID: w.Next}.Encode()
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		changes["partial"] = partial
+		u.Partial = &partial
 	}
 	if w.End != nil {
-		changes["status"] = string(w.End.Status)
-		changes["error"] = models.RunErrorFrom(w.End.Error)
-		changes["finished_at"] = core.Now()
-		changes["lease_owner"], changes["lease_until"] = "", nil
-		if w.End.AnswerID != "" {
-			changes["answer_id"] = models.Ref(w.End.AnswerID)
-		}
+		now := core.Now()
+		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.RunErrorFrom(w.End.Error), &now, "", nil
+		row.AnswerID = cmp.Or(models.Ref(w.End.AnswerID), row.AnswerID)
 	}
-	if w.ID != "" {
-		changes["last_write"] = w.ID
+	if u.State != nil {
+		row.State = u.State
 	}
-	return storableChanges(changes)
+	if u.Context != nil {
+		row.Context = u.Context
+	}
+	if u.Partial != nil {
+		row.Partial = *u.Partial
+	}
+	row.LastWrite, row.Usage = cmp.Or(w.ID, row.LastWrite), models.Usage(core.Usage(row.Usage).Add(w.Usage))
+	u.Row = *row
+	return stx.change.UpdateRun(u)
 }
 
 // appendNew appends the messages that are not in the log yet, and returns all of them as
@@ -223,7 +191,7 @@ func (stx *sessionTx) findLogged(messages []core.Message) (map[core.MessageID]co
 		ids = append(ids, m.ID)
 	}
 	var rows []models.Message
-	err := stx.tx.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
+	err := stx.read.Where("id IN ? OR id = (SELECT l.id FROM messages l WHERE l.session_id = ? AND l.on_path ORDER BY l.seq DESC LIMIT 1)",
 		ids, stx.session.ID).Order("seq").Find(&rows).Error
 	if err != nil {
 		return nil, "", err
@@ -302,9 +270,5 @@ func newestEvents(tx *gorm.DB, w core.RunWrite) ([]core.Event, error) {
 // SavePartial stores the partial text of the answer, for readers that come when no process
 // streams it. Like Write it returns core.ErrStale for an attempt that is over.
 func (r *Runs) SavePartial(ctx context.Context, id core.RunID, attempt int, text string) error {
-	changes, err := storableChanges(map[string]any{"partial": text})
-	if err != nil {
-		return err
-	}
-	return r.updateAttempt(ctx, id, attempt, changes)
+	return r.updateAttempt(ctx, id, attempt, map[string]any{"partial": text})
 }

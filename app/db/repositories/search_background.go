@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/models"
 )
 
@@ -60,7 +59,7 @@ func (r *Search) indexSome(ctx context.Context, scope func(*gorm.DB) *gorm.DB, l
 			n += max(1, len(part.messages))
 			done = done && part.through == part.session.LastSeq
 		}
-		return writeIndex(db.DeferWrites(tx), parts)
+		return writeIndex(tx, parts)
 	})
 	return n, done && err == nil, err
 }
@@ -98,28 +97,24 @@ type unindexedPart struct {
 	through  int64 // the seq up to which the session is indexed then
 }
 
-// readUnindexed reads what is to be indexed next of the sessions, whose readers are locked: on PostgreSQL in
-// one round trip. The first ones come first, as far as the bounds of a transaction allow.
+// readUnindexed reads what is to be indexed next of the sessions, whose readers are locked. The first ones come first, as far as the bounds of a transaction allow.
 func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, error) {
-	dry := tx.Session(&gorm.Session{DryRun: true})
-	rows := make([][]models.Message, len(sessions))
-	var queries []*gorm.DB
-	for i, rest := 0, int64(indexedMessages); i < len(sessions) && rest > 0; i++ {
-		s := sessions[i]
-		part := directPart{ID: s.ID, IndexedSeq: s.Seq, LastSeq: s.LastSeq}
-		queries = append(queries, unindexed(dry, part).Where("seq <= COALESCE("+fmt.Sprintf(boundSQL, "ASC")+", @through)", part.bounds(int(rest), indexedBytes)).Limit(int(rest)).Find(&rows[i]))
-		rest -= max(1, min(s.LastSeq-s.Seq, rest))
-	}
-	if err := db.QueryBatch(tx, queries...); err != nil {
-		return nil, err
-	}
 	var parts []unindexedPart
-	for i, size := 0, 0; i < len(queries) && size < indexedBytes; i++ {
-		messages, err := mapRows(rows[i], models.Message.Core)
+	size, rest := 0, int64(indexedMessages)
+	for i := 0; i < len(sessions) && rest > 0 && size < indexedBytes; i++ {
+		s := sessions[i]
+		in := directPart{ID: s.ID, IndexedSeq: s.Seq, LastSeq: s.LastSeq}
+		var rows []models.Message
+		err := unindexed(tx, in).Where("seq <= COALESCE("+fmt.Sprintf(boundSQL, "ASC")+", @through)", in.bounds(int(rest), indexedBytes)).Limit(int(rest)).Find(&rows).Error
 		if err != nil {
 			return nil, err
 		}
-		part := unindexedPart{session: sessions[i], messages: messages, through: sessions[i].LastSeq}
+		rest -= max(1, min(s.LastSeq-s.Seq, rest))
+		messages, err := mapRows(rows, models.Message.Core)
+		if err != nil {
+			return nil, err
+		}
+		part := unindexedPart{session: s, messages: messages, through: s.LastSeq}
 		for k, m := range messages {
 			if size += len(m.Content); size > indexedBytes && k > 0 {
 				part.messages = messages[:k]

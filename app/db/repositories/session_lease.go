@@ -68,9 +68,8 @@ type sessionLease struct {
 func (stx *sessionTx) acquireLease(db *gorm.DB, busy, worker string) (*sessionLease, error) {
 	lease := &sessionLease{db: db, id: core.SessionID(stx.session.ID), owner: worker + "/" + core.NewID[string]()}
 	stx.session.Busy, stx.session.BusyOwner = busy, lease.owner
-	return lease, stx.tx.Model(&models.Session{}).Where("id = ?", lease.id).UpdateColumns(map[string]any{
-		"busy": busy, "busy_owner": lease.owner, "busy_until": gorm.Expr(clockSQL(db, core.RunLease)),
-	}).Error
+	stx.clocks["busy_until"] = gorm.Expr(clockSQL(db, core.RunLease))
+	return lease, stx.saveChanges()
 }
 
 // runStep runs fn in a transaction that renews the lease. The end of ctx does not interrupt
@@ -126,8 +125,8 @@ func (lease *sessionLease) lockLeased(tx *gorm.DB) (*sessionTx, error) {
 
 // clearBusy makes the session available again.
 func (stx *sessionTx) clearBusy() {
-	stx.session.Busy = ""
-	stx.changes["busy"], stx.changes["busy_owner"], stx.changes["busy_until"] = "", "", nil
+	stx.session.Busy, stx.session.BusyOwner = "", ""
+	stx.clocks["busy_until"] = nil
 }
 
 // endLease ends the lease after a failure, so that the partial work can be removed

@@ -263,8 +263,8 @@ func TestFailedImport(t *testing.T) {
 			s, steps := open(d), 0
 			id := s.session(t).ID
 			name := "fail with " + what
-			err := d.Gorm.Callback().Create().Before("gorm:create").Register(name, func(tx *gorm.DB) {
-				if tx.Statement.Table == "messages" {
+			err := d.Gorm.Callback().Raw().Before("gorm:raw").Register(name, func(tx *gorm.DB) {
+				if strings.HasPrefix(tx.Statement.SQL.String(), `INSERT INTO "messages"`) {
 					if steps++; steps == 2 {
 						_ = tx.AddError(fail())
 					}
@@ -277,7 +277,7 @@ func TestFailedImport(t *testing.T) {
 				defer func() { _ = recover() }()
 				_, err = s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(300, "rope"), Import: true, Worker: worker})
 			}()
-			if err := d.Gorm.Callback().Create().Remove(name); err != nil || steps != 2 {
+			if err := d.Gorm.Callback().Raw().Remove(name); err != nil || steps != 2 {
 				t.Fatalf("%s in step %d: %v, want it in the second", what, steps, err)
 			}
 			s.wantFree(t, id)

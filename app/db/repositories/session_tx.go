@@ -3,32 +3,40 @@ package repositories
 import (
 	"errors"
 	"maps"
+	"reflect"
 
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/core/conversation"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
-// sessionTx is a transaction that has locked a session's row. It alone assigns the next
+// sessionTx changes a session: in a transaction that has locked its row, or by a change that is
+// decided without a lock and fails if another one comes first (shareLog). It alone assigns the next
 // numbers, and saveChanges writes them back.
 type sessionTx struct {
-	tx      *gorm.DB
-	later   *gorm.DB       // tx, or db.DeferWrites of it where all ids are new, so that no write is refused
+	tx      *gorm.DB // of a change it refuses every statement, with commit.ErrAlone
+	read    *gorm.DB // for queries that a change may make
+	change  *commit.Change
+	loaded  *loadedSession // the session as it was; nil = its row is locked
+	before  models.Session // as it is in the database
 	session models.Session // as it will be after the commit
-	changes map[string]any // columns of the session that saveChanges writes
+	clocks  map[string]any // other columns for saveChanges, of the database's clock
 	events  []core.Event   // numbered, written by saveChanges
+	saved   int            // of them
 
-	days       []models.UsageDay      // usage to add, by day
-	ownerHooks *[]models.OwnerWebhook // of the session's owner; nil = not loaded
+	days []models.UsageDay // usage to add, by day
+}
+
+// newSessionTx returns a transaction that has locked the session.
+func newSessionTx(tx *gorm.DB, row models.Session) *sessionTx {
+	return &sessionTx{tx: tx, read: tx, change: commit.Alone(tx), before: row, session: row, clocks: map[string]any{}}
 }
 
 // setUpdatedAt sets the time of the session's last activity to now.
-func (stx *sessionTx) setUpdatedAt() {
-	stx.session.UpdatedAt = core.Now()
-	stx.changes["updated_at"] = stx.session.UpdatedAt
-}
+func (stx *sessionTx) setUpdatedAt() { stx.session.UpdatedAt = core.Now() }
 
 // appendMessages appends messages to the log (conversation.Append), and emits an event for each.
 func (stx *sessionTx) appendMessages(messages []core.Message, parent core.MessageID, run core.RunID) ([]core.Message, error) {
@@ -49,8 +57,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		LastSeq: stx.session.LastSeq, MessageCount: stx.session.MessageCount, Speakers: stx.session.Speakers,
 	}
 	log, stored := conversation.Append(log, messages, parent, run)
-	stx.session.LastSeq, stx.session.MessageCount = log.LastSeq, log.MessageCount
-	stx.setSpeakers(log.Speakers)
+	stx.session.LastSeq, stx.session.MessageCount, stx.session.Speakers = log.LastSeq, log.MessageCount, log.Speakers
 	rows := make([]models.Message, 0, len(messages))
 	for _, m := range stored {
 		if err := stx.linkBlobs(m); err != nil {
@@ -58,7 +65,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		}
 		rows = append(rows, models.MessageFrom(m))
 	}
-	if err := insertRows(stx.later, &rows); err != nil {
+	if err := stx.change.Insert(&rows); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	if err := stx.insertRevisions(stored); err != nil {
@@ -67,7 +74,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	if err := stx.insertInstructions(stored); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
-	stx.setStoredBytes(stx.session.StoredBytes + storedBytes(rows, stored))
+	stx.session.StoredBytes += storedBytes(rows, stored)
 	for i := range stored {
 		stored[i].Revisions = nil // events have none
 	}
@@ -75,18 +82,10 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	return stored, nil
 }
 
-func (stx *sessionTx) setSpeakers(speakers string) {
-	if speakers != stx.session.Speakers {
-		stx.session.Speakers, stx.changes["speakers"] = speakers, speakers
-	}
-}
-
 // extendLog moves the end of the log past the next n stored messages.
 func (stx *sessionTx) extendLog(n int) {
 	stx.session.LastSeq += int64(n)
 	stx.session.MessageCount += n
-	stx.changes["last_seq"] = stx.session.LastSeq
-	stx.changes["message_count"] = stx.session.MessageCount
 	stx.setUpdatedAt()
 }
 
@@ -123,7 +122,7 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 		rows = append(rows, models.ModelCallFrom(c))
 	}
 	stx.addUsage(rows)
-	return wrapError(insertRows(stx.later, &rows), "session", stx.session.ID)
+	return wrapError(stx.change.Insert(&rows), "session", stx.session.ID)
 }
 
 // saveChanges writes the events and the session's changed columns, with one statement each,
@@ -131,10 +130,11 @@ func (stx *sessionTx) recordCalls(calls []core.ModelCall, run core.RunID) error 
 // same rows.
 func (stx *sessionTx) saveChanges() error {
 	rows := make([]models.Event, 0, len(stx.events))
-	for i, e := range stx.events {
-		row, err := models.EventFrom(stx.session.Owner, e)
-		stx.events[i].Size = len(row.Data)
-		if ref := referenceOf(e, len(row.Data)); ref != nil && err == nil {
+	for i := stx.saved; i < len(stx.events); i++ {
+		e := &stx.events[i]
+		row, err := models.EventFrom(stx.session.Owner, *e)
+		e.Size = len(row.Data)
+		if ref := referenceOf(*e, len(row.Data)); ref != nil && err == nil {
 			row.Data, err = models.EventData(ref)
 		}
 		if err != nil {
@@ -142,32 +142,40 @@ func (stx *sessionTx) saveChanges() error {
 		}
 		rows = append(rows, row)
 	}
-	if err := insertRows(stx.later, &rows); err != nil {
-		return wrapError(err, "session", stx.session.ID)
+	err := stx.change.Insert(&rows)
+	if err == nil && stx.session.Title != stx.before.Title {
+		err = stx.indexTitle()
 	}
-	if _, renamed := stx.changes["title"]; renamed {
-		if err := stx.indexTitle(); err != nil {
-			return wrapError(err, "session", stx.session.ID)
+	if err == nil {
+		err = stx.updateSession()
+	}
+	if err == nil && stx.session.Slack && len(rows) > 0 { // its thread is thereby behind
+		_, err = stx.change.Update("UPDATE slack_threads SET last_seq = % WHERE session_id = %", "bigint uuid", stx.session.LastEventSeq, stx.session.ID)
+	}
+	if err == nil {
+		err = stx.change.Insert(sumDays(stx.days))
+	}
+	stx.before, stx.saved, stx.days = stx.session, len(stx.events), nil
+	return wrapError(err, "session", stx.session.ID)
+}
+
+// updateSession writes the changed columns of the session, unless they are part of a change.
+func (stx *sessionTx) updateSession() error {
+	stmt := &gorm.Statement{DB: stx.read}
+	if err := stmt.Parse(&stx.session); err != nil || stx.loaded != nil {
+		return err
+	}
+	before, after, changed := reflect.ValueOf(stx.before), reflect.ValueOf(stx.session), maps.Clone(stx.clocks)
+	for _, f := range stmt.Schema.Fields {
+		old, _ := f.ValueOf(stx.read.Statement.Context, before)
+		if v, _ := f.ValueOf(stx.read.Statement.Context, after); f.DBName != "" && !reflect.DeepEqual(old, v) {
+			changed[f.DBName] = v
 		}
 	}
-	changes := maps.Clone(stx.changes)
-	if len(stx.events) > 0 {
-		changes["last_event_seq"] = stx.session.LastEventSeq
-	}
-	if len(changes) == 0 {
+	if clear(stx.clocks); len(changed) == 0 {
 		return nil
 	}
-	changes, err := storableChanges(changes)
-	if err == nil {
-		err = stx.later.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changes).Error
-	}
-	if err == nil {
-		err = stx.setSlackSeq()
-	}
-	if err == nil {
-		err = addUsageDays(stx.later, stx.days)
-	}
-	return wrapError(err, "session", stx.session.ID)
+	return stx.tx.Model(&models.Session{}).Where("id = ?", stx.session.ID).UpdateColumns(changed).Error
 }
 
 // isNotFound reports whether err is a core.ErrNotFound.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"gorm.io/gorm"
@@ -121,8 +122,8 @@ func (w longColumns) withSummary() longColumns {
 	return w
 }
 
-// Update changes the session and emits session.updated. A patch without fields changes
-// nothing and emits nothing.
+// Update changes the session and emits session.updated. A patch that changes nothing emits
+// nothing.
 func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, []core.Event, error) {
 	if err := checkMetadata(p.Metadata); err != nil {
 		return core.Session{}, nil, err
@@ -140,9 +141,6 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 			if session, err = stx.sessionWithRuns(); err != nil {
 				return err
 			}
-			if err := stx.saveChanges(); err != nil {
-				return err
-			}
 			return note(stx.tx, "")
 		}, visibleTo(tenant))
 	})
@@ -156,48 +154,40 @@ func (r *Sessions) Update(ctx context.Context, tenant core.Tenant, id core.Sessi
 	return session, stx.events, nil
 }
 
-// applyPatch sets the fields of p and reports whether there were any.
+// applyPatch sets the fields of p and reports whether that changes something.
 func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
-	set := func(column string, field, value *string) {
+	s, now := &stx.session, core.Now()
+	set := func(field, value *string) {
 		if value != nil {
-			*field, stx.changes[column] = *value, *value
+			*field = *value
 		}
 	}
-	set("title", &stx.session.Title, p.Title)
+	set(&s.Title, p.Title)
 	if p.Title != nil { // no title is generated from now on
-		now := core.Now()
-		stx.session.TitledAt, stx.changes["titled_at"] = &now, now
-		stx.session.TitleMade, stx.changes["title_made"] = false, false
+		s.TitledAt, s.TitleMade = &now, false
 	}
-	set("agent", &stx.session.Agent, p.Agent)
-	set("model", &stx.session.Model, p.Model)
-	set("timezone", &stx.session.Timezone, p.Timezone)
-	set("instructions", &stx.session.Instructions, p.Instructions)
+	set(&s.Agent, p.Agent)
+	set(&s.Model, p.Model)
+	set(&s.Timezone, p.Timezone)
+	set(&s.Instructions, p.Instructions)
 	if len(p.Metadata) > 0 {
-		stx.session.Metadata = models.JSON(p.Metadata)
-		stx.changes["metadata"] = stx.session.Metadata
+		s.Metadata = models.JSON(p.Metadata)
 	}
-	if p.Keep && stx.session.Temporary {
-		stx.session.Temporary, stx.changes["temporary"] = false, false
-	}
+	s.Temporary = s.Temporary && !p.Keep
 	if p.Pinned != nil {
-		stx.session.Pinned, stx.changes["pinned"] = *p.Pinned, *p.Pinned
+		s.Pinned = *p.Pinned
 	}
 	if p.Tags != nil {
-		stx.session.Tags = models.TagsFrom(p.Tags)
-		stx.changes["tags"] = stx.session.Tags
+		s.Tags = models.TagsFrom(p.Tags)
 	}
 	if p.Webhook != nil {
-		stx.session.Webhook = models.WebhookFrom(p.Webhook)
-		stx.changes["webhook_url"], stx.changes["webhook_secret"] = stx.session.Webhook.URL, stx.session.Webhook.Secret
+		s.Webhook = models.WebhookFrom(p.Webhook)
 	}
-	if p.Archived != nil && *p.Archived != (stx.session.ArchivedAt != nil) {
-		stx.session.ArchivedAt = nil
+	if p.Archived != nil && *p.Archived != (s.ArchivedAt != nil) {
+		s.ArchivedAt = nil
 		if *p.Archived {
-			now := core.Now()
-			stx.session.ArchivedAt = &now
+			s.ArchivedAt = &now
 		}
-		stx.changes["archived_at"] = stx.session.ArchivedAt
 	}
-	return len(stx.changes) > 0
+	return !reflect.DeepEqual(stx.before, *s)
 }

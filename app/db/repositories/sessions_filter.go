@@ -23,9 +23,6 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 	db = inRange(inRange(db, "created_at", q.Created), "updated_at", q.Updated)
 	db = withStatus(db, tenant, q.Status)
 	if q.Tag != "" {
-		if !isStorableText(q.Tag) {
-			return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
-		}
 		if isPostgres(db) {
 			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
 		} else {
@@ -88,9 +85,6 @@ func withStatus(db *gorm.DB, tenant core.Tenant, status core.SessionStatus) *gor
 func withMetadata(db *gorm.DB, raw json.RawMessage) (*gorm.DB, error) {
 	if len(raw) == 0 {
 		return db, nil
-	}
-	if !isStorableText(string(raw)) {
-		return nil, core.Errorf(core.ErrInvalid, unstorableMessage)
 	}
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {

@@ -57,12 +57,12 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
 			return err
 		}
-		stx.changes["slack"] = true
+		stx.session.Slack = true
 		if many := t.Speakers(); many != "" {
-			stx.setSpeakers(many)
+			stx.session.Speakers = many
 		}
 		events = stx.events
-		return stx.saveChanges()
+		return nil
 	}, visibleTo(core.Tenant{Owner: t.Owner}))
 	return events, wrapError(err, "session", t.SessionID)
 }
@@ -172,11 +172,8 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 		if mode.Posts() && !before.Posts() {
 			changes["first_seq"], changes["sent_seq"] = stx.session.LastSeq, stx.session.LastEventSeq
 		}
-		if err := stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error; err != nil {
-			return err
-		}
 		events = stx.events
-		return stx.saveChanges()
+		return stx.tx.Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
 	}, visibleTo(tenant))
 	return row.Core(), events, wrapError(err, "session", session)
 }
@@ -206,12 +203,10 @@ func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session c
 		if err := stx.tx.Where("session_id = ?", session).Delete(&models.SlackThread{}).Error; err != nil {
 			return err
 		}
-		stx.changes["slack"] = false
-		if err := stx.emitSlack(nil); err != nil {
-			return err
-		}
+		stx.session.Slack = false
+		err := stx.emitSlack(nil)
 		events = stx.events
-		return stx.saveChanges()
+		return err
 	}, visibleTo(tenant))
 	return events, wrapError(err, "session", session)
 }
@@ -287,15 +282,6 @@ func (r *SlackThreads) ReleaseAll(ctx context.Context, worker string) error {
 	of, args := workersOf(worker)
 	err := r.db.WithContext(ctx).Model(&models.SlackThread{}).Where("lease_owner <> ''").Where(of, args...).UpdateColumns(unleased(r.db, 0)).Error
 	return wrapError(err, "Slack threads of worker", worker)
-}
-
-// setSlackSeq stores the number of the newest event with the thread of the session, which
-// is thereby behind.
-func (stx *sessionTx) setSlackSeq() error {
-	if !stx.session.Slack || len(stx.events) == 0 {
-		return nil
-	}
-	return stx.later.Model(&models.SlackThread{}).Where("session_id = ?", stx.session.ID).UpdateColumn("last_seq", stx.session.LastEventSeq).Error
 }
 
 // checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.

@@ -43,9 +43,7 @@ func instructionsOf(m core.Message) []models.StandingInstruction {
 // deleteInstructions deletes the instructions with the ids that the query selects.
 func (stx *sessionTx) deleteInstructions(ids *gorm.DB) error {
 	res := stx.tx.Where("id IN (?)", ids).Delete(&models.StandingInstruction{})
-	if res.Error == nil && res.RowsAffected > 0 {
-		stx.setStandingCount(stx.session.StandingCount - int(res.RowsAffected))
-	}
+	stx.session.StandingCount -= int(res.RowsAffected)
 	return res.Error
 }
 
@@ -62,25 +60,19 @@ func (stx *sessionTx) storeInstructions(rows []models.StandingInstruction) error
 		}
 	}
 	for part := range slices.Chunk(rows, instructionRows) {
-		if err := insertRows(stx.later, &part); err != nil {
+		if err := stx.change.Insert(&part); err != nil {
 			return err
 		}
 	}
-	stx.setStandingCount(stx.session.StandingCount + len(rows))
+	stx.session.StandingCount += len(rows)
 	return nil
-}
-
-func (stx *sessionTx) setStandingCount(n int) {
-	stx.session.StandingCount, stx.changes["standing_count"] = n, n
 }
 
 // recountInstructions counts the instructions of the session.
 func (stx *sessionTx) recountInstructions() error {
 	var n int64
 	err := stx.tx.Model(&models.StandingInstruction{}).Where("session_id = ?", stx.session.ID).Count(&n).Error
-	if err == nil && int(n) != stx.session.StandingCount {
-		stx.setStandingCount(int(n))
-	}
+	stx.session.StandingCount = int(n)
 	return err
 }
 

@@ -77,9 +77,6 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 				row.Owner, row.Seq = stx.session.Owner, stx.session.LastSeq
 				err = stx.storeInstructions([]models.StandingInstruction{row})
 			}
-			if err == nil {
-				err = stx.saveChanges()
-			}
 			if err != nil {
 				return err
 			}
@@ -98,11 +95,10 @@ func (r *StandingInstructions) Add(ctx context.Context, tenant core.Tenant, in c
 // Edit replaces the text of an instruction; language and topic are those of the new text.
 func (r *StandingInstructions) Edit(ctx context.Context, tenant core.Tenant, id core.InstructionID, in core.NewInstruction) (core.StandingInstruction, error) {
 	err := r.change(ctx, tenant, in.SessionID, id, func(stx *sessionTx, row models.StandingInstruction) error {
-		changes, err := storableChanges(map[string]any{"text": in.Text, "language": in.Language, "topic": in.Topic, "amends": false, "edited_at": core.Now()})
-		if err != nil || row.Text == in.Text {
-			return err
+		if row.Text == in.Text {
+			return nil
 		}
-		return stx.tx.Model(&row).UpdateColumns(changes).Error
+		return stx.tx.Model(&row).UpdateColumns(map[string]any{"text": in.Text, "language": in.Language, "topic": in.Topic, "amends": false, "edited_at": core.Now()}).Error
 	})
 	if err != nil {
 		return core.StandingInstruction{}, err
@@ -138,9 +134,6 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 			row, err := findInstruction(stx.tx, session, id)
 			if err == nil {
 				err = change(stx, row)
-			}
-			if err == nil {
-				err = stx.saveChanges()
 			}
 			if err != nil {
 				return wrapError(err, "standing instruction", id)

@@ -25,10 +25,6 @@ func storedBytes(rows []models.Message, messages []core.Message) int64 {
 	return int64(n)
 }
 
-func (stx *sessionTx) setStoredBytes(n int64) {
-	stx.session.StoredBytes, stx.changes["stored_bytes"] = n, n
-}
-
 // countStored returns what messages of the session count; of all of them without ids.
 func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 	cast := ""
@@ -55,18 +51,14 @@ func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 // recountStored counts all messages of the session.
 func (stx *sessionTx) recountStored() error {
 	n, err := stx.countStored(nil)
-	if err == nil {
-		stx.setStoredBytes(n)
-	}
+	stx.session.StoredBytes = n
 	return err
 }
 
 // addStored changes what the messages of the session count by what these do now and did before.
 func (stx *sessionTx) addStored(ids []models.Ref, before int64) error {
 	n, err := stx.countStored(ids)
-	if err == nil {
-		stx.setStoredBytes(stx.session.StoredBytes + n - before)
-	}
+	stx.session.StoredBytes += n - before
 	return err
 }
 

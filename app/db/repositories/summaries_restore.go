@@ -95,7 +95,7 @@ func (stx *sessionTx) restoreSummary(in core.SummaryRestore) error {
 		return err
 	}
 	stx.emitEvents(conversation.WithVersion(in.Events, version)...)
-	return stx.saveChanges()
+	return nil
 }
 
 // restoreVersion repeats the version, or clears the summary, and returns the number of the

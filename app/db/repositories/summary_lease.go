@@ -120,10 +120,7 @@ func (r *Sessions) SummaryFailed(ctx context.Context, tenant core.Tenant, f core
 			stx.countFailure(f.Reason)
 		}
 		stx.emitEvents(f.Events...)
-		if err := stx.recordCalls(f.ModelCalls, ""); err != nil {
-			return err
-		}
-		return stx.saveChanges()
+		return stx.recordCalls(f.ModelCalls, "")
 	}, visibleTo(tenant))
 	if err != nil {
 		return nil, wrapError(err, "session", f.SessionID)
@@ -138,16 +135,15 @@ func (stx *sessionTx) updateBreaker(change core.ContextChange) {
 	case change.Failure != "":
 		stx.countFailure(change.Failure)
 	case change.Summary != nil && change.Summary.Model != "" && stx.session.SummaryFailures > 0:
-		stx.changes["summary_failures"], stx.changes["summary_failure"], stx.changes["summary_breaker_until"] = 0, "", nil
+		stx.session.SummaryFailures, stx.session.SummaryFailure, stx.session.SummaryBreakerUntil = 0, "", nil
 	}
 }
 
 // countFailure counts a failure of the summary model. From the third in a row on, each
 // failure opens the breaker; one attempt precedes each.
 func (stx *sessionTx) countFailure(reason string) {
-	stx.session.SummaryFailures++
-	stx.changes["summary_failures"], stx.changes["summary_failure"] = stx.session.SummaryFailures, reason
+	stx.session.SummaryFailures, stx.session.SummaryFailure = stx.session.SummaryFailures+1, reason
 	if stx.session.SummaryFailures >= core.BreakerFailures {
-		stx.changes["summary_breaker_until"] = gorm.Expr(clockSQL(stx.tx, core.BreakerTime))
+		stx.clocks["summary_breaker_until"] = gorm.Expr(clockSQL(stx.tx, core.BreakerTime))
 	}
 }

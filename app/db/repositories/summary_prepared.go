@@ -80,7 +80,7 @@ func (stx *sessionTx) useVersion(version int) error {
 	if err == nil {
 		err = row.UpdateColumn("state", core.SummaryActive).Error
 	}
-	stx.countSummary()
+	stx.session.SummaryCount++
 	return err
 }
 

@@ -19,22 +19,17 @@ func (r *Sessions) GiveTitle(ctx context.Context, tenant core.Tenant, t core.New
 			return err
 		}
 		if stx.session.Title != "" || stx.session.TitledAt != nil || t.Title == "" {
-			return stx.saveChanges()
+			return nil
 		}
-		there, err := stx.areUnchanged(t.Of, t.RunID)
-		if err != nil {
+		if there, err := stx.areUnchanged(t.Of, t.RunID); err != nil || !there {
 			return err
 		}
-		if !there {
-			return stx.saveChanges()
+		now := core.Now()
+		stx.session.Title, stx.session.TitledAt, stx.session.TitleMade, stx.session.TitleMessageID = t.Title, &now, true, ""
+		if len(t.Of) > 0 {
+			stx.session.TitleMessageID = models.Ref(t.Of[0])
 		}
-		if err := stx.setTitle(t); err != nil {
-			return err
-		}
-		if err := stx.emitSession(t.RunID, core.SessionData{}); err != nil {
-			return err
-		}
-		return stx.saveChanges()
+		return stx.emitSession(t.RunID, core.SessionData{})
 	}, visibleTo(tenant))
 	if err != nil {
 		return nil, wrapError(err, "session", t.SessionID)
@@ -49,29 +44,4 @@ func (stx *sessionTx) areUnchanged(ids []core.MessageID, run core.RunID) (bool, 
 	err := stx.tx.Model(&models.Message{}).Where("id IN ?", ids).
 		Where("deleted_at IS NOT NULL OR revised_at > (SELECT started_at FROM runs WHERE id = ?)", models.Ref(run)).Count(&changed).Error
 	return changed == 0, err
-}
-
-// setTitle sets the title unless there is one; the condition of the statement is the last
-// check.
-func (stx *sessionTx) setTitle(t core.NewTitle) error {
-	now := core.Now()
-	row := models.Session{Title: t.Title, TitledAt: &now, TitleMade: true}
-	if len(t.Of) > 0 {
-		row.TitleMessageID = models.Ref(t.Of[0])
-	}
-	changes, err := storableChanges(map[string]any{
-		"title": row.Title, "titled_at": now, "title_made": true, "title_message_id": row.TitleMessageID,
-	})
-	if err != nil {
-		return err
-	}
-	res := stx.tx.Model(&models.Session{}).Where("id = ? AND title = '' AND titled_at IS NULL", stx.session.ID).UpdateColumns(changes)
-	if res.Error == nil && res.RowsAffected == 0 {
-		return core.Errorf(core.ErrStale, "session %s already has a title", stx.session.ID)
-	}
-	if res.Error != nil {
-		return res.Error
-	}
-	stx.session.Title, stx.session.TitledAt, stx.session.TitleMade, stx.session.TitleMessageID = row.Title, row.TitledAt, true, row.TitleMessageID
-	return stx.indexTitle()
 }

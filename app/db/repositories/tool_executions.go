@@ -72,16 +72,12 @@ func (r *Runs) ToolExecutions(ctx context.Context, id core.RunID) ([]core.ToolEx
 
 // finishTools marks the executions of the calls that the messages answer as finished.
 func (stx *sessionTx) finishTools(run core.RunID, messages []core.Message) error {
-	var calls []string
+	const finish = "UPDATE tool_executions SET finished_at = % WHERE run_id = % AND call_id = % AND finished_at IS NULL"
+	var err error
 	for _, m := range messages {
-		if m.Role == core.RoleTool && m.ToolCallID != "" {
-			calls = append(calls, m.ToolCallID)
+		if m.Role == core.RoleTool && m.ToolCallID != "" && err == nil {
+			_, err = stx.change.Update(finish, "timestamptz uuid text", core.Now(), string(run), m.ToolCallID)
 		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
-	return stx.tx.Model(&models.ToolExecution{}).
-		Where("run_id = ? AND call_id IN ? AND finished_at IS NULL", run, calls).
-		UpdateColumn("finished_at", core.Now()).Error
+	return err
 }

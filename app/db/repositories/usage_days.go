@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -62,9 +62,6 @@ func (stx *sessionTx) addUsage(calls []models.ModelCall) {
 		stx.session.Usage = sumUsage(stx.session.Usage, callUsage(c), 1)
 		stx.days = append(stx.days, usageDays(c, stx.session.ID, usageShard(stx.session.ID))...)
 	}
-	if len(calls) > 0 {
-		stx.changeUsage()
-	}
 }
 
 // usageDays returns the rows of all levels for a call of the session; empty = of none. The days
@@ -97,18 +94,6 @@ func usageShard(id string) int {
 	return int(h.Sum32() % usageShards)
 }
 
-// changeUsage adds the session's usage to its changed columns.
-func (stx *sessionTx) changeUsage() {
-	u := stx.session.Usage
-	for column, n := range map[string]int64{
-		"usage_calls": u.Calls, "usage_input_tokens": u.InputTokens, "usage_output_tokens": u.OutputTokens,
-		"usage_reasoning_tokens": u.ReasoningTokens, "usage_cache_read_tokens": u.CacheReadTokens,
-		"usage_cache_write_tokens": u.CacheWriteTokens, "usage_cost_micro_usd": u.CostMicroUsd, "usage_unpriced_calls": u.UnpricedCalls,
-	} {
-		stx.changes[column] = n
-	}
-}
-
 // sumUsage returns a plus b times a factor.
 func sumUsage(a, b models.UsageTotal, times int64) models.UsageTotal {
 	a.Calls += times * b.Calls
@@ -122,8 +107,8 @@ func sumUsage(a, b models.UsageTotal, times int64) models.UsageTotal {
 	return a
 }
 
-// addUsageDays adds to the days in a fixed order, which prevents deadlocks.
-func addUsageDays(tx *gorm.DB, days []models.UsageDay) error {
+// sumDays sums the usage of each day, in a fixed order, which prevents deadlocks.
+func sumDays(days []models.UsageDay) []models.UsageDay {
 	sums := map[models.UsageDay]models.UsageDay{} // by their keys
 	for _, d := range days {
 		key := d
@@ -135,17 +120,12 @@ func addUsageDays(tx *gorm.DB, days []models.UsageDay) error {
 		sum.UsageTotal, sum.SpentTokens = sumUsage(sum.UsageTotal, d.UsageTotal, 1), sum.SpentTokens+d.SpentTokens
 		sums[key] = sum
 	}
-	rows := slices.SortedFunc(maps.Values(sums), compareUsageDays)
-	var add clause.Set
-	for _, column := range []string{
-		"calls", "input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micro_usd", "unpriced_calls", "spent_tokens",
-	} {
-		add = append(add, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr("usage_days." + column + " + excluded." + column)})
-	}
-	key := []clause.Column{
-		{Name: "owner"}, {Name: "level"}, {Name: "user_id"}, {Name: "session_id"}, {Name: "day"}, {Name: "agent"}, {Name: "model"}, {Name: "shard"},
-	}
-	return insertRows(tx.Clauses(clause.OnConflict{Columns: key, DoUpdates: add}), &rows)
+	return slices.SortedFunc(maps.Values(sums), compareUsageDays)
+}
+
+// addUsageDays adds to the days.
+func addUsageDays(tx *gorm.DB, days []models.UsageDay) error {
+	return commit.Insert(tx, sumDays(days))
 }
 
 // compareUsageDays compares two days by their keys.

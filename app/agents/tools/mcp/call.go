@@ -17,33 +17,6 @@ import (
 // maxErrorText bounds what the model reads of a fault of the server, in bytes.
 const maxErrorText = 4 << 10
 
-// callTool calls a tool of the server once. Errors are for the model.
-func (s *Server) callTool(ctx context.Context, name, raw string, repeatable bool) (string, error) {
-	arguments, err := parseObject(raw)
-	if err != nil {
-		return "", err
-	}
-	session := s.connected()
-	if session == nil {
-		return "", s.notConnectedError()
-	}
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: arguments})
-	if err != nil {
-		return "", s.explainCall(ctx, err, repeatable)
-	}
-	text := s.hide(contentText(result.Content))
-	switch {
-	case result.IsError && text == "":
-		text = "the tool failed and does not say why"
-	case text == "":
-		text = "[the answer has no content]"
-	}
-	if result.IsError {
-		return "", errors.New(core.Clip(text, maxErrorText))
-	}
-	return text, nil
-}
-
 // contentText returns the content of a result, which fitMessage made one text.
 func contentText(content []sdk.Content) string {
 	for _, c := range content {

@@ -1,8 +1,10 @@
 package mcp
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,9 +13,11 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2/clientcredentials"
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/app/core/netguard"
 )
 
 // maxMessage bounds one message of a server, in bytes.
@@ -64,7 +68,50 @@ func (s *Server) connect(ctx context.Context) (*link, error) {
 	first, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	if s.definition.URL != "" {
-		return s.connectHTTP(first, client)
+		headers, err := s.o.Env.Headers(s.definition)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := s.o.Env.Secret(s.definition)
+		if err != nil {
+			return nil, err
+		}
+		d := s.definition
+		web := &web{headers: headers, base: &http.Transport{
+			DialContext: tools.GuardedDial(d.PrivateHosts, netguard.Dialer{}), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: probeTime,
+			IdleConnTimeout: idleTime, MaxIdleConnsPerHost: maxIdleConns,
+		}}
+		if d.OAuth.TokenURL != "" {
+			parameters := url.Values{"resource": {d.URL}}
+			for name, value := range d.OAuth.Parameters {
+				parameters.Set(name, value)
+			}
+			web.tokens = &tokens{
+				config: clientcredentials.Config{
+					ClientID: d.OAuth.ClientID, ClientSecret: secret, TokenURL: d.OAuth.TokenURL, Scopes: d.OAuth.Scopes, EndpointParams: parameters,
+				},
+				client: &http.Client{Transport: web.base, CheckRedirect: tools.CheckRedirect},
+				lock:   make(chan struct{}, 1),
+			}
+		}
+		s.tokens.Store(web.tokens)
+		transport := &sdk.StreamableClientTransport{
+			Endpoint: s.definition.URL, MaxEventSize: maxMessage,
+			HTTPClient: &http.Client{Transport: web, CheckRedirect: tools.CheckRedirect},
+		}
+		session, err := client.Connect(first, transport, nil)
+		if err != nil {
+			web.base.CloseIdleConnections()
+			switch unsupported := web.unsupported.Load(); {
+			case first.Err() != nil:
+				err = fmt.Errorf("it does not answer within %s", connectTime)
+			case unsupported != nil: // the SDK may say only that the connection was closed after it
+				err = *unsupported
+			}
+			return nil, explainLoss(err, nil)
+		}
+		return &link{session: session, end: web.base.CloseIdleConnections}, nil
 	}
 	return s.connectProgram(first, client)
 }
@@ -79,36 +126,6 @@ func withoutCaching(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return result, err
 	}
-}
-
-// connectHTTP connects to the server at a URL.
-func (s *Server) connectHTTP(ctx context.Context, client *sdk.Client) (*link, error) {
-	headers, err := s.o.Env.Headers(s.definition)
-	if err != nil {
-		return nil, err
-	}
-	secret, err := s.o.Env.Secret(s.definition)
-	if err != nil {
-		return nil, err
-	}
-	web := newWeb(s.definition, headers, secret)
-	s.tokens.Store(web.tokens)
-	transport := &sdk.StreamableClientTransport{
-		Endpoint: s.definition.URL, MaxEventSize: maxMessage,
-		HTTPClient: &http.Client{Transport: web, CheckRedirect: tools.CheckRedirect},
-	}
-	session, err := client.Connect(ctx, transport, nil)
-	if err != nil {
-		web.base.CloseIdleConnections()
-		switch unsupported := web.unsupported.Load(); {
-		case ctx.Err() != nil:
-			err = fmt.Errorf("it does not answer within %s", connectTime)
-		case unsupported != nil: // the SDK may say only that the connection was closed after it
-			err = *unsupported
-		}
-		return nil, explainLoss(err, nil)
-	}
-	return &link{session: session, end: web.base.CloseIdleConnections}, nil
 }
 
 // exitTime is how long a program may take to end when its standard input is closed.
@@ -140,7 +157,8 @@ func (s *Server) connectProgram(first context.Context, client *sdk.Client) (*lin
 		_ = cmd.Wait()           // why it ended is in what it said
 		_ = tools.KillGroup(cmd) // what it has left behind
 	}
-	session, err := client.Connect(first, &sdk.IOTransport{Reader: newFilter(out, said), Writer: in, MaxLineLength: maxMessage}, nil)
+	const buffer = 64 << 10
+	session, err := client.Connect(first, &sdk.IOTransport{Reader: &filter{Closer: out, in: bufio.NewReaderSize(out, buffer), out: said}, Writer: in, MaxLineLength: maxMessage}, nil)
 	if err != nil {
 		if first.Err() != nil {
 			err = fmt.Errorf("it does not answer within %s", connectTime)

@@ -63,7 +63,16 @@ func blockText(raw json.RawMessage) (text string, readable bool) {
 	_ = json.Unmarshal(raw, &b) // a field of another type is left out
 	switch {
 	case b.Type == "resource" && !isNull(b.Resource):
-		return resourceText(b.Resource), true
+		raw := b.Resource
+		var b block
+		_ = json.Unmarshal(raw, &b) // a field of another type is left out
+		switch {
+		case b.Blob != "":
+			return placeholder("resource "+core.Clip(b.URI, 1000), b.MIMEType, b.Blob), true
+		case isNull(b.Text):
+			return "", true
+		}
+		return valueText(b.Text), true
 	case b.Type == "resource_link":
 		return fmt.Sprintf("[resource %s, %s]", core.Clip(b.URI, 1000), core.Clip(b.Name, 200)), true
 	case b.Type == "image", b.Type == "audio":
@@ -73,19 +82,6 @@ func blockText(raw json.RawMessage) (text string, readable bool) {
 	default:
 		return fmt.Sprintf("[content of the type %q, which cannot be shown]", core.CleanText(core.Clip(b.Type, 100))), false
 	}
-}
-
-// resourceText returns the content of a resource as text.
-func resourceText(raw json.RawMessage) string {
-	var b block
-	_ = json.Unmarshal(raw, &b) // a field of another type is left out
-	switch {
-	case b.Blob != "":
-		return placeholder("resource "+core.Clip(b.URI, 1000), b.MIMEType, b.Blob)
-	case isNull(b.Text):
-		return ""
-	}
-	return valueText(b.Text)
 }
 
 // valueText returns a text as it is, and any other value as the server wrote it.

@@ -38,24 +38,19 @@ func fitResult(result map[string]json.RawMessage) bool {
 	case result["tools"] != nil:
 		fitTools(result)
 	case result["content"] != nil, result["structuredContent"] != nil, result["isError"] != nil:
-		fitCall(result)
+		text, readable := resultText(result["content"], result["structuredContent"])
+		failed := strings.EqualFold(strings.Trim(string(result["isError"]), `"`), "true")
+		if !readable {
+			failed, text = true, "the call was executed, and the answer could not be read: "+text
+		}
+		delete(result, "structuredContent")
+		delete(result, "_meta") // nobody reads it
+		result["content"], _ = json.Marshal([]any{map[string]string{"type": "text", "text": text}})
+		result["isError"], _ = json.Marshal(failed)
 	default:
 		return false
 	}
 	return true
-}
-
-// fitCall makes the result of a call one text.
-func fitCall(result map[string]json.RawMessage) {
-	text, readable := resultText(result["content"], result["structuredContent"])
-	failed := strings.EqualFold(strings.Trim(string(result["isError"]), `"`), "true")
-	if !readable {
-		failed, text = true, "the call was executed, and the answer could not be read: "+text
-	}
-	delete(result, "structuredContent")
-	delete(result, "_meta") // nobody reads it
-	result["content"], _ = json.Marshal([]any{map[string]string{"type": "text", "text": text}})
-	result["isError"], _ = json.Marshal(failed)
 }
 
 // fitTools changes each tool of a list, but null.

@@ -151,7 +151,29 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 		}
 	}
 	custom.Execute = func(ctx context.Context, call tools.Call) (string, error) {
-		return s.callTool(ctx, t.Name, call.Arguments, custom.Repeatable)
+		arguments, err := parseObject(call.Arguments)
+		if err != nil {
+			return "", err
+		}
+		session := s.connected()
+		if session == nil {
+			return "", s.notConnectedError()
+		}
+		result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: t.Name, Arguments: arguments})
+		if err != nil {
+			return "", s.explainCall(ctx, err, custom.Repeatable)
+		}
+		text := s.hide(contentText(result.Content))
+		switch {
+		case result.IsError && text == "":
+			text = "the tool failed and does not say why"
+		case text == "":
+			text = "[the answer has no content]"
+		}
+		if result.IsError {
+			return "", errors.New(core.Clip(text, maxErrorText))
+		}
+		return text, nil
 	}
 	return custom, nil
 }

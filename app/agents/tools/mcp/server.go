@@ -94,7 +94,9 @@ func (s *Server) Run(ctx context.Context) {
 			level = slog.LevelDebug
 		}
 		s.o.Logger.Log(ctx, level, "mcp server is not connected", "reason", reason, "pause", pause)
-		s.setProblem(reason)
+		listing := s.Listing()
+		listing.Problem = reason
+		s.listing.Store(&listing)
 		s.once.Do(func() { close(s.tried) })
 		select {
 		case <-time.After(pause):
@@ -102,13 +104,6 @@ func (s *Server) Run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// setProblem keeps the tools and says why they cannot be called.
-func (s *Server) setProblem(problem string) {
-	listing := s.Listing()
-	listing.Problem = problem
-	s.listing.Store(&listing)
 }
 
 // serve connects and keeps the list of tools current until the connection is lost, or ctx ends. The

@@ -98,11 +98,6 @@ type filter struct {
 	rest []byte // of the message that is being read
 }
 
-func newFilter(in io.ReadCloser, out *output) *filter {
-	const buffer = 64 << 10
-	return &filter{Closer: in, in: bufio.NewReaderSize(in, buffer), out: out}
-}
-
 // Read reads of the next message.
 func (f *filter) Read(p []byte) (int, error) {
 	for len(f.rest) == 0 {

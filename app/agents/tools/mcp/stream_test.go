@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bobbin/tests/must"
 	"bytes"
 	"log/slog"
 	"strings"
@@ -18,17 +19,13 @@ func TestStandardErrorIsReadSlowly(t *testing.T) {
 		line := append(bytes.Repeat([]byte("e"), 1<<10-1), '\n')
 		begin := time.Now()
 		for range messagesAtOnce / 2 {
-			if _, err := w.Write(line); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Write(line))(t)
 		}
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("%d lines took %s, want no wait", messagesAtOnce/2, took)
 		}
 		for range messagesAtOnce {
-			if _, err := w.Write(line); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.Write(line))(t)
 		}
 		if took, want := time.Since(begin), messagesAtOnce*time.Second/messagesPerSecond; took < want {
 			t.Errorf("%d lines more took %s, want %s at least", messagesAtOnce, took, want)

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
 
@@ -30,22 +29,6 @@ type tokens struct {
 	token    *oauth2.Token
 	current  atomic.Pointer[string] // the access token, readable without the lock; nil = there was none
 	replaced time.Time              // when a token was last replaced because it was refused
-}
-
-// newTokens returns the tokens of a definition. Requests for them have the same bounds as those to the
-// server, and name it as the resource (RFC 8707).
-func newTokens(d core.ToolDefinition, secret string, base http.RoundTripper) *tokens {
-	parameters := url.Values{"resource": {d.URL}}
-	for name, value := range d.OAuth.Parameters {
-		parameters.Set(name, value)
-	}
-	return &tokens{
-		config: clientcredentials.Config{
-			ClientID: d.OAuth.ClientID, ClientSecret: secret, TokenURL: d.OAuth.TokenURL, Scopes: d.OAuth.Scopes, EndpointParams: parameters,
-		},
-		client: &http.Client{Transport: base, CheckRedirect: tools.CheckRedirect},
-		lock:   make(chan struct{}, 1),
-	}
 }
 
 // errRefused means that a server refuses tokens that were just issued: new ones would not help.

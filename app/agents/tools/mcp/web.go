@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"bobbin/app/agents/tools"
-	"bobbin/app/core"
 	"bobbin/app/core/netguard"
 )
 
@@ -42,18 +39,6 @@ type web struct {
 	tokens  *tokens // nil = the server needs none that a token server issues
 
 	unsupported atomic.Pointer[error] // the latest answer that is not one of MCP; nil = there was none
-}
-
-func newWeb(d core.ToolDefinition, headers map[string]string, secret string) *web {
-	w := &web{headers: headers, base: &http.Transport{
-		DialContext: tools.GuardedDial(d.PrivateHosts, netguard.Dialer{}), ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: probeTime,
-		IdleConnTimeout: idleTime, MaxIdleConnsPerHost: maxIdleConns,
-	}}
-	if d.OAuth.TokenURL != "" {
-		w.tokens = newTokens(d, secret, w.base)
-	}
-	return w
 }
 
 // RoundTrip sends a request, and once more with a new token if the server refuses the one that it

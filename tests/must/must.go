@@ -1,0 +1,21 @@
+// Package must ends a test when a call fails that the test only needs.
+package must
+
+import "testing"
+
+// Get returns what a call returned that must not fail: Get(call())(t).
+func Get[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Do(t, err)
+		return v
+	}
+}
+
+// Do ends the test on an error.
+func Do(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
