@@ -24,20 +24,6 @@ func (c *Client) Agent(ctx context.Context, name string) (core.AgentDetail, erro
 	return callJSON[core.AgentDetail](ctx, c, getRequest("/api/v1/agents/"+url.PathEscape(name), nil))
 }
 
-// Version is the version of the server.
-type Version struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit"`
-	Date    string `json:"date"`
-	Go      string `json:"go"`
-}
-
-// Version returns the version of the server. It is also the cheapest way to find out whether
-// a server is running and accepts the key.
-func (c *Client) Version(ctx context.Context) (Version, error) {
-	return callJSON[Version](ctx, c, getRequest("/version", nil))
-}
-
 // Metrics returns the server's metrics in Prometheus' text format. The key needs the scope
 // metrics.
 func (c *Client) Metrics(ctx context.Context) (string, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"mime/multipart"
 	"net/url"
-	"time"
 
 	"bobbin/app/core"
 )
@@ -69,22 +68,4 @@ func blobPath(id core.BlobID) string { return "/api/v1/blobs/" + url.PathEscape(
 // Blobs returns a page of files, newest first.
 func (c *Client) Blobs(ctx context.Context, q core.BlobQuery) (core.Page[core.Blob], error) {
 	return callJSON[core.Page[core.Blob]](ctx, c, getRequest("/api/v1/blobs", pageQuery(q.PageQuery, "session_id", string(q.SessionID), "user_id", q.UserID)))
-}
-
-// DescribeBlob returns the metadata of a file.
-func (c *Client) DescribeBlob(ctx context.Context, id core.BlobID) (core.Blob, error) {
-	return callJSON[core.Blob](ctx, c, getRequest(blobPath(id)+"/info", nil))
-}
-
-// DeleteBlob permanently removes a file, also from the messages that contain it.
-func (c *Client) DeleteBlob(ctx context.Context, id core.BlobID) error {
-	return c.sendDelete(ctx, blobPath(id), nil)
-}
-
-// LinkBlob returns a URL at which a browser can load a file without a key; lifetime 0 = ten
-// minutes.
-func (c *Client) LinkBlob(ctx context.Context, id core.BlobID, lifetime time.Duration) (core.BlobLink, error) {
-	return callJSON[core.BlobLink](ctx, c, postRequest(blobPath(id)+"/link", struct {
-		ExpiresIn int `json:"expires_in,omitempty"`
-	}{int(lifetime.Seconds())}))
 }

@@ -89,10 +89,6 @@ func postRequest(path string, body any) request {
 	return request{method: http.MethodPost, path: path, body: body}
 }
 
-func putRequest(path string, body any) request {
-	return request{method: http.MethodPut, path: path, body: body}
-}
-
 // callJSON sends the request and decodes the response into a T.
 func callJSON[T any](ctx context.Context, c *Client, r request) (T, error) {
 	var into T
@@ -104,12 +100,6 @@ func callJSON[T any](ctx context.Context, c *Client, r request) (T, error) {
 		return into, fmt.Errorf("%s %s: unexpected response: %w", r.method, r.path, err)
 	}
 	return into, nil
-}
-
-// sendDelete sends a DELETE request.
-func (c *Client) sendDelete(ctx context.Context, path string, query url.Values) error {
-	_, err := c.sendAndRead(ctx, request{method: http.MethodDelete, path: path, query: query})
-	return err
 }
 
 // sendAndRead sends the request and returns the body of the response.

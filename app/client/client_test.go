@@ -63,7 +63,7 @@ func TestProblems(t *testing.T) {
 	if !errors.As(err, &problem) || err.Error() != "internal error (request id "+problem.RequestID+")" {
 		t.Errorf("got %v, want an internal error with its request id", err)
 	}
-	if _, err := dial(t, apitest.New(), "wrong").Version(t.Context()); !errors.Is(err, core.ErrUnauthorized) {
+	if _, err := dial(t, apitest.New(), "wrong").Agents(t.Context()); !errors.Is(err, core.ErrUnauthorized) {
 		t.Errorf("got %v with a wrong key, want ErrUnauthorized", err)
 	}
 }

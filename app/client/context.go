@@ -13,17 +13,6 @@ func (c *Client) Context(ctx context.Context, id core.SessionID) (core.ContextRe
 	return callJSON[core.ContextReport](ctx, c, getRequest(sessionPath(id, "/context"), nil))
 }
 
-// Turns returns where a session's messages are in its next prompt, and how large the prompts of
-// its newest turns were.
-func (c *Client) Turns(ctx context.Context, id core.SessionID) (core.ContextTurns, error) {
-	return callJSON[core.ContextTurns](ctx, c, getRequest(sessionPath(id, "/context/turns"), nil))
-}
-
-// Prompt returns the exact prompt that would be sent now.
-func (c *Client) Prompt(ctx context.Context, id core.SessionID) (core.PromptView, error) {
-	return callJSON[core.PromptView](ctx, c, getRequest(sessionPath(id, "/context/prompt"), nil))
-}
-
 // Summarize summarizes a session now. The error is core.ErrConflict while another summary is
 // in progress, and core.ErrUnprocessable if there is nothing to summarize.
 func (c *Client) Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error) {
@@ -43,15 +32,6 @@ func (c *Client) Summary(ctx context.Context, id core.SessionID, version int) (c
 // Where returns where a message is in the next prompt of its session, and why.
 func (c *Client) Where(ctx context.Context, id core.SessionID, message core.MessageID) (core.MessageLocation, error) {
 	return callJSON[core.MessageLocation](ctx, c, getRequest(sessionPath(id, "/context/messages/"+url.PathEscape(string(message))), nil))
-}
-
-// DryRun returns a plan of the next prompt for another model, policy or message.
-func (c *Client) DryRun(ctx context.Context, id core.SessionID, ask core.PlanPreview) (core.ContextPlan, error) {
-	return callJSON[core.ContextPlan](ctx, c, postRequest(sessionPath(id, "/context/plan"), struct {
-		Model   string `json:"model,omitempty"`
-		Policy  string `json:"policy,omitempty"`
-		Content string `json:"content,omitempty"`
-	}{ask.Model, ask.Policy, ask.Content}))
 }
 
 // RestoreSummary makes an earlier version active, or no version if it is 0, and returns the

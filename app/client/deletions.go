@@ -5,51 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"time"
 
 	"bobbin/app/core"
 )
 
-// DeleteSession requests the permanent deletion of a session. It may be repeated.
-func (c *Client) DeleteSession(ctx context.Context, id core.SessionID) (core.Deletion, error) {
-	return callJSON[core.Deletion](ctx, c, postRequest("/api/v1/deletions", map[string]any{"session_id": id}))
-}
-
-// DeleteUser requests the permanent deletion of all data of a user. It may be repeated.
-func (c *Client) DeleteUser(ctx context.Context, user string) (core.Deletion, error) {
-	return callJSON[core.Deletion](ctx, c, postRequest("/api/v1/deletions", map[string]any{"user_id": user}))
-}
-
-// Deletion returns the state of a deletion.
-func (c *Client) Deletion(ctx context.Context, id core.DeletionID) (core.Deletion, error) {
-	return callJSON[core.Deletion](ctx, c, getRequest("/api/v1/deletions/"+url.PathEscape(string(id)), nil))
-}
-
-// deletionPoll is the interval at which AwaitDeletion polls.
-const deletionPoll = 200 * time.Millisecond
-
-// AwaitDeletion waits until the deletion has succeeded and returns it.
-func (c *Client) AwaitDeletion(ctx context.Context, id core.DeletionID) (core.Deletion, error) {
-	tick := time.NewTicker(deletionPoll)
-	defer tick.Stop()
-	for {
-		d, err := c.Deletion(ctx, id)
-		if err != nil || d.Status == core.DeletionSucceeded {
-			return d, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return d, context.Cause(ctx)
-		}
-	}
-}
-
 // ExportUser streams all data of a user to w as a ZIP archive; "" = the calling end user.
 // After an error the written data is incomplete.
 func (c *Client) ExportUser(ctx context.Context, user string, w io.Writer) error {
-	return c.downloadTo(ctx, getRequest("/api/v1/export", userQuery(user)), w)
+	return c.downloadTo(ctx, getRequest("/api/v1/export", pageQuery(core.PageQuery{}, "user_id", user)), w)
 }
 
 // ExportUserOf is ExportUser for a user of any owner. It needs the token of the server's data

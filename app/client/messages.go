@@ -37,31 +37,6 @@ func (c *Client) Messages(ctx context.Context, id core.SessionID, q core.Message
 	return callJSON[MessagePage](ctx, c, getRequest(sessionPath(id, "/messages"), query))
 }
 
-// Message returns one message.
-func (c *Client) Message(ctx context.Context, session core.SessionID, id core.MessageID) (core.Message, error) {
-	return callJSON[core.Message](ctx, c, getRequest(messagePath(session, id, ""), nil))
-}
-
-// SetMetadata replaces the metadata of a message and returns the message.
-func (c *Client) SetMetadata(ctx context.Context, session core.SessionID, id core.MessageID, metadata json.RawMessage) (core.Message, error) {
-	return callJSON[core.Message](ctx, c, putRequest(messagePath(session, id, "/metadata"), struct {
-		Metadata json.RawMessage `json:"metadata"`
-	}{metadata}))
-}
-
-// RateMessage stores a person's feedback on a message and returns the message.
-func (c *Client) RateMessage(ctx context.Context, session core.SessionID, id core.MessageID, rating core.Rating, comment string) (core.Message, error) {
-	return callJSON[core.Message](ctx, c, putRequest(messagePath(session, id, "/feedback"), struct {
-		Rating  core.Rating `json:"rating"`
-		Comment string      `json:"comment,omitempty"`
-	}{rating, comment}))
-}
-
-// DeleteFeedback removes the feedback on a message.
-func (c *Client) DeleteFeedback(ctx context.Context, session core.SessionID, id core.MessageID) error {
-	return c.sendDelete(ctx, messagePath(session, id, "/feedback"), nil)
-}
-
 // Answer is the result of a message.
 type Answer struct {
 	Run     core.Run      `json:"run"`     // not ended if the server's time limit passed

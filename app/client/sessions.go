@@ -109,13 +109,14 @@ func (c *Client) UpdateSession(ctx context.Context, id core.SessionID, p core.Se
 	return callJSON[core.Session](ctx, c, r)
 }
 
-// SessionDetail returns one session with its usage.
-func (c *Client) SessionDetail(ctx context.Context, id core.SessionID) (core.SessionDetail, error) {
-	return callJSON[core.SessionDetail](ctx, c, getRequest(sessionPath(id, ""), nil))
-}
-
 // Usage returns a page of the caller's model usage. Zero times mean the last 30 days.
 func (c *Client) Usage(ctx context.Context, q core.UsageQuery) (core.UsageReport, error) {
 	return callJSON[core.UsageReport](ctx, c, getRequest("/api/v1/usage", pageQuery(q.PageQuery,
 		"group_by", string(q.GroupBy), "from", formatTime(q.From), "to", formatTime(q.To))))
+}
+
+// SlackThread returns the thread of Slack that the session is attached to, and what is wrong with
+// its posts.
+func (c *Client) SlackThread(ctx context.Context, id core.SessionID) (core.SlackThreadStatus, error) {
+	return callJSON[core.SlackThreadStatus](ctx, c, getRequest(sessionPath(id, "/slack"), nil))
 }

@@ -2,40 +2,11 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/url"
-	"time"
 
 	"bobbin/app/core"
 )
-
-// AppendMessage appends a message to a session without running the agent. It sends the fields
-// Role, Content, ToolCalls, ToolCallID, ToolName, Author, AuthorID, Source, ClientMessageID,
-// Metadata and CreatedAt.
-func (c *Client) AppendMessage(ctx context.Context, id core.SessionID, m core.Message) (core.Message, error) {
-	var at *time.Time
-	if !m.CreatedAt.IsZero() {
-		at = &m.CreatedAt
-	}
-	stored, err := callJSON[struct {
-		Message core.Message `json:"message"`
-	}](ctx, c, postRequest(sessionPath(id, "/messages"), struct {
-		Run             bool            `json:"run"`
-		Role            core.Role       `json:"role,omitempty"`
-		Content         string          `json:"content"`
-		ToolCalls       []core.ToolCall `json:"tool_calls,omitempty"`
-		ToolCallID      string          `json:"tool_call_id,omitempty"`
-		ToolName        string          `json:"tool_name,omitempty"`
-		Author          string          `json:"author,omitempty"`
-		Source          core.Source     `json:"source,omitempty"`
-		ClientMessageID string          `json:"client_message_id,omitempty"`
-		Metadata        json.RawMessage `json:"metadata,omitempty"`
-		CreatedAt       *time.Time      `json:"created_at,omitempty"`
-		AuthorID        string          `json:"author_id,omitempty"`
-	}{false, m.Role, m.Content, m.ToolCalls, m.ToolCallID, m.ToolName, m.Author, m.Source, m.ClientMessageID, m.Metadata, at, m.AuthorID}))
-	return stored.Message, err
-}
 
 // ImportMessages appends a history to a session, all of it or nothing. If the server restarts
 // meanwhile, the request is repeated if its body can be read again, such as a bytes.Reader.

@@ -131,13 +131,6 @@ func requests() []scenario {
 			question := between(string(s.body), "question ", ".")
 			s.say(text("answer "), text(question), begin(0, "id"+question, "f"), args(0, `{"n":`), args(0, question+"}"), end(core.FinishToolCalls))
 		}, drive: fifty, want: outcome{Requests: 50}},
-		{name: "a connection is used again", req: llm.Request{Messages: []llm.Message{user("hi")}}, scene: ok,
-			drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
-				for range 3 {
-					c.call(ctx, nil)
-				}
-				return c.call(ctx, nil)
-			}, want: outcome{Text: "ok", Finish: core.FinishStop, Requests: 4}},
 	}
 }
 

@@ -144,7 +144,7 @@ func (b *bobbin) start(t *testing.T, s setup) {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "TMPDIR=" + b.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}
 	b.now = apptest.Must(den.Start(cmd, filepath.Join(b.dir, "log")))(t)
 	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
-		if _, err := b.Version(t.Context()); err == nil {
+		if _, err := b.Agents(t.Context()); err == nil {
 			return
 		}
 		select {

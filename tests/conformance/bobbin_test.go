@@ -75,31 +75,21 @@ type bobbin struct {
 	addr     string
 }
 
-// agentFiles are the agents of the tests.
-func agentFiles() map[string]string {
-	return map[string]string{
-		"plain":   "name: plain\nsystem_prompt: You answer.\nmodel: large\n",
-		"reader":  "name: reader\nsystem_prompt: You answer.\nmodel: small\n",
-		"helper":  "name: helper\nsystem_prompt: You answer.\nmodel: large\ntools: [calculator]\n",
-		"careful": "name: careful\nsystem_prompt: You answer.\nmodel: large\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n",
-	}
-}
-
 // newBobbin starts a Bobbin with its providers and two owners.
 func newBobbin(t *testing.T, database string) *bobbin {
 	t.Helper()
-	return newBobbinWith(t, database, "auth: {keys: [{name: alice, secret: "+aliceKey+"}, {name: bob, secret: "+bobKey+"}]}\n")
-}
-
-// newBobbinWith starts a Bobbin with its providers and more settings.
-func newBobbinWith(t *testing.T, database, settings string) *bobbin {
-	t.Helper()
+	settings := "auth: {keys: [{name: alice, secret: " + aliceKey + "}, {name: bob, secret: " + bobKey + "}]}\n"
 	b := &bobbin{gates: newGates()}
 	b.provider = newProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
 	b.small = newProvider(t, provider.Options{Window: smallWindow, Say: say})
 	dir := den.Temp(t)
 	must(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
-	for name, text := range agentFiles() {
+	for name, text := range map[string]string{
+		"plain":   "name: plain\nsystem_prompt: You answer.\nmodel: large\n",
+		"reader":  "name: reader\nsystem_prompt: You answer.\nmodel: small\n",
+		"helper":  "name: helper\nsystem_prompt: You answer.\nmodel: large\ntools: [calculator]\n",
+		"careful": "name: careful\nsystem_prompt: You answer.\nmodel: large\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n",
+	} {
 		must(t, os.WriteFile(filepath.Join(dir, "agents", name+".yaml"), []byte(text), 0o600))
 	}
 	model := "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d, images: true}\n"
@@ -116,7 +106,20 @@ func newBobbinWith(t *testing.T, database, settings string) *bobbin {
 	})
 	must(t, b.server.Start(t.Context()))
 	b.addr = b.server.Door.Addr()
-	b.front = newFront(t, b.addr)
+	f := &front{requests: map[string]int{}, headers: map[string]http.Header{}}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: b.addr})
+	proxy.FlushInterval = -1
+	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
+	proxy.ModifyResponse = f.pass
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // connections break on purpose
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Else the first bytes of an answer close the request's body, which the proxy may still read.
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 has it
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	f.url = server.URL + "/v1"
+	b.front = f
 	b.Client, err = native.New(native.Options{URL: "http://" + b.addr, Key: aliceKey})
 	must(t, err)
 	return b
@@ -166,24 +169,6 @@ type front struct {
 	mu       sync.Mutex
 	requests map[string]int         // by the case; guarded by mu
 	headers  map[string]http.Header // of the latest answer, by the case; guarded by mu
-}
-
-func newFront(t *testing.T, addr string) *front {
-	t.Helper()
-	f := &front{requests: map[string]int{}, headers: map[string]http.Header{}}
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
-	proxy.FlushInterval = -1
-	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 100}
-	proxy.ModifyResponse = f.pass
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // connections break on purpose
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Else the first bytes of an answer close the request's body, which the proxy may still read.
-		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 has it
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	f.url = server.URL + "/v1"
-	return f
 }
 
 // pass keeps what the tests ask about, and cuts the answer if the request asks for it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -266,7 +267,8 @@ func branches(t *testing.T, c *conversation) {
 	wantEqual(t, "path", path(c.log(t, id)), "user: "+first+"\nassistant: answer to: "+first)
 
 	messages := c.log(t, id) // the client goes on where it is although another branch was selected
-	_, err := c.SelectMessage(t.Context(), id, messages[slices.IndexFunc(messages, func(m core.Message) bool { return m.Content == "answer to: "+edited })].ID)
+	last := messages[slices.IndexFunc(messages, func(m core.Message) bool { return m.Content == "answer to: "+edited })].ID
+	_, err := c.Do(t.Context(), apiclient.Call{Method: "POST", Path: "/api/v1/sessions/" + string(id) + "/messages/" + string(last) + "/select"})
 	must(t, err)
 	next := c.question("next")
 	c.ask(t, next)

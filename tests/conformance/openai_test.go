@@ -208,7 +208,8 @@ func (c *conversation) streamWithCuts(t *testing.T, q string, random *rand.Rand)
 	id, last := "", responseEvent{Number: -1}
 	for tries := 0; last.Type != "response.completed"; tries++ {
 		if tries < 4 {
-			made.Headers = cutAfter(made.Headers, random.IntN(6000))
+			made.Headers = maps.Clone(made.Headers)
+			made.Headers[headerCut] = strconv.Itoa(random.IntN(6000)) // bytes after which the proxy cuts
 		}
 		out := await(t, c.cl.begin(t, made))
 		piece, end := readEvents(t, out.events, last.Number)
@@ -229,13 +230,6 @@ func (c *conversation) streamWithCuts(t *testing.T, q string, random *rand.Rand)
 		made = c.newCall("responses.retrieve", params, id)
 	}
 	return text, decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, id)).result).text()
-}
-
-// cutAfter returns the headers with one that has the proxy cut the answer.
-func cutAfter(headers map[string]string, bytes int) map[string]string {
-	with := maps.Clone(headers)
-	with[headerCut] = strconv.Itoa(bytes)
-	return with
 }
 
 func responseKey(t *testing.T, c *conversation) {
@@ -297,23 +291,17 @@ func responseTool(t *testing.T, c *conversation) {
 	if len(final.Output) != 1 || final.Output[0].text() != "answer to: "+q {
 		t.Errorf("got the output %+v, want the answer alone", final.Output)
 	}
-	wantEqual(t, "indexes of the items", itemIndexes(t, out.events), "[0]")
-	if got := c.log(t, c.session()); len(got) != 4 {
-		t.Errorf("got %d messages, want 4: a question, a call, its result, an answer", len(got))
-	}
-	wantEqual(t, "output later", len(decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, final.ID)).result).Output), 1)
-}
-
-// itemIndexes returns the indexes of the items that the events add.
-func itemIndexes(t *testing.T, events []json.RawMessage) string {
-	t.Helper()
 	var all []int
-	for _, raw := range events {
+	for _, raw := range out.events {
 		if e := decode[responseEvent](t, raw); e.Type == "response.output_item.added" {
 			all = append(all, e.Index)
 		}
 	}
-	return fmt.Sprint(all)
+	wantEqual(t, "indexes of the items", fmt.Sprint(all), "[0]")
+	if got := c.log(t, c.session()); len(got) != 4 {
+		t.Errorf("got %d messages, want 4: a question, a call, its result, an answer", len(got))
+	}
+	wantEqual(t, "output later", len(decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, final.ID)).result).Output), 1)
 }
 
 func responseBranches(t *testing.T, c *conversation) {

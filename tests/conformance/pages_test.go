@@ -109,7 +109,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)
 		default:
 		}
-		_, err := c.Version(t.Context())
+		_, err := c.Agents(t.Context())
 		return err == nil
 	})
 	return addr

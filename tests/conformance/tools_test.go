@@ -183,19 +183,13 @@ func clientToolLeftAlone(t *testing.T, c *conversation) {
 	next := c.question("never mind")
 	got := decode[completion](t, c.do(t, c.newChat("create", []any{user(q), assistant(""), user(next)}, nil)).result)
 	wantEqual(t, "text", got.text(), "answer to: "+next)
-	wantEqual(t, "path", path(c.onlySaid(t)), strings.Join([]string{"user: " + q, "user: " + next, "assistant: answer to: " + next}, "\n"))
-}
-
-// onlySaid returns the messages of the session without those of tools.
-func (c *conversation) onlySaid(t *testing.T) []core.Message {
-	t.Helper()
 	var said []core.Message
 	for _, m := range c.log(t, c.session()) {
 		if m.Role != core.RoleTool {
 			said = append(said, m)
 		}
 	}
-	return said
+	wantEqual(t, "path", path(said), strings.Join([]string{"user: " + q, "user: " + next, "assistant: answer to: " + next}, "\n"))
 }
 
 func unknownResults(t *testing.T, c *conversation) {

@@ -118,7 +118,8 @@ func (th *syncThread) beginOnWeb() {
 	c := th.client()
 	session, err := c.CreateSession(th.t.Context(), core.Session{})
 	if err == nil {
-		_, err = c.AttachSlack(th.t.Context(), core.SlackThread{SessionID: session.ID, Team: th.ws.ID, Channel: th.channel, Thread: root, Mode: core.SlackTwoWay})
+		_, err = c.Do(th.t.Context(), client.Call{Method: "PUT", Path: "/api/v1/sessions/" + string(session.ID) + "/slack",
+			Body: fmt.Appendf(nil, `{"team": %q, "channel": %q, "thread": %q, "mode": %q}`, th.ws.ID, th.channel, root, core.SlackTwoWay)})
 	}
 	if err != nil {
 		th.t.Fatal(err)

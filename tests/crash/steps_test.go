@@ -81,7 +81,7 @@ func (w writer) write(ctx context.Context, what string, id core.SessionID) (err 
 	case "import":
 		_, err = c.ImportMessages(ctx, core.ImportMessages{SessionID: id, Body: strings.NewReader(w.lines), Format: core.ImportLines})
 	case "fork":
-		_, err = c.ForkSession(ctx, id, "")
+		_, err = c.Do(ctx, client.Call{Method: "POST", Path: "/api/v1/sessions/" + string(id) + "/fork"})
 	case "purge":
 		_, err = c.PurgeSessions(ctx, core.PurgeSessions{IDs: []core.SessionID{id}})
 	}

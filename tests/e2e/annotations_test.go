@@ -39,16 +39,16 @@ func TestAnnotations(t *testing.T) {
 		}
 
 		answer := log[5]
-		got, err := h.Message(t.Context(), id, answer.ID)
+		got, err := apptest.Call[core.Message](t.Context(), h, "GET /sessions/%s/messages/%s", nil, id, answer.ID)
 		if err != nil || got.Content != answer.Content {
 			t.Errorf("got the message %+v, %v", got, err)
 		}
 		since := newest.LastEventID
-		rated, err := h.RateMessage(t.Context(), id, answer.ID, core.RatingDown, "The date is wrong.")
+		rated, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": core.RatingDown, "comment": "The date is wrong."}, id, answer.ID)
 		if err != nil || rated.Feedback == nil || rated.Feedback.Rating != core.RatingDown || rated.Feedback.At.IsZero() {
 			t.Fatalf("rated: got %+v, %v", rated.Feedback, err)
 		}
-		labeled, err := h.SetMetadata(t.Context(), id, answer.ID, json.RawMessage(`{"label": "important", "excerpt": {"head": 0, "tail": 0}}`))
+		labeled, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/metadata", apptest.Fields{"metadata": json.RawMessage(`{"label": "important", "excerpt": {"head": 0, "tail": 0}}`)}, id, answer.ID)
 		if err != nil || !sameJSON(labeled.Metadata, `{"label": "important"}`) || labeled.Feedback == nil {
 			t.Errorf("labeled: got %s, %+v, %v, want the label and no excerpt", labeled.Metadata, labeled.Feedback, err)
 		}
@@ -68,25 +68,25 @@ func TestAnnotations(t *testing.T) {
 		if err := h.ExportSession(t.Context(), id, core.ExportJSON, &file); err != nil || !strings.Contains(file.String(), "The date is wrong.") {
 			t.Errorf("the export has no feedback, %v", err)
 		}
-		if _, err := h.RateMessage(t.Context(), id, answer.ID, "sideways", ""); status(err) != http.StatusUnprocessableEntity {
+		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": "sideways"}, id, answer.ID); status(err) != http.StatusUnprocessableEntity {
 			t.Errorf("got %v for a rating that does not exist, want 422", err)
 		}
-		if err := h.DeleteFeedback(t.Context(), id, answer.ID); err != nil {
+		if err := apptest.Delete(t.Context(), h, "/sessions/%s/messages/%s/feedback", id, answer.ID); err != nil {
 			t.Error(err)
 		}
-		if got, err = h.Message(t.Context(), id, answer.ID); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
+		if got, err = apptest.Call[core.Message](t.Context(), h, "GET /sessions/%s/messages/%s", nil, id, answer.ID); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
 			t.Errorf("got %+v, %v, want the feedback removed and nothing else", got, err)
 		}
-		if _, err := h.RateMessage(t.Context(), id, answer.ID, core.RatingUp, "Rosebud"); err != nil {
+		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": core.RatingUp, "comment": "Rosebud"}, id, answer.ID); err != nil {
 			t.Error(err)
 		}
-		if err := h.DeleteMessage(t.Context(), id, answer.ID); err != nil {
+		if err := apptest.Delete(t.Context(), h, "/sessions/%s/messages/%s", id, answer.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Message(t.Context(), id, answer.ID); status(err) != http.StatusNotFound {
+		if _, err := apptest.Call[core.Message](t.Context(), h, "GET /sessions/%s/messages/%s", nil, id, answer.ID); status(err) != http.StatusNotFound {
 			t.Errorf("got %v for a deleted message, want 404", err)
 		}
-		if _, err := h.RateMessage(t.Context(), id, answer.ID, core.RatingUp, ""); status(err) != http.StatusNotFound {
+		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": core.RatingUp}, id, answer.ID); status(err) != http.StatusNotFound {
 			t.Errorf("got %v for feedback on a deleted message, want 404", err)
 		}
 	})

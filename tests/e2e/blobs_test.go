@@ -89,7 +89,7 @@ func TestFilesInMessages(t *testing.T) {
 		if len(p.Images()[last]) != 0 || !strings.Contains(p.Prompts()[last][0], described) {
 			t.Errorf("got %d images and %q, want none and %q", len(p.Images()[last]), p.Prompts()[last][0], described)
 		}
-		view, err := h.Prompt(t.Context(), id)
+		view, err := apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id)
 		if err != nil || len(view.Messages[0].Media) != 1 || view.Messages[0].Media[0].BlobID != got.BlobID {
 			t.Errorf("got the prompt view %+v and %v, want the image in it", view.Messages[0], err)
 		}
@@ -144,7 +144,7 @@ func TestMessageAsAForm(t *testing.T) {
 			t.Errorf("edited: got %d and %d parts, want 2 and none", len(edited.Parts), len(none.Parts))
 		}
 		for _, m := range []core.MessageID{asked.ID, edited.ID} {
-			if err := h.DeleteMessage(t.Context(), id, m); err != nil {
+			if err := apptest.Delete(t.Context(), h, "/sessions/%s/messages/%s", id, m); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -130,7 +130,7 @@ func TestBranches(t *testing.T) {
 // branched goes back to the first branch, and pins and deletes there.
 func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Message, feed <-chan core.Event) {
 	t.Helper()
-	if _, err := c.SelectMessage(t.Context(), id, log[3].ID); err != nil {
+	if _, err := apptest.Call[core.Session](t.Context(), c, "POST /sessions/%s/messages/%s/select", nil, id, log[3].ID); err != nil {
 		t.Fatal(err)
 	}
 	wantPath(t, c, id, turns("one", "two", "three")...)
@@ -140,11 +140,11 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 3 || r.Coverage.Messages != 9 {
 		t.Errorf("got %+v, want 3 messages on other branches", r.Coverage)
 	}
-	m, err := c.PinMessage(t.Context(), id, log[0].ID, true)
+	m, err := apptest.Call[core.Message](t.Context(), c, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, log[0].ID)
 	if err != nil || !m.Pinned {
 		t.Errorf("pin: got %v and %v, want it pinned", m.Pinned, err)
 	}
-	if err := c.DeleteMessage(t.Context(), id, log[5].ID); err != nil {
+	if err := apptest.Delete(t.Context(), c, "/sessions/%s/messages/%s", id, log[5].ID); err != nil {
 		t.Fatal(err)
 	}
 	e := until(t, feed, "tombstone", func(e core.Event) bool {
@@ -164,7 +164,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 			break
 		}
 	}
-	if err := c.DeleteMessage(t.Context(), id, log[5].ID); err != nil {
+	if err := apptest.Delete(t.Context(), c, "/sessions/%s/messages/%s", id, log[5].ID); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "four"})

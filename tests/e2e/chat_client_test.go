@@ -40,7 +40,7 @@ func TestChatClient(t *testing.T) {
 
 		chat.send("Grüße 👋🏽 to you")
 		chat.wait(wish{Status: "idle", Whole: 2, Said: "Grüße 👋🏽 to you"})
-		if _, err := h.ReviseMessage(t.Context(), id, chat.messages[0].ID, "Grüße to all"); err != nil { // compared below
+		if _, err := apptest.Call[any](t.Context(), h, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "Grüße to all", "run": false}, id, chat.messages[0].ID); err != nil { // compared below
 			t.Fatal(err)
 		}
 

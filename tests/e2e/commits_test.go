@@ -107,7 +107,7 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	path := func(id core.SessionID, rest string) string { return "/sessions/" + string(id) + rest }
 	plain := func() core.SessionID { id, _ := talk(); return id }
 	branched, log := talk()
-	if _, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: branched, MessageID: log[3].ID}); err != nil {
+	if _, err := apptest.Call[any](t.Context(), h, "POST /sessions/%s/messages/%s/regenerate", nil, branched, log[3].ID); err != nil {
 		t.Fatal(err)
 	}
 	restored := plain()

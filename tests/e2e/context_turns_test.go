@@ -18,7 +18,7 @@ func TestContextTurns(t *testing.T) {
 		h := apptest.New(t, url, apptest.WithModel("echo", 4096, 512, apptest.NewProvider(t, provider.Options{})),
 			apptest.WithAgent("inline", "name: inline\nsystem_prompt: You count.\ncontext: {timing: inline}\n")) // no summary comes between two answers
 		id := apptest.NewSession(t, h.Client, core.Session{Agent: "inline"})
-		empty, err := h.Turns(t.Context(), id)
+		empty, err := apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, id)
 		if err != nil || empty.Ranges == nil || len(empty.Ranges)+len(empty.Turns)+empty.TurnsOmitted != 0 {
 			t.Fatalf("got %+v, %v of an empty session, want empty lists", empty, err)
 		}
@@ -27,7 +27,7 @@ func TestContextTurns(t *testing.T) {
 		for range turns {
 			runs = append(runs, apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: strings.Repeat("The lighthouse keeper counts ships. ", 60)}).Run)
 		}
-		got, err := h.Turns(t.Context(), id)
+		got, err := apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, id)
 		if err != nil || len(got.Turns) != turns || got.TurnsOmitted != 0 {
 			t.Fatalf("got %d turns and %d omitted, %v, want %d", len(got.Turns), got.TurnsOmitted, err, turns)
 		}
@@ -36,10 +36,10 @@ func TestContextTurns(t *testing.T) {
 			t.Errorf("got %+v first, want what the summary covers", first)
 		}
 		pinned := apptest.ListMessages(t, h.Client, id)[2]
-		if _, err := h.PinMessage(t.Context(), id, pinned.ID, true); err != nil {
+		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, pinned.ID); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := h.Turns(t.Context(), id); err != nil || len(got.Ranges) < 3 || got.Ranges[1] != (core.PlacedRange{FromSeq: pinned.Seq, ThroughSeq: pinned.Seq, Place: core.PlaceVerbatim}) {
+		if got, err := apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, id); err != nil || len(got.Ranges) < 3 || got.Ranges[1] != (core.PlacedRange{FromSeq: pinned.Seq, ThroughSeq: pinned.Seq, Place: core.PlaceVerbatim}) {
 			t.Errorf("got %+v, %v with message %d pinned, want it verbatim between covered ones", got.Ranges, err, pinned.Seq)
 		} else {
 			checkRanges(t, h, id, got.Ranges)
@@ -64,7 +64,7 @@ func TestContextTurns(t *testing.T) {
 		if _, err := h.ImportMessages(t.Context(), core.ImportMessages{SessionID: imported, Body: strings.NewReader(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"bye"}]}`)}); err != nil {
 			t.Fatal(err)
 		}
-		got, err = h.Turns(t.Context(), imported)
+		got, err = apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, imported)
 		if err != nil || got.Turns == nil || len(got.Turns) != 0 || len(got.Ranges) != 1 || got.Ranges[0] != (core.PlacedRange{FromSeq: 1, ThroughSeq: 2, Place: core.PlaceVerbatim}) {
 			t.Errorf("got %+v, %v of an import, want one range and no turns", got, err)
 		}

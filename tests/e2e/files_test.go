@@ -75,21 +75,27 @@ func TestManageFiles(t *testing.T) {
 		if got := list(core.BlobQuery{UserID: "nobody"}); len(got) != 0 {
 			t.Errorf("of nobody: got %v", got)
 		}
-		if b, err := ann.DescribeBlob(ctx, cat.BlobID); err != nil || b.Name != "cat.png" || b.Width != 64 {
+		if b, err := apptest.Call[core.Blob](ctx, ann, "GET /blobs/%s/info", nil, cat.BlobID); err != nil || b.Name != "cat.png" || b.Width != 64 {
 			t.Errorf("got %+v, %v", b, err)
 		}
 		for what, err := range map[string]error{
-			"describe": func() error { _, err := bob.DescribeBlob(ctx, cat.BlobID); return err }(),
-			"link":     func() error { _, err := bob.LinkBlob(ctx, cat.BlobID, 0); return err }(),
-			"delete":   bob.DeleteBlob(ctx, cat.BlobID),
-			"session":  func() error { _, err := bob.Blobs(ctx, core.BlobQuery{SessionID: id}); return err }(),
+			"describe": func() error {
+				_, err := apptest.Call[core.Blob](ctx, bob, "GET /blobs/%s/info", nil, cat.BlobID)
+				return err
+			}(),
+			"link": func() error {
+				_, err := apptest.Call[core.BlobLink](ctx, bob, "POST /blobs/%s/link", apptest.Fields{}, cat.BlobID)
+				return err
+			}(),
+			"delete":  apptest.Delete(ctx, bob, "/blobs/%s", cat.BlobID),
+			"session": func() error { _, err := bob.Blobs(ctx, core.BlobQuery{SessionID: id}); return err }(),
 		} {
 			if !errors.Is(err, core.ErrNotFound) {
 				t.Errorf("%s as another owner: got %v, want not found", what, err)
 			}
 		}
 
-		link, err := ann.LinkBlob(ctx, cat.BlobID, 0)
+		link, err := apptest.Call[core.BlobLink](ctx, ann, "POST /blobs/%s/link", apptest.Fields{}, cat.BlobID)
 		if left := time.Until(link.ExpiresAt); err != nil || left < 9*time.Minute || left > 10*time.Minute {
 			t.Fatalf("got %+v, %v", link, err)
 		}
@@ -98,12 +104,12 @@ func TestManageFiles(t *testing.T) {
 			header.Get("Cross-Origin-Resource-Policy") != "cross-origin" || header.Get("X-Content-Type-Options") != "nosniff" || len(body) != int(cat.Size) {
 			t.Errorf("got %d with %v", status, header)
 		}
-		svg := apptest.Must(ann.LinkBlob(ctx, loose.BlobID, time.Hour))(t)
+		svg := apptest.Must(apptest.Call[core.BlobLink](ctx, ann, "POST /blobs/%s/link", apptest.Fields{"expires_in": 3600}, loose.BlobID))(t)
 		if _, header, _ := followPath(h, svg.URL); !strings.HasPrefix(header.Get("Content-Type"), "text/plain") || !strings.HasPrefix(header.Get("Content-Disposition"), "attachment") ||
 			!strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("a drawing that may hold a program: got %v", header)
 		}
-		if _, err := ann.LinkBlob(ctx, cat.BlobID, time.Hour+time.Second); !errors.Is(err, core.ErrInvalid) {
+		if _, err := apptest.Call[core.BlobLink](ctx, ann, "POST /blobs/%s/link", apptest.Fields{"expires_in": 3601}, cat.BlobID); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("a link for too long: got %v", err)
 		}
 		later := apptest.Must(url.Parse(link.URL))(t)
@@ -123,7 +129,7 @@ func TestManageFiles(t *testing.T) {
 			t.Errorf("after a restart: got %d", status)
 		}
 		ann = h.NewClient("secret-of-ann-1234")
-		if err := ann.DeleteBlob(ctx, cat.BlobID); err != nil {
+		if err := apptest.Delete(ctx, ann, "/blobs/%s", cat.BlobID); err != nil {
 			t.Fatal(err)
 		}
 		if status, _, body := followPath(h, link.URL); status != 410 || !strings.Contains(body, "file_deleted") {

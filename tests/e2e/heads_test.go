@@ -94,11 +94,11 @@ func TestHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.await("brought back", id, func(s core.SessionHead) bool { return !s.Archived })
-		fork := apptest.Must(h.ForkSession(t.Context(), id, ""))(t)
+		fork := apptest.Must(apptest.Call[core.Session](t.Context(), h, "POST /sessions/%s/fork", nil, id))(t)
 		r.await("forked", fork.ID, func(s core.SessionHead) bool { return s.Title == "Sums (fork)" })
-		if d, err := h.DeleteSession(t.Context(), id); err != nil {
+		if d, err := apptest.Call[core.Deletion](t.Context(), h, "POST /deletions", apptest.Fields{"session_id": id}); err != nil {
 			t.Fatal(err)
-		} else if _, err := h.AwaitDeletion(t.Context(), d.ID); err != nil {
+		} else if _, err := apptest.AwaitDeletion(t.Context(), h, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		r.await("removed", id, nil)

@@ -122,7 +122,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	if place == "pinned" {
 		for _, m := range wholeLog(t, h.Client, id) {
 			if m.Role == core.RoleUser && strings.Contains(m.Content, "OWNED") && pins < 3 {
-				if _, err := h.PinMessage(t.Context(), id, m.ID, true); err != nil {
+				if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, m.ID); err != nil {
 					t.Fatal(err)
 				}
 				pins++
@@ -132,7 +132,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	if _, err := h.Summarize(t.Context(), id, ""); err != nil {
 		t.Fatalf("%s: %v", place, err)
 	}
-	view := apptest.Must(h.Prompt(t.Context(), id))(t)
+	view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id))(t)
 	return whereAre(view, len(planted), pins)
 }
 

@@ -47,10 +47,10 @@ func needLittleMemory(t *testing.T, url string) {
 		if before, err := h.Context(t.Context(), id); err != nil || before.Coverage.Messages != largeMessages {
 			t.Errorf("%s: got %+v, %v, want %d messages", agent, before.Coverage, err, largeMessages)
 		}
-		if _, err := h.Prompt(t.Context(), id); err != nil {
+		if _, err := apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id); err != nil {
 			t.Errorf("%s: prompt: %v", agent, err)
 		}
-		if _, err := h.DryRun(t.Context(), id, core.PlanPreview{Content: "and now?"}); err != nil {
+		if _, err := apptest.Call[core.ContextPlan](t.Context(), h, "POST /sessions/%s/context/plan", apptest.Fields{"content": "and now?"}, id); err != nil {
 			t.Errorf("%s: dry run: %v", agent, err)
 		}
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hi"})

@@ -32,10 +32,13 @@ func TestCallersChooseConfiguredModels(t *testing.T) {
 				return err
 			},
 			"regenerate": func() error {
-				_, err := h.RegenerateAndWait(t.Context(), core.Regenerate{SessionID: id, MessageID: log[len(log)-1].ID, Model: name})
+				_, err := apptest.Call[any](t.Context(), h, "POST /sessions/%s/messages/%s/regenerate", apptest.Fields{"model": name}, id, log[len(log)-1].ID)
 				return err
 			},
-			"dry run": func() error { _, err := h.DryRun(t.Context(), id, core.PlanPreview{Model: name}); return err },
+			"dry run": func() error {
+				_, err := apptest.Call[core.ContextPlan](t.Context(), h, "POST /sessions/%s/context/plan", apptest.Fields{"model": name}, id)
+				return err
+			},
 		}
 		for field, call := range calls {
 			err := call()

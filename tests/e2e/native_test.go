@@ -61,7 +61,7 @@ func TestScannedPDF(t *testing.T) {
 				if pages := 3 * 1600; asked.TokenCount > 300 || r.Used < pages || r.Used > pages+3000 {
 					t.Errorf("the message has %d tokens, the prompt %d, want the pages in the prompt alone", asked.TokenCount, r.Used)
 				}
-				view, err := h.Prompt(t.Context(), id)
+				view, err := apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id)
 				if err != nil || len(view.Messages[0].Media) != 1 || view.Messages[0].Media[0].BlobID != part.BlobID || view.Messages[0].Media[0].Blank != 2 {
 					t.Errorf("got the prompt view %+v and %v, want the PDF in it", view.Messages[0], err)
 				}

@@ -110,16 +110,16 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 		w.count(t, "message", w.send(ctx, id, fmt.Sprintf("Question %d: what of it?", n)))
 		switch (n + first) % 64 {
 		case 0:
-			_, err := w.client.RegenerateAndWait(ctx, core.Regenerate{SessionID: id, MessageID: w.newest(t, id, core.RoleAssistant)})
+			_, err := apptest.Call[any](ctx, w.client, "POST /sessions/%s/messages/%s/regenerate", nil, id, w.newest(t, id, core.RoleAssistant))
 			w.count(t, "new answer", err)
 		case 16:
-			_, err := w.client.ForkSession(ctx, id, "")
+			_, err := apptest.Call[core.Session](ctx, w.client, "POST /sessions/%s/fork", nil, id)
 			w.count(t, "fork", err)
 		case 32:
-			_, err := w.client.AppendMessage(ctx, id, core.Message{Role: core.RoleUser, Content: "By the way."})
+			_, err := apptest.Call[any](ctx, w.client, "POST /sessions/%s/messages", apptest.Fields{"run": false, "role": core.RoleUser, "content": "By the way."}, id)
 			w.count(t, "note", err)
 		case 48:
-			_, err := w.client.ReviseMessage(ctx, id, w.newest(t, id, core.RoleUser), fmt.Sprintf("Question %d, revised", n))
+			_, err := apptest.Call[any](ctx, w.client, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": fmt.Sprintf("Question %d, revised", n), "run": false}, id, w.newest(t, id, core.RoleUser))
 			w.count(t, "revision", err)
 		}
 	}

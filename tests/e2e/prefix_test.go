@@ -80,14 +80,14 @@ var prefixScenes = []struct {
 			apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Edits: edited.ID, Content: "Another question."})
 			k.say(2)
 			revised := k.question(2)
-			if _, err := k.h.ReviseMessage(k.t.Context(), k.id, revised.ID, "A question in other words."); err != nil {
+			if _, err := apptest.Call[any](k.t.Context(), k.h, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "A question in other words.", "run": false}, k.id, revised.ID); err != nil {
 				k.t.Fatal(err)
 			}
 			k.say(2)
-			if _, err := k.h.RegenerateAndWait(k.t.Context(), core.Regenerate{SessionID: k.id, MessageID: k.log()[len(k.log())-1].ID}); err != nil {
+			if _, err := apptest.Call[any](k.t.Context(), k.h, "POST /sessions/%s/messages/%s/regenerate", nil, k.id, k.log()[len(k.log())-1].ID); err != nil {
 				k.t.Fatal(err)
 			}
-			if _, err := k.h.SelectMessage(k.t.Context(), k.id, edited.ID); err != nil {
+			if _, err := apptest.Call[core.Session](k.t.Context(), k.h, "POST /sessions/%s/messages/%s/select", nil, k.id, edited.ID); err != nil {
 				k.t.Fatal(err)
 			}
 		}

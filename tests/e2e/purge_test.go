@@ -82,11 +82,11 @@ func (p *purging) fill() {
 			t.Fatalf("run: %+v", answer.Run)
 		}
 		if send.ClientMessageID == "revised" {
-			apptest.Must(p.north.ReviseMessage(t.Context(), send.SessionID, answer.Run.UserMessageID, "then something else"))(t)
+			apptest.Must(apptest.Call[any](t.Context(), p.north, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "then something else", "run": false}, send.SessionID, answer.Run.UserMessageID))(t)
 		}
 	}
-	apptest.Must(p.north.CreateMemory(t.Context(), core.Memory{UserID: p.user, Content: "remembers " + m.Of("memory"), Metadata: object("k", m.Of("memory metadata"))}))(t)
-	apptest.Must(p.north.CreateMemory(t.Context(), core.Memory{UserID: "bob", Content: "Bob remembers the " + bobsWord}))(t)
+	apptest.Must(apptest.Call[core.SavedMemory](t.Context(), p.north, "POST /memories", apptest.Fields{"user_id": p.user, "content": "remembers " + m.Of("memory"), "metadata": object("k", m.Of("memory metadata"))}))(t)
+	apptest.Must(apptest.Call[core.SavedMemory](t.Context(), p.north, "POST /memories", apptest.Fields{"user_id": "bob", "content": "Bob remembers the " + bobsWord}))(t)
 	title := "later " + m.Of("title in an event")
 	apptest.Must(p.north.UpdateSession(t.Context(), p.own.ID, core.SessionPatch{Title: &title}))(t)
 }
@@ -158,7 +158,7 @@ func (p *purging) rest() map[string]string {
 	add("messages", messages, err)
 	runs, err := p.north.Runs(t.Context(), p.bobs.ID, core.PageQuery{})
 	add("runs", runs, err)
-	memories, err := p.north.Memories(t.Context(), "bob", core.PageQuery{})
+	memories, err := apptest.Call[core.Page[core.Memory]](t.Context(), p.north, "GET /memories?user_id=%s", nil, "bob")
 	add("memories", memories, err)
 	for n := 1; n > 0; apptest.PauseBriefly(t) { // messages are indexed in the background
 		p.ReadRow(&n, "SELECT COUNT(*) FROM sessions WHERE id = ? AND indexed_seq < last_seq", p.bobs.ID)

@@ -91,7 +91,7 @@ func (p *purging) fillMore(messages int) {
 	long := apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "long", Webhook: &hook}))(t)
 	apptest.Must(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
 	for i := range 20 {
-		apptest.Must(p.north.CreateMemory(t.Context(), core.Memory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
+		apptest.Must(apptest.Call[core.SavedMemory](t.Context(), p.north, "POST /memories", apptest.Fields{"user_id": p.user, "content": fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
 		apptest.Must(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: fmt.Sprintf("note-%d.txt", i), Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
 	}
 }
@@ -117,7 +117,7 @@ func TestRights(t *testing.T) {
 		p.checkExported(a)
 
 		others := p.rest()
-		d := apptest.Must(rights.AwaitDeletion(t.Context(), apptest.Must(rights.DeleteUser(t.Context(), p.user))(t).ID))(t)
+		d := apptest.Must(apptest.AwaitDeletion(t.Context(), rights, apptest.Must(apptest.Call[core.Deletion](t.Context(), rights, "POST /deletions", apptest.Fields{"user_id": p.user}))(t).ID))(t)
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
 			t.Errorf("deletion: %+v", d)
 		}
@@ -168,14 +168,14 @@ func TestUsersOwnData(t *testing.T) {
 		hook := core.Webhook{URL: "https://hooks.example/hushhush"}
 		apptest.Must(shop.UpdateSession(t.Context(), mine, core.SessionPatch{Webhook: &hook}))(t)
 
-		_, err := as("kim", "read write").DeleteSession(t.Context(), mine)
+		_, err := apptest.Call[core.Deletion](t.Context(), as("kim", "read write"), "POST /api/v1/deletions", apptest.Fields{"session_id": mine})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
-		_, err = shop.DeleteUser(t.Context(), "kim")
+		_, err = apptest.Call[core.Deletion](t.Context(), shop, "POST /deletions", apptest.Fields{"user_id": "kim"})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
 		wantRefused(t, as("kim", "read write delete").ExportUser(t.Context(), "", io.Discard), http.StatusForbidden, "missing_scope")
-		_, err = eve.DeleteSession(t.Context(), mine)
+		_, err = apptest.Call[core.Deletion](t.Context(), eve, "POST /deletions", apptest.Fields{"session_id": mine})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		_, err = eve.DeleteUser(t.Context(), "kim")
+		_, err = apptest.Call[core.Deletion](t.Context(), eve, "POST /deletions", apptest.Fields{"user_id": "kim"})
 		wantRefused(t, err, http.StatusForbidden, "forbidden")
 		wantRefused(t, eve.ExportUser(t.Context(), "kim", io.Discard), http.StatusForbidden, "forbidden")
 
@@ -189,19 +189,19 @@ func TestUsersOwnData(t *testing.T) {
 			t.Errorf("exported sessions %v, want kim's", names)
 		}
 
-		first := apptest.Must(kim.DeleteSession(t.Context(), mine))(t)
+		first := apptest.Must(apptest.Call[core.Deletion](t.Context(), kim, "POST /deletions", apptest.Fields{"session_id": mine}))(t)
 		if page := apptest.Must(kim.Sessions(t.Context(), core.SessionQuery{}))(t); len(page.Items) != 0 {
 			t.Errorf("%d sessions are listed that are being deleted", len(page.Items))
 		}
-		_, err = eve.Deletion(t.Context(), first.ID)
+		_, err = apptest.Call[core.Deletion](t.Context(), eve, "GET /deletions/%s", nil, first.ID)
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		done := apptest.Must(kim.AwaitDeletion(t.Context(), first.ID))(t)
+		done := apptest.Must(apptest.AwaitDeletion(t.Context(), kim, first.ID))(t)
 		_, err = kim.Session(t.Context(), mine)
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		if again := apptest.Must(kim.DeleteSession(t.Context(), mine))(t); again.ID != first.ID || again.Status != core.DeletionSucceeded || done.Report.Left() != 0 {
+		if again := apptest.Must(apptest.Call[core.Deletion](t.Context(), kim, "POST /deletions", apptest.Fields{"session_id": mine}))(t); again.ID != first.ID || again.Status != core.DeletionSucceeded || done.Report.Left() != 0 {
 			t.Errorf("a session that is gone: got %+v, want the deletion %s and its report", again, first.ID)
 		}
-		apptest.Must(kim.AwaitDeletion(t.Context(), apptest.Must(kim.DeleteUser(t.Context(), "kim"))(t).ID))(t)
+		apptest.Must(apptest.AwaitDeletion(t.Context(), kim, apptest.Must(apptest.Call[core.Deletion](t.Context(), kim, "POST /deletions", apptest.Fields{"user_id": "kim"}))(t).ID))(t)
 		session(t, eve, theirs)
 		var users int64
 		if err := dbtest.Open(t, url).Gorm.Raw("SELECT COUNT(*) FROM deletions WHERE user_id <> ''").Row().Scan(&users); err != nil || users != 0 {

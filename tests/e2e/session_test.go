@@ -55,7 +55,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 	var s core.Session
 	for {
 		var err error
-		if view, err = c.Prompt(t.Context(), id); err != nil {
+		if view, err = apptest.Call[core.PromptView](t.Context(), c, "GET /sessions/%s/context/prompt", nil, id); err != nil {
 			t.Fatal(err)
 		}
 		s = session(t, c, id)

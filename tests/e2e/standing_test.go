@@ -227,11 +227,11 @@ func TestStandingInstructionsByHandInPrompts(t *testing.T) {
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p.Server), apptest.WithAgent("off", "name: off\nsystem_prompt: Be brief.\ncontext:\n  policy: \"off\"\n"))
 		id := apptest.NewSession(t, h.Client, core.Session{Agent: "off"})
 		bringIn(t, h.Client, id, core.ImportLines, history(4))
-		added := apptest.Must(h.AddInstruction(t.Context(), id, "Always answer in French."))(t)
+		added := apptest.Must(apptest.Call[core.StandingInstruction](t.Context(), h, "POST /sessions/%s/standing-instructions", apptest.Fields{"text": "Always answer in French."}, id))(t)
 		if list := standingList(nextPrompt(t, h, p, id, "Hello?")); !strings.Contains(list, "- added by the user after #4: Always answer in French.\n") {
 			t.Errorf("added: got %q", list)
 		}
-		if _, err := h.EditInstruction(t.Context(), id, added.ID, "Always answer in Greek."); err != nil {
+		if _, err := apptest.Call[core.StandingInstruction](t.Context(), h, "PATCH /sessions/%s/standing-instructions/%s", apptest.Fields{"text": "Always answer in Greek."}, id, added.ID); err != nil {
 			t.Fatal(err)
 		}
 		sent := nextPrompt(t, h, p, id, "Hello again?")
@@ -242,7 +242,7 @@ func TestStandingInstructionsByHandInPrompts(t *testing.T) {
 		if len(r.StandingInstructions) != 1 || r.StandingInstructions[0].Placement != core.PlaceStanding {
 			t.Errorf("got %+v in the report", r.StandingInstructions)
 		}
-		if err := h.RemoveInstruction(t.Context(), id, added.ID); err != nil {
+		if err := apptest.Delete(t.Context(), h, "/sessions/%s/standing-instructions/%s", id, added.ID); err != nil {
 			t.Fatal(err)
 		}
 		if list := standingList(nextPrompt(t, h, p, id, "And now?")); list != "" {

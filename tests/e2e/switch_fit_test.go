@@ -27,7 +27,7 @@ func TestSwitchToAModelThatIsTooSmall(t *testing.T) {
 	_, err := h.UpdateSession(t.Context(), wordy, core.SessionPatch{Model: &nano, Title: &title})
 	wantProblem(t, err, core.ErrContextFloor, http.StatusUnprocessableEntity, "the largest part is the system prompt")
 	wantProblem(t, err, core.ErrContextFloor, http.StatusUnprocessableEntity, `"force": true`)
-	plan, err := h.DryRun(t.Context(), wordy, core.PlanPreview{Model: nano})
+	plan, err := apptest.Call[core.ContextPlan](t.Context(), h, "POST /sessions/%s/context/plan", apptest.Fields{"model": nano}, wordy)
 	if err != nil || plan.Fits || session(t, h.Client, wordy).Model != "" || session(t, h.Client, wordy).Title == title {
 		t.Errorf("got the dry run %+v, %v and the session %+v, want it as it was", plan.Floor, err, session(t, h.Client, wordy))
 	}

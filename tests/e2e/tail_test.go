@@ -23,7 +23,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		id := apptest.NewSession(t, c, core.Session{})
 		turn := func(content string) {
 			t.Helper()
-			view := apptest.Must(c.Prompt(ctx, id))(t)
+			view := apptest.Must(apptest.Call[core.PromptView](ctx, c, "GET /sessions/%s/context/prompt", nil, id))(t)
 			asked := len(p.Received())
 			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
 			var want, got []string
@@ -63,22 +63,22 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		turn("three")
 		turn("tool four")
 		turn("five")
-		if err := c.DeleteMessage(ctx, id, find(core.RoleAssistant, "one")); err != nil {
+		if err := apptest.Delete(ctx, c, "/sessions/%s/messages/%s", id, find(core.RoleAssistant, "one")); err != nil {
 			t.Fatal(err)
 		}
 		turn("six, after a message was deleted")
-		must(c.ReviseMessage(ctx, id, find(core.RoleUser, "two"), "two, in other words"))
+		must(apptest.Call[any](ctx, c, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "two, in other words", "run": false}, id, find(core.RoleUser, "two")))
 		turn("seven, after a message was revised")
-		must(c.AppendMessage(ctx, id, core.Message{Role: core.RoleUser, Content: "in passing"}))
+		must(apptest.Call[any](ctx, c, "POST /sessions/%s/messages", apptest.Fields{"run": false, "role": core.RoleUser, "content": "in passing"}, id))
 		turn("eight, after a message without a run")
 		old := find(core.RoleAssistant, "eight, after a message without a run")
 		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
 		turn("nine, on another branch")
-		must(c.SelectMessage(ctx, id, old))
+		must(apptest.Call[core.Session](ctx, c, "POST /sessions/%s/messages/%s/select", nil, id, old))
 		turn("ten, on the first branch")
-		must(c.RegenerateAndWait(ctx, core.Regenerate{SessionID: id, MessageID: find(core.RoleAssistant, "ten, on the first branch")}))
+		must(apptest.Call[any](ctx, c, "POST /sessions/%s/messages/%s/regenerate", nil, id, find(core.RoleAssistant, "ten, on the first branch")))
 		turn("eleven, after a new answer")
-		must(c.PinMessage(ctx, id, find(core.RoleUser, "three"), true))
+		must(apptest.Call[core.Message](ctx, c, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, find(core.RoleUser, "three")))
 		turn("twelve, after a pin")
 		must(c.Summarize(ctx, id, ""))
 		turn("thirteen, after a summary")

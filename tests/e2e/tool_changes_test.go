@@ -84,7 +84,7 @@ func (k *toolTalk) wantKept() {
 // wantAdded checks that the prompt shown begins with the tools that it had, and has another tool in a message.
 func (k *toolTalk) wantAdded(name string) {
 	k.t.Helper()
-	prompt, err := k.Prompt(k.t.Context(), k.id)
+	prompt, err := apptest.Call[core.PromptView](k.t.Context(), k, "GET /sessions/%s/context/prompt", nil, k.id)
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -219,7 +219,7 @@ func (tr *truth) run() {
 	tr.ask("after the files", id, w.Sentences(2))
 
 	pinned := apptest.ListMessages(t, tr.Client, id)[0]
-	if _, err := tr.PinMessage(t.Context(), id, pinned.ID, true); err != nil {
+	if _, err := apptest.Call[core.Message](t.Context(), tr, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, pinned.ID); err != nil {
 		t.Fatal(err)
 	}
 	tr.ask("pinned, in its place", id, w.Sentences(2))

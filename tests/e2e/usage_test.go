@@ -24,7 +24,7 @@ func withTitles(c *config.Config) { c.Titles = true }
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
-	detail := apptest.Must(c.SessionDetail(t.Context(), id))(t)
+	detail := apptest.Must(apptest.Call[core.SessionDetail](t.Context(), c, "GET /sessions/%s", nil, id))(t)
 	return detail.Usage
 }
 
@@ -79,7 +79,7 @@ func TestUsageAndCost(t *testing.T) {
 				t.Errorf("bob sees %q by %s", got, by)
 			}
 		}
-		_, err = bob.SessionDetail(t.Context(), first)
+		_, err = apptest.Call[core.SessionDetail](t.Context(), bob, "GET /sessions/%s", nil, first)
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
 		_, err = alice.Usage(t.Context(), core.UsageQuery{GroupBy: "hour"})
 		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "group_by")
@@ -132,7 +132,7 @@ func TestInstructionsAndTimezone(t *testing.T) {
 	id := apptest.NewSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
 	before := contextOf(t, h.Client, id)
 	prompt := func() string {
-		view := apptest.Must(h.Prompt(t.Context(), id))(t)
+		view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id))(t)
 		return view.System[0]
 	}
 	first := prompt()

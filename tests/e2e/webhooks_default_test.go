@@ -17,12 +17,12 @@ func TestDefaultWebhook(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url, withWebhooks)
 		id := apptest.NewSession(t, h.Client, core.Session{})
-		if _, err := h.DefaultWebhook(t.Context()); status(err) != http.StatusNotFound {
+		if _, err := apptest.Call[core.Webhook](t.Context(), h, "GET /webhook", nil); status(err) != http.StatusNotFound {
 			t.Errorf("before: got %v, want 404", err)
 		}
 		at, told := hookServer(t)
 		for range 2 { // may be repeated
-			hook, err := h.SetDefaultWebhook(t.Context(), core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey})
+			hook, err := apptest.Call[core.Webhook](t.Context(), h, "PUT /webhook", apptest.Fields{"url": at, "secret": "whsec_" + hookKey})
 			if err != nil || hook.Secret != "" {
 				t.Fatalf("got %+v, %v, want the webhook without its secret", hook, err)
 			}
@@ -37,16 +37,16 @@ func TestDefaultWebhook(t *testing.T) {
 		if got := <-others; got.run.ID != asked.Run.ID || len(told) != 0 {
 			t.Errorf("the session's own: %+v, want run %s, and the default one not told", got, asked.Run.ID)
 		}
-		if err := h.DeleteDefaultWebhook(t.Context()); err != nil {
+		if err := apptest.Delete(t.Context(), h, "/webhook"); err != nil {
 			t.Fatal(err)
 		}
 		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And 23 * 23?"})
-		if list, err := h.Deliveries(t.Context(), asked.Run.ID); err != nil || len(list) != 0 {
+		if list, err := apptest.Call[core.Page[core.Delivery]](t.Context(), h, "GET /runs/%s/deliveries", nil, asked.Run.ID); err != nil || len(list.Items) != 0 {
 			t.Errorf("removed: got deliveries %+v, %v, want none", list, err)
 		}
 
 		strict := apptest.New(t, "sqlite://"+t.TempDir()+"/strict.db")
-		_, err := strict.SetDefaultWebhook(t.Context(), core.Webhook{URL: "http://example.com/hook"})
+		_, err := apptest.Call[core.Webhook](t.Context(), strict, "PUT /webhook", apptest.Fields{"url": "http://example.com/hook"})
 		if status(err) != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "webhooks.allow_private") {
 			t.Errorf("http: got %v, want a refusal that names the setting", err)
 		}

@@ -88,8 +88,7 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 			break
 		}
 	}
-	list := apptest.Must(c.Deliveries(t.Context(), run))(t)
-	return list
+	return apptest.Must(apptest.Call[core.Page[core.Delivery]](t.Context(), c, "GET /runs/%s/deliveries", nil, run))(t).Items
 }
 
 // A session's webhook is told of an answer, signed, and again with the same id until
@@ -111,7 +110,7 @@ func TestWebhooks(t *testing.T) {
 		if len(list) != 1 || list[0].State != core.DeliveryDelivered || list[0].Attempt != 2 || string(list[0].ID) != first.id || strings.Contains(string(list[0].Target), "hush") {
 			t.Errorf("deliveries: %+v, want one, delivered at the second try", list)
 		}
-		if _, err := h.RetryDelivery(t.Context(), asked.Run.ID, list[0].ID); err != nil {
+		if _, err := apptest.Call[core.Delivery](t.Context(), h, "POST /runs/%s/deliveries/%s/retry", nil, asked.Run.ID, list[0].ID); err != nil {
 			t.Error(err)
 		}
 		if again := <-told; again.id != first.id {

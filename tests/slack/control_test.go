@@ -174,7 +174,7 @@ func TestSlackFeedback(t *testing.T) {
 // lastUsers returns the user messages of the newest prompt that the model got.
 func lastUsers(t *testing.T, model *provider.Server, session core.Session, h *apptest.Bobbin) []string {
 	t.Helper()
-	view := apptest.Must(h.Prompt(t.Context(), session.ID))(t)
+	view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, session.ID))(t)
 	var shown []string
 	for _, m := range view.Messages {
 		if m.Role == core.RoleUser {

@@ -140,5 +140,5 @@ func (w *workspace) delete(t *testing.T, body string) core.Deletion {
 	answer := apptest.Must(w.house.HTTP.Post(w.house.URL+"/api/v1/deletions", "application/json", strings.NewReader(body)))(t)
 	defer answer.Body.Close()
 	id := strings.TrimPrefix(answer.Header.Get("Location"), "/api/v1/deletions/")
-	return apptest.Must(w.house.AwaitDeletion(t.Context(), core.DeletionID(id)))(t)
+	return apptest.Must(apptest.AwaitDeletion(t.Context(), w.house, core.DeletionID(id)))(t)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -229,7 +230,7 @@ func TestSlackEdit(t *testing.T) {
 			return all[0].Content == "the pump is <blue>, says @Bob" && all[0].RevisedAt != nil && all[1].Role == core.RoleAssistant
 		})
 		session, all := w.conversation(t, 2)
-		first, err := w.house.Message(t.Context(), session.ID, all[0].ID)
+		first, err := apptest.Call[core.Message](t.Context(), w.house, "GET /sessions/%s/messages/%s", nil, session.ID, all[0].ID)
 		if err != nil || len(first.Revisions) != 1 || first.Revisions[0].Content != "the pump is red" {
 			t.Errorf("got %+v, error %v, want the old text as a revision", first, err)
 		}
@@ -251,7 +252,8 @@ func TestSlackEditOnTheWeb(t *testing.T) {
 		}
 		_, all := w.conversation(t, 4)
 		before := w.awaitThread(t, root, w.mention("my name"), all[1].Content, "What is my nam?", all[3].Content)
-		edited, err := w.house.ReviseMessage(t.Context(), session.ID, all[2].ID, "What is my name?")
+		answer, err := apptest.Call[client.Answer](t.Context(), w.house, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "What is my name?", "run": false}, session.ID, all[2].ID)
+		edited := answer.Message
 		if err != nil || edited.Content != "What is my name?" || len(edited.Revisions) != 1 {
 			t.Fatalf("got %+v, %v", edited, err)
 		}

@@ -91,15 +91,12 @@ func (h *Messages) Delete(c *gin.Context) error {
 	return noContent(c, h.chat.DeleteMessage(c.Request.Context(), scopeOf(c), session, id))
 }
 
-// pin is the body of Pin.
-type pin struct {
-	Pinned *bool `json:"pinned"`
-}
-
 // Pin pins or unpins a message and answers the message. It may be repeated.
 func (h *Messages) Pin(c *gin.Context) error {
 	session, id := messageOf(c)
-	body, err := readBody[pin](c)
+	body, err := readBody[struct {
+		Pinned *bool `json:"pinned"`
+	}](c)
 	if err != nil {
 		return err
 	}
@@ -110,15 +107,12 @@ func (h *Messages) Pin(c *gin.Context) error {
 	return respond(c, http.StatusOK, message, err)
 }
 
-// forkSession is the body of Fork.
-type forkSession struct {
-	MessageID core.MessageID `json:"message_id"`
-}
-
 // Fork copies a session up to a message: 201 with the copy.
 func (h *Sessions) Fork(c *gin.Context) error {
 	id := core.SessionID(c.Param("id"))
-	body, err := readBody[forkSession](c)
+	body, err := readBody[struct {
+		MessageID core.MessageID `json:"message_id"`
+	}](c)
 	if err != nil {
 		return err
 	}

@@ -49,17 +49,14 @@ func (h *Context) Turns(c *gin.Context) error {
 	return respond(c, http.StatusOK, turns, err)
 }
 
-// dryRun is the body of Plan.
-type dryRun struct {
-	Model   string `json:"model"`
-	Policy  string `json:"policy"`
-	Content string `json:"content"`
-}
-
 // Plan answers a preview of the next prompt with another model, policy or message.
 func (h *Context) Plan(c *gin.Context) error {
 	id := core.SessionID(c.Param("id"))
-	body, err := readBody[dryRun](c)
+	body, err := readBody[struct {
+		Model   string `json:"model"`
+		Policy  string `json:"policy"`
+		Content string `json:"content"`
+	}](c)
 	if err != nil {
 		return err
 	}
@@ -67,15 +64,12 @@ func (h *Context) Plan(c *gin.Context) error {
 	return respond(c, http.StatusOK, plan, err)
 }
 
-// summarize is the body of Summarize.
-type summarize struct {
-	Focus string `json:"focus"` // what the summary must keep
-}
-
 // Summarize creates a summary now and answers it.
 func (h *Context) Summarize(c *gin.Context) error {
 	id := core.SessionID(c.Param("id"))
-	body, err := readBody[summarize](c)
+	body, err := readBody[struct {
+		Focus string `json:"focus"` // what the summary must keep
+	}](c)
 	if err != nil {
 		return err
 	}

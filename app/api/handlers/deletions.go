@@ -25,17 +25,14 @@ func NewDataRights(s Services) *DataRights {
 // maxUserID bounds a user's id, in bytes, as everywhere.
 const maxUserID = 200
 
-// newDeletion is the body of Delete: a session or a user.
-type newDeletion struct {
-	SessionID  core.SessionID `json:"session_id"`
-	UserID     string         `json:"user_id"`
-	SlackPosts bool           `json:"slack_posts"`
-}
-
 // Delete accepts the deletion of a session or of a user: 202, or 200 if it is complete. It
 // may be repeated.
 func (h *DataRights) Delete(c *gin.Context) error {
-	body, err := readBody[newDeletion](c)
+	body, err := readBody[struct {
+		SessionID  core.SessionID `json:"session_id"`
+		UserID     string         `json:"user_id"`
+		SlackPosts bool           `json:"slack_posts"`
+	}](c)
 	if err != nil {
 		return err
 	}

@@ -48,15 +48,12 @@ func (h *Files) Delete(c *gin.Context) error {
 	return noContent(c, h.blobs.Delete(c.Request.Context(), scopeOf(c), id))
 }
 
-// newLink is the body of Link.
-type newLink struct {
-	ExpiresIn int `json:"expires_in"` // seconds
-}
-
 // Link answers a temporary URL for browsers.
 func (h *Files) Link(c *gin.Context) error {
 	id := core.BlobID(c.Param("id"))
-	body, err := readBody[newLink](c)
+	body, err := readBody[struct {
+		ExpiresIn int `json:"expires_in"` // seconds
+	}](c)
 	if err != nil {
 		return err
 	}

@@ -18,16 +18,13 @@ type Memories struct {
 // NewMemories returns the handlers of memories.
 func NewMemories(s Services) *Memories { return &Memories{memories: s.Memories} }
 
-// newMemory is the body of Create.
-type newMemory struct {
-	UserID   string `json:"user_id"`
-	Content  string `json:"content"`
-	Metadata object `json:"metadata"`
-}
-
 // Create stores a memory: 201.
 func (h *Memories) Create(c *gin.Context) error {
-	body, err := readBody[newMemory](c)
+	body, err := readBody[struct {
+		UserID   string `json:"user_id"`
+		Content  string `json:"content"`
+		Metadata object `json:"metadata"`
+	}](c)
 	if err != nil {
 		return err
 	}
@@ -73,19 +70,16 @@ func (h *Memories) Get(c *gin.Context) error {
 	return respond(c, http.StatusOK, memory, err)
 }
 
-// memoryContent is the body of Update.
-type memoryContent struct {
-	Content  string `json:"content"`
-	Metadata object `json:"metadata"`
-}
-
 // Update replaces content and metadata and answers the memory.
 func (h *Memories) Update(c *gin.Context) error {
 	tenant, id, err := memoryParam(c)
 	if err != nil {
 		return err
 	}
-	body, err := readBody[memoryContent](c)
+	body, err := readBody[struct {
+		Content  string `json:"content"`
+		Metadata object `json:"metadata"`
+	}](c)
 	if err != nil {
 		return err
 	}
@@ -128,17 +122,14 @@ func (h *Memories) Search(c *gin.Context) error {
 	return respond(c, http.StatusOK, matches, err)
 }
 
-// reindex is the body of Reindex.
-type reindex struct {
-	AllOwners bool   `json:"all_owners"`
-	Cursor    string `json:"cursor"`
-	Limit     int    `json:"limit"`
-}
-
 // Reindex embeds one batch of stale memories. Only callers without an API key may reindex
 // those of all owners.
 func (h *Memories) Reindex(c *gin.Context) error {
-	body, err := readBody[reindex](c)
+	body, err := readBody[struct {
+		AllOwners bool   `json:"all_owners"`
+		Cursor    string `json:"cursor"`
+		Limit     int    `json:"limit"`
+	}](c)
 	if err != nil {
 		return err
 	}

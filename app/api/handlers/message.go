@@ -22,14 +22,11 @@ func (h *Messages) Get(c *gin.Context) error {
 	return writeJSON(c, http.StatusOK, message)
 }
 
-// newMetadata is the body of PutMetadata.
-type newMetadata struct {
-	Metadata object `json:"metadata"`
-}
-
 // PutMetadata replaces the metadata of a message and answers the message.
 func (h *Messages) PutMetadata(c *gin.Context) error {
-	body, err := readBody[newMetadata](c)
+	body, err := readBody[struct {
+		Metadata object `json:"metadata"`
+	}](c)
 	if err != nil {
 		return err
 	}
@@ -39,15 +36,12 @@ func (h *Messages) PutMetadata(c *gin.Context) error {
 	return h.updateMessage(c, core.MessagePatch{Metadata: json.RawMessage(body.Metadata)})
 }
 
-// newFeedback is the body of PutFeedback.
-type newFeedback struct {
-	Rating  core.Rating `json:"rating"`
-	Comment string      `json:"comment"`
-}
-
 // PutFeedback replaces a person's feedback on a message and answers the message.
 func (h *Messages) PutFeedback(c *gin.Context) error {
-	body, err := readBody[newFeedback](c)
+	body, err := readBody[struct {
+		Rating  core.Rating `json:"rating"`
+		Comment string      `json:"comment"`
+	}](c)
 	if err != nil {
 		return err
 	}

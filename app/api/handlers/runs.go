@@ -117,16 +117,13 @@ func (h *Runs) Events(c *gin.Context) error {
 	})
 }
 
-// cancelRun is the body of Cancel.
-type cancelRun struct {
-	Wait bool `json:"wait"`
-}
-
 // Cancel cancels a run and keeps its partial answer: 200 with the ended run, 202 if it has
 // not ended yet. It may be repeated.
 func (h *Runs) Cancel(c *gin.Context) error {
 	id := core.RunID(c.Param("id"))
-	body, err := readBody[cancelRun](c)
+	body, err := readBody[struct {
+		Wait bool `json:"wait"`
+	}](c)
 	if err != nil {
 		return err
 	}

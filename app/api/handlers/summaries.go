@@ -77,16 +77,13 @@ func (h *Summaries) Diff(c *gin.Context) error {
 	return respond(c, http.StatusOK, diff, err)
 }
 
-// summaryEdit is the body of Edit.
-type summaryEdit struct {
-	Content string `json:"content"`
-	Version *int32 `json:"version"`
-}
-
 // Edit replaces the text of the active summary and answers the new version.
 func (h *Summaries) Edit(c *gin.Context) error {
 	id := core.SessionID(c.Param("id"))
-	body, err := readBody[summaryEdit](c)
+	body, err := readBody[struct {
+		Content string `json:"content"`
+		Version *int32 `json:"version"`
+	}](c)
 	if err != nil {
 		return err
 	}

@@ -88,9 +88,6 @@ func (r faultReader) Read(p []byte) (int, error) {
 	}
 }
 
-// exportType is the media type and file extension of an export.
-type exportType struct{ media, extension string }
-
 // Export sends the session as a file. An error in the middle breaks the connection, so
 // that a partial file is not mistaken for a complete one.
 func (h *Transfer) Export(c *gin.Context) error {
@@ -99,7 +96,7 @@ func (h *Transfer) Export(c *gin.Context) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	kind := map[core.ExportFormat]exportType{
+	kind := map[core.ExportFormat]struct{ media, extension string }{
 		core.ExportJSON:     {"application/json", "json"},
 		core.ExportLines:    {"application/jsonl", "jsonl"},
 		core.ExportMarkdown: {"text/markdown; charset=utf-8", "md"},

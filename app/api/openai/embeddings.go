@@ -53,12 +53,6 @@ type embedding struct {
 	Embedding any    `json:"embedding"` // a list of numbers, or a text in base64
 }
 
-// embeddingEnd is what a list has after its vectors.
-type embeddingEnd struct {
-	Model string         `json:"model"`
-	Usage embeddingUsage `json:"usage"`
-}
-
 type embeddingUsage struct {
 	PromptTokens int `json:"prompt_tokens"`
 	TotalTokens  int `json:"total_tokens"`
@@ -83,9 +77,6 @@ func (a *API) Embed(c *gin.Context) error {
 	}
 	// Vector by vector: as JSON all have several times the memory of the numbers.
 	w := handlers.Begin(c, http.StatusOK, "application/json")
-	end := embeddingEnd{
-		Model: a.Embedder.Model(), Usage: a.countUsage(body.Input),
-	}
 	begin := `{"object":"list","data":[`
 	for i, v := range vectors {
 		e := embedding{Object: "embedding", Index: i, Embedding: v}
@@ -103,7 +94,15 @@ func (a *API) Embed(c *gin.Context) error {
 		}
 		begin = ","
 	}
-	raw, err := json.Marshal(end)
+	var usage embeddingUsage
+	for _, text := range body.Input {
+		usage.PromptTokens += a.CountTokens(text)
+	}
+	usage.TotalTokens = usage.PromptTokens
+	raw, err := json.Marshal(struct {
+		Model string         `json:"model"`
+		Usage embeddingUsage `json:"usage"`
+	}{a.Embedder.Model(), usage})
 	if err != nil {
 		return err
 	}
@@ -115,14 +114,6 @@ func (a *API) Embed(c *gin.Context) error {
 
 // defaultDimension is assumed until the model has returned its first vector.
 const defaultDimension = 3072
-
-func (a *API) countUsage(texts []string) (u embeddingUsage) {
-	for _, text := range texts {
-		u.PromptTokens += a.CountTokens(text)
-	}
-	u.TotalTokens = u.PromptTokens
-	return u
-}
 
 func (a *API) checkEmbedding(body embeddingRequest) error {
 	if body.Model != a.Embedder.Model() && (body.Model != a.EmbeddingModel || body.Model == "") {

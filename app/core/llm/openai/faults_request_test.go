@@ -140,19 +140,3 @@ func TestO19ReasoningFields(t *testing.T) {
 		})
 	}
 }
-
-func TestO20SystemStaysSystem(t *testing.T) {
-	t.Parallel()
-	req := ask("hi")
-	req.System = []string{"Be kind."}
-	for _, model := range []string{"o1", "o3", "o3-mini"} {
-		got := sent(t, openai.Options{Model: model}, req)
-		want := []any{map[string]any{"role": "system", "content": "Be kind."}, map[string]any{"role": "user", "content": "hi"}}
-		if diff := cmp.Diff(want, got["messages"]); diff != "" {
-			t.Errorf("%s: messages (-want +got):\n%s", model, diff)
-		}
-		if got["model"] != model {
-			t.Errorf("got model %v, want %s", got["model"], model)
-		}
-	}
-}

@@ -97,15 +97,6 @@ func TestNoKeyNoHeader(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	t.Parallel()
-	s := serve(t, refuse(http.StatusTemporaryRedirect, "", "Location: http://thief.test/"))
-	_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
-	if !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
-		t.Errorf("got %v after %d requests, want KindInvalid after one", err, len(s.Received()))
-	}
-}
-
 // The variables of a proxy are read once in a process, so this needs one of its own.
 func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Parallel()
