@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/gin-gonic/gin"
 
@@ -81,13 +82,14 @@ func (r *chargedReader) Read(p []byte) (int, error) {
 }
 
 // spoolBody reads the rest of the request's body into a temporary file, which becomes the
-// request's body. A slow upload holds no memory. The caller closes the file.
-func (s Space) spoolBody(c *gin.Context) (*spoolFile, error) {
+// request's body. A slow upload holds no memory. What is read is also written to the others. The
+// caller closes the file.
+func (s Space) spoolBody(c *gin.Context, others ...io.Writer) (*spoolFile, error) {
 	file, err := s.createFile(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := file.fillFrom(c.Request.Body); err != nil {
+	if err := file.fillFrom(c.Request.Body, others...); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	c.Request.Body = file
@@ -97,8 +99,8 @@ func (s Space) spoolBody(c *gin.Context) (*spoolFile, error) {
 // spoolJSON is spoolBody for JSON of which begin was read; it returns how many values there are.
 func (s Space) spoolJSON(c *gin.Context, begin []byte) (*spoolFile, int, error) {
 	var counter core.JSONCounter
-	c.Request.Body = io.NopCloser(io.TeeReader(io.MultiReader(bytes.NewReader(begin), c.Request.Body), &counter))
-	file, err := s.spoolBody(c)
+	c.Request.Body = io.NopCloser(io.MultiReader(bytes.NewReader(begin), c.Request.Body))
+	file, err := s.spoolBody(c, &counter)
 	return file, counter.Values(), err
 }
 
@@ -139,11 +141,11 @@ func (s Space) createFile(c *gin.Context) (*spoolFile, error) {
 	return &spoolFile{File: file, named: named, hold: s.Disk.Hold(scopeOf(c))}, nil
 }
 
-// fillFrom writes all of r to the file and seeks to its start.
-func (f *spoolFile) fillFrom(r io.Reader) error {
+// fillFrom writes all of r to the file and to the others, and seeks to its start.
+func (f *spoolFile) fillFrom(r io.Reader, others ...io.Writer) error {
 	in := &chargedReader{r: r, grow: f.hold.Grow}
 	var err error
-	if f.size, err = io.Copy(diskWriter{f.File}, in); err != nil {
+	if f.size, err = io.Copy(spoolWriter{io.MultiWriter(append(others, f.File)...)}, in); err != nil {
 		return BodyError(err)
 	}
 	_, err = f.Seek(0, io.SeekStart)
@@ -160,11 +162,17 @@ func (f *spoolFile) Close() error {
 	return err
 }
 
-// diskWriter is a writer that returns diskError.
-type diskWriter struct{ w io.Writer }
+// spooling has a place for each body of which a piece is being written: all pieces that have arrived
+// at once would keep tokens and short requests from the processors.
+var spooling = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))
+
+// spoolWriter writes pieces of bodies in turn and returns diskError.
+type spoolWriter struct{ w io.Writer }
 
 // Write is part of io.Writer.
-func (d diskWriter) Write(p []byte) (int, error) {
+func (d spoolWriter) Write(p []byte) (int, error) {
+	spooling <- struct{}{}
+	defer func() { <-spooling }()
 	n, err := d.w.Write(p)
 	if err != nil {
 		err = diskError(err)

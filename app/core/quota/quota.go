@@ -9,6 +9,7 @@ package quota
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,9 +38,16 @@ func Shared(what string, total, largest int64) Limits {
 type Quota struct {
 	limits Limits
 
-	mu    sync.Mutex
-	used  map[core.Tenant]int64 // by owner, and by owner and user; the zero tenant is all callers; guarded by mu
-	freed chan struct{}         // closed when something is released; guarded by mu
+	mu      sync.Mutex
+	used    map[core.Tenant]int64 // by owner, and by owner and user; the zero tenant is all callers; guarded by mu
+	waiting []waiter              // oldest first; guarded by mu
+}
+
+// waiter is a Resize that waits; granted is closed when it has got n.
+type waiter struct {
+	hold    *Hold
+	n       int64
+	granted chan struct{}
 }
 
 // New returns an unused quota.
@@ -47,7 +55,7 @@ func New(limits Limits) *Quota {
 	if limits.Wait <= 0 {
 		limits.Wait = 10 * time.Second
 	}
-	return &Quota{limits: limits, used: map[core.Tenant]int64{}, freed: make(chan struct{})}
+	return &Quota{limits: limits, used: map[core.Tenant]int64{}}
 }
 
 // Used returns how much all callers hold together.
@@ -98,23 +106,30 @@ func (h *Hold) Resize(ctx context.Context, n int64) error {
 		return nil
 	}
 	h.Release()
-	limit := time.NewTimer(h.quota.limits.Wait)
-	defer limit.Stop()
-	for {
-		h.quota.mu.Lock()
-		err, freed := h.take(n), h.quota.freed
-		h.quota.mu.Unlock()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-freed:
-		case <-limit.C:
-			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	q, granted := h.quota, make(chan struct{})
+	q.mu.Lock()
+	err := h.take(n)
+	if err != nil {
+		q.waiting = append(q.waiting, waiter{h, n, granted})
 	}
+	q.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	limit := time.NewTimer(q.limits.Wait)
+	defer limit.Stop()
+	select {
+	case <-granted:
+		return nil
+	case <-limit.C:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	q.mu.Lock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(w waiter) bool { return w.granted == granted })
+	q.mu.Unlock()
+	h.Release() // it may have been granted meanwhile
+	return err
 }
 
 // Keep releases what is held beyond n.
@@ -126,8 +141,14 @@ func (h *Hold) Keep(n int64) {
 	defer h.quota.mu.Unlock()
 	if n < h.n {
 		h.add(n - h.n)
-		close(h.quota.freed)
-		h.quota.freed = make(chan struct{})
+		// Only who gets something is woken: many that wake up to wait again would keep all others from running.
+		h.quota.waiting = slices.DeleteFunc(h.quota.waiting, func(w waiter) bool {
+			granted := w.hold.take(w.n) == nil
+			if granted {
+				close(w.granted)
+			}
+			return granted
+		})
 	}
 }
 

@@ -140,6 +140,42 @@ func TestResizeWaits(t *testing.T) {
 	})
 }
 
+// What is released goes to those that have waited longest, and to none that gave up.
+func TestOldestWaitsLeast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := quota.New(quota.Limits{Total: 1, Owner: 1, User: 1})
+		first := q.Hold(core.Tenant{Owner: "a"})
+		if err := first.Resize(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		got := make(chan int, 4)
+		for i, ctx := range []context.Context{gone, t.Context(), t.Context(), t.Context()} {
+			go func() {
+				h := q.Hold(core.Tenant{Owner: fmt.Sprint(i)})
+				if err := h.Resize(ctx, 1); err == nil {
+					got <- i
+					h.Release()
+				}
+			}()
+			synctest.Wait()
+		}
+		leave()
+		synctest.Wait()
+		first.Release()
+		synctest.Wait()
+		close(got)
+		var order []int
+		for i := range got {
+			order = append(order, i)
+		}
+		if want := []int{1, 2, 3}; !slices.Equal(order, want) || q.Used() != 0 {
+			t.Errorf("got the order %v and %d held, want %v and none", order, q.Used(), want)
+		}
+	})
+}
+
 func TestResizeEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
