@@ -191,7 +191,7 @@ func (s *fileSchema) explain(e *jsonschema.ValidationError, value any, path stri
 			value, path = v[i], path+"["+part+"]"
 		}
 	}
-	var part any = s.document
+	part := s.document
 	_, pointer, _ := strings.Cut(e.SchemaURL, "#/")
 	for name := range strings.SplitSeq(pointer, "/") {
 		if object, ok := part.(map[string]any); ok && name != "" {

@@ -80,12 +80,7 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	for {
 		c, err := n.tryOnce(ctx, s, t)
 		if err == nil {
-			if t.supposed { // after others were refused: the window that was supposed holds
-				if t.suspected != nil {
-					s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
-				}
-				n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
-			}
+			n.learnFromAccepted(s, t, c)
 			return c, nil
 		}
 		e := llm.AsError(err)
@@ -102,6 +97,18 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 			return c, err
 		}
 	}
+}
+
+// learnFromAccepted notes what an accepted prompt says about those that were refused before it: the
+// window that was supposed holds.
+func (n *LLM) learnFromAccepted(s *AgentState, t *attempts, c call) {
+	if !t.supposed {
+		return
+	}
+	if t.suspected != nil {
+		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+	}
+	n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
 }
 
 // tryOnce plans the prompt, unless retrieve_context has just done it, and calls the model

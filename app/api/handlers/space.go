@@ -164,7 +164,7 @@ func (f *spoolFile) Close() error {
 
 // spooling has a place for each body of which a piece is being written: all pieces that have arrived
 // at once would keep tokens and short requests from the processors.
-var spooling = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1))
+var spooling = make(chan struct{}, max(runtime.GOMAXPROCS(0)/2, 1)) //nolint:gochecknoglobals // the processors are of the process
 
 // spoolWriter writes pieces of bodies in turn and returns diskError.
 type spoolWriter struct{ w io.Writer }

@@ -41,25 +41,7 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 	case "default":
 		d.writeLine("window %s, assumed for an unknown model (context_window in models sets it)", core.Number(r.Window))
 	}
-	size := barWidth
-	if width > 0 {
-		size = min(barWidth, max(width-4, 10))
-	}
-	d.writeLine("[%s]", windowBar(r, size))
-	for _, s := range r.Sections {
-		if s.Tokens == 0 && s.Name != "free" {
-			continue
-		}
-		messages := ""
-		if s.Messages > 0 {
-			noun := "message"
-			if s.Name == "standing" {
-				noun = "instruction"
-			}
-			messages = "  " + Pluralize(s.Messages, noun)
-		}
-		d.writeLine("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
-	}
+	d.drawSections(r)
 	d.writeLine("")
 	d.drawTriggers(r)
 	for _, reason := range r.Reasons {
@@ -96,6 +78,29 @@ func DrawContext(w io.Writer, r core.ContextReport, now time.Time, width int) {
 type drawing struct {
 	w     io.Writer
 	width int
+}
+
+// drawSections draws the window as a bar, and the size of each section.
+func (d drawing) drawSections(r core.ContextReport) {
+	size := barWidth
+	if d.width > 0 {
+		size = min(barWidth, max(d.width-4, 10))
+	}
+	d.writeLine("[%s]", windowBar(r, size))
+	for _, s := range r.Sections {
+		if s.Tokens == 0 && s.Name != "free" {
+			continue
+		}
+		messages := ""
+		if s.Messages > 0 {
+			noun := "message"
+			if s.Name == "standing" {
+				noun = "instruction"
+			}
+			messages = "  " + Pluralize(s.Messages, noun)
+		}
+		d.writeLine("  %s %-8s %9s tokens%s", sectionMark(s.Name), s.Name, core.Number(s.Tokens), messages)
+	}
 }
 
 // writeLine writes a line and wraps it if it is too long.
