@@ -168,7 +168,7 @@ func TestUsersOwnData(t *testing.T) {
 		hook := core.Webhook{URL: "https://hooks.example/hushhush"}
 		apptest.Must(shop.UpdateSession(t.Context(), mine, core.SessionPatch{Webhook: &hook}))(t)
 
-		_, err := apptest.Call[core.Deletion](t.Context(), as("kim", "read write"), "POST /api/v1/deletions", apptest.Fields{"session_id": mine})
+		_, err := apptest.Call[core.Deletion](t.Context(), as("kim", "read write"), "POST /deletions", apptest.Fields{"session_id": mine})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
 		_, err = apptest.Call[core.Deletion](t.Context(), shop, "POST /deletions", apptest.Fields{"user_id": "kim"})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
