@@ -2,12 +2,14 @@ package api
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/api/mcp"
 	"bobbin/app/api/openai"
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -76,6 +78,7 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 	// The group of a route says which scope the key needs.
 	read := known.Group("/api/v1", s.requireScope(core.CanRead), ids, s.withErrors(s.idempotent))
 	write := known.Group("/api/v1", s.requireScope(core.CanWrite), ids, s.withErrors(s.idempotent))
+	handlers.Sessions{Services: opts.Services}.Register(operations{s, known})
 	s.registerConversations(read, write, opts.Services)
 	s.registerResources(read, write, opts.Services)
 	files := handlers.NewFiles(opts.Services, s.space)
@@ -85,6 +88,26 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 	s.registerOpenAI(known, opts)
 	server := mcp.New(mcp.Options{Services: opts.Services, Streams: s.streams, Version: opts.Build.Version, Explain: s.explainError})
 	known.POST(mcpRoute, s.withoutQuery(server.Serve)) // its tools check the scopes
+}
+
+// operations registers operations behind what their callers must have.
+type operations struct {
+	*Server
+	known *gin.RouterGroup // of requests whose caller is known
+}
+
+// Handle is part of handlers.Router. Data rights take no Idempotency-Key: a stored answer would be a
+// trace of the deleted data, and a repeated deletion is the same deletion.
+func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
+	chain := []gin.HandlerFunc{o.requireScope(op.Scope)}
+	if op.OwnersOnly {
+		chain = append(chain, o.withErrors(handlers.OwnersOnly))
+	}
+	if op.Scope != core.CanDelete && op.Scope != core.CanExport {
+		chain = append(chain, o.withErrors(o.idempotent))
+	}
+	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path())
+	o.known.Handle(op.Method(), path, append(chain, o.withErrors(handler))...)
 }
 
 // registerOpenAI registers the routes of the OpenAI protocol. They take query parameters that
@@ -125,19 +148,12 @@ func (s *Server) registerSlack(read, write *gin.RouterGroup, services handlers.S
 func (s *Server) registerConversations(read, write *gin.RouterGroup, services handlers.Services) {
 	streams := s.streams
 	files := handlers.NewFiles(services, s.space)
-	sessions := handlers.NewSessions(services)
 	messages := handlers.NewMessages(services, files, streams)
 	runs := handlers.NewRuns(services, streams)
 	transfer := handlers.NewTransfer(services, s.space)
 	deliveries := handlers.NewDeliveries(services)
 	owners := s.withErrors(handlers.OwnersOnly)
 
-	write.POST("/sessions", s.withoutQuery(sessions.Create))
-	read.GET("/sessions", s.withErrors(sessions.List))
-	read.GET("/sessions/:id", s.withoutQuery(sessions.Get))
-	write.PATCH("/sessions/:id", s.withoutQuery(sessions.Update))
-	write.DELETE("/sessions/:id", s.withoutQuery(sessions.Archive))
-	write.POST("/sessions/:id/fork", s.withoutQuery(sessions.Fork))
 	read.GET("/events", s.withoutQuery(runs.Heads))
 	read.GET("/sessions/:id/events", s.withErrors(runs.SessionEvents))
 	read.GET("/sessions/:id/export", s.withErrors(transfer.Export))

@@ -145,8 +145,8 @@ func (p *program) describeOperation(op openapi.Operation) {
 }
 
 // buildCall returns the request of an operation with the given values, and the file as its body.
-func (p *program) buildCall(op openapi.Operation, args []string, file string) (client.Call, error) {
-	call := client.Call{Method: op.Method, Path: op.Path, Query: url.Values{}, Header: map[string]string{}}
+func (p *program) buildCall(op openapi.Operation, args []string, file string) (client.RawCall, error) {
+	call := client.RawCall{Method: op.Method, Path: op.Path, Query: url.Values{}, Header: map[string]string{}}
 	body, given := map[string]any{}, map[string]bool{}
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")

@@ -74,8 +74,8 @@ func (c *Client) Sessions(ctx context.Context, q core.SessionQuery) (core.Page[c
 	return callJSON[core.Page[core.Session]](ctx, c, getRequest("/api/v1/sessions", pageQuery(q.PageQuery,
 		"agent", q.Agent, "user_id", q.UserID, "q", q.Text, "in", in, "archived", yes[q.Archived], "order", string(q.Order), "include", include,
 		"status", string(q.Status), "pinned", pinned, "tag", q.Tag, "metadata", string(q.Metadata),
-		"created_after", formatTime(q.Created.After), "created_before", formatTime(q.Created.Before),
-		"updated_after", formatTime(q.Updated.After), "updated_before", formatTime(q.Updated.Before))))
+		"created_after", formatTime(q.CreatedAfter), "created_before", formatTime(q.CreatedBefore),
+		"updated_after", formatTime(q.UpdatedAfter), "updated_before", formatTime(q.UpdatedBefore))))
 }
 
 // formatTime returns a time as a query parameter, "" for none.

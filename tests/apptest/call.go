@@ -21,7 +21,7 @@ import (
 type Fields = map[string]any
 
 type caller interface {
-	Do(ctx context.Context, call client.Call) (*http.Response, error)
+	Do(ctx context.Context, call client.RawCall) (*http.Response, error)
 }
 
 // Call calls an operation for which the client has no method, such as
@@ -32,7 +32,7 @@ func Call[T any](ctx context.Context, c caller, operation string, body any, in .
 	if err != nil {
 		return answer, err
 	}
-	call := client.Call{Method: method, Path: "/api/v1" + at.EscapedPath(), Query: at.Query()}
+	call := client.RawCall{Method: method, Path: "/api/v1" + at.EscapedPath(), Query: at.Query()}
 	maps.DeleteFunc(call.Query, func(_ string, values []string) bool { return values[0] == "" })
 	if body != nil {
 		if call.Body, err = json.Marshal(body); err != nil {

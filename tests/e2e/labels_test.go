@@ -41,10 +41,10 @@ func TestSessionFilters(t *testing.T) {
 			"words in titles":     {core.SessionQuery{Text: "pumps", TitlesOnly: true}, all[:1]},
 			"idle":                {core.SessionQuery{Status: core.SessionIdle}, all},
 			"running":             {core.SessionQuery{Status: core.SessionRunning}, nil},
-			"created from now":    {core.SessionQuery{Created: core.TimeRange{After: time.Now().Add(time.Hour)}}, nil},
-			"created before":      {core.SessionQuery{Created: core.TimeRange{Before: begin}}, nil},
-			"active since":        {core.SessionQuery{Updated: core.TimeRange{After: begin}}, all},
-			"all at once":         {core.SessionQuery{Pinned: &yes, Tag: "work", Text: "pumps", Status: core.SessionIdle, Created: core.TimeRange{After: begin}}, all[:1]},
+			"created from now":    {core.SessionQuery{CreatedAfter: time.Now().Add(time.Hour)}, nil},
+			"created before":      {core.SessionQuery{CreatedBefore: begin}, nil},
+			"active since":        {core.SessionQuery{UpdatedAfter: begin}, all},
+			"all at once":         {core.SessionQuery{Pinned: &yes, Tag: "work", Text: "pumps", Status: core.SessionIdle, CreatedAfter: begin}, all[:1]},
 		} {
 			page, err := h.Sessions(t.Context(), c.q)
 			var got []core.SessionID

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -35,12 +36,12 @@ func (h *Messages) Edit(c *gin.Context) error {
 
 // regenerate is the body of Regenerate.
 type regenerate struct {
-	ClientMessageID string         `json:"client_message_id"`
-	Model           string         `json:"model"`
-	Multitask       core.Multitask `json:"multitask"`
-	UserID          string         `json:"user_id"`
-	Source          core.Source    `json:"source"`
-	Options         *runOptions    `json:"options"`
+	ClientMessageID string          `json:"client_message_id"`
+	Model           string          `json:"model"`
+	Multitask       core.Multitask  `json:"multitask"`
+	UserID          string          `json:"user_id"`
+	Source          core.Source     `json:"source"`
+	Options         *ops.RunOptions `json:"options"`
 }
 
 // Regenerate creates another answer to a message, on a new branch. It answers like Send.
@@ -105,26 +106,6 @@ func (h *Messages) Pin(c *gin.Context) error {
 	}
 	message, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, *body.Pinned)
 	return respond(c, http.StatusOK, message, err)
-}
-
-// Fork copies a session up to a message: 201 with the copy.
-func (h *Sessions) Fork(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	body, err := readBody[struct {
-		MessageID core.MessageID `json:"message_id"`
-	}](c)
-	if err != nil {
-		return err
-	}
-	if body.MessageID != "" && !core.ValidID(body.MessageID) {
-		return core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(body.MessageID)))
-	}
-	fork, err := h.chat.Fork(c.Request.Context(), scopeOf(c), core.ForkSession{SessionID: id, MessageID: body.MessageID})
-	if err != nil {
-		return err
-	}
-	c.Header("Location", "/api/v1/sessions/"+string(fork.ID))
-	return writeJSON(c, http.StatusCreated, fork)
 }
 
 // messageOf returns the session and the message in the path.

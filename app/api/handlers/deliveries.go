@@ -1,41 +1,12 @@
 package handlers
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
 )
-
-// webhook is where the ends of runs are reported.
-type webhook struct {
-	URL    string `json:"url"`
-	Secret string `json:"secret"`
-}
-
-// UnmarshalJSON refuses unknown fields. Its error repeats nothing of the value, which
-// holds a secret.
-func (w *webhook) UnmarshalJSON(data []byte) error {
-	type plain webhook
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if len(data) == 0 || data[0] != '{' || dec.Decode((*plain)(w)) != nil {
-		return errors.New("must be an object with the strings url and secret")
-	}
-	return nil
-}
-
-// toCore returns the webhook as a core.Webhook; nil stays nil.
-func (w *webhook) toCore() *core.Webhook {
-	if w == nil {
-		return nil
-	}
-	return &core.Webhook{URL: core.Target(w.URL), Secret: w.Secret}
-}
 
 // Deliveries answers /api/v1/runs/{id}/deliveries.
 type Deliveries struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -83,18 +84,18 @@ func (h *Messages) List(c *gin.Context) error {
 
 // newMessage is the body of Send.
 type newMessage struct {
-	Content         string         `json:"content"`
-	ClientMessageID string         `json:"client_message_id"`
-	Model           string         `json:"model"`
-	Multitask       core.Multitask `json:"multitask"`
-	UserID          string         `json:"user_id"`
-	Author          string         `json:"author"`
-	Source          core.Source    `json:"source"`
-	Metadata        object         `json:"metadata"`
-	Parts           []filePart     `json:"parts"`
-	Webhook         *webhook       `json:"webhook"`
-	Options         *runOptions    `json:"options"`
-	After           core.MessageID `json:"after"`
+	Content         string          `json:"content"`
+	ClientMessageID string          `json:"client_message_id"`
+	Model           string          `json:"model"`
+	Multitask       core.Multitask  `json:"multitask"`
+	UserID          string          `json:"user_id"`
+	Author          string          `json:"author"`
+	Source          core.Source     `json:"source"`
+	Metadata        object          `json:"metadata"`
+	Parts           []filePart      `json:"parts"`
+	Webhook         *ops.NewWebhook `json:"webhook"`
+	Options         *ops.RunOptions `json:"options"`
+	After           core.MessageID  `json:"after"`
 
 	Run        *bool           `json:"run"` // false = append to the log without a run
 	Role       core.Role       `json:"role"`
@@ -216,7 +217,7 @@ func (body newMessage) toSendMessage(id core.SessionID) (core.SendMessage, error
 	return core.SendMessage{
 		SessionID: id, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
 		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: json.RawMessage(body.Metadata),
-		Parts: partsOf(body.Parts), Webhook: body.Webhook.toCore(), Options: (*core.RunOptions)(body.Options),
+		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: (*core.RunOptions)(body.Options),
 	}, nil
 }
 

@@ -111,24 +111,19 @@ func (q *query) optionalBool(name string) *bool {
 // maxMembers bounds the members of a metadata filter.
 const maxMembers = 8
 
-// objectParam returns a JSON object of strings, numbers and booleans, nil if the parameter
-// is not given.
-func (q *query) objectParam(name string) json.RawMessage {
-	text, ok := q.lookupParam(name)
-	if !ok {
-		return nil
-	}
+// objectParam returns a JSON object of strings, numbers and booleans.
+func objectParam(name, text string, faults *core.Faults) json.RawMessage {
 	var members map[string]any
 	if len(text) > core.MaxFilterBytes || core.CheckJSON([]byte(text), 2*maxMembers+2) != nil ||
 		json.Unmarshal([]byte(text), &members) != nil || len(members) == 0 || len(members) > maxMembers {
-		q.faults.Add(name, `must be a JSON object of 1 to %d members in at most %d bytes, such as {"project": "pumps"}`, maxMembers, core.MaxFilterBytes)
+		faults.Add(name, `must be a JSON object of 1 to %d members in at most %d bytes, such as {"project": "pumps"}`, maxMembers, core.MaxFilterBytes)
 		return nil
 	}
 	for key, value := range members {
 		switch value.(type) {
 		case string, float64, bool:
 		default:
-			q.faults.Add(name, "has the member %s, which is not a string, a number or a boolean", shortenInput(key))
+			faults.Add(name, "has the member %s, which is not a string, a number or a boolean", shortenInput(key))
 		}
 	}
 	return json.RawMessage(text)
