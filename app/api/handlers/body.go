@@ -29,12 +29,6 @@ const (
 	CodeBodyTimeout = "body_timeout"           // 408: the body arrived too slowly
 )
 
-// readBody is readInto for a new T.
-func readBody[T any](c *gin.Context) (T, error) {
-	var into T
-	return into, readInto(c, &into)
-}
-
 // readInto reads the request's body into a struct, whose fields with a json tag are its members
 // (ops.Fields). An empty body equals {}; null equals leaving a field out. It refuses
 // anything but a JSON object, members that the struct does not have, and values of a wrong type;

@@ -97,12 +97,13 @@ type SessionExport struct {
 	Format core.ExportFormat `query:"format" enum:"json,jsonl,markdown" default:"json" doc:"The format of the file."`
 }
 
-// Purge is one of the operator's own operations, which the document does not list.
+// The operator's own operations, which the document does not list.
 //
 //nolint:gochecknoglobals // a constant table
 var (
 	PurgeSessions = describe[core.PurgeSessions, core.PurgeReport](Operation{ID: "purgeSessions", Route: "POST /internal/v1/purge/sessions"})
 	PurgeUser     = describe[core.PurgeUser, core.PurgeReport](Operation{ID: "purgeUser", Route: "POST /internal/v1/purge/users"})
+	ExportUserOf  = describe[OwnersUser, Nothing](Operation{ID: "exportUserOf", Route: "GET /internal/v1/export"})
 	ReloadAgents  = describe[struct{}, core.Page[core.AgentFile]](Operation{ID: "reloadAgents", Route: "POST /internal/v1/agents/reload"})
 )
 
@@ -223,3 +224,9 @@ var (
 	})
 	GetAgentGraph = describe[AgentGraph, core.GraphView](Operation{ID: "getAgentGraph", Route: "GET /api/v1/agents/{name}/graph", Scope: core.CanRead})
 )
+
+// OwnersUser names a user of any owner.
+type OwnersUser struct {
+	Owner  string `query:"owner"`
+	UserID string `query:"user_id"`
+}
