@@ -237,18 +237,6 @@ func explainSyntax(data []byte, err error) string {
 	return fmt.Sprintf("the body is not JSON: line %d, column %d: %s", line, column, syntax.Error())
 }
 
-// object is the text of a JSON object.
-type object json.RawMessage
-
-// UnmarshalJSON refuses every value that is not an object.
-func (o *object) UnmarshalJSON(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return errors.New("must be an object")
-	}
-	*o = bytes.Clone(data)
-	return nil
-}
-
 // shortenInput shortens a text of the caller that an error repeats.
 func shortenInput(s string) string {
 	const maxBytes = 64

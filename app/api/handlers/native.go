@@ -27,6 +27,8 @@ type OperatorOperations struct {
 }
 
 // Register registers every operation. Those given to Handle read their bodies themselves.
+//
+//nolint:funlen // a table
 func (h Native) Register(r Router) {
 	bind(r, ops.CreateSession, h.createSession)
 	bind(r, ops.ListSessions, h.listSessions)

@@ -38,15 +38,16 @@ func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
 	}
 	// The stream starts after the event with the number after. The reader gets that number first, to
 	// reconnect with it if the connection breaks before the next event.
-	number := strconv.FormatInt(after, 10)
+	number, tenant := strconv.FormatInt(after, 10), scopeOf(c)
 	return h.stream(c, number, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.Chat.Watch(ctx, scopeOf(c), session.ID, core.Cursor{After: after})
+		return h.Chat.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
 	})
 }
 
 // watchSessions streams the heads of the caller's sessions as they change.
 func (h Native) watchSessions(c *gin.Context, _ struct{}) error {
-	return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.WatchHeads(ctx, scopeOf(c)) })
+	tenant := scopeOf(c)
+	return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.WatchHeads(ctx, tenant) })
 }
 
 // stream serves events that never end by themselves, with the id of the event before them.
@@ -80,8 +81,9 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 		return err
 	}
 	defer h.Streams.releaseSlot(held)
+	tenant := scopeOf(c)
 	return h.Streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.Chat.WatchRun(ctx, scopeOf(c), run.ID, core.Cursor{After: after})
+		return h.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
 	})
 }
 

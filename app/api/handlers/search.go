@@ -31,8 +31,9 @@ func (h Native) search(c *gin.Context, in core.SearchQuery) error {
 	if err := checkUser(c, in.UserID); err != nil {
 		return err
 	}
+	tenant := scopeOf(c)
 	page, err := SearchInPlace(c.Request.Context(), h.Searches, func(ctx context.Context) (core.SearchPage, error) {
-		return h.Search.Messages(ctx, scopeOf(c), in)
+		return h.Search.Messages(ctx, tenant, in)
 	})
 	if err != nil {
 		return err

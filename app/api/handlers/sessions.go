@@ -25,8 +25,9 @@ func (h Native) listSessions(c *gin.Context, in core.SessionQuery) (core.Page[co
 	if err := checkUser(c, in.UserID); err != nil {
 		return core.Page[core.Session]{}, err
 	}
+	tenant := scopeOf(c)
 	list := func(ctx context.Context) (core.Page[core.Session], error) {
-		return h.Sessions.List(ctx, scopeOf(c), in)
+		return h.Sessions.List(ctx, tenant, in)
 	}
 	if in.Text == "" && in.Tag == "" && in.Metadata == nil {
 		return list(c.Request.Context())
