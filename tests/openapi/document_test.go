@@ -137,10 +137,11 @@ func TestGoldenFiles(t *testing.T) {
 	}
 }
 
-// checkGolden checks a file of tests/contract: request, ---, status, header, body.
+// checkGolden checks a file of tests/contract: request, ---, status, header, body, and each call of a service after ---.
 func checkGolden(t *testing.T, d *document.Document, data []byte) {
 	t.Helper()
 	asked, told, _ := bytes.Cut(data, []byte("\n---\n"))
+	told, _, _ = bytes.Cut(told, []byte("\n---\n")) // the calls of the services
 	line, rest, _ := strings.Cut(string(asked), "\n")
 	method, target, _ := strings.Cut(line, " ")
 	head, sent, _ := strings.Cut(rest, "\n")
