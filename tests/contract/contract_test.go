@@ -131,7 +131,6 @@ func TestAnswers(t *testing.T) {
 		{"problem_options_type", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":"hot"}}`, nil},
 		{"message_send_wait_briefly", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async, wait=5"}},
 		{"problem_options_dialect", "POST", message + "/regenerate", `{"options":{"response":{"background":true}}}`, nil},
-		{"healthz_head", "HEAD", "/healthz", "", nil},
 		{"message_send_async", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}},
 		{"message_send_stream", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Accept: text/event-stream"}},
 		{"message_after", "POST", session + "/messages", `{"content":"Hello!","after":"start"}`, []string{"Prefer: respond-async"}},
