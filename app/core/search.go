@@ -22,8 +22,8 @@ const (
 
 // SearchQuery asks for messages.
 type SearchQuery struct {
-	Text        string     `query:"q" required:"true" max:"10240" example:"pump -hall" doc:"A question, or words. At most 10,240 bytes and 8 phrases in quotes; 64 different words count."`
-	Sort        SearchSort `query:"sort" enum:"relevance,newest" default:"relevance" doc:"relevance: the best first. newest: the newest first."`
+	Text        string     `query:"q" required:"true" min:"1" max:"10240" example:"pump -hall" doc:"A question, or words. At most 10,240 bytes and 8 phrases in quotes; 64 different words count."`
+	Sort        SearchSort `query:"sort" enum:"relevance,newest" default:"relevance" doc:"'relevance': the best first. 'newest': the newest first."`
 	SessionID   SessionID  `query:"session_id" doc:"Only in this session."` // empty = all in the scope, archived ones too
 	UserID      string     `query:"user_id" doc:"Only in sessions of this user."`
 	Agent       string     `query:"agent" doc:"Only in sessions with this agent."`
