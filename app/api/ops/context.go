@@ -26,7 +26,7 @@ type SummaryDiff struct {
 	Against *int `query:"against" min:"0" max:"2147483647" doc:"The other version; 0 = none; by default the previous one."`
 }
 
-// RestoreSummary asks for an earlier version.
+// SummaryRestore asks for an earlier version.
 type SummaryRestore struct {
 	InSession
 	Version int `path:"version,summary version" min:"0" doc:"The version; 0 = no summary." example:"1"`

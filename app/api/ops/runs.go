@@ -22,7 +22,7 @@ type Resume struct {
 	After *int64 `query:"after" min:"0" doc:"Number of the last event that the client has; 0 = from the first. For clients that cannot set headers."`
 }
 
-// CancelRun asks to cancel a run.
+// Cancel asks to cancel a run.
 type Cancel struct {
 	InRun
 	Wait bool `json:"wait" default:"false" doc:"Wait until the run has ended."`
