@@ -48,8 +48,8 @@ func (h Native) exportUser(c *gin.Context, in ops.UserExport) error {
 	return h.sendExport(c, core.UserExport{Owner: tenant.Owner, User: cmp.Or(in.UserID, tenant.User), OwnersView: tenant.User == ""})
 }
 
-// exportUserOf is exportUser for the command line, which names the owner.
-func (h Native) exportUserOf(c *gin.Context, in ops.OwnersUser) error {
+// exportAnyUser is exportUser for the command line, which names the owner.
+func (h Native) exportAnyUser(c *gin.Context, in ops.OwnersExport) error {
 	if in.Owner == "" {
 		return invalidError([]core.FieldError{{Field: "owner", Detail: "is missing: name the owner"}})
 	}

@@ -120,7 +120,7 @@ func (h Native) registerOperator(r Router) {
 		bind(r, ops.PurgeUser, func(c *gin.Context, in core.PurgeUser) (core.PurgeReport, error) {
 			return h.Own.PurgeUser(c.Request.Context(), in)
 		})
-		bindRaw(r, ops.ExportUserOf, h.exportUserOf)
+		bindRaw(r, ops.ExportAnyUser, h.exportAnyUser)
 	}
 	if h.Own.ReloadAgents != nil {
 		bind(r, ops.ReloadAgents, func(c *gin.Context, _ struct{}) (core.Page[core.AgentFile], error) {
