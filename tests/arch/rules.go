@@ -60,7 +60,7 @@ func inners() []inner {
 
 		{dir: "app/api/auth"},
 		{dir: "app/api/handlers"},
-		{dir: "app/api/openapi", may: []string{"app/api/ops"}},
+		{dir: "app/api/openapi"},
 		{dir: "app/api/*", may: []string{"app/api/handlers"}}, // the other dialects, which stream as it does
 
 		{dir: "app/core"},

@@ -10,7 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -23,6 +25,7 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/document"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -40,7 +43,7 @@ func server(b *apitest.Backend) http.Handler {
 	})
 }
 
-// exchange sends the request and returns both sides as text.
+// exchange sends the request, holds both sides against the OpenAPI document, and returns them as text.
 func exchange(t *testing.T, h http.Handler, method, path, body string, headers ...string) string {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
@@ -54,8 +57,12 @@ func exchange(t *testing.T, h http.Handler, method, path, body string, headers .
 		name, value, _ := strings.Cut(header, ": ")
 		r.Header.Set(name, value)
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	var through http.RoundTripper = transport{h}
+	if path != session+"/export" { // its file is a stand-in; tests/e2e exports real ones
+		through = document.NewTransport(t, must.Get(document.Load())(t), through)
+	}
+	answer := must.Get(through.RoundTrip(r))(t)
+	got := must.Get(io.ReadAll(answer.Body))(t)
 
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s\n", method, path)
@@ -65,30 +72,30 @@ func exchange(t *testing.T, h http.Handler, method, path, body string, headers .
 	if body != "" {
 		fmt.Fprintf(&out, "\n%s\n", body)
 	}
-	fmt.Fprintf(&out, "---\n%d\n", w.Code)
-	names := make([]string, 0, len(w.Header()))
-	for name := range w.Header() {
-		names = append(names, name)
+	fmt.Fprintf(&out, "---\n%d\n", answer.StatusCode)
+	for _, name := range slices.Sorted(maps.Keys(answer.Header)) {
+		fmt.Fprintf(&out, "%s: %s\n", name, answer.Header.Get(name))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&out, "%s: %s\n", name, w.Header().Get(name))
+	out.WriteString("\n")
+	if strings.HasSuffix(answer.Header.Get("Content-Type"), "json") {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, got, "", "  "); err != nil {
+			t.Fatalf("answer %s is not JSON: %v", got, err)
+		}
+		got = indented.Bytes()
 	}
-	out.WriteString("\n" + pretty(t, w))
+	out.Write(got)
 	return out.String()
 }
 
-// pretty indents JSON, and leaves everything else as it is.
-func pretty(t *testing.T, w *httptest.ResponseRecorder) string {
-	t.Helper()
-	if !strings.HasSuffix(w.Header().Get("Content-Type"), "json") {
-		return w.Body.String()
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, w.Body.Bytes(), "", "  "); err != nil {
-		t.Fatalf("answer %s is not JSON: %v", w.Body, err)
-	}
-	return out.String()
+// transport is an http.RoundTripper of a handler.
+type transport struct{ http.Handler }
+
+// RoundTrip is part of http.RoundTripper.
+func (h transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 const (
