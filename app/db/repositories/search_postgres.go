@@ -140,32 +140,6 @@ func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 		[]any{must, exactly, "'" + wordInexact + "'"}
 }
 
-// How many of the newest entries are read before the index is used. The index has no order:
-// for a frequent word it would return everything, to be sorted. More are read if the newest
-// promise to fill the page.
-const (
-	newestFirst = 1000
-	newestMore  = 12_000
-	promising   = 8 // this part of a page
-)
-
-// entryInLog excludes entries of messages that are not in a log, which could fill a page
-// during an import. Usually no session is busy.
-const entryInLog = ` AND (e.session_id NOT IN (SELECT id FROM sessions WHERE busy <> '') OR
-	EXISTS (SELECT 1 FROM messages l JOIN sessions b ON b.id = l.session_id WHERE l.id = e.message_id AND l.seq <= b.last_seq))`
-
-// candidatesPostgres reads the newest entries, and uses the index if these are not enough.
-func (s *messageSearch) candidatesPostgres(n int) ([]foundMessage, error) {
-	rows, err := s.selectPostgres(n, newestFirst)
-	if err == nil && len(rows) < n && len(rows)*promising >= n {
-		rows, err = s.selectPostgres(n, newestMore)
-	}
-	if err != nil || len(rows) == n {
-		return rows, err
-	}
-	return s.selectPostgres(n, 0)
-}
-
 // withoutJIT runs fn without JIT compilation on PostgreSQL, which would take a quarter of a
 // second for queries that take milliseconds.
 func withoutJIT(db *gorm.DB, fn func(*gorm.DB) error) error {
@@ -178,40 +152,4 @@ func withoutJIT(db *gorm.DB, fn func(*gorm.DB) error) error {
 		}
 		return fn(tx)
 	})
-}
-
-// selectPostgres returns the next n entries that match, with newest > 0 only among that
-// many of the newest.
-func (s *messageSearch) selectPostgres(n, newest int) ([]foundMessage, error) {
-	match, matched := matchPostgres(s.query, s.scopeWords())
-	where, args := "e.message_id IS NOT NULL AND e.owner = ?"+entryInLog, []any{s.scope.Owner}
-	if s.q.SessionID != "" {
-		where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
-	}
-	if s.from.isSet() {
-		where, args = where+" AND (e.created_at, e.n) < (?, ?)", append(args, time.UnixMicro(s.from.N).UTC(), s.from.M)
-	}
-	if !s.q.After.IsZero() {
-		where, args = where+" AND e.created_at >= ?", append(args, s.q.After.UTC().Truncate(time.Millisecond))
-	}
-	if !s.q.Before.IsZero() {
-		where, args = where+" AND e.created_at < ?", append(args, s.q.Before.UTC())
-	}
-	// Joins only as many messages as needed, and reads no more of the newest entries than
-	// needed.
-	const newestLast = " ORDER BY e.created_at DESC, e.n DESC LIMIT "
-	// OFFSET 0 keeps the planner from walking all entries in order, to the last for words that occur nowhere.
-	from := "(SELECT n, created_at, message_id FROM search_entries e WHERE " + where + " AND " + match + " OFFSET 0) e"
-	if newest > 0 {
-		// A literal, not a parameter: a plan for any number would sort all entries.
-		from = "(SELECT * FROM search_entries e WHERE " + where + newestLast + strconv.Itoa(newest) + ") e WHERE " + match
-	}
-	allowed, more := s.allowedSQL()
-	args = slices.Concat(args, matched, []any{n}, more)
-	sql := "WITH e AS MATERIALIZED (SELECT e.n, e.created_at, e.message_id FROM " + from + newestLast + `?)
-		SELECT e.n, e.created_at AS entry_at, (` + allowed + ") AS allowed, " + foundColumns + `
-		FROM e JOIN messages m ON m.id = e.message_id JOIN sessions s ON s.id = m.session_id ORDER BY e.created_at DESC, e.n DESC`
-	var rows []foundMessage
-	err := s.db.Raw(sql, args...).Scan(&rows).Error
-	return rows, err
 }

@@ -112,10 +112,8 @@ func (h sessionSearch) isCommon() (bool, error) {
 	return found >= commonNewest, err
 }
 
-// visibleEntrySQL is the condition for entries e of messages m that may be found. Only a
-// busy session has messages outside of the log, and usually there is none.
-const visibleEntrySQL = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL AND" +
-	" NOT EXISTS (SELECT 1 FROM sessions b WHERE b.busy <> '' AND b.id = m.session_id AND b.last_seq < m.seq))"
+// visibleEntrySQL is the condition for entries e of messages m that may be found.
+const visibleEntrySQL = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL)"
 
 // withIndexedEntry narrows a list to the sessions of all matching entries.
 func (h sessionSearch) withIndexedEntry(list *gorm.DB) *gorm.DB {
@@ -146,8 +144,11 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 	if err != nil {
 		return none, err
 	}
-	question, err := searchtext.ParseQuestion(q.Text)
-	if err != nil {
+	s := rankedSearch{
+		messageSearch: messageSearch{scope: tenant, q: core.SearchQuery{Text: q.Text, UserID: q.UserID, Agent: q.Agent}, newest: cmp.Or(from.ID, core.NewID[string]())},
+		bounds:        defaultBounds(), total: max(0, from.M),
+	}
+	if err := s.parseQuestion(); err != nil {
 		return none, err
 	}
 	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
@@ -158,10 +159,6 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		list = list.Where("archived_at IS NULL")
 	}
 	list = list.Model(&models.Session{}).Session(&gorm.Session{})
-	s := rankedSearch{
-		messageSearch: messageSearch{scope: tenant, q: core.SearchQuery{Text: q.Text, UserID: q.UserID, Agent: q.Agent}},
-		bounds:        defaultBounds(), question: question, newest: cmp.Or(from.ID, core.NewID[string]()), total: max(0, from.M),
-	}
 	var ids []string
 	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
 		s.db = db
@@ -200,27 +197,20 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 			ids = append(ids, id)
 		}
 	}
-	addExact := func(titlesOnly bool) error {
-		exact := q
-		exact.TitlesOnly, exact.Limit, exact.Order = titlesOnly, maxExactSessions, core.OrderByCreation // activity would move them between pages
-		if _, err := searchtext.Parse(q.Text); err != nil {
-			return nil //nolint:nilerr // a question that is no exact query
+	if _, err := searchtext.Parse(q.Text); err == nil { // else it is a question that is no exact query
+		titled := q
+		titled.TitlesOnly, titled.Limit, titled.Order = true, maxExactSessions, core.OrderByCreation // activity would move them between pages
+		rows, err := sessionListOf(titled).sessionsWith(list.Where("id <= ?", s.newest), s.scope, titled)
+		if err != nil {
+			return nil, err
 		}
-		rows, err := sessionListOf(exact).sessionsWith(list.Where("id <= ?", s.newest), s.scope, exact)
 		for _, row := range rows {
 			add(row.ID)
 		}
-		return err
-	}
-	if err := addExact(true); err != nil {
-		return nil, err
 	}
 	results, err := s.rankEntries()
 	if err == nil {
 		results, err = s.allowedResults(results)
-	}
-	if err != nil {
-		return nil, err
 	}
 	sessions := make(map[int64]string, len(s.documents))
 	for _, d := range s.documents {
@@ -228,9 +218,6 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 	}
 	for _, found := range results {
 		add(sessions[found.ID])
-	}
-	if s.indexing { // entries of older versions cannot be ranked before they are indexed again
-		err = addExact(false)
 	}
 	return ids, err
 }
