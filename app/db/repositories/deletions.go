@@ -40,7 +40,7 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 			}
 			return row.Core()
 		}
-		open, err := r.findNewest(ctx, "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
+		open, err := findNewest(r.db.WithContext(ctx), "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
 		if !isNotFound(err) { // otherwise it has finished meanwhile
 			return open, err
 		}
@@ -49,30 +49,27 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 
 // Get returns a deletion of the scope; with a user, one of the user's data.
 func (r *Deletions) Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error) {
-	if err := requireID("deletion", id); err != nil {
-		return core.Deletion{}, err
-	}
-	return r.findInScope(ctx, tenant, "id = ?", id)
+	return findInScope(byID(ctx, r.db, "deletion", id), tenant, "id = ?", id)
 }
 
 // OfSession returns the newest deletion of the session.
 func (r *Deletions) OfSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Deletion, error) {
-	return r.findInScope(ctx, tenant, "kind = ? AND target = ?", string(core.DeleteSession), string(id))
+	return findInScope(r.db.WithContext(ctx), tenant, "kind = ? AND target = ?", string(core.DeleteSession), string(id))
 }
 
 // findInScope returns the newest deletion of the scope that matches.
-func (r *Deletions) findInScope(ctx context.Context, tenant core.Tenant, where string, args ...any) (core.Deletion, error) {
+func findInScope(db *gorm.DB, tenant core.Tenant, where string, args ...any) (core.Deletion, error) {
 	where, args = where+" AND owner = ?", append(args, tenant.Owner)
 	if tenant.User != "" {
 		where, args = where+" AND user_hash = ?", append(args, core.SecretHash(tenant.User))
 	}
-	return r.findNewest(ctx, where, args...)
+	return findNewest(db, where, args...)
 }
 
 // findNewest returns the newest deletion that matches.
-func (r *Deletions) findNewest(ctx context.Context, where string, args ...any) (core.Deletion, error) {
+func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
 	var row models.Deletion
-	err := r.db.WithContext(ctx).Where(where, args...).Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
+	err := db.Where(where, args...).Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return core.Deletion{}, core.Errorf(core.ErrNotFound, "this deletion does not exist")
 	}

@@ -24,9 +24,6 @@ import (
 // changes nothing. ErrConflict while the session has a run. A message that was canceled
 // while it was queued, and never entered the log, can be deleted at any time.
 func (r *Branches) Delete(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) ([]core.Event, error) {
-	if err := requireID("message", id); err != nil {
-		return nil, err
-	}
 	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findInLog(id)
 		if err == nil && m == nil {

@@ -21,20 +21,14 @@ import (
 // Find returns the summaries of a session with these ids, whatever their state; missing
 // ones are left out.
 func (r *Summaries) Find(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
-	if err := requireID("session", id); err != nil {
-		return nil, err
-	}
-	list, err := findAll(r.db.WithContext(ctx).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"), infallible(models.Summary.Core))
+	list, err := findAll(byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"), infallible(models.Summary.Core))
 	return list, wrapError(err, "session", id)
 }
 
 // Loops returns the notes on tool loops of the conversation after the seq: for each loop
 // the newest whose messages are all on the current path.
 func (r *Summaries) Loops(ctx context.Context, tenant core.Tenant, id core.SessionID, after int64) ([]core.Summary, error) {
-	if err := requireID("session", id); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", id)
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}

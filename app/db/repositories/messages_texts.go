@@ -51,10 +51,7 @@ func textColumnsOf(db *gorm.DB) textColumns {
 // of their seq: the newest of them whole, up to textBytes, the others without their texts.
 // It is one statement, which reads no text that it does not return.
 func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, session core.SessionID, which func(*gorm.DB) *gorm.DB) ([]core.Message, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	rows, err := withTexts(db, func(db *gorm.DB) *gorm.DB {
 		return db.Scopes(withinLog(tenant, session), inConversation, which)
 	}).Order("seq").Rows()
@@ -130,8 +127,8 @@ func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session 
 		inLog := visibleTo(tenant)(db.Model(&models.Session{}).Select("1")).
 			Where("sessions.id = messages.session_id AND messages.seq <= sessions.last_seq AND archived_at IS NULL")
 		visible = func(db *gorm.DB) *gorm.DB { return db.Where("EXISTS (?)", inLog) }
-	} else if err := requireID("session", session); err != nil {
-		return nil, err
+	} else {
+		db = byID(ctx, db, "session", session)
 	}
 	var rows []models.Message
 	for batch := range slices.Chunk(ids, maxMessageIDs) {

@@ -24,10 +24,7 @@ func NewPromptSetups(db *gorm.DB) *PromptSetups { return &PromptSetups{db: db} }
 
 // Find returns those of the setups that are stored with the session, in no order.
 func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session core.SessionID, hashes []string) ([]core.PromptSetup, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	rows, err := findIn[models.PromptSetup](db.Where("session_id = ?", session), "hash", hashes)
 	if err != nil {
 		return nil, wrapError(err, "system prompts of session", session)

@@ -78,10 +78,7 @@ func sessionIDs(db *gorm.DB) ([]core.SessionID, error) {
 // named.
 func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) error {
 	for _, id := range ids {
-		if err := requireID("session", id); err != nil {
-			return err
-		}
-		db := r.db.WithContext(ctx).Model(&models.Session{}).Where("id = ?", id)
+		db := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where("id = ?", id)
 		if owner != "" {
 			db = db.Where("owner = ?", owner)
 		}

@@ -205,7 +205,7 @@ func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
 // findInLog returns a message of the session, nil if it is not in the log.
 func (stx *sessionTx) findInLog(id core.MessageID) (*core.Message, error) {
 	var rows []models.Message
-	err := stx.tx.Where("id = ?", id).Limit(1).Find(&rows).Error
+	err := byID(stx.tx.Statement.Context, stx.tx, "message", id).Where("id = ?", id).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 || rows[0].SessionID != stx.session.ID {
 		return nil, err
 	}

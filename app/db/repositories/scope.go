@@ -19,7 +19,7 @@ func requireID[T ~string](what string, id T) error {
 	return nil
 }
 
-// byID returns a handle for queries by the id: they are ErrNotFound if it cannot exist.
+// byID returns a handle for queries by the id. They fail with ErrNotFound if it cannot exist (requireID).
 func byID[T ~string](ctx context.Context, db *gorm.DB, what string, id T) *gorm.DB {
 	db = db.WithContext(ctx)
 	_ = db.AddError(requireID(what, id)) // the error of each query

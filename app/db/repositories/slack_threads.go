@@ -142,9 +142,6 @@ func (r *SlackThreads) CountBehind(ctx context.Context) (n int64, err error) {
 // SetMode changes the mode of the session's thread. A thread that showed nothing until then
 // begins with what happens afterwards; in a mode that shows nothing, posting ends.
 func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (_ core.SlackThread, events []core.Event, err error) {
-	if err := requireID("session", session); err != nil {
-		return core.SlackThread{}, nil, err
-	}
 	var row models.SlackThread
 	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
@@ -183,9 +180,6 @@ func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) error {
 // Unbind separates the session from its thread, whose name is no longer its alias. It may be
 // repeated. What was posted stays in Slack.
 func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) (events []core.Event, err error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
 	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		var rows []models.SlackThread
 		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {

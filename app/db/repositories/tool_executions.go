@@ -53,10 +53,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 // ToolExecutions returns the executions of a run in the order in which they started. One
 // without FinishedAt, of an attempt that is over, was interrupted: its effect is unknown.
 func (r *Runs) ToolExecutions(ctx context.Context, id core.RunID) ([]core.ToolExecution, error) {
-	if err := requireID("run", id); err != nil {
-		return nil, err
-	}
-	list, err := findAll(r.db.WithContext(ctx).Where("run_id = ?", id).Order("started_at, call_id"), infallible(models.ToolExecution.Core))
+	list, err := findAll(byID(ctx, r.db, "run", id).Where("run_id = ?", id).Order("started_at, call_id"), infallible(models.ToolExecution.Core))
 	return list, wrapError(err, "run", id)
 }
 

@@ -49,11 +49,8 @@ type usageRow struct {
 // SessionTotal returns the usage of all model calls of a session, including summaries and
 // its title.
 func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
-	if err := requireID("session", session); err != nil {
-		return core.UsageTotal{}, err
-	}
 	var row models.Session
-	err := r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
+	err := byID(ctx, r.db, "session", session).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
 	return row.Usage.Core(), wrapError(err, "session", session)
 }
 
