@@ -48,7 +48,14 @@ func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name s
 				return err
 			}
 		}
-		return recordResult(tx, in, core.KeyedResult{RequestHash: hash, Name: name})
+		res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).UpdateColumns(map[string]any{"result": cmp.Or(name, emptyName), "result_hash": hash})
+		if res.Error == nil && res.RowsAffected == 0 { // another execution has taken over the key: this one must not commit
+			return core.KeyInProgress()
+		}
+		if res.Error != nil {
+			return res.Error
+		}
+		return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: name}))
 	})
 	if errors.Is(err, errRepeated) {
 		return "", true, nil
@@ -88,18 +95,3 @@ func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name 
 
 // emptyName stands for the name of a result without one: an empty column means no result.
 const emptyName = "-"
-
-// recordResult stores the result in the row of the key, with what it mentions. It returns
-// ErrConflict if another execution of the request has taken over the key: this one must not
-// commit then.
-func recordResult(tx *gorm.DB, in core.KeyedRequest, result core.KeyedResult) error {
-	res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).
-		UpdateColumns(map[string]any{"result": cmp.Or(result.Name, emptyName), "result_hash": result.RequestHash})
-	if res.Error == nil && res.RowsAffected == 0 {
-		return core.KeyInProgress()
-	}
-	if res.Error != nil {
-		return res.Error
-	}
-	return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: result.Name}))
-}

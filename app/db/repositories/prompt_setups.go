@@ -53,15 +53,3 @@ func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
 	newest := stx.tx.Model(&models.PromptSetup{}).Select("hash").Where("session_id = ?", stx.session.ID).Order("created_at DESC, hash").Limit(maxSetups)
 	return stx.tx.Where("session_id = ? AND hash NOT IN (?)", stx.session.ID, newest).Delete(&models.PromptSetup{}).Error
 }
-
-// copySetups copies the setups of the source.
-func (stx *sessionTx) copySetups(source *sessionTx) error {
-	var rows []models.PromptSetup
-	if err := stx.tx.Where("session_id = ?", source.session.ID).Find(&rows).Error; err != nil {
-		return err
-	}
-	for i := range rows {
-		rows[i].SessionID = stx.session.ID
-	}
-	return insertRows(stx.tx, &rows)
-}

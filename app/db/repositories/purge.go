@@ -201,7 +201,24 @@ func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) er
 	if err != nil {
 		return err
 	}
-	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) { return stx.forgetDays(limit) })
+	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
+		ofSession := func() *gorm.DB {
+			return stx.tx.Where("owner = ? AND level = ? AND user_id = '' AND session_id = ?", stx.session.Owner, models.UsageOfSession, stx.session.ID)
+		}
+		var rows []models.UsageDay
+		if err := ofSession().Order("day").Limit(limit).Find(&rows).Error; err != nil || len(rows) == 0 {
+			return 0, err
+		}
+		days := make([]string, 0, len(rows))
+		for i, row := range rows {
+			days = append(days, row.Day)
+			rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
+		}
+		if err := addUsageDays(stx.tx, rows); err != nil {
+			return 0, err
+		}
+		return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
+	})
 }
 
 // CountSessions counts the rows of the sessions by table.

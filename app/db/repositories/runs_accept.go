@@ -82,7 +82,32 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLim
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	return stx.storeAccepted(f, c, s.Question)
+	if err := stx.storeChange(c); err != nil {
+		return core.Accepted{}, err
+	}
+	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
+	starts := run.Status == core.RunRunning
+	if starts {
+		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
+	}
+	if err := stx.change.Insert(&row); err != nil {
+		return core.Accepted{}, wrapError(err, "run", run.ID)
+	}
+	if err := stx.linkBlobs(run.UserMessage()); err != nil {
+		return core.Accepted{}, err
+	}
+	stx.session.LastQueueSeq = run.QueueSeq
+	stx.setUpdatedAt()
+	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
+	if starts {
+		var err error
+		if out.Message, err = stx.enterLog(run, f, s.Question); err != nil {
+			return core.Accepted{}, err
+		}
+		out.Session = stx.sessionWithRun(run)
+	}
+	out.Events = stx.events
+	return out, nil
 }
 
 // sessionFacts is the state of a session that decides whether a run starts or is queued.
@@ -135,36 +160,6 @@ func (q factsQuery) columns(db *gorm.DB) (string, []any) {
 	return fmt.Sprintf(factsSQL, clockSQL(db, 0)), []any{
 		sql.Named("s", q.session), sql.Named("o", q.owner), sql.Named("c", models.Ref(q.clientMessageID)), sql.Named("u", q.user),
 	}
-}
-
-// storeAccepted stores an accepted run. Its message may be in the log already.
-func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog *core.Message) (core.Accepted, error) {
-	if err := stx.storeChange(c); err != nil {
-		return core.Accepted{}, err
-	}
-	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
-	starts := run.Status == core.RunRunning
-	if starts {
-		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
-	}
-	if err := stx.change.Insert(&row); err != nil {
-		return core.Accepted{}, wrapError(err, "run", run.ID)
-	}
-	if err := stx.linkBlobs(run.UserMessage()); err != nil {
-		return core.Accepted{}, err
-	}
-	stx.session.LastQueueSeq = run.QueueSeq
-	stx.setUpdatedAt()
-	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
-	if starts {
-		var err error
-		if out.Message, err = stx.enterLog(run, f, inLog); err != nil {
-			return core.Accepted{}, err
-		}
-		out.Session = stx.sessionWithRun(run)
-	}
-	out.Events = stx.events
-	return out, nil
 }
 
 // enterLog selects the branch of a run that has started, and appends its message to the log,

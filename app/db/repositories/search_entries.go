@@ -42,7 +42,18 @@ func (s *messageSearch) entrySQL() (string, []any) {
 // newestEntries returns the newest entries in the scope with what they must have.
 func (s *messageSearch) newestEntries(limit int) ([]searchEntry, error) {
 	if isPostgres(s.db) {
-		return s.newestPostgres(limit)
+		if s.q.SessionID == "" && (s.scope.User != "" || s.q.UserID != "" || s.q.Role != "" || len(s.must.Terms) > 0) {
+			return s.indexedPostgres(nil, limit)
+		}
+		match, matched := matchPostgres(s.must, s.scopeWords())
+		where, args := s.entrySQL()
+		if s.q.SessionID != "" {
+			where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
+			if s.q.Role != "" || len(s.must.Terms) > 0 {
+				where, args = where+" AND "+match, append(args, matched...)
+			}
+		}
+		return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 	}
 	if s.q.SessionID != "" && s.q.Role == "" && len(s.must.Terms) == 0 {
 		where, args := s.entrySQL()
@@ -111,22 +122,6 @@ func (s *messageSearch) walkSQLite(match string, limit int) ([]searchEntry, erro
 	}
 	return s.readEntries("SELECT "+exactColumns+` FROM search_words CROSS JOIN search_entries e
 		WHERE search_words MATCH ? AND e.n = search_words.rowid AND `+where+" ORDER BY search_words.rowid DESC LIMIT ?", append(args, limit))
-}
-
-// newestPostgres reads the newest entries of the session, of the owner, or of a user.
-func (s *messageSearch) newestPostgres(limit int) ([]searchEntry, error) {
-	if s.q.SessionID == "" && (s.scope.User != "" || s.q.UserID != "" || s.q.Role != "" || len(s.must.Terms) > 0) {
-		return s.indexedPostgres(nil, limit)
-	}
-	match, matched := matchPostgres(s.must, s.scopeWords())
-	where, args := s.entrySQL()
-	if s.q.SessionID != "" {
-		where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
-		if s.q.Role != "" || len(s.must.Terms) > 0 {
-			where, args = where+" AND "+match, append(args, matched...)
-		}
-	}
-	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 }
 
 // How many of the newest entries are read before the index is used. The index has no order:

@@ -29,13 +29,6 @@ type postgresEntry struct {
 // TableName is the table's name.
 func (postgresEntry) TableName() string { return "search_entries" }
 
-func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {
-	return postgresEntry{
-		Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
-		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms, Words: tsvectorText(d, e.scopeWords()),
-	}
-}
-
 // The capacity of a tsvector: positions up to 16,383, at most 255 for each word, and 1 MiB
 // in all.
 const (
@@ -48,8 +41,8 @@ const (
 // searchtext checks phrases.
 const wordInexact = "_x"
 
-// tsvectorText returns the words as the text of a tsvector.
-func tsvectorText(d searchtext.Document, scope []string) string {
+func postgresEntryOf(e entry, d searchtext.Document) postgresEntry {
+	scope := e.scopeWords()
 	at := make(map[string][]int, len(d.Words))
 	exact := len(d.Words) < maxPosition
 	size := 0
@@ -84,7 +77,10 @@ func tsvectorText(d searchtext.Document, scope []string) string {
 		writeLexeme(&b, w)
 		b.WriteByte(' ')
 	}
-	return b.String()
+	return postgresEntry{
+		Owner: e.owner, SessionID: e.session, MessageID: e.message, CreatedAt: e.at,
+		Seq: e.seq, OnPath: e.onPath, Length: d.Length, Terms: d.Terms, Words: b.String(),
+	}
 }
 
 // writeLexeme writes a word. Words contain no quotation marks and no backslashes.
@@ -94,10 +90,8 @@ func writeLexeme(b *strings.Builder, w string) {
 	b.WriteByte('\'')
 }
 
-// postgresMatch returns the query as the texts of two tsqueries, narrowed to entries with
-// the scope words: one that every entry must match, and one for phrases, which inexact
-// entries need not match.
-func postgresMatch(q searchtext.Query, scope []string) (must, exactly string) {
+// matchPostgres returns the condition for entries e that match the query.
+func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
 	var words, phrases []string
 	for _, w := range scope {
 		words = append(words, "'"+w+"'")
@@ -122,12 +116,7 @@ func postgresMatch(q searchtext.Query, scope []string) (must, exactly string) {
 			phrases = append(phrases, fmt.Sprintf("(%s)", strings.Join(list, " <-> ")))
 		}
 	}
-	return strings.Join(words, " & "), strings.Join(phrases, " & ")
-}
-
-// matchPostgres returns the condition for entries e that match the query.
-func matchPostgres(q searchtext.Query, scope []string) (string, []any) {
-	must, exactly := postgresMatch(q, scope)
+	must, exactly := strings.Join(words, " & "), strings.Join(phrases, " & ")
 	if exactly == "" {
 		return "e.words @@ CAST(? AS tsquery)", []any{must}
 	}

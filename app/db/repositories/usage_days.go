@@ -205,24 +205,3 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 	}
 	return stx.tx.Where("owner = ? AND level = ? AND user_id IN ? AND calls <= 0", stx.session.Owner, models.UsageOfUser, names).Delete(&models.UsageDay{}).Error
 }
-
-// forgetDays removes the session from up to limit of its days, and returns how many there
-// were.
-func (stx *sessionTx) forgetDays(limit int) (int64, error) {
-	ofSession := func() *gorm.DB {
-		return stx.tx.Where("owner = ? AND level = ? AND user_id = '' AND session_id = ?", stx.session.Owner, models.UsageOfSession, stx.session.ID)
-	}
-	var rows []models.UsageDay
-	if err := ofSession().Order("day").Limit(limit).Find(&rows).Error; err != nil || len(rows) == 0 {
-		return 0, err
-	}
-	days := make([]string, 0, len(rows))
-	for i, row := range rows {
-		days = append(days, row.Day)
-		rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
-	}
-	if err := addUsageDays(stx.tx, rows); err != nil {
-		return 0, err
-	}
-	return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
-}
