@@ -95,38 +95,26 @@ func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, er
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was
 // lost.
 func (r *Deletions) Renew(ctx context.Context, d core.Deletion) error {
-	return r.updateLeased(ctx, d, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
+	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
 }
 
 // SavePlan stores the state at the beginning. ErrStale when the lease was lost.
 func (r *Deletions) SavePlan(ctx context.Context, d core.Deletion) error {
-	return r.updateLeased(ctx, d, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
+	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
 }
 
 // Retry ends the lease after a failed attempt, and stores the error. ErrStale when the
 // lease was lost.
 func (r *Deletions) Retry(ctx context.Context, d core.Deletion, wait time.Duration) error {
-	return r.updateLeased(ctx, d, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
+	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
 }
 
 // Finish stores the report and clears the user's name. ErrStale when the lease was lost.
 func (r *Deletions) Finish(ctx context.Context, d core.Deletion) error {
-	return r.updateLeased(ctx, d, map[string]any{
+	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{
 		"report": models.ReportFrom(*d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
 		"user_id": "", "plan": nil, "error": "", "lease_owner": "",
 	})
-}
-
-// updateLeased changes a deletion whose lease is still held.
-func (r *Deletions) updateLeased(ctx context.Context, d core.Deletion, changes map[string]any) error {
-	err := retryDelays(func() error {
-		res := r.db.WithContext(ctx).Model(&models.Deletion{}).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", d.ID, d.Lease).UpdateColumns(changes)
-		if res.Error == nil && res.RowsAffected == 0 {
-			return core.Errorf(core.ErrStale, "another process has taken over deletion %s", d.ID)
-		}
-		return res.Error
-	})
-	return wrapError(err, "deletion", d.ID)
 }
 
 // Sweep removes deletions that finished longer than keep ago.

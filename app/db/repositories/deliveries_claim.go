@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -55,10 +54,7 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 			leasedBefore[d.ID] = d.LeaseOwner != ""
 		}
 		// Checks again that they are due, now that the rows are locked.
-		free := tx.Model(&models.Delivery{}).Select("id").Where("id IN ?", ids).Where(dueSQL(tx)).Order("id")
-		if isPostgres(tx) {
-			free = free.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
-		}
+		free := tx.Model(&models.Delivery{}).Select("id").Where("id IN ?", ids).Where(dueSQL(tx)).Order("id").Clauses(skipLocked())
 		return tx.Model(&rows).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN (?)", free).UpdateColumns(map[string]any{
 			"attempt": gorm.Expr("attempt + 1"), "tries": gorm.Expr("tries + 1"), "lease_owner": c.Worker,
 			"lease_until": gorm.Expr(clockSQL(tx, c.Lease)), "due_at": gorm.Expr(clockSQL(tx, c.Lease)),

@@ -196,15 +196,29 @@ func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.
 	err = inTx(ctx, g, func(tx *gorm.DB) error {
 		due := tx.Model(new(T)).Select("id").
 			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
-			Order("due_at, id").Limit(1)
-		if isPostgres(tx) {
-			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
-		}
+			Order("due_at, id").Limit(1).Clauses(skipLocked())
 		return tx.Model(&rows).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
 			"attempts": gorm.Expr("attempts + 1"), "lease_owner": own + core.NewID[string](), "due_at": gorm.Expr(clockSQL(tx, lease)),
 		}).Error
 	})
 	return rows, err
+}
+
+// skipLocked locks rows on PostgreSQL, and leaves out those that another transaction has locked.
+func skipLocked() clause.Locking {
+	return clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}
+}
+
+// updateLeased changes a row whose lease is still held.
+func updateLeased[T any, I ~string](ctx context.Context, g *gorm.DB, what string, id I, lease string, changes map[string]any) error {
+	err := retryDelays(func() error {
+		res := g.WithContext(ctx).Model(new(T)).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", id, lease).UpdateColumns(changes)
+		if res.Error == nil && res.RowsAffected == 0 {
+			return core.Errorf(core.ErrStale, "another process has taken over %s %s", what, id)
+		}
+		return res.Error
+	})
+	return wrapError(err, what, id)
 }
 
 // leaseRuns selects and locks the rows in a fixed order, and returns them as they are after
