@@ -52,8 +52,8 @@ type Session struct {
 	StandingCount       int   // rows of standing_instructions
 	StoredBytes         int64 // of its messages
 
-	Usage   UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
-	Webhook Webhook    `gorm:"embedded;embeddedPrefix:webhook_"`
+	Usage   core.UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
+	Webhook Webhook         `gorm:"embedded;embeddedPrefix:webhook_"`
 
 	SummaryLeaseOwner   string // who is summarizing; Sessions.LeaseSummary
 	SummaryLeaseUntil   *time.Time

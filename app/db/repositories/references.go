@@ -81,7 +81,7 @@ func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]c
 				e.Size += len(m.Content)
 			}
 		}
-		if e.Type == core.EventSessionUpdated && !hasKey(row.Data, "session") {
+		if e.Type == core.EventSessionUpdated {
 			if current == nil {
 				if current, err = loadSession(db, session); err != nil {
 					return nil, err
@@ -116,21 +116,13 @@ func longEventColumns(db *gorm.DB) longColumns {
 	return longColumns{jsons: []string{"data"}, related: []string{fmt.Sprintf(reference, revised, longSessionColumns().sumSQL(db))}}
 }
 
-// hasKey reports whether data, an object, begins with the key, as events of earlier
-// versions do.
-func hasKey(data models.JSON, key string) bool {
-	return len(data) > len(key)+2 && string(data[2:len(key)+2]) == key
-}
-
 // referredMessage returns the reference of the event to a message; an empty one = none.
 func referredMessage(row models.Event) (stored messageReference) {
 	switch core.EventType(row.Type) {
 	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated:
-		if hasKey(row.Data, "message_id") && json.Unmarshal(row.Data, &stored) == nil {
-			return stored
-		}
+		_ = json.Unmarshal(row.Data, &stored) // data of another kind have no id
 	}
-	return messageReference{}
+	return stored
 }
 
 // referredMessages returns the messages that events refer to: from the log, or from their

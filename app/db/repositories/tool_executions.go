@@ -40,7 +40,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			if e.StartedAt.IsZero() {
 				e.StartedAt = core.Now()
 			}
-			rows = append(rows, models.ToolExecutionFrom(e))
+			rows = append(rows, models.ToolExecution(e))
 		}
 		return insertRows(tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},

@@ -42,8 +42,8 @@ const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL +
 
 // usageRow is a group of usage.
 type usageRow struct {
-	Key               string
-	models.UsageTotal `gorm:"embedded"`
+	Key             string
+	core.UsageTotal `gorm:"embedded"`
 }
 
 // SessionTotal returns the usage of all model calls of a session, including summaries and
@@ -51,7 +51,7 @@ type usageRow struct {
 func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
 	var row models.Session
 	err := byID(ctx, r.db, "session", session).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
-	return row.Usage.Core(), wrapError(err, "session", session)
+	return row.Usage, wrapError(err, "session", session)
 }
 
 // RecordCall stores a call that belongs to no session.
@@ -79,11 +79,11 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 		return core.UsageReport{}, err
 	}
 	report := core.UsageReport{GroupBy: q.GroupBy, From: q.From, To: q.To}
-	var sum models.UsageTotal
+	var sum core.UsageTotal
 	if err := r.usageBetween(ctx, tenant, q, models.UsageOfAll).Select(daysSQL).Scan(&sum).Error; err != nil {
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
-	report.Total = sum.Core()
+	report.Total = sum
 	key, order, beyond := groupSQL(r.db, q.GroupBy)
 	level := models.UsageOfAll
 	switch q.GroupBy {
@@ -101,7 +101,7 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
 	page, err := pageOf(rows, limit, infallible(func(t usageRow) core.UsageRow {
-		return core.UsageRow{Key: t.Key, UsageTotal: t.Core()}
+		return core.UsageRow{Key: t.Key, UsageTotal: t.UsageTotal}
 	}), func(t usageRow) position { return position{List: list, Key: t.Key} })
 	report.Items, report.NextCursor = page.Items, page.NextCursor
 	return report, err

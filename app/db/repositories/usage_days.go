@@ -24,13 +24,13 @@ const usageShards = 8
 func usageDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // callUsage returns the usage of a call.
-func callUsage(c models.ModelCall) models.UsageTotal {
-	t := models.UsageTotal{
+func callUsage(c models.ModelCall) core.UsageTotal {
+	t := core.UsageTotal{
 		Calls: 1, InputTokens: int64(c.InputTokens), OutputTokens: int64(c.OutputTokens), ReasoningTokens: int64(c.ReasoningTokens),
 		CacheReadTokens: int64(c.CacheReadTokens), CacheWriteTokens: int64(c.CacheWriteTokens),
 	}
 	if c.CostMicroUsd != nil {
-		t.CostMicroUsd = *c.CostMicroUsd
+		t.CostMicroUSD = *c.CostMicroUsd
 	}
 	// A call that failed before any output has no missing price; one that was canceled during the output has.
 	if c.CostMicroUsd == nil && (c.Error == "" || c.Error == "canceled" || c.InputTokens > 0) {
@@ -73,14 +73,14 @@ func usageShard(id string) int {
 }
 
 // sumUsage returns a plus b times a factor.
-func sumUsage(a, b models.UsageTotal, times int64) models.UsageTotal {
+func sumUsage(a, b core.UsageTotal, times int64) core.UsageTotal {
 	a.Calls += times * b.Calls
 	a.InputTokens += times * b.InputTokens
 	a.OutputTokens += times * b.OutputTokens
 	a.ReasoningTokens += times * b.ReasoningTokens
 	a.CacheReadTokens += times * b.CacheReadTokens
 	a.CacheWriteTokens += times * b.CacheWriteTokens
-	a.CostMicroUsd += times * b.CostMicroUsd
+	a.CostMicroUSD += times * b.CostMicroUSD
 	a.UnpricedCalls += times * b.UnpricedCalls
 	return a
 }
@@ -90,7 +90,7 @@ func sumDays(days []models.UsageDay) []models.UsageDay {
 	sums := map[models.UsageDay]models.UsageDay{} // by their keys
 	for _, d := range days {
 		key := d
-		key.UsageTotal, key.SpentTokens = models.UsageTotal{}, 0
+		key.UsageTotal, key.SpentTokens = core.UsageTotal{}, 0
 		sum, ok := sums[key]
 		if !ok {
 			sum = key
@@ -192,7 +192,7 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 		d.Level = models.UsageOfUser
 		anonymous, less := d, d
 		anonymous.UserID, anonymous.Shard = "", usageShard(stx.session.ID)
-		less.UsageTotal, less.SpentTokens = sumUsage(models.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
+		less.UsageTotal, less.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
 		moved = append(moved, anonymous, less)
 	}
 	if err := addUsageDays(stx.tx, moved); err != nil {
