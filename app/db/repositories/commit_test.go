@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
 	"bobbin/tests/seed"
 )
@@ -48,10 +49,7 @@ func (s *store) together(t testing.TB, release func(), writes []func() error) []
 // step is a run with a step to write.
 func (s *store) step(t testing.TB, id core.SessionID, run core.Run, m core.Message) core.RunWrite {
 	t.Helper()
-	last, err := s.events.Last(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	last := must.Get(s.events.Last(t.Context(), ann(), id))(t)
 	return core.RunWrite{
 		ID: core.NewID[string](), RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{m}, LastEvent: last, LastMessage: run.UserMessageID,
 		ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m", Usage: core.Usage{InputTokens: 3}}},

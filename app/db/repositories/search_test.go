@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // most is how many hits of a query are compared.
@@ -77,10 +78,7 @@ func keysOf(hits []core.SearchHit) []string {
 // expected returns the keys that searchtext finds, newest first.
 func expected(t *testing.T, texts map[string]string, query string) []string {
 	t.Helper()
-	q, err := searchtext.Parse(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(searchtext.Parse(query))(t)
 	keys := []string{}
 	for i := len(texts) - 1; i >= 0 && len(keys) < most; i-- {
 		key := corpusKey(i/corpusSession, i%corpusSession+1)
@@ -95,10 +93,7 @@ func expected(t *testing.T, texts map[string]string, query string) []string {
 // something, the newest first.
 func expectedSessions(t *testing.T, texts map[string]string, query string) []string {
 	t.Helper()
-	q, err := searchtext.Parse(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(searchtext.Parse(query))(t)
 	titles := []string{}
 	for session := len(texts)/corpusSession - 1; session >= 0; session-- {
 		_, found := q.Find(fmt.Sprint(session))

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -93,18 +94,13 @@ func (s *store) fill(t testing.TB, n int) map[string]string {
 	t.Helper()
 	c, texts := newCorpus(), map[string]string{}
 	for i := range n / corpusSession {
-		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: fmt.Sprint(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: fmt.Sprint(i)}))(t)
 		messages := make([]core.Message, corpusSession)
 		for k := range messages {
 			messages[k] = c.next()
 			texts[corpusKey(i, k+1)] = messages[k].Content
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, session.ID, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, session.ID, messages))
 		s.index(t)
 	}
 	return texts
