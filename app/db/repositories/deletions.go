@@ -95,23 +95,23 @@ func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, er
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was
 // lost.
 func (r *Deletions) Renew(ctx context.Context, d core.Deletion) error {
-	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
 }
 
 // SavePlan stores the state at the beginning. ErrStale when the lease was lost.
 func (r *Deletions) SavePlan(ctx context.Context, d core.Deletion) error {
-	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
 }
 
 // Retry ends the lease after a failed attempt, and stores the error. ErrStale when the
 // lease was lost.
 func (r *Deletions) Retry(ctx context.Context, d core.Deletion, wait time.Duration) error {
-	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
 }
 
 // Finish stores the report and clears the user's name. ErrStale when the lease was lost.
 func (r *Deletions) Finish(ctx context.Context, d core.Deletion) error {
-	return updateLeased[models.Deletion](ctx, r.db, "deletion", d.ID, d.Lease, map[string]any{
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{
 		"report": models.ReportFrom(*d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
 		"user_id": "", "plan": nil, "error": "", "lease_owner": "",
 	})

@@ -210,9 +210,9 @@ func skipLocked() clause.Locking {
 }
 
 // updateLeased changes a row whose lease is still held.
-func updateLeased[T any, I ~string](ctx context.Context, g *gorm.DB, what string, id I, lease string, changes map[string]any) error {
+func updateLeased[T any, I ~string](g *gorm.DB, what string, id I, lease string, changes map[string]any) error {
 	err := retryDelays(func() error {
-		res := g.WithContext(ctx).Model(new(T)).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", id, lease).UpdateColumns(changes)
+		res := g.Model(new(T)).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", id, lease).UpdateColumns(changes)
 		if res.Error == nil && res.RowsAffected == 0 {
 			return core.Errorf(core.ErrStale, "another process has taken over %s %s", what, id)
 		}

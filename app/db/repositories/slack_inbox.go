@@ -74,14 +74,14 @@ func (r *SlackInbox) Repeats(ctx context.Context, item core.SlackItem) (bool, er
 // Retry ends the lease after an attempt, and stores its error, its session and its user, by which
 // purges find it; the item is due after wait. ErrStale when the lease was lost.
 func (r *SlackInbox) Retry(ctx context.Context, item core.SlackItem, wait time.Duration) error {
-	return updateLeased[models.SlackItem](ctx, r.db, "slack item", item.ID, item.Lease, map[string]any{
+	return updateLeased[models.SlackItem](r.db.WithContext(ctx), "slack item", item.ID, item.Lease, map[string]any{
 		"error": item.Error, "session_id": models.Ref(item.SessionID), "user_id": item.User, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait)),
 	})
 }
 
 // Finish removes the payload of an item that is done. ErrStale when the lease was lost.
 func (r *SlackInbox) Finish(ctx context.Context, item core.SlackItem) error {
-	return updateLeased[models.SlackItem](ctx, r.db, "slack item", item.ID, item.Lease, map[string]any{
+	return updateLeased[models.SlackItem](r.db.WithContext(ctx), "slack item", item.ID, item.Lease, map[string]any{
 		"payload": "", "finished_at": core.Now(), "session_id": models.Ref(item.SessionID), "user_id": item.User, "error": item.Error, "lease_owner": "",
 	})
 }
