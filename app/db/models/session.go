@@ -95,7 +95,7 @@ func (r Session) Core() core.Session {
 	s := core.Session{
 		ID: core.SessionID(r.ID), Owner: r.Owner, Agent: r.Agent, Model: r.Model, Title: r.Title,
 		UserID: r.UserID, Source: core.Source(r.Source), Timezone: r.Timezone, Instructions: r.Instructions,
-		Metadata: r.Metadata.rawMessage(), Pinned: r.Pinned, Temporary: r.Temporary, Tags: r.decodeTags(), MessageCount: r.MessageCount,
+		Metadata: r.Metadata.rawMessage(), Pinned: r.Pinned, Temporary: r.Temporary, MessageCount: r.MessageCount,
 		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq, Speakers: r.Speakers,
 		CreatedAt: toUTC(r.CreatedAt), UpdatedAt: toUTC(r.UpdatedAt), ArchivedAt: toUTCPtr(r.ArchivedAt), TitledAt: toUTCPtr(r.TitledAt),
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
@@ -108,16 +108,10 @@ func (r Session) Core() core.Session {
 		id := core.MessageID(r.SummaryThroughID)
 		s.SummaryThroughID = &id
 	}
-	return s.WithExpiry()
-}
-
-// decodeTags returns the tags; none for a column that cannot be decoded.
-func (r Session) decodeTags() []string {
-	var tags []string
-	if r.Tags.decodeInto(&tags) != nil {
-		return nil
+	if r.Tags.decodeInto(&s.Tags) != nil {
+		s.Tags = nil
 	}
-	return tags
+	return s.WithExpiry()
 }
 
 // TagsFrom returns the column of tags.

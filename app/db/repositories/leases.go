@@ -1,10 +1,8 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -37,18 +35,15 @@ func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error
 		order: "created_at, id", limit: t.Limit, skipLocked: true,
 		set:       "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
 		values:    []any{t.Worker, t.Deaths - later},
-		returning: strings.Join(columnsOf(r.db, &models.Run{}), ", "),
+		returning: "id",
 	}
 	var runs []core.Run
 	err := inTx(ctx, r.reserve, func(tx *gorm.DB) error {
 		rows, err := leaseRuns(tx, q)
-		if err != nil {
-			return err
+		if err == nil && len(rows) > 0 {
+			ids := idsOf(rows, func(r models.Run) string { return r.ID })
+			runs, err = findRuns(tx, tx.Where("id IN ?", ids), "created_at, id") // with their inputs
 		}
-		slices.SortFunc(rows, func(a, b models.Run) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-		})
-		runs, err = loadInputs(tx, rows)
 		return err
 	})
 	return runs, wrapError(err, "runs for worker", t.Worker)

@@ -194,9 +194,17 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 // purgeUsage removes the session and the names of its users from the usage records.
 func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
 	err := lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		n, err := stx.forgetCalls(limit)
-		gone.Empty("model_calls", n)
-		return n, err
+		var ids []string
+		err := stx.tx.Model(&models.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
+		if err == nil && len(ids) > 0 {
+			err = stx.forgetUsers(ids)
+		}
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		res := stx.tx.Model(&models.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
+		gone.Empty("model_calls", res.RowsAffected)
+		return res.RowsAffected, res.Error
 	})
 	if err != nil {
 		return err

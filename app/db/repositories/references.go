@@ -3,7 +3,6 @@ package repositories
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -221,20 +220,6 @@ func findRun(db, which *gorm.DB) (core.Run, error) {
 		return core.Run{}, err
 	}
 	return runs[0], nil
-}
-
-// loadInputs returns the runs of the rows with their inputs.
-func loadInputs(db *gorm.DB, rows []models.Run) ([]core.Run, error) {
-	runs := make([]core.Run, 0, len(rows))
-	for part := range slices.Chunk(rows, maxIDs) {
-		ids := idsOf(part, func(r models.Run) string { return r.ID })
-		some, err := findRuns(db, db.Where("id IN ?", ids), "created_at, id")
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, some...)
-	}
-	return runs, nil
 }
 
 // toCore returns the run. Runs of earlier versions store their input themselves.

@@ -36,7 +36,20 @@ func TestSearchFindsTheSame(t *testing.T) {
 				t.Errorf("sessions with %s (-searchtext +database):\n%s", text, diff)
 			}
 		}
-		s.goldenSearch(t, "search_800")
+
+		var b strings.Builder
+		for _, text := range corpusQueries() {
+			hits := s.found(t, text)
+			count := fmt.Sprint(len(hits))
+			if len(hits) == most {
+				count = "many"
+			}
+			fmt.Fprintf(&b, "%s\n  %s: %s\n", text, count, strings.Join(keysOf(hits[:min(len(hits), 12)]), " "))
+			if len(hits) > 0 {
+				fmt.Fprintf(&b, "  %s\n", marked(hits[0]))
+			}
+		}
+		golden.Check(t, "testdata/"+"search_800"+".golden", b.String())
 	})
 }
 
@@ -125,25 +138,6 @@ func (s *store) sessionPages(t *testing.T, text string) []string {
 		}
 		q.Cursor = *page.NextCursor
 	}
-}
-
-// goldenSearch compares what is found with the file of that name, which is the
-// same for both databases.
-func (s *store) goldenSearch(t *testing.T, name string) {
-	t.Helper()
-	var b strings.Builder
-	for _, text := range corpusQueries() {
-		hits := s.found(t, text)
-		count := fmt.Sprint(len(hits))
-		if len(hits) == most {
-			count = "many"
-		}
-		fmt.Fprintf(&b, "%s\n  %s: %s\n", text, count, strings.Join(keysOf(hits[:min(len(hits), 12)]), " "))
-		if len(hits) > 0 {
-			fmt.Fprintf(&b, "  %s\n", marked(hits[0]))
-		}
-	}
-	golden.Check(t, "testdata/"+name+".golden", b.String())
 }
 
 // marked returns the excerpt with its highlights in brackets.

@@ -23,8 +23,6 @@ type corpus struct {
 	n    int
 }
 
-func newCorpus() *corpus { return &corpus{rand: seed.Fixed(7, 7)} }
-
 func (c *corpus) pick(words string) string {
 	list := strings.Fields(words)
 	return strings.ReplaceAll(list[c.rand.IntN(len(list))], "_", " ")
@@ -40,7 +38,11 @@ func (c *corpus) next() core.Message {
 	}
 	c.n++
 	if c.n%97 == 0 {
-		b.WriteString(c.needle())
+		list := []string{
+			"ERR_CONN_RESET", "zebra crossing", "Zimmerpflanze", "紫色的大象", "kubectl rollout restart", "C'est déjà l'été", "Фильтр насоса",
+			"ポンプ室の温度", "🎉 done", "ｆｕｌｌ－ｗｉｄｔｈ", "café au lait",
+		}
+		b.WriteString(list[c.n/97%len(list)])
 	}
 	roles := []core.Role{core.RoleUser, core.RoleAssistant, core.RoleUser, core.RoleTool, core.RoleAssistant}
 	return core.Message{
@@ -77,22 +79,13 @@ func (c *corpus) code() string {
 		c.pick("connection_refused duplicate_key table_not_found lease_lost"), c.pick("app/db/repositories/messages.go app/runs/service.go cmd/main.go src/index.ts"), c.rand.IntN(900))
 }
 
-// needle returns something that few messages have.
-func (c *corpus) needle() string {
-	list := []string{
-		"ERR_CONN_RESET", "zebra crossing", "Zimmerpflanze", "紫色的大象", "kubectl rollout restart", "C'est déjà l'été", "Фильтр насоса",
-		"ポンプ室の温度", "🎉 done", "ｆｕｌｌ－ｗｉｄｔｈ", "café au lait",
-	}
-	return list[c.n/97%len(list)]
-}
-
 // corpusKey names a message of the corpus.
 func corpusKey(session, seq int) string { return fmt.Sprintf("%d#%d", session, seq) }
 
 // fill stores n messages of the corpus for ann and returns their texts by key.
 func (s *store) fill(t testing.TB, n int) map[string]string {
 	t.Helper()
-	c, texts := newCorpus(), map[string]string{}
+	c, texts := &corpus{rand: seed.Fixed(7, 7)}, map[string]string{}
 	for i := range n / corpusSession {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: fmt.Sprint(i)}))(t)
 		messages := make([]core.Message, corpusSession)

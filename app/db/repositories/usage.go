@@ -84,13 +84,19 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
 	report.Total = sum
-	key, order, beyond := groupSQL(r.db, q.GroupBy)
-	level := models.UsageOfAll
+	key, order, beyond, level := "model", "ASC", ">", models.UsageOfAll
 	switch q.GroupBy {
-	case core.UsageBySession:
-		level = models.UsageOfSession
+	case core.UsageByDay:
+		key, order, beyond = "day", "DESC", "<"
+	case core.UsageBySession: // the newest first: their ids begin with the time
+		key, order, beyond, level = "session_id", "DESC", "<", models.UsageOfSession
 	case core.UsageByUser:
-		level = models.UsageOfUser
+		key, level = "user_id", models.UsageOfUser
+	case core.UsageByAgent:
+		key = "agent"
+	}
+	if key != "day" && isPostgres(r.db) { // texts compare by their bytes on both databases
+		key += ` COLLATE "C"`
 	}
 	db := r.usageBetween(ctx, tenant, q, level).Select(key + " AS key, " + daysSQL).Group(key).Order(key + " " + order).Limit(limit + 1)
 	if after.isSet() {
@@ -153,28 +159,6 @@ func dayOfCallSQL(db *gorm.DB) string {
 		return "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 	}
 	return "substr(created_at, 1, 10)" // SQLite stores times as text in UTC
-}
-
-// groupSQL returns the expression of a group's key, the order of the groups, and the
-// comparison for keys after a given one. Texts compare by their bytes on both databases.
-func groupSQL(db *gorm.DB, by core.UsageGroup) (key, order, beyond string) {
-	order, beyond = "ASC", ">"
-	switch by {
-	case core.UsageByDay:
-		return "day", "DESC", "<"
-	case core.UsageBySession: // the newest first: their ids begin with the time
-		key, order, beyond = "session_id", "DESC", "<"
-	case core.UsageByUser:
-		key = "user_id"
-	case core.UsageByAgent:
-		key = "agent"
-	default:
-		key = "model"
-	}
-	if isPostgres(db) {
-		key += ` COLLATE "C"`
-	}
-	return key, order, beyond
 }
 
 // Spent returns the usage of the owner's model calls on the UTC day that begins at the

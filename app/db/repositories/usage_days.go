@@ -160,21 +160,6 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 	return nil
 }
 
-// forgetCalls removes the session and the names of users from up to limit of its model
-// calls, and the names from the days of these calls. It returns how many calls there were.
-func (stx *sessionTx) forgetCalls(limit int) (int64, error) {
-	var ids []string
-	err := stx.tx.Model(&models.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	if err := stx.forgetUsers(ids); err != nil {
-		return 0, err
-	}
-	res := stx.tx.Model(&models.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
-	return res.RowsAffected, res.Error
-}
-
 // forgetUsers moves what the calls added to the days of users to rows without a user.
 func (stx *sessionTx) forgetUsers(calls []string) error {
 	day := dayOfCallSQL(stx.tx)
