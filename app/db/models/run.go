@@ -49,31 +49,15 @@ func (Run) TableName() string { return "runs" }
 
 // RunFrom returns the row of a run.
 func RunFrom(r core.Run) Run {
-	row := Run{
+	return Run{
 		ID: string(r.ID), SessionID: string(r.SessionID), Owner: r.Owner, UserID: r.User, QueueSeq: r.QueueSeq,
 		Status: string(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion, Model: r.Model,
-		Input: InputFrom(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID), RequestHash: r.RequestHash,
+		Input: EncodeJSON(r.Input), Options: EncodeJSON(r.Options), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
 		Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
-		Usage: r.Usage, AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
+		Error: EncodeJSON(r.Error), Usage: r.Usage, AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
-	row.Error = RunErrorFrom(r.Error)
-	if r.Options != nil {
-		row.Options = encodeJSON(r.Options)
-	}
-	return row
-}
-
-// InputFrom returns the column of a run's input.
-func InputFrom(in core.RunInput) JSON { return encodeJSON(in) }
-
-// RunErrorFrom returns the column of a run's error.
-func RunErrorFrom(e *core.RunError) JSON {
-	if e == nil {
-		return nil
-	}
-	return encodeJSON(e)
 }
 
 // Core returns the run of the row.

@@ -75,7 +75,7 @@ func SessionFrom(s core.Session) Session {
 	row := Session{
 		ID: string(s.ID), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: s.Title,
 		UserID: s.UserID, Source: string(s.Source), Timezone: s.Timezone, Instructions: s.Instructions,
-		Metadata: jsonFrom(s.Metadata), Pinned: s.Pinned, Temporary: s.Temporary, Tags: encodeList(s.Tags), MessageCount: s.MessageCount,
+		Metadata: jsonFrom(s.Metadata), Pinned: s.Pinned, Temporary: s.Temporary, Tags: EncodeJSON(s.Tags), MessageCount: s.MessageCount,
 		LastSeq: s.LastSeq, LastEventSeq: s.LastEventSeq, Speakers: s.Speakers,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ArchivedAt: s.ArchivedAt, TitledAt: s.TitledAt,
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
@@ -113,9 +113,6 @@ func (r Session) Core() core.Session {
 	}
 	return s.WithExpiry()
 }
-
-// TagsFrom returns the column of tags.
-func TagsFrom(tags []string) JSON { return encodeList(tags) }
 
 // SessionRuns is the state of a session's runs, read with the session.
 type SessionRuns struct {

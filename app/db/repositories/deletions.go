@@ -100,7 +100,7 @@ func (r *Deletions) Renew(ctx context.Context, d core.Deletion) error {
 
 // SavePlan stores the state at the beginning. ErrStale when the lease was lost.
 func (r *Deletions) SavePlan(ctx context.Context, d core.Deletion) error {
-	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"plan": models.EncodeJSON(d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
 }
 
 // Retry ends the lease after a failed attempt, and stores the error. ErrStale when the
@@ -112,7 +112,7 @@ func (r *Deletions) Retry(ctx context.Context, d core.Deletion, wait time.Durati
 // Finish stores the report and clears the user's name. ErrStale when the lease was lost.
 func (r *Deletions) Finish(ctx context.Context, d core.Deletion) error {
 	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{
-		"report": models.ReportFrom(*d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
+		"report": models.EncodeJSON(d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
 		"user_id": "", "plan": nil, "error": "", "lease_owner": "",
 	})
 }

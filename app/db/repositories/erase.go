@@ -206,7 +206,7 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 // eraseInput clears the input and the options of a run.
 func (stx *sessionTx) eraseInput(run core.Run) error {
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).
-		UpdateColumns(map[string]any{"input": models.InputFrom(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
+		UpdateColumns(map[string]any{"input": models.EncodeJSON(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
 }
 
 // eraseUnsent deletes a message that only its run has: it was canceled while it was queued.

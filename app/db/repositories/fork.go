@@ -268,7 +268,7 @@ func (stx *sessionTx) copySummary(source *sessionTx, copies map[models.Ref]messa
 	if err := stx.tx.Where("id = ?", rows[newest].ID).Take(&row).Error; err != nil {
 		return err
 	}
-	s, last := repeatFromFork(row, source), copies[row.ThroughID]
+	s, last := repeatVersion(row, "fork", " of session "+source.session.ID), copies[row.ThroughID]
 	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = copyID(string(last.id)[:idPrefix], 1), 1, last.id, last.seq
 	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)
 	_, err := stx.activateSummary(s)

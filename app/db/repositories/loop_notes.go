@@ -129,8 +129,8 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 		if from.seq == 0 {
 			return fmt.Errorf("the messages of notes %s were not copied", row.ID)
 		}
-		s := repeatFromFork(row, source)
-		s.ID = core.NewID[core.SummaryID]()
+		s := repeatVersion(row, "fork", " of session "+source.session.ID)
+		s.ID, s.MessagesAdded = core.NewID[core.SummaryID](), row.MessagesAdded
 		s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = from.id, from.seq, through.id, through.seq
 		if s.FromSeq <= stx.session.SummaryThroughSeq {
 			continue
@@ -141,13 +141,4 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 		rows = append(rows, models.SummaryFrom(s))
 	}
 	return stx.useLoops(rows)
-}
-
-// repeatFromFork returns a summary of the source as a new one.
-func repeatFromFork(row models.Summary, source *sessionTx) core.Summary {
-	s := row.Core()
-	s.ID, s.CreatedAt = "", core.Now()
-	s.TokensBefore, s.TokensAfter, s.Duration = s.TokenCount, s.TokenCount, 0
-	s.Trigger, s.Note = "fork", fmt.Sprintf("repeats version %d of session %s", s.Version, source.session.ID)
-	return s
 }

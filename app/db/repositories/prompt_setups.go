@@ -34,11 +34,7 @@ func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session cor
 			return nil, err
 		}
 	}
-	out := make([]core.PromptSetup, len(rows))
-	for i, row := range rows {
-		out[i] = row.Core()
-	}
-	return out, nil
+	return mapRows(rows, infallible(models.PromptSetup.Core))
 }
 
 // storeSetup stores a setup, unless the session has it.

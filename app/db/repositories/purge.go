@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -222,7 +223,7 @@ func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) er
 			days = append(days, row.Day)
 			rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
 		}
-		if err := addUsageDays(stx.tx, rows); err != nil {
+		if err := commit.Insert(stx.tx, sumDays(rows)); err != nil {
 			return 0, err
 		}
 		return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
@@ -234,7 +235,7 @@ func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.
 	var there core.Purged
 	db := r.db.WithContext(ctx)
 	for part := range slices.Chunk(ids, purgeChunk) {
-		for _, table := range append([]string{"sessions"}, sessionTables()...) {
+		for _, table := range append([]string{"sessions", "model_calls", "blob_references", "blobs"}, sessionTables()...) {
 			column := "session_id"
 			if table == "sessions" {
 				column = "id"
@@ -243,18 +244,11 @@ func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.
 			if err != nil {
 				return there, err
 			}
-			there.Remove(table, n)
-		}
-		n, err := countRows(db, "model_calls", "session_id IN ?", part)
-		if err != nil {
-			return there, err
-		}
-		there.Empty("model_calls", n)
-		for _, table := range []string{"blob_references", "blobs"} {
-			if n, err = countRows(db, table, "session_id IN ?", part); err != nil {
-				return there, err
+			if table == "model_calls" {
+				there.Empty(table, n)
+			} else {
+				there.Remove(table, n)
 			}
-			there.Remove(table, n)
 		}
 	}
 	return there, nil

@@ -170,7 +170,7 @@ func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Mes
 // meanwhile.
 func loadSession(db *gorm.DB, id core.SessionID) (*core.Session, error) {
 	var rows []sessionRow
-	if err := db.Model(&models.Session{}).Scopes(selectWithoutTexts).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
+	if err := db.Model(&models.Session{}).Scopes(selectSessions(false)).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
 		return nil, err
 	}
 	session := core.Session{ID: id, Status: core.SessionIdle}

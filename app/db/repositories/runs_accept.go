@@ -88,7 +88,7 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLim
 	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
 	starts := run.Status == core.RunRunning
 	if starts {
-		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
+		row.Input = models.EncodeJSON(run.Input.Emptied()) // the message enters the log now
 	}
 	if err := stx.change.Insert(&row); err != nil {
 		return core.Accepted{}, wrapError(err, "run", run.ID)

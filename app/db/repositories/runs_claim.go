@@ -57,7 +57,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 			"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
 		}
 		if inLog == nil {
-			changes["input"] = models.InputFrom(run.Input.Emptied())
+			changes["input"] = models.EncodeJSON(run.Input.Emptied())
 		}
 		message, err := stx.enterLog(run, f, inLog)
 		if err == nil {

@@ -123,7 +123,7 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 	}
 	if w.End != nil {
 		now := core.Now()
-		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.RunErrorFrom(w.End.Error), &now, "", nil
+		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.EncodeJSON(w.End.Error), &now, "", nil
 		row.AnswerID = cmp.Or(models.Ref(w.End.AnswerID), row.AnswerID)
 	}
 	if u.State != nil {

@@ -78,7 +78,7 @@ func (h sessionSearch) findFirst(n int, list *gorm.DB) ([]sessionRow, error) {
 
 // findIn returns the first n sessions of a list narrowed to those that match.
 func (h sessionSearch) findIn(list *gorm.DB, n int, narrow func(*gorm.DB) *gorm.DB) (rows []sessionRow, err error) {
-	err = h.db.Table("(?) AS sessions", list).Scopes(narrow, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
+	err = h.db.Table("(?) AS sessions", list).Scopes(narrow, selectSessions(h.withSummaries)).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
 	return rows, err
 }
 
@@ -173,14 +173,12 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
 	var rows []sessionRow
-	if err := list.Where("id IN ?", ids).Scopes(sessionListOf(q).selectColumns).Find(&rows).Error; err != nil {
+	if err := list.Where("id IN ?", ids).Scopes(selectSessions(q.Summaries)).Find(&rows).Error; err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
 	slices.SortFunc(rows, func(a, b sessionRow) int { return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID)) })
-	page := core.Page[core.Session]{Items: []core.Session{}}
-	for _, row := range rows {
-		page.Items = append(page.Items, row.toCore())
-	}
+	var page core.Page[core.Session]
+	page.Items, _ = mapRows(rows, infallible(sessionRow.toCore))
 	if next > 0 {
 		page.NextCursor = position{List: "sessions-relevance", N: int64(next), ID: s.newest, M: s.total, Key: ids[len(ids)-1]}.encodeCursor()
 	}

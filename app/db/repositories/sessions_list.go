@@ -23,14 +23,6 @@ type sessionList struct {
 // newestFirstSQL is the order by the column, total by the id.
 func (l sessionList) newestFirstSQL() string { return l.column + " DESC, id DESC" }
 
-// selectColumns selects the columns that the list returns.
-func (l sessionList) selectColumns(db *gorm.DB) *gorm.DB {
-	if l.withSummaries {
-		return selectWithRuns(db)
-	}
-	return selectWithoutTexts(db)
-}
-
 // sessionListOf returns the list for the query.
 func sessionListOf(q core.SessionQuery) sessionList {
 	if q.Order == core.OrderByCreation {
@@ -109,7 +101,7 @@ func (l sessionList) findSome(list *gorm.DB, limit int, bytes int64) (rows []ses
 	}
 	limit, err = fitRows(list, long, limit, bytes)
 	if err == nil {
-		err = list.Scopes(l.selectColumns).Limit(limit + 1).Find(&rows).Error
+		err = list.Scopes(selectSessions(l.withSummaries)).Limit(limit + 1).Find(&rows).Error
 	}
 	return rows, limit, err
 }

@@ -106,7 +106,7 @@ func (stx *sessionTx) restoreVersion(version int) (int, error) {
 	if err := stx.undoVersions(row); err != nil {
 		return 0, err
 	}
-	s := repeatVersion(row, core.TriggerRestore)
+	s := repeatVersion(row, core.TriggerRestore, "")
 	s.MadeFor = 0 // a person wants it, whatever the model is
 	return stx.activateSummary(s)
 }

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -62,7 +63,7 @@ func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error 
 			if err := tx.Create(&row).Error; err != nil {
 				return err
 			}
-			return addUsageDays(tx, usageDays(row, "", usageShard(row.ID)))
+			return commit.Insert(tx, sumDays(usageDays(row, "", usageShard(row.ID))))
 		})
 	}), "usage of", call.Owner)
 }

@@ -98,18 +98,10 @@ func sumDays(days []models.UsageDay) []models.UsageDay {
 		sum.UsageTotal, sum.SpentTokens = sumUsage(sum.UsageTotal, d.UsageTotal, 1), sum.SpentTokens+d.SpentTokens
 		sums[key] = sum
 	}
-	return slices.SortedFunc(maps.Values(sums), compareUsageDays)
-}
-
-// addUsageDays adds to the days.
-func addUsageDays(tx *gorm.DB, days []models.UsageDay) error {
-	return commit.Insert(tx, sumDays(days))
-}
-
-// compareUsageDays compares two days by their keys.
-func compareUsageDays(a, b models.UsageDay) int {
-	return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Level, b.Level), strings.Compare(a.UserID, b.UserID), strings.Compare(a.SessionID, b.SessionID),
-		strings.Compare(a.Day, b.Day), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Model, b.Model), cmp.Compare(a.Shard, b.Shard))
+	return slices.SortedFunc(maps.Values(sums), func(a, b models.UsageDay) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Level, b.Level), strings.Compare(a.UserID, b.UserID), strings.Compare(a.SessionID, b.SessionID),
+			strings.Compare(a.Day, b.Day), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Model, b.Model), cmp.Compare(a.Shard, b.Shard))
+	})
 }
 
 // forgetUserDays moves the usage of a user's days to rows without a user, some days in a
@@ -138,7 +130,7 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 			for i := range rows {
 				rows[i].UserID = ""
 			}
-			if err := addUsageDays(tx, rows); err != nil {
+			if err := commit.Insert(tx, sumDays(rows)); err != nil {
 				return err
 			}
 			res := which.Delete(&models.UsageDay{})
@@ -180,7 +172,7 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 		less.UsageTotal, less.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
 		moved = append(moved, anonymous, less)
 	}
-	if err := addUsageDays(stx.tx, moved); err != nil {
+	if err := commit.Insert(stx.tx, sumDays(moved)); err != nil {
 		return err
 	}
 	names := slices.Collect(maps.Keys(users))
