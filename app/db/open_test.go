@@ -165,30 +165,6 @@ func TestSQLiteWritersWaitInLine(t *testing.T) {
 	}
 }
 
-func TestNestedTransactionsAreSavePoints(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		insert := func(tx *gorm.DB, model string) error {
-			return tx.Exec("INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES (?, 1, 0, 0, ?)", model, core.Now()).Error
-		}
-		err := d.Gorm.WithContext(t.Context()).Transaction(func(tx *gorm.DB) error {
-			if err := insert(tx, "a"); err != nil {
-				return err
-			}
-			inner := tx.Transaction(func(tx *gorm.DB) error { return errors.Join(insert(tx, "b"), insert(tx, "a")) })
-			if !errors.Is(inner, gorm.ErrDuplicatedKey) {
-				t.Errorf("inner: got %v, want gorm.ErrDuplicatedKey", inner)
-			}
-			return insert(tx, "c")
-		})
-		var names []string
-		must.Do(t, errors.Join(err, d.Gorm.WithContext(t.Context()).Raw("SELECT model FROM model_calibrations ORDER BY model").Scan(&names).Error))
-		if got := strings.Join(names, " "); got != "a c" {
-			t.Errorf("rows: got %q, want a c", got)
-		}
-	})
-}
-
 // The operator's error is one line, without the password and without repetitions.
 func TestOpenTellsThatPostgresIsNotThere(t *testing.T) {
 	t.Parallel()
