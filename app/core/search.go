@@ -172,8 +172,7 @@ type SearchPage struct {
 	Page[SearchHit]
 	// Total is how many results all pages have together, or somewhat more; of SortNewest 0.
 	Total int `json:"total,omitempty"`
-	// Indexing is true while messages of an older version are still being made
-	// searchable: some may be missing.
+	// Indexing is true while messages are still being indexed: some may be missing.
 	Indexing bool `json:"indexing"`
 	// Meaning says what part meaning has in the results; empty = none, words alone are searched.
 	Meaning Meaning `json:"meaning,omitempty"`
