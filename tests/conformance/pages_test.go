@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"bobbin/app/api/ops"
-	apiclient "bobbin/app/client"
 	native "bobbin/app/client"
 	"bobbin/tests/process"
 )
@@ -111,7 +110,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)
 		default:
 		}
-		_, err := apiclient.Call(t.Context(), c, ops.ListAgents, struct{}{})
+		_, err := native.Call(t.Context(), c, ops.ListAgents, struct{}{})
 		return err == nil
 	})
 	return addr
