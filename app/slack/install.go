@@ -192,6 +192,9 @@ func (s *Service) handleRemoval(ctx context.Context, kind, team string) error {
 	if !errors.As(err, &refused) || !slices.Contains([]string{"account_inactive", "invalid_auth", "token_revoked"}, refused.Err) {
 		return err
 	}
+	if err := s.Clients.store.Revoke(ctx, i); err != nil {
+		return err
+	}
 	s.Logger.WarnContext(ctx, "app removed from a workspace of Slack, or its tokens revoked", "event", kind, "team", i.Team)
-	return s.Clients.store.Revoke(ctx, i)
+	return nil
 }

@@ -132,7 +132,8 @@ func TestSlackManyWorkspaces(t *testing.T) {
 		posted := len(other.ws.Thread(other.channel, second))
 		must.Do(t, other.Wait(t.Context(), func() bool { return len(other.ws.Thread(other.channel, second)) == posted+2 }))
 		for _, c := range acme.callsOf(acme.ws.ID)[before:] {
-			if len(houses) == 1 || c.Error == "" { // another process may try the dead token for some seconds
+			// The second event of a removal tests the token, too; another process may try the dead one for some seconds.
+			if c.Method != "auth.test" && (len(houses) == 1 || c.Error == "") {
 				t.Errorf("after the removal Slack got %+v", c)
 			}
 		}
