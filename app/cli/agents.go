@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/ops"
@@ -39,7 +41,7 @@ func (p *program) reloadAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			page, err := s.client.ReloadAgents(cmd.Context())
+			page, err := client.Call(cmd.Context(), s.client, operations.ReloadAgents, struct{}{})
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -162,7 +163,7 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 	texts := map[string]string{}
 	q := core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}, Archived: true}
 	for searched := 0; searched < maxScanned; {
-		page, err := c.Sessions(ctx, q)
+		page, err := client.Call(ctx, c, ops.ListSessions, q)
 		if err != nil {
 			return "", err
 		}
@@ -204,7 +205,7 @@ const maxTitle = 40
 
 // lastSession returns the most recently used session, of the agent if one is named.
 func lastSession(ctx context.Context, c *client.Client, agent string) (core.SessionID, error) {
-	page, err := c.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: agent})
+	page, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: agent})
 	if err != nil {
 		return "", err
 	}

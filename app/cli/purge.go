@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"bobbin/app/api/ops"
 	draw "bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -184,7 +186,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, "", func(o core.PurgeOptions) (core.PurgeReport, error) {
 					in.PurgeOptions = o
-					return s.client.PurgeSessions(ctx, in)
+					return client.Call(ctx, s.client, ops.PurgeSessions, in)
 				})
 			})
 		},
@@ -199,7 +201,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 
 // compactOnly compacts the database files after earlier purges.
 func (p *program) compactOnly(ctx context.Context, s connection) error {
-	report, err := s.client.PurgeSessions(ctx, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
+	report, err := client.Call(ctx, s.client, ops.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -33,7 +35,7 @@ func (p *program) purgeUserCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, args[0], func(o core.PurgeOptions) (core.PurgeReport, error) {
-					return s.client.PurgeUser(ctx, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
+					return client.Call(ctx, s.client, ops.PurgeUser, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
 				})
 			})
 		},
@@ -58,9 +60,9 @@ func (p *program) exportUserCommand() *cobra.Command {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				write := func(w io.Writer) error {
 					if owner == "" {
-						return s.client.ExportUser(ctx, args[0], w)
+						return client.Download(ctx, s.client, ops.ExportUser, ops.UserExport{UserID: args[0]}, w)
 					}
-					return s.client.ExportUserOf(ctx, owner, args[0], w)
+					return client.Download(ctx, s.client, ops.ExportAnyUser, ops.OwnersExport{Owner: owner, UserID: args[0]}, w)
 				}
 				if file != "-" && file != "" {
 					return p.writeFile(file, write)

@@ -1,11 +1,11 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"net/url"
 	"reflect"
 	"strings"
@@ -14,48 +14,73 @@ import (
 	"bobbin/app/api/ops"
 )
 
-// RawCall is a request for any operation of the API.
-type RawCall struct {
-	Method, Path string // the path is escaped
+// Request is a request of the API.
+type Request struct {
+	Method, Path string // the path is below the server's URL, and escaped
 	Query        url.Values
 	Header       map[string]string
-	Body         []byte // nil = none
+	Body         any // encoded as JSON, or sent unchanged if it is an io.Reader; nil = none
 }
 
-// Do sends the request and returns the successful response, whose body the caller closes. Other
-// responses are returned as a *ProblemError.
-func (c *Client) Do(ctx context.Context, call RawCall) (*http.Response, error) {
-	r := request{method: call.Method, path: call.Path, query: call.Query, header: call.Header}
-	if call.Body != nil {
-		r.body = bytes.NewReader(call.Body)
-	}
-	return c.send(ctx, r)
+// Caller calls operations; a *Client does.
+type Caller interface {
+	// CallOperation calls the operation with the values of in, and decodes the answer into what out
+	// points to.
+	CallOperation(ctx context.Context, op ops.Operation, in, out any) error
 }
 
 // Call calls an operation. Zero values of in are left out; an empty list is not a zero value.
-func Call[In, Out any](ctx context.Context, c *Client, op ops.Op[In, Out], in In) (Out, error) {
-	return callJSON[Out](ctx, c, requestOf(op.Operation, in))
+func Call[In, Out any](ctx context.Context, c Caller, op ops.Op[In, Out], in In) (out Out, err error) {
+	err = c.CallOperation(ctx, op.Operation, in, &out)
+	return out, err
 }
 
-// requestOf returns the request of an operation with the values of in.
-func requestOf(op ops.Operation, in any) request {
-	r := request{method: op.Method(), path: op.Path(), query: url.Values{}}
+// CallOperation is for Call.
+func (c *Client) CallOperation(ctx context.Context, op ops.Operation, in, out any) error {
+	return c.callJSON(ctx, NewRequest(op, in), out)
+}
+
+// callJSON sends the request and decodes the answer into what out points to.
+func (c *Client) callJSON(ctx context.Context, r Request, out any) error {
+	response, err := c.Do(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read response: %w", err)
+	case len(data) > maxAnswer:
+		return errors.New("the response is too large")
+	case len(data) == 0:
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("%s %s: unexpected response: %w", r.Method, r.Path, err)
+	}
+	return nil
+}
+
+// NewRequest returns the request of an operation with the values of in.
+func NewRequest(op ops.Operation, in any) Request {
+	r := Request{Method: op.Method(), Path: op.Path(), Query: url.Values{}, Header: map[string]string{}}
 	body := map[string]any{}
 	values := reflect.ValueOf(in)
 	for _, f := range ops.Fields(values.Type()) {
 		value := values.FieldByIndex(f.Index)
 		switch {
 		case f.Place == ops.InPath:
-			r.path = strings.Replace(r.path, "{"+f.Name+"}", url.PathEscape(fmt.Sprint(value.Interface())), 1)
+			r.Path = strings.Replace(r.Path, "{"+f.Name+"}", url.PathEscape(fmt.Sprint(value.Interface())), 1)
 		case value.IsZero():
 		case f.Place == ops.InQuery:
-			r.query.Set(f.Name, paramText(f, value))
+			r.Query.Set(f.Name, paramText(f, value))
 		default:
 			body[f.Name] = value.Interface()
 		}
 	}
 	if len(body) > 0 {
-		r.body = body
+		r.Body = body
 	}
 	return r
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	native "bobbin/app/client"
 	"bobbin/tests/process"
 )
@@ -109,7 +111,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)
 		default:
 		}
-		_, err := c.Agents(t.Context())
+		_, err := apiclient.Call(t.Context(), c, ops.ListAgents, struct{}{})
 		return err == nil
 	})
 	return addr

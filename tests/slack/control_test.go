@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -52,7 +54,7 @@ func TestSlackStops(t *testing.T) {
 			if last.Status != core.MessagePartial || !strings.HasPrefix(last.Content, "answer to") {
 				t.Errorf("%s: got the answer %+v, want the partial one", how, last)
 			}
-			runs := apptest.Must(w.house.Runs(t.Context(), session.ID, core.PageQuery{}))(t)
+			runs := apptest.Must(client.Call(t.Context(), w.house, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: session.ID}}))(t)
 			if len(runs.Items) != i+1 || slices.ContainsFunc(runs.Items, func(r core.Run) bool { return r.Status != core.RunCanceled }) {
 				t.Errorf("%s: got the runs %+v, want them canceled", how, runs.Items)
 			}
@@ -118,7 +120,7 @@ func TestSlackUninstalled(t *testing.T) {
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
 		must.Do(t, w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }))
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			status := apptest.Must(w.house.SlackThread(t.Context(), session.ID))(t)
+			status := apptest.Must(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session.ID}))(t)
 			if strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil {
 				break
 			}
@@ -174,7 +176,7 @@ func TestSlackFeedback(t *testing.T) {
 // lastUsers returns the user messages of the newest prompt that the model got.
 func lastUsers(t *testing.T, model *provider.Server, session core.Session, h *apptest.Bobbin) []string {
 	t.Helper()
-	view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, session.ID))(t)
+	view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: session.ID}))(t)
 	var shown []string
 	for _, m := range view.Messages {
 		if m.Role == core.RoleUser {

@@ -91,18 +91,26 @@ type UserExport struct {
 	UserID string `query:"user_id" max:"200" example:"ada" doc:"The user. End users may omit it: they get their own data."`
 }
 
+// OwnersExport asks for all data of a user of any owner.
+type OwnersExport struct {
+	Owner  string `query:"owner"`
+	UserID string `query:"user_id"`
+}
+
 // SessionExport asks for a session as a file.
 type SessionExport struct {
 	InSession
 	Format core.ExportFormat `query:"format" enum:"json,jsonl,markdown" default:"json" doc:"The format of the file."`
 }
 
-// Purge is one of the operator's own operations, which the document does not list.
+// The operator's own operations, which the document does not list. They need the token of the server's
+// data folder, which the command line has.
 //
 //nolint:gochecknoglobals // a constant table
 var (
 	PurgeSessions = describe[core.PurgeSessions, core.PurgeReport](Operation{ID: "purgeSessions", Route: "POST /internal/v1/purge/sessions"})
 	PurgeUser     = describe[core.PurgeUser, core.PurgeReport](Operation{ID: "purgeUser", Route: "POST /internal/v1/purge/users"})
+	ExportAnyUser = describe[OwnersExport, Nothing](Operation{ID: "exportAnyUser", Route: "GET /internal/v1/export"})
 	ReloadAgents  = describe[struct{}, core.Page[core.AgentFile]](Operation{ID: "reloadAgents", Route: "POST /internal/v1/agents/reload"})
 )
 
