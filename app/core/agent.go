@@ -10,13 +10,13 @@ import (
 type Agent struct {
 	Name           string             `json:"name"`
 	Description    string             `json:"description"`
-	Model          string             `json:"model"` // empty = default_llm
+	Model          string             `json:"model" doc:"Empty = the default model."`
 	FallbackModels []string           `json:"fallback_models,omitempty"`
 	SystemPrompt   string             `json:"system_prompt"`
 	Tools          []string           `json:"tools,omitempty"`
 	ToolSettings   ToolSettings       `json:"tool_settings,omitempty"`
-	MaxIterations  int                `json:"max_iterations"` // model calls a run; 0 = DefaultMaxIterations
-	Context        ContextSettings    `json:"context"`
+	MaxIterations  int                `json:"max_iterations" doc:"Model calls of a run."`
+	Context        ContextSettings    `json:"context" doc:"The fields set in its file."`
 	Compaction     CompactionSettings `json:"compaction"`
 	// ModelParameters are keys of the file like the others, not a section.
 	ModelParameters
@@ -24,22 +24,22 @@ type Agent struct {
 	Definitions []ToolDefinition `json:"-"`
 	// LeftOut says of each tool of its file that tools.allow does not have why the agent is without it.
 	LeftOut []string `json:"-"`
-	Version string   `json:"version"` // hash of everything above
+	Version string   `json:"version" doc:"A hash of everything above."`
 }
 
 // AgentDetail is an agent with the models that a message to it may choose.
 type AgentDetail struct {
 	Agent
-	Models []ModelChoice `json:"models"`
+	Models []ModelChoice `json:"models" doc:"The models that a message to the agent may choose."`
 }
 
 // ModelChoice is a model that a message may choose.
 type ModelChoice struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
-	Window   int    `json:"window"`            // context window in tokens
-	Images   bool   `json:"images"`            // it sees images; other models get descriptions
-	Default  bool   `json:"default,omitempty"` // the agent's own model
+	Window   int    `json:"window" doc:"Context window in tokens."`
+	Images   bool   `json:"images" doc:"It sees images; other models get descriptions."`
+	Default  bool   `json:"default,omitempty" doc:"The agent's own model."`
 }
 
 // DefaultMaxIterations bounds the model calls of a run when an agent does not.

@@ -49,23 +49,23 @@ const (
 // Approval is the question whether a tool may start, or what its result is.
 type Approval struct {
 	ID          ApprovalID     `json:"id"`
-	Kind        ApprovalKind   `json:"kind,omitempty"` // empty in events of earlier versions = KindApproval
+	Kind        ApprovalKind   `json:"kind,omitempty" enum:"approval,client_tool" doc:"'approval': may the tool start? 'client_tool': what is the result of the call? Absent in events of earlier versions, which are approvals."`
 	RunID       RunID          `json:"run_id"`
 	SessionID   SessionID      `json:"session_id"`
 	ToolCallID  string         `json:"tool_call_id"`
 	Tool        string         `json:"tool"`
-	Arguments   string         `json:"arguments"`                  // the raw text that the model wrote
-	Edited      string         `json:"edited_arguments,omitempty"` // with which the tool starts in place of Arguments
-	Definition  string         `json:"-"`                          // hash of the tool's definition, that alone was asked for; empty for clients' tools
-	Mode        ApprovalMode   `json:"mode"`
-	Status      ApprovalStatus `json:"status"`
-	Comment     string         `json:"comment,omitempty"`
-	DecidedBy   string         `json:"decided_by,omitempty"` // the user, else the owner; empty = nobody
+	Arguments   string         `json:"arguments" doc:"As the model wrote them, normally JSON."`
+	Edited      string         `json:"edited_arguments,omitempty" doc:"With which the tool starts instead, as JSON."`
+	Definition  string         `json:"-"` // hash of the tool's definition, that alone was asked for; empty for clients' tools
+	Mode        ApprovalMode   `json:"mode" enum:"always,first" doc:"always: every call needs approval; first: until one was approved in the session."`
+	Status      ApprovalStatus `json:"status" enum:"open,approved,denied,answered,expired,closed" doc:"'answered': it has a result that no tool of the server made."`
+	Comment     string         `json:"comment,omitempty" doc:"Of the decision, or why none was needed."`
+	DecidedBy   string         `json:"decided_by,omitempty" doc:"The user, or else the owner."`
 	RequestedAt time.Time      `json:"requested_at"`
-	ExpiresAt   *time.Time     `json:"expires_at,omitempty"` // by the database's clock; nil = never
+	ExpiresAt   *time.Time     `json:"expires_at,omitempty" doc:"Afterwards it counts as not approved; absent = never."`
 	DecidedAt   *time.Time     `json:"decided_at,omitempty"`
-	Result      string         `json:"-"`                  // of an answered call; its message has it
-	Failed      bool           `json:"is_error,omitempty"` // the result is an error
+	Result      string         `json:"-"` // of an answered call; its message has it
+	Failed      bool           `json:"is_error,omitempty" doc:"Of an answered call: it failed."`
 }
 
 // Refusal returns what the model reads in place of the result of a call that was not

@@ -21,16 +21,16 @@ type Blob struct {
 	Owner     string    `json:"-"`
 	UserID    string    `json:"user_id,omitempty"`
 	SessionID SessionID `json:"session_id,omitempty"` // for which it was uploaded; empty = none, or several
-	MediaType string    `json:"media_type"`           // what the content is, not what was claimed
-	Name      string    `json:"name"`                 // cleaned: no path, nothing that cannot be shown
-	Size      int64     `json:"size"`                 // bytes
-	SHA256    string    `json:"sha256"`               // of the content, in hex
-	Width     int       `json:"width,omitempty"`      // of an image, in pixels
+	MediaType string    `json:"media_type" doc:"Detected from the content." example:"image/png"`
+	Name      string    `json:"name"` // cleaned: no path, nothing that cannot be shown
+	Size      int64     `json:"size" doc:"Bytes."`
+	SHA256    string    `json:"sha256" pattern:"^[0-9a-f]{64}$"` // of the content, in hex
+	Width     int       `json:"width,omitempty"`                 // of an image, in pixels
 	Height    int       `json:"height,omitempty"`
-	Pages     int       `json:"pages,omitempty"`              // of a document: its pages or slides, at most 10,000; 0 = it has none, or they are not known
-	Blank     int       `json:"pages_without_text,omitempty"` // of these: scanned or drawn
-	Tokens    int       `json:"token_count,omitempty"`        // cl100k_base tokens of the text that models are sent of the file; of an image 0
-	Extracted bool      `json:"extracted,omitempty"`          // models are sent the text that was read out of it (DocumentText)
+	Pages     int       `json:"pages,omitempty" doc:"Of a document: its pages or slides, of which at most 10,000 are read and counted."`
+	Blank     int       `json:"pages_without_text,omitempty" doc:"Scanned or drawn pages. Models see their content only if they get the PDF as a file."`
+	Tokens    int       `json:"token_count,omitempty" doc:"Tokens of the text that models get."`
+	Extracted bool      `json:"extracted,omitempty" doc:"Models get the text extracted from the document."`
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -86,7 +86,7 @@ type BlobQuery struct {
 
 // BlobLink is an address at which a browser gets a file without a key, for a while.
 type BlobLink struct {
-	URL       string    `json:"url"` // path and query, on this server
+	URL       string    `json:"url" doc:"Path and query on this server."`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 

@@ -2,8 +2,8 @@ package core
 
 // Branch says which of the messages after the same parent a message is.
 type Branch struct {
-	Index    int       `json:"index"` // 1, 2, 3 … in the order in which they were written
-	Count    int       `json:"count"`
+	Index    int       `json:"index" min:"1"` // 1, 2, 3 … in the order in which they were written
+	Count    int       `json:"count" min:"2"`
 	Previous MessageID `json:"previous,omitempty"`
 	Next     MessageID `json:"next,omitempty"`
 }
@@ -12,15 +12,15 @@ type Branch struct {
 // as before, from there on it is another branch.
 type PathChange struct {
 	AfterID  MessageID `json:"after_id,omitempty"` // the last message that both have; empty = they have none
-	AfterSeq int64     `json:"after_seq"`          // its seq; 0 = they have none
-	LeafID   MessageID `json:"leaf_id,omitempty"`  // the last one of the new path; empty = it is still to be written
+	AfterSeq int64     `json:"after_seq" doc:"GET …/messages?after= this seq returns the new part of the path; 0 = the whole path is new."`
+	LeafID   MessageID `json:"leaf_id,omitempty"` // the last one of the new path; empty = it is still to be written
 }
 
 // SessionData is the data of session.updated.
 type SessionData struct {
 	Session Session     `json:"session"`
-	Path    *PathChange `json:"path,omitempty"` // nil = the current path is as before
-	Slack   SlackChange `json:"slack,omitzero"` // zero = the thread of Slack is as before
+	Path    *PathChange `json:"path,omitempty" doc:"The current path changed after this message."`
+	Slack   SlackChange `json:"slack,omitzero" doc:"The session was attached to this thread of Slack, or its mode changed; an empty object = it was detached. For owners."`
 }
 
 // Regenerate asks for a new answer to a message that the log has already.

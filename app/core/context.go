@@ -33,52 +33,52 @@ type ContextReport struct {
 	Model       string          `json:"model"`
 	Policy      string          `json:"policy"`
 	Window      int             `json:"window"`
-	WindowFrom  string          `json:"window_source"` // configuration, model (by its name), default (it is not known) or provider (it refused a prompt and said so)
-	Reserve     int             `json:"reserve"`       // kept for the answer
-	Usable      int             `json:"usable"`        // window − reserve: no prompt is ever larger
-	Trigger     int             `json:"trigger"`       // over it the oldest messages are summarized; 0 = this policy has no share trigger
-	Landing     int             `json:"landing"`       // where a compaction brings the prompt to
-	Used        int             `json:"used"`          // the prompt that would be sent now, as it is; one that is summarized first (see Reasons), before that
-	Planned     int             `json:"planned"`       // the same with markers and the words around a summary at their largest: what triggers and usable are held against
-	Free        int             `json:"free"`          // usable − used
+	WindowFrom  string          `json:"window_source" enum:"configuration,model,default,provider" doc:"configuration: your settings; model: the built-in model table; default: the model is unknown; provider: a refused prompt."`
+	Reserve     int             `json:"reserve" doc:"Reserved for the answer."`
+	Usable      int             `json:"usable" doc:"The maximum size of a prompt."`
+	Trigger     int             `json:"trigger" doc:"Above it, the oldest turns are summarized."`
+	Landing     int             `json:"landing" doc:"The size of the prompt after that."`
+	Used        int             `json:"used" doc:"The next prompt."`
+	Planned     int             `json:"planned" doc:"The same with markers and the text around a summary at their maximum: it is compared with triggers and 'usable'."`
+	Free        int             `json:"free" doc:"usable minus used."`
 	MaxOutput   int             `json:"max_output_tokens"`
 	Sections    []ContextPart   `json:"sections"`
 	Triggers    []TriggerStatus `json:"triggers"`
-	WillTrigger bool            `json:"will_trigger"`         // the next message and its answer will start a summarization
-	TurnsLeft   *int            `json:"turns_left,omitempty"` // that fit at the present rate before a summarization, or before the window is full; nil = not known
-	Coverage    Coverage        `json:"coverage"`
+	WillTrigger bool            `json:"will_trigger" doc:"The next message and its answer will start a summarization."`
+	TurnsLeft   *int            `json:"turns_left,omitempty" doc:"Turns at the current rate until a summarization, or until the window is full. Absent while the rate is unknown."`
+	Coverage    Coverage        `json:"coverage" doc:"Every message of the log is in exactly one of these places."`
 	Calibration CalibrationView `json:"calibration"`
-	Breaker     string          `json:"breaker"`                  // closed; open = the summary model failed too often and is not asked for a while
-	OpenUntil   *time.Time      `json:"breaker_until,omitempty"`  // then it is tried again
-	Failure     string          `json:"breaker_reason,omitempty"` // the last failure, also while the breaker is closed
-	Summarizing bool            `json:"summarizing"`              // a summary is being made right now
-	Since       *time.Time      `json:"summarizing_since,omitempty"`
-	Prepared    *Summary        `json:"prepared,omitempty"`  // is ready, and changes no prompt before a trigger is crossed
-	Overflows   int             `json:"overflows,omitempty"` // of a run: prompts that the provider refused as too long
-	Rungs       []string        `json:"rungs"`               // what of the ladder this prompt needs; of a run, all that its prompts needed
-	Reasons     []string        `json:"reasons"`             // what was decided and why, in words
+	Breaker     string          `json:"breaker" enum:"closed,open" doc:"Circuit breaker. open: the summarizer failed three times in a row and is not called for a while."`
+	OpenUntil   *time.Time      `json:"breaker_until,omitempty" doc:"Time of the next attempt."`
+	Failure     string          `json:"breaker_reason,omitempty" doc:"The last failure, also while the breaker is closed."`
+	Summarizing bool            `json:"summarizing" doc:"A summary is in progress."`
+	Since       *time.Time      `json:"summarizing_since,omitempty" doc:"When it started."`
+	Prepared    *Summary        `json:"prepared,omitempty" doc:"A prepared summary, which changes no prompt before a trigger is crossed."`
+	Overflows   int             `json:"overflows,omitempty" doc:"Of a run: number of prompts that the provider refused as too long."`
+	Rungs       []string        `json:"rungs" doc:"The measures that make the prompt fit; of a run, those of all its prompts."`
+	Reasons     []string        `json:"reasons"` // what was decided and why, in words
 	Summaries   []Summary       `json:"summaries"`
 
-	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty"`              // nil = the prompt's messages have none
-	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty"` // that stand, oldest first; of many the newest
+	Thoughts             *ThoughtsReport       `json:"thoughts,omitempty" doc:"Earlier thoughts (reasoning with a signature) in the messages of the prompt. Absent without any."`
+	StandingInstructions []StandingInstruction `json:"standing_instructions,omitempty" doc:"Those that stand, with their places in the prompt, oldest first; if there are many, the newest 200."`
 
-	SummaryVersion int              `json:"summary_version"`          // that the prompt uses; 0 = none
-	SummaryReason  string           `json:"summary_reason,omitempty"` // why that one, and what it stands for
-	Versions       []SummaryVersion `json:"versions,omitempty"`       // that can stand in a prompt, the newest ones, by what they cover
+	SummaryVersion int              `json:"summary_version" doc:"The version that the prompt uses; 0 = none. After a change to a larger model the next message may use an older one."`
+	SummaryReason  string           `json:"summary_reason,omitempty" doc:"What it covers, and why this version."`
+	Versions       []SummaryVersion `json:"versions,omitempty" doc:"The versions that a prompt can use, those with the smallest coverage first; if there are many, the newest."`
 }
 
 // ThoughtsReport says what becomes of the model's earlier thoughts in a prompt: reasoning that its
 // provider signed.
 type ThoughtsReport struct {
-	Contract string          `json:"contract"` // free, drops or refuses: what the model does with a thought behind a changed prompt
-	Kept     int             `json:"kept"`
-	Dropped  []ThoughtsGroup `json:"dropped"` // not sent, by reason
+	Contract string          `json:"contract" enum:"free,drops,refuses" doc:"What the model does with a thought when the prompt before it has changed."`
+	Kept     int             `json:"kept" doc:"Sent."`
+	Dropped  []ThoughtsGroup `json:"dropped" doc:"Not sent."`
 }
 
 // ThoughtsGroup is how many thoughts a prompt leaves out for one reason.
 type ThoughtsGroup struct {
-	Reason string `json:"reason"` // compacted, changed, other_model or unbound
-	Count  int    `json:"count"`
+	Reason string `json:"reason" enum:"compacted,changed,other_model,unbound"` // compacted, changed, other_model or unbound
+	Count  int    `json:"count" min:"1"`
 	Detail string `json:"detail"` // the reason in words
 }
 
@@ -103,13 +103,13 @@ type TriggerStatus struct {
 type Coverage struct {
 	Messages   int `json:"messages"`
 	Summarized int `json:"summarized"`
-	Compacted  int `json:"compacted"` // told by notes on a tool loop
+	Compacted  int `json:"compacted" doc:"Replaced by notes on a tool loop."`
 	Verbatim   int `json:"verbatim"`
 	Masked     int `json:"masked"`
 	Shortened  int `json:"shortened"`
 	LeftOut    int `json:"left_out"`
 	Excluded   int `json:"excluded"`
-	Lost       int `json:"lost"` // always 0; shown because it is computed, not promised
+	Lost       int `json:"lost" doc:"Computed, not assumed."`
 }
 
 // CalibrationView says how far the numbers can be trusted.
@@ -124,36 +124,33 @@ type CalibrationView struct {
 type PromptView struct {
 	Model           string          `json:"model"`
 	Tokens          int             `json:"tokens"`
-	Note            string          `json:"note,omitempty"` // why it will not be sent as it stands; empty = it will
+	Note            string          `json:"note,omitempty" doc:"Why it will not be sent in this form."`
 	System          []string        `json:"system"`
 	Messages        []PromptMessage `json:"messages"`
-	Tools           []PromptTool    `json:"tools"`
+	Tools           []PromptTool    `json:"tools" doc:"With which it begins."`
 	MaxOutputTokens int             `json:"max_output_tokens"`
 }
 
 // PromptMessage is one message of a PromptView.
 type PromptMessage struct {
-	MessageID MessageID `json:"message_id,omitempty"`
-	// SummaryVersion is that of notes on a tool loop, whose placement is covered: they
-	// stand here for the messages.
-	SummaryVersion int        `json:"summary_version,omitempty"`
-	Placement      Placement  `json:"placement"`
-	Role           Role       `json:"role"`
-	Content        string     `json:"content"`
-	ToolCalls      []ToolCall `json:"tool_calls,omitempty"`
-	ToolCallID     string     `json:"tool_call_id,omitempty"`
-	Tokens         int        `json:"tokens"`
-	// AddedTools and RemovedTools are changes of the tools from the message on.
-	AddedTools   []PromptTool `json:"added_tools,omitempty"`
-	RemovedTools []string     `json:"removed_tools,omitempty"`
-	Media        []Part       `json:"media,omitempty"` // images and files sent with it as they are; of the others the content has the text or a description
+	MessageID      MessageID    `json:"message_id,omitempty"`
+	SummaryVersion int          `json:"summary_version,omitempty" min:"1" doc:"Of notes on a tool loop, with the placement covered: they replace messages."`
+	Placement      Placement    `json:"placement" enum:"covered,verbatim,masked,shortened,left_out,recalled,standing,instructions,system,excluded," doc:"recalled: the message quotes passages of the conversation that the user message asks for. standing: it lists standing instructions. instructions: it has the instructions of a run. system: it has the system prompt, or changes of the tools, from there on."`
+	Role           Role         `json:"role"`
+	Content        string       `json:"content"`
+	ToolCalls      []ToolCall   `json:"tool_calls,omitempty"`
+	ToolCallID     string       `json:"tool_call_id,omitempty"`
+	Tokens         int          `json:"tokens"`
+	AddedTools     []PromptTool `json:"added_tools,omitempty" doc:"Tools that may be called from there on, each in place of an earlier one of its name."`
+	RemovedTools   []string     `json:"removed_tools,omitempty" doc:"Names of tools that may no longer be called from there on."`
+	Media          []Part       `json:"media,omitempty" doc:"Images and PDFs that are sent with it as they are."`
 }
 
 // PromptTool is one tool definition of a PromptView.
 type PromptTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
+	Parameters  json.RawMessage `json:"parameters" doc:"A JSON schema."`
 }
 
 // SendMessage is a user's message on its way in.

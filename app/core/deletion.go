@@ -26,18 +26,18 @@ const (
 type Deletion struct {
 	ID         DeletionID     `json:"id"`
 	Owner      string         `json:"-"`
-	Kind       DeletionKind   `json:"kind"`
-	SessionID  SessionID      `json:"session_id,omitempty"`  // of a session's deletion
-	UserHash   string         `json:"-"`                     // whose data it is: SecretHash of the user; empty = nobody's
-	User       string         `json:"-"`                     // of a user's deletion that is not done
-	Actor      string         `json:"-"`                     // who asked for it, as the audit log names them
-	SlackPosts bool           `json:"slack_posts,omitempty"` // also delete the posts in Slack
-	Status     DeletionStatus `json:"status"`
-	RowsTotal  int64          `json:"rows_total"` // that there were at the beginning; 0 = not counted yet
-	RowsLeft   int64          `json:"rows_left"`  // of these, as counted last
+	Kind       DeletionKind   `json:"kind" enum:"session,user"`
+	SessionID  SessionID      `json:"session_id,omitempty" doc:"Of a session's deletion."`
+	UserHash   string         `json:"-"` // whose data it is: SecretHash of the user; empty = nobody's
+	User       string         `json:"-"` // of a user's deletion that is not done
+	Actor      string         `json:"-"` // who asked for it, as the audit log names them
+	SlackPosts bool           `json:"slack_posts,omitempty" doc:"The posts in Slack are deleted as well."`
+	Status     DeletionStatus `json:"status" enum:"pending,running,succeeded" doc:"A deletion does not fail: it is retried until it succeeds."`
+	RowsTotal  int64          `json:"rows_total" doc:"Rows at the beginning; 0 before they are counted."`
+	RowsLeft   int64          `json:"rows_left" doc:"Remaining rows of the sessions, counted every few seconds."`
 	Attempts   int            `json:"attempts"`
-	Error      string         `json:"error,omitempty"`  // why the last attempt did not succeed
-	Report     *PurgeReport   `json:"report,omitempty"` // of a deletion that succeeded
+	Error      string         `json:"error,omitempty" doc:"Why the last attempt failed. Another one follows."`
+	Report     *PurgeReport   `json:"report,omitempty" doc:"Of a deletion that succeeded."`
 	CreatedAt  time.Time      `json:"created_at"`
 	FinishedAt *time.Time     `json:"finished_at,omitempty"` // nil until the deletion succeeded
 

@@ -60,7 +60,7 @@ func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Webhook is where the ends of runs are told.
 type Webhook struct {
-	URL    Target `json:"url"`
+	URL    Target `json:"url" doc:"Without parts that may be secret."`
 	Secret string `json:"-"` // whsec_ and the key in base64; empty = the setting webhooks.secret
 }
 
@@ -70,22 +70,22 @@ func (w Webhook) String() string { return w.URL.String() }
 // Delivery is a report that has to reach somebody outside. It is written in the
 // transaction of what it reports, and tried until it arrives or there is no hope.
 type Delivery struct {
-	ID         DeliveryID    `json:"id"`
+	ID         DeliveryID    `json:"id" doc:"The 'webhook-id' that the receiver gets."`
 	Owner      string        `json:"-"`
 	SessionID  SessionID     `json:"session_id"`
 	RunID      RunID         `json:"run_id"`
-	Kind       DeliveryKind  `json:"kind"`
-	Event      EventType     `json:"event"` // what is reported: run.succeeded …
-	Target     Target        `json:"target"`
+	Kind       DeliveryKind  `json:"kind" enum:"webhook"`
+	Event      EventType     `json:"event" doc:"The reported event." example:"run.succeeded"`
+	Target     Target        `json:"target" doc:"The URL, without parts that may be secret."`
 	Secret     string        `json:"-"` // as Webhook.Secret
-	State      DeliveryState `json:"state"`
-	Attempt    int           `json:"attempt"`           // how often it was begun; fences what is stored of it
-	Tries      int           `json:"-"`                 // the same since Since
-	Since      time.Time     `json:"-"`                 // when it was made, or asked for again
-	LeaseOwner string        `json:"-"`                 // the process that delivers it
-	LeaseUntil *time.Time    `json:"-"`                 // by the database's clock
-	NextAt     *time.Time    `json:"next_at,omitempty"` // of a pending one that failed before, by the database's clock
-	Error      string        `json:"error,omitempty"`   // of the last try
+	State      DeliveryState `json:"state" enum:"pending,delivered,failed"`
+	Attempt    int           `json:"attempt" doc:"Number of attempts."`
+	Tries      int           `json:"-"` // the same since Since
+	Since      time.Time     `json:"-"` // when it was made, or asked for again
+	LeaseOwner string        `json:"-"` // the process that delivers it
+	LeaseUntil *time.Time    `json:"-"` // by the database's clock
+	NextAt     *time.Time    `json:"next_at,omitempty" doc:"Time of the next attempt."`
+	Error      string        `json:"error,omitempty" doc:"Why the last attempt failed."`
 	CreatedAt  time.Time     `json:"created_at"`
 	FinishedAt *time.Time    `json:"finished_at,omitempty"`
 	TakenOver  bool          `json:"-"` // as it is claimed: another process had it, and has not settled it
@@ -137,9 +137,9 @@ type DeliveryStats struct {
 // is shown to more people than those who may know.
 type DeliveryData struct {
 	DeliveryID DeliveryID    `json:"delivery_id"`
-	Kind       DeliveryKind  `json:"kind"`
+	Kind       DeliveryKind  `json:"kind" enum:"webhook"`
 	Event      EventType     `json:"event"`
-	State      DeliveryState `json:"state"`
+	State      DeliveryState `json:"state" enum:"pending,delivered,failed"`
 	Attempt    int           `json:"attempt"`
 	Error      string        `json:"error,omitempty"`
 }

@@ -11,12 +11,12 @@ type PlanPreview struct {
 
 // ContextPlan is what a dry run found. Nothing was changed.
 type ContextPlan struct {
-	Fits      bool            `json:"fits"`                // after the summary, if one is to be made
-	Tokens    int             `json:"tokens"`              // of the prompt that would be sent, with the summary as long as it may be
-	Summarize *PlannedSummary `json:"summarize,omitempty"` // nil = nothing would be summarized
-	Activate  int             `json:"activate,omitempty"`  // version that is ready and would be put to use first; 0 = none
-	Floor     *ContextFloor   `json:"floor,omitempty"`     // nil = it fits
-	Context   ContextReport   `json:"context"`             // as a context report: of the prompt before anything is summarized
+	Fits      bool            `json:"fits" doc:"A prompt can be sent, after a summarization if one is due."`
+	Tokens    int             `json:"tokens" doc:"Of the prompt that would be sent, with the summary at its maximum length."`
+	Summarize *PlannedSummary `json:"summarize,omitempty" doc:"What would be summarized; absent if nothing."`
+	Activate  int             `json:"activate,omitempty" min:"1" doc:"The prepared version that would be activated first; absent if there is none."`
+	Floor     *ContextFloor   `json:"floor,omitempty" doc:"Why no prompt can be sent; absent if it fits."`
+	Context   ContextReport   `json:"context" doc:"Of the prompt before anything is summarized."`
 }
 
 // When a summary would be made.
@@ -29,21 +29,21 @@ const (
 
 // PlannedSummary is what a summary would cover.
 type PlannedSummary struct {
-	When       string    `json:"when"`
+	When       string    `json:"when" enum:"now,background,after_run,ahead" doc:"now: the message waits for it; ahead: in the background, and no prompt uses it before a trigger is crossed."`
 	FromID     MessageID `json:"from_id"`
 	FromSeq    int64     `json:"from_seq"`
 	ThroughID  MessageID `json:"through_id"`
 	ThroughSeq int64     `json:"through_seq"`
 	Messages   int       `json:"messages"`
-	Tokens     int       `json:"tokens"`     // of what it replaces: these messages and the summary so far, cl100k_base
-	MaxTokens  int       `json:"max_tokens"` // of the summary, cl100k_base
+	Tokens     int       `json:"tokens" doc:"Of the messages and the summary that it replaces, cl100k_base."`
+	MaxTokens  int       `json:"max_tokens" doc:"Of the summary, cl100k_base."`
 	Trigger    string    `json:"trigger"`
 }
 
 // ContextFloor says what does not fit the window and cannot be shrunk.
 type ContextFloor struct {
-	Culprit string `json:"culprit"` // the largest part: system prompt, tool definitions, pinned messages or message
+	Culprit string `json:"culprit" doc:"The largest part: system prompt, tool definitions, pinned messages or message."`
 	Tokens  int    `json:"tokens"`
 	Usable  int    `json:"usable"`
-	Detail  string `json:"detail"` // a sentence that says what to do
+	Detail  string `json:"detail" doc:"What to do."`
 }

@@ -140,9 +140,9 @@ type RunData struct {
 // StartedData is the data of message.started.
 type StartedData struct {
 	MessageID MessageID `json:"message_id"`
-	Role      Role      `json:"role"`
-	ParentID  MessageID `json:"parent_id,omitempty"` // the message that it will come after
-	Attempt   int       `json:"attempt"`             // of its run
+	Role      Role      `json:"role" enum:"assistant"`
+	ParentID  MessageID `json:"parent_id,omitempty" doc:"The message before it."`
+	Attempt   int       `json:"attempt" doc:"Of its run."`
 }
 
 // DeltaData is the data of message.delta and reasoning.delta. Readers of the API get
@@ -194,7 +194,7 @@ type ToolStartedData struct {
 // ToolFinishedData is the data of tool.finished.
 type ToolFinishedData struct {
 	ToolCallID string        `json:"tool_call_id"`
-	Status     MessageStatus `json:"status"`
+	Status     MessageStatus `json:"status" enum:"complete,failed"`
 	Preview    string        `json:"preview"` // the beginning of the result
 }
 
@@ -205,16 +205,16 @@ type ApprovalData struct {
 
 // ContextData is the data of the context.* events; what does not apply is left out.
 type ContextData struct {
-	Kind            SummaryKind `json:"kind,omitempty"` // of the summary
-	TokensBefore    int         `json:"tokens_before,omitempty"`
+	Kind            SummaryKind `json:"kind,omitempty" enum:"rolling,run" doc:"Of the summary: of the conversation, or notes on the tool loop of a run."`
+	TokensBefore    int         `json:"tokens_before,omitempty" doc:"In the prompt."`
 	TokensAfter     int         `json:"tokens_after,omitempty"`
-	MessagesBefore  int         `json:"messages_before,omitempty"` // in the prompt
+	MessagesBefore  int         `json:"messages_before,omitempty" doc:"In the prompt, of kind run."`
 	MessagesAfter   int         `json:"messages_after,omitempty"`
 	MessagesCovered int         `json:"messages_covered,omitempty"`
 	Version         int         `json:"version,omitempty"`
 	Trigger         string      `json:"trigger,omitempty"`
-	Reason          string      `json:"reason,omitempty"`
-	Ahead           bool        `json:"ahead,omitempty"` // of a summary that is prepared: nobody waits for it
+	Reason          string      `json:"reason,omitempty" doc:"A text for people."`
+	Ahead           bool        `json:"ahead,omitempty" doc:"The summary is prepared in the background; no message waits for it."`
 }
 
 // Now returns the present time as Bobbin stores it: UTC, whole microseconds, so

@@ -12,21 +12,19 @@ type Memory struct {
 	Owner          string          `json:"-"`
 	UserID         string          `json:"user_id"`
 	Content        string          `json:"content"`
-	Metadata       json.RawMessage `json:"metadata,omitempty"`
+	Metadata       json.RawMessage `json:"metadata,omitempty" schema:"Metadata"`
 	Embedding      []float32       `json:"-"`
-	EmbeddingModel string          `json:"embedding_model"` // that made Embedding; empty = it has none
-	Dimension      int             `json:"dimension"`       // of Embedding; 0 = it has none
-	// Stale: search does not find it, as it was not embedded by the model in use.
-	Stale     bool      `json:"stale"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	EmbeddingModel string          `json:"embedding_model" doc:"Empty if it could not be embedded."`
+	Dimension      int             `json:"dimension"` // of Embedding; 0 = it has none
+	Stale          bool            `json:"stale" doc:"Search does not find it until it is reindexed."`
+	CreatedAt      time.Time       `json:"created_at"`
+	UpdatedAt      time.Time       `json:"updated_at"`
 }
 
 // SavedMemory is a memory that was just written.
 type SavedMemory struct {
 	Memory
-	// Notice says why search does not find it yet; empty = it does.
-	Notice string `json:"notice,omitempty"`
+	Notice string `json:"notice,omitempty" doc:"Why search does not find it yet."`
 }
 
 // VectorSpace names the vectors that can be compared with each other. Without a
@@ -52,16 +50,16 @@ const (
 // MemoryMatch is a memory that a search found.
 type MemoryMatch struct {
 	Memory Memory  `json:"memory"`
-	Score  float32 `json:"score"` // cosine, -1 to 1
+	Score  float32 `json:"score" doc:"Cosine similarity."`
 }
 
 // MemoryMatches is what a search found, the best first, of equals the newest.
 type MemoryMatches struct {
 	Items          []MemoryMatch `json:"items"` // never nil
 	EmbeddingModel string        `json:"embedding_model"`
-	Matches        string        `json:"matches"` // MatchesWords or MatchesMeaning
+	Matches        string        `json:"matches" enum:"words,meaning" doc:"Whether the embedding model matches words or meaning."`
 	Searched       int           `json:"searched"`
-	Stale          int           `json:"stale"` // the caller's memories that were not searched: reindex them
+	Stale          int           `json:"stale" doc:"Memories that were not searched."`
 }
 
 // What an embedding model brings near to each other.
@@ -100,8 +98,8 @@ const (
 // Reindexed is what became of one batch.
 type Reindexed struct {
 	Embedded       int     `json:"embedded"`
-	Failed         int     `json:"failed"`    // the model does not take them; they stay stale
+	Failed         int     `json:"failed" doc:"Memories that the model refused."`
 	Remaining      int     `json:"remaining"` // stale ones, those that failed included
-	NextCursor     *string `json:"next_cursor"`
+	NextCursor     *string `json:"next_cursor" schema:"NextCursor"`
 	EmbeddingModel string  `json:"embedding_model"`
 }

@@ -59,33 +59,33 @@ type Message struct {
 	ID              MessageID       `json:"id"`
 	SessionID       SessionID       `json:"session_id"`
 	Owner           string          `json:"-"`
-	Seq             int64           `json:"seq"` // 1, 2, 3 … in the session, without gaps
+	Seq             int64           `json:"seq" doc:"1, 2, 3 … in the session; 0 while queued."`
 	ParentID        MessageID       `json:"parent_id,omitempty"`
-	OnPath          bool            `json:"on_path"` // belongs to the branch that is current
+	OnPath          bool            `json:"on_path" doc:"It is on the current path."`
 	Role            Role            `json:"role"`
 	Content         string          `json:"content"` // the text
 	Parts           []Part          `json:"parts,omitempty"`
-	Status          MessageStatus   `json:"status"`
+	Status          MessageStatus   `json:"status" enum:"complete,partial,failed" doc:"partial: the run was canceled; failed: a tool error."`
 	ToolCalls       []ToolCall      `json:"tool_calls,omitempty"`   // of an assistant message, in the model's order
 	ToolCallID      string          `json:"tool_call_id,omitempty"` // of a tool message: the call it answers
 	ToolName        string          `json:"tool_name,omitempty"`
 	Model           string          `json:"model,omitempty"`
-	FinishReason    FinishReason    `json:"finish_reason,omitempty"`
-	TokenCount      int             `json:"token_count"` // cl100k_base tokens, overhead and tool calls included
+	FinishReason    FinishReason    `json:"finish_reason,omitempty" doc:"stop, length, tool_calls, content_filter, or another value of the provider." example:"stop"`
+	TokenCount      int             `json:"token_count" doc:"cl100k_base tokens."`
 	Pinned          bool            `json:"pinned"`
 	Source          Source          `json:"source"`
-	Author          string          `json:"author,omitempty"`    // the name for people and models
-	AuthorID        string          `json:"author_id,omitempty"` // the user who wrote it; empty = unknown
-	Named           bool            `json:"-"`                   // prompts show the author's name: AfterSpeaker
+	Author          string          `json:"author,omitempty" doc:"The name for people; prompts show it where several people speak."`
+	AuthorID        string          `json:"author_id,omitempty" doc:"The user who wrote it."`
+	Named           bool            `json:"-"` // prompts show the author's name: AfterSpeaker
 	RunID           RunID           `json:"run_id,omitempty"`
 	ClientMessageID string          `json:"client_message_id,omitempty"`
-	Metadata        json.RawMessage `json:"metadata,omitempty"` // a JSON object
+	Metadata        json.RawMessage `json:"metadata,omitempty" schema:"Metadata"` // a JSON object
 	CreatedAt       time.Time       `json:"created_at"`
-	RevisedAt       *time.Time      `json:"revised_at,omitempty"` // when its text was edited in place; nil = never
-	DeletedAt       *time.Time      `json:"deleted_at,omitempty"` // a user's own deletion: nothing of the content is left
-	Feedback        *Feedback       `json:"feedback,omitempty"`   // nil = nobody gave any
-	Branch          *Branch         `json:"branch,omitempty"`     // in lists, of a message that has siblings
-	Revisions       []Revision      `json:"revisions,omitempty"`  // what it said before, oldest first; of a single message and in exports
+	RevisedAt       *time.Time      `json:"revised_at,omitempty" doc:"When its content was edited in place."`
+	DeletedAt       *time.Time      `json:"deleted_at,omitempty" doc:"When it was deleted; its content is removed."`
+	Feedback        *Feedback       `json:"feedback,omitempty" doc:"A person's feedback on the message."`
+	Branch          *Branch         `json:"branch,omitempty" doc:"In lists, for a message with siblings."`
+	Revisions       []Revision      `json:"revisions,omitempty" doc:"What it said before it was edited in place, oldest first; of a single message, and in exports. The newest ones, up to 1 MiB."`
 
 	// Unloaded is how many bytes of its texts were left in storage: Content, Metadata,
 	// the texts and signatures of Parts, the arguments and signatures of ToolCalls are
@@ -152,46 +152,42 @@ type ReviseMessage struct {
 
 // Part is a piece of a message that is not its plain text.
 type Part struct {
-	Type      string `json:"type"` // text, image, file or reasoning; in prompts compaction, too
-	Text      string `json:"text,omitempty"`
-	BlobID    BlobID `json:"blob_id,omitempty"` // of an image or a file: where its content is
-	MediaType string `json:"media_type,omitempty"`
-	Name      string `json:"name,omitempty"`  // of a text: the phase of the content before it, as the provider labels it
-	Size      int64  `json:"size,omitempty"`  // bytes of the content
-	Width     int    `json:"width,omitempty"` // of an image, in pixels
-	Height    int    `json:"height,omitempty"`
-	Pages     int    `json:"pages,omitempty"`
-	Blank     int    `json:"pages_without_text,omitempty"` // of its pages: scanned or drawn
-	Extracted bool   `json:"extracted,omitempty"`          // of a file: its text was read, and models get it in place of the file
-	Tokens    int    `json:"token_count,omitempty"`        // of an image, or of a file's text, whatever the model; part of the message's. Of a thought: as it is sent back, part of the message's only with tool calls
-	Signature string `json:"signature,omitempty"`          // of a provider's reasoning or compaction, sent back as it came
-	Origin    string `json:"origin,omitempty"`             // of reasoning with a signature, of a phase or a compaction: provider/model, which alone gets it back
-	Offset    int    `json:"offset,omitempty"`             // of reasoning, or of a phase: how many bytes of the content come before it
-	Prefix    string `json:"prefix,omitempty"`             // of reasoning with a signature: hash of the prompt that it was produced behind (llm.Prefix)
-	Calls     int    `json:"calls,omitempty"`              // of reasoning, or of a phase: how many of the tool calls come before it
-	// Recalled are the passages that the prompt of reasoning with a prefix quoted; nil = none, or
-	// those of the run's previous reasoning.
-	Recalled *RecalledPassages `json:"recalled,omitempty"`
-	// Instructions are the cl100k_base tokens of the run's instructions, as far as the prompt of
-	// reasoning with a prefix had them as a message of its own; 0 = it had none.
-	Instructions int `json:"instructions,omitempty"`
+	Type         string            `json:"type" enum:"text,image,file,reasoning"` // text, image, file or reasoning; in prompts compaction, too
+	Text         string            `json:"text,omitempty"`
+	BlobID       BlobID            `json:"blob_id,omitempty"` // of an image or a file: where its content is
+	MediaType    string            `json:"media_type,omitempty"`
+	Name         string            `json:"name,omitempty" doc:"Of a text: the phase of what the content has before 'offset', as the provider labels it ('commentary', 'final_answer')."`
+	Size         int64             `json:"size,omitempty" doc:"Bytes."`
+	Width        int               `json:"width,omitempty"` // of an image, in pixels
+	Height       int               `json:"height,omitempty"`
+	Pages        int               `json:"pages,omitempty" doc:"Of a document: its pages or slides, of which at most 10,000 are read and counted."`
+	Blank        int               `json:"pages_without_text,omitempty" doc:"Scanned or drawn pages."`
+	Extracted    bool              `json:"extracted,omitempty" doc:"Models get the text extracted from the document, except for PDFs that are sent to them as files."`
+	Tokens       int               `json:"token_count,omitempty" doc:"Tokens of an image, of the text of a file, or of reasoning that is sent back."`
+	Signature    string            `json:"signature,omitempty"` // of a provider's reasoning or compaction, sent back as it came
+	Origin       string            `json:"origin,omitempty" doc:"Of reasoning with a signature, or of a phase: the provider and the model, which alone gets it back."`
+	Offset       int               `json:"offset,omitempty" doc:"Bytes of the content before it."`
+	Prefix       string            `json:"prefix,omitempty" max:"64" doc:"Of reasoning with a signature: a hash of the prompt that it was produced behind. Models that bind reasoning to it get it back only behind the same prompt."`
+	Calls        int               `json:"calls,omitempty" doc:"Of reasoning, or of a phase: how many of the tool calls come before it."`
+	Recalled     *RecalledPassages `json:"recalled,omitempty" doc:"Of reasoning with a prefix: the recalled passages that its prompt quoted before the message, and later prompts quote with the reasoning. Absent without any, and where the reasoning before it in the run has the same."`
+	Instructions int               `json:"instructions,omitempty" doc:"Of reasoning with a prefix: tokens of the instructions of the run that its prompt had as a message of its own, and later prompts have with the reasoning. Absent without any."`
 	// Setup is the hash of the system prompt and the tools with which reasoning with a prefix was
 	// produced (PromptSetup), and Frozen that of those at the beginning of its prompt, if they were
 	// others. Empty = they are not stored.
-	Setup  string `json:"setup,omitempty"`
-	Frozen string `json:"frozen_setup,omitempty"`
+	Setup  string `json:"setup,omitempty" max:"64" doc:"Of reasoning with a prefix: a hash of the system prompt and the tools that it was produced with. Absent where prompts do not keep them."`
+	Frozen string `json:"frozen_setup,omitempty" max:"64" doc:"Of reasoning with a setup: that of the system prompt and the tools at the beginning of its prompt. Absent if they are the same."`
 }
 
 // ToolCall is a model's wish to use a tool.
 type ToolCall struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID   string `json:"id" example:"call-1"`
+	Name string `json:"name" example:"calculator"`
 	// Arguments is the raw text that the model wrote, normally JSON. It is never
 	// parsed and written again: the bytes of the prompt must not change.
-	Arguments string `json:"arguments"`
+	Arguments string `json:"arguments" doc:"As the model wrote them, byte for byte; normally JSON." example:"{\"expression\": \"17 * 23\"}"`
 	// Signature is what a provider wants back with the call, as it came (Gemini's
 	// thought signature). Nobody but that provider's adapter looks into it.
-	Signature string `json:"signature,omitempty"`
+	Signature string `json:"signature,omitempty" doc:"A provider's value that must be returned with the call."`
 }
 
 // TextBytes returns how many bytes the texts of the message have, loaded or not.

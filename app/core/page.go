@@ -22,7 +22,7 @@ type PageQuery struct {
 // Page is one page of a list in its total order.
 type Page[T any] struct {
 	Items      []T     `json:"items"` // never nil
-	NextCursor *string `json:"next_cursor"`
+	NextCursor *string `json:"next_cursor" schema:"NextCursor"`
 }
 
 // Each yields the items.

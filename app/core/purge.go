@@ -20,9 +20,9 @@ type PurgeUser struct {
 
 // PurgeOptions say how a purge is done.
 type PurgeOptions struct {
-	DryRun  bool `json:"dry_run,omitempty"` // only count what would be removed
-	Force   bool `json:"force,omitempty"`   // cancel runs that have not ended; without it they are a conflict
-	Compact bool `json:"compact,omitempty"` // also take the removed bytes out of the database's files
+	DryRun  bool `json:"dry_run,omitempty" schema:"-"` // only count what would be removed
+	Force   bool `json:"force,omitempty"`              // cancel runs that have not ended; without it they are a conflict
+	Compact bool `json:"compact,omitempty"`            // also take the removed bytes out of the database's files
 	// SlackPosts also deletes from Slack what Bobbin posted for the sessions.
 	SlackPosts bool `json:"slack_posts,omitempty"`
 	// Actor is who asks, as the audit log names them; empty = the command line.
@@ -32,25 +32,24 @@ type PurgeOptions struct {
 // PurgeReport is what a purge came to. A proof follows it: Left of each table is
 // counted anew after everything was removed.
 type PurgeReport struct {
-	Sessions []SessionID `json:"sessions"`          // removed, or to be removed
-	DryRun   bool        `json:"dry_run,omitempty"` // nothing was done
+	Sessions []SessionID `json:"sessions" doc:"The removed sessions, at most the first 1,000."`
+	DryRun   bool        `json:"dry_run,omitempty" schema:"-"` // nothing was done
 	// Unfinished are runs that have not ended yet; of a dry run only.
-	Unfinished []RunID       `json:"unfinished,omitempty"`
+	Unfinished []RunID       `json:"unfinished,omitempty" schema:"-"`
 	Tables     []PurgedTable `json:"tables"`
-	Compacted  bool          `json:"compacted"` // the removed bytes are out of the database's files
-	Notes      []string      `json:"notes"`     // what an operator should know, such as where bytes stay
-	// SlackPosts says what became of the posts in Slack; nil unless they were to be deleted.
-	SlackPosts *PurgedPosts `json:"slack_posts,omitempty"`
+	Compacted  bool          `json:"compacted" doc:"The removed bytes are erased from the database files, which only operators can request."`
+	Notes      []string      `json:"notes"` // what an operator should know, such as where bytes stay
+	SlackPosts *PurgedPosts  `json:"slack_posts,omitempty" doc:"What became of the posts in Slack, if they were to be deleted."`
 }
 
 // PurgedPosts counts the posts in Slack that a purge was to delete, by what became of them. A dry
 // run only sets Found.
 type PurgedPosts struct {
-	Found   int64 `json:"found"`   // the sum of the others
+	Found   int64 `json:"found" doc:"The sum of the others."`
 	Deleted int64 `json:"deleted"` // by Slack
-	Gone    int64 `json:"gone"`    // not in Slack any more
-	Refused int64 `json:"refused"` // Slack did not delete them
-	Unknown int64 `json:"unknown"` // Slack does not say whether it has them
+	Gone    int64 `json:"gone" doc:"Not in Slack any more."`
+	Refused int64 `json:"refused" doc:"Slack did not delete them."`
+	Unknown int64 `json:"unknown" doc:"Slack does not say whether it has them."`
 }
 
 // Add adds the counts of another one.
@@ -65,9 +64,9 @@ func (p *PurgedPosts) Add(q PurgedPosts) {
 // PurgedTable is what a purge did to one table.
 type PurgedTable struct {
 	Table   string `json:"table"`
-	Removed int64  `json:"removed"` // rows
-	Emptied int64  `json:"emptied"` // rows that stay, without anything of the user in them
-	Left    int64  `json:"left"`    // rows in which something is left: 0, unless something came meanwhile
+	Removed int64  `json:"removed" doc:"Rows."`
+	Emptied int64  `json:"emptied" doc:"Rows that stay, without data of the user."`
+	Left    int64  `json:"left" doc:"Rows with remaining data, counted afterwards."`
 }
 
 // Rows returns how many rows were removed or emptied, or are to be.

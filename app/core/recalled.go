@@ -17,8 +17,8 @@ type RecalledPassage struct {
 	MessageID MessageID `json:"message_id"`
 	From      int       `json:"from"`
 	To        int       `json:"to"`
-	CutBefore bool      `json:"cut_before,omitempty"` // … marks omitted text
-	CutAfter  bool      `json:"cut_after,omitempty"`
+	CutBefore bool      `json:"cut_before,omitempty" doc:"… stands before it."`
+	CutAfter  bool      `json:"cut_after,omitempty" doc:"… stands behind it."`
 }
 
 // omitted marks omitted text in a quotation.

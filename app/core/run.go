@@ -40,26 +40,26 @@ type Run struct {
 	SessionID       SessionID       `json:"session_id"`
 	Owner           string          `json:"-"`
 	User            string          `json:"user_id,omitempty"`
-	QueueSeq        int64           `json:"queue_seq"` // order of acceptance in the session
-	Status          RunStatus       `json:"status"`
+	QueueSeq        int64           `json:"queue_seq" doc:"Order of acceptance in the session."`
+	Status          RunStatus       `json:"status" enum:"queued,running,waiting,succeeded,failed,canceled"`
 	Agent           string          `json:"agent"`
 	AgentVersion    string          `json:"agent_version,omitempty"`
-	Model           string          `json:"model,omitempty"` // asked for with the message; empty = the session's
-	Input           RunInput        `json:"input"`
+	Model           string          `json:"model,omitempty" doc:"Requested with the message."`
+	Input           RunInput        `json:"input" doc:"The message that the run answers. In events it has no content; 'message.created' and 'run.queued' do."`
 	Options         *RunOptions     `json:"-"`               // nil = none
 	UserMessageID   MessageID       `json:"user_message_id"` // assigned when the run is accepted
 	ClientMessageID string          `json:"client_message_id,omitempty"`
 	RequestHash     string          `json:"-"` // of the request with the idempotency key that ClientMessageID is; else empty
 	Multitask       Multitask       `json:"multitask"`
-	Attempt         int             `json:"attempt"` // fences writes: 1 for the first execution
+	Attempt         int             `json:"attempt" doc:"More than 1 after a crash or an approval."`
 	LeaseOwner      string          `json:"-"`
 	LeaseUntil      *time.Time      `json:"-"`
 	Deaths          int             `json:"-"` // processes that died while they executed it
 	GiveBacks       int             `json:"-"` // attempts that gave it back because the database could not be reached
 	CancelRequested bool            `json:"cancel_requested,omitempty"`
-	Partial         string          `json:"-"`                   // text on its way, saved now and then
-	State           json.RawMessage `json:"-"`                   // what is not in the log; at most MaxRunState bytes
-	Context         json.RawMessage `json:"context,omitempty"`   // the context report of its last model call
+	Partial         string          `json:"-"` // text on its way, saved now and then
+	State           json.RawMessage `json:"-"` // what is not in the log; at most MaxRunState bytes
+	Context         json.RawMessage `json:"context,omitempty" schema:"ContextReport" doc:"Of its last model call."`
 	Error           *RunError       `json:"error,omitempty"`     // of a failed run
 	Usage           Usage           `json:"usage"`               // of the model calls for its answer; summaries are in the books
 	AnswerID        MessageID       `json:"answer_id,omitempty"` // the last assistant message
@@ -67,9 +67,9 @@ type Run struct {
 	CreatedAt       time.Time       `json:"created_at"`
 	StartedAt       *time.Time      `json:"started_at,omitempty"`
 	FinishedAt      *time.Time      `json:"finished_at,omitempty"`
-	FirstEvent      int64           `json:"-"`                   // number of its first event; 0 = not known
-	Resumed         bool            `json:"-"`                   // just claimed after a decision: the attempts before left no text behind
-	Approvals       []Approval      `json:"approvals,omitempty"` // that a waiting run waits for; not in lists and events
+	FirstEvent      int64           `json:"-"` // number of its first event; 0 = not known
+	Resumed         bool            `json:"-"` // just claimed after a decision: the attempts before left no text behind
+	Approvals       []Approval      `json:"approvals,omitempty" doc:"What a waiting run waits for. Not in lists and events."`
 }
 
 // Suspended reports whether the run was begun, had to wait for a decision, and is
@@ -90,20 +90,17 @@ type RunInput struct {
 	Parts      []Part          `json:"parts,omitempty"`
 	Source     Source          `json:"source"`
 	Author     string          `json:"author,omitempty"`
-	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty" schema:"Metadata"`
 	TokenCount int             `json:"token_count"`
-	// Edits is the user's message that this one is a new version of: it stands beside
-	// that one, on a branch of its own. Empty = it goes on where the path ends.
-	Edits MessageID `json:"edits,omitempty"`
+	Edits      MessageID       `json:"edits,omitempty" doc:"The message of which this is a new version."`
 	// After is the message behind which this one stands, on a branch of its own unless that is
 	// the end of the path; AfterStart = it begins the conversation anew. Empty = it goes on
 	// where the path ends.
-	After MessageID `json:"after,omitempty"`
+	After MessageID `json:"after,omitempty" schema:"After"`
 	// Regenerate says that the run answers a message that the log has already, on a
 	// branch of its own: UserMessageID names it, and there is no content here.
-	Regenerate bool `json:"regenerate,omitempty"`
-	// DeletedAt is when the message was deleted: there is no content any more. Nil = it was not.
-	DeletedAt *time.Time `json:"deleted_at,omitempty"`
+	Regenerate bool       `json:"regenerate,omitempty"`
+	DeletedAt  *time.Time `json:"deleted_at,omitempty" doc:"When the message was deleted; its content is removed."`
 }
 
 // AfterStart is the place before the first message of a session, as RunInput.After.
@@ -144,8 +141,8 @@ func (r Run) UserMessage() Message {
 
 // RunError says why a run failed, in words that may be shown.
 type RunError struct {
-	Code    string `json:"code"` // a stable word: context_floor, model_auth, model_timeout, step_limit, internal …
-	Message string `json:"message"`
+	Code    string `json:"code" example:"model_error"` // a stable word: context_floor, model_auth, model_timeout, step_limit, internal …
+	Message string `json:"message" doc:"A sentence for people."`
 }
 
 // Accepted is the answer to a message: the run is committed.

@@ -17,14 +17,13 @@ const (
 // RunOptions are what one run does otherwise than its agent. They are kept with the run, so
 // that it goes on with them after a crash and after a wait.
 type RunOptions struct {
-	ModelParameters              // those that are set override the agent's
-	ToolChoice        ToolChoice `json:"tool_choice,omitempty"`
-	ParallelToolCalls *bool      `json:"parallel_tool_calls,omitempty"` // whether an answer may have several tool calls; nil = the provider's default
-	// Instructions are a system block of this run alone, after the agent's.
-	Instructions string       `json:"instructions,omitempty"`
-	Tools        []ClientTool `json:"tools,omitempty"`
+	ModelParameters                // those that are set override the agent's
+	ToolChoice        ToolChoice   `json:"tool_choice,omitempty" max:"64" default:"auto" doc:"'auto', 'none', 'required', or the name of the tool that the model must call. Write 'function:<name>' for a tool that has one of these three names. 'required' and a tool's name apply to the first model call of the run only."`
+	ParallelToolCalls *bool        `json:"parallel_tool_calls,omitempty" doc:"Whether one answer may have several tool calls."`
+	Instructions      string       `json:"instructions,omitempty" max:"262144" doc:"A system block of this run alone, after the agent's."`
+	Tools             []ClientTool `json:"tools,omitempty" max:"128" doc:"Tools that the client executes, besides the agent's own."`
 	// Response is what a request of the Responses API says of its response; nil = nothing.
-	Response *ResponseDetails `json:"response,omitempty"`
+	Response *ResponseDetails `json:"response,omitempty" schema:"-"`
 	// Lenient leaves out what the model does not take, as far as an answer is of use without it; else
 	// that is an error.
 	Lenient bool `json:"-"`
@@ -42,10 +41,10 @@ type ResponseDetails struct {
 // ClientTool is a tool that the client of a run executes itself: a call of it waits for the
 // client's result.
 type ClientTool struct {
-	Name        string          `json:"name"`
+	Name        string          `json:"name" pattern:"^[a-zA-Z0-9_-]{1,64}$" doc:"Not that of a tool of the agent."`
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // JSON Schema of an object; empty = no parameters
-	Strict      *bool           `json:"strict,omitempty"`     // whether calls must follow the schema exactly; nil = the provider's default
+	Parameters  json.RawMessage `json:"parameters,omitempty" schema:"Object" doc:"JSON Schema of the arguments; at most 64 KiB, 32 levels. Absent = no arguments."`
+	Strict      *bool           `json:"strict,omitempty" doc:"Whether calls must follow the schema exactly."`
 }
 
 // ToolChoice says whether a model may or must call tools. A value besides the constants is

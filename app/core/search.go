@@ -128,14 +128,14 @@ type SearchHit struct {
 	MessageID    MessageID   `json:"message_id"`
 	Seq          int64       `json:"seq"`
 	Role         Role        `json:"role"`
-	Author       string      `json:"author,omitempty"` // the name of who wrote it
-	Score        float64     `json:"score,omitempty"`  // how well it fits, only to be compared within a search; 0 = not ranked
-	Excerpt      string      `json:"excerpt"`          // white space is one blank each, … what is left out
-	Pieces       []Piece     `json:"pieces"`           // the excerpt, cut where what was found begins and ends
-	Highlights   []Highlight `json:"-"`                // in order, never nil
+	Author       string      `json:"author,omitempty" doc:"The name of who wrote it."`
+	Score        float64     `json:"score,omitempty" doc:"How well the message fits, to be compared within one search only. Absent with 'sort=newest'."`
+	Excerpt      string      `json:"excerpt"` // white space is one blank each, … what is left out
+	Pieces       []Piece     `json:"pieces" doc:"The excerpt in consecutive pieces; those with match are the words found."`
+	Highlights   []Highlight `json:"-"` // in order, never nil
 	CreatedAt    time.Time   `json:"created_at"`
-	Before       []Neighbor  `json:"before,omitempty"` // in order; only with SearchQuery.Around
-	After        []Neighbor  `json:"after,omitempty"`
+	Before       []Neighbor  `json:"before,omitempty" schema:"-"` // in order; only with SearchQuery.Around
+	After        []Neighbor  `json:"after,omitempty" schema:"-"`
 }
 
 // Highlight is where something that was looked for stands in an excerpt, in bytes
@@ -170,12 +170,9 @@ func Pieces(excerpt string, highlights []Highlight) []Piece {
 // SearchPage is a page of hits.
 type SearchPage struct {
 	Page[SearchHit]
-	// Total is how many results all pages have together, or somewhat more; of SortNewest 0.
-	Total int `json:"total,omitempty"`
-	// Indexing is true while messages are still being indexed: some may be missing.
-	Indexing bool `json:"indexing"`
-	// Meaning says what part meaning has in the results; empty = none, words alone are searched.
-	Meaning Meaning `json:"meaning,omitempty"`
+	Total    int     `json:"total,omitempty" doc:"How many results there are on all pages, or somewhat more. Absent with 'sort=newest'."`
+	Indexing bool    `json:"indexing" doc:"Messages are still being indexed: some may be missing."`
+	Meaning  Meaning `json:"meaning,omitempty" enum:"used,unavailable" doc:"used: results are also found by what they mean, as far as the messages are embedded; unavailable: the embedding model does not answer, so words alone are searched. Absent: meaning has no part in this search."`
 }
 
 // Meaning is the part of an embedding model in a search.

@@ -10,34 +10,34 @@ type Session struct {
 	ID                  SessionID       `json:"id"`
 	Owner               string          `json:"-"`
 	Agent               string          `json:"agent"`
-	Model               string          `json:"model,omitempty"` // overrides the agent's model; empty = the agent's
+	Model               string          `json:"model,omitempty" doc:"Only if it overrides the agent's."`
 	Title               string          `json:"title"`
 	UserID              string          `json:"user_id,omitempty"`
 	Source              Source          `json:"source"`
 	Timezone            string          `json:"timezone,omitempty"`     // IANA name; empty = UTC
 	Instructions        string          `json:"instructions,omitempty"` // the user's own, added to the system prompt
-	Metadata            json.RawMessage `json:"metadata,omitempty"`
-	Pinned              bool            `json:"pinned"`               // for people; nothing depends on it
-	Tags                []string        `json:"tags,omitempty"`       // likewise
-	Webhook             *Webhook        `json:"webhook,omitempty"`    // where the ends of its runs are told; nil = nowhere
-	Temporary           bool            `json:"temporary,omitempty"`  // in no list and no search, without a title and summaries, and removed at ExpiresAt
-	ExpiresAt           *time.Time      `json:"expires_at,omitempty"` // of a temporary one: TemporaryLife after its last activity
+	Metadata            json.RawMessage `json:"metadata,omitempty" schema:"Metadata"`
+	Pinned              bool            `json:"pinned" doc:"For lists; has no other effect."`
+	Tags                []string        `json:"tags,omitempty" schema:"Tags"` // likewise
+	Webhook             *Webhook        `json:"webhook,omitempty"`            // where the ends of its runs are told; nil = nowhere
+	Temporary           bool            `json:"temporary,omitempty" doc:"It is in no list and no search, and is removed at 'expires_at'."`
+	ExpiresAt           *time.Time      `json:"expires_at,omitempty" doc:"Of a temporary session: a day after its last activity."`
 	MessageCount        int             `json:"message_count"`
-	SummarizedCount     int             `json:"summarized_count"`               // messages that the active summary covers
-	SummaryCount        int             `json:"summary_count"`                  // summaries made so far
-	ConversationSummary *string         `json:"conversation_summary,omitempty"` // not in lists and events unless asked for
-	SummaryThroughID    *MessageID      `json:"summary_through_id,omitempty"`
-	SummaryVersion      int             `json:"summary_version"` // of the active summary; 0 = none
+	SummarizedCount     int             `json:"summarized_count" doc:"Messages that the active summary covers."`
+	SummaryCount        int             `json:"summary_count" doc:"Number of summaries created."`
+	ConversationSummary *string         `json:"conversation_summary,omitempty" doc:"The text of the active summary. In lists only with 'include=summary', in events never."`
+	SummaryThroughID    *MessageID      `json:"summary_through_id,omitempty" doc:"The last message that the active summary covers."`
+	SummaryVersion      int             `json:"summary_version" doc:"Of the active summary; 0 = none."`
 	LastSummarizedAt    *time.Time      `json:"last_summarized_at,omitempty"`
 	CreatedAt           time.Time       `json:"created_at"`
-	UpdatedAt           time.Time       `json:"updated_at"` // last activity
+	UpdatedAt           time.Time       `json:"updated_at" doc:"Last activity."`
 	ArchivedAt          *time.Time      `json:"archived_at,omitempty"`
 
 	// What its runs do when it is read.
 
 	Status        SessionStatus `json:"status"`
-	ActiveRunID   RunID         `json:"active_run_id,omitempty"` // the run at work or waiting, else the next one in the queue; empty = none
-	OpenApprovals int           `json:"open_approvals"`          // questions of the active run that nobody has decided
+	ActiveRunID   RunID         `json:"active_run_id,omitempty" doc:"The running or waiting run, else the next one in the queue; absent while the session is idle."`
+	OpenApprovals int           `json:"open_approvals" doc:"Open approvals of the active run; getRun lists them."`
 
 	// What follows is Bobbin's own book-keeping.
 
@@ -134,7 +134,7 @@ type SessionQuery struct {
 	Status        SessionStatus   `query:"status" enum:"idle,queued,running,waiting" doc:"Only sessions with this status."`
 	Pinned        *bool           `query:"pinned" doc:"Only pinned, or only unpinned sessions."`
 	Tag           string          `query:"tag" max:"100" doc:"Only sessions with this tag."`
-	Metadata      json.RawMessage `query:"metadata" max:"1000" example:"{\"project\": \"pumps\"}" doc:"Only sessions whose metadata have these members: a JSON object of 1 to 8 strings, numbers and booleans."`
+	Metadata      json.RawMessage `query:"metadata" format:"json" max:"1000" example:"{\"project\": \"pumps\"}" doc:"Only sessions whose metadata have these members: a JSON object of 1 to 8 strings, numbers and booleans."`
 	CreatedAfter  time.Time       `query:"created_after" doc:"Created at this time or later."`
 	CreatedBefore time.Time       `query:"created_before" doc:"Created before this time."`
 	UpdatedAfter  time.Time       `query:"updated_after" doc:"Last activity at this time or later."`

@@ -69,10 +69,10 @@ func (c *SlackChange) UnmarshalJSON(data []byte) error {
 type SlackThreadStatus struct {
 	SlackThread
 
-	BehindSince *time.Time `json:"behind_since,omitempty"` // when the first thing happened that is not posted; nil = nothing is missing
-	Reason      string     `json:"reason,omitempty"`       // why the last attempt to post it failed
+	BehindSince *time.Time `json:"behind_since,omitempty" doc:"When the first thing happened that is not posted. Absent if nothing is missing."`
+	Reason      string     `json:"reason,omitempty" doc:"Why the last attempt to post it failed."`
 
-	Faults []SlackFault `json:"faults,omitempty"` // the newest ones first
+	Faults []SlackFault `json:"faults,omitempty" doc:"The newest ones first."`
 }
 
 // MaxSlackFaults is how many faults of a thread are listed.
@@ -81,9 +81,9 @@ const MaxSlackFaults = 100
 // SlackFault is a post that Slack refused, or whose change it refused, or of which it is unknown
 // whether it is in Slack.
 type SlackFault struct {
-	ItemID    string         `json:"item_id"` // of a message or an approval
-	Part      int            `json:"part"`    // 0, 1, 2 … of a long text
-	State     SlackPostState `json:"state"`   // failed, unknown, or sent: it shows something else than the item
+	ItemID    string         `json:"item_id" doc:"The message or approval that the post shows."`
+	Part      int            `json:"part" doc:"Of a long text: 0, 1, 2 …"`
+	State     SlackPostState `json:"state" enum:"failed,unknown,sent"` // failed, unknown, or sent: it shows something else than the item
 	Reason    string         `json:"reason"`
 	CreatedAt time.Time      `json:"created_at"`
 }

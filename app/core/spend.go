@@ -31,7 +31,7 @@ type UsageTotal struct {
 	ReasoningTokens  int64 `json:"reasoning_tokens"` // part of OutputTokens
 	CacheReadTokens  int64 `json:"cache_read_tokens"`
 	CacheWriteTokens int64 `json:"cache_write_tokens"`
-	CostMicroUSD     int64 `json:"cost_micro_usd"` // millionths of a US dollar, of the calls whose price is known
+	CostMicroUSD     int64 `json:"cost_micro_usd" doc:"Millionths of a US dollar, for calls with a known price."`
 	UnpricedCalls    int64 `json:"unpriced_calls"` // calls whose price, or whose tokens, are not known
 }
 
@@ -45,19 +45,19 @@ type UsageQuery struct {
 
 // UsageRow is the usage of one group.
 type UsageRow struct {
-	Key string `json:"key"` // a session's id, a user's id, the name of an agent or a model, or a day as 2026-01-31
+	Key string `json:"key" doc:"A session's or user's id, a name, or a day." example:"2026-11-21"`
 	UsageTotal
 }
 
 // UsageReport is a page of groups, days and sessions newest first, others by their
 // names, with the total of all pages.
 type UsageReport struct {
-	GroupBy    UsageGroup `json:"group_by"`
+	GroupBy    UsageGroup `json:"group_by" enum:"session,user,agent,model,day"`
 	From       time.Time  `json:"from"`
 	To         time.Time  `json:"to"`
-	Total      UsageTotal `json:"total"`
+	Total      UsageTotal `json:"total" doc:"Of all pages."`
 	Items      []UsageRow `json:"items"` // never nil
-	NextCursor *string    `json:"next_cursor"`
+	NextCursor *string    `json:"next_cursor" schema:"NextCursor"`
 }
 
 // SessionDetail is a session with what it came to.

@@ -7,16 +7,16 @@ import "time"
 type StandingInstruction struct {
 	ID        InstructionID `json:"id"`
 	SessionID SessionID     `json:"session_id"`
-	MessageID MessageID     `json:"message_id,omitempty"` // in which it was recognized; empty = added by hand
-	Seq       int64         `json:"seq"`                  // of that message; by hand: of the last message at that time, 0 = there was none
-	Text      string        `json:"text"`                 // as the user wrote it, in one line
-	Author    string        `json:"author,omitempty"`     // of the message, where several people write
-	Language  string        `json:"language,omitempty"`   // of the text, such as en; empty = not known
-	State     StandingState `json:"state"`
-	EndSeq    int64         `json:"ended_by,omitempty"`  // seq of the message that replaced or withdrew it; 0 = none did
-	Placement Placement     `json:"placement,omitempty"` // in context reports: where the next prompt has it
+	MessageID MessageID     `json:"message_id,omitempty" doc:"The message in which it was recognized. Absent if it was added by hand."`
+	Seq       int64         `json:"seq" doc:"Number of that message; if it was added by hand, of the last message at that time."`
+	Text      string        `json:"text" doc:"As the user wrote it, in one line."`
+	Author    string        `json:"author,omitempty" doc:"Author of the message, where several people write."`
+	Language  string        `json:"language,omitempty" doc:"Of the text, such as en. Absent if unknown."`
+	State     StandingState `json:"state" enum:"standing,replaced,withdrawn,removed" doc:"replaced: a newer one says otherwise; withdrawn: a later message takes it back; removed: by hand."`
+	EndSeq    int64         `json:"ended_by,omitempty" min:"1" doc:"Number of the message that replaced or withdrew it."`
+	Placement Placement     `json:"placement,omitempty" enum:"standing,verbatim,left_out" doc:"In context reports: listed at the beginning of the next prompt, in its own message, or not in the prompt because it does not fit."`
 	CreatedAt time.Time     `json:"created_at"`
-	EditedAt  *time.Time    `json:"edited_at,omitempty"` // when its text was edited by hand; nil = never
+	EditedAt  *time.Time    `json:"edited_at,omitempty" doc:"When its text was last edited by hand."`
 
 	Speaker   string     `json:"-"` // who set it (SpeakerOf); empty = unknown, or added by hand
 	Topic     string     `json:"-"` // what it is about; of two of the same topic of a speaker the newer one stands

@@ -25,40 +25,35 @@ const (
 
 // Summary is one version of a session's summary. Versions are append-only.
 type Summary struct {
-	ID              SummaryID    `json:"id"`
-	SessionID       SessionID    `json:"session_id"`
-	Owner           string       `json:"-"`
-	Version         int          `json:"version"` // 1, 2, 3 … in the session
-	Kind            SummaryKind  `json:"kind"`
-	State           SummaryState `json:"state"`
-	Content         string       `json:"content"`
-	FromID          MessageID    `json:"from_id"`    // first message covered
-	ThroughID       MessageID    `json:"through_id"` // last message covered
-	FromSeq         int64        `json:"from_seq"`
-	ThroughSeq      int64        `json:"through_seq"`
-	MessagesCovered int          `json:"messages_covered"` // from the beginning of the session
-	MessagesAdded   int          `json:"messages_added"`   // by this version
-	// MessagesShortened are those of the added that whoever wrote the summary saw only in
-	// part: they are too long for one call of its model.
-	MessagesShortened int `json:"messages_shortened,omitempty"`
-	// OrderedSeq is the last message that was to be covered when the summary was ordered:
-	// behind ThroughSeq if that takes several calls, of which this is one.
-	OrderedSeq    int64  `json:"ordered_seq,omitempty"`
-	TokensBefore  int    `json:"tokens_before"` // what it replaces: the summary before and the messages added
-	TokensAfter   int    `json:"tokens_after"`
-	TokensCovered int    `json:"-"`           // of all messages that it covers, cl100k_base; compared with other versions only
-	TokenCount    int    `json:"token_count"` // of Content
-	MadeFor       int    `json:"made_for"`    // trigger of the model whose prompts needed it, cl100k_base; 0 = it holds for every model
-	Model         string `json:"model"`       // empty = made without a model
-	Strategy      string `json:"strategy"`
-	Trigger       string `json:"trigger"`
-	Focus         string `json:"focus,omitempty"` // what the user asked to keep
-	Note          string `json:"note,omitempty"`  // why it is not what was asked for, such as "fallback: …"
-	// Native is the provider's own summary of the same messages; nil = there is none.
-	Native      *NativeSummary `json:"native,omitempty"`
-	Duration    time.Duration  `json:"duration_ns"`
-	CreatedAt   time.Time      `json:"created_at"`
-	ActivatedAt *time.Time     `json:"activated_at,omitempty"` // when it came into use; nil = it never was
+	ID                SummaryID      `json:"id"`
+	SessionID         SessionID      `json:"session_id"`
+	Owner             string         `json:"-"`
+	Version           int            `json:"version" min:"1"` // 1, 2, 3 … in the session
+	Kind              SummaryKind    `json:"kind" enum:"rolling,run"`
+	State             SummaryState   `json:"state" enum:"prepared,active,dropped,erased,undone" doc:"undone: replaced by a restore. It can be restored."`
+	Content           string         `json:"content"`
+	FromID            MessageID      `json:"from_id"`    // first message covered
+	ThroughID         MessageID      `json:"through_id"` // last message covered
+	FromSeq           int64          `json:"from_seq"`
+	ThroughSeq        int64          `json:"through_seq"`
+	MessagesCovered   int            `json:"messages_covered" doc:"From the beginning of the session."`
+	MessagesAdded     int            `json:"messages_added" doc:"By this version."`
+	MessagesShortened int            `json:"messages_shortened,omitempty" doc:"The added messages that the summarizer got only in part, because they are too long for one call of its model."`
+	OrderedSeq        int64          `json:"ordered_seq,omitempty" doc:"The last message of the summarization. It is after through_seq if that takes several calls, each with its own version."`
+	TokensBefore      int            `json:"tokens_before"` // what it replaces: the summary before and the messages added
+	TokensAfter       int            `json:"tokens_after"`
+	TokensCovered     int            `json:"-"` // of all messages that it covers, cl100k_base; compared with other versions only
+	TokenCount        int            `json:"token_count" doc:"Of content, cl100k_base. Limits such as max_summary_tokens count in the own tokens of the model."`
+	MadeFor           int            `json:"made_for" doc:"Trigger of the model whose prompts needed this version, in cl100k_base tokens: models with a larger trigger use an older version if it suffices, and of notes on a tool loop the messages themselves. 0 = for every model."`
+	Model             string         `json:"model" doc:"Empty if no model created it."`
+	Strategy          string         `json:"strategy"`
+	Trigger           string         `json:"trigger"`
+	Focus             string         `json:"focus,omitempty"` // what the user asked to keep
+	Note              string         `json:"note,omitempty" doc:"Why it differs from what was requested."`
+	Native            *NativeSummary `json:"native,omitempty" doc:"The own compaction of the model's provider, of the same messages, under the strategy native: prompts of that model have it in place of content. Absent if there is none."`
+	Duration          time.Duration  `json:"duration_ns"`
+	CreatedAt         time.Time      `json:"created_at"`
+	ActivatedAt       *time.Time     `json:"activated_at,omitempty" doc:"When it became active; absent if it never did."`
 }
 
 // NativeSummary is a summary that the provider of the conversation's model wrote with its own
@@ -66,14 +61,13 @@ type Summary struct {
 // beside it: a provider takes its compactions back from one account only, and may refuse them
 // at any time.
 type NativeSummary struct {
-	Part   Part   `json:"-"`                        // type PartCompaction: what is sent back
-	Model  string `json:"model"`                    // that wrote it
-	Tokens int    `json:"token_count"`              // in prompts, cl100k_base
-	Text   string `json:"text"`                     // its words
-	Usage  Usage  `json:"usage"`                    // of the call
-	Cost   *int64 `json:"cost_micro_usd,omitempty"` // of the call, as in ModelCall; nil = not known
-	// Refused is why the provider did not take it back: it is not sent again. Empty = it did, so far.
-	Refused string `json:"refused,omitempty"`
+	Part    Part   `json:"-"` // type PartCompaction: what is sent back
+	Model   string `json:"model" doc:"That created it."`
+	Tokens  int    `json:"token_count" doc:"In prompts, cl100k_base."`
+	Text    string `json:"text"`  // its words
+	Usage   Usage  `json:"usage"` // of the call
+	Cost    *int64 `json:"cost_micro_usd,omitempty" doc:"Of the call; absent if it is not known."`
+	Refused string `json:"refused,omitempty" doc:"Why it is no longer sent; absent if the provider takes it back."`
 
 	// The prompts that it is for; hashes.
 
@@ -117,8 +111,8 @@ type SummaryWork struct {
 // the current path.
 type SummaryVersion struct {
 	ID         SummaryID    `json:"-"`
-	Version    int          `json:"version"`
-	State      SummaryState `json:"state"`
+	Version    int          `json:"version" min:"1"`
+	State      SummaryState `json:"state" enum:"prepared,active,dropped"`
 	ThroughID  MessageID    `json:"-"`
 	ThroughSeq int64        `json:"through_seq"`
 	Tokens     int          `json:"tokens"`   // of its words, cl100k_base
@@ -195,20 +189,20 @@ type SummaryRestore struct {
 
 // SummaryDiff is how one version of a summary became another one.
 type SummaryDiff struct {
-	Version int      `json:"version"`
-	Against int      `json:"against"` // 0 = nothing
-	Added   int      `json:"added"`   // pieces, as in Ops
+	Version int      `json:"version" min:"1"`
+	Against int      `json:"against" doc:"0 = none."`
+	Added   int      `json:"added" doc:"Number of pieces, like the others."`
 	Removed int      `json:"removed"`
 	Equal   int      `json:"equal"`
-	Ops     []DiffOp `json:"ops"`
+	Ops     []DiffOp `json:"ops" doc:"Equal and added pieces form the text of the version, equal and removed ones that of the other."`
 }
 
 // DiffOp is neighboring pieces of text that one version, the other or both have. A
 // piece is a sentence or a line, with the space behind it: equal and added ones
 // together are the text of the version, equal and removed ones that of the other.
 type DiffOp struct {
-	Op     string   `json:"op"` // equal, added or removed
-	Pieces []string `json:"pieces"`
+	Op     string   `json:"op" enum:"equal,added,removed"` // equal, added or removed
+	Pieces []string `json:"pieces" doc:"Sentences or lines, with the space after them."`
 }
 
 // What a DiffOp does.

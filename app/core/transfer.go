@@ -42,16 +42,12 @@ type ImportMessages struct {
 
 // Imported is what an import came to.
 type Imported struct {
-	Imported int   `json:"imported"`  // messages
-	FirstSeq int64 `json:"first_seq"` // 0 = there were none
+	Imported int   `json:"imported" doc:"Messages."`
+	FirstSeq int64 `json:"first_seq" doc:"0 if none was imported."`
 	LastSeq  int64 `json:"last_seq"`
 	Tokens   int   `json:"tokens"` // cl100k_base tokens of the messages
-	// Skipped are messages of an export that no conversation goes through any more, those
-	// of other branches and deleted ones, and messages of users and assistants without any
-	// content.
-	Skipped int `json:"skipped"`
-	// LeftOut are images and files that were not taken along; the messages say so.
-	LeftOut int `json:"left_out"`
+	Skipped  int   `json:"skipped" doc:"Messages of other branches, deleted messages, and user and assistant messages without content."`
+	LeftOut  int   `json:"left_out" doc:"Images and files that were not imported; the messages say so."`
 }
 
 // ImportedData is the data of messages.imported.

@@ -1,11 +1,9 @@
 package openapi
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,8 +11,12 @@ import (
 	"bobbin/app/core"
 )
 
-// withOperations returns the document with the operations of the table and with error responses.
+// withOperations returns the document with the operations of the table, error responses, and the
+// schemas of what they ask for and answer with.
 func withOperations(doc object) (object, error) {
+	components, _ := doc.get("components").(object)
+	all := &schemas{}
+	all.written, _ = components.get("schemas").(object)
 	written, _ := doc.get("paths").(object)
 	table := slices.Clone(ops.All())
 	for _, path := range written {
@@ -34,53 +36,50 @@ func withOperations(doc object) (object, error) {
 		method := strings.ToLower(op.Method())
 		path, _ := written.get(op.Path()).(object)
 		extra, _ := path.get(method).(object)
-		described, err := reader{doc}.describe(op, extra)
+		described, err := all.describe(op, extra)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", op.ID, err)
 		}
 		item, _ := paths.get(op.Path()).(object)
 		paths = paths.with(op.Path(), item.with(method, described))
 	}
-	return doc.with("paths", paths), nil
+	all.addEvents()
+	return doc.with("paths", paths).with("components", components.with("schemas", all.sorted())), nil
 }
 
 // describe returns the description of an operation: that of the table, and what is written by hand.
-func (r reader) describe(op ops.Operation, written object) (object, error) {
+func (s *schemas) describe(op ops.Operation, written object) (object, error) {
 	out := object{}
 	var params []any
-	var members, required object
+	keyed := (op.Method() == http.MethodPost || op.Method() == http.MethodPatch) && op.Scope != core.CanDelete && op.Scope != core.CanExport
+	responses := errorResponses(op, written)
 	if op.In != nil {
 		out = object{{"operationId", op.ID}, {"security", securityOf(op)}}
+		if op.Out != reflect.TypeFor[ops.Nothing]() {
+			s.of(op.Out, "")
+		}
 		for _, f := range ops.Fields(op.In) {
-			if f.Place == ops.InBody {
-				members = append(members, member{f.Name, r.fieldSchema(f)})
-				if f.Tag.Get("required") != "" {
-					required = append(required, member{name: f.Name})
-				}
-				continue
+			if f.Place != ops.InBody {
+				params = append(params, s.parameter(f))
 			}
-			params = append(params, r.parameter(f))
+		}
+		body, err := s.requestBody(op)
+		if err != nil {
+			return nil, err
+		}
+		if body != nil {
+			out = append(out, member{"requestBody", body})
 		}
 	}
-	changes := op.Method() != http.MethodGet && op.Method() != http.MethodHead
-	keyed := (op.Method() == http.MethodPost || op.Method() == http.MethodPatch) && op.Scope != core.CanDelete && op.Scope != core.CanExport
 	if keyed {
 		params = append(params, refTo("parameters", "IdempotencyKey"))
 	}
-	responses := errorResponses(op, written)
 	if op.Tag != "" {
 		out = append(out, member{"tags", []any{op.Tag}}, member{"summary", op.Summary})
 		if op.Description != "" {
 			out = append(out, member{"description", op.Description})
 		}
-		if changes && op.Method() != http.MethodDelete {
-			body, err := requestBody(op, members, required)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, member{"requestBody", body})
-		}
-		responses = append(responses, answers(op, keyed)...)
+		responses = append(responses, s.answers(op, keyed)...)
 	}
 	for _, m := range written {
 		switch m.name {
@@ -88,6 +87,11 @@ func (r reader) describe(op ops.Operation, written object) (object, error) {
 			params = append(params, m.value.([]any)...)
 		case "responses":
 			responses = append(responses, m.value.(object)...)
+		case "requestBody":
+			made, _ := out.get(m.name).(object)
+			content, _ := made.get("content").(object)
+			body := m.value.(object)
+			out = out.with(m.name, body.with("content", append(content, body.get("content").(object)...)))
 		default:
 			out = out.with(m.name, m.value)
 		}
@@ -140,7 +144,7 @@ func errorResponses(op ops.Operation, written object) object {
 }
 
 // answers returns the good answers of the operation.
-func answers(op ops.Operation, keyed bool) object {
+func (s *schemas) answers(op ops.Operation, keyed bool) object {
 	if op.Out == reflect.TypeFor[ops.Nothing]() {
 		return object{{"204", object{{"description", op.Returns}}}}
 	}
@@ -159,7 +163,7 @@ func answers(op ops.Operation, keyed bool) object {
 		if a[1] == "" {
 			continue
 		}
-		answer := object{{"description", a[1]}, {"content", object{{"application/json", object{{"schema", refTo("schemas", schemaName(op.Out))}}}}}}
+		answer := object{{"description", a[1]}, {"content", object{{"application/json", object{{"schema", s.of(op.Out, "")}}}}}}
 		if headers != nil {
 			answer = answer.with("headers", headers)
 		}
@@ -168,19 +172,26 @@ func answers(op ops.Operation, keyed bool) object {
 	return out
 }
 
-// requestBody returns the body of the operation with the members.
-func requestBody(op ops.Operation, members, required object) (object, error) {
-	schema := object{{"type", "object"}, {"additionalProperties", false}}
-	if len(members) > 0 {
-		schema = schema.with("properties", members)
-	}
-	body := object{}
-	if len(required) > 0 {
-		names := []any{}
-		for _, m := range required {
-			names = append(names, m.name)
+// requestBody returns the JSON body of the operation, nil if it has none.
+func (s *schemas) requestBody(op ops.Operation) (object, error) {
+	var members object
+	var required []any
+	for _, f := range ops.Fields(op.In) {
+		if f.Place != ops.InBody {
+			continue
 		}
-		schema, body = schema.with("required", names), object{{"required", true}}
+		members = append(members, member{f.Name, s.requested(f)})
+		if f.Tag.Get("required") != "" {
+			required = append(required, f.Name)
+		}
+	}
+	if members == nil && op.Tag == "" || op.Method() == http.MethodGet || op.Method() == http.MethodDelete {
+		return nil, nil
+	}
+	schema := object{{"type", "object"}, {"additionalProperties", false}, {"properties", members}}
+	body := object{}
+	if required != nil {
+		schema, body = append(schema, member{"required", required}), object{{"required", true}}
 	}
 	media := object{{"schema", schema}}
 	if op.Example != "" {
@@ -188,18 +199,18 @@ func requestBody(op ops.Operation, members, required object) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		media = media.with("example", example)
+		media = append(media, member{"example", example})
 	}
-	return body.with("content", object{{"application/json", media}}), nil
+	return append(body, member{"content", object{{"application/json", media}}}), nil
 }
 
 // parameter returns the parameter of a value in the path or the query.
-func (r reader) parameter(f ops.Field) object {
+func (s *schemas) parameter(f ops.Field) object {
 	out := object{{"name", f.Name}, {"in", string(f.Place)}}
 	if f.Place == ops.InPath || f.Tag.Get("required") != "" {
 		out = append(out, member{"required", true})
 	}
-	schema := r.fieldSchema(f)
+	schema := s.requested(f)
 	var kept object
 	for _, m := range schema {
 		switch m.name {
@@ -212,85 +223,4 @@ func (r reader) parameter(f ops.Field) object {
 		}
 	}
 	return append(out, member{"schema", kept})
-}
-
-// quoted is a word in quotes, of a text in a tag.
-var quoted = regexp.MustCompile(`'([^' ]+)'`)
-
-// fieldSchema returns the schema of a value of a request.
-func (r reader) fieldSchema(f ops.Field) object {
-	t := f.Type
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	kind, out := "", object(nil)
-	switch {
-	case f.Tag.Get("schema") != "" && f.Place == ops.InBody:
-		out = refTo("schemas", f.Tag.Get("schema"))
-	case f.Enum() != nil, f.Tag.Get("format") != "", t == reflect.TypeFor[json.RawMessage]():
-		kind = "string"
-	case r.lookupRef("#/components/schemas/"+t.Name()) != nil:
-		out = refTo("schemas", t.Name())
-	case t.Kind() == reflect.String:
-		kind = "string"
-	case t.Kind() == reflect.Bool:
-		kind = "boolean"
-	case t.Kind() == reflect.Float32:
-		kind = "number"
-	default:
-		kind = "integer"
-	}
-	if kind != "" {
-		out = object{{"type", kind}}
-	}
-	if f.Noun != "" && kind == "string" {
-		out = append(out, member{"format", "uuid"})
-	}
-	if t.Kind() == reflect.Int64 || t.Kind() == reflect.Int32 {
-		out = append(out, member{"format", t.Kind().String()})
-	}
-	if values := f.Enum(); values != nil {
-		list := []any{}
-		for _, v := range values {
-			list = append(list, v)
-		}
-		out = append(out, member{"enum", list})
-	}
-	limits := [2]string{"minimum", "maximum"}
-	if kind == "string" {
-		limits = [2]string{"minLength", "maxLength"}
-	}
-	for _, m := range [][2]string{{"min", limits[0]}, {"max", limits[1]}, {"default", "default"}, {"example", "examples"}, {"doc", "description"}} {
-		text, ok := f.Tag.Lookup(m[0])
-		if m[0] == "doc" {
-			text = quoted.ReplaceAllString(text, "`$1`")
-		}
-		var value any = text
-		if m[0] == "min" || m[0] == "max" || kind != "" && kind != "string" && m[0] != "doc" {
-			value = json.RawMessage(text)
-		}
-		if m[0] == "example" {
-			value = []any{value}
-		}
-		if ok {
-			out = append(out, member{m[1], value})
-		}
-	}
-	return out
-}
-
-// schemaName returns the name of the schema of an answer.
-func schemaName(t reflect.Type) string {
-	name := t.Name()
-	if item, ok := strings.CutPrefix(name, "Page["); ok {
-		return nameOf(item[strings.LastIndex(item, ".")+1:len(item)-1]) + "Page"
-	}
-	return nameOf(name)
-}
-
-func nameOf(name string) string {
-	if other := map[string]string{"AgentDetail": "Agent", "MessageLocation": "MessageWhere", "PromptView": "Prompt"}[name]; other != "" {
-		return other
-	}
-	return name
 }

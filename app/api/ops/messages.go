@@ -22,33 +22,33 @@ type MessageList struct {
 // MessagePage is a page of messages, with the queued ones.
 type MessagePage struct {
 	core.Page[core.Message]
-	Pending     []core.Message `json:"pending"`       // accepted but not in the log yet: Seq 0
-	LastEventID int64          `json:"last_event_id"` // where to start WatchSession to miss nothing
+	Pending     []core.Message `json:"pending" doc:"Queued messages: the first ones, up to 1 MiB."`
+	LastEventID int64          `json:"last_event_id" doc:"Start with the events after it to miss nothing."`
 }
 
 // NewMessage is a message that is sent, or only appended to the log.
 type NewMessage struct {
 	InSession
-	Content         string          `json:"content"`
-	ClientMessageID string          `json:"client_message_id"`
+	Content         string          `json:"content" max:"1048576" doc:"The text; required unless there are files, or tool calls."`
+	ClientMessageID string          `json:"client_message_id" schema:"Name" doc:"Makes retries safe."`
 	Model           string          `json:"model"`
 	Multitask       core.Multitask  `json:"multitask"`
-	UserID          string          `json:"user_id"`
-	Author          string          `json:"author"`
-	Source          core.Source     `json:"source"`
+	UserID          string          `json:"user_id" schema:"Name"`
+	Author          string          `json:"author" schema:"Name"`
+	Source          core.Source     `json:"source" doc:"slack only with run=false."`
 	Metadata        json.RawMessage `json:"metadata" schema:"Metadata"`
-	Parts           []FilePart      `json:"parts"` // of an edit: nil keeps the files, an empty list removes them
+	Parts           []FilePart      `json:"parts" doc:"Files that were uploaded; 10 at most ('files.per_message')."`
 	Webhook         *NewWebhook     `json:"webhook"`
 	Options         *RunOptions     `json:"options"`
-	After           core.MessageID  `json:"after"`
+	After           core.MessageID  `json:"after" schema:"After"`
 
-	Run        *bool           `json:"run"` // false = append to the log without a run
+	Run        *bool           `json:"run" default:"true" doc:"false: append the message to the log without a run. The following fields require it."`
 	Role       core.Role       `json:"role"`
-	ToolCalls  []core.ToolCall `json:"tool_calls"`
-	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []core.ToolCall `json:"tool_calls" max:"128"`
+	ToolCallID string          `json:"tool_call_id" doc:"Of a tool message: the call that it answers."`
 	ToolName   string          `json:"tool_name"`
-	CreatedAt  *time.Time      `json:"created_at"`
-	AuthorID   string          `json:"author_id"`
+	CreatedAt  *time.Time      `json:"created_at" doc:"Not in the future."`
+	AuthorID   string          `json:"author_id" schema:"Name" doc:"The user who wrote it; with a run this is 'user_id'."`
 }
 
 // EditedMessage is a new version of a message.
@@ -59,26 +59,26 @@ type EditedMessage struct {
 
 // FilePart is an image or a file of a message in a request.
 type FilePart struct {
-	Type   string      `json:"type,omitempty"`
-	BlobID core.BlobID `json:"blob_id"`
-	Name   string      `json:"name,omitempty"`
+	Type   string      `json:"type,omitempty" enum:"image,file" doc:"Optional; follows from the file."`
+	BlobID core.BlobID `json:"blob_id" doc:"An uploaded file."`
+	Name   string      `json:"name,omitempty" doc:"Overrides the name of the file."`
 }
 
 // Regenerate asks for another answer to a message.
 type Regenerate struct {
 	InMessage
-	ClientMessageID string         `json:"client_message_id"`
+	ClientMessageID string         `json:"client_message_id" schema:"Name"`
 	Model           string         `json:"model"`
-	Multitask       core.Multitask `json:"multitask"`
-	UserID          string         `json:"user_id"`
+	Multitask       core.Multitask `json:"multitask" enum:"reject,interrupt" default:"reject"`
+	UserID          string         `json:"user_id" schema:"Name"`
 	Source          core.Source    `json:"source" enum:"api,web,cli"`
 	Options         *RunOptions    `json:"options"`
 }
 
 // RunAnswer is the answer to a message.
 type RunAnswer struct {
-	Run     core.Run      `json:"run"`               // not ended if the server's time limit passed
-	Message *core.Message `json:"message,omitempty"` // nil = no answer, or none yet
+	Run     core.Run      `json:"run"` // not ended if the server's time limit passed
+	Message *core.Message `json:"message,omitempty" doc:"The answer; absent if the run has none."`
 }
 
 // Pinned says whether a message is pinned.
@@ -106,13 +106,13 @@ type MessageFeedback struct {
 //nolint:gochecknoglobals // a constant table
 var (
 	SendMessage = describe[NewMessage, RunAnswer](Operation{
-		ID: "sendMessage", Route: "POST /api/v1/sessions/{id}/messages", Scope: core.CanWrite,
+		ID: "sendMessage", Route: "POST /api/v1/sessions/{id}/messages", Scope: core.CanWrite, Example: `{"content": "What is 17 * 23?", "client_message_id": "first"}`,
 	})
 	EditMessage = describe[EditedMessage, RunAnswer](Operation{
-		ID: "editMessage", Route: "PATCH /api/v1/sessions/{id}/messages/{mid}", Scope: core.CanWrite,
+		ID: "editMessage", Route: "PATCH /api/v1/sessions/{id}/messages/{mid}", Scope: core.CanWrite, Example: `{"content": "What is 17 * 32?"}`,
 	})
 	RegenerateMessage = describe[Regenerate, RunAnswer](Operation{
-		ID: "regenerateMessage", Route: "POST /api/v1/sessions/{id}/messages/{mid}/regenerate", Scope: core.CanWrite,
+		ID: "regenerateMessage", Route: "POST /api/v1/sessions/{id}/messages/{mid}/regenerate", Scope: core.CanWrite, Example: `{"model": "demo"}`,
 	})
 	ListMessages = describe[MessageList, MessagePage](Operation{
 		ID: "listMessages", Route: "GET /api/v1/sessions/{id}/messages", Tag: "Messages", Scope: core.CanRead, Returns: "A page of messages, and the queued ones",

@@ -13,6 +13,7 @@
 //	word:"title"          the value of a string that stands for true, of a bool
 //	min:"1" max:"200"     limits of a number, or of a text in bytes
 //	schema:"Name"         the schema of the document's components that the value has
+//	format:"day"          of a time: a day, too; of JSON in a query: a text
 //	default:"50"          what holds when the value is not given
 //	required:"true"       the value must be given
 //

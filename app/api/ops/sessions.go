@@ -38,7 +38,7 @@ type SessionPatch struct {
 
 // NewWebhook is where the ends of runs are reported.
 type NewWebhook struct {
-	URL    string `json:"url" max:"2048" doc:"An https URL on the public internet." example:"https://example.com/hook"`
+	URL    string `json:"url,omitempty" max:"2048" doc:"An https URL on the public internet." example:"https://example.com/hook"`
 	Secret string `json:"secret,omitempty" doc:"Signs deliveries: 'whsec_' and the base64 of 24 to 64 random bytes. Write-only. By default the setting 'webhooks.secret'."`
 }
 

@@ -3,7 +3,7 @@ import { asError, ask, type Schema } from "../api/http";
 import { Retry } from "./retry.svelte";
 import { store, stored } from "./ui.svelte";
 
-export type Agent = Schema["Agent"];
+export type Agent = Schema["AgentDetail"];
 
 export type Model = Schema["ModelChoice"];
 
@@ -18,7 +18,7 @@ class Agents {
 
   async load(): Promise<void> {
     try {
-      const page = await ask<Schema["AgentPage"]>("agents");
+      const page = await ask<Schema["AgentDetailPage"]>("agents");
       this.items = page.items;
       if (!this.items.some((a) => a.name === this.chosen)) this.chosen = "";
       this.again.stop();

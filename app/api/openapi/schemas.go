@@ -1,0 +1,161 @@
+package openapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"bobbin/app/api/ops"
+	"bobbin/app/core"
+)
+
+// schemas are the schemas of the document's components: those written by hand, and those of Go types.
+type schemas struct{ written, made object }
+
+// of returns the schema of a value of the type whose field has the tags.
+func (s *schemas) of(t reflect.Type, tag reflect.StructTag) object {
+	if t.Kind() == reflect.Pointer {
+		return s.of(t.Elem(), tag)
+	}
+	return withTags(s.ofType(t, tag), tag)
+}
+
+func (s *schemas) ofType(t reflect.Type, tag reflect.StructTag) object {
+	written, _ := s.written.get(t.Name()).(object)
+	switch {
+	case tag.Get("schema") != "":
+		return refTo("schemas", tag.Get("schema"))
+	case tag.Get("enum") != "", tag.Get("word") != "", tag.Get("format") != "":
+		return object{{"type", "string"}}
+	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Interface:
+		return object{}
+	case t == reflect.TypeFor[time.Time](), written.get("type") != nil, written.get("oneOf") != nil:
+		return refTo("schemas", t.Name())
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return refTo("schemas", s.component(t))
+	case reflect.Slice:
+		return object{{"type", "array"}, {"items", s.of(t.Elem(), "")}}
+	case reflect.Map:
+		return object{{"type", "object"}, {"additionalProperties", s.of(t.Elem(), "")}}
+	case reflect.String:
+		if strings.HasSuffix(t.Name(), "ID") {
+			return refTo("schemas", "ID")
+		}
+		return object{{"type", "string"}}
+	case reflect.Bool:
+		return object{{"type", "boolean"}}
+	case reflect.Float32, reflect.Float64:
+		return object{{"type", "number"}}
+	default:
+		return object{{"type", "integer"}}
+	}
+}
+
+// component returns the name of the schema of a struct, which it makes if there is none.
+func (s *schemas) component(t reflect.Type) string {
+	name := t.Name()
+	if item, ok := strings.CutPrefix(name, "Page["); ok {
+		name = strings.TrimSuffix(item[strings.LastIndex(item, ".")+1:], "]") + "Page"
+	}
+	if s.made.get(name) != nil {
+		return name
+	}
+	s.made = s.made.with(name, true) // types may refer to themselves
+	var members object
+	var required []any
+	for _, f := range reflect.VisibleFields(t) {
+		known, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if known == "" || known == "-" || f.Tag.Get("schema") == "-" {
+			continue
+		}
+		members = append(members, member{known, s.of(f.Type, f.Tag)})
+		if !strings.HasPrefix(options, "omit") {
+			required = append(required, known)
+		}
+	}
+	schema := object{{"type", "object"}, {"properties", members}}
+	if required != nil {
+		schema = append(schema, member{"required", required})
+	}
+	written, _ := s.written.get(name).(object)
+	s.made = s.made.with(name, append(schema, written...))
+	return name
+}
+
+// requested returns the schema of a value of a request. IDs in queries and bodies may be of something
+// that does not exist, and of no form.
+func (s *schemas) requested(f ops.Field) object {
+	if f.Place != ops.InPath && f.Type.Kind() == reflect.String && strings.HasSuffix(f.Type.Name(), "ID") {
+		return withTags(object{{"type", "string"}}, f.Tag)
+	}
+	return s.of(f.Type, f.Tag)
+}
+
+// quoted is a word in quotes, of a text in a tag.
+var quoted = regexp.MustCompile(`'([^' ]+)'`)
+
+// withTags returns the schema with what the tags of a field say.
+func withTags(schema object, tag reflect.StructTag) object {
+	kind := stringOf(schema, "type")
+	if words := (ops.Field{Tag: tag}).Enum(); words != nil {
+		list := []any{}
+		for _, word := range words {
+			list = append(list, word)
+		}
+		schema = append(schema, member{"enum", list})
+	}
+	limits := map[string][2]string{"string": {"minLength", "maxLength"}, "array": {"minItems", "maxItems"}}[kind]
+	if limits[0] == "" {
+		limits = [2]string{"minimum", "maximum"}
+	}
+	for _, m := range [][2]string{{"min", limits[0]}, {"max", limits[1]}, {"pattern", "pattern"}, {"default", "default"}, {"example", "examples"}, {"doc", "description"}} {
+		text, ok := tag.Lookup(m[0])
+		if !ok {
+			continue
+		}
+		var value any = text
+		switch {
+		case m[0] == "doc":
+			value = quoted.ReplaceAllString(text, "`$1`")
+		case m[0] == "min", m[0] == "max", kind == "boolean", kind == "integer", kind == "number":
+			value = json.RawMessage(text)
+		}
+		if m[0] == "example" {
+			value = []any{value}
+		}
+		schema = append(schema, member{m[1], value})
+	}
+	return schema
+}
+
+// addEvents makes the schemas of the events' data, but for those that are written by hand.
+func (s *schemas) addEvents() {
+	events, _ := s.written.get("Events").(object)
+	var all object
+	for _, m := range events.get("properties").(object) {
+		schema := m.value.(object)
+		data := core.DecodeEventData(core.EventType(m.name), json.RawMessage("{}"))
+		if schema.get("$ref") == nil && schema.get("type") == nil {
+			schema = append(object{{"allOf", []any{refTo("schemas", "EventHead"), s.of(reflect.TypeOf(data), "")}}}, schema...)
+		}
+		all = append(all, member{m.name, schema})
+	}
+	s.made = s.made.with("Events", events.with("properties", all))
+}
+
+// sorted returns the components' schemas, by their names.
+func (s *schemas) sorted() object {
+	out := slices.Clone(s.made)
+	for _, m := range s.written {
+		if out.get(m.name) == nil {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	return out
+}
