@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	native "bobbin/app/client"
 	"bobbin/tests/process"
 )
@@ -109,7 +110,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)
 		default:
 		}
-		_, err := c.Agents(t.Context())
+		_, err := native.Call(t.Context(), c, ops.ListAgents, struct{}{})
 		return err == nil
 	})
 	return addr

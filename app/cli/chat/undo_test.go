@@ -1,18 +1,20 @@
-package client_test
+package chat_test
 
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"bobbin/app/cli/chat"
 	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
-// UndoSummary goes back to the newest version that was in use before on this path: not
+// /undo goes back to the newest version that was in use before on this path: not
 // one that was taken back, made ahead, of a run or of another branch, nor what the one
 // in use repeats; without any it is none at all.
 func TestUndoSummary(t *testing.T) {
@@ -68,9 +70,10 @@ func TestUndoSummary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := c.UndoSummary(t.Context(), "s")
-			if !errors.Is(err, tt.kind) || err == nil && (got.To != tt.to || got.From != tt.active) {
-				t.Errorf("got %+v and %v, want version %d", got, err, tt.to)
+			var out strings.Builder
+			err = chat.New(chat.Options{Service: c, Session: core.Session{ID: "s"}, Lines: &typed{lines: []string{"/undo"}}, Out: &out, Size: func() (int, int) { return 0, 0 }}).Run(t.Context())
+			if want := fmt.Sprintf("restored version %d as version 8: it covers 0 of 0 messages; to undo: /summary restore %[2]d\n", tt.to, tt.active); !errors.Is(err, tt.kind) || err == nil && !strings.Contains(out.String(), want) {
+				t.Errorf("got %q and %v, want %q", out.String(), err, want)
 			}
 		})
 	}
