@@ -73,3 +73,11 @@ func (w Webhook) Core() *core.Webhook {
 	}
 	return &core.Webhook{URL: core.Target(w.URL), Secret: w.Secret}
 }
+
+// OwnerWebhook is a row of owner_webhooks.
+type OwnerWebhook struct {
+	Owner     string `gorm:"primaryKey"`
+	URL       string
+	Secret    string
+	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`
+}

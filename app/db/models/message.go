@@ -74,3 +74,41 @@ func (r Message) Core() (core.Message, error) {
 	}
 	return m, nil
 }
+
+// MessageRevision is a row of message_revisions.
+type MessageRevision struct {
+	MessageID  string `gorm:"primaryKey"`
+	Number     int64  `gorm:"primaryKey;autoIncrement:false"` // 1, 2, 3 …
+	SessionID  string
+	Owner      string
+	Content    string
+	TokenCount int
+	ReplacedAt time.Time
+}
+
+// Core returns the revision of the row.
+func (r MessageRevision) Core() core.Revision {
+	return core.Revision{Content: r.Content, TokenCount: r.TokenCount, ReplacedAt: toUTC(r.ReplacedAt)}
+}
+
+// MessageVector is a row of message_vectors.
+type MessageVector struct {
+	MessageID string `gorm:"primaryKey"`
+	SessionID string
+	Owner     string
+	Model     string
+	Dimension int    // 0 = the model refused the text
+	Embedding []byte // float32, little endian
+}
+
+// MessageVectorWork is the row of message_vector_work.
+type MessageVectorWork struct {
+	ID          int64 `gorm:"primaryKey;autoIncrement:false"`
+	Model       string
+	Dimension   int
+	Worker      string
+	LeasedUntil *time.Time
+}
+
+// TableName is the table's name.
+func (MessageVectorWork) TableName() string { return "message_vector_work" }

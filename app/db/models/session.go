@@ -132,3 +132,12 @@ func (r SessionRuns) Apply(s *core.Session) {
 		s.Status, s.ActiveRunID = core.SessionQueued, core.RunID(r.NextID)
 	}
 }
+
+// SessionAlias is a row of session_aliases.
+type SessionAlias struct {
+	Owner     string `gorm:"primaryKey"`
+	Surface   string `gorm:"primaryKey"`
+	Alias     string `gorm:"primaryKey"`
+	SessionID string
+	CreatedAt time.Time `gorm:"autoCreateTime:false"`
+}

@@ -1,7 +1,10 @@
 package repositories_test
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +13,8 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
+	"bobbin/tests/seed"
 )
 
 // edit accepts a new version of a message and ends its run with an answer.
@@ -171,4 +176,174 @@ func TestRegenerateInterrupts(t *testing.T) {
 			t.Errorf("got run %s, repeated %v, want %s again", again.Run.ID, again.Repeated, queued.Run.ID)
 		}
 	})
+}
+
+// A message that names its place cannot be queued behind others, unless it interrupts the
+// only one; a place that is not there is refused.
+func TestAfterIsRefused(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id, other := s.session(t).ID, s.session(t).ID
+		s.turns(t, id, 2)
+		s.turns(t, other, 1)
+		log := s.log(t, id)
+		after := func(m core.MessageID, how core.Multitask) error {
+			in := ask(id, "behind it")
+			in.After, in.Multitask = m, how
+			_, err := s.runs.Accept(t.Context(), ann(), in)
+			return err
+		}
+		wantNotFound(t, "no message", after(core.NewID[core.MessageID](), core.MultitaskReject))
+		wantNotFound(t, "a wrong id", after("x", core.MultitaskReject))
+		wantNotFound(t, "of another session", after(s.log(t, other)[0].ID, core.MultitaskReject))
+		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, log[3].ID); err != nil {
+			t.Fatal(err)
+		}
+		wantNotFound(t, "deleted", after(log[3].ID, core.MultitaskReject))
+
+		active := s.accept(t, ask(id, "busy")).Run // 5
+		wantError(t, "busy", after(log[1].ID, core.MultitaskReject), core.ErrConflict)
+		wantError(t, "busy, at the start", after(core.AfterStart, core.MultitaskReject), core.ErrConflict)
+		if err := after(log[1].ID, core.MultitaskInterrupt); err != nil {
+			t.Fatalf("interrupt: %v", err)
+		}
+		s.wantPath(t, id, 1, 2, 3, 5) // until it begins
+		s.finish(t, active, "half")
+		claimed := s.claim(t, id)
+		if claimed.Run.Input.After != log[1].ID || claimed.Message.ParentID != log[1].ID {
+			t.Errorf("got %+v behind %s, want it behind %s", claimed.Run.Input, claimed.Message.ParentID, log[1].ID)
+		}
+		s.wantPath(t, id, 1, 2, 7)
+	})
+}
+
+// A run that resumes after waiting keeps what it wrote: only its first start changes the
+// path.
+func TestBranchBeginsOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 2)
+		log := s.log(t, id)
+		for _, in := range []core.AcceptRun{
+			{SessionID: id, Worker: worker, Answers: log[1].ID},
+			{SessionID: id, Worker: worker, Input: core.RunInput{Content: "new", Edits: log[0].ID}},
+			{SessionID: id, Worker: worker, After: log[1].ID, Input: core.RunInput{Content: "behind it"}},
+			{SessionID: id, Worker: worker, After: core.AfterStart, Input: core.RunInput{Content: "anew"}},
+		} {
+			run := s.accept(t, in).Run
+			half := answer("half")
+			s.write(t, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, Messages: []core.Message{half}})
+			before := seqs(s.log(t, id))
+			s.exec(t, "UPDATE runs SET status = 'queued' WHERE id = ?", run.ID)
+			claimed, err := s.runs.Claim(t.Context(), id, worker)
+			if err != nil || claimed.Run.Attempt != 2 {
+				t.Fatalf("claim: got attempt %d and %v, want the second", claimed.Run.Attempt, err)
+			}
+			s.wantPath(t, id, before...)
+			s.finish(t, claimed.Run, "whole")
+			s.wantPath(t, id, append(before, before[len(before)-1]+1)...)
+		}
+	})
+}
+
+// Under concurrent changes the path is one line from a root, numbers have no gaps, and
+// nothing waits forever.
+func TestBranchesAtOnce(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 4)
+		s.summarize(t, id, s.log(t, id)[3])
+		var wg sync.WaitGroup
+		for who := range uint64(6) {
+			wg.Go(func() {
+				r := seed.Rand(t, who)
+				for range 6 {
+					if err := s.anyBranch(t, id, r); err != nil && !harmless(err) {
+						t.Errorf("got error %v, want a conflict at most", err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		page := must.Get(s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}, AllBranches: true}))(t)
+		var last core.MessageID
+		for _, m := range page.Items {
+			if !m.OnPath {
+				continue
+			}
+			if m.ParentID != last {
+				t.Errorf("message #%d on the path: got the parent %s, want %s", m.Seq, m.ParentID, last)
+			}
+			last = m.ID
+		}
+		gapless(t, "event", s.allEvents(t, id), func(e core.Event) int64 { return e.Seq })
+		session := s.get(t, id)
+		if n := s.count(t, "SELECT COUNT(*) FROM messages WHERE session_id = ?", id); int64(n) != session.LastSeq {
+			t.Errorf("got %d messages, the last one is %d", n, session.LastSeq)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM sessions s JOIN messages m ON m.id = s.summary_through_id WHERE s.id = ? AND NOT m.on_path", id); n > 0 {
+			t.Error("the summary ends beside the path")
+		}
+	})
+}
+
+// anyBranch applies one random change to a message of the session.
+func (s *store) anyBranch(t *testing.T, id core.SessionID, r *rand.Rand) error {
+	t.Helper()
+	branches, ctx := repositories.NewBranches(s.Gorm), t.Context()
+	page, err := s.messages.List(ctx, ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}, AllBranches: true})
+	if err != nil {
+		return err
+	}
+	m := page.Items[r.IntN(len(page.Items))].ID
+	in := ask(id, "new")
+	switch r.IntN(6) {
+	case 0:
+		_, _, err = branches.Select(ctx, ann(), id, m)
+		return err
+	case 1:
+		_, _, err = branches.Pin(ctx, ann(), id, m, r.IntN(2) == 0)
+		return err
+	case 2:
+		_, err = branches.Fork(ctx, ann(), core.ForkSession{SessionID: id, MessageID: m})
+		return err
+	case 3:
+		in.Input = core.RunInput{Source: core.SourceAPI}
+		in.Answers = m
+	case 4:
+		in.Input.Edits = m
+	}
+	a, err := s.runs.Accept(ctx, ann(), in)
+	if err != nil || a.Run.Status != core.RunRunning {
+		return err
+	}
+	for run := a.Run; ; {
+		reply := answer("reply")
+		_, err := s.runs.Write(ctx, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{reply},
+			End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: reply.ID}})
+		if err != nil {
+			return err
+		}
+		claimed, err := s.runs.Claim(ctx, id, worker)
+		if err != nil {
+			return err
+		}
+		run = claimed.Run
+	}
+}
+
+// harmless reports whether an error is expected. A run is stale when another of the
+// goroutines, which are one worker, has claimed it.
+func harmless(err error) bool {
+	for _, kind := range []error{core.ErrConflict, core.ErrNotFound, core.ErrUnprocessable, core.ErrStale} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }

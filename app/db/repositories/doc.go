@@ -24,5 +24,5 @@
 // session: they lock the rows in a fixed order, or skip locked ones. So the package
 // cannot deadlock with itself, and no write needs a retry.
 //
-// Leases are written and compared by the database's clock (clock.go).
+// Leases are written and compared by the database's clock (clockSQL).
 package repositories

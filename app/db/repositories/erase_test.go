@@ -163,3 +163,208 @@ func TestDeleteSparesForks(t *testing.T) {
 		s.wantPath(t, id, 1, 4)
 	})
 }
+
+// canceledInQueue accepts the secret with a file behind another run, and cancels it.
+func (s *store) canceledInQueue(t *testing.T) (session core.SessionID, unsent core.Run, file core.Blob) {
+	t.Helper()
+	session = s.session(t).ID
+	first := s.accept(t, ask(session, "one")).Run
+	file = s.upload(t, "", "a.txt", "the file")
+	in := ask(session, "it is "+secret)
+	in.Input.Parts = []core.Part{file.Part()}
+	unsent = s.accept(t, in).Run
+	if s.sweep(t).Blobs != 0 {
+		t.Error("the file of a queued message was swept")
+	}
+	canceled, events, err := s.runs.RequestCancel(t.Context(), ann(), unsent.ID)
+	if err != nil || canceled.Input.Content != in.Input.Content || strings.Contains(dataText(t, events[0]), secret) {
+		t.Fatalf("cancel: got %+v, %v, %v", canceled.Input, events[0].Data, err)
+	}
+	s.finish(t, first, "answer")
+	return session, unsent, file
+}
+
+// Deleting a message that was canceled while it was queued removes it completely.
+func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		branches := repositories.NewBranches(d.Gorm)
+		session, unsent, file := s.canceledInQueue(t)
+		queued := decode[core.MessageData](t, s.allEvents(t, session)[2]).Message
+		if queued.ID != unsent.UserMessageID || !strings.Contains(queued.Content, secret) || queued.Seq != 0 {
+			t.Errorf("run.queued has %+v, want the message", queued)
+		}
+		s.accept(t, ask(session, "another run does not matter"))
+		events, err := branches.Delete(t.Context(), ann(), session, unsent.UserMessageID)
+		if err != nil || len(events) != 1 || events[0].Type != core.EventMessageUpdated {
+			t.Fatalf("delete: got %v, %v, want message.updated", types(events), err)
+		}
+		if hits := s.remains(t); len(hits) > 0 {
+			t.Errorf("the secret is still in %v", hits)
+		}
+		for _, e := range append(s.allEvents(t, session), events...) {
+			if strings.Contains(dataText(t, e), secret) {
+				t.Errorf("%s still has the secret", e.Type)
+			}
+		}
+		for _, i := range []int{2, len(s.allEvents(t, session)) - 1} {
+			if m := decode[core.MessageData](t, s.allEvents(t, session)[i]).Message; m.ID != queued.ID || m.DeletedAt == nil {
+				t.Errorf("event %d: got %+v, want the message deleted", i, m)
+			}
+		}
+		run, err := s.runs.Get(t.Context(), ann(), unsent.ID)
+		if err != nil || run.Input.DeletedAt == nil || !run.Input.Empty() {
+			t.Errorf("run: got %+v, %v, want it without its message", run.Input, err)
+		}
+		_, err = s.blobs.Get(t.Context(), ann(), file.ID)
+		if swept := s.sweep(t); swept.Blobs != 1 {
+			t.Errorf("swept %+v (%v), want the file", swept, err)
+		}
+		again, err := branches.Delete(t.Context(), ann(), session, unsent.UserMessageID)
+		if err != nil || len(again) != 0 {
+			t.Errorf("again: got %v, %v, want nothing", types(again), err)
+		}
+		_, err = branches.Delete(t.Context(), bob(), session, unsent.UserMessageID)
+		wantNotFound(t, "another's", err)
+		_, err = branches.Delete(t.Context(), ann(), s.session(t).ID, unsent.UserMessageID)
+		wantNotFound(t, "in another session", err)
+	})
+}
+
+// The file of such a message is swept even if the message is not deleted, and does not
+// count against the quota then; a message that is still queued cannot be deleted.
+func TestCanceledMessageLetsItsFileGo(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session, unsent, file := s.canceledInQueue(t)
+		if swept := s.sweep(t); swept.Blobs != 1 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
+			t.Errorf("swept %+v, want the file and its content", swept)
+		}
+		_, err := s.blobs.Get(t.Context(), ann(), file.ID)
+		wantNotFound(t, "the file", err)
+		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), session, unsent.UserMessageID); err != nil {
+			t.Errorf("delete without the file: %v", err)
+		}
+		s.accept(t, ask(session, "at work"))
+		waits := s.accept(t, ask(session, "in the queue")).Run
+		_, err = repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), session, waits.UserMessageID)
+		wantError(t, "delete what waits", err, core.ErrConflict)
+	})
+}
+
+// titled creates a session with a turn and a generated title that contains the secret, and
+// returns it with its messages.
+func (s *store) titled(t *testing.T) (core.SessionID, []core.Message) {
+	t.Helper()
+	id := s.session(t).ID
+	log := s.confess(t, id)
+	s.giveTitle(t, id, "About "+secret, log[0].ID, log[3].ID)
+	s.keep(t, string(id), "PATCH /x", `{"id":"`+string(id)+`","title":"About `+secret+`"}`)
+	return id, log
+}
+
+func (s *store) giveTitle(t *testing.T, id core.SessionID, title string, of ...core.MessageID) []core.Event {
+	t.Helper()
+	events := must.Get(s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of}))(t)
+	return events
+}
+
+func (s *store) erase(t *testing.T, id core.SessionID, m core.MessageID) {
+	t.Helper()
+	if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m); err != nil {
+		t.Fatalf("delete: %v", err)
+	}
+}
+
+// wantNoTitle checks that nothing of the title is left anywhere.
+func (s *store) wantNoTitle(t *testing.T, id core.SessionID) {
+	t.Helper()
+	if n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%"); n > 0 {
+		t.Errorf("the title is still in %d events", n)
+	}
+	if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id = ? AND message_id IS NULL", id); n > 0 {
+		t.Errorf("the title is still in the search index")
+	}
+	if n := s.count(t, "SELECT COUNT(*) FROM idempotency_keys WHERE key = ? AND body IS NOT NULL", string(id)); n > 0 {
+		t.Errorf("the title is still in an answer that is kept")
+	}
+}
+
+// A generated title is erased with its message, also from the events and the index; the
+// next answer generates a new one.
+func TestDeleteTakesTheTitle(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		for name, which := range map[string]int{"question": 0, "answer": 3, "call": 1} {
+			id, log := s.titled(t)
+			s.erase(t, id, log[which].ID)
+			got := s.sessionOf(t, id)
+			if got.Title != "" || got.TitledAt != nil {
+				t.Errorf("%s: got title %q, at %v, want none", name, got.Title, got.TitledAt)
+			}
+			s.wantNoTitle(t, id)
+			last := s.allEvents(t, id)
+			if told := decode[core.SessionData](t, last[len(last)-1]).Session; told.Title != "" {
+				t.Errorf("%s: watchers are told the title %q", name, told.Title)
+			}
+			if events := s.giveTitle(t, id, "Another", log[0].ID); which == 0 && len(events) > 0 {
+				t.Errorf("a title was made of what was deleted: %v", events)
+			}
+			s.turns(t, id, 1)
+			log = s.log(t, id)
+			s.giveTitle(t, id, "Another", log[len(log)-2].ID)
+			if got := s.sessionOf(t, id); got.Title != "Another" {
+				t.Errorf("%s: got title %q after the next answer", name, got.Title)
+			}
+		}
+	})
+}
+
+// A title that a user set stays, but an earlier generated one is erased from the events.
+// Deleting another turn does not affect the title.
+func TestDeleteSparesTitles(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id, log := s.titled(t)
+		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Mine")}); err != nil {
+			t.Fatal(err)
+		}
+		s.erase(t, id, log[0].ID)
+		if got := s.sessionOf(t, id); got.Title != "Mine" || got.TitledAt == nil {
+			t.Errorf("got title %q, at %v, want the user's own", got.Title, got.TitledAt)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%"); n > 0 {
+			t.Errorf("the title of before is still in %d events", n)
+		}
+		other, _ := s.titled(t)
+		s.turns(t, other, 1)
+		log = s.log(t, other)
+		s.erase(t, other, log[len(log)-1].ID)
+		if got := s.sessionOf(t, other); !strings.Contains(got.Title, secret) {
+			t.Errorf("got title %q, want it as it was: another turn was deleted", got.Title)
+		}
+	})
+}
+
+// The title of a fork is erased with the copy of the message that it was generated from.
+func TestDeleteTakesTheTitleOfAFork(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id, log := s.titled(t)
+		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"}))(t)
+		s.erase(t, id, log[0].ID)
+		if got := s.sessionOf(t, fork.ID); got.Title == "" {
+			t.Error("the title of the fork went with the original")
+		}
+		s.erase(t, fork.ID, s.log(t, fork.ID)[0].ID)
+		if got := s.sessionOf(t, fork.ID); got.Title != "" {
+			t.Errorf("got title %q of the fork, want none", got.Title)
+		}
+		s.wantNoTitle(t, fork.ID)
+	})
+}

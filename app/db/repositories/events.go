@@ -2,6 +2,9 @@ package repositories
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -75,4 +78,229 @@ func (r *Events) Last(ctx context.Context, tenant core.Tenant, session core.Sess
 	err := byID(ctx, r.db, "session", session).Select("last_event_seq").Scopes(visibleTo(tenant)).
 		Where("id = ?", session).Take(&row).Error
 	return row.LastEventSeq, wrapError(err, "session", session)
+}
+
+// Events and runs refer to rows stored elsewhere: the message of an event or a run to the
+// log, the session of an event to its row. Readers get their present state, so that deleted
+// content is nowhere.
+
+// messageReference is stored as the data of an event about a message.
+type messageReference struct {
+	MessageID models.Ref `json:"message_id"`
+	Bytes     int        `json:"bytes"` // of the event's data, with the message
+}
+
+// sessionReference is stored as the data of session.updated.
+type sessionReference struct {
+	Path  *core.PathChange `json:"path,omitempty"`
+	Slack core.SlackChange `json:"slack,omitzero"`
+	Bytes int              `json:"bytes"` // as of a messageReference
+}
+
+// emitMessage emits an event about a message.
+func (stx *sessionTx) emitMessage(kind core.EventType, m core.Message) {
+	stx.emitEvents(core.NewEvent(m.SessionID, m.RunID, kind, core.MessageData{Message: m}))
+}
+
+// emitSession emits what changed in the session, with the session as it will be. Run is the run that
+// caused the change; empty = none.
+func (stx *sessionTx) emitSession(run core.RunID, d core.SessionData) (err error) {
+	if d.Session, err = stx.sessionWithRuns(); err != nil {
+		return err
+	}
+	d.Session.ConversationSummary = nil
+	stx.emitEvents(core.NewEvent("", run, core.EventSessionUpdated, d))
+	return nil
+}
+
+// emitSlack emits that the session was attached to the thread of Slack; nil = detached.
+func (stx *sessionTx) emitSlack(thread *core.SlackThread) error {
+	return stx.emitSession("", core.SessionData{Slack: core.SlackChange{Changed: true, Thread: thread}})
+}
+
+// referenceOf returns what is stored in place of an event's data of that size; nil = the data.
+func referenceOf(e core.Event, size int) any {
+	switch d := e.Data.(type) {
+	case core.MessageData:
+		return messageReference{models.Ref(d.Message.ID), size}
+	case core.SessionData:
+		return sessionReference{d.Path, d.Slack, size}
+	}
+	return nil
+}
+
+// renderEvents returns the events of a session as they are published, with their references
+// resolved.
+func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]core.Event, error) {
+	messages, err := referredMessages(db, rows)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]core.Event, 0, len(rows))
+	var current *core.Session
+	for _, row := range rows {
+		e := row.Core()
+		if ref := referredMessage(row); ref.MessageID != "" {
+			m := messages[ref.MessageID]
+			if e.Type == core.EventRunQueued && m.RunID == e.RunID { // as it was: a queued message has no place in the log
+				m.Seq, m.ParentID, m.OnPath = 0, "", true
+			}
+			if e.Data, e.Size = (core.MessageData{Message: m}), ref.Bytes; m.RevisedAt != nil {
+				e.Size += len(m.Content)
+			}
+		}
+		if e.Type == core.EventSessionUpdated {
+			if current == nil {
+				if current, err = loadSession(db, session); err != nil {
+					return nil, err
+				}
+			}
+			var stored sessionReference
+			if err := json.Unmarshal(row.Data, &stored); err != nil {
+				return nil, err
+			}
+			e.Data, e.Size = core.SessionData{Session: *current, Path: stored.Path, Slack: stored.Slack}, stored.Bytes
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// longReference is a size in bytes that no reference reaches.
+const longReference = "1024"
+
+// longEventColumns are the columns of events that may be long, with their references:
+// messages as they were at the time of the event and their texts as edited since, the session
+// as it is now.
+func longEventColumns(db *gorm.DB) longColumns {
+	const reference = "CASE WHEN octet_length(CAST(data AS text)) > " + longReference + " THEN 0 " +
+		"WHEN type IN ('run.queued', 'message.created', 'message.updated') THEN CAST(data ->> 'bytes' AS bigint) + %s " +
+		"WHEN type = 'session.updated' THEN (SELECT %s FROM sessions s WHERE s.id = session_events.session_id) END"
+	id := "data ->> 'message_id'"
+	if isPostgres(db) {
+		id = "CAST(" + id + " AS uuid)"
+	}
+	revised := "COALESCE((SELECT octet_length(m.content) FROM messages m WHERE m.id = " + id + " AND m.revised_at IS NOT NULL), 0)"
+	return longColumns{jsons: []string{"data"}, related: []string{fmt.Sprintf(reference, revised, longSessionColumns().sumSQL(db))}}
+}
+
+// referredMessage returns the reference of the event to a message; an empty one = none.
+func referredMessage(row models.Event) (stored messageReference) {
+	switch core.EventType(row.Type) {
+	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated:
+		_ = json.Unmarshal(row.Data, &stored) // data of another kind have no id
+	}
+	return stored
+}
+
+// referredMessages returns the messages that events refer to: from the log, or from their
+// runs if they are not in the log.
+func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Message, error) {
+	var ids []models.Ref
+	runs := map[models.Ref]models.Ref{}
+	for _, row := range rows {
+		if id := referredMessage(row).MessageID; id != "" {
+			ids, runs[id] = append(ids, id), row.RunID
+		}
+	}
+	logged, err := findIn[models.Message](db, "id", ids)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := mapRows(logged, models.Message.Core)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[models.Ref]core.Message, len(ids))
+	for _, m := range messages {
+		found[models.Ref(m.ID)] = m
+	}
+	var unsent []models.Ref
+	for id, run := range runs {
+		if _, ok := found[id]; !ok && run != "" {
+			unsent = append(unsent, run)
+		}
+	}
+	queued, err := findIn[models.Run](db, "id", unsent)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range queued {
+		run, err := row.Core()
+		if err != nil {
+			return nil, err
+		}
+		found[models.Ref(run.UserMessageID)] = run.UserMessage()
+	}
+	return found, nil
+}
+
+// loadSession returns the session without its summary; an empty one if it was removed
+// meanwhile.
+func loadSession(db *gorm.DB, id core.SessionID) (*core.Session, error) {
+	var rows []sessionRow
+	if err := db.Model(&models.Session{}).Scopes(selectSessions(false)).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	session := core.Session{ID: id, Status: core.SessionIdle}
+	if len(rows) > 0 {
+		session = rows[0].toCore()
+	}
+	return &session, nil
+}
+
+// runRow is a run with the message that it answers, if that is in the log.
+type runRow struct {
+	models.Run `gorm:"embedded"`
+
+	Message struct {
+		ID         models.Ref
+		Content    string
+		Parts      models.JSON
+		Author     string
+		Metadata   models.JSON
+		TokenCount int
+		DeletedAt  *time.Time
+	} `gorm:"embedded;embeddedPrefix:message_"`
+}
+
+// findRuns returns the runs of the query in the given order, with their inputs: these are
+// in the log as soon as their messages are.
+func findRuns(db, which *gorm.DB, order string) ([]core.Run, error) {
+	var rows []runRow
+	err := db.Table("(?) AS r", which.Model(&models.Run{}).Order(order)).
+		Joins("LEFT JOIN messages m ON m.id = r.user_message_id").
+		Select("r.*, m.id AS message_id, COALESCE(m.content, '') AS message_content, m.parts AS message_parts, COALESCE(m.author, '') AS message_author, " +
+			"m.metadata AS message_metadata, COALESCE(m.token_count, 0) AS message_token_count, m.deleted_at AS message_deleted_at").
+		Order(order).Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	return mapRows(rows, runRow.toCore)
+}
+
+// findRun returns the run that matches.
+func findRun(db, which *gorm.DB) (core.Run, error) {
+	runs, err := findRuns(db, which, "session_id") // ordered by another index, PostgreSQL may look through all runs
+	if err == nil && len(runs) == 0 {
+		err = gorm.ErrRecordNotFound
+	}
+	if err != nil {
+		return core.Run{}, err
+	}
+	return runs[0], nil
+}
+
+// toCore returns the run. Runs of earlier versions store their input themselves.
+func (r runRow) toCore() (core.Run, error) {
+	run, err := r.Run.Core()
+	if err != nil || r.Message.ID == "" || !run.Input.Empty() || run.Input.Regenerate {
+		return run, err
+	}
+	m, err := models.Message{
+		ID: string(r.Message.ID), Content: r.Message.Content, Parts: r.Message.Parts, Author: r.Message.Author,
+		Metadata: r.Message.Metadata, TokenCount: r.Message.TokenCount, DeletedAt: r.Message.DeletedAt,
+	}.Core()
+	run.SetInput(m)
+	return run, err
 }

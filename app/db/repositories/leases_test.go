@@ -1,10 +1,15 @@
 package repositories_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
 	"bobbin/app/core"
 	"bobbin/app/db"
@@ -102,4 +107,209 @@ func TestCancelRacesWithClaim(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Deaths count runs of processes that died. Runs that were given back, and runs that the
+// process itself claimed and forgot, do not count.
+func TestDeathsAreCounted(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.accept(t, ask(s.session(t).ID, "x")).Run
+		steps := []struct {
+			name   string
+			leave  func() error // how the worker leaves the run
+			worker string       // that takes it over
+			deaths int
+		}{
+			{"died", func() error { s.expire(t); return nil }, "worker-2", 1},
+			{"died again", func() error { s.expire(t); return nil }, "worker-3", 2},
+			{"stopped", func() error { return s.runs.Release(t.Context(), "worker-3") }, "worker-4", 2},
+			{"could not begin it", func() error { return s.runs.HandBack(t.Context(), "worker-4", run.ID) }, "worker-5", 2},
+			{"found no database", func() error { return s.runs.Yield(t.Context(), run.ID, 5) }, "worker-6", 2},
+			{"forgot it", func() error { s.expire(t); return nil }, "worker-6", 2},
+			{"was restarted", func() error { return nil }, "worker-6/2", 3},
+		}
+		for _, step := range steps {
+			must.Do(t, step.leave())
+			due, err := s.runs.Due(t.Context(), step.worker, true)
+			if diff := cmp.Diff(map[int]int{step.deaths: 1}, due); err != nil || diff != "" {
+				t.Fatalf("%s: due: %v (-want +got):\n%s", step.name, err, diff)
+			}
+			got, err := s.takeOver(t.Context(), step.worker, true, 1)
+			if err != nil || len(got) != 1 || got[0].Deaths != step.deaths {
+				t.Fatalf("%s: got %+v, %v, want %d deaths", step.name, got, err, step.deaths)
+			}
+			run = got[0]
+		}
+		if run.GiveBacks != 1 {
+			t.Errorf("got %d give-backs, want 1", run.GiveBacks)
+		}
+	})
+}
+
+// The death of a run that has to wait before it executes alone is not counted until then:
+// if the process dies first, the run is found unchanged.
+func TestDeathIsCountedLater(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		run := s.accept(t, ask(s.session(t).ID, "x")).Run
+		s.exec(t, "UPDATE runs SET deaths = 2 WHERE id = ?", run.ID)
+		for life := range 3 {
+			over := core.TakeOver{Worker: fmt.Sprint("worker-2/", life), Lapsed: true, Deaths: 3, Later: true, Limit: 1}
+			s.expire(t)
+			got, err := s.runs.TakeOver(t.Context(), over)
+			if err != nil || len(got) != 1 || got[0].Deaths != 2 {
+				t.Fatalf("life %d: got %+v, %v, want the run with 2 deaths", life, got, err)
+			}
+			run = got[0]
+		}
+		wantError(t, "count for another attempt", s.runs.CountDeath(t.Context(), run.ID, run.Attempt-1, 3), core.ErrStale)
+		for range 2 { // the answer to the first may be lost
+			must.Do(t, s.runs.CountDeath(t.Context(), run.ID, run.Attempt, 3))
+		}
+		s.expire(t)
+		if due, err := s.runs.Due(t.Context(), "worker-3", true); err != nil || due[4] != 1 {
+			t.Errorf("got %v, %v, want a run with 4 deaths", due, err)
+		}
+	})
+}
+
+// A run that gets as far as waiting for a decision restarts with zero deaths.
+func TestDeathsEndWithAWait(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		session := s.session(t).ID
+		run := s.accept(t, ask(session, "x")).Run
+		s.exec(t, "UPDATE runs SET deaths = 2 WHERE id = ?", run.ID)
+		w := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Wait: &core.RunWait{
+			Approvals: []core.Approval{{ToolCallID: "c", Tool: "pay", Mode: core.ApprovalAlways}},
+		}}
+		if got := s.write(t, w).Run; got.Status != core.RunWaiting || got.Deaths != 0 {
+			t.Errorf("got %s with %d deaths, want it to wait with none", got.Status, got.Deaths)
+		}
+	})
+}
+
+// PostgreSQL only: on SQLite one transaction at a time writes.
+
+// A run whose row somebody holds is no reason to wait: the sweep takes the others.
+func TestTakeOverSkipsHeldRows(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	held := s.accept(t, ask(s.session(t).ID, "held")).Run
+	free := s.accept(t, ask(s.session(t).ID, "free")).Run
+	s.expire(t)
+	holder := s.hold(t, "SELECT 1 FROM runs WHERE id = ? FOR UPDATE", held.ID)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got, err := s.takeOver(ctx, "worker-2", true, 10)
+	if err != nil || len(got) != 1 || got[0].ID != free.ID {
+		t.Errorf("take over: got %v, %v, want only %s", runIDs(got), err, free.ID)
+	}
+	if err := holder.Rollback().Error; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run that ends while its cancel waits for the session is left as it ended.
+func TestCancelComesTooLate(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	run := s.accept(t, ask(s.session(t).ID, "go")).Run
+	holder := s.hold(t, "SELECT 1 FROM sessions WHERE id = ? FOR UPDATE", run.SessionID)
+	type result struct {
+		run    core.Run
+		events []core.Event
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		run, events, err := s.runs.RequestCancel(t.Context(), ann(), run.ID)
+		done <- result{run, events, err}
+	}()
+	s.untilSomebodyWaits(t)
+	if err := holder.Exec("UPDATE runs SET status = 'succeeded' WHERE id = ?", run.ID).Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Commit().Error; err != nil {
+		t.Fatal(err)
+	}
+	got := <-done
+	if got.err != nil || got.run.Status != core.RunSucceeded || got.run.CancelRequested || len(got.events) != 0 {
+		t.Errorf("cancel: got %+v, %v, want the run as it ended", got.run, got.err)
+	}
+}
+
+// A lease that is renewed and taken over concurrently ends up with one worker, never with
+// both.
+func TestRenewComesTooLate(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	run := s.accept(t, ask(s.session(t).ID, "go")).Run
+	holder := s.hold(t, "UPDATE runs SET lease_owner = 'worker-2', attempt = attempt + 1 WHERE id = ?", run.ID)
+	lost, err := s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
+	if err != nil || len(lost) != 0 {
+		t.Errorf("before the commit: got lost %v, %v, want nothing known yet", lost, err)
+	}
+	if err := holder.Commit().Error; err != nil {
+		t.Fatal(err)
+	}
+	lost, err = s.runs.Renew(t.Context(), worker, []core.RunID{run.ID})
+	if err != nil || len(lost) != 1 {
+		t.Errorf("after it: got lost %v, %v, want the run lost", lost, err)
+	}
+}
+
+// A locked row does not prevent the renewal of the process's other leases, and its own run
+// does not count as lost.
+func TestRenewDoesNotWaitForHeldRows(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	var ids []core.RunID
+	for range 10 {
+		ids = append(ids, s.accept(t, ask(s.session(t).ID, "x")).Run.ID)
+	}
+	s.expire(t)
+	holder := s.hold(t, "SELECT id FROM runs WHERE id = ? FOR UPDATE", ids[9])
+	lost, err := s.runs.Renew(t.Context(), worker, ids)
+	if err != nil || len(lost) != 0 {
+		t.Errorf("got lost %v, %v, want none", lost, err)
+	}
+	if err := holder.Rollback().Error; err != nil {
+		t.Fatal(err)
+	}
+	if n := s.count(t, "SELECT COUNT(*) FROM runs WHERE lease_until > clock_timestamp()"); n != 9 {
+		t.Errorf("%d leases were renewed, want the 9 whose rows were free", n)
+	}
+}
+
+// hold begins a transaction that keeps what the statement locks.
+func (s *store) hold(t *testing.T, stmt string, args ...any) *gorm.DB {
+	t.Helper()
+	tx := s.Gorm.WithContext(t.Context()).Begin()
+	if tx.Error != nil {
+		t.Fatal(tx.Error)
+	}
+	if err := tx.Exec(stmt, args...).Error; err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// untilSomebodyWaits returns when a statement in the database waits for a lock.
+func (s *store) untilSomebodyWaits(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	const query = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	for s.count(t, query) == 0 {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("nobody waits")
+		case <-tick.C:
+		}
+	}
 }

@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -46,7 +47,7 @@ func deletionOf(table string) deletion {
 // PurgedTables are the tables that can contain data of a user.
 func PurgedTables() []string {
 	return append(append([]string{"sessions"}, sessionTables()...),
-		// These need special treatment: see purge_user.go, purge_blobs.go and purge_answers.go. Usage records stay without the user's name.
+		// These need special treatment: see below and purge_user.go. Usage records stay without the user's name.
 		"memories", "blob_references", "blobs", "blob_texts", "blob_contents", "blob_totals", "idempotency_keys", "idempotency_mentions", "model_calls", "usage_days",
 		"deletions") // Deletions.Finish clears the user
 }
@@ -263,4 +264,124 @@ func countRows(db *gorm.DB, table, where string, args ...any) (int64, error) {
 // retryTx runs fn in a transaction and retries it like retryDelays.
 func (r *Purges) retryTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return retryDelays(func() error { return inTx(ctx, r.db, fn) })
+}
+
+// Blobs returns the files that messages of the sessions refer to or that were uploaded for
+// one of them, and those of the user if one is named.
+func (r *Purges) Blobs(ctx context.Context, ids []core.SessionID, owner, user string) ([]core.BlobID, error) {
+	var all []core.BlobID
+	db := r.db.WithContext(ctx)
+	if user != "" {
+		if err := db.Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &all).Error; err != nil {
+			return nil, wrapError(err, "files of user", user)
+		}
+	}
+	for part := range slices.Chunk(ids, purgeChunk) {
+		var some []core.BlobID
+		err := db.Raw("SELECT blob_id FROM blob_references WHERE session_id IN @s UNION SELECT id FROM blobs WHERE session_id IN @s",
+			map[string]any{"s": part}).Scan(&some).Error
+		if err != nil {
+			return nil, wrapError(err, "files of session", part[0])
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// blobsOfSQL selects files that messages of a session refer to, or that were uploaded for
+// it.
+const blobsOfSQL = `SELECT blob_id FROM blob_references WHERE session_id = @s UNION SELECT id FROM blobs WHERE session_id = @s LIMIT @limit`
+
+// purgeBlobs removes the blobs that the session's messages refer to, or that were uploaded
+// for it. Those that another session refers to stay, without a session.
+func (lease *sessionLease) purgeBlobs(ctx context.Context, gone *core.Purged) error {
+	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
+		var blobs []models.Ref
+		err := stx.tx.Raw(blobsOfSQL, map[string]any{"s": lease.id, "limit": limit}).Scan(&blobs).Error
+		if err != nil || len(blobs) == 0 {
+			return 0, err
+		}
+		res := stx.tx.Where("session_id = ? AND blob_id IN ?", lease.id, blobs).Delete(&models.BlobReference{})
+		if res.Error != nil {
+			return 0, res.Error
+		}
+		gone.Remove("blob_references", res.RowsAffected)
+		err = stx.tx.Model(&models.Blob{}).Where("session_id = ? AND id IN ?", lease.id, blobs).UpdateColumn("session_id", nil).Error
+		if err != nil {
+			return 0, err
+		}
+		return int64(len(blobs)), removeAndCountBlobs(stx.tx, stx.session.Owner, blobs, gone)
+	})
+}
+
+// purgeUserBlobs removes the blobs that the user uploaded, even if messages of others refer
+// to them: these show that the file is gone.
+func (r *Purges) purgeUserBlobs(ctx context.Context, owner, user string, gone *core.Purged) error {
+	var all []models.Ref
+	err := r.db.WithContext(ctx).Model(&models.Blob{}).Where("owner = ? AND user_id = ?", owner, user).Pluck("id", &all).Error
+	if err != nil {
+		return err
+	}
+	for blobs := range slices.Chunk(all, firstRows) {
+		var removed core.Purged
+		err := r.retryTx(ctx, func(tx *gorm.DB) error {
+			removed = core.Purged{}
+			res := tx.Where("blob_id IN ?", blobs).Delete(&models.BlobReference{})
+			if res.Error != nil {
+				return res.Error
+			}
+			removed.Remove("blob_references", res.RowsAffected)
+			return removeAndCountBlobs(tx, owner, blobs, &removed)
+		})
+		if err != nil {
+			return err
+		}
+		gone.Add(removed)
+	}
+	return nil
+}
+
+// removeAndCountBlobs removes those of the blobs without references, and counts them.
+func removeAndCountBlobs(tx *gorm.DB, owner string, blobs []models.Ref, gone *core.Purged) error {
+	swept, err := removeBlobs(tx, owner, blobs)
+	gone.Remove("blobs", int64(swept.Blobs))
+	gone.Remove("blob_contents", int64(swept.Contents))
+	return err
+}
+
+// Answers removes the stored answers that mention one of the marks, or with dry only counts
+// them.
+func (r *Purges) Answers(ctx context.Context, m core.PurgeMarks, dry bool) (int64, error) {
+	mentions := slices.Sorted(maps.Keys(m.IDs))
+	if m.User != "" {
+		mentions = append(mentions, mentionOfUser(m.User))
+	}
+	found := map[models.IdempotencyMention]bool{}
+	var removed int64
+	for part := range slices.Chunk(mentions, maxIDs) {
+		db := r.db.WithContext(ctx)
+		which := db.Model(&models.IdempotencyMention{}).Select("owner, key").Where("mention IN ?", part)
+		if m.Owner != "" {
+			which = which.Where("owner = ?", m.Owner)
+		}
+		// A request without an answer or a result checks what still exists when it stores
+		// them.
+		kept := db.Where("(status IS NOT NULL OR result <> '') AND (owner, key) IN (?)", which)
+		if !dry {
+			res := kept.Delete(&models.IdempotencyKey{})
+			if res.Error != nil {
+				return removed, wrapError(res.Error, "idempotency keys of", m.Owner)
+			}
+			removed += res.RowsAffected
+			continue
+		}
+		var keys []models.IdempotencyKey
+		if err := kept.Select("owner", "key").Find(&keys).Error; err != nil {
+			return 0, wrapError(err, "idempotency keys of", m.Owner)
+		}
+		for _, k := range keys {
+			found[models.IdempotencyMention{Owner: k.Owner, Key: k.Key}] = true
+		}
+	}
+	return removed + int64(len(found)), nil
 }

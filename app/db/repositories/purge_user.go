@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/core/conversation"
 	"bobbin/app/db/models"
 )
 
@@ -138,4 +139,228 @@ func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged
 		}
 	}
 	return there, nil
+}
+
+// FromShared erases what the user wrote from a session of another user, as if each of the
+// user's messages and the answers to them had been deleted (Branches.Delete). The rows stay
+// in their places; unfinished runs of the user are canceled. The result has the events to
+// publish. It works in transactions of some hundred rows; an interrupted call is simply
+// repeated.
+//
+// ErrConflict while the session has a run that unended does not allow. ErrStale while a
+// fork has copies of the user's messages, which could not be recognized afterwards: those
+// must go first.
+func (r *Purges) FromShared(ctx context.Context, owner, user string, id core.SessionID, unended core.Unended) (core.Purged, error) {
+	var gone core.Purged
+	for more := true; more; {
+		var step core.Purged
+		err := retryDelays(func() error {
+			return changeLog(ctx, r.db, id, func(stx *sessionTx) (err error) {
+				step = core.Purged{}
+				if err := stx.checkRunsEnded(unended); err != nil {
+					return err
+				}
+				if err := stx.cancelRuns(owner, user); err != nil {
+					return err
+				}
+				n, err := stx.emptyMessages(owner, user, &step)
+				if err == nil && n < sharedRows { // the runs come last: they identify the user's messages
+					n, err = stx.emptyRuns(owner, user, &step)
+				}
+				more, step.Events = n == sharedRows, stx.events
+				return err
+			}, visibleTo(core.Tenant{Owner: owner}))
+		})
+		if err != nil {
+			return gone, wrapError(err, "session", id)
+		}
+		gone.Add(step)
+	}
+	return gone, nil
+}
+
+// sharedRows is how many messages or runs of a user one transaction erases.
+const sharedRows = 200
+
+// checkRunsEnded returns ErrConflict while the session has a run that is not allowed.
+func (stx *sessionTx) checkRunsEnded(allowed core.Unended) error {
+	if allowed != core.AllowUnleased {
+		return stx.checkIdle()
+	}
+	var leased int64
+	err := stx.tx.Model(&models.Run{}).Where("session_id = ? AND status = 'running' AND lease_until > "+clockSQL(stx.tx, 0), stx.session.ID).Count(&leased).Error
+	if err == nil && leased > 0 {
+		err = conversation.Busy(core.SessionID(stx.session.ID))
+	}
+	return err
+}
+
+// emptyMessages deletes some of the user's messages and their answers, as a user would, and
+// returns how many.
+func (stx *sessionTx) emptyMessages(owner, user string, gone *core.Purged) (int, error) {
+	var rows []models.Message
+	err := stx.tx.Where(userMessagesSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("seq").Limit(sharedRows).Find(&rows).Error
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	messages, err := mapRows(rows, models.Message.Core)
+	if err != nil {
+		return 0, err
+	}
+	ids := idsOf(rows, func(m models.Message) string { return m.ID })
+	var copies int64
+	err = stx.tx.Model(&models.Message{}).Where("origin_id IN ? AND deleted_at IS NULL", ids).Count(&copies).Error
+	if err == nil && copies > 0 {
+		err = core.Errorf(core.ErrStale, "session %s was forked meanwhile", stx.session.ID)
+	}
+	if err != nil {
+		return 0, err
+	}
+	// Before eraseAtoms, which copies the remaining columns into events.
+	err = stx.tx.Model(&models.Message{}).Where("id IN ?", ids).UpdateColumn("client_message_id", nil).Error
+	if err != nil {
+		return 0, err
+	}
+	if stx.session.Speakers == core.UserSpeaker(user) {
+		stx.session.Speakers = ""
+	}
+	gone.Empty("messages", int64(len(rows)))
+	return len(rows), stx.eraseAtoms(messages...)
+}
+
+// cancelRuns cancels the user's unfinished runs, whose messages are about to be erased.
+func (stx *sessionTx) cancelRuns(owner, user string) error {
+	var rows []models.Run
+	err := stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ? AND status IN ('queued', 'running', 'waiting')", stx.session.ID).
+		Order("queue_seq").Find(&rows).Error
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		run, err := row.Core()
+		if err != nil {
+			return err
+		}
+		if run.Status == core.RunQueued && run.Attempt == 0 {
+			if err := stx.releaseUnsentFiles(run); err != nil {
+				return err
+			}
+		}
+		run = conversation.End(run, core.RunEnd{Status: core.RunCanceled})
+		if err := stx.updateRun(run); err != nil {
+			return err
+		}
+		stx.emitEvents(conversation.EndEvent(anonymizeRun(run)))
+	}
+	return nil
+}
+
+// emptyRuns erases the user's data from some runs and from their events, and returns how
+// many.
+func (stx *sessionTx) emptyRuns(owner, user string, gone *core.Purged) (int, error) {
+	var rows []models.Run
+	err := stx.tx.Where(userRunsSQL, userParams(owner, user)).Where("session_id = ?", stx.session.ID).Order("queue_seq").Limit(sharedRows).Find(&rows).Error
+	if err != nil {
+		return 0, err
+	}
+	mine := make(map[core.RunID]bool, len(rows))
+	for _, row := range rows {
+		run, err := row.Core()
+		if err != nil {
+			return 0, err
+		}
+		empty := models.RunFrom(anonymizeRun(run))
+		err = stx.tx.Model(&models.Run{}).Where("id = ?", row.ID).UpdateColumns(map[string]any{
+			"user_id": "", "input": empty.Input, "options": nil, "client_message_id": nil, "partial": "", "state": nil, "context": nil, "error": empty.Error,
+			"webhook_url": "", "webhook_secret": "",
+		}).Error
+		if err != nil {
+			return 0, err
+		}
+		sent := stx.tx.Where("run_id = ?", row.ID).Delete(&models.Delivery{})
+		if sent.Error != nil {
+			return 0, sent.Error
+		}
+		if sent.RowsAffected > 0 {
+			gone.Remove("deliveries", sent.RowsAffected)
+		}
+		mine[run.ID] = true
+	}
+	n, err := stx.emptyRunEvents(mine)
+	gone.Empty("runs", int64(len(rows)))
+	gone.Empty("session_events", n)
+	return len(rows), err
+}
+
+// anonymizeRun returns the run without its author's data.
+func anonymizeRun(r core.Run) core.Run {
+	r.User, r.ClientMessageID, r.RequestHash, r.Partial, r.State, r.Context, r.Webhook = "", "", "", "", nil, nil, nil
+	if r.Input.DeletedAt == nil && !r.Input.Regenerate {
+		now := core.Now()
+		r.Input.DeletedAt = &now
+	}
+	r.Input = r.Input.Emptied()
+	if r.Error != nil {
+		r.Error = &core.RunError{Code: r.Error.Code, Message: "removed with the user"}
+	}
+	return r
+}
+
+// emptyRunEvents erases the user from the events of the runs, and returns how many there
+// were.
+func (stx *sessionTx) emptyRunEvents(runs map[core.RunID]bool) (int64, error) {
+	var n int64
+	if len(runs) == 0 {
+		return 0, nil
+	}
+	for last := int64(0); ; {
+		var rows []models.Event
+		err := stx.tx.Where("session_id = ? AND event_seq > ? AND type LIKE 'run.%'", stx.session.ID, last).Order("event_seq").Limit(eventsPage).Find(&rows).Error
+		if err != nil {
+			return n, err
+		}
+		for _, row := range rows {
+			last = row.EventSeq
+			event := row.Core()
+			if !runs[event.RunID] {
+				continue
+			}
+			data, ok := withoutUser(event)
+			if !ok {
+				continue
+			}
+			if err := stx.replaceEventData(row, data); err != nil {
+				return n, err
+			}
+			n++
+		}
+		if len(rows) < eventsPage {
+			return n, nil
+		}
+	}
+}
+
+// withoutUser returns the data of a run's event without its user.
+func withoutUser(e core.Event) (any, bool) {
+	if e.Type == core.EventRunQueued {
+		return changeEventData(e, func(d *core.MessageData) bool {
+			m := d.Message
+			if m.RunID != e.RunID { // another user's question, whose answer is regenerated
+				return false
+			}
+			if m.DeletedAt == nil { // the message never entered the log
+				now := core.Now()
+				m.DeletedAt = &now
+			}
+			d.Message = core.Message{
+				ID: m.ID, SessionID: m.SessionID, Seq: m.Seq, ParentID: m.ParentID, OnPath: m.OnPath, Role: m.Role, Status: m.Status,
+				Source: m.Source, RunID: m.RunID, CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt,
+			}
+			return true
+		})
+	}
+	return changeEventData(e, func(d *core.RunData) bool {
+		d.Run = anonymizeRun(d.Run)
+		return true
+	})
 }

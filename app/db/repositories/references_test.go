@@ -1,6 +1,10 @@
 package repositories_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +13,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // copies counts how often a text is stored, by table.
@@ -134,6 +139,169 @@ func TestEventOfANewerVersion(t *testing.T) {
 		}
 		if got := dataText(t, all[1]); got != `{"message":"m1"}` {
 			t.Errorf("got %s, want the data as they are stored", got)
+		}
+	})
+}
+
+// walk reads a list page by page. No page has more bytes than that but with a single
+// item, and each has as many as fit.
+func walk[T any](t *testing.T, most int, list func(cursor string) (core.Page[T], error)) (items []T, pages int) {
+	t.Helper()
+	for cursor := ""; ; pages++ {
+		page, err := list(cursor)
+		if err != nil {
+			t.Fatalf("page %d: %v", pages, err)
+		}
+		raw, err := json.Marshal(page.Items)
+		if err != nil {
+			t.Fatalf("page %d: %v", pages, err)
+		}
+		if len(raw) > most+most/10 && len(page.Items) > 1 || len(page.Items) == 0 {
+			t.Errorf("page %d has %d items of %d bytes, want at least one and at most %d bytes", pages, len(page.Items), len(raw), most)
+		}
+		items = append(items, page.Items...)
+		if page.NextCursor == nil {
+			return items, pages + 1
+		}
+		cursor = *page.NextCursor
+	}
+}
+
+// large returns messages of all kinds, some of them large.
+func large() []core.Message {
+	text := strings.Repeat("x", 1<<20) // one word, which is quickly made searchable
+	var list []core.Message
+	for i := range 20 {
+		m := core.Message{Role: core.RoleUser, Content: fmt.Sprintf("message %d", i), Source: core.SourceAPI, Status: core.MessageComplete}
+		switch i % 4 {
+		case 1:
+			m.Content = text
+		case 2: // PostgreSQL stores it in a hundredth of its length
+			m.Role, m.ToolCalls = core.RoleAssistant, []core.ToolCall{{ID: "c", Name: "n", Arguments: strings.Repeat("a", 2<<20)}}
+		case 3:
+			m.Role, m.Parts = core.RoleAssistant, []core.Part{{Type: core.PartReasoning, Text: text}}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// A page of messages ends at a number of bytes, in both directions, and nothing is left
+// out between two pages.
+func TestPagesOfMessagesInBytes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: large(), Import: true}))(t)
+		var want []int64
+		for seq := range int64(20) {
+			want = append(want, seq+1)
+		}
+		for name, q := range map[string]core.MessageQuery{
+			"forward": {PageQuery: core.PageQuery{Limit: 200}}, "backward": {PageQuery: core.PageQuery{Limit: 200}, Before: 1000},
+			"in small pieces": {PageQuery: core.PageQuery{Limit: 200, Bytes: 1 << 20}},
+		} {
+			most := int(q.Bytes)
+			if most == 0 {
+				most = core.MaxMessagePageBytes
+			}
+			got, pages := walk(t, most, func(cursor string) (core.Page[core.Message], error) {
+				q.Cursor = cursor
+				return s.messages.List(t.Context(), ann(), id, q)
+			})
+			numbers := seqs(got)
+			slices.Sort(numbers)
+			if diff := cmp.Diff(want, numbers); diff != "" || pages < 3 {
+				t.Errorf("%s: %d pages, messages (-want +got):\n%s", name, pages, diff)
+			}
+		}
+	})
+}
+
+// The other lists end at a number of bytes, too.
+func TestPagesInBytes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		text := strings.Repeat("x", 360_000)
+		s.accept(t, ask(id, "the first one runs"))
+		for range 8 {
+			s.accept(t, ask(id, text))
+		}
+		check := func(name string, items, want, pages, least int) {
+			t.Helper()
+			if items != want || pages < least {
+				t.Errorf("%s: got %d items on %d pages, want %d on %d or more", name, items, pages, want, least)
+			}
+		}
+		runs, pages := walk(t, core.MaxPageBytes, func(cursor string) (core.Page[core.Run], error) {
+			return s.runs.List(t.Context(), ann(), id, core.PageQuery{Limit: 200, Cursor: cursor})
+		})
+		check("runs", len(runs), 9, pages, 4)
+		pending, err := s.runs.Pending(t.Context(), ann(), id)
+		if err != nil || len(pending) < 1 || len(pending) > 3 || pending[0].QueueSeq != 2 {
+			t.Errorf("got %d pending runs, %v, want the first ones of 1 MiB", len(pending), err)
+		}
+		for i := range 9 {
+			other := s.session(t).ID
+			s.exec(t, "UPDATE sessions SET conversation_summary = ? WHERE id = ?", text[:200_000], other)
+			s.exec(t, `INSERT INTO session_summaries (id, session_id, owner, version, kind, state, content, created_at) VALUES (?, ?, 'ann', ?, 'rolling', 'dropped', ?, ?)`,
+				core.NewID[string](), id, i+1, text[:200_000], core.Now())
+		}
+		sessions, pages := walk(t, core.MaxPageBytes, func(cursor string) (core.Page[core.Session], error) {
+			return s.sessions.List(t.Context(), ann(), core.SessionQuery{Summaries: true, PageQuery: core.PageQuery{Limit: 200, Cursor: cursor}})
+		})
+		check("sessions", len(sessions), 10, pages, 2)
+		summaries, pages := walk(t, core.MaxPageBytes, func(cursor string) (core.Page[core.Summary], error) {
+			return s.summaries.List(t.Context(), ann(), id, core.PageQuery{Limit: 200, Cursor: cursor})
+		})
+		check("summaries", len(summaries), 9, pages, 2)
+		memories := repositories.NewMemories(d.Gorm)
+		for range 40 {
+			must.Get(memories.Create(t.Context(), core.Memory{Owner: "ann", Content: text[:32<<10]}))(t)
+		}
+		found, pages := walk(t, core.MaxPageBytes, func(cursor string) (core.Page[core.Memory], error) {
+			return memories.List(t.Context(), ann(), core.PageQuery{Limit: 200, Cursor: cursor})
+		})
+		check("memories", len(found), 40, pages, 2)
+	})
+}
+
+// A page of events ends at a number of bytes, and says whether there are more.
+func TestPagesOfEventsInBytes(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		for _, m := range large() { // each with an event of its own
+			must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: []core.Message{m}}))(t)
+		}
+		want := s.allEvents(t, id)
+		var got []core.Event
+		for last := int64(0); ; {
+			page, more, err := s.events.Page(t.Context(), id, last, 200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes := 0
+			for _, e := range page {
+				bytes += len(dataText(t, e))
+			}
+			if bytes > core.MaxPageBytes && len(page) > 1 || len(page) == 0 {
+				t.Errorf("got %d events of %d bytes after %d, want at least one and at most 1 MiB", len(page), bytes, last)
+			}
+			got, last = append(got, page...), page[len(page)-1].Seq
+			if !more {
+				break
+			}
+		}
+		if diff := cmp.Diff(len(want), len(got)); diff != "" || len(got) != 20 {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if page, more, err := s.events.Page(t.Context(), id, 20, 200); len(page) != 0 || more || err != nil {
+			t.Errorf("got %d events, %t, %v behind the last one, want none", len(page), more, err)
 		}
 	})
 }

@@ -2,9 +2,13 @@ package repositories_test
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -15,6 +19,7 @@ import (
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
+	"bobbin/tests/seed"
 )
 
 // most is how many hits of a query are compared.
@@ -148,4 +153,158 @@ func marked(h core.SearchHit) string {
 		last = m.End
 	}
 	return out + h.Excerpt[last:]
+}
+
+// Random queries of whatever people and programs write: no error but ErrInvalid, and never a
+// text of another owner. BOBBIN_TEST_LONG asks 20,000.
+func TestSearchFuzz(t *testing.T) {
+	t.Parallel()
+	asked := 100
+	if seed.IsChosen() {
+		asked = 300
+	}
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		asked = 20_000
+	}
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		pieces := strings.Split(`pump|the pump|水泵|"|"the|-|-valve|*|pu*|%_*:^()|\|'|🎉|ERR_CONN|getUserById|a.b.c|NEAR(|AND|OR|NOT|é|`+"\x00|\xff|\u200d|"+`ß|Pumpen|don't|1 2 3|'; DROP|:*|<->|!|&|words :|_w|_o|`, "|")
+		r := seed.Rand(t, 16)
+		write := func(n int) string {
+			var b strings.Builder
+			for range 1 + r.IntN(n) {
+				b.WriteString(pieces[r.IntN(len(pieces))])
+				b.WriteString([]string{" ", "", "_"}[r.IntN(3)])
+			}
+			return b.String()
+		}
+		for _, owner := range []string{"ann", "bob"} {
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: owner, Title: owner}))(t)
+			messages := []core.Message{{Role: core.RoleUser, Content: strings.Repeat("pump", 50_000)}, {Role: core.RoleUser, Content: strings.Repeat("pump the ", 20_000)}}
+			for range 120 {
+				messages = append(messages, core.Message{Role: core.RoleUser, Content: owner + " " + strings.ToValidUTF8(strings.ReplaceAll(write(12), "\x00", ""), "")})
+			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, session.ID, messages))
+		}
+		refused, found, failed, foreign := 0, 0, 0, 0
+		searches := []*repositories.Search{repositories.NewSearch(s.Gorm), repositories.NewSmallSearch(s.Gorm)}
+		for i := range asked {
+			if i == asked/2 {
+				s.index(t)
+			}
+			q := core.SearchQuery{Text: write(8), PageQuery: core.PageQuery{Limit: 5}, Around: i % 3}
+			if i%50 == 7 {
+				q.Text = strings.Repeat(write(20), 60)
+			}
+			if i%9 == 1 && i > asked/2 {
+				q.Sort = core.SortNewest
+			}
+			owner, other := ann(), bob()
+			if i/2%2 == 1 {
+				owner, other = other, owner
+			}
+			page, err := searches[i%2].Messages(t.Context(), owner, q)
+			switch {
+			case errors.Is(err, core.ErrInvalid):
+				refused++
+			case err != nil:
+				failed++
+				t.Errorf("%q: %v", q.Text, err)
+			}
+			for _, h := range page.Items {
+				if text := fmt.Sprint(h); h.SessionTitle != owner.Owner || strings.Contains(text, other.Owner+" ") {
+					foreign++
+					t.Errorf("%q of %s: got %s", q.Text, owner.Owner, text)
+				}
+			}
+			found += len(page.Items)
+		}
+		t.Logf("%d queries, %d of them refused as invalid, %d results: %d errors, %d texts of other owners", asked, refused, found, failed, foreign)
+	})
+}
+
+// A session is indexed while a turn holds its row, so no turn waits for the index.
+func TestIndexWithoutTheSession(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	id := s.session(t).ID
+	s.turns(t, id, 1)
+	release := s.hog(t, id)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	index := repositories.NewSearch(s.Gorm)
+	if n, _, err := index.IndexNext(ctx); err != nil || n != 2 {
+		t.Errorf("beside a turn: indexed %d messages, %v, want 2", n, err)
+	}
+	if left, err := index.Unindexed(ctx); err != nil || left != 0 {
+		t.Errorf("beside a turn: %d messages are left, %v, want 0", left, err)
+	}
+	release()
+	s.index(t)
+	if n := s.count(t, "SELECT COUNT(*) FROM sessions WHERE indexed_seq < last_seq"); n != 0 {
+		t.Errorf("after the turn: %d sessions are looked at again and again", n)
+	}
+}
+
+// What changes indexed messages waits for the indexer, which has read them as they were before.
+func TestChangesWaitForTheIndex(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	branches := repositories.NewBranches(s.Gorm)
+	for name, change := range map[string]func(context.Context, core.SessionID, core.MessageID) error{
+		"delete": func(ctx context.Context, id core.SessionID, m core.MessageID) error {
+			_, err := branches.Delete(ctx, ann(), id, m)
+			return err
+		},
+		"revise": func(ctx context.Context, id core.SessionID, m core.MessageID) error {
+			_, _, err := branches.Revise(ctx, ann(), core.ReviseMessage{SessionID: id, MessageID: m, Content: "new"})
+			return err
+		},
+		"rename": func(ctx context.Context, id core.SessionID, _ core.MessageID) error {
+			title := "bees"
+			_, _, err := s.sessions.Update(ctx, ann(), id, core.SessionPatch{Title: &title})
+			return err
+		},
+		"purge": func(ctx context.Context, id core.SessionID, _ core.MessageID) error {
+			_, err := repositories.NewPurges(s.Gorm).Session(ctx, id, true)
+			return err
+		},
+	} {
+		id := s.session(t).ID
+		s.turns(t, id, 1)
+		asked := s.log(t, id)[0].ID
+		indexer := s.Gorm.WithContext(t.Context()).Begin()
+		if err := indexer.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error; err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if err := change(ctx, id, asked); err == nil {
+			t.Errorf("%s: did not wait for the indexer", name)
+		}
+		cancel()
+		s.get(t, id) // not hidden by a purge that waits
+		indexer.Rollback()
+		if err := change(t.Context(), id, asked); err != nil {
+			t.Errorf("%s: after the indexer: %v", name, err)
+		}
+	}
+}
+
+// A search that needs the index waits for who holds its session, and finds all then.
+func TestSearchesWaitForTheIndex(t *testing.T) {
+	t.Parallel()
+	s := open(dbtest.Postgres(t))
+	id := s.session(t).ID
+	s.turns(t, id, 1)
+	other := s.Gorm.WithContext(t.Context()).Begin()
+	if err := other.Exec("SELECT seq FROM session_readers WHERE session_id = ? FOR UPDATE", id).Error; err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	time.AfterFunc(300*time.Millisecond, func() { other.Rollback() })
+	q := core.SearchQuery{Text: s.log(t, id)[0].Content, SessionID: id, Sort: core.SortNewest}
+	page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
+	if err != nil || len(page.Items) == 0 || page.Indexing || time.Since(begin) < 300*time.Millisecond {
+		t.Errorf("got %d hits after %v, indexing %t, %v, want the message after the other transaction", len(page.Items), time.Since(begin), page.Indexing, err)
+	}
 }

@@ -3,7 +3,9 @@ package repositories
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -104,4 +106,191 @@ func (l sessionList) findSome(list *gorm.DB, limit int, bytes int64) (rows []ses
 		err = list.Scopes(selectSessions(l.withSummaries)).Limit(limit + 1).Find(&rows).Error
 	}
 	return rows, limit, err
+}
+
+// filterSessions narrows a list of sessions to the query, except for its text.
+func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm.DB, error) {
+	if q.Agent != "" {
+		db = db.Where("agent = ?", q.Agent)
+	}
+	if q.UserID != "" {
+		db = db.Where("user_id = ?", q.UserID)
+	}
+	if q.Pinned != nil { // a literal, as the partial indexes have it
+		db = db.Where(map[bool]string{true: "pinned", false: "NOT pinned"}[*q.Pinned])
+	}
+	db = inRange(inRange(db, "created_at", q.CreatedAfter, q.CreatedBefore), "updated_at", q.UpdatedAfter, q.UpdatedBefore)
+	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
+	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
+	switch q.Status { // few runs are unfinished, and partial indexes cover them
+	case core.SessionRunning, core.SessionWaiting:
+		db = db.Where(active+" AND r.status = ?)", tenant.Owner, string(q.Status))
+	case core.SessionQueued:
+		db = db.Where(queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	case core.SessionIdle:
+		db = db.Where("NOT "+queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	}
+	if q.Tag != "" {
+		if isPostgres(db) {
+			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
+		} else {
+			db = db.Where("EXISTS (SELECT 1 FROM json_each(sessions.tags) t WHERE t.value = ?)", q.Tag)
+		}
+	}
+	return withMetadata(db, q.Metadata)
+}
+
+// withNarrowIndex names the index that leads to the few sessions that pass a filter: SQLite,
+// without statistics, would look through all sessions of the owner in the order of the list.
+// Searches begin with what matches their text.
+func withNarrowIndex(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) *gorm.DB {
+	index := ""
+	switch {
+	case isPostgres(db) || q.Text != "":
+	case q.Status != "" && q.Status != core.SessionIdle:
+		index = "sqlite_autoindex_sessions_1" // of the ids, which come from runs
+	case q.Pinned != nil && *q.Pinned && cmp.Or(tenant.User, q.UserID) != "":
+		index = "sessions_user_pinned"
+	case q.Pinned != nil && *q.Pinned:
+		index = "sessions_pinned"
+	}
+	if index == "" {
+		return db
+	}
+	return db.Table("sessions INDEXED BY " + index)
+}
+
+// inRange narrows a list to rows in a time range; a zero time is no bound.
+func inRange(db *gorm.DB, column string, after, before time.Time) *gorm.DB {
+	if !after.IsZero() {
+		db = db.Where(column+" >= ?", after.UTC())
+	}
+	if !before.IsZero() {
+		db = db.Where(column+" < ?", before.UTC())
+	}
+	return db
+}
+
+// withMetadata narrows a list of sessions to those whose metadata have all members of an
+// object: strings, numbers and booleans.
+func withMetadata(db *gorm.DB, raw json.RawMessage) (*gorm.DB, error) {
+	if len(raw) == 0 {
+		return db, nil
+	}
+	var members map[string]any
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "metadata must be a JSON object")
+	}
+	if isPostgres(db) {
+		return db.Where("metadata @> CAST(? AS jsonb)", string(raw)), nil
+	}
+	const member = "EXISTS (SELECT 1 FROM json_each(sessions.metadata) e WHERE e.key = ? AND "
+	for key, value := range members {
+		switch v := value.(type) {
+		case string:
+			db = db.Where(member+"e.type = 'text' AND e.value = ?)", key, v)
+		case float64:
+			db = db.Where(member+"e.type IN ('integer', 'real') AND e.value = ?)", key, v)
+		case bool:
+			db = db.Where(member+"e.type = ?)", key, map[bool]string{true: "true", false: "false"}[v])
+		default:
+			return nil, core.Errorf(core.ErrInvalid, "metadata can be filtered by strings, numbers and booleans")
+		}
+	}
+	return db, nil
+}
+
+// sessionRow is a session with the state of its runs.
+type sessionRow struct {
+	models.Session `gorm:"embedded"`
+
+	Runs models.SessionRuns `gorm:"embedded;embeddedPrefix:runs_"`
+}
+
+// activeRunSQL selects from the active run of a session; the index runs_one_active has it.
+const activeRunSQL = "FROM runs r WHERE r.session_id = sessions.id AND r.status IN ('running', 'waiting')"
+
+// sessionRunsSQL are the columns of a models.SessionRuns: a few index entries for each
+// session.
+const sessionRunsSQL = "(SELECT r.id " + activeRunSQL + ") AS runs_active_id, " +
+	"COALESCE((SELECT r.status " + activeRunSQL + "), '') AS runs_active_status, " +
+	"(SELECT r.id FROM runs r WHERE r.session_id = sessions.id AND r.status = 'queued' ORDER BY r.queue_seq LIMIT 1) AS runs_next_id, " +
+	"(SELECT COUNT(*) FROM approvals a WHERE a.status = 'open' AND a.run_id = (SELECT r.id " + activeRunSQL + ")) AS runs_open_approvals"
+
+// selectSessions selects sessions with the state of their runs, with or without summary texts and prompt states. It names
+// the columns: a migration may add some while statements are prepared.
+func selectSessions(withTexts bool) condition {
+	return func(db *gorm.DB) *gorm.DB {
+		var columns []string
+		for _, column := range columnsOf(db, &models.Session{}) {
+			if withTexts || !slices.Contains([]string{"conversation_summary", "native_summary", "prompt_state"}, column) {
+				columns = append(columns, "sessions."+column)
+			}
+		}
+		return db.Select(strings.Join(columns, ", ") + ", " + sessionRunsSQL)
+	}
+}
+
+// toCore returns the session.
+func (r sessionRow) toCore() core.Session {
+	s := r.Session.Core()
+	r.Runs.Apply(&s)
+	return s
+}
+
+// sessionWithRuns returns the session as it will be after the commit, with the state of its
+// runs.
+func (stx *sessionTx) sessionWithRuns() (core.Session, error) {
+	s := stx.session.Core()
+	var runs struct {
+		models.SessionRuns `gorm:"embedded;embeddedPrefix:runs_"`
+	}
+	err := stx.tx.Table("sessions").Where("id = ?", stx.session.ID).Select(sessionRunsSQL).Take(&runs).Error
+	runs.Apply(&s)
+	return s, err
+}
+
+// sessionWithRun returns the session as it will be while the run that was just started is
+// active, without a query.
+func (stx *sessionTx) sessionWithRun(run core.Run) core.Session {
+	s := stx.session.Core()
+	models.SessionRuns{ActiveID: models.Ref(run.ID), ActiveStatus: string(run.Status)}.Apply(&s)
+	return s
+}
+
+// headColumns are what a head shows, without columns that may be long.
+const headColumns = "sessions.id, owner, title, agent, user_id, source, pinned, temporary, message_count, last_event_seq, updated_at, archived_at, "
+
+// Heads returns the heads of those of the sessions that are in the scope.
+func (r *Events) Heads(ctx context.Context, tenant core.Tenant, sessions []core.SessionID) ([]core.SessionHead, error) {
+	db := r.db.WithContext(ctx)
+	var rows []sessionRow
+	err := db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Select(headColumns+sessionRunsSQL).Where("sessions.id IN ?", sessions).Order("updated_at, id").Find(&rows).Error
+	if err != nil {
+		return nil, wrapError(err, "sessions of", tenant.Owner)
+	}
+	heads, waiting := make([]core.SessionHead, 0, len(rows)), []core.RunID{}
+	for _, row := range rows {
+		s := row.toCore()
+		heads = append(heads, core.SessionHead{
+			ID: s.ID, Title: s.Title, Agent: s.Agent, UserID: s.UserID, Source: s.Source, Status: s.Status, Pinned: s.Pinned, Archived: s.ArchivedAt != nil,
+			Temporary: s.Temporary, MessageCount: s.MessageCount, LastEvent: s.LastEventSeq, UpdatedAt: s.UpdatedAt,
+		})
+		if s.OpenApprovals > 0 {
+			waiting = append(waiting, s.ActiveRunID)
+		}
+	}
+	if len(waiting) == 0 {
+		return heads, nil
+	}
+	var open []models.Approval
+	err = db.Select("id", "run_id", "session_id", "tool").Where("run_id IN ? AND status = ?", waiting, core.ApprovalOpen).Order("requested_at DESC, id DESC").Find(&open).Error
+	first := map[core.SessionID]*core.WaitingFor{}
+	for _, a := range open { // the first one comes last
+		first[core.SessionID(a.SessionID)] = &core.WaitingFor{RunID: core.RunID(a.RunID), ApprovalID: core.ApprovalID(a.ID), Tool: a.Tool}
+	}
+	for i := range heads {
+		heads[i].Waiting = first[heads[i].ID]
+	}
+	return heads, wrapError(err, "approvals of", tenant.Owner)
 }

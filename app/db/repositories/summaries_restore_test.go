@@ -1,8 +1,12 @@
 package repositories_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -161,5 +165,135 @@ func TestFindVersions(t *testing.T) {
 		}
 		_, err = s.summaries.FirstCovering(t.Context(), bob(), id, 1)
 		wantError(t, "another owner's", err, core.ErrNotFound)
+	})
+}
+
+// Of several concurrent holders exactly one gets the lease.
+func TestConcurrentLeasesOneWins(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		var won atomic.Int32
+		race(racers, func(i int) {
+			got, err := s.sessions.LeaseSummary(t.Context(), ann(), id, fmt.Sprint(i), time.Minute)
+			if err != nil {
+				t.Errorf("racer %d: %v", i, err)
+			}
+			if got.OK() {
+				won.Add(1)
+			}
+		})
+		if won.Load() != 1 {
+			t.Errorf("got %d holders, want 1", won.Load())
+		}
+	})
+}
+
+// ahead prepares a summary of the path up to the message.
+func (s *store) ahead(t *testing.T, id core.SessionID, through core.Message) core.Session {
+	t.Helper()
+	session := s.get(t, id)
+	session, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{
+		SessionID: id, Expect: session.PromptRevision, PromptState: []byte(`{"masked_through":9}`),
+		Summary: &core.Summary{
+			State: core.SummaryPrepared, Content: fmt.Sprintf("summary through %d", through.Seq), ThroughID: through.ID, ThroughSeq: through.Seq,
+			FromSeq: 1, MessagesCovered: int(through.Seq), TokenCount: 3,
+		},
+	})
+	if err != nil {
+		t.Fatalf("prepare through %d: %v", through.Seq, err)
+	}
+	return session
+}
+
+// work returns what goes on with the session's summaries.
+func (s *store) work(t *testing.T, id core.SessionID) core.SummaryWork {
+	t.Helper()
+	w := must.Get(s.sessions.SummaryWork(t.Context(), ann(), id))(t)
+	return w
+}
+
+// wantPrepared checks which message the prepared summary ends with; 0 = none.
+func (s *store) wantPrepared(t *testing.T, id core.SessionID, through int64) {
+	t.Helper()
+	if got := s.work(t, id).Prepared; got.ThroughSeq != through || (got.Version == 0) != (through == 0) {
+		t.Errorf("got %+v prepared, want one through %d", got, through)
+	}
+}
+
+// A deletion also erases prepared summaries of the message.
+func TestDeleteErasesPreparedSummaries(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 1)
+		log := s.confess(t, id)
+		s.turns(t, id, 1)
+		s.ahead(t, id, log[5]) // dropped by the next one
+		s.ahead(t, id, log[5])
+		s.exec(t, "UPDATE session_summaries SET content = ? WHERE session_id = ?", "told "+secret, id)
+		for _, m := range log[2:6] {
+			must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
+		}
+		if left := s.remains(t); len(left) > 0 {
+			t.Errorf("the secret is still in %v", left)
+		}
+		s.wantPrepared(t, id, 0)
+		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'erased'"); n != 2 {
+			t.Errorf("got %d versions erased, want both", n)
+		}
+	})
+}
+
+// pathChange is a compaction that covers the log through the message.
+func pathChange(session core.Session, content string, from, through core.Message) core.ContextChange {
+	return core.ContextChange{
+		SessionID: session.ID, Expect: session.PromptRevision, PromptState: []byte(`{"cursor": 1}`),
+		Summary: &core.Summary{
+			Content: content, FromID: from.ID, ThroughID: through.ID, FromSeq: from.Seq, ThroughSeq: through.Seq,
+			MessagesCovered: int(through.Seq), MessagesAdded: int(through.Seq - from.Seq + 1), TokensBefore: 100, TokensAfter: 10,
+			TokenCount: 9, Model: "gpt-4o", Strategy: "llm", Trigger: "share", Focus: "f", Note: "n", Duration: time.Second,
+		},
+		Events: []core.Event{
+			core.NewEvent(session.ID, "", core.EventContextStarted, core.ContextData{Trigger: "share"}),
+			core.NewEvent(session.ID, "", core.EventContextCompleted, core.ContextData{TokensBefore: 100, TokensAfter: 10, Version: 77}),
+		},
+		ModelCalls: []core.ModelCall{{Purpose: core.PurposeSummary, Model: "gpt-4o", Usage: core.Usage{InputTokens: 100, OutputTokens: 9}}},
+	}
+}
+
+// Of several concurrent compactions exactly one succeeds.
+func TestConcurrentCompactionsOneWins(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s := open(d)
+		id := s.session(t).ID
+		s.turns(t, id, 2)
+		log := s.log(t, id)
+		for round := range 3 {
+			session := s.sessionOf(t, id)
+			var won atomic.Int32
+			race(racers, func(i int) {
+				_, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(session, fmt.Sprint(round, i), log[0], log[1]))
+				if err == nil {
+					won.Add(1)
+				} else if !errors.Is(err, core.ErrStale) {
+					t.Errorf("racer %d: %v", i, err)
+				}
+			})
+			if won.Load() != 1 {
+				t.Errorf("round %d: got %d winners, want 1", round, won.Load())
+			}
+		}
+		got := s.sessionOf(t, id)
+		if got.PromptRevision != 3 || got.SummaryVersion != 3 || got.SummaryCount != 3 {
+			t.Errorf("session: got %+v, want three compactions", got)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'active'"); n != 1 {
+			t.Errorf("active summaries: got %d, want 1", n)
+		}
+		gapless(t, "event", s.allEvents(t, id), func(e core.Event) int64 { return e.Seq })
 	})
 }
