@@ -126,7 +126,7 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	if r.DryRun {
 		l = list[core.PurgedTable]{titles: "TABLE|TO REMOVE|TO EMPTY", cells: func(t core.PurgedTable) []any { return []any{t.Table, t.Removed, t.Emptied} }}
 	}
-	if err := printList(p, core.Page[core.PurgedTable]{Items: r.Tables}, l); err != nil {
+	if err := printList(p, core.Page[core.PurgedTable]{Items: r.Tables}, nil, l); err != nil {
 		return err
 	}
 	p.printNotes(r)

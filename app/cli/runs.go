@@ -37,10 +37,7 @@ func (p *program) listRunsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
 				page, err := client.Call(ctx, s.client, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}, PageQuery: q})
-				if err != nil {
-					return err
-				}
-				return printList(p, page, list[core.Run]{
+				return printList(p, page, err, list[core.Run]{
 					none: "no runs yet", titles: "ID|STATUS|ATTEMPT|CREATED|DURATION|MESSAGE",
 					cells: func(r core.Run) []any {
 						return []any{r.ID, r.Status, r.Attempt, r.CreatedAt, runDuration(r), term.Line(r.Input.Content, 40)}
@@ -69,18 +66,16 @@ func (p *program) showRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				run, err := client.Call(ctx, s.client, ops.GetRun, ops.InRun{RunID: core.RunID(args[0])})
-				if err != nil {
-					return err
-				}
-				return p.printRun(run)
+				return p.printRun(run, err)
 			})
 		},
 	}
 }
 
-func (p *program) printRun(r core.Run) error {
-	if p.json {
-		return p.printJSON(r)
+// printRun prints a run. It returns err if that is not nil.
+func (p *program) printRun(r core.Run, err error) error {
+	if err != nil || p.json {
+		return p.printOrDraw(r, err, nil)
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	line := func(what string, format string, args ...any) {
@@ -121,10 +116,7 @@ func (p *program) cancelRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: core.RunID(args[0])}, Wait: wait})
-				if err != nil {
-					return err
-				}
-				return p.printRun(run)
+				return p.printRun(run, err)
 			})
 		},
 	}

@@ -30,10 +30,7 @@ func (p *program) sessionsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				page, err := client.Call(ctx, s.client, ops.ListSessions, core.SessionQuery{PageQuery: q})
-				if err != nil {
-					return err
-				}
-				return printList(p, page, list[core.Session]{
+				return printList(p, page, err, list[core.Session]{
 					none:   "no sessions yet; start one with: " + p.suggestCommand("chat"),
 					titles: "ID|AGENT|MESSAGES|SUMMARIZED|LAST ACTIVITY|TITLE",
 					cells: func(s core.Session) []any {

@@ -74,11 +74,8 @@ func allUsage(ctx context.Context, s connection, q core.UsageQuery) (core.UsageR
 // showUsage prints a table of all groups and their total.
 func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery) error {
 	report, err := allUsage(ctx, s, q)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return p.printJSON(report)
+	if err != nil || p.json {
+		return p.printOrDraw(report, err, nil)
 	}
 	rows := report.Items
 	last := report.To.Add(-time.Nanosecond).Format(time.DateOnly)

@@ -31,7 +31,7 @@ func (p *program) purgeUserCommand() *cobra.Command {
 			"Not covered: quotes by other users, PostgreSQL's write-ahead log, backups and replicas.",
 		Example: "  bobbin users purge alice@example.com --owner web --dry-run\n" +
 			"  bobbin users purge alice@example.com --owner web",
-		Args: requireUser,
+		Args: requireOne("user", "the id is the user_id of requests"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, args[0], func(o core.PurgeOptions) (core.PurgeReport, error) {
@@ -55,7 +55,7 @@ func (p *program) exportUserCommand() *cobra.Command {
 			"wrote in sessions of others, and the names of the owner's API keys. The archive's files\n" +
 			"sessions/<id>.json can be imported again: see bobbin import.",
 		Example: "  bobbin users export alice@example.com --owner web -o alice.zip",
-		Args:    requireUser,
+		Args:    requireOne("user", "the id is the user_id of requests"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				write := func(w io.Writer) error {

@@ -171,7 +171,7 @@ func Pieces(excerpt string, highlights []Highlight) []Piece {
 type SearchPage struct {
 	Page[SearchHit]
 	Total    int     `json:"total,omitempty" doc:"How many results there are on all pages, or somewhat more. Absent with 'sort=newest'."`
-	Indexing bool    `json:"indexing" doc:"Messages stored by an older version of Bobbin are still being indexed."`
+	Indexing bool    `json:"indexing" doc:"Messages are still being indexed: some may be missing."`
 	Meaning  Meaning `json:"meaning,omitempty" enum:"used,unavailable" doc:"used: results are also found by what they mean, as far as the messages are embedded; unavailable: the embedding model does not answer, so words alone are searched. Absent: meaning has no part in this search."`
 }
 
