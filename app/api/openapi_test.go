@@ -115,7 +115,7 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("a link leads to #%s, which is not there", link[1])
 		}
 	}
-	for _, foreign := range []string{`src="http`, `href="http`, `src="//`, "<script>", "<style", " style=", " onclick=", "ZgotmplZ", "&lt;nil&gt;", "map["} {
+	for _, foreign := range []string{`src="http`, `href="http`, `src="//`, "<script>", "<style", " style=", " onclick=", "ZgotmplZ", "&lt;nil&gt;", "map[", "from ["} {
 		if strings.Contains(page, foreign) {
 			t.Errorf("the page has %s", foreign)
 		}

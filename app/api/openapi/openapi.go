@@ -39,12 +39,10 @@ var embedded = sync.OnceValues(buildDocument)
 
 func buildDocument() (*Document, error) {
 	tree, err := parseYAML(written + "\n" + components)
-	if err == nil {
-		tree, err = withOperations(tree)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
+	tree = withOperations(tree)
 	groups := reader{tree}.operationGroups()
 	shown, err := renderPage(tree, groups)
 	if err != nil {

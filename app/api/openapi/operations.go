@@ -1,7 +1,7 @@
 package openapi
 
 import (
-	"fmt"
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
@@ -13,11 +13,8 @@ import (
 
 // withOperations returns the document with the operations of the table, error responses, and the
 // schemas of what they ask for and answer with.
-func withOperations(doc object) (object, error) {
-	components, _ := doc.get("components").(object)
-	all := &schemas{}
-	all.written, _ = components.get("schemas").(object)
-	written, _ := doc.get("paths").(object)
+func withOperations(doc object) object {
+	all, written := &schemas{written: doc.in("components").in("schemas")}, doc.in("paths")
 	table := slices.Clone(ops.All())
 	for _, path := range written {
 		for _, method := range path.value.(object) {
@@ -30,56 +27,40 @@ func withOperations(doc object) (object, error) {
 	slices.SortStableFunc(table, func(a, b ops.Operation) int { return strings.Compare(a.Path(), b.Path()) })
 	var paths object
 	for _, op := range table {
-		if strings.HasPrefix(op.Path(), "/internal/") {
-			continue
+		path, method := op.Path(), strings.ToLower(op.Method())
+		if !strings.HasPrefix(path, "/internal/") {
+			paths = paths.with(path, paths.in(path).with(method, all.describe(op, written.in(path).in(method))))
 		}
-		method := strings.ToLower(op.Method())
-		path, _ := written.get(op.Path()).(object)
-		extra, _ := path.get(method).(object)
-		described, err := all.describe(op, extra)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", op.ID, err)
-		}
-		item, _ := paths.get(op.Path()).(object)
-		paths = paths.with(op.Path(), item.with(method, described))
 	}
 	all.addEvents()
-	return doc.with("paths", paths).with("components", components.with("schemas", all.sorted())), nil
+	return doc.with("paths", paths).with("components", doc.in("components").with("schemas", all.sorted()))
 }
 
 // describe returns the description of an operation: that of the table, and what is written by hand.
-func (s *schemas) describe(op ops.Operation, written object) (object, error) {
-	out := object{}
-	var params []any
+func (s *schemas) describe(op ops.Operation, written object) object {
+	out, params, responses := object{}, []any{}, errorResponses(op, written)
 	keyed := (op.Method() == http.MethodPost || op.Method() == http.MethodPatch) && op.Scope != core.CanDelete && op.Scope != core.CanExport
-	responses := errorResponses(op, written)
 	if op.In != nil {
 		out = object{{"operationId", op.ID}, {"security", securityOf(op)}}
-		if op.Out != reflect.TypeFor[ops.Nothing]() {
-			s.of(op.Out, "")
-		}
 		for _, f := range ops.Fields(op.In) {
 			if f.Place != ops.InBody {
 				params = append(params, s.parameter(f))
 			}
 		}
-		body, err := s.requestBody(op)
-		if err != nil {
-			return nil, err
-		}
-		if body != nil {
+		if body := s.requestBody(op); body != nil {
 			out = append(out, member{"requestBody", body})
 		}
+		answers := s.answers(op, keyed)
+		if op.Tag != "" {
+			out = append(out, member{"tags", []any{op.Tag}}, member{"summary", op.Summary})
+			responses = append(responses, answers...)
+		}
+	}
+	if op.Description != "" {
+		out = append(out, member{"description", op.Description})
 	}
 	if keyed {
 		params = append(params, refTo("parameters", "IdempotencyKey"))
-	}
-	if op.Tag != "" {
-		out = append(out, member{"tags", []any{op.Tag}}, member{"summary", op.Summary})
-		if op.Description != "" {
-			out = append(out, member{"description", op.Description})
-		}
-		responses = append(responses, s.answers(op, keyed)...)
 	}
 	for _, m := range written {
 		switch m.name {
@@ -88,18 +69,13 @@ func (s *schemas) describe(op ops.Operation, written object) (object, error) {
 		case "responses":
 			responses = append(responses, m.value.(object)...)
 		case "requestBody":
-			made, _ := out.get(m.name).(object)
-			content, _ := made.get("content").(object)
 			body := m.value.(object)
-			out = out.with(m.name, body.with("content", append(content, body.get("content").(object)...)))
+			out = out.with(m.name, body.with("content", append(out.in(m.name).in("content"), body.in("content")...)))
 		default:
 			out = out.with(m.name, m.value)
 		}
 	}
-	if len(params) > 0 {
-		out = append(out, member{"parameters", params})
-	}
-	return append(out, member{"responses", responses}), nil
+	return append(out, member{"parameters", params}, member{"responses", responses})
 }
 
 func refTo(kind, name string) object { return object{{"$ref", "#/components/" + kind + "/" + name}} }
@@ -155,7 +131,7 @@ func (s *schemas) answers(op ops.Operation, keyed bool) object {
 	if keyed {
 		headers = append(headers, member{"Idempotency-Replayed", refTo("headers", "Replayed")})
 	}
-	status := "200"
+	schema, status := s.of(op.Out, ""), "200"
 	if op.Created {
 		status = "201"
 	}
@@ -163,7 +139,7 @@ func (s *schemas) answers(op ops.Operation, keyed bool) object {
 		if a[1] == "" {
 			continue
 		}
-		answer := object{{"description", a[1]}, {"content", object{{"application/json", object{{"schema", s.of(op.Out, "")}}}}}}
+		answer := object{{"description", a[1]}, {"content", object{{"application/json", object{{"schema", schema}}}}}}
 		if headers != nil {
 			answer = answer.with("headers", headers)
 		}
@@ -173,35 +149,29 @@ func (s *schemas) answers(op ops.Operation, keyed bool) object {
 }
 
 // requestBody returns the JSON body of the operation, nil if it has none.
-func (s *schemas) requestBody(op ops.Operation) (object, error) {
+func (s *schemas) requestBody(op ops.Operation) object {
 	var members object
 	var required []any
 	for _, f := range ops.Fields(op.In) {
-		if f.Place != ops.InBody {
-			continue
-		}
-		members = append(members, member{f.Name, s.requested(f)})
-		if f.Tag.Get("required") != "" {
-			required = append(required, f.Name)
+		if f.Place == ops.InBody {
+			members = append(members, member{f.Name, s.requested(f)})
+			if f.Tag.Get("required") != "" {
+				required = append(required, f.Name)
+			}
 		}
 	}
 	if members == nil && op.Tag == "" || op.Method() == http.MethodGet || op.Method() == http.MethodDelete {
-		return nil, nil
+		return nil
 	}
 	schema := object{{"type", "object"}, {"additionalProperties", false}, {"properties", members}}
-	body := object{}
 	if required != nil {
-		schema, body = append(schema, member{"required", required}), object{{"required", true}}
+		schema = append(schema, member{"required", required})
 	}
 	media := object{{"schema", schema}}
 	if op.Example != "" {
-		example, err := parseYAML(op.Example) // JSON is YAML, too
-		if err != nil {
-			return nil, err
-		}
-		media = append(media, member{"example", example})
+		media = append(media, member{"example", json.RawMessage(op.Example)})
 	}
-	return append(body, member{"content", object{{"application/json", media}}}), nil
+	return object{{"required", required != nil}, {"content", object{{"application/json", media}}}}
 }
 
 // parameter returns the parameter of a value in the path or the query.
@@ -210,9 +180,8 @@ func (s *schemas) parameter(f ops.Field) object {
 	if f.Place == ops.InPath || f.Tag.Get("required") != "" {
 		out = append(out, member{"required", true})
 	}
-	schema := s.requested(f)
 	var kept object
-	for _, m := range schema {
+	for _, m := range s.requested(f) {
 		switch m.name {
 		case "description":
 			out = append(out, m)

@@ -61,13 +61,11 @@ func renderPage(doc object, groups []Group) ([]byte, error) {
 		return nil, err
 	}
 	r := reader{doc}
-	info := object(nil)
-	info, _ = doc.get("info").(object)
+	info := doc.in("info")
 	p := page{Title: stringOf(info, "title"), Version: stringOf(info, "version"), Summary: stringOf(info, "summary"), Intro: stringOf(info, "description")}
 	p.Groups = groups
-	schemas, _ := r.lookupRef("#/components/schemas").(object)
-	for _, m := range schemas {
-		schema, _ := m.value.(object)
+	for _, m := range doc.in("components").in("schemas") {
+		schema := m.value.(object)
 		s := shape{Name: m.name, Type: r.typeText(schema), Limits: limitsText(schema), Description: stringOf(schema, "description"), Fields: r.readFields("", schema)}
 		if len(s.Fields) > 0 {
 			s.Example = formatExample(r.exampleValue(schema, 0))
@@ -91,8 +89,7 @@ func (r reader) operationGroups() []Group {
 		index[name] = len(groups)
 		groups = append(groups, Group{Name: name, Anchor: "tag-" + strings.ReplaceAll(name, " ", "-"), Description: stringOf(tag, "description")})
 	}
-	paths, _ := r.doc.get("paths").(object)
-	for _, path := range paths {
+	for _, path := range r.doc.in("paths") {
 		for _, m := range path.value.(object) {
 			op := r.readOperation(path.name, m.name, m.value.(object))
 			tag := fmt.Sprint(listOf(m.value.(object), "tags")[0])
@@ -132,20 +129,17 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 		params = append(params, r.resolveRef(p))
 	}
 	for _, p := range params {
-		schema, _ := p.get("schema").(object)
-		f := r.readField(stringOf(p, "name"), schema)
+		f := r.readField(stringOf(p, "name"), p.in("schema"))
 		f.Place, f.Description = stringOf(p, "in"), stringOf(p, "description")
 		f.Required, _ = p.get("required").(bool)
 		op.Params = append(op.Params, f)
 	}
-	body := r.resolveRef(raw.get("requestBody"))
-	media, _ := body.get("content").(object)
+	media := raw.in("requestBody").in("content")
 	for _, m := range media {
 		op.Bodies = append(op.Bodies, r.readContent(m))
 	}
 	op.Inputs = slices.Concat(op.Params, r.bodyFields(media))
-	answers, _ := raw.get("responses").(object)
-	for _, m := range answers {
+	for _, m := range raw.in("responses") {
 		op.Answers = append(op.Answers, r.readAnswer(m)...)
 	}
 	slices.SortStableFunc(op.Answers, func(a, b Content) int { return strings.Compare(a.Status, b.Status) })
@@ -155,8 +149,7 @@ func (r reader) readOperation(path, method string, raw object) Operation {
 
 // bodyFields returns the members of a JSON body, without those of nested objects.
 func (r reader) bodyFields(media object) []Field {
-	body, _ := media.get("application/json").(object)
-	fields := r.readFields("", r.resolveRef(body.get("schema")))
+	fields := r.readFields("", r.resolveRef(media.in("application/json").get("schema")))
 	fields = slices.DeleteFunc(fields, func(f Field) bool { return strings.ContainsAny(f.Name, ".[") })
 	for i := range fields {
 		fields[i].Place = "body"
@@ -166,7 +159,7 @@ func (r reader) bodyFields(media object) []Field {
 
 func (r reader) readAnswer(m member) []Content {
 	raw := r.resolveRef(m.value)
-	media, _ := raw.get("content").(object)
+	media := raw.in("content")
 	if len(media) == 0 {
 		return []Content{{Status: m.name, Description: stringOf(raw, "description")}}
 	}
@@ -181,7 +174,7 @@ func (r reader) readAnswer(m member) []Content {
 
 func (r reader) readContent(m member) Content {
 	raw := m.value.(object)
-	schema, _ := raw.get("schema").(object)
+	schema := raw.in("schema")
 	c := Content{Media: m.name, Ref: refName(schema), Type: r.typeText(schema)}
 	if c.Ref == "" {
 		c.Fields = r.readFields("", schema)

@@ -68,9 +68,8 @@ func (r reader) readFields(prefix string, schema object) []Field {
 		out = append(out, r.readFields(prefix, r.resolveRef(piece))...)
 	}
 	required := listOf(schema, "required")
-	properties, _ := schema.get("properties").(object)
-	for _, m := range properties {
-		inner, _ := m.value.(object)
+	for _, m := range schema.in("properties") {
+		inner := m.value.(object)
 		f := r.readField(prefix+m.name, inner)
 		f.Required = slices.Contains(required, any(m.name))
 		out = append(out, f)
@@ -183,15 +182,14 @@ func (r reader) exampleValue(schema object, depth int) any {
 				out = append(out, inner...)
 			}
 		}
-		properties, _ := schema.get("properties").(object)
-		for _, m := range properties {
+		for _, m := range schema.in("properties") {
 			if depth < maxDepth {
 				out = append(out, member{m.name, r.exampleValue(m.value.(object), depth+1)})
 			}
 		}
 		return out
 	case "array":
-		items, _ := schema.get("items").(object)
+		items := schema.in("items")
 		if depth >= maxDepth || items == nil {
 			return []any{}
 		}

@@ -24,7 +24,7 @@ func (s *schemas) of(t reflect.Type, tag reflect.StructTag) object {
 }
 
 func (s *schemas) ofType(t reflect.Type, tag reflect.StructTag) object {
-	written, _ := s.written.get(t.Name()).(object)
+	written := s.written.in(t.Name())
 	switch {
 	case tag.Get("schema") != "":
 		return refTo("schemas", tag.Get("schema"))
@@ -82,8 +82,7 @@ func (s *schemas) component(t reflect.Type) string {
 	if required != nil {
 		schema = append(schema, member{"required", required})
 	}
-	written, _ := s.written.get(name).(object)
-	s.made = s.made.with(name, append(schema, written...))
+	s.made = s.made.with(name, append(schema, s.written.in(name)...))
 	return name
 }
 
@@ -122,8 +121,10 @@ func withTags(schema object, tag reflect.StructTag) object {
 		switch {
 		case m[0] == "doc":
 			value = quoted.ReplaceAllString(text, "`$1`")
-		case m[0] == "min", m[0] == "max", kind == "boolean", kind == "integer", kind == "number":
-			value = json.RawMessage(text)
+		case kind == "boolean":
+			value = text == "true"
+		case m[0] == "min", m[0] == "max", kind == "integer", kind == "number":
+			value = json.Number(text)
 		}
 		if m[0] == "example" {
 			value = []any{value}
@@ -135,7 +136,7 @@ func withTags(schema object, tag reflect.StructTag) object {
 
 // addEvents makes the schemas of the events' data, but for those that are written by hand.
 func (s *schemas) addEvents() {
-	events, _ := s.written.get("Events").(object)
+	events := s.written.in("Events")
 	var all object
 	for _, m := range events.get("properties").(object) {
 		schema := m.value.(object)

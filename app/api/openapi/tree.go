@@ -1,16 +1,16 @@
 package openapi
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// object is a JSON object that keeps the order of its members. Values are objects, []any,
-// strings, bools, int64, float64 and nil.
+// object is a JSON object that keeps the order of its members. Values are objects, []any, and what
+// JSON has besides them.
 type object []member
 
 type member struct {
@@ -28,40 +28,36 @@ func (o object) get(name string) any {
 	return nil
 }
 
+// in returns the object that is the member, nil if there is none.
+func (o object) in(name string) object {
+	inner, _ := o.get(name).(object)
+	return inner
+}
+
 // with returns the object with the member, in place of the one of its name.
 func (o object) with(name string, value any) object {
-	for i, m := range o {
-		if m.name == name {
-			out := slices.Clone(o)
-			out[i].value = value
-			return out
-		}
+	out := slices.Clone(o)
+	if i := slices.IndexFunc(o, func(m member) bool { return m.name == name }); i >= 0 {
+		out[i].value = value
+		return out
 	}
-	return append(o[:len(o):len(o)], member{name, value})
+	return append(out, member{name, value})
 }
 
 // MarshalJSON writes the members in their order.
 func (o object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	out.WriteByte('{')
+	out := []byte("{")
 	for i, m := range o {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		name, err := json.Marshal(m.name)
-		if err != nil {
-			return nil, err
-		}
 		value, err := json.Marshal(m.value)
 		if err != nil {
 			return nil, err
 		}
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(value)
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, "%q:%s", m.name, value)
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }
 
 // parseYAML reads a YAML document whose root is an object.
@@ -76,7 +72,7 @@ func parseYAML(text string) (object, error) {
 	}
 	o, ok := value.(object)
 	if !ok {
-		return nil, fmt.Errorf("is not an object")
+		return nil, errors.New("is not an object")
 	}
 	return o, nil
 }
@@ -86,7 +82,15 @@ func valueOf(n *yaml.Node) (any, error) {
 	case yaml.AliasNode:
 		return valueOf(n.Alias)
 	case yaml.MappingNode:
-		return objectOf(n)
+		var out object
+		for i := 0; i < len(n.Content); i += 2 {
+			value, err := valueOf(n.Content[i+1])
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, member{n.Content[i].Value, value})
+		}
+		return out, nil
 	case yaml.SequenceNode:
 		list := make([]any, 0, len(n.Content))
 		for _, item := range n.Content {
@@ -98,54 +102,8 @@ func valueOf(n *yaml.Node) (any, error) {
 		}
 		return list, nil
 	default:
-		// Times stay strings, as in JSON.
 		var value any
-		switch n.Tag {
-		case "!!int":
-			var number int64
-			if err := n.Decode(&number); err != nil {
-				return nil, err
-			}
-			return number, nil
-		case "!!float", "!!bool", "!!null":
-			err := n.Decode(&value)
-			return value, err
-		default:
-			return n.Value, nil
-		}
+		err := n.Decode(&value)
+		return value, err
 	}
-}
-
-// objectOf reads a mapping. Merged members (<<) stand in the position of the merge, unless
-// the mapping has a member of that name itself.
-func objectOf(n *yaml.Node) (object, error) {
-	own := map[string]bool{}
-	for i := 0; i < len(n.Content); i += 2 {
-		name := n.Content[i].Value
-		if own[name] {
-			return nil, fmt.Errorf("line %d: %s is given twice", n.Content[i].Line, name)
-		}
-		own[name] = true
-	}
-	var out object
-	for i := 0; i < len(n.Content); i += 2 {
-		value, err := valueOf(n.Content[i+1])
-		if err != nil {
-			return nil, err
-		}
-		if n.Content[i].Tag != "!!merge" {
-			out = append(out, member{n.Content[i].Value, value})
-			continue
-		}
-		merged, ok := value.(object)
-		if !ok {
-			return nil, fmt.Errorf("line %d: only an object can be merged", n.Content[i].Line)
-		}
-		for _, m := range merged {
-			if !own[m.name] {
-				out = append(out, m)
-			}
-		}
-	}
-	return out, nil
 }

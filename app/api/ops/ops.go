@@ -12,13 +12,14 @@
 //	enum:"a,b"            the values of a string
 //	word:"title"          the value of a string that stands for true, of a bool
 //	min:"1" max:"200"     limits of a number, or of a text in bytes
-//	schema:"Name"         the schema of the document's components that the value has
+//	pattern:"^[a-z]+$"    of a text
+//	schema:"Name"         the schema of the document's components that the value has; - = not in the document
 //	format:"day"          of a time: a day, too; of JSON in a query: a text
 //	default:"50"          what holds when the value is not given
 //	required:"true"       the value must be given
 //
 // Fields without such a tag, or with json:"-", are not part of the request. Embedded structs count
-// as their fields.
+// as their fields. The tags of what comes out are the same; fields without omitempty are required.
 package ops
 
 import (
