@@ -119,7 +119,7 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 	if q.Pinned != nil { // a literal, as the partial indexes have it
 		db = db.Where(map[bool]string{true: "pinned", false: "NOT pinned"}[*q.Pinned])
 	}
-	db = inRange(inRange(db, "created_at", q.Created), "updated_at", q.Updated)
+	db = inRange(inRange(db, "created_at", q.CreatedAfter, q.CreatedBefore), "updated_at", q.UpdatedAfter, q.UpdatedBefore)
 	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
 	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
 	switch q.Status { // few runs are unfinished, and partial indexes cover them
@@ -160,13 +160,13 @@ func withNarrowIndex(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) *gorm
 	return db.Table("sessions INDEXED BY " + index)
 }
 
-// inRange narrows a list to rows in a time range.
-func inRange(db *gorm.DB, column string, r core.TimeRange) *gorm.DB {
-	if !r.After.IsZero() {
-		db = db.Where(column+" >= ?", r.After.UTC())
+// inRange narrows a list to rows in a time range; a zero time is no bound.
+func inRange(db *gorm.DB, column string, after, before time.Time) *gorm.DB {
+	if !after.IsZero() {
+		db = db.Where(column+" >= ?", after.UTC())
 	}
-	if !r.Before.IsZero() {
-		db = db.Where(column+" < ?", r.Before.UTC())
+	if !before.IsZero() {
+		db = db.Where(column+" < ?", before.UTC())
 	}
 	return db
 }
