@@ -163,11 +163,7 @@ func (d *Deletions) attemptNext(ctx context.Context) bool {
 // attemptDeletion executes a deletion under its lease.
 func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) error {
 	if job.Plan == nil {
-		var plan *core.DeletionPlan
-		err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
-			plan, err = d.service.planDeletion(ctx, job)
-			return err
-		})
+		plan, err := runUnderLease(ctx, d, job, d.service.planDeletion)
 		if err != nil {
 			return err
 		}
@@ -178,10 +174,8 @@ func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) erro
 		}
 	}
 	if job.SlackPosts && job.Plan.SlackPosts == nil { // once the rows are removed, their outcome is not known any more
-		var gone core.Purged
-		err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
-			gone, err = d.service.deletePosts(ctx, true, job.Plan.Sessions, nil)
-			return err
+		gone, err := runUnderLease(ctx, d, job, func(ctx context.Context, job core.Deletion) (core.Purged, error) {
+			return d.service.deletePosts(ctx, true, job.Plan.Sessions, nil)
 		})
 		if err != nil {
 			return err
@@ -191,11 +185,7 @@ func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) erro
 			return err
 		}
 	}
-	var report core.PurgeReport
-	err := d.runUnderLease(ctx, job, func(ctx context.Context) (err error) {
-		report, err = d.service.executeDeletion(ctx, job)
-		return err
-	})
+	report, err := runUnderLease(ctx, d, job, d.service.executeDeletion)
 	if err != nil {
 		return err
 	}
@@ -212,7 +202,7 @@ func (d *Deletions) attemptDeletion(ctx context.Context, job core.Deletion) erro
 
 // runUnderLease calls do while it renews the lease and counts what is left. The context of do
 // ends when the lease is lost.
-func (d *Deletions) runUnderLease(ctx context.Context, job core.Deletion, do func(context.Context) error) error {
+func runUnderLease[T any](ctx context.Context, d *Deletions, job core.Deletion, do func(context.Context, core.Deletion) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	beats := make(chan struct{})
 	go func() {
@@ -221,10 +211,10 @@ func (d *Deletions) runUnderLease(ctx context.Context, job core.Deletion, do fun
 			cancel(err)
 		}
 	}()
-	err := do(ctx)
+	result, err := do(ctx, job)
 	cancel(nil)
 	<-beats
-	return err
+	return result, err
 }
 
 // renewLease renews the lease until ctx ends. It returns an error if the lease was lost.

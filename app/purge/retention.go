@@ -106,11 +106,8 @@ func (w *RetentionWorker) sweepOnce(ctx context.Context) {
 	}
 }
 
-// findSessions finds sessions whose time is over.
-type findSessions func(ctx context.Context, keep time.Duration, limit int) ([]core.SessionID, error)
-
 // sweepSessions purges the sessions that find returns.
-func (w *RetentionWorker) sweepSessions(ctx context.Context, keep time.Duration, find findSessions, force bool) (int, error) {
+func (w *RetentionWorker) sweepSessions(ctx context.Context, keep time.Duration, find func(context.Context, time.Duration, int) ([]core.SessionID, error), force bool) (int, error) {
 	removed := 0
 	for ctx.Err() == nil {
 		ids, err := find(ctx, keep, sessionBatch)

@@ -82,14 +82,11 @@ func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
 // Claim leases a deletion that is due, or that an earlier process of the worker's replica
 // held. ErrNotFound when there is none.
 func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, error) {
-	rows, err := claimDue[models.Deletion](ctx, r.db, worker, core.RunLease, "")
-	switch {
-	case err != nil:
+	row, err := claimDue[models.Deletion](ctx, r.db, worker, core.RunLease, "")
+	if err != nil {
 		return core.Deletion{}, wrapError(err, "deletion for worker", worker)
-	case len(rows) == 0:
-		return core.Deletion{}, core.Errorf(core.ErrNotFound, "no deletion is due")
 	}
-	return rows[0].Core()
+	return row.Core()
 }
 
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was

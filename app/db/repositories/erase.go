@@ -177,14 +177,10 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 			"content": "", "parts": nil, "tool_calls": nil, "tool_call_id": "", "tool_name": "", "author": "", "author_id": "",
 			"metadata": nil, "feedback": nil, "token_count": 0, "pinned": false, "revised_at": nil, "deleted_at": gorm.Expr("COALESCE(deleted_at, ?)", core.Now()),
 		}).Error
-		if err == nil {
-			err = stx.tx.Where("message_id IN ?", part).Delete(&models.SearchEntry{}).Error
-		}
-		if err == nil {
-			err = stx.tx.Where("message_id IN ?", part).Delete(&models.MessageVector{}).Error
-		}
-		if err == nil {
-			err = stx.tx.Where("message_id IN ?", part).Delete(&models.MessageRevision{}).Error
+		for _, rows := range []any{&models.SearchEntry{}, &models.MessageVector{}, &models.MessageRevision{}} {
+			if err == nil {
+				err = stx.tx.Where("message_id IN ?", part).Delete(rows).Error
+			}
 		}
 		if err == nil {
 			err = stx.unlinkBlobs(part)

@@ -30,7 +30,14 @@ func (r *Branches) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSes
 		if err != nil {
 			return err
 		}
-		if fork, err = f.copyAll(ctx, note); err != nil {
+		err = f.findPath(ctx)
+		for rows := firstRows; err == nil && f.copied < len(f.path); rows = f.nextRows(rows) {
+			err = f.copySome(ctx, rows)
+		}
+		if err == nil {
+			fork, err = f.finishFork(ctx, note)
+		}
+		if err != nil {
 			f.endLease(ctx)
 		}
 		return err
@@ -74,19 +81,6 @@ func (r *Branches) beginFork(ctx context.Context, tenant core.Tenant, in core.Fo
 		return err
 	}, visibleTo(tenant))
 	return f, err
-}
-
-// copyAll copies everything, then makes the copy visible.
-func (f *forkJob) copyAll(ctx context.Context, note resultRecorder) (core.Session, error) {
-	if err := f.findPath(ctx); err != nil {
-		return core.Session{}, err
-	}
-	for rows := firstRows; f.copied < len(f.path); rows = f.nextRows(rows) {
-		if err := f.copySome(ctx, rows); err != nil {
-			return core.Session{}, err
-		}
-	}
-	return f.finishFork(ctx, note)
 }
 
 // copySome copies the next messages in one step.

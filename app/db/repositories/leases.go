@@ -186,17 +186,22 @@ func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (rows []models.Run, 
 }
 
 // claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
-func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.Duration, and string) (rows []T, err error) {
+// ErrNotFound if there is none.
+func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.Duration, and string) (row T, err error) {
 	own, former := worker+"/", core.WorkersOf(worker)
 	err = inTx(ctx, g, func(tx *gorm.DB) error {
 		due := tx.Model(new(T)).Select("id").
 			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
 			Order("due_at, id").Limit(1).Clauses(skipLocked())
-		return tx.Model(&rows).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
+		done := tx.Model(&row).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
 			"attempts": gorm.Expr("attempts + 1"), "lease_owner": own + core.NewID[string](), "due_at": gorm.Expr(clockSQL(tx, lease)),
-		}).Error
+		})
+		if done.Error == nil && done.RowsAffected == 0 {
+			return core.Errorf(core.ErrNotFound, "nothing is due")
+		}
+		return done.Error
 	})
-	return rows, err
+	return row, err
 }
 
 // skipLocked locks rows on PostgreSQL, and leaves out those that another transaction has locked.

@@ -201,14 +201,14 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		large, small := s.session(t).ID, s.session(t).ID
+		large, small, last := s.session(t).ID, s.session(t).ID, s.session(t).ID
 		var calls []core.ModelCall
 		for i := range 120 {
 			c := call(day(1, 1).AddDate(0, 0, i%28))
 			c.User = []string{"carol", "dave", ""}[i%3]
 			calls = append(calls, c)
 		}
-		for id, some := range map[core.SessionID][]core.ModelCall{large: calls, small: calls[:3]} {
+		for id, some := range map[core.SessionID][]core.ModelCall{large: calls, small: calls[:3], last: calls[:3]} {
 			run := s.accept(t, ask(id, "go")).Run
 			s.write(t, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, ModelCalls: some, End: &core.RunEnd{Status: core.RunSucceeded}})
 		}
@@ -217,18 +217,26 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		if err != nil || gone.Emptied["model_calls"] != 120 {
 			t.Errorf("purge: got %+v, %v, want 120 calls emptied", gone.Emptied, err)
 		}
-		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 121", "carol 1", "dave 1"}; !cmp.Equal(got, want) {
+		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 122", "carol 2", "dave 2"}; !cmp.Equal(got, want) {
 			t.Errorf("by user: got %v, want %v", got, want)
 		}
-		if got, want := s.usageKeys(t, core.UsageBySession), []string{string(small) + " 3", " 120"}; !cmp.Equal(got, want) {
+		if got, want := s.usageKeys(t, core.UsageBySession), []string{string(last) + " 3", string(small) + " 3", " 120"}; !cmp.Equal(got, want) {
 			t.Errorf("by session: got %v, want %v", got, want)
 		}
 		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE session_id = ? OR calls <= 0", large); n != 0 {
 			t.Errorf("%d rows of the session are left", n)
 		}
-		must.Get(purges.User(t.Context(), "ann", "carol"))(t)
-		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 122", "dave 1"}; !cmp.Equal(got, want) {
+		if gone, err = purges.User(t.Context(), "ann", "carol"); err != nil || gone.Emptied["model_calls"] != 2 {
+			t.Errorf("purge of a user: got %+v, %v", gone, err)
+		}
+		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 124", "dave 2"}; !cmp.Equal(got, want) {
 			t.Errorf("by user: got %v, want %v", got, want)
+		}
+		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'carol'"); n != 0 {
+			t.Errorf("the user's name is still in %d rows", n)
+		}
+		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(1, 0)); err != nil || got.MicroUSD != 7*3 {
+			t.Errorf("spent: got %+v, %v, want that of 7 calls", got, err)
 		}
 	})
 }

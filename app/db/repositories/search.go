@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -234,15 +235,11 @@ func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.S
 	if !ok {
 		return core.SearchHit{}, false, nil
 	}
-	size := s.q.Excerpt
-	if size <= 0 {
-		size = core.DefaultExcerpt
-	}
 	hit := core.SearchHit{
 		SessionID: core.SessionID(f.SessionID), SessionTitle: f.Title, MessageID: core.MessageID(f.ID),
 		Seq: f.Seq, Role: core.Role(f.Role), Author: f.Author, Highlights: []core.Highlight{}, CreatedAt: f.CreatedAt.UTC(),
 	}
-	hit.Excerpt, spans = searchtext.Excerpt(text, spans, size)
+	hit.Excerpt, spans = searchtext.Excerpt(text, spans, cmp.Or(max(s.q.Excerpt, 0), core.DefaultExcerpt))
 	for _, p := range spans {
 		hit.Highlights = append(hit.Highlights, core.Highlight{Start: p.Start, End: p.End})
 	}
@@ -362,17 +359,13 @@ func (s *messageSearch) loadAround(hits []core.SearchHit) (map[core.SessionID][]
 	if err != nil {
 		return nil, err
 	}
-	size := s.q.Excerpt
-	if size <= 0 {
-		size = core.DefaultExcerpt
-	}
 	out := map[core.SessionID][]core.Neighbor{}
 	for _, r := range rows {
 		if r.ToolName == core.ToolSearchHistory {
 			continue
 		}
 		n := core.Neighbor{MessageID: core.MessageID(r.ID), Seq: r.Seq, Role: core.Role(r.Role), Author: r.Author, CreatedAt: r.CreatedAt.UTC()}
-		n.Excerpt, _ = searchtext.Excerpt(r.Content, nil, size)
+		n.Excerpt, _ = searchtext.Excerpt(r.Content, nil, cmp.Or(max(s.q.Excerpt, 0), core.DefaultExcerpt))
 		id := core.SessionID(r.SessionID)
 		out[id] = append(out[id], n)
 	}

@@ -46,14 +46,8 @@ const nextOfLaneSQL = `NOT EXISTS (SELECT 1 FROM slack_inbox p WHERE p.lane = sl
 // Claim leases the oldest item of a lane, if it is due or an earlier process of the worker's
 // replica held it. ErrNotFound when there is none.
 func (r *SlackInbox) Claim(ctx context.Context, worker string) (core.SlackItem, error) {
-	rows, err := claimDue[models.SlackItem](ctx, r.db, worker, core.SlackLease, " AND "+nextOfLaneSQL)
-	switch {
-	case err != nil:
-		return core.SlackItem{}, wrapError(err, "slack item for worker", worker)
-	case len(rows) == 0:
-		return core.SlackItem{}, core.Errorf(core.ErrNotFound, "nothing of Slack is due")
-	}
-	return rows[0].Core(), nil
+	row, err := claimDue[models.SlackItem](ctx, r.db, worker, core.SlackLease, " AND "+nextOfLaneSQL)
+	return row.Core(), wrapError(err, "slack item for worker", worker)
 }
 
 // Repeats reports whether another message of the same gesture, written at most

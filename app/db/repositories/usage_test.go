@@ -10,7 +10,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
-	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -266,46 +265,6 @@ func TestUsageOfPartsOfDays(t *testing.T) {
 					t.Errorf("hours %v by %s: got %+v, %v, want %d calls", span, by, got, err, want)
 				}
 			}
-		}
-	})
-}
-
-// Usage by session is paged, sessions that were purged are together at the end, and
-// their users are nobody.
-func TestUsageAfterPurges(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		var ids []core.SessionID
-		for i := range 6 {
-			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: fmt.Sprint("user ", i%2), Agent: "assistant"}))(t)
-			run := s.accept(t, ask(session.ID, "go")).Run
-			s.write(t, core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: 1, ModelCalls: []core.ModelCall{call(day(2, 9))}, End: &core.RunEnd{Status: core.RunSucceeded}})
-			ids = append(ids, session.ID)
-		}
-		purges := repositories.NewPurges(d.Gorm)
-		for _, i := range []int{1, 2, 4} {
-			must.Get(purges.Session(t.Context(), ids[i], false))(t)
-		}
-		want := []string{string(ids[5]) + " 1", string(ids[3]) + " 1", string(ids[0]) + " 1", " 3"}
-		if got := s.usageKeys(t, core.UsageBySession); !cmp.Equal(got, want) {
-			t.Errorf("by session: got %v, want %v", got, want)
-		}
-		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 3", "user 0 1", "user 1 2"}; !cmp.Equal(got, want) {
-			t.Errorf("by user: got %v, want %v", got, want)
-		}
-		gone, err := purges.User(t.Context(), "ann", "user 1")
-		if err != nil || gone.Emptied["usage_days"] != 3 || gone.Emptied["model_calls"] != 2 {
-			t.Errorf("purge: got %+v, %v", gone, err)
-		}
-		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 5", "user 0 1"}; !cmp.Equal(got, want) {
-			t.Errorf("by user: got %v, want %v", got, want)
-		}
-		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE user_id = 'user 1'"); n != 0 {
-			t.Errorf("the user's name is still in %d rows", n)
-		}
-		if got, err := s.modelCalls.Spent(t.Context(), "ann", day(2, 0)); err != nil || got.MicroUSD != 6*3 {
-			t.Errorf("spent: got %+v, %v, want that of 6 calls", got, err)
 		}
 	})
 }
