@@ -40,10 +40,7 @@ func TestAgentsShow(t *testing.T) {
 	flags := append(folder(t), "--tools-fetch-url-enabled", "true", "--context-usage-threshold", "0.7")
 	dir := agentsOf(t, flags, map[string]string{"mine.yaml": "name: mine\ntools: [fetch_url]\ntemperature: 0\nsystem_prompt: " + strings.Repeat("long ", 100) +
 		"\ncontext: {policy: sliding, window_messages: 20}\n"})
-	code, out, errs := run(t, "", append([]string{"agents", "show", "mine", "--json"}, flags...)...)
-	if code != 0 || errs != "" {
-		t.Fatalf("got %d, %q", code, errs)
-	}
+	out := succeed(t, flags, "", "agents show mine --json")
 	shown := map[string][2]any{}
 	for _, item := range fields(t, out)["items"].([]any) {
 		f := item.(map[string]any)
@@ -69,7 +66,7 @@ func TestAgentsShow(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", path, shown[path], want)
 		}
 	}
-	code, out, _ = run(t, "", append([]string{"agents", "show", "mine"}, flags...)...)
+	code, out, _ := run(t, "", append([]string{"agents", "show", "mine"}, flags...)...)
 	if code != 0 || !strings.Contains(out, "long long") || strings.Contains(out, strings.Repeat("long ", 20)) {
 		t.Errorf("got %d, %q, want the prompt cut", code, out)
 	}

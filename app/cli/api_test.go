@@ -12,31 +12,24 @@ func TestAPI(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
 	defer serve(t, flags)()
-	do := func(input string, args ...string) string {
-		t.Helper()
-		code, out, errs := run(t, input, append(append([]string{"api"}, args...), flags...)...)
-		if code != 0 || errs != "" {
-			t.Fatalf("%q: got %d, %q, %q", args, code, out, errs)
-		}
-		return out
-	}
-	id, _ := fields(t, do("", "createSession", "title=123", `tags=["a","b"]`, "pinned=true"))["id"].(string)
-	got := fields(t, do("", "getSession", "id="+id))
+	do := func(input, args string) string { return succeed(t, flags, input, "api "+args) }
+	id, _ := fields(t, do("", `createSession title=123 tags=["a","b"] pinned=true`))["id"].(string)
+	got := fields(t, do("", "getSession id="+id))
 	if tags, _ := got["tags"].([]any); got["title"] != "123" || len(tags) != 2 || got["pinned"] != true {
 		t.Errorf("got the session %v, want its members with their types", got)
 	}
-	run, _ := fields(t, do(`{"content": "hello"}`, "sendMessage", "id="+id, "--body", "-"))["run"].(map[string]any)
+	run, _ := fields(t, do(`{"content": "hello"}`, "sendMessage --body - id="+id))["run"].(map[string]any)
 	runID, _ := run["id"].(string)
-	if out := do("", "watchRun", "id="+runID, "after=0"); !strings.Contains(out, "\nevent: run.succeeded\n") {
+	if out := do("", "watchRun after=0 id="+runID); !strings.Contains(out, "\nevent: run.succeeded\n") {
 		t.Errorf("watchRun: got %q, want the events of the run", out)
 	}
-	if items, _ := fields(t, do("", "listMessages", "id="+id, "limit=1"))["items"].([]any); len(items) != 1 {
+	if items, _ := fields(t, do("", "listMessages limit=1 id="+id))["items"].([]any); len(items) != 1 {
 		t.Errorf("listMessages: got %v, want one", items)
 	}
-	if out := do("", "exportSession", "id="+id, "format=markdown"); !strings.HasPrefix(out, "# 123\n") {
+	if out := do("", "exportSession format=markdown id="+id); !strings.HasPrefix(out, "# 123\n") {
 		t.Errorf("exportSession: got %q", out)
 	}
-	if out := do("", "archiveSession", "id="+id); out != "" {
+	if out := do("", "archiveSession id="+id); out != "" {
 		t.Errorf("archiveSession: got %q, want nothing", out)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,26 @@ func run(t *testing.T, input string, args ...string) (code int, out, errs string
 	var o, e strings.Builder
 	code = cli.Main(t.Context(), args, cli.Streams{In: in, Out: &o, Err: &e})
 	return code, o.String(), e.String()
+}
+
+// succeed is call for a command that says nothing on the standard error.
+func succeed(t *testing.T, flags []string, input, args string) string {
+	t.Helper()
+	out, errs := call(t, flags, 0, input, strings.Fields(args)...)
+	if errs != "" && args != "chat" {
+		t.Fatalf("%s: got %q on the standard error", args, errs)
+	}
+	return out
+}
+
+// call calls the program with flags besides the arguments, wants the exit code, and returns what it said.
+func call(t *testing.T, flags []string, want int, input string, args ...string) (out, errs string) {
+	t.Helper()
+	code, out, errs := run(t, input, append(slices.Clone(args), flags...)...)
+	if code != want {
+		t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
+	}
+	return out, errs
 }
 
 // folder returns the flags of a Bobbin in a folder of its own that needs nothing.
@@ -132,13 +153,8 @@ func TestHelpAll(t *testing.T) {
 func TestChat(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	do := func(wantCode int, input string, args ...string) (out, errs string) {
-		t.Helper()
-		code, out, errs := run(t, input, append(args, flags...)...)
-		if code != wantCode {
-			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
-		}
-		return out, errs
+	do := func(want int, input string, args ...string) (out, errs string) {
+		return call(t, flags, want, input, args...)
 	}
 	do(0, "my name is Ada", "chat", "quick")
 	if out, _ := do(0, "", "search", "nowhere"); !strings.HasPrefix(out, "nothing found; ") {
@@ -147,8 +163,7 @@ func TestChat(t *testing.T) {
 	if _, errs := do(1, "", "search", "..."); !strings.Contains(errs, "the query has no word") {
 		t.Errorf("search without a word: %q", errs)
 	}
-	list, _ := do(0, "", "sessions", "list")
-	id := regexp.MustCompile(`(?m)^\S{36}`).FindString(list)
+	id := firstID.FindString(succeed(t, flags, "", "sessions list"))
 	// B6: a resumed session shows its history.
 	if out, errs := do(0, "what is my name?", "chat", "--session", id[:20]); withoutFolder(errs) != "2 messages in history (0 summarized)\n" || !strings.Contains(out, "Ada") {
 		t.Errorf("resumed: %q", out)

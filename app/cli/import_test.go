@@ -22,13 +22,8 @@ func TestImportAndExport(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
 	dir := t.TempDir()
-	do := func(wantCode int, input string, args ...string) (out, errs string) {
-		t.Helper()
-		code, out, errs := run(t, input, append(args, flags...)...)
-		if code != wantCode {
-			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
-		}
-		return out, errs
+	do := func(want int, input string, args ...string) (out, errs string) {
+		return call(t, flags, want, input, args...)
 	}
 	file := filepath.Join(dir, "old chat.jsonl")
 	if err := os.WriteFile(file, []byte(foreign), 0o600); err != nil {
@@ -133,9 +128,7 @@ func TestImportConversations(t *testing.T) {
 func TestImportChatGPT(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	if code, _, errs := run(t, chatGPT, append([]string{"import", "-"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
+	call(t, flags, 0, chatGPT, "import", "-")
 	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
 	for line := range strings.Lines(list) {
 		if !strings.Contains(line, "Trip") {

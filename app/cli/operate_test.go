@@ -51,12 +51,8 @@ func TestDoctor(t *testing.T) {
 	if code != 0 || errs != "" || !strings.Contains(out, "warn  model: demo") || !strings.Contains(out, "→ set OPENAI_API_KEY") || !strings.Contains(out, "api keys: none") || !strings.Contains(out, "everything works") {
 		t.Errorf("before the first start: %d, %q, %q", code, out, errs)
 	}
-	if code, _, errs := run(t, "hello", append([]string{"chat"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
-	if code, _, errs := run(t, "", append([]string{"keys", "create", "web"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
+	succeed(t, flags, "hello", "chat")
+	succeed(t, flags, "", "keys create web")
 	data := flags[3]
 	must.Do(t, os.Chmod(data, 0o755))
 	must.Do(t, os.MkdirAll(flags[5], 0o700))
@@ -90,18 +86,9 @@ func TestDoctorOfWrongSettings(t *testing.T) {
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	if code, _, errs := run(t, "my name is Ada", append([]string{"chat"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
-	do := func(args ...string) map[string]any {
-		t.Helper()
-		code, out, errs := run(t, "", append(append(args, "--json"), flags...)...)
-		if code != 0 || errs != "" {
-			t.Fatalf("%q: got %d, %q, %q", args, code, out, errs)
-		}
-		return fields(t, out)
-	}
-	items, _ := do("sessions", "list")["items"].([]any)
+	succeed(t, flags, "my name is Ada", "chat")
+	do := func(args string) map[string]any { return fields(t, succeed(t, flags, "", args+" --json")) }
+	items, _ := do("sessions list")["items"].([]any)
 	if len(items) != 1 {
 		t.Fatalf("sessions list: %v", items)
 	}
@@ -124,7 +111,7 @@ func TestJSON(t *testing.T) {
 		{"audit", "items"},
 		{"doctor --addr 127.0.0.1:0", "checks"},
 	} {
-		if got := do(strings.Fields(tt.args)...); got[tt.field] == nil {
+		if got := do(tt.args); got[tt.field] == nil {
 			t.Errorf("%s --json has no field %s: %v", tt.args, tt.field, got)
 		}
 	}
@@ -134,7 +121,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s --json: got %d, %q, %v, want a problem with the code %s", args, exit, out, got, code)
 		}
 	}
-	if gone := do("sessions", "purge", id, "--yes"); gone["compacted"] != true {
+	if gone := do("sessions purge " + id + " --yes"); gone["compacted"] != true {
 		t.Errorf("purge: %v", gone)
 	}
 }
@@ -143,11 +130,8 @@ func TestJSON(t *testing.T) {
 func TestPurgeAsks(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
-	if code, _, errs := run(t, "my name is Ada", append([]string{"chat"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
-	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
-	id := strings.Fields(strings.Split(list, "\n")[1])[0]
+	succeed(t, flags, "my name is Ada", "chat")
+	id := firstID.FindString(succeed(t, flags, "", "sessions list"))
 	for _, tt := range []struct {
 		code int
 		args string
@@ -187,22 +171,15 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("agents: %q", out)
 	}
 	defer serve(t, flags)()
-	if code, _, errs := run(t, "hello", append([]string{"chat"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
-	_, list, _ := run(t, "", append([]string{"sessions", "list"}, flags...)...)
-	id := strings.Fields(strings.Split(list, "\n")[1])[0]
+	succeed(t, flags, "hello", "chat")
+	id := firstID.FindString(succeed(t, flags, "", "sessions list"))
 	for _, args := range [][]string{{"sessions", "show", id[:5]}, {"chat", "--session", ""}, {"sessions", "purge", ""}, {"sessions", "purge", "x", id[:3]}, {"search", "--session", ""}, {"sessions", "export", ""}} {
 		if out := complete(args...); !strings.HasPrefix(out, id) {
 			t.Errorf("complete %q: %q, want %s", args, out, id)
 		}
 	}
-	for says, args := range map[string][]string{
-		"quick\t": {"ask", "--agent", ""},
-	} {
-		if out := complete(args...); !strings.Contains(out, says) {
-			t.Errorf("complete %q: %q, want %q", args, out, says)
-		}
+	if out := complete("ask", "--agent", ""); !strings.Contains(out, "quick\t") {
+		t.Errorf("agents of a flag: %q", out)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
@@ -221,20 +198,7 @@ func TestServeNeedsKeys(t *testing.T) {
 	}
 }
 
-// Who makes a key that never expires is told so.
-func TestKeysWithoutAnEnd(t *testing.T) {
-	t.Parallel()
-	flags := folder(t)
-	const says = "it never expires"
-	if code, out, errs := run(t, "", append([]string{"keys", "create", "web"}, flags...)...); code != 0 || !strings.Contains(out, says) || !strings.Contains(out, "--expires") {
-		t.Errorf("without --expires: got %d, %q, %q, want %q", code, out, errs, says)
-	}
-	if code, out, errs := run(t, "", append([]string{"keys", "create", "web", "--expires", "90d"}, flags...)...); code != 0 || strings.Contains(out, says) {
-		t.Errorf("with --expires: got %d, %q, %q", code, out, errs)
-	}
-}
-
-// Who looks at settings, keys and the version sees columns, what to take, and what was built.
+// Who looks at settings and keys sees columns, what to take, and which key never expires.
 func TestListsAreReadable(t *testing.T) {
 	t.Parallel()
 	flags := folder(t)
@@ -246,12 +210,12 @@ func TestListsAreReadable(t *testing.T) {
 	if _, out, _ := run(t, "", "keys", "--help"); !strings.Contains(out, "If in\ndoubt, use create.") {
 		t.Errorf("keys --help: %q, want which kind of key to take", out)
 	}
-	for _, args := range []string{"keys create forever", "keys create short --expires 90d"} {
-		if code, _, errs := run(t, "", append(strings.Fields(args), flags...)...); code != 0 {
-			t.Fatal(errs)
+	for args, warns := range map[string]bool{"keys create forever": true, "keys create short --expires 90d": false} {
+		if out := succeed(t, flags, "", args); strings.Contains(out, "it never expires: whoever finds it can use it until it is revoked; use --expires 90d") != warns {
+			t.Errorf("%s: got %q, want a warning that it never expires: %t", args, out, warns)
 		}
 	}
-	_, out, _ = run(t, "", append([]string{"keys", "list"}, flags...)...)
+	out = succeed(t, flags, "", "keys list")
 	if strings.Count(out, "valid") != 2 || !strings.Contains(out, "EXPIRES") || !strings.Contains(out, "never") || strings.Contains(out, "until") {
 		t.Errorf("keys list: %q, want states and days in columns of their own", out)
 	}
@@ -278,9 +242,7 @@ func TestBackup(t *testing.T) {
 	if code, _, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 1 || !strings.Contains(errs, "there is no database to copy") {
 		t.Errorf("before the first start: got %d, %q", code, errs)
 	}
-	if code, _, errs := run(t, "", append([]string{"migrate"}, flags...)...); code != 0 {
-		t.Fatal(errs)
-	}
+	succeed(t, flags, "", "migrate")
 	if code, out, errs := run(t, "", append([]string{"backup", file}, flags...)...); code != 0 || !strings.Contains(out, "verified, schema version") {
 		t.Errorf("got %d, %q, %q", code, out, errs)
 	}
@@ -296,53 +258,6 @@ func TestBackup(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(file))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left behind: %v, %v, want the two backups alone", entries, err)
-	}
-}
-
-// asking is a server with an agent that asks before it calculates; do calls the program
-// on it, and ask lets a run wait and returns its session and itself.
-func asking(t *testing.T) (do func(wantCode int, args ...string) string, ask func(question string) (session, id string)) {
-	t.Helper()
-	flags := folder(t)
-	dir := flags[slices.Index(flags, "--agents-dir")+1]
-	agent := "name: careful\nsystem_prompt: You ask.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"
-	must.Do(t, os.MkdirAll(dir, 0o700))
-	must.Do(t, os.WriteFile(filepath.Join(dir, "careful.yaml"), []byte(agent), 0o600))
-	t.Cleanup(serve(t, flags))
-	call := func(wantCode int, input string, args ...string) string {
-		t.Helper()
-		code, out, errs := run(t, input, append(args, flags...)...)
-		if code != wantCode {
-			t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, wantCode)
-		}
-		return out + errs
-	}
-	do = func(wantCode int, args ...string) string { return call(wantCode, "", args...) }
-	first := regexp.MustCompile(`(?m)^[0-9a-f-]{36}`)
-	ask = func(question string) (session, id string) {
-		t.Helper()
-		call(1, question+"\n", "chat", "careful") // nobody answers
-		session = first.FindString(do(0, "sessions", "list"))
-		return session, first.FindString(do(0, "runs", "list", session))
-	}
-	return do, ask
-}
-
-// What is agreed to is shown whole, before it is agreed to.
-func TestRunsShowWholeArguments(t *testing.T) {
-	t.Parallel()
-	do, ask := asking(t)
-	sum := strings.Repeat("1 + ", 60) + "40"
-	_, id := ask("What is " + sum + "?")
-	if got := do(1, "runs", "deny", id, "01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"); !strings.Contains(got, "does not exist") {
-		t.Errorf("deny another call: got %q", got)
-	}
-	if got := do(0, "runs", "show", id); !strings.Contains(got, sum) {
-		t.Errorf("runs show: got %q, want the whole of %s", got, sum)
-	}
-	got := do(0, "runs", "approve", id)
-	if shown, agreed := strings.Index(got, sum), strings.Index(got, "approved: calculator"); shown < 0 || agreed < shown {
-		t.Errorf("runs approve: got %q, want the whole of %s before it is approved", got, sum)
 	}
 }
 

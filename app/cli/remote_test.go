@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/cli"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 )
 
 // remote is a server with a key, and a folder elsewhere from which it is asked.
@@ -24,11 +26,7 @@ func startRemote(t *testing.T) remote {
 	t.Helper()
 	flags := folder(t)
 	agentsOf(t, flags, map[string]string{"careful.yaml": "name: careful\nsystem_prompt: You ask.\ntools: [calculator]\ntool_settings: {calculator: {approval: always}}\n"})
-	code, out, errs := run(t, "", append([]string{"keys", "create", "web", "--owner", "ada", "--scopes", "read,write,export"}, flags...)...)
-	key := strings.TrimSpace(strings.Split(out+"\n\n", "\n")[1])
-	if code != 0 || key == "" {
-		t.Fatalf("keys create: %d, %q, %q", code, out, errs)
-	}
+	key := strings.TrimSpace(strings.Split(succeed(t, flags, "", "keys create web --owner ada --scopes read,write,export"), "\n")[1])
 	r := remote{file: filepath.Join(t.TempDir(), "key")}
 	must.Do(t, os.WriteFile(r.file, []byte(key+"\n"), 0o600))
 	out2, ended := lines{make(chan string, 1)}, make(chan int, 1)
@@ -70,11 +68,7 @@ func (r *recorder) call(want int, input string, args ...string) string {
 // silently calls the program without recording it.
 func (r *recorder) silently(want int, input string, args ...string) (out, errs string) {
 	r.t.Helper()
-	code, out, errs := run(r.t, input, append(args, "--url", r.url, "--key", "@"+r.file)...)
-	if code != want {
-		r.t.Fatalf("%q: got %d, %q, %q; want %d", args, code, out, errs, want)
-	}
-	return out, errs
+	return call(r.t, []string{"--url", r.url, "--key", "@" + r.file}, want, input, args...)
 }
 
 // firstID matches the id at the beginning of a list.
@@ -106,22 +100,23 @@ func (r *recorder) talks() {
 	r.call(0, "hello\n/retry\n/search 19\n/new\nWhat is 2 + 2?\n", "chat", "-")
 }
 
-// decides records what becomes of runs that wait for a person.
+// decides records what becomes of runs that wait for a person, who sees whole arguments before a decision.
 func (r *recorder) decides() {
 	for _, verb := range []string{"approve", "deny", "cancel"} {
-		r.silently(1, "What is 17 * 23?", "chat", "careful")
+		r.silently(1, "What is "+strings.Repeat("1 + ", 60)+"40?", "chat", "careful")
 		r.newestSession()
 		out, _ := r.silently(0, "", "runs", "list", r.session)
 		id := firstID.FindString(out)
 		if verb == "approve" {
 			r.call(0, "", "runs", "show", id)
+			r.call(1, "", "runs", "deny", id, r.session)
 		}
 		args := []string{"runs", verb, id}
 		if verb == "cancel" {
 			args = append(args, "--wait")
 		}
 		r.call(0, "", args...)
-		for ended := verb == "cancel"; !ended; { // else this session changes last, and is taken for the next one
+		for ended := verb == "cancel"; !ended && process.Pause(r.t.Context(), 50*time.Millisecond); { // else this session changes last, and is taken for the next one
 			out, _ = r.silently(0, "", "runs", "show", id)
 			ended = strings.Contains(out, "succeeded")
 		}
