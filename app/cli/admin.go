@@ -136,12 +136,7 @@ func (p *program) doctorCommand() *cobra.Command {
 
 // reportDiagnosis prints the findings. Its error says that something does not work.
 func (p *program) reportDiagnosis(found ops.Diagnosis) error {
-	if p.json {
-		if err := p.printJSON(found); err != nil {
-			return err
-		}
-	} else {
-		width, _ := p.terminalSize()
+	err := p.printOrDraw(found, nil, func(width, _ int) {
 		for _, f := range found.Findings {
 			line := fmt.Sprintf("%-4s  %s: %s", f.Status, f.Check, term.Clean(f.Detail))
 			fmt.Fprintln(p.Out, term.Wrap(line, width, "      "))
@@ -150,19 +145,14 @@ func (p *program) reportDiagnosis(found ops.Diagnosis) error {
 				fmt.Fprintln(p.Out, term.Wrap("      → "+do, width, "        "))
 			}
 		}
-		switch found.Status {
-		case ops.VerdictFail:
-			fmt.Fprintln(p.Out, "something does not work")
-		case ops.VerdictWarn:
-			fmt.Fprintln(p.Out, "everything works, but see the warnings")
-		case ops.VerdictOK:
-			fmt.Fprintln(p.Out, "everything works")
-		}
+		fmt.Fprintln(p.Out, map[ops.Verdict]string{
+			ops.VerdictFail: "something does not work", ops.VerdictWarn: "everything works, but see the warnings", ops.VerdictOK: "everything works",
+		}[found.Status])
+	})
+	if err == nil && found.Status == ops.VerdictFail {
+		err = &silentError{"something does not work"}
 	}
-	if found.Status == ops.VerdictFail {
-		return &silentError{"something does not work"}
-	}
-	return nil
+	return err
 }
 
 func (p *program) auditCommand() *cobra.Command {

@@ -46,7 +46,10 @@ func (p *program) evalContextCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.list {
-				return p.listSamples()
+				return printList(p, core.Page[eval.Sample]{Items: eval.List()}, nil, list[eval.Sample]{
+					titles: "NAME|WINDOW|ABOUT",
+					cells:  func(s eval.Sample) []any { return []any{s.Name, core.Number(s.Window), s.About} },
+				})
 			}
 			e, err := p.buildEvaluation(f, args)
 			if err != nil {
@@ -145,12 +148,4 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 		}
 	}
 	return e, nil
-}
-
-// listSamples prints the samples.
-func (p *program) listSamples() error {
-	return printList(p, core.Page[eval.Sample]{Items: eval.List()}, nil, list[eval.Sample]{
-		titles: "NAME|WINDOW|ABOUT",
-		cells:  func(s eval.Sample) []any { return []any{s.Name, core.Number(s.Window), s.About} },
-	})
 }

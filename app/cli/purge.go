@@ -205,11 +205,7 @@ func (p *program) compactOnly(ctx context.Context, s connection) error {
 	if err != nil {
 		return err
 	}
-	if p.json {
-		err = p.printJSON(report)
-	} else {
-		p.printNotes(report)
-	}
+	err = p.printOrDraw(report, nil, func(int, int) { p.printNotes(report) })
 	return errors.Join(err, checkCompacted(report))
 }
 

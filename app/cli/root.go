@@ -188,10 +188,8 @@ func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.
 	if !ok || server.Start.File == "" && len(server.Start.Settings) == 0 {
 		return cfg, origins, nil
 	}
-	settings := maps.Clone(server.Start.Settings)
-	if settings == nil {
-		settings = map[string]string{}
-	}
+	settings := map[string]string{}
+	maps.Copy(settings, server.Start.Settings)
 	settings["data_dir"] = cfg.DataDir // it may have been started in another directory
 	for _, k := range config.Keys() {
 		if v, ok := p.flags[k.Name]; ok && cmd.Flags().Changed(k.Flag()) {
