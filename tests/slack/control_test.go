@@ -9,7 +9,6 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -72,35 +71,6 @@ func (w *workspace) awaitAgent(t *testing.T, root, status string) {
 	if err := w.Wait(t.Context(), func() bool { return w.ws.ThreadState(w.channel, root).Session == status }); err != nil {
 		t.Fatalf("the agent is not %s: %v", status, err)
 	}
-}
-
-// An approver of the settings decides about the call of another person; who is none does not.
-func TestSlackApprovers(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, apptest.NewAsking, url, func(c *config.Config) { c.Slack.Agent = "careful" })
-		carol := w.ws.AddUser("Carol", "")
-		w.house.Stop()
-		w.house.Config.Slack.Approvers = []string{w.bob.ID}
-		w.house.Start()
-		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
-		root := w.post(t, w.alice, "", w.mention("use the calculator"))
-		w.awaitAgent(t, root, "suspended")
-		w.approve(t, carol, root)
-		if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
-			t.Errorf("Carol was told %q", got)
-		}
-		button := w.approve(t, w.bob, root)
-		w.sessions(t, "the end", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionIdle })
-		decided := "approved by " + w.bob.Mention()
-		if err := w.Wait(t.Context(), func() bool {
-			all := w.ws.Thread(w.channel, root)
-			i := slices.IndexFunc(all, func(m fakeslack.Message) bool { return m.TS == button })
-			return i >= 0 && strings.HasSuffix(all[i].Text, decided) && !strings.Contains(string(all[i].Blocks), core.SlackActionApprove)
-		}); err != nil {
-			t.Errorf("the thread does not say %q: %v", decided, err)
-		}
-	})
 }
 
 // When the app is removed, or its tokens are revoked, nothing goes to Slack and nothing that

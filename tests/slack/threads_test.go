@@ -332,6 +332,11 @@ func TestSlackApproval(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorkspace(t, apptest.NewAsking, url, func(c *config.Config) { c.Slack.Agent = "careful" })
+		carol := w.ws.AddUser("Carol", "")
+		w.house.Stop()
+		w.house.Config.Slack.Approvers = []string{w.bob.ID}
+		w.house.Start()
+		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
 		root := w.post(t, w.alice, "", w.mention("use the calculator"))
 		session := w.sessions(t, "the question", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionWaiting })[0]
 		run, err := client.Call(t.Context(), w.house, ops.GetRun, ops.InRun{RunID: session.ActiveRunID})
@@ -349,18 +354,18 @@ func TestSlackApproval(t *testing.T) {
 				t.Fatalf("got %+v, %v", got, err)
 			}
 		}
-		click(w.bob)
-		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only the person who asked") {
-			t.Errorf("Bob was told %q", got)
+		click(carol)
+		if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
+			t.Errorf("Carol was told %q", got)
 		}
-		click(w.alice)
+		click(w.bob)
 		end := apptest.ReadTurn(t, w.house.WatchRun(t.Context(), run.ID, core.Cursor{})).Run
 		events := w.sessions(t, "the end", func(list []core.Session) bool { return list[0].Status == core.SessionIdle })
 		if end.Status != core.RunSucceeded || len(events) != 1 {
 			t.Errorf("got the run %s", end.Status)
 		}
-		click(w.bob) // an approver or not: too late
-		w.awaitPrivate(t, w.bob, 2)
+		click(carol) // an approver or not: too late
+		w.awaitPrivate(t, carol, 2)
 	})
 }
 
