@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // folder is a folder of agents.
@@ -20,25 +21,18 @@ type folder struct {
 
 func (f folder) write(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 }
 
 func (f folder) remove(name string) {
 	f.t.Helper()
-	if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.Remove(filepath.Join(f.dir, name)))
 }
 
 // reload reads the folder again, and returns a line for each file.
 func (f folder) reload(c *agents.Catalog) []string {
 	f.t.Helper()
-	files, err := c.Reload(f.dir, known(), "assistant")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	files := must.Get(c.Reload(f.dir, known(), "assistant"))(f.t)
 	var lines []string
 	for _, file := range files {
 		if (file.Version == "") != (file.Agent == "" || file.Change == core.AgentRemoved) {
@@ -70,10 +64,7 @@ func TestReload(t *testing.T) {
 	f.write("gone.yaml", "name: gone\nsystem_prompt: old\n")
 	f.write("quick.yaml", "name: quick\nsystem_prompt: mine\n")
 	f.write("renamed.yaml", "name: before\nsystem_prompt: old\n")
-	c, err := agents.LoadCatalog(f.dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(agents.LoadCatalog(f.dir, known()))(t)
 	f.write("edited.yaml", "name: edited\nsystem_prompt: new\n")
 	f.write("broken.yaml", "name: broken\nsystem_prmpt: new\n")
 	f.write("renamed.yaml", "name: after\nsystem_prompt: new\n")
@@ -124,10 +115,7 @@ func TestReloadOfTwins(t *testing.T) {
 	t.Parallel()
 	f := folder{t, t.TempDir()}
 	f.write("b.yaml", "name: one\nsystem_prompt: first\n")
-	c, err := agents.LoadCatalog(f.dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(agents.LoadCatalog(f.dir, known()))(t)
 	f.write("a.yaml", "name: one\nsystem_prompt: second\n")
 	f.write("b.yaml", "nme: one\n")
 	got := f.reload(c)
@@ -144,10 +132,7 @@ func TestReloadThatChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := folder{t, t.TempDir()}
 	f.write("one.yaml", "name: one\nsystem_prompt: first\n")
-	c, err := agents.LoadCatalog(f.dir, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(agents.LoadCatalog(f.dir, known()))(t)
 	unchanged := func(what string) {
 		t.Helper()
 		if files, err := c.Reload(f.dir, known(), "one"); err == nil || len(files) != 0 {
@@ -159,8 +144,6 @@ func TestReloadThatChangesNothing(t *testing.T) {
 	}
 	f.remove("one.yaml")
 	unchanged("no default agent")
-	if err := os.RemoveAll(f.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(f.dir))
 	unchanged("no folder")
 }

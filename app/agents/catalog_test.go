@@ -12,6 +12,7 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 // known is what files may refer to in the tests: as in app.go.
@@ -32,12 +33,8 @@ func load(t *testing.T, files map[string]string) (*agents.Catalog, error) {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	c, err := agents.LoadCatalog(dir, known())
 	if err != nil {
@@ -77,10 +74,7 @@ func TestLoadBuiltin(t *testing.T) {
 // 180,000). B2: they behave differently in one process.
 func TestLoadSamples(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load(t, nil))(t)
 	for name, want := range map[string][2]int{"quick": {15, 32_000}, "researcher": {50, 180_000}} {
 		agent, err := c.Get(name)
 		if err != nil {
@@ -200,10 +194,7 @@ func TestLoadOverrides(t *testing.T) {
 
 func TestGetUnknown(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load(t, nil))(t)
 	for _, name := range []string{"nobody", ""} {
 		_, err := c.Get(name)
 		if !errors.Is(err, core.ErrNotFound) || !strings.Contains(err.Error(), "there are assistant, quick, researcher") {
@@ -217,14 +208,8 @@ func TestGetUnknown(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	version := func(text string) string {
-		c, err := load(t, map[string]string{"a.yaml": text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		agent, err := c.Get("a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(load(t, map[string]string{"a.yaml": text}))(t)
+		agent := must.Get(c.Get("a"))(t)
 		return agent.Version
 	}
 	first := version("name: a\ntools: [calculator]\ncontext: {policy: budget}\n")
@@ -244,9 +229,7 @@ func TestVersion(t *testing.T) {
 func TestLoadNotAFolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agents")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 		t.Errorf("LoadCatalog of a file: got %v, want that it is not a folder", err)
 	}
@@ -256,9 +239,7 @@ func TestLoadNotAFolder(t *testing.T) {
 func TestLoadUnknownTools(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600))
 	if _, err := agents.LoadCatalog(dir, agents.KnownParts{}); err != nil {
 		t.Errorf("Load: %v", err)
 	}
@@ -275,9 +256,7 @@ func TestLoadFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	write("broken.yaml", "name: [")

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // Fallback models, and models of summaries and notes, that are not known are refused when the
@@ -44,9 +45,7 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			file := "name: a\nmodel: gpt-4o\n" + c.line + "\n"
-			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(file), 0o600))
 			_, err := agents.LoadCatalog(dir, known)
 			got := ""
 			if err != nil {

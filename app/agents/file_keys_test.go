@@ -11,6 +11,7 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // leaves returns the paths of the fields of an agent's file that have values.
@@ -140,10 +141,7 @@ func TestEveryKeyIsChecked(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	text := "name: a\ntools: [calculator, fetch_url]\ntemperature: 0\nstop: [\"\\n\\n\"]\ntool_settings: {fetch_url: {timeout: 2s, allow_hosts: [a.example, b.example]}}\n"
-	agent, err := agents.ParseFile("a.yaml", text, fetching())
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(agents.ParseFile("a.yaml", text, fetching()))(t)
 	got := map[string]agents.Setting{}
 	for _, s := range agents.Settings(agent) {
 		got[s.Path] = s
@@ -192,10 +190,7 @@ response_format:
     required: [total]
     properties: {zeta: {type: string}, alpha: {type: [integer, "null"], maximum: 10, default: 2026-01-01}}
 `
-	got, err := agents.ParseFile("a.yaml", text, known())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(agents.ParseFile("a.yaml", text, known()))(t)
 	want := core.ModelParameters{
 		Temperature: ptr(0.0), Seed: ptr(0), MaxOutputTokens: 500, Stop: []string{"END"}, ReasoningEffort: "low",
 		ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema, Name: "bill", Strict: ptr(true), Schema: json.RawMessage(
@@ -257,10 +252,7 @@ func TestBuiltinAgentsWithoutTools(t *testing.T) {
 	k.Model = func(name string) (llm.Info, error) {
 		return llm.Info{Name: name, Lacks: []llm.Parameter{llm.Tools}}, nil
 	}
-	agents, err := agents.LoadCatalog("", k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agents := must.Get(agents.LoadCatalog("", k))(t)
 	agent, err := agents.Get("assistant")
 	if err != nil || len(agent.Tools) != 0 {
 		t.Errorf("got the tools %v, %v; want none", agent.Tools, err)

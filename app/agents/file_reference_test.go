@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // reference is the page with the keys of agents' files.
@@ -35,10 +36,7 @@ func TestReference(t *testing.T) {
 // checkTables compares the first table after each text of a page with what the code says.
 func checkTables(t *testing.T, path string, tables [][2]string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(path))(t)
 	page := string(data)
 	for _, table := range tables {
 		before, after, ok := strings.Cut(page, "\n"+table[0])
@@ -75,10 +73,7 @@ func policyTable(t *testing.T) string {
 	rows := map[string][]string{}
 	var order []string
 	for _, name := range names {
-		fields, err := contextwindow.Explain(contextwindow.Global{}, core.Agent{Context: core.ContextSettings{Policy: name}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fields := must.Get(contextwindow.Explain(contextwindow.Global{}, core.Agent{Context: core.ContextSettings{Policy: name}}))(t)
 		for _, f := range fields[1:] { // not the policy
 			key, isPolicys := strings.CutPrefix(f.Name, "context.")
 			if !isPolicys {

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // withTools is known with more tools, and one that is off.
@@ -29,10 +30,7 @@ tool_settings:
   calculator: {timeout: 250ms, approval: first}
   current_time:
 `
-	agent, err := agents.ParseFile("a.yaml", file, withTools("fetch_url"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(agents.ParseFile("a.yaml", file, withTools("fetch_url")))(t)
 	want := core.ToolSettings{
 		"fetch_url": {
 			Timeout: core.Duration(5 * time.Second), MaxOutputBytes: 4096,
@@ -68,10 +66,7 @@ func TestFetchURLNeedsAnApproval(t *testing.T) {
 		if settings != "" {
 			file += "  fetch_url: " + settings + "\n"
 		}
-		agent, err := agents.ParseFile("a.yaml", file, withTools("fetch_url"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(agents.ParseFile("a.yaml", file, withTools("fetch_url")))(t)
 		if got := agent.ToolSettings["fetch_url"].Approval; got != want.mode || agent.SendsAnywhere() != want.anywhere {
 			t.Errorf("%s: got the approval %q, sends anywhere %v, want %+v", settings, got, agent.SendsAnywhere(), want)
 		}

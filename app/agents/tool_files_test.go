@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // toolFolders is a folder of agents beside one of tools.
@@ -24,9 +25,7 @@ func newToolFolders(t *testing.T) toolFolders {
 	t.Helper()
 	f := toolFolders{t, t.TempDir()}
 	for _, dir := range []string{"agents", "tools"} {
-		if err := os.Mkdir(filepath.Join(f.root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(f.root, dir), 0o755))
 	}
 	return f
 }
@@ -34,9 +33,7 @@ func newToolFolders(t *testing.T) toolFolders {
 // write writes a file such as tools/weather.yaml.
 func (f toolFolders) write(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.root, name), []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.WriteFile(filepath.Join(f.root, name), []byte(text), 0o644))
 }
 
 func (f toolFolders) agents() string { return filepath.Join(f.root, "agents") }
@@ -81,9 +78,7 @@ tools:
     max_memory_mib: 64
 `)
 	c, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	a, _ := c.Get("a")
 	if diff := cmp.Diff([]string{"calculator", "weather", "files__read", "report"}, a.Tools); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
@@ -109,9 +104,7 @@ tools:
 	}
 	f.write("tools/weather.yaml", strings.Replace(weatherTool, "5s", "6s", 1))
 	c, err = agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if b, _ := c.Get("a"); b.Version == a.Version {
 		t.Errorf("another tool, and the same version %s", b.Version)
 	}
@@ -138,10 +131,7 @@ func TestToolsOfFilesAreOff(t *testing.T) {
 			f.write("tools/weather.yaml", weatherTool)
 			f.write("tools/x.yaml", `{"name": files, kind: mcp, command: npx}`)
 			f.write("agents/a.yaml", "name: a\n"+c.agent+"\n")
-			catalog, err := agents.LoadCatalog(f.agents(), f.known(c.allowed...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			catalog := must.Get(agents.LoadCatalog(f.agents(), f.known(c.allowed...)))(t)
 			a, _ := catalog.Get("a")
 			got := strings.ReplaceAll(strings.Join(a.LeftOut, "\n"), f.root+"/", "")
 			if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || !slices.Contains(a.Tools, "calculator") || slices.Contains(a.Tools, "files") || slices.Contains(a.Tools, "x") {
@@ -251,17 +241,11 @@ func TestReloadOfTools(t *testing.T) {
 	f := newToolFolders(t)
 	f.write("tools/weather.yaml", weatherTool)
 	f.write("agents/a.yaml", "name: a\ntools: [weather]\n")
-	c, err := agents.LoadCatalog(f.agents(), f.known(core.ToolHTTP))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(agents.LoadCatalog(f.agents(), f.known(core.ToolHTTP)))(t)
 	before, _ := c.Get("a")
 	reload := func() map[string]core.AgentFile {
 		t.Helper()
-		list, err := c.Reload(f.agents(), f.known(core.ToolHTTP), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(c.Reload(f.agents(), f.known(core.ToolHTTP), "a"))(t)
 		out := map[string]core.AgentFile{}
 		for _, file := range list {
 			out[filepath.Base(file.File)] = file
@@ -281,9 +265,7 @@ func TestReloadOfTools(t *testing.T) {
 	if got["weather.yaml"].Change != core.AgentChanged || got["a.yaml"].Change != core.AgentChanged {
 		t.Errorf("changed: got %+v", got)
 	}
-	if err := os.Remove(filepath.Join(f.root, "tools/weather.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(f.root, "tools/weather.yaml")))
 	got = reload()
 	if got["weather.yaml"].Change != core.AgentRemoved || got["a.yaml"].Change != core.AgentBroken {
 		t.Errorf("removed: got %+v", got)

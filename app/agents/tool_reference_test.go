@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // toolReference is the page with the table of the keys of definitions.
@@ -52,16 +53,11 @@ var yamlBlock = regexp.MustCompile("(?s)```yaml\n# (tools|agents)/([a-z_]+)\\.ya
 func TestReferenceExamples(t *testing.T) {
 	t.Parallel()
 	for page, least := range map[string]int{toolReference: 7, reference: 1} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
 		for _, block := range blocks {
 			f := newToolFolders(t)
-			if err := os.Mkdir(filepath.Join(f.root, "tools/openapi"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(f.root, "tools/openapi"), 0o755))
 			f.write("tools/openapi/shop.yaml", strings.ReplaceAll(shopDocument, "\t", "  "))
 			f.write("tools/files.yaml", "name: files\nkind: mcp\ncommand: npx\n")
 			f.write(block[1]+"/"+block[2]+".yaml", block[3])

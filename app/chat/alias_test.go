@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // The alias of an archived session moves to one fork of it, however many open it concurrently.
@@ -22,13 +23,8 @@ func TestOpenArchivedSession(t *testing.T) {
 			Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, DefaultAgent: "assistant",
 		})
 		tenant, thread := core.Tenant{Owner: "ann"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
-		first, err := h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}); err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"}))(t)
+		must.Get(messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
 		if _, _, err := sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}); err != nil {
 			t.Fatal(err)
 		}

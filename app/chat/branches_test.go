@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // branches is branches in storage that say what they were asked.
@@ -131,9 +132,7 @@ func TestPinAndFork(t *testing.T) {
 			t.Errorf("select: got %q and %v", s.Title, err)
 		}
 		for title, want := range map[string]string{"": "", "a talk": "a talk (fork)", strings.Repeat("ä", 250): strings.Repeat("ä", 246) + " (fork)"} {
-			if _, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}))(t)
 			if s, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}); err != nil || s.Title != want {
 				t.Errorf("fork of %.20q: got %q and %v, want %q", title, s.Title, err, want)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/must"
 )
 
 // waiting is an engine whose run waits for an approval, and answers after it.
@@ -111,9 +112,7 @@ func TestDecideWithoutAClaim(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.Decide(t.Context(), ann, a.RunID, a.ID, core.ApprovalDecision{Approve: true}))(t)
 		synctest.Wait()
 		if run := h.db.Run(a.RunID); run.Status != core.RunQueued {
 			t.Errorf("got %s, want it queued", run.Status)

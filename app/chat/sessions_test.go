@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 func TestCreateSession(t *testing.T) {
@@ -19,9 +20,7 @@ func TestCreateSession(t *testing.T) {
 			ID: "mine", Owner: "bob", Title: "a\x00b", Timezone: "Europe/Berlin", UserID: "u1", MessageCount: 7,
 			Instructions: "be \xff kind", Metadata: json.RawMessage(`{"a":1}`), Model: "demo",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got.ID == "mine" || got.Owner != "ann" || got.MessageCount != 0 {
 			t.Errorf("got %+v, want what callers may not choose ignored", got)
 		}

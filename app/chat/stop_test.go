@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // Stop ends the run at work and nothing else: the next message of the queue is answered. A
@@ -19,9 +20,7 @@ func TestStop(t *testing.T) {
 		synctest.Wait()
 		queued := h.send(t, "queued")
 		wantKind(t, h.Stop(t.Context(), core.Tenant{Owner: "eve"}, h.session.ID), core.ErrNotFound)
-		if err := h.Stop(t.Context(), ann, h.session.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Stop(t.Context(), ann, h.session.ID))
 		if run, err := h.Wait(t.Context(), ann, long.Run.ID); err != nil || run.Status != core.RunCanceled {
 			t.Errorf("got run %s and error %v, want it canceled", run.Status, err)
 		}

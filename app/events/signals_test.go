@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/must"
 )
 
 // lines are the first lines of a log.
@@ -38,9 +39,7 @@ func TestSignals(t *testing.T) {
 		defer again.Stop()
 		late := time.After(patience)
 		for got := (core.Wakeup{}); got.Cancel == ""; {
-			if err := publish.Publish("work", []byte("unreadable")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("work", []byte("unreadable")))
 			sender.Send(t.Context(), core.Wakeup{Cancel: "r1"})
 			select {
 			case got = <-heard:

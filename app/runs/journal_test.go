@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // runs.partial is saved every second; a short answer costs no write.
@@ -98,13 +99,9 @@ func TestTextOfALostAttempt(t *testing.T) {
 				if c.stored {
 					m := message(run, core.RoleAssistant, "Once upon")
 					m.ID = "m1"
-					if _, err := store.Write(t.Context(), write(run, m)); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(store.Write(t.Context(), write(run, m)))(t)
 				}
-				if err := store.SavePartial(t.Context(), run.ID, 1, `{"message_id":"m1","text":"Once upon"}`); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, store.SavePartial(t.Context(), run.ID, 1, `{"message_id":"m1","text":"Once upon"}`))
 				if c.cancel {
 					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
 						t.Fatal(err)
@@ -148,9 +145,7 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 				run := dead.accept(t, "hello")
 				store := db.Runs
 				for range c.logged {
-					if _, err := store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))))(t)
 				}
 				if c.cancel {
 					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
@@ -195,9 +190,7 @@ func TestNewerAttemptReplacesTheOlder(t *testing.T) {
 		}).run(t)
 		run := p.accept(t, "hello")
 		synctest.Wait()
-		if err := p.db.Runs.Release(t.Context(), "w"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.db.Runs.Release(t.Context(), "w"))
 		<-time.After(6 * time.Second) // the sweep takes it over
 		p.wantStatus(t, run, core.RunSucceeded)
 		p.wantTexts(t, "hello", "re: hello")

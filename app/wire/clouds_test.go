@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/wire"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -32,20 +33,11 @@ func TestCloudProviders(t *testing.T) {
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}
-			server, err := provider.New(provider.Options{Cloud: tt.cloud})
-			if err != nil {
-				t.Fatal(err)
-			}
+			server := must.Get(provider.New(provider.Options{Cloud: tt.cloud}))(t)
 			defer server.Close()
 			tt.model.Name, tt.model.Model, tt.model.BaseURL = "cloud", "claude-opus-5-5", server.URL+tt.path
-			models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "cloud", Models: []config.Model{tt.model}}, wire.ModelOptions{Counter: tokens.NewCounter()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := models.Get("")
-			if err != nil {
-				t.Fatal(err)
-			}
+			models := must.Get(wire.OpenModels(t.Context(), config.Config{DefaultLLM: "cloud", Models: []config.Model{tt.model}}, wire.ModelOptions{Counter: tokens.NewCounter()}))(t)
+			m := must.Get(models.Get(""))(t)
 			res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
 			if err != nil || res.Text != "answer to: hi" || m.Info().Provider != tt.model.Provider {
 				t.Errorf("got %q of %s, %v", res.Text, m.Info().Provider, err)

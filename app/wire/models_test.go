@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/wire"
+	"bobbin/tests/must"
 )
 
 // A provider of langchaingo in the settings answers.
@@ -26,13 +27,8 @@ func TestLangChainProvider(t *testing.T) {
 	models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "local", Models: []config.Model{
 		{Name: "local", Provider: "langchain/ollama", Model: "llama3.2", BaseURL: server.URL},
 	}}, wire.ModelOptions{Counter: counter})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := models.Get("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	m := must.Get(models.Get(""))(t)
 	res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
 	if err != nil || res.Text != "Hello" || m.Info().Provider != "langchain/ollama" {
 		t.Errorf("got %q of %s, %v", res.Text, m.Info().Provider, err)
@@ -51,13 +47,9 @@ func TestAPIOfOpenAI(t *testing.T) {
 		models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "local", Models: []config.Model{
 			{Name: "local", Provider: "openai", BaseURL: server.URL, API: api, ContextWindow: 8192},
 		}}, wire.ModelOptions{Counter: tokens.NewCounter()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m, err := models.Get("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
 		if !llm.IsKind(err, llm.KindInvalid) || path != want {
 			t.Errorf("%q: got %v from %s, want the refusal of %s", api, err, path, want)
@@ -82,14 +74,8 @@ func TestUnknownModels(t *testing.T) {
 		cfg := config.Default()
 		cfg.DefaultLLM, cfg.Models = "demo", []config.Model{tt.model}
 		var log bytes.Buffer
-		m, err := wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mystery, err := m.Get("mystery")
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: slog.New(slog.NewTextHandler(&log, nil))}}))(t)
+		mystery := must.Get(m.Get("mystery"))(t)
 		warning := fmt.Sprintf(`assuming a small context window; set context_window under models" model=mystery window=%d`, tt.window)
 		if got := strings.Count(log.String(), warning); mystery.Info().Window != tt.window || got != tt.warnings || strings.Count(log.String(), "level=WARN") != got {
 			t.Errorf("%+v: got a window of %d and %d warnings, want %d and %d:\n%s", tt.model, mystery.Info().Window, got, tt.window, tt.warnings, &log)

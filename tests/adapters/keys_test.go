@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 // keysIn returns what looks like a key in the text.
@@ -54,9 +56,7 @@ func TestNoKeysInRecordings(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if files < len(recorded())*2 {
 		t.Errorf("got %d files under testdata, want the recordings at least", files)
 	}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // recorded are the requests whose bodies are kept in testdata, byte for byte.
@@ -130,8 +131,6 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 func member(t *testing.T, body []byte, name string) []byte {
 	t.Helper()
 	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(body, &object))
 	return object[name]
 }

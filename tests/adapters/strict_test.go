@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -36,10 +37,7 @@ func newThinker(t *testing.T, strict provider.Strict, model string, thinking int
 func (k *thinker) serveClaude(strict provider.Strict, thinking int) {
 	k.t.Helper()
 	strict.Account, strict.Secret = cmp.Or(strict.Account, "account"), cmp.Or(strict.Secret, "secret")
-	server, err := provider.New(provider.Options{Strict: &strict, Record: true})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	server := must.Get(provider.New(provider.Options{Strict: &strict, Record: true}))(k.t)
 	k.t.Cleanup(server.Close)
 	k.counts = server.Thoughts
 	k.open = func(model string) (llm.Model, error) {
@@ -67,10 +65,7 @@ func (k *thinker) ask(question string) {
 // opened returns the model.
 func (k *thinker) opened() llm.Model {
 	k.t.Helper()
-	m, err := k.open(k.model)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	m := must.Get(k.open(k.model))(k.t)
 	return m
 }
 

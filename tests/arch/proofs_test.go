@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bobbin/tests/must"
 )
 
 var update = flag.Bool("update", false, "write the tests of each requirement into docs/REQUIREMENTS.md")
@@ -32,10 +34,7 @@ var (
 // program cites a requirement, or a paper, that is not there.
 func TestRequirements(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(requirementsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(requirementsFile))(t)
 	proofs, cited := readReferences(t, "../..")
 	known := map[string]bool{}
 	want := requirementRow.ReplaceAllStringFunc(string(data), func(line string) string {
@@ -54,9 +53,7 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(requirementsFile, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(requirementsFile, []byte(want), 0o600))
 		return
 	}
 	if diff := cmp.Diff(want, string(data)); diff != "" {
@@ -70,10 +67,7 @@ func readReferences(t *testing.T, root string) (proofs map[string][]string, cite
 	t.Helper()
 	proofs, cited = map[string][]string{}, map[string]string{}
 	walkGo(t, root, func(path string, text []byte) {
-		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments))(t)
 		for _, group := range file.Comments {
 			if dead := deadReference.FindString(group.Text()); dead != "" {
 				t.Errorf("%s: a comment cites %q, which is not in the repository: say the fact", path, dead)
@@ -110,9 +104,7 @@ func walkGo(t *testing.T, root string, do func(path string, text []byte)) {
 		do(path, text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // testAt returns the package and name of the function that the comment documents or is in.

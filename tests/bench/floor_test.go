@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 	_ "modernc.org/sqlite"             // the driver sqlite
+
+	"bobbin/tests/must"
 )
 
 // The rows of a turn, as bare as they can be: the run, both messages, four events, the call, the session.
@@ -43,15 +45,10 @@ func newFloor(t *testing.T, name, url string) target {
 	} else {
 		x.database = connect(t, url)
 	}
-	pool, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(sql.Open(driver, dsn))(t)
 	pool.SetMaxOpenConns(1)
 	for stmt := range strings.SplitSeq(floorSchema, ";") {
-		if _, err := pool.ExecContext(t.Context(), stmt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.ExecContext(t.Context(), stmt))(t)
 	}
 	writes := make(chan floorWrite, maxShared)
 	stopped := make(chan struct{})
@@ -67,9 +64,7 @@ func newFloor(t *testing.T, name, url string) target {
 	x.newTurns = func(t *testing.T, _ int, _ bool) func() (time.Duration, error) {
 		t.Helper()
 		session := uuid.NewString()
-		if _, err := pool.ExecContext(t.Context(), "INSERT INTO floor_sessions VALUES ($1, 0, 0)", session); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.ExecContext(t.Context(), "INSERT INTO floor_sessions VALUES ($1, 0, 0)", session))(t)
 		turns := 0
 		return func() (time.Duration, error) {
 			turns++

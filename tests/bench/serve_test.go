@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -33,10 +34,7 @@ func serve(t *testing.T, den *process.Den, settings, database string) (url strin
 // answers reports whether the server takes requests.
 func answers(t *testing.T, url string) bool {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/version", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/version", nil))(t)
 	res, err := http.DefaultClient.Do(req)
 	return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
 }

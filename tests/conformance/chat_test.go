@@ -9,6 +9,7 @@ import (
 
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // chatScenarios are for every client: chat completions.
@@ -91,8 +92,7 @@ func approval(t *testing.T, c *conversation) {
 		run = c.runOf(t, q)
 		return len(run.Approvals) > 0
 	})
-	_, err := c.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
-	must(t, err)
+	must.Get(c.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true}))(t)
 	out := await(t, answers)
 	if out.fault != nil {
 		t.Fatal(out.fault)
@@ -103,14 +103,12 @@ func approval(t *testing.T, c *conversation) {
 // runOf returns the waiting run of the session with a question; zero = there is none yet.
 func (c *conversation) runOf(t *testing.T, q string) core.Run {
 	t.Helper()
-	page, err := c.Sessions(t.Context(), core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
-	must(t, err)
+	page := must.Get(c.Sessions(t.Context(), core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
 	for _, s := range page.Items {
 		if s.ActiveRunID == "" || !strings.Contains(path(c.log(t, s.ID)), q) {
 			continue
 		}
-		run, err := c.Run(t.Context(), s.ActiveRunID)
-		must(t, err)
+		run := must.Get(c.Run(t.Context(), s.ActiveRunID))(t)
 		return run
 	}
 	return core.Run{}
@@ -268,8 +266,7 @@ func branches(t *testing.T, c *conversation) {
 
 	messages := c.log(t, id) // the client goes on where it is although another branch was selected
 	last := messages[slices.IndexFunc(messages, func(m core.Message) bool { return m.Content == "answer to: "+edited })].ID
-	_, err := c.Do(t.Context(), apiclient.Call{Method: "POST", Path: "/api/v1/sessions/" + string(id) + "/messages/" + string(last) + "/select"})
-	must(t, err)
+	must.Get(c.Do(t.Context(), apiclient.Call{Method: "POST", Path: "/api/v1/sessions/" + string(id) + "/messages/" + string(last) + "/select"}))(t)
 	next := c.question("next")
 	c.ask(t, next)
 	wantEqual(t, "another branch was selected", c.front.header(c.mark, "X-Bobbin-History"), "branch")
@@ -350,8 +347,7 @@ func noSession(t *testing.T, c *conversation) {
 	if c.session() == id {
 		t.Errorf("both calls without a session are in the session %s", id)
 	}
-	page, err := c.Sessions(t.Context(), core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
-	must(t, err)
+	page := must.Get(c.Sessions(t.Context(), core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
 	for _, s := range page.Items {
 		if s.ID == id {
 			t.Errorf("the session %s of a stateless call is in the list", id)

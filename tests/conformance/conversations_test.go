@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 func conversations(t *testing.T, c *conversation) {
@@ -138,7 +139,6 @@ func conversationKeys(t *testing.T, c *conversation) {
 	orphan := []any{object{"type": "function_call_output", "call_id": "c3", "output": "43"}}
 	c.fail(t, c.newCall("conversations.items.create", object{"items": orphan}, id))
 	c.fail(t, c.newCall("conversations.create", object{"items": orphan, "metadata": object{"user_id": c.mark}}))
-	left, err := c.Sessions(t.Context(), core.SessionQuery{UserID: c.mark})
-	must(t, err)
+	left := must.Get(c.Sessions(t.Context(), core.SessionQuery{UserID: c.mark}))(t)
 	wantEqual(t, "sessions of refused conversations", len(left.Items), 0)
 }

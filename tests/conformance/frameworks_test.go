@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -16,8 +17,7 @@ func runFramework(t *testing.T, program string, args ...string) map[string]json.
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Stderr = t.Output()
-	out, err := cmd.Output()
-	must(t, err)
+	out := must.Get(cmd.Output())(t)
 	return decode[map[string]json.RawMessage](t, out)
 }
 
@@ -52,12 +52,10 @@ func TestAISDK(t *testing.T) {
 		if got := decode[[]core.SessionID](t, seen["sessions"]); got[1] != id || got[2] != id {
 			t.Errorf("the turns were in the sessions %v", got)
 		}
-		page, err := b.Messages(t.Context(), id, core.MessageQuery{})
-		must(t, err)
+		page := must.Get(b.Messages(t.Context(), id, core.MessageQuery{}))(t)
 		wantEqual(t, "messages of the conversation", len(page.Items), 6)
 	}
-	list, err := b.Sessions(t.Context(), core.SessionQuery{})
-	must(t, err)
+	list := must.Get(b.Sessions(t.Context(), core.SessionQuery{}))(t)
 	wantEqual(t, "listed sessions: the conversation of each version", len(list.Items), 2)
 }
 

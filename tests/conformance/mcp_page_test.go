@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
 // page returns docs/MCP.md.
 func page(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/MCP.md")
-	must(t, err)
+	text := must.Get(os.ReadFile("../../docs/MCP.md"))(t)
 	return string(text)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -15,8 +16,7 @@ import (
 // serverProgram returns the program of an MCP server of npm.
 func serverProgram(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs("node_modules/@modelcontextprotocol/" + name + "/dist/index.js")
-	must(t, err)
+	path := must.Get(filepath.Abs("node_modules/@modelcontextprotocol/" + name + "/dist/index.js"))(t)
 	return path
 }
 
@@ -24,35 +24,33 @@ func serverProgram(t *testing.T, name string) string {
 func TestMCPServers(t *testing.T) {
 	t.Parallel()
 	node, dir := process.FindNodeClients(t), den.Temp(t)
-	must(t, os.Mkdir(filepath.Join(dir, "tools"), 0o700))
-	must(t, os.Mkdir(filepath.Join(dir, "agents"), 0o700))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "tools"), 0o700))
+	must.Do(t, os.Mkdir(filepath.Join(dir, "agents"), 0o700))
 	shared := filepath.Join(dir, "shared")
-	must(t, os.Mkdir(shared, 0o700))
-	must(t, os.WriteFile(filepath.Join(shared, "notes.txt"), []byte("the bobbin is blue"), 0o600))
+	must.Do(t, os.Mkdir(shared, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(shared, "notes.txt"), []byte("the bobbin is blue"), 0o600))
 	addr := process.FreeAddress(t)
 	host, port, err := net.SplitHostPort(addr)
-	must(t, err)
+	must.Do(t, err)
 	// The server takes a port and listens on every host.
 	listen := `data:text/javascript,import {Server} from "node:net"; const {listen} = Server.prototype;` +
 		`Server.prototype.listen = function(port, ...more) { return listen.call(this, port, "` + host + `", ...more); }`
 	overHTTP := exec.Command(node, "--import", listen, serverProgram(t, "server-everything"), "streamableHttp")
 	overHTTP.Dir, overHTTP.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}
-	p, err := den.Start(overHTTP, filepath.Join(dir, "everything.log"))
-	must(t, err)
+	p := must.Get(den.Start(overHTTP, filepath.Join(dir, "everything.log")))(t)
 	t.Cleanup(p.Kill)
 	for name, text := range map[string]string{
 		"files":  "name: files\nkind: mcp\napproval: never\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-filesystem") + "', '" + shared + "']\n",
 		"stdio":  "name: stdio\nkind: mcp\napproval: never\ncommand: " + node + "\nargs: ['" + serverProgram(t, "server-everything") + "']\n",
 		"remote": "name: remote\nkind: mcp\napproval: never\nurl: http://" + addr + "/mcp\nprivate_hosts: [" + host + "]\n",
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, "tools", name+".yaml"), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "tools", name+".yaml"), []byte(text), 0o600))
 	}
 	model := newProvider(t, provider.Options{Record: true, Calls: callAsAsked})
-	must(t, os.WriteFile(filepath.Join(dir, "agents", "caller.yaml"), []byte("name: caller\nsystem_prompt: You call tools.\ntools: [files, stdio, remote]\n"), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte("default_llm: large\nmodels:\n"+
+	must.Do(t, os.WriteFile(filepath.Join(dir, "agents", "caller.yaml"), []byte("name: caller\nsystem_prompt: You call tools.\ntools: [files, stdio, remote]\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "bobbin.yaml"), []byte("default_llm: large\nmodels:\n"+
 		"  - {name: large, provider: openai, base_url: '"+model.URL+"', api_key_env: HOME, context_window: 100000, max_output_tokens: 1000}\n"), 0o600))
-	program, err := os.Executable()
-	must(t, err)
+	program := must.Get(os.Executable())(t)
 	bobbin := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), program, append(args, "--config", "bobbin.yaml")...)
 		cmd.Dir, cmd.Stderr = dir, t.Output()

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	native "bobbin/app/client"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
 // What docs/CLIENTS.md shows in Node and Python works as it stands against the demonstration model.
 func TestClientsPage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/CLIENTS.md")
-	must(t, err)
+	text := must.Get(os.ReadFile("../../docs/CLIENTS.md"))(t)
 	addr := serveDemo(t, den.Temp(t))
 	for name, tt := range map[string]struct {
 		program  func(t testing.TB) string
@@ -50,19 +50,17 @@ func TestClientsPage(t *testing.T) {
 func TestReadmeShell(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
-	text, err := os.ReadFile("../../README.md")
-	must(t, err)
+	text := must.Get(os.ReadFile("../../README.md"))(t)
 	lines := strings.Split(strings.TrimSpace(block(t, string(text), "shell", "server-everything")), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[1], "bobbin serve ") {
 		t.Fatalf("got %q, want three commands, the second one the server", lines)
 	}
 	dir := den.Temp(t)
-	modules, err := filepath.Abs("node_modules")
-	must(t, err)
-	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	modules := must.Get(filepath.Abs("node_modules"))(t)
+	must.Do(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
 	programs := filepath.Join(dir, "programs")
-	must(t, os.Mkdir(programs, 0o700))
-	must(t, os.WriteFile(filepath.Join(programs, "npm"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
+	must.Do(t, os.Mkdir(programs, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(programs, "npm"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
 	path := "PATH=" + programs + ":" + os.Getenv("PATH")
 	shell := func(line string) string {
 		cmd := exec.CommandContext(t.Context(), "bash", "-euc", line)
@@ -88,21 +86,18 @@ func TestReadmeShell(t *testing.T) {
 // and returns its address.
 func serveDemo(t *testing.T, dir string, args ...string) string {
 	t.Helper()
-	program, err := os.Executable()
-	must(t, err)
+	program := must.Get(os.Executable())(t)
 	addr := process.FreeAddress(t)
 	cmd := exec.Command(program, append([]string{"serve", "--addr", addr, "--data-dir", filepath.Join(dir, "data"), "--default-llm", "demo"}, args...)...)
 	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, serveVariable + "=1", "npm_config_offline=true"}
-	p, err := den.Start(cmd, filepath.Join(dir, "log"))
-	must(t, err)
+	p := must.Get(den.Start(cmd, filepath.Join(dir, "log")))(t)
 	t.Cleanup(func() {
 		p.Kill()
 		if log, err := os.ReadFile(filepath.Join(dir, "log")); t.Failed() && err == nil {
 			t.Logf("%s", log)
 		}
 	})
-	c, err := native.New(native.Options{URL: "http://" + addr})
-	must(t, err)
+	c := must.Get(native.New(native.Options{URL: "http://" + addr}))(t)
 	poll(t, "Bobbin's start", func() bool {
 		select {
 		case <-p.Exited:

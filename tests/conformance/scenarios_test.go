@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // scenario is something that people do with a client.
@@ -247,8 +248,7 @@ func (c *conversation) log(t *testing.T, id core.SessionID) []core.Message {
 	var all []core.Message
 	q := core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
-		page, err := c.Messages(t.Context(), id, q)
-		must(t, err)
+		page := must.Get(c.Messages(t.Context(), id, q))(t)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
 			return all
@@ -271,13 +271,11 @@ func path(messages []core.Message) string {
 // latestRun returns the latest run of the session.
 func (c *conversation) latestRun(t *testing.T, id core.SessionID) core.Run {
 	t.Helper()
-	page, err := c.Runs(t.Context(), id, core.PageQuery{})
-	must(t, err)
+	page := must.Get(c.Runs(t.Context(), id, core.PageQuery{}))(t)
 	if len(page.Items) == 0 {
 		t.Fatal("the session has no run")
 	}
-	run, err := c.Run(t.Context(), page.Items[0].ID)
-	must(t, err)
+	run := must.Get(c.Run(t.Context(), page.Items[0].ID))(t)
 	return run
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -104,9 +105,7 @@ func (k *slackAck) check() {
 	}
 	var stored []string
 	err := k.database.Gorm.WithContext(k.t.Context()).Raw("SELECT client_message_id FROM messages WHERE role = 'user' ORDER BY client_message_id").Scan(&stored).Error
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must.Do(k.t, err)
 	slices.Sort(k.sent)
 	slices.Sort(stored)
 	if d := compare(k.sent, stored); len(d.missing)+len(d.doubled)+len(d.strange) > 0 {

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 	"bobbin/tests/slackfake/fakeslack"
@@ -111,19 +112,14 @@ func (th *syncThread) beginInSlack() {
 // beginOnWeb attaches a session to a thread that was there before.
 func (th *syncThread) beginOnWeb() {
 	th.t.Helper()
-	root, err := th.person.Post(th.channel, "a thread")
-	if err != nil {
-		th.t.Fatal(err)
-	}
+	root := must.Get(th.person.Post(th.channel, "a thread"))(th.t)
 	c := th.client()
 	session, err := c.CreateSession(th.t.Context(), core.Session{})
 	if err == nil {
 		_, err = c.Do(th.t.Context(), client.Call{Method: "PUT", Path: "/api/v1/sessions/" + string(session.ID) + "/slack",
 			Body: fmt.Appendf(nil, `{"team": %q, "channel": %q, "thread": %q, "mode": %q}`, th.ws.ID, th.channel, root, core.SlackTwoWay)})
 	}
-	if err != nil {
-		th.t.Fatal(err)
-	}
+	must.Do(th.t, err)
 	th.root, th.session = root, session.ID
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 )
@@ -14,25 +15,17 @@ import (
 func TestKilledWhileItStarts(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, p place) {
-		model, err := provider.New(provider.Options{Window: modelWindow})
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := must.Get(provider.New(provider.Options{Window: modelWindow}))(t)
 		t.Cleanup(model.Close)
 		b := newBobbin(t, p, model.URL)
 		for _, after := range startDelays() {
-			if err := b.Launch(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, b.Launch())
 			pause(t.Context(), after)
 			b.Kill()
 		}
 		b.start(t)
 		c := b.client(t)
-		session, err := c.CreateSession(t.Context(), core.Session{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(c.CreateSession(t.Context(), core.Session{}))(t)
 		a, err := c.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "Hello"})
 		if err != nil || a.Message == nil || a.Message.Content != "answer to: Hello" {
 			t.Errorf("got %+v, %v, want an answer", a, err)

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/db"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -26,25 +27,17 @@ func TestKilledInTheMiddleOfALargeWrite(t *testing.T) {
 		fmt.Fprintf(&lines, `{"role":"user","content":"message %d of a long history"}`+"\n", i)
 	}
 	eachPlace(t, func(t *testing.T, p place) {
-		model, err := provider.New(provider.Options{Window: modelWindow})
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := must.Get(provider.New(provider.Options{Window: modelWindow}))(t)
 		t.Cleanup(model.Close)
 		b := newBobbin(t, p, model.URL)
 		b.start(t)
 		w := writer{t: t, b: b, lines: lines.String()}
 		for _, busy := range []string{"import", "fork", "purge"} {
-			session, err := w.operator().CreateSession(t.Context(), core.Session{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(w.operator().CreateSession(t.Context(), core.Session{}))(t)
 			before := 0
 			if busy != "import" {
 				before = n
-				if err := w.write(t.Context(), "import", session.ID); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.write(t.Context(), "import", session.ID))
 			}
 			w.killDuring(busy, session.ID)
 			w.check(busy, session.ID, before)
@@ -68,10 +61,7 @@ func (w writer) operator() *client.Client {
 	if !ok {
 		w.t.Fatal("bobbin has not announced itself")
 	}
-	c, err := client.New(client.Options{URL: s.URL, Key: s.Token, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Options{URL: s.URL, Key: s.Token, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}))(w.t)
 	return c
 }
 
@@ -121,16 +111,12 @@ func (w writer) lapse() {
 	w.t.Helper()
 	d := w.b.place.open(w.t)
 	defer func() { _ = d.Close() }()
-	if err := d.Gorm.Exec("UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''").Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, d.Gorm.Exec("UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''").Error)
 }
 
 func (w writer) count(d *db.DB, query string, args ...any) (n int) {
 	w.t.Helper()
-	if err := d.Gorm.WithContext(w.t.Context()).Raw(query, args...).Scan(&n).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, d.Gorm.WithContext(w.t.Context()).Raw(query, args...).Scan(&n).Error)
 	return n
 }
 

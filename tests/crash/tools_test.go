@@ -16,6 +16,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -31,9 +32,7 @@ func TestToolsCrash(t *testing.T) {
 		if len(run.Approvals) != 1 || run.Approvals[0].Tool != "lookup" {
 			t.Fatalf("after the restart: got the questions %+v, want the client's tool", run.Approvals)
 		}
-		if _, err := w.client.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Result: new("in London")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.client.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Result: new("in London")}))(t)
 		run = w.awaitRun(t, run.ID, core.RunSucceeded)
 		w.wantResults(t, run)
 		w.stop(t)
@@ -71,10 +70,7 @@ type toolWorld struct {
 
 func newToolWorld(t *testing.T, p place) *toolWorld {
 	t.Helper()
-	model, err := provider.New(provider.Options{Record: true, Calls: provider.CallNamed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must.Get(provider.New(provider.Options{Record: true, Calls: provider.CallNamed}))(t)
 	t.Cleanup(model.Close)
 	w := &toolWorld{bobbin: newBobbin(t, p, model.URL), model: model, dir: den.Temp(t), keys: map[string][]string{}}
 	service := httptest.NewServer(http.HandlerFunc(w.serve))
@@ -92,12 +88,8 @@ func newToolWorld(t *testing.T, p place) *toolWorld {
 		"agents/own.yaml":         "name: own\ntools: [local, read, order, order_safely, report]\ntool_settings: {local__sleep: {approval: never}}\n",
 	} {
 		path := filepath.Join(p.dataDir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o700))
 	}
 	w.start(t)
 	w.client = w.bobbin.client(t)
@@ -139,19 +131,14 @@ func (w *toolWorld) countCalls(tool string) int {
 // starts it again.
 func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 	t.Helper()
-	session, err := w.client.CreateSession(t.Context(), core.Session{Agent: "own"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(w.client.CreateSession(t.Context(), core.Session{Agent: "own"}))(t)
 	content := "please"
 	for _, c := range callsInFlight {
 		content += "\ncall " + c.tool + " " + strings.ReplaceAll(c.arguments, "%s", w.dir)
 	}
 	run, err := w.client.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: content,
 		Options: &core.RunOptions{Tools: []core.ClientTool{{Name: "lookup"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, c := range callsInFlight {
 		for w.countCalls(c.tool) == 0 {
 			if !pause(t.Context(), 5*time.Millisecond) {
@@ -160,9 +147,7 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 		}
 	}
 	w.Kill()
-	if err := os.Rename(filepath.Join(w.dir, "slept"), filepath.Join(w.dir, "slept-before")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(w.dir, "slept"), filepath.Join(w.dir, "slept-before")))
 	w.start(t)
 	return run
 }
@@ -185,10 +170,7 @@ func (w *toolWorld) awaitRun(t *testing.T, id core.RunID, status core.RunStatus)
 // wantResults compares what the log and the model have of each call, and prints it.
 func (w *toolWorld) wantResults(t *testing.T, run core.Run) {
 	t.Helper()
-	page, err := w.client.Messages(t.Context(), run.SessionID, core.MessageQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(w.client.Messages(t.Context(), run.SessionID, core.MessageQuery{}))(t)
 	stored := map[string][]string{}
 	for _, m := range page.Items {
 		if m.Role == core.RoleTool {

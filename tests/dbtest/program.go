@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 // Program returns the path of one of PostgreSQL's programs, such as pg_dump. Where it
@@ -22,9 +24,7 @@ func Program(t testing.TB, name string) string {
 	if errors.Is(err, exec.ErrNotFound) && !strings.Contains(os.Getenv(requireVariable), "postgres") {
 		t.Skipf("%s is not installed: it comes with PostgreSQL", name)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return path
 }
 

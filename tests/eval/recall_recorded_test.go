@@ -8,6 +8,7 @@ import (
 	"bobbin/app/eval"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/eval/recall"
+	"bobbin/tests/must"
 )
 
 // Who said what, and when, counts in the search as after an import of the conversation, for
@@ -46,9 +47,7 @@ func TestRecallCountsAuthorsAndTimes(t *testing.T) {
 		{"What about the canoe on 6 May, 2023?", []string{"11"}},
 		{"What about the canoe on 15 May, 2023?", []string{"30"}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	report := askRecall(t, recall.Evaluation{Windows: []int{8_192}, Recalls: []string{"tool"}, Evaluation: eval.Evaluation{
 		Source: "canoe", Data: data, Policies: []string{"off"}, Database: func() (string, error) { return dbtest.MigratedSQLiteURL(t), nil },
 	}})

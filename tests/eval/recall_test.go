@@ -15,6 +15,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/eval/recall"
+	"bobbin/tests/must"
 )
 
 // recallWindows are the windows in which conversations with questions are measured.
@@ -72,9 +73,7 @@ func askRecall(t *testing.T, e recall.Evaluation) recall.Report {
 func recallTable(t *testing.T, r recall.Report) string {
 	t.Helper()
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WriteTable(&table))
 	return table.String()
 }
 
@@ -95,9 +94,7 @@ type askedQuestion struct {
 func plainFTS5(t *testing.T, data []byte) string {
 	t.Helper()
 	var talks []talk
-	if err := json.Unmarshal(data, &talks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &talks))
 	asked, first := 0, map[int]int{}
 	for _, talk := range talks {
 		for _, rank := range talk.ranksInFTS5(t) {
@@ -119,9 +116,7 @@ func (c talk) ranksInFTS5(t *testing.T) []int {
 	t.Helper()
 	db := dbtest.SQLite(t).Gorm
 	exec := func(stmt string, args ...any) {
-		if err := db.Exec(stmt, args...).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Exec(stmt, args...).Error)
 	}
 	exec(`CREATE VIRTUAL TABLE plain_fts5 USING fts5(id UNINDEXED, body, tokenize='porter unicode61')`)
 	said := map[string]bool{}
@@ -139,9 +134,7 @@ func (c talk) ranksInFTS5(t *testing.T) []int {
 		words := strings.FieldsFunc(q.Question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 		var found []string
 		err := db.Raw(`SELECT id FROM plain_fts5 WHERE plain_fts5 MATCH ? ORDER BY bm25(plain_fts5) LIMIT 20`, `"`+strings.Join(words, `" OR "`)+`"`).Scan(&found).Error
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ranks = append(ranks, 1+slices.IndexFunc(found, func(id string) bool { return slices.Contains(q.Evidence, id) }))
 	}
 	return ranks

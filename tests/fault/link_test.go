@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 // linkState is what a link does with what goes through it.
@@ -33,10 +35,7 @@ type link struct {
 // newLink listens on loopback and passes on to the target.
 func newLink(t *testing.T, target string) *link {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	k := &link{listener: l, target: target, moved: make(chan struct{}), pairs: map[net.Conn]net.Conn{}}
 	k.wait.Go(k.accept)
 	t.Cleanup(k.close)

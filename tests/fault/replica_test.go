@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -54,9 +55,7 @@ limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(r.Dir, "agents", "careful.yaml"), []byte(careful), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/client"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -33,10 +34,7 @@ type traveler struct {
 // client returns a client of the API on the road.
 func (v traveler) client(t *testing.T) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Options{URL: "http://localhost", HTTP: v.http()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Options{URL: "http://localhost", HTTP: v.http()}))(t)
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/must"
 )
 
 //go:embed testdata/*.txt
@@ -34,10 +35,7 @@ func load(t *testing.T, suffix string) []fixture {
 	count := tokens.NewCounter()
 	var all []fixture
 	for _, name := range []string{"en", "de", "zh", "es"} {
-		content, err := files.ReadFile(path.Join("testdata", name+suffix+".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Get(files.ReadFile(path.Join("testdata", name+suffix+".txt")))(t)
 		f := fixture{name: name + suffix}
 		for _, section := range strings.Split("\n"+string(content), "\n=== ")[1:] {
 			title, body, _ := strings.Cut(section, "\n")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bobbin/app/core/datadir"
+	"bobbin/tests/must"
 )
 
 // ErrEnded is that of a process which ended at its start.
@@ -46,9 +47,7 @@ func (d *Den) NewServer(t testing.TB, program, dir, settings string, variables .
 		Dir: dir, Config: filepath.Join(own, "bobbin.yaml"), Door: NewDoor(), den: d, program: program, log: filepath.Join(own, "log"),
 		env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "PROVIDER_KEY=none"}, variables...),
 	}
-	if err := os.WriteFile(s.Config, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(s.Config, []byte(settings), 0o600))
 	t.Cleanup(func() { s.Kill() })
 	return s
 }

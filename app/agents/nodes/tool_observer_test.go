@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // toolWatch writes down what became of tool calls.
@@ -61,9 +62,7 @@ func TestObserverOfTools(t *testing.T) {
 		w.watch = &toolWatch{}
 		w.limits.Output = 100
 		s := w.asking(call("1", "broken"), call("2", "panics"), call("3", "large"), call("4", "late"), call("5", "looks"), call("6", "nothing"), call("7", "order"))
-		if err := w.db.Runs.StartTools(t.Context(), s.Run.ID, s.Run.Attempt, []core.ToolExecution{{RunID: s.Run.ID, CallID: "7", Tool: "order"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.db.Runs.StartTools(t.Context(), s.Run.ID, s.Run.Attempt, []core.ToolExecution{{RunID: s.Run.ID, CallID: "7", Tool: "order"}}))
 		w.mustUse(s)
 		want := []string{"1 broken failed", "2 panics panicked", "3 large too_large", "4 late timeout", "5 looks ok", "6 nothing unknown", "7 order interrupted"}
 		if diff := cmp.Diff(want, w.watch.all()); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 func tooLong(limit, requested int) *llm.Error {
@@ -152,9 +153,7 @@ func TestOverflowsAreCountedOverAResume(t *testing.T) {
 	}
 	w.mustCall(w.resume(*w.run))
 	var r core.ContextReport
-	if err := json.Unmarshal(w.run.Context, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.run.Context, &r))
 	if r.Overflows != 2 || len(r.Reasons) < 2 || !slices.Contains(r.Rungs, "summarize") {
 		t.Errorf("got %d overflows, rungs %q, reasons %q: want those of both attempts", r.Overflows, r.Rungs, r.Reasons)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // instructions are those of a session.
@@ -34,9 +35,7 @@ func TestExportHasStandingInstructions(t *testing.T) {
 		w.session.StandingCount = len(tt.given)
 		s := transfer.New(transfer.Options{Sessions: sessions{world: w}, Messages: messages{world: w}, Summaries: summaries{world: w}, Instructions: tt.given, Feed: feed{world: w}, Counter: words{}})
 		var out strings.Builder
-		if err := s.Export(t.Context(), ann(), w.session, core.ExportJSON, &out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Export(t.Context(), ann(), w.session, core.ExportJSON, &out))
 		var export struct {
 			StandingInstructions []core.StandingInstruction `json:"standing_instructions"`
 		}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // told is a world with a conversation that has a bit of everything.
@@ -24,9 +25,7 @@ func told(t *testing.T) *world {
 	say := func(m core.Message) {
 		m.CreatedAt = w.session.CreatedAt.Add(time.Duration(len(w.log)) * time.Minute).Truncate(time.Hour)
 		m.Source, m.Status = core.SourceAPI, core.MessageComplete
-		if _, err := (messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{m}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get((messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{m}}))(t)
 	}
 	say(core.Message{Role: core.RoleSystem, Content: "A note."})
 	say(core.Message{Role: core.RoleUser, Author: "Ann <b> Lee", Content: "Show me:\n```go\nfunc f[T any](a <-chan T) {}\n"})
@@ -93,9 +92,7 @@ func TestExportPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	for i := range 1000 {
-		if _, err := (messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{{Role: core.RoleUser, Content: fmt.Sprint(i)}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get((messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{{Role: core.RoleUser, Content: fmt.Sprint(i)}}}))(t)
 	}
 	w.session.LastSeq = 950
 	if got := strings.Count(w.export(t, core.ExportLines), "\n"); got != 950 || w.pages != 5 {

@@ -9,16 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
 // diff is Diff, which must succeed.
 func (w *world) diff(version, against int) core.SummaryDiff {
 	w.t.Helper()
-	d, err := w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	d := must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
 	return d
 }
 

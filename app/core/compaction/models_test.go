@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // script returns a model of the name that answers with it.
@@ -46,10 +47,7 @@ func TestSummaryModelPrecedence(t *testing.T) {
 			t.Parallel()
 			settings := core.ContextSettings{Policy: tt.policy, SummaryModel: tt.agent}
 			w := newWorld(t, settings, 8192)
-			policy, err := contextwindow.Resolve(contextwindow.Global{SummaryModel: tt.global}, settings)
-			if err != nil {
-				t.Fatal(err)
-			}
+			policy := must.Get(contextwindow.Resolve(contextwindow.Global{SummaryModel: tt.global}, settings))(t)
 			w.profile.Policy = policy
 			w.model.Add(always(notes + "\nwritten by answerer"))
 			w.model.WithInfo(llm.Info{Name: "answerer", Provider: "scripted", Window: 8192, MaxOutput: 1024})

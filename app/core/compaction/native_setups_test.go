@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/must"
 )
 
 // storedSetups are the setups that changes of a session's context store.
@@ -66,9 +67,7 @@ func TestPreparedNativeSummaryOfAnEarlierAgent(t *testing.T) {
 		w.grow(over)
 		turn, d := w.fit()
 		req, _, err := w.keeper.Request(t.Context(), turn, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		last := req.Messages[len(req.Messages)-1]
 		if len(req.Messages[0].Parts) != 1 || req.System[0] != "You are a tester." || len(req.Tools) != 1 ||
 			!strings.Contains(last.Content, "You are another.") || len(last.AddedTools) != 1 || last.AddedTools[0].Name != "clock" {

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // newNativeWorld is a world whose agent has the strategy native, and a model that writes compactions.
@@ -43,9 +44,7 @@ func compacted(part core.Part) llmtest.Step {
 func (w *world) native(turn compaction.Turn) *core.Part {
 	w.t.Helper()
 	turn, d, err := w.keeper.Fit(w.t.Context(), turn)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	req := w.request(turn, d)
 	words := strings.Contains(req.SystemText(), "<conversation_summary>")
 	if first := req.Messages[0]; len(first.Parts) == 1 && first.Parts[0].Type == core.PartCompaction {
@@ -143,10 +142,7 @@ func TestNativeSummaryIsRefused(t *testing.T) {
 	w.writer.Add(always(notes))
 	w.model.Add(compacted(own))
 	turn, _ := w.fit()
-	refused, err := w.keeper.RefuseNative(t.Context(), turn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)
 	if w.native(refused) != nil || w.native(w.turn()) != nil {
 		t.Error("got the native summary again, want the words")
 	}
@@ -203,9 +199,7 @@ func TestNativeSummaryExtendsTheOneBefore(t *testing.T) {
 			w.model.Add(compacted(core.Part{Text: notes, Signature: "first"}), compacted(core.Part{Text: notes, Signature: "second"}))
 			turn, _ := w.fit()
 			if refuse {
-				if _, err := w.keeper.RefuseNative(t.Context(), turn); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)
 			}
 			w.turns(16, 110)
 			w.ask("and then?")
@@ -248,9 +242,7 @@ func TestNativeSummaryIsReported(t *testing.T) {
 			turn, _ := w.fit()
 			if outcome == compaction.NativeRefused {
 				watch.told()
-				if _, err := w.keeper.RefuseNative(t.Context(), turn); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)
 			}
 			if got, want := watch.told(), "native summary: "+string(outcome); strings.Count(got, "native summary: ") != 1 || !strings.Contains(got, want) {
 				t.Errorf("got the reports %q, want %q once", got, want)

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // slowWriter has summaries written by a model with a window that takes a few turns per call,
@@ -36,10 +37,7 @@ func TestSummarizeCallByCall(t *testing.T) {
 	w.slowWriter(8_192, 12*time.Second)
 	w.bubble(func() {
 		begun := time.Now()
-		got, err := w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, "the dog")
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(w.keeper.Summarize(w.t.Context(), w.scope(), w.Session.ID, "the dog"))(t)
 		_, versions, log := w.now()
 		calls := len(w.writer.Requests())
 		if calls < 3 || len(versions) != calls || got.Version != calls || time.Since(begun) != time.Duration(calls)*12*time.Second {
@@ -138,10 +136,7 @@ func TestSummarizeWithIdempotencyKey(t *testing.T) {
 		ctx, kill := context.WithCancel(w.t.Context())
 		left := make(chan error)
 		go func() { left <- first.Run(ctx) }()
-		got, err := first.Summarize(w.t.Context(), w.scope(), w.Session.ID, "the cat")
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(first.Summarize(w.t.Context(), w.scope(), w.Session.ID, "the cat"))(t)
 		kill()
 		if err := <-left; err != nil {
 			t.Error(err)

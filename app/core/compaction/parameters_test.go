@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // The agent's parameters hold for answers and not for summaries, and its output limit leaves
@@ -27,9 +28,7 @@ func TestParametersHoldForAnswers(t *testing.T) {
 		t.Errorf("plan: got %d usable tokens and answers of %d, want 7892 and 300", d.Budget.Usable, d.MaxOutput)
 	}
 	req, _, err := w.keeper.Request(t.Context(), turn, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := w.profile.Agent.ModelParameters
 	got := core.ModelParameters{
 		Temperature: req.Temperature, TopP: req.TopP, MaxOutputTokens: req.MaxOutputTokens, Stop: req.Stop, Seed: req.Seed,

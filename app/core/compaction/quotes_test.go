@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // newQuotesWorld returns a world whose model binds thoughts to their prompt, after an answer with
@@ -20,9 +21,7 @@ func newQuotesWorld(t *testing.T) (*world, llm.Request) {
 	turn, d := w.fit()
 	req := w.request(turn, d)
 	_, sent, err := w.keeper.Request(t.Context(), turn, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	thought := core.Part{
 		Type: core.PartReasoning, Text: "A canoe.", Signature: "signed", Tokens: 8, Origin: "anthropic/m", Prefix: req.Prefix,
 		Recalled: d.RecalledPassages(sent.Of[contextwindow.SectionRecalled]),
@@ -60,9 +59,7 @@ func (w *world) editMessage(seq int64, content string) {
 func (w *world) fitRequest(turn compaction.Turn) llm.Request {
 	w.t.Helper()
 	turn, d, err := w.keeper.Fit(w.t.Context(), turn)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	req, sent, err := w.keeper.Request(w.t.Context(), turn, d)
 	if err != nil || sent.Used(d) > d.Total {
 		w.t.Fatalf("got %d tokens, planned %d, %v", sent.Used(d), d.Total, err)
@@ -91,10 +88,7 @@ func TestQuotesStayWithTheirThought(t *testing.T) {
 			t.Errorf("message %d is %q, before %q", i, got.Content, m.Content)
 		}
 	}
-	again, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(w.control().Prompt(t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(t)
 	total, shown := 0, 0
 	for _, m := range again.Messages {
 		total += m.Tokens

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // recaller finds the messages that have a long word of the question, the newest first.
@@ -65,14 +66,8 @@ func TestRecallAuto(t *testing.T) {
 	t.Parallel()
 	w, r := newRecallWorld(t, core.ContextSettings{Recall: new("auto"), Timing: new("inline")}, "The canoe\nis from Turku.")
 	ask := core.PlanPreview{Content: "the canoe", Tokens: 8}
-	planned, err := w.control().DryRun(t.Context(), w.scope(), w.Session.ID, ask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	view, err := w.control().Prompt(t.Context(), w.scope(), w.Session.ID, ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	planned := must.Get(w.control().DryRun(t.Context(), w.scope(), w.Session.ID, ask))(t)
+	view := must.Get(w.control().Prompt(t.Context(), w.scope(), w.Session.ID, ask))(t)
 	w.ask("the canoe")
 	turn, d := w.fit()
 	req := w.request(turn, d)
@@ -223,9 +218,7 @@ func TestRecallSearchesWhatThisPromptLeavesOut(t *testing.T) {
 			}
 			for range 2 { // the second prompt of the run has the same passages
 				fitted, d, err := w.keeper.Fit(t.Context(), turn)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if got := recalledIn(w.request(fitted, d).Messages); len(got) != 1 || !strings.Contains(got[0].Content, "#1 user: My canoe is from Turku.\n") || len(r.questions) != 1 {
 					t.Fatalf("got %+v after %d searches, want the first message after one", got, len(r.questions))
 				}

@@ -10,15 +10,13 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // view is Prompt, which must succeed.
 func (w *world) view() core.PromptView {
 	w.t.Helper()
-	v, err := w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	v := must.Get(w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(w.t)
 	return v
 }
 

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // B5, C6: /summarize makes a version long before any trigger, with the focus in the
@@ -21,10 +22,7 @@ func TestSummarize(t *testing.T) {
 		w := newWorld(t, core.ContextSettings{AutoSummarize: &auto}, 128_000)
 		w.writer.Add(notes)
 		w.turns(5, 50)
-		got, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the name of the dog")
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the name of the dog"))(t)
 		if diff := cmp.Diff(w.Summaries, []core.Summary{got}); diff != "" {
 			t.Errorf("returned and stored (-stored +returned):\n%s", diff)
 		}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -27,10 +28,7 @@ func newSizes(t *testing.T, policy string, windows ...int) sizes {
 	t.Helper()
 	w := sizes{newWorld(t, core.ContextSettings{Policy: policy}, windows[0]), map[int]*llmtest.Script{}}
 	w.writer.Add(always(notes))
-	loop, err := contextwindow.ResolveLoop(policy, core.CompactionSettings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	loop := must.Get(contextwindow.ResolveLoop(policy, core.CompactionSettings{}))(t)
 	w.profile.Loop = loop
 	for _, window := range windows {
 		w.models[window] = llmtest.Scripted().WithInfo(llm.Info{Name: fmt.Sprintf("of %d", window), Provider: "scripted", Window: window, MaxOutput: 512})
@@ -140,9 +138,7 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 	t.Parallel()
 	w := newSizes(t, "window", 128_000, 8_192)
 	w.turns(30, 100)
-	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""))(t)
 	w.turns(60, 100)
 	w.prompt(8_192, 20)
 	back, _ := w.prompt(128_000, 20)
@@ -154,10 +150,7 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 // Which version is chosen, as a table.
 func TestOlderVersion(t *testing.T) {
 	t.Parallel()
-	policy, err := contextwindow.Preset("window")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(contextwindow.Preset("window"))(t)
 	version := func(n, covered, madeFor int) core.SummaryVersion {
 		return core.SummaryVersion{Version: n, ThroughSeq: int64(covered / 100), Tokens: 500, Messages: covered / 100, Covered: covered, MadeFor: madeFor}
 	}

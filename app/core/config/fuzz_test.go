@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // FuzzLoad: whatever the file, Load answers with valid settings or says what is
@@ -16,9 +17,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file string) {
 		path := filepath.Join(t.TempDir(), "bobbin.yaml")
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(file), 0o600))
 		got, _, err := config.Load(config.Options{File: path, Env: func(string) string { return "" }})
 		if err != nil {
 			return

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/docs"
+	"bobbin/tests/must"
 )
 
 var update = flag.Bool("update", false, "write docs/CONFIGURATION.md anew")
@@ -22,10 +23,7 @@ const reference = "../../../docs/CONFIGURATION.md"
 // Run with -update to write the other columns anew.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(reference))(t)
 	page := string(data)
 	before, after, ok := strings.Cut(page, "\n## Keys\n")
 	text, rest, ok2 := strings.Cut(after, "\n|")
@@ -51,9 +49,7 @@ func TestReference(t *testing.T) {
 	}
 	page = before + "\n## Keys\n" + text + "\n" + b.String() + "\n" + rest
 	if *update {
-		if err := os.WriteFile(reference, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(reference, []byte(page), 0o644))
 	} else if page != string(data) {
 		t.Errorf("%s is not what the code says; run: go test ./app/core/config -run TestReference -update", reference)
 	}

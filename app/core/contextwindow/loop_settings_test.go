@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 // L1: the defaults, what an agent's file overrides, and the preset that makes no
@@ -37,10 +38,7 @@ func TestResolveLoop(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := cw.ResolveLoop(tt.preset, tt.agent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(cw.ResolveLoop(tt.preset, tt.agent))(t)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("loop (-want +got):\n%s", diff)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 func TestPresetDefaultAndUnknown(t *testing.T) {
@@ -49,10 +50,7 @@ func TestResolvePrecedence(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := cw.Resolve(tt.global, tt.agent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(cw.Resolve(tt.global, tt.agent))(t)
 			if p.UsageThreshold != tt.threshold || p.SummaryModel != tt.model {
 				t.Errorf("got %g, %q, want %g, %q", p.UsageThreshold, p.SummaryModel, tt.threshold, tt.model)
 			}
@@ -71,9 +69,7 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		MaxSummaryShare: new(0.2), Timing: new("inline"), SummaryRole: new("user"),
 		Recall: new("auto"), RecallShare: new(0.2), StandingInstructions: new(false),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := cw.Policy{
 		Name: "budget", UsageThreshold: 0.75, LandAt: 0.5, MaxMessages: 50, MaxTokens: 180_000, MaxUnsummarized: 70,
 		WindowMessages: 25, MinRecent: 8, NeverBelow: 12, MaxContextTokens: 100_000, TargetContextTokens: 40_000,
@@ -90,18 +86,12 @@ func TestResolveOverridesEveryField(t *testing.T) {
 func TestResolveDependentFields(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"budget": 9, "window": 0, "sliding": 0} {
-		p, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: name, MinRecentMessages: new(5)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(cw.Resolve(cw.Global{}, core.ContextSettings{Policy: name, MinRecentMessages: new(5)}))(t)
 		if p.NeverBelow != want {
 			t.Errorf("%s: got never below %d, want %d", name, p.NeverBelow, want)
 		}
 	}
-	p, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "sliding", MaxSummaryTokens: new(200)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "sliding", MaxSummaryTokens: new(200)}))(t)
 	if p.SummaryAskTokens != 200 {
 		t.Errorf("asks for %d, want 200", p.SummaryAskTokens)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 // W5: at the trigger everything is sent verbatim; one token more and
@@ -182,10 +183,7 @@ func TestNoTriggersNoSummary(t *testing.T) {
 		{Policy: "off", AutoSummarize: new(true)},
 		{Policy: "window", UsageThreshold: new(0.0)},
 	} {
-		p, err := cw.Resolve(cw.Global{}, agent)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(cw.Resolve(cw.Global{}, agent))(t)
 		c := new(talk).turns(20, 1_000).user(100)
 		in := c.during(p, 8_192, 41)
 		d, _ := cw.Plan(in)

@@ -6,6 +6,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // Costs are in millionths of a dollar; what is not known is not made up.
@@ -46,9 +47,7 @@ func TestPreferred(t *testing.T) {
 			Model: byDefault, Env: func(name string) string { return keys[name] },
 			Lookup: func(string) (int, int, float64, bool) { return 8192, 1024, 1, true },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return r
 	}
 	const box = "http://localhost/v1"

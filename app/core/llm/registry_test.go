@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // variables is an environment.
@@ -45,10 +46,7 @@ func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.
 		defaults.Env = variables()
 	}
 	defaults.Lookup = lookup
-	r, err := llm.NewRegistry(entries, openInfo, defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(llm.NewRegistry(entries, openInfo, defaults))(t)
 	return r
 }
 
@@ -196,9 +194,7 @@ func TestRegistryOpensOnce(t *testing.T) {
 		opened.Add(1)
 		return openInfo(e)
 	}, llm.Defaults{Env: variables(), Lookup: lookup, Model: "demo"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := r.Get(""); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of open", err)
 	}

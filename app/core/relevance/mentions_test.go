@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
+	"bobbin/tests/must"
 )
 
 // A message counts more if the question names its author, by any word of the name, or its day,
@@ -41,10 +42,7 @@ func TestBoost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q, err := searchtext.ParseQuestion(c.question)
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := must.Get(searchtext.ParseQuestion(c.question))(t)
 			if got := relevance.FindMentions(q, c.question).Boost(c.author, noon); math.Abs(got-c.want) > 1e-9 {
 				t.Errorf("got %v, want %v", got, c.want)
 			}

@@ -8,15 +8,13 @@ import (
 
 	"bobbin/app/core/relevance"
 	"bobbin/app/core/searchtext"
+	"bobbin/tests/must"
 )
 
 // parse returns a question of words, to be asked of documents.
 func parse(t *testing.T, text string) relevance.Question {
 	t.Helper()
-	q, err := searchtext.ParseQuestion(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(searchtext.ParseQuestion(text))(t)
 	return relevance.Question{Groups: q.Groups}
 }
 

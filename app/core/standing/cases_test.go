@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/standing"
+	"bobbin/tests/must"
 )
 
 // A testCase is a line of testdata/cases.tsv: what users write. The rules were made with these
@@ -23,10 +24,7 @@ type testCase struct {
 
 func testCases(t *testing.T, file string) (out []testCase) {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(file))(t)
 	for line := range strings.Lines(string(raw)) {
 		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
 		out = append(out, testCase{f[0], cmp.Or(f[1], "any"), f[2], f[3], strings.ReplaceAll(f[4], "⏎", "\n")})
@@ -127,9 +125,7 @@ func TestShowStandingFalse(t *testing.T) {
 		t.Skipf("nothing to measure with: set BOBBIN_RECALL_DATA to the path of recall-dev.json, or use make show-standing (%v)", err)
 	}
 	var talks []talk
-	if err := json.Unmarshal(raw, &talks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &talks))
 	messages, wrong := 0, 0
 	for _, talk := range talks {
 		if gone := lost(talk.texts()); len(gone) > 0 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/standing"
+	"bobbin/tests/must"
 )
 
 // kept are instructions of three people that no conversation here changes.
@@ -85,14 +86,9 @@ func TestInstructionsSurviveConversations(t *testing.T) {
 			t.Errorf("lost %q", slices.DeleteFunc(slices.Clone(instructions), func(i string) bool { return strings.Contains(got, i) }))
 		}
 	}
-	raw, err := os.ReadFile("../../../tests/eval/recall/sample.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile("../../../tests/eval/recall/sample.json"))(t)
 	var talks []talk
-	if err := json.Unmarshal(raw, &talks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &talks))
 	for _, talk := range talks {
 		if got := lost(talk.texts()); len(got) > 0 {
 			t.Errorf("%s: lost %q", talk.ID, got)

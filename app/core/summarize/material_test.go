@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/must"
 )
 
 // reader is a strategy that keeps what it was given.
@@ -63,9 +64,7 @@ func TestMaterialIsLoaded(t *testing.T) {
 	s, r := &stored{whole: messages}, &reader{}
 	req := s.request()
 	req.Messages[7] = messages[7] // came with its texts
-	if _, err := summarize.New(r, counter{}).Summarize(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(summarize.New(r, counter{}).Summarize(t.Context(), req))(t)
 	for i := range messages {
 		messages[i].Parts, r.got[i].Parts = nil, nil
 		if len(messages[i].ToolCalls) == 0 {
@@ -90,9 +89,7 @@ func TestMaterialIsBounded(t *testing.T) {
 		s.whole = append(s.whole, m)
 	}
 	s.whole[2] = assistant(3, "", core.ToolCall{ID: "a", Name: "write", Arguments: strings.Repeat("x", 1<<20)}, core.ToolCall{ID: "b", Name: "write", Arguments: "{}"})
-	if _, err := summarize.New(r, counter{}).Summarize(t.Context(), s.request()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(summarize.New(r, counter{}).Summarize(t.Context(), s.request()))(t)
 	if got := size(r.got); got > summarize.MaxMaterial+60*64 || got < summarize.MaxMaterial*9/10 {
 		t.Errorf("the summary is made of %d bytes, want all that there may be and no more: %d", got, summarize.MaxMaterial)
 	}
@@ -125,9 +122,7 @@ func TestSecretsAreRedactedWhereMessagesAreCut(t *testing.T) {
 			from := at - len(secrets)*i/32
 			s.whole = append(s.whole, user(int64(i+1), filler[:from]+secrets+filler[from:]))
 		}
-		if _, err := summarize.New(r, counter{}).Summarize(t.Context(), s.request()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(summarize.New(r, counter{}).Summarize(t.Context(), s.request()))(t)
 		for i, m := range r.got {
 			if len(m.Content) > share+64 {
 				t.Errorf("cut at %d, message %d: got %d bytes, want about %d", at, i, len(m.Content), share)

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/must"
 )
 
 // A summary without a model says who wrote what it quotes.
@@ -21,10 +22,7 @@ func TestExtractiveNamesSpeakers(t *testing.T) {
 				core.Message{Seq: int64(2*i + 1), Role: core.RoleUser, Author: who, Named: named, Content: fmt.Sprintf("Please order %d bolts for the red pump.", 40+i)},
 				core.Message{Seq: int64(2*i + 2), Role: core.RoleAssistant, Content: "Ordered them at the shop in Leeds."})
 		}
-		res, err := summarize.New(summarize.NewExtractive(count), count).Summarize(t.Context(), summarize.Request{Messages: list, Limit: 200, Replaces: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(summarize.New(summarize.NewExtractive(count), count).Summarize(t.Context(), summarize.Request{Messages: list, Limit: 200, Replaces: 1000}))(t)
 		for _, line := range []string{`"Ben: Please order 41 bolts for the red pump." [3]`, `"Ann: Please order 42 bolts for the red pump." [5]`} {
 			if got := strings.Contains(res.Content, line); got != named {
 				t.Errorf("named %v: %q in the summary: %v\n%s", named, line, got, res.Content)

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // C3: every strategy of the table is what it is called, and makes summaries; the presets
@@ -47,10 +48,7 @@ func TestKinds(t *testing.T) {
 func TestStrategiesAreDocumented(t *testing.T) {
 	t.Parallel()
 	read := func(file string) string {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(file))(t)
 		return string(raw)
 	}
 	doc, example := read("../../../docs/STRATEGIES.md"), read("example_test.go")

@@ -9,16 +9,14 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // readTranscript reads a conversation of testdata/transcripts: "=== role tool" begins a
 // message, "--- call tool {…}" is a call of it.
 func readTranscript(t *testing.T, file string) []core.Message {
 	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(file))(t)
 	var all []core.Message
 	var open []string // calls without a result
 	for line := range strings.Lines(string(raw)) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/must"
 )
 
 // Which model has answered comes with the end of the answer, if the provider says it.
@@ -17,9 +18,7 @@ func TestAnsweringModel(t *testing.T) {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { say(w, event, finishStop, done) })
 		got, ended := "", false
 		for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if d.Finish != "" {
 				got, ended = d.Model, true
 			}

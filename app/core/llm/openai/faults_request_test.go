@@ -8,15 +8,14 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/must"
 )
 
 // sent asks the model and returns the request that the provider got.
 func sent(t *testing.T, options openai.Options, req llm.Request) map[string]any {
 	t.Helper()
 	s := serve(t, stream(text("ok"), finishStop, done))
-	if _, err := collect(t, s.model(t, options), req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(collect(t, s.model(t, options), req))(t)
 	return s.Last().JSON()
 }
 

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/must"
 )
 
 func TestStreamUsage(t *testing.T) {
@@ -51,10 +52,7 @@ func TestStreamUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(append(append([]string{text("ok")}, c.events...), done)...))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
 			if diff := cmp.Diff(c.want, got.Usage); diff != "" {
 				t.Errorf("usage (-want +got):\n%s", diff)
 			}
@@ -341,9 +339,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		}
 		m := s.model(t, openai.Options{})
 		for range 5 {
-			if _, err := collect(t, m, ask("hi")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(collect(t, m, ask("hi")))(t)
 		}
 		if dials != 1 {
 			t.Errorf("got %d connections for 5 calls, want 1", dials)

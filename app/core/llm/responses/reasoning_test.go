@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/must"
 )
 
 const (
@@ -59,15 +60,10 @@ func TestReasoningGoesBackInItsPlace(t *testing.T) {
 			}
 			s := serve(t, stream(append(events, completed)...), fine)
 			m := open(t, s, responses.Options{})
-			res, err := collect(t, m, ask("hi"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(collect(t, m, ask("hi")))(t)
 			req := ask("hi")
 			req.Messages = append(req.Messages, asMessage(res))
-			if _, err := collect(t, m, req); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(collect(t, m, req))(t)
 			if got := string(s.Received()[1].Body); !strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]") {
 				t.Errorf("got %s\nwant the items %s", got, strings.Join(items, ","))
 			}
