@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/must"
 )
 
 // patience is how long a test waits for something that should happen immediately.
@@ -56,10 +57,7 @@ func replica(t testing.TB, buffer int, peers ...string) *events.NATS {
 func open(t testing.TB, o events.NATSOptions) *events.NATS {
 	t.Helper()
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	b, err := events.NewNATS(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(events.NewNATS(o))(t)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -67,10 +65,7 @@ func open(t testing.TB, o events.NATSOptions) *events.NATS {
 // listener subscribes, and returns when what is published arrives.
 func listener(t *testing.T, publish, listen events.Bus, subject string) events.Subscription {
 	t.Helper()
-	s, err := listen.Subscribe(subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(listen.Subscribe(subject))(t)
 	t.Cleanup(s.Close)
 	connect(t, publish, listen, subject)
 	return s
@@ -79,18 +74,13 @@ func listener(t *testing.T, publish, listen events.Bus, subject string) events.S
 // connect returns when what one bus publishes reaches the other.
 func connect(t testing.TB, publish, listen events.Bus, subject string) {
 	t.Helper()
-	probe, err := listen.Subscribe(subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	probe := must.Get(listen.Subscribe(subject))(t)
 	defer probe.Close()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	late := time.After(patience)
 	for {
-		if err := publish.Publish(subject, []byte("probe")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, publish.Publish(subject, []byte("probe")))
 		select {
 		case <-probe.Ready():
 			if m, err := probe.Take(); err != nil {
@@ -109,9 +99,7 @@ func connect(t testing.TB, publish, listen events.Bus, subject string) {
 func drain(t *testing.T, publish events.Bus, subject string, subscriptions ...events.Subscription) {
 	t.Helper()
 	mark := core.NewID[string]()
-	if err := publish.Publish(subject, []byte(mark)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish.Publish(subject, []byte(mark)))
 	for _, s := range subscriptions {
 		for receive(t, s) != mark {
 		}
@@ -181,9 +169,7 @@ func TestBusDeliversInOrder(t *testing.T) {
 		other := listener(t, publish, listen, "session.b")
 		drain(t, publish, "session.a", first, second)
 		for i := range 300 {
-			if err := publish.Publish("session.a", fmt.Append(nil, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("session.a", fmt.Append(nil, i)))
 		}
 		drain(t, publish, "session.b", other) // nothing of a came before
 		for i := range 300 {
@@ -203,9 +189,7 @@ func TestBusDropsTheSlow(t *testing.T) {
 		slow, quick := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
 		drain(t, publish, "session.a", slow, quick)
 		for i := range buffer + 1 {
-			if err := publish.Publish("session.a", fmt.Append(nil, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("session.a", fmt.Append(nil, i)))
 			for receive(t, quick) != fmt.Sprint(i) {
 			}
 		}
@@ -232,9 +216,7 @@ func TestBusDropsWhoIsManyBytesBehind(t *testing.T) {
 		large := make([]byte, 1<<20-1<<10) // NATS takes a MiB
 		for i := range 9 {
 			large[0] = byte('0' + i)
-			if err := publish.Publish("session.a", bytes.Clone(large)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("session.a", bytes.Clone(large)))
 			if got := receive(t, quick); got[0] != large[0] {
 				t.Fatalf("got message %q, want %q", got[0], large[0])
 			}
@@ -305,10 +287,7 @@ func TestBusManyAtOnce(t *testing.T) {
 		for {
 			select {
 			case <-s.Ready():
-				m, err := s.Take()
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := must.Get(s.Take())(t)
 				if m == nil || len(m.Data()) == 0 {
 					continue
 				}
@@ -321,9 +300,7 @@ func TestBusManyAtOnce(t *testing.T) {
 				}
 				next[p] = i + 1
 			case <-again.C:
-				if err := publish.Publish("session.a", []byte("end")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, publish.Publish("session.a", []byte("end")))
 			case <-late:
 				t.Fatal("the last message does not come")
 			}

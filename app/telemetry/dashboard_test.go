@@ -160,9 +160,7 @@ func series(t *testing.T, happened bool) map[string][]string {
 		everything(t, tel)
 	}
 	_, body, err := tel.Expose()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out := map[string][]string{}
 	for line := range strings.Lines(string(body)) {
 		if strings.HasPrefix(line, "#") {

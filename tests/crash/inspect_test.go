@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 	"bobbin/tests/records"
 )
 
@@ -26,9 +27,7 @@ type state struct {
 func attempts(t *testing.T, g *gorm.DB) map[core.RunID]state {
 	t.Helper()
 	var rows []models.Run
-	if err := g.WithContext(t.Context()).Select("id", "status", "attempt", "deaths").Find(&rows).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.WithContext(t.Context()).Select("id", "status", "attempt", "deaths").Find(&rows).Error)
 	states := map[core.RunID]state{}
 	for _, r := range rows {
 		states[core.RunID(r.ID)] = state{core.RunStatus(r.Status), r.Attempt, r.Deaths}
@@ -166,9 +165,7 @@ func (c *chaos) look(f func(g *gorm.DB)) {
 		f(g)
 		return nil
 	}, &sql.TxOptions{Isolation: level})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 }
 
 // gone waits until PostgreSQL has noticed that the process is dead: what it had
@@ -180,9 +177,7 @@ func (c *chaos) gone(d *db.DB) {
 	const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 	for {
 		var n int
-		if err := d.Gorm.WithContext(ctx).Raw(others).Scan(&n).Error; err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, d.Gorm.WithContext(ctx).Raw(others).Scan(&n).Error)
 		if n == 0 {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 )
@@ -84,9 +85,7 @@ func newChaos(t *testing.T, p place) *chaos {
 	}
 	var err error
 	c.provider, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, At: c.atProvider})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.provider.Close)
 	c.bobbin = newBobbin(t, p, c.provider.URL)
 	c.bobbin.start(t)
@@ -100,10 +99,7 @@ func newChaos(t *testing.T, p place) *chaos {
 	}
 	t.Cleanup(c.leave)
 	for n := range sessions {
-		s, err := client.Call(ctx, api, ops.CreateSession, ops.NewSession{Title: fmt.Sprint("session ", n)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(client.Call(ctx, api, ops.CreateSession, ops.NewSession{Title: fmt.Sprint("session ", n)}))(t)
 		c.sessions = append(c.sessions, s.ID)
 		c.talk.open(ctx, n, s.ID)
 	}
@@ -140,9 +136,7 @@ func (c *chaos) round() {
 		c.spare(1)
 		c.kill(aim, delay)
 		c.leases.forget()
-		if err := c.bobbin.Launch(); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, c.bobbin.Launch())
 		pause(c.t.Context(), delay)
 		c.kill(aim, 0)
 	} else {
@@ -174,9 +168,7 @@ func (c *chaos) spare(deaths int) {
 	for {
 		var n int64
 		err := d.Gorm.WithContext(ctx).Model(&models.Run{}).Where("status = 'running' AND deaths >= ?", deaths).Count(&n).Error
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, err)
 		if n == 0 {
 			return
 		}
@@ -246,9 +238,7 @@ func (c *chaos) settle() {
 	for {
 		var open []models.Run
 		err := c.database.Gorm.WithContext(ctx).Where("status NOT IN ('succeeded', 'failed', 'canceled')").Find(&open).Error
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, err)
 		if len(open) == 0 {
 			break
 		}

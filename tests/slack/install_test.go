@@ -57,9 +57,7 @@ func (w *workspace) installApp(t *testing.T, approve func(context.Context, strin
 	t.Helper()
 	request := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, w.house.URL+slack.InstallPath, nil))(t)
 	answer, err := http.DefaultTransport.RoundTrip(request) // which follows no redirect
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusFound {
 		t.Fatalf("got %s, want a redirect", answer.Status)
@@ -137,23 +135,6 @@ func TestSlackManyWorkspaces(t *testing.T) {
 			}
 		}
 	})
-}
-
-// approve clicks the button that allows a tool call, once the thread has it, and returns its post.
-func (w *workspace) approve(t *testing.T, by *fakeslack.User, root string) (button string) {
-	t.Helper()
-	must.Do(t, w.Wait(t.Context(), func() bool {
-		for _, m := range w.ws.Thread(w.channel, root) {
-			if strings.Contains(string(m.Blocks), core.SlackActionApprove) {
-				button = m.TS
-			}
-		}
-		return button != ""
-	}))
-	if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
-	return button
 }
 
 // noticedRemoval reports whether the log says that the app was removed.
