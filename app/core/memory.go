@@ -38,7 +38,7 @@ type VectorSpace struct {
 
 // MemorySearch asks for the memories that are nearest to a text.
 type MemorySearch struct {
-	Query    string   `json:"query" required:"true" max:"8192"`
+	Query    string   `json:"query" required:"true" min:"1" max:"8192"`
 	Limit    int      `json:"limit" min:"0" max:"100" default:"10" doc:"0 = the default."`
 	MinScore *float32 `json:"min_score" min:"-1" max:"1"` // nil = no bound
 }

@@ -22,8 +22,8 @@ const (
 
 // SearchQuery asks for messages.
 type SearchQuery struct {
-	Text        string     `query:"q" required:"true" max:"10240" example:"pump -hall" doc:"A question, or words. At most 10,240 bytes and 8 phrases in quotes; 64 different words count."`
-	Sort        SearchSort `query:"sort" enum:"relevance,newest" default:"relevance" doc:"relevance: the best first. newest: the newest first."`
+	Text        string     `query:"q" required:"true" min:"1" max:"10240" example:"pump -hall" doc:"A question, or words. At most 10,240 bytes and 8 phrases in quotes; 64 different words count."`
+	Sort        SearchSort `query:"sort" enum:"relevance,newest" default:"relevance" doc:"'relevance': the best first. 'newest': the newest first."`
 	SessionID   SessionID  `query:"session_id" doc:"Only in this session."` // empty = all in the scope, archived ones too
 	UserID      string     `query:"user_id" doc:"Only in sessions of this user."`
 	Agent       string     `query:"agent" doc:"Only in sessions with this agent."`
@@ -172,8 +172,7 @@ type SearchPage struct {
 	Page[SearchHit]
 	// Total is how many results all pages have together, or somewhat more; of SortNewest 0.
 	Total int `json:"total,omitempty"`
-	// Indexing is true while messages of an older version are still being made
-	// searchable: some may be missing.
+	// Indexing is true while messages are still being indexed: some may be missing.
 	Indexing bool `json:"indexing"`
 	// Meaning says what part meaning has in the results; empty = none, words alone are searched.
 	Meaning Meaning `json:"meaning,omitempty"`

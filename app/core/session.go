@@ -100,9 +100,9 @@ type SessionPatch struct {
 	Pinned       *bool           `json:"pinned"`
 	Tags         []string        `json:"tags" schema:"Tags" doc:"Replaces all tags; an empty list removes them."`
 	Webhook      *Webhook        `json:"-"` // without an address: none any more
-	Force        bool            `json:"force" default:"false" doc:"Change the model even if the conversation cannot fit its window, instead of 422 context_floor."`
+	Force        bool            `json:"force" default:"false" doc:"Change the model even if the conversation cannot fit its window, instead of 422 'context_floor'."`
 	Keep         bool            `json:"-"` // it is not temporary any more
-	Archived     *bool           `json:"archived" doc:"false brings an archived session back; true archives it, as DELETE does."`
+	Archived     *bool           `json:"archived" doc:"'false' brings an archived session back; 'true' archives it, as DELETE does."`
 }
 
 // NewTitle is a title that was made for a session.
@@ -128,7 +128,7 @@ const (
 // SessionQuery selects sessions.
 type SessionQuery struct {
 	Text          string          `query:"q" max:"10240" example:"pump" doc:"A question or words, as in search. With order activity or created: sessions with all words in the title or in one message, at most 500 bytes."`
-	TitlesOnly    bool            `query:"in" word:"title" doc:"title: search only in titles."`
+	TitlesOnly    bool            `query:"in" word:"title" doc:"'title': search only in titles."`
 	Agent         string          `query:"agent" doc:"Only sessions with this agent."`
 	UserID        string          `query:"user_id" doc:"Only sessions of this user."`
 	Status        SessionStatus   `query:"status" enum:"idle,queued,running,waiting" doc:"Only sessions with this status."`
@@ -140,8 +140,8 @@ type SessionQuery struct {
 	UpdatedAfter  time.Time       `query:"updated_after" doc:"Last activity at this time or later."`
 	UpdatedBefore time.Time       `query:"updated_before" doc:"Last activity before this time."`
 	Archived      bool            `query:"archived" default:"false" doc:"Include archived sessions."`
-	Summaries     bool            `query:"include" word:"summary" doc:"summary: include the text of the active summary."`
-	Order         SessionOrder    `query:"order" enum:"activity,created,relevance" doc:"activity: latest activity first; sessions used while you read move to the front, so that later pages may miss them. created: newest first; later pages miss no session that existed at the first page. relevance, the default with q: sessions whose title has all words, then the others in the order of their best message. A cursor keeps its order."`
+	Summaries     bool            `query:"include" word:"summary" doc:"'summary': include the text of the active summary."`
+	Order         SessionOrder    `query:"order" enum:"activity,created,relevance" doc:"'activity': latest activity first; sessions used while you read move to the front, so that later pages may miss them. 'created': newest first; later pages miss no session that existed at the first page. 'relevance', the default with q: sessions whose title has all words, then the others in the order of their best message. A cursor keeps its order."`
 	PageQuery
 }
 
@@ -162,7 +162,7 @@ func (q *SessionQuery) Check(faults *Faults) {
 type MessageQuery struct {
 	Before      int64 `query:"before" min:"0" doc:"The newest messages before this seq; 0 = no limit."` // they are still in ascending order
 	After       int64 `query:"after" min:"0" doc:"Messages after this seq."`
-	Descending  bool  `query:"order" enum:"asc,desc" word:"desc" default:"asc" doc:"desc: the newest message first, page after page into the past."`
+	Descending  bool  `query:"order" enum:"asc,desc" word:"desc" default:"asc" doc:"'desc': the newest message first, page after page into the past."`
 	AllBranches bool  `query:"all_branches" default:"false" doc:"Include messages that are not on the current path."`
 	Revisions   bool  // the messages with their revisions
 	PageQuery

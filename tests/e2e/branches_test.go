@@ -176,7 +176,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	}
 }
 
-// Verbs that a reader could take for something else do what docs/API.md promises (docs/adr/0025).
+// Verbs that a reader could take for something else do what docs/API.md promises.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))

@@ -33,14 +33,6 @@ func writeJSON(c *gin.Context, status int, body any) error {
 	return nil
 }
 
-// respond answers with body as writeJSON does, or returns the error.
-func respond(c *gin.Context, status int, body any, err error) error {
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, status, body)
-}
-
 // encodeView appends what the caller may see of body as JSON, and a line break.
 func encodeView(c *gin.Context, buf *bytes.Buffer, body any) error {
 	view, err := viewOf(c, body)
@@ -205,14 +197,6 @@ func (w *pacedWriter) extendDeadline() {
 	left := writeTimeout + time.Duration(w.written/minReadRate)*time.Second - w.waited
 	// Only the writers of tests do not support deadlines.
 	_ = w.control.SetWriteDeadline(time.Now().Add(left))
-}
-
-// noContent answers with status 204, or returns the error.
-func noContent(c *gin.Context, err error) error {
-	if err == nil {
-		WriteNothing(c, http.StatusNoContent)
-	}
-	return err
 }
 
 // WriteNothing answers with a status and no body.

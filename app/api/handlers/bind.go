@@ -140,14 +140,15 @@ func setPathValue(into reflect.Value, f ops.Field, text string) error {
 func setParam(into reflect.Value, f ops.Field, text string, faults *core.Faults) {
 	enum := f.Enum()
 	switch {
+	case into.Kind() == reflect.Pointer: // nil = not given
+		into.Set(reflect.New(into.Type().Elem()))
+		setParam(into.Elem(), f, text, faults)
 	case enum != nil && !slices.Contains(enum, text):
 		faults.Add(f.Name, "must be %s", oneOf(enum))
 	case into.Kind() == reflect.Bool && enum != nil:
 		into.SetBool(text == f.Tag.Get("word"))
 	case into.Kind() == reflect.Bool:
 		into.SetBool(boolParam(f.Name, text, faults))
-	case into.Type() == reflect.TypeFor[*bool]():
-		into.Set(reflect.ValueOf(new(boolParam(f.Name, text, faults))))
 	case into.Type() == reflect.TypeFor[time.Time]():
 		into.Set(reflect.ValueOf(timeParam(f, text, faults)))
 	case into.Type() == reflect.TypeFor[json.RawMessage]():

@@ -29,12 +29,6 @@ const (
 	CodeBodyTimeout = "body_timeout"           // 408: the body arrived too slowly
 )
 
-// readBody is readInto for a new T.
-func readBody[T any](c *gin.Context) (T, error) {
-	var into T
-	return into, readInto(c, &into)
-}
-
 // readInto reads the request's body into a struct, whose fields with a json tag are its members
 // (ops.Fields). An empty body equals {}; null equals leaving a field out. It refuses
 // anything but a JSON object, members that the struct does not have, and values of a wrong type;
@@ -241,18 +235,6 @@ func explainSyntax(data []byte, err error) string {
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 	return fmt.Sprintf("the body is not JSON: line %d, column %d: %s", line, column, syntax.Error())
-}
-
-// object is the text of a JSON object.
-type object json.RawMessage
-
-// UnmarshalJSON refuses every value that is not an object.
-func (o *object) UnmarshalJSON(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return errors.New("must be an object")
-	}
-	*o = bytes.Clone(data)
-	return nil
 }
 
 // shortenInput shortens a text of the caller that an error repeats.

@@ -10,20 +10,7 @@ import (
 	"bobbin/app/core"
 )
 
-// Sessions answers the operations on sessions.
-type Sessions struct{ Services }
-
-// Register registers the operations.
-func (h Sessions) Register(r Router) {
-	bind(r, ops.CreateSession, h.create)
-	bind(r, ops.ListSessions, h.list)
-	bind(r, ops.GetSession, h.get)
-	bind(r, ops.UpdateSession, h.update)
-	bind(r, ops.ArchiveSession, h.archive)
-	bind(r, ops.ForkSession, h.fork)
-}
-
-func (h Sessions) create(c *gin.Context, in ops.NewSession) (core.Session, error) {
+func (h Native) createSession(c *gin.Context, in ops.NewSession) (core.Session, error) {
 	if err := checkWebhook(c, in.Webhook); err != nil {
 		return core.Session{}, err
 	}
@@ -34,12 +21,13 @@ func (h Sessions) create(c *gin.Context, in ops.NewSession) (core.Session, error
 	})
 }
 
-func (h Sessions) list(c *gin.Context, in core.SessionQuery) (core.Page[core.Session], error) {
+func (h Native) listSessions(c *gin.Context, in core.SessionQuery) (core.Page[core.Session], error) {
 	if err := checkUser(c, in.UserID); err != nil {
 		return core.Page[core.Session]{}, err
 	}
+	tenant := scopeOf(c)
 	list := func(ctx context.Context) (core.Page[core.Session], error) {
-		return h.Services.Sessions.List(ctx, scopeOf(c), in)
+		return h.Sessions.List(ctx, tenant, in)
 	}
 	if in.Text == "" && in.Tag == "" && in.Metadata == nil {
 		return list(c.Request.Context())
@@ -47,9 +35,9 @@ func (h Sessions) list(c *gin.Context, in core.SessionQuery) (core.Page[core.Ses
 	return SearchInPlace(c.Request.Context(), h.Searches, list)
 }
 
-func (h Sessions) get(c *gin.Context, in ops.InSession) (core.SessionDetail, error) {
+func (h Native) getSession(c *gin.Context, in ops.InSession) (core.SessionDetail, error) {
 	ctx, tenant := c.Request.Context(), scopeOf(c)
-	session, err := h.Services.Sessions.Get(ctx, tenant, in.SessionID)
+	session, err := h.Sessions.Get(ctx, tenant, in.SessionID)
 	if err != nil {
 		return core.SessionDetail{}, err
 	}
@@ -57,7 +45,7 @@ func (h Sessions) get(c *gin.Context, in ops.InSession) (core.SessionDetail, err
 	return core.SessionDetail{Session: session, Usage: usage}, err
 }
 
-func (h Sessions) update(c *gin.Context, in ops.SessionPatch) (core.Session, error) {
+func (h Native) updateSession(c *gin.Context, in ops.SessionPatch) (core.Session, error) {
 	if err := checkWebhook(c, in.Webhook); err != nil {
 		return core.Session{}, err
 	}
@@ -66,31 +54,33 @@ func (h Sessions) update(c *gin.Context, in ops.SessionPatch) (core.Session, err
 	return h.Chat.UpdateSession(c.Request.Context(), scopeOf(c), in.SessionID, patch)
 }
 
-func (h Sessions) archive(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
+func (h Native) archiveSession(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
 	_, err := h.Chat.UpdateSession(c.Request.Context(), scopeOf(c), in.SessionID, core.SessionPatch{Archived: new(true)})
 	return ops.Nothing{}, err
 }
 
-func (h Sessions) fork(c *gin.Context, in core.ForkSession) (core.Session, error) {
+func (h Native) forkSession(c *gin.Context, in core.ForkSession) (core.Session, error) {
 	if in.MessageID != "" && !core.ValidID(in.MessageID) {
 		return core.Session{}, core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(in.MessageID)))
 	}
 	return h.Chat.Fork(c.Request.Context(), scopeOf(c), in)
 }
 
-// sessionParam returns the session in the path.
-func sessionParam(c *gin.Context, store core.SessionStore) (core.Session, error) {
-	return store.Get(c.Request.Context(), scopeOf(c), core.SessionID(c.Param("id")))
+func (h Native) getSlackThread(c *gin.Context, in ops.InSession) (core.SlackThreadStatus, error) {
+	return h.Chat.SlackThread(c.Request.Context(), scopeOf(c), in.SessionID)
 }
 
-// sourceOf checks the surface that a body names; requests cannot claim to be Slack.
-func sourceOf(s core.Source) (core.Source, error) {
-	switch s {
-	case "":
-		return core.SourceAPI, nil
-	case core.SourceAPI, core.SourceWeb, core.SourceCLI:
-		return s, nil
-	default:
-		return "", invalidError([]core.FieldError{{Field: "source", Detail: "must be api, web or cli"}})
-	}
+func (h Native) putSlackThread(c *gin.Context, in ops.NewSlackThread) (core.SlackThread, error) {
+	return h.Chat.AttachSlack(c.Request.Context(), scopeOf(c), core.SlackThread{
+		SessionID: in.SessionID, Team: in.Team, Channel: in.Channel, Thread: in.Thread, Mode: in.Mode,
+	})
+}
+
+func (h Native) deleteSlackThread(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
+	return ops.Nothing{}, h.Chat.DetachSlack(c.Request.Context(), scopeOf(c), in.SessionID)
+}
+
+// findSession returns a session of the caller.
+func (h Native) findSession(c *gin.Context, id core.SessionID) (core.Session, error) {
+	return h.Sessions.Get(c.Request.Context(), scopeOf(c), id)
 }

@@ -68,7 +68,7 @@ func userView(body any) (any, error) {
 		return b, nil
 	case core.Run:
 		return userRun(b), nil
-	case runAnswer:
+	case ops.RunAnswer:
 		b.Run = userRun(b.Run)
 		return b, nil
 	case acceptedAnswer:

@@ -17,7 +17,7 @@ type Summarize struct {
 // InSummary are the fields of operations on a version of a summary.
 type InSummary struct {
 	InSession
-	Version int `path:"version,summary version" min:"1" doc:"The version; 1 is the first." example:"1"`
+	Version int `path:"version,summary version" min:"1" max:"2147483647" doc:"The version; 1 is the first." example:"1"`
 }
 
 // SummaryDiff asks for the differences of two versions.
@@ -29,7 +29,7 @@ type SummaryDiff struct {
 // SummaryRestore asks for an earlier version.
 type SummaryRestore struct {
 	InSession
-	Version int `path:"version,summary version" min:"0" doc:"The version; 0 = no summary." example:"1"`
+	Version int `path:"version,summary version" min:"0" max:"2147483647" doc:"The version; 0 = no summary." example:"1"`
 }
 
 // SummaryEdit replaces the text of the active summary.
@@ -41,7 +41,7 @@ type SummaryEdit struct {
 // NewInstruction is a standing instruction to add.
 type NewInstruction struct {
 	InSession
-	Text string `json:"text" required:"true" doc:"At most 500 characters."`
+	Text string `json:"text" required:"true" min:"1" doc:"At most 500 characters."`
 }
 
 // InInstruction are the fields of operations on a standing instruction.
@@ -53,7 +53,7 @@ type InInstruction struct {
 // InstructionEdit replaces the text of a standing instruction.
 type InstructionEdit struct {
 	InInstruction
-	Text string `json:"text" required:"true" doc:"At most 500 characters."`
+	Text string `json:"text" required:"true" min:"1" doc:"At most 500 characters."`
 }
 
 // The operations on what prompts are made of.

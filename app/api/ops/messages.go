@@ -54,7 +54,7 @@ type NewMessage struct {
 // EditedMessage is a new version of a message.
 type EditedMessage struct {
 	NewMessage
-	MessageID core.MessageID `path:"mid,message"`
+	MessageID core.MessageID `path:"mid,message" doc:"The message." example:"01a1fd1c-7a10-7000-8000-000000000001"`
 }
 
 // FilePart is an image or a file of a message in a request.

@@ -8,10 +8,10 @@
 //	path:"id,session"     a part of the path; the noun is for "session … does not exist"
 //	query:"limit"         a parameter of the query string
 //	json:"title"          a member of the body
-//	doc:"…" example:"…"   texts
+//	doc:"…" example:"…"   texts; 'word' stands for a word in backquotes
 //	enum:"a,b"            the values of a string
 //	word:"title"          the value of a string that stands for true, of a bool
-//	min:"1" max:"200"     limits of a number; max of a text is in bytes
+//	min:"1" max:"200"     limits of a number, or of a text in bytes
 //	schema:"Name"         the schema of the document's components that the value has
 //	default:"50"          what holds when the value is not given
 //	required:"true"       the value must be given
@@ -41,6 +41,7 @@ type Operation struct {
 	Example     string      // of a body, JSON
 	CallsModel  bool        // its failure is a 502
 	Created     bool        // the answer has status 201
+	HasLocation bool        // its answers have a header Location; set by located
 	In, Out     reflect.Type
 }
 
@@ -81,8 +82,9 @@ func describe[In, Out any](o Operation) Op[In, Out] {
 	return Op[In, Out]{Operation: o}
 }
 
-// located returns the operation with a header Location in its answers.
+// located returns the operation, which was described last, with a header Location in its answers.
 func located[In, Out any](op Op[In, Out], location func(Out) string) Op[In, Out] {
+	table[len(table)-1].HasLocation = true
 	op.Location = location
 	return op
 }

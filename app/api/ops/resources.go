@@ -71,8 +71,8 @@ type NewSlackThread struct {
 	InSession
 	Team    string         `json:"team" required:"true" doc:"The workspace." example:"T012ABCDEF"`
 	Channel string         `json:"channel" required:"true" example:"C012ABCDEF"`
-	Thread  string         `json:"thread" required:"true" doc:"ts of the first message of the thread." example:"1700000000.000100"`
-	Mode    core.SlackMode `json:"mode" doc:"By default to_slack."`
+	Thread  string         `json:"thread" required:"true" doc:"'ts' of the first message of the thread." example:"1700000000.000100"`
+	Mode    core.SlackMode `json:"mode" doc:"By default 'to_slack'."`
 }
 
 // InAgent are the fields of operations on an agent.
@@ -88,7 +88,7 @@ type AgentGraph struct {
 
 // UserExport asks for all data of a user.
 type UserExport struct {
-	UserID string `query:"user_id" max:"200" doc:"The user. End users may omit it: they get their own data."`
+	UserID string `query:"user_id" max:"200" example:"ada" doc:"The user. End users may omit it: they get their own data."`
 }
 
 // OwnersExport asks for all data of a user of any owner.

@@ -32,11 +32,11 @@ type Cancel struct {
 type Decision struct {
 	InRun
 	ApprovalID core.ApprovalID `path:"approval,approval" doc:"The approval." example:"01a1fd1c-7a10-7000-8000-000000000009"`
-	Decision   string          `json:"decision" doc:"approve or deny. A client_tool can only be denied."`
-	Arguments  json.RawMessage `json:"arguments" schema:"Arguments" doc:"With approve: the tool starts with these arguments instead of the model's."`
+	Decision   string          `json:"decision" doc:"'approve' or 'deny'. A 'client_tool' can only be denied."`
+	Arguments  json.RawMessage `json:"arguments" schema:"Arguments" doc:"With 'approve': the tool starts with these arguments instead of the model's."`
 	Respond    string          `json:"respond" doc:"Answers in place of the tool, which does not start: the model reads this text as its result."`
-	Result     *string         `json:"result" doc:"The result of a client_tool."`
-	IsError    bool            `json:"is_error" doc:"With result: the call failed."`
+	Result     *string         `json:"result" doc:"The result of a 'client_tool'."`
+	IsError    bool            `json:"is_error" doc:"With 'result': the call failed."`
 	Comment    string          `json:"comment" max:"2000" doc:"For a denial the model gets it: not approved: …."`
 }
 

@@ -38,8 +38,8 @@ type SessionPatch struct {
 
 // NewWebhook is where the ends of runs are reported.
 type NewWebhook struct {
-	URL    string `json:"url"`
-	Secret string `json:"secret,omitempty"`
+	URL    string `json:"url" max:"2048" doc:"An https URL on the public internet." example:"https://example.com/hook"`
+	Secret string `json:"secret,omitempty" doc:"Signs deliveries: 'whsec_' and the base64 of 24 to 64 random bytes. Write-only. By default the setting 'webhooks.secret'."`
 }
 
 // UnmarshalJSON refuses unknown fields. Its error repeats nothing of the value, which

@@ -32,7 +32,7 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 		err := k.applyChange(ctx, &t, change)
 		// A request that has an answer refuses it: the work behind the answer no longer belongs to the request.
 		var answered *core.Error
-		if e.manual && errors.As(err, &answered) && answered.Code == core.CodeInProgress {
+		if e.manual != nil && errors.As(err, &answered) && answered.Code == core.CodeInProgress {
 			ctx = core.WithoutKeyedWork(ctx)
 			err = k.applyChange(ctx, &t, change)
 		}
@@ -81,7 +81,7 @@ func (k *Compactor) revalidateDraft(ctx context.Context, t Turn, p plan, m draft
 		return t, p, false, err
 	}
 	in = k.withSummaryWork(ctx, in, fresh, e)
-	in.Summarized, in.Force = p.in.Summarized, p.in.Force
+	in.Summarized = p.in.Summarized
 	return fresh, newPlan(in), true, nil
 }
 
@@ -127,7 +127,7 @@ const notesFailed = "the older part of the tool loop could not be replaced by no
 
 // continueWithout continues without a summary that failed, or that would not be smaller than what it
 // replaces. It records the reason; the prompt stays as it is, and the next one may order it again. A
-// manual request gets an error in place of the event for a summary that gains nothing.
+// manual request gets an error, and no event for a summary that gains nothing.
 func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft, e *progress) (Turn, plan, error) {
 	if ctx.Err() != nil {
 		return t, p, context.Cause(ctx)
@@ -144,6 +144,12 @@ func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft
 	default:
 		unused.Reason, data.Reason = m.failure, "no summary was made: "+m.failure
 	}
+	var refused error
+	if e.manual != nil && noGain {
+		refused = core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: a summary would not be smaller than the %d messages it replaces", m.order.Messages)
+	} else if e.manual != nil {
+		refused = core.Errorf(core.ErrUnavailable, "no summary was made because its model failed: try again later")
+	}
 	switch {
 	case isLoop:
 		e.noLoop, in.NoLoop = true, true
@@ -151,14 +157,14 @@ func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft
 		e.noGain, in.NoSummary, in.Force = true, true, false
 	default:
 		if e.failed, in.Resting = true, true; m.failure == "" { // the model was not asked
-			return t, newPlan(in), nil
+			return t, newPlan(in), refused
 		}
 	}
 	if !noGain {
 		k.Logger.WarnContext(ctx, "summary failed, context unchanged", "session_id", t.Session.ID, "run_id", t.RunID, "agent", t.Profile.Agent.Name,
 			"kind", m.order.Kind, "trigger", m.order.Trigger, "ahead", m.ahead, "reason", m.failure, "err", m.err)
 	}
-	if !noGain || !e.manual {
+	if !noGain || e.manual == nil {
 		unused.Events = []core.Event{t.newEvent(kind, data)}
 	}
 	events, err := k.Stores.Sessions.SummaryFailed(ctx, scopeOf(t), unused)
@@ -168,5 +174,5 @@ func (k *Compactor) continueWithout(ctx context.Context, t Turn, p plan, m draft
 	} else if err != nil {
 		return t, p, fmt.Errorf("record the summary that was not made: %w", err)
 	}
-	return t, newPlan(in), nil
+	return t, newPlan(in), refused
 }

@@ -56,8 +56,8 @@ func (p plan) nextOrder() *contextwindow.Order { return cmp.Or(p.d.Summarize, p.
 
 // progress is the state of carrying out decisions for one turn.
 type progress struct {
-	background    bool // no prompt waits for it
-	manual        bool // requested by a person
+	background    bool         // no prompt waits for it
+	manual        *manualOrder // requested by a person; nil = it was not
 	lease         *summaryLease
 	writer        writer
 	deadline      time.Time // end of the wait for summaries
@@ -118,6 +118,9 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	if err != nil {
 		return t, plan{}, err
 	}
+	if e.manual != nil {
+		t.Work.Breaker.Until = nil // the model is called even if the breaker is open
+	}
 	if !e.versionChosen {
 		if t, err = k.useOlder(ctx, t); err != nil {
 			return t, plan{}, err
@@ -128,7 +131,7 @@ func (k *Compactor) planAndExecute(ctx context.Context, t Turn, e *progress) (Tu
 	if err != nil {
 		return t, p, err
 	}
-	if p.d.Summarize != nil {
+	if p.d.Summarize != nil && e.manual == nil {
 		if d, ok := floorDecision(p.in); ok {
 			p.d = d
 			return t, p, floorError(d)
@@ -196,7 +199,7 @@ func (k *Compactor) withSummaryWork(ctx context.Context, in contextwindow.Input,
 	}
 	in.Busy = e.lease == nil && (work.Busy || !e.background && k.jobs.hasSession(t.Session.ID))
 	in.Resting = work.Breaker.Until != nil || e.failed
-	in.NoSummary, in.NoLoop = e.noGain, e.noLoop
+	in.NoSummary, in.NoLoop, in.Force = e.noGain, e.noLoop, e.manual != nil
 	if e.background {
 		in.Phase = contextwindow.AfterRun
 	}
@@ -253,6 +256,9 @@ func (k *Compactor) makeNext(ctx context.Context, t Turn, e *progress) (Turn, er
 // ahead is only stored: it changes no prompt. ErrTooLong: a smaller order is due.
 func (k *Compactor) summarizeOnce(ctx context.Context, t Turn, p plan, e *progress) (Turn, plan, error) {
 	m := draft{order: *p.nextOrder(), writer: e.writer, ahead: p.d.Summarize == nil, calls: e.calls}
+	if o := e.manual; o != nil { // parts are made by a model only: without one, a single summary covers everything
+		m.order.Focus, m.order.Strict = o.focus, o.versionCount > 0 || m.order.ThroughSeq < o.through
+	}
 	if !e.background && t.Work.Breaker.Until != nil && m.writer.note == "" {
 		m.writer.note = breakerOpen
 	}

@@ -118,65 +118,32 @@ func (o *manualOrder) wait(ctx context.Context, c *call) (core.Summary, error) {
 // makeAll makes versions until all is covered.
 func (o *manualOrder) makeAll(ctx context.Context) error {
 	defer o.lease.releaseLease(ctx)
-	e := &progress{lease: o.lease, manual: true}
-	for {
+	e := &progress{lease: o.lease, manual: o, versionChosen: true}
+	t, err := o.k.loadTurn(ctx, o.scope, o.id, "")
+	for err == nil && t.Session.SummaryThroughSeq < o.through {
 		e.committed, e.conflicts = core.Summary{}, 0
-		err := o.makeNext(ctx, e)
-		switch {
-		case errors.Is(err, errTooLong):
-			err = nil
-		case err == nil && e.committed.ID == "":
+		if t, err = o.k.makeNext(ctx, t, e); err == nil && e.committed.ID == "" {
 			return nil
-		case err == nil:
+		}
+		if err == nil {
 			select {
 			case <-o.last:
 			default:
 			}
 			o.last <- e.committed
 			o.versionCount++
-		}
-		if err == nil {
 			err = o.lease.renewLease(ctx)
-		}
-		if err != nil {
-			o.k.Logger.InfoContext(ctx, "requested summary is incomplete", "session_id", o.id, "err", err)
-			return err
+		} else if errors.Is(err, core.ErrStale) {
+			err = errSummarizedMeanwhile()
 		}
 	}
+	if err != nil {
+		o.k.Logger.InfoContext(ctx, "requested summary is incomplete", "session_id", o.id, "err", err)
+	}
+	return err
 }
 
 // errSummarizedMeanwhile says that another writer was first.
 func errSummarizedMeanwhile() error {
 	return core.Errorf(core.ErrConflict, "the session was summarized meanwhile: check its newest summary and retry if necessary")
-}
-
-// makeNext makes the next version, if anything is left to cover.
-func (o *manualOrder) makeNext(ctx context.Context, e *progress) error {
-	t, err := o.k.loadCurrentTurn(ctx, o.scope, o.id, "")
-	if err != nil {
-		return err
-	}
-	t.Work.Breaker.Until = nil // a manual request calls the model even if the breaker is open
-	in, err := o.k.planInput(ctx, t)
-	if err != nil {
-		return err
-	}
-	in = o.k.withSummaryWork(ctx, in, t, e)
-	in.Force, in.Phase = true, contextwindow.BeforeCall
-	p := newPlan(in)
-	if p.d.Summarize == nil || t.Session.SummaryThroughSeq >= o.through {
-		return nil
-	}
-	// Parts are made by a model only: without one, a single summary covers everything.
-	p.d.Summarize.Focus, p.d.Summarize.Strict = o.focus, o.versionCount > 0 || p.d.Summarize.ThroughSeq < o.through
-	_, _, err = o.k.summarizeOnce(ctx, t, p, e)
-	switch {
-	case errors.Is(err, core.ErrStale):
-		return errSummarizedMeanwhile()
-	case err == nil && e.noGain:
-		return core.Errorf(core.ErrUnprocessable, "there is nothing to summarize: a summary would not be smaller than the %d messages it replaces", p.d.Summarize.Messages)
-	case err == nil && e.failed:
-		return core.Errorf(core.ErrUnavailable, "no summary was made because its model failed: try again later")
-	}
-	return err
 }

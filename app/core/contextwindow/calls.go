@@ -14,7 +14,7 @@ import (
 func (p *assembly) addAtom(atom []Slot, messages map[core.MessageID]core.Message) {
 	head, rest := atom[0], slices.Clone(atom[1:])
 	if head.Place == core.PlaceCovered {
-		p.addNotes(head.Loop)
+		p.addNotes(head)
 		return
 	}
 	p.addMessage(head, messages[head.ID])

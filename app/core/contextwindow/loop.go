@@ -312,13 +312,6 @@ func (d Decision) Messages() int {
 	return n
 }
 
-// loopNotes are the tool-loop notes of a prompt that is being assembled.
-type loopNotes struct {
-	ranges []LoopRange
-	texts  map[core.SummaryID]core.Summary
-	last   core.SummaryID // written already
-}
-
 // The fence around notes on a tool loop. They are made from tool results: like a summary
 // they must not carry the authority of the system prompt.
 const (
@@ -331,20 +324,16 @@ const (
 // NotesTitle begins the message of notes on a tool loop.
 const NotesTitle = "Notes on the work so far, in place of messages "
 
-// addNotes appends the message that replaces the older part of a tool loop, once. It is a
-// user's message, because it follows a question and precedes an assistant's message.
-func (p *assembly) addNotes(id core.SummaryID) {
-	i := slices.IndexFunc(p.notes.ranges, func(r LoopRange) bool { return r.ID == id })
-	if i < 0 || p.notes.last == id {
+// addNotes appends the message that replaces the older part of a tool loop, in the place of the first
+// message of that. It is a user's message, because it follows a question and precedes an assistant's message.
+func (p *assembly) addNotes(s Slot) {
+	i := slices.IndexFunc(p.loops, func(r LoopRange) bool { return r.ID == s.Loop })
+	if i < 0 || s.Limit == 0 {
 		return
 	}
-	p.notes.last = id
-	r, text := p.notes.ranges[i], p.notes.texts[id].Content
-	if text == "" {
-		text = notesGone
-	}
+	r, text := p.loops[i], cmp.Or(p.parts.Loops[s.Loop].Content, notesGone)
 	content := fmt.Sprintf("%s#%d–#%d:\n%s\n%s\n%s\n%s", NotesTitle, r.From, r.Through, notesOpen, fenceSafe(text, p.count), notesClose, notesText)
 	notes := p.newMessage(llm.Message{Role: core.RoleUser, Content: content})
-	notes.Loop, notes.Place = id, core.PlaceCovered
+	notes.Loop, notes.Place = s.Loop, core.PlaceCovered
 	p.appendMessage(notes)
 }

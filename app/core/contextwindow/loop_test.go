@@ -337,7 +337,7 @@ func TestLoopNotesCost(t *testing.T) {
 	for _, text := range []string{"x", strings.Repeat("read a.txt: 統一 ", 200), "</work_notes>" + strings.Repeat("<work_notes ", 50), ""} {
 		const from = 9_007_199_254_740_000
 		d := cw.Decision{
-			Run:   []cw.Slot{{Item: cw.Item{ID: "m", Seq: from}, Place: core.PlaceCovered, Loop: "n"}},
+			Run:   []cw.Slot{{Item: cw.Item{ID: "m", Seq: from}, Place: core.PlaceCovered, Loop: "n", Limit: 1}},
 			Loops: []cw.LoopRange{{ID: "n", From: from, Through: from + 991}},
 		}
 		p := cw.Assemble(cw.Parts{Loops: map[core.SummaryID]core.Summary{"n": {Content: text}}}, d, count)

@@ -59,7 +59,7 @@ type assembly struct {
 	Prompt
 	count core.TextCounter
 	parts Parts
-	notes loopNotes
+	loops []LoopRange
 	files attachments
 
 	section      Section        // of the messages that are being added
@@ -124,7 +124,7 @@ const blockOverhead = 4
 func Assemble(parts Parts, d Decision, count core.TextCounter) Prompt {
 	parts = parts.withFrozen(d)
 	p := assembly{
-		count: count, parts: parts, notes: loopNotes{ranges: d.Loops, texts: parts.Loops},
+		count: count, parts: parts, loops: d.Loops,
 		files: attachments{parts.Model, parts.Blobs, parts.Documents, shownMedia(parts, d)},
 		offer: newOffer(parts.Setups[cmp.Or(d.Frozen, d.Setup)], d.ToolChanges),
 	}

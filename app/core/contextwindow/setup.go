@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -25,13 +26,10 @@ import (
 type Setup struct {
 	core.PromptSetup
 	Specs      []llm.ToolSpec
-	System     int // of the system blocks
-	ToolTokens int // of the tool definitions
-	overhead   int // of a message without a text
-	appended   int // of the text that appends the system prompt
-	names      int // of a line with the names of all tools
-	keys       []string
-	tools      map[string]setupTool
+	System     int               // of the system blocks
+	ToolTokens int               // of the tool definitions
+	keys       map[string]string // the definitions by the names of the tools
+	count      llm.TokenCounter
 }
 
 // Setups are setups by their hashes.
@@ -39,29 +37,26 @@ type Setups map[string]Setup
 
 // NewSetup returns the setup with its sizes.
 func NewSetup(s core.PromptSetup, count llm.TokenCounter) (Setup, error) {
-	out := Setup{PromptSetup: s, tools: map[string]setupTool{}}
-	if err := json.Unmarshal(s.Tools, &out.Specs); err != nil {
-		return Setup{}, err
-	}
+	out := Setup{PromptSetup: s, keys: map[string]string{}, count: count}
 	var definitions []json.RawMessage
-	if err := json.Unmarshal(s.Tools, &definitions); err != nil {
+	if err := errors.Join(json.Unmarshal(s.Tools, &out.Specs), json.Unmarshal(s.Tools, &definitions)); err != nil {
 		return Setup{}, err
 	}
-	names := make([]string, len(out.Specs))
 	for i, spec := range out.Specs {
-		names[i] = spec.Name
-		out.keys = append(out.keys, string(definitions[i]))
-		out.tools[spec.Name] = setupTool{
-			key: string(definitions[i]), tokens: count.Tools([]llm.ToolSpec{spec}) + blockOverhead, nameTokens: count.Text(spec.Name) + blockOverhead,
-		}
+		out.keys[spec.Name] = string(definitions[i])
 	}
-	slices.Sort(out.keys)
 	out.System = SystemTokens(Parts{SystemPrompt: s.SystemPrompt, ToolUsage: s.ToolUsage}, count)
 	out.ToolTokens = count.Tools(out.Specs)
-	out.overhead = tokens.Prompted(count.Text, llm.Message{})
-	out.appended = count.Text(setupTitle+out.text()) + blockOverhead
-	out.names = count.Text(toolsLine(names)) + blockOverhead
 	return out, nil
+}
+
+// messageTokens returns the cl100k_base tokens of the message that goes on to the setup.
+func (s Setup) messageTokens(m llm.Message) int {
+	n := tokens.Prompted(s.count.Text, m) + s.count.Tools(m.AddedTools) + blockOverhead*len(m.AddedTools)
+	for _, name := range m.RemovedTools {
+		n += s.count.Text(name) + blockOverhead
+	}
+	return n
 }
 
 // text returns the system prompt as a message has it.
@@ -150,14 +145,14 @@ func (p *planner) placeSetups(slots []Slot) {
 			continue
 		}
 		change, _ := offer.next(next)
-		last, sizes[i] = s.Setup, p.scale.toModel(change.tokens)
+		last, sizes[i] = s.Setup, p.scale.toModel(next.messageTokens(change))
 	}
 	if last != p.in.Setup {
 		change, ok := offer.next(current)
 		if !ok {
 			return
 		}
-		p.setup.appended = change.tokens
+		p.setup.appended = current.messageTokens(change)
 	}
 	for i, size := range sizes {
 		slots[i].NewSetup = slots[i].Setup
@@ -209,18 +204,9 @@ func (p Parts) withFrozen(d Decision) Parts {
 
 // addSetup appends the message that goes on to a setup, if there is anything to say.
 func (p *assembly) addSetup(section Section, hash string) {
-	from, to := p.offer.current, p.parts.Setups[hash]
-	c, ok := p.offer.next(to)
-	if !ok || c.text == "" && len(c.added)+len(c.removed) == 0 {
-		return
+	to := p.parts.Setups[hash]
+	m, ok := p.offer.next(to)
+	if ok && (m.Content != "" || len(m.AddedTools)+len(m.RemovedTools) > 0) {
+		p.Messages = append(p.Messages, PromptMessage{Message: m, Place: core.PlaceSystem, Section: section, Tokens: to.messageTokens(m)})
 	}
-	m := p.newMessage(llm.Message{Role: core.RoleSystem, Content: c.text, AddedTools: c.added, RemovedTools: c.removed})
-	m.Place, m.Section = core.PlaceSystem, section
-	for _, tool := range c.added {
-		m.Tokens += to.tools[tool.Name].tokens
-	}
-	for _, name := range c.removed {
-		m.Tokens += from.tools[name].nameTokens
-	}
-	p.Messages = append(p.Messages, m)
 }

@@ -22,7 +22,16 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 		db = db.Where(map[bool]string{true: "pinned", false: "NOT pinned"}[*q.Pinned])
 	}
 	db = inRange(inRange(db, "created_at", q.CreatedAfter, q.CreatedBefore), "updated_at", q.UpdatedAfter, q.UpdatedBefore)
-	db = withStatus(db, tenant, q.Status)
+	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
+	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
+	switch q.Status { // few runs are unfinished, and partial indexes cover them
+	case core.SessionRunning, core.SessionWaiting:
+		db = db.Where(active+" AND r.status = ?)", tenant.Owner, string(q.Status))
+	case core.SessionQueued:
+		db = db.Where(queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	case core.SessionIdle:
+		db = db.Where("NOT "+queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	}
 	if q.Tag != "" {
 		if isPostgres(db) {
 			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
@@ -62,23 +71,6 @@ func inRange(db *gorm.DB, column string, after, before time.Time) *gorm.DB {
 		db = db.Where(column+" < ?", before.UTC())
 	}
 	return db
-}
-
-// withStatus narrows a list of sessions to a status. Few runs are unfinished, and partial
-// indexes cover them.
-func withStatus(db *gorm.DB, tenant core.Tenant, status core.SessionStatus) *gorm.DB {
-	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
-	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
-	switch status {
-	case core.SessionRunning, core.SessionWaiting:
-		return db.Where(active+" AND r.status = ?)", tenant.Owner, string(status))
-	case core.SessionQueued:
-		return db.Where(queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
-	case core.SessionIdle:
-		return db.Where("NOT "+queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
-	default:
-		return db
-	}
 }
 
 // withMetadata narrows a list of sessions to those whose metadata have all members of an
