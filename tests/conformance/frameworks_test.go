@@ -112,12 +112,12 @@ func TestClientsPage(t *testing.T) {
 	}
 }
 
-// The three commands of the README let an MCP server and OpenAI's client, both from npm, talk
+// Three commands of docs/CLIENTS.md let an MCP server and OpenAI's client, both from npm, talk
 // through Bobbin. What they would download is there: npm does nothing.
-func TestReadmeShell(t *testing.T) {
+func TestClientsShell(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
-	text := must.Get(os.ReadFile("../../README.md"))(t)
+	text := must.Get(os.ReadFile("../../docs/CLIENTS.md"))(t)
 	lines := strings.Split(strings.TrimSpace(block(t, string(text), "shell", "server-everything")), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[1], "bobbin serve ") {
 		t.Fatalf("got %q, want three commands, the second one the server", lines)

@@ -16,9 +16,9 @@ import (
 type findings struct {
 	records.Found
 
-	accepted, dropped                    int
-	summaries, asked, fallbacks          int
-	inspections, inspected, old, renewed int
+	accepted, dropped           int
+	summaries, asked, fallbacks int
+	inspections, inspected      int
 }
 
 // verify checks every session, and that a next turn works in it.

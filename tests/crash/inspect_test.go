@@ -99,7 +99,6 @@ func (c *chaos) inspect() {
 	c.t.Helper()
 	c.look(func(g *gorm.DB) {
 		c.leases.atKill(c.t, attempts(c.t, g))
-		renewed := 0
 		for n, id := range c.sessions {
 			v := c.check(fmt.Sprintf("session %d (%s) after kill %d", n, id, c.kills), records.Record{})
 			var err error
@@ -112,11 +111,8 @@ func (c *chaos) inspect() {
 			if heard > len(v.Summaries) {
 				v.Errorf("its watcher was told of %d summaries, %d are there", heard, len(v.Summaries))
 			}
-			renewed += max(0, len(v.Summaries)-heard)
 		}
 		c.found.inspections++
-		c.found.renewed += c.fresh + min(renewed, c.storing)
-		c.found.old += max(0, c.storing-renewed)
 	})
 }
 
