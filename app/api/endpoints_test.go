@@ -10,11 +10,6 @@ import (
 	"bobbin/tests/apitest"
 )
 
-// messagePath is where a message of the backend is.
-const messagePath = sessionPath + "/messages/" + string(apitest.UserID)
-
-const instructionPath = sessionPath + "/standing-instructions/" + string(apitest.InstructionID)
-
 // TestRunWithoutAnswer: a failed run is an answer like any other, with 200: the request was
 // taken and is in the log. The run's status and error say what became of it.
 func TestRunWithoutAnswer(t *testing.T) {

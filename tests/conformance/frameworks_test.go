@@ -10,7 +10,6 @@ import (
 
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
-	native "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -164,7 +163,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 			t.Logf("%s", log)
 		}
 	})
-	c := must.Get(native.New(native.Options{URL: "http://" + addr}))(t)
+	c := must.Get(apiclient.New(apiclient.Options{URL: "http://" + addr}))(t)
 	poll(t, "Bobbin's start", func() bool {
 		select {
 		case <-p.Exited:
