@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -252,58 +251,5 @@ func TestBusCloses(t *testing.T) {
 		}
 		gone.Close()
 		stays.Close()
-	})
-}
-
-// TestBusManyAtOnce: publishers and subscribers that come and go.
-func TestBusManyAtOnce(t *testing.T) {
-	onBuses(t, 4096, func(t *testing.T, publish, listen closer) {
-		s := listener(t, publish, listen, "session.a")
-		drain(t, publish, "session.a", s)
-		var all sync.WaitGroup
-		for p := range 4 {
-			all.Go(func() {
-				for i := range 100 {
-					if err := publish.Publish("session.a", fmt.Appendf(nil, "%d %d", p, i)); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-			all.Go(func() {
-				for range 10 {
-					if short, err := listen.Subscribe("session.a"); err != nil {
-						t.Error(err)
-					} else {
-						short.Close()
-					}
-				}
-			})
-		}
-		all.Wait()
-		again := time.NewTicker(5 * time.Millisecond)
-		defer again.Stop()
-		late := time.After(patience)
-		next := [4]int{}
-		for {
-			select {
-			case <-s.Ready():
-				m := must.Get(s.Take())(t)
-				if m == nil || len(m.Data()) == 0 {
-					continue
-				}
-				var p, i int
-				if string(m.Data()) == "end" {
-					return
-				}
-				if _, err := fmt.Sscan(string(m.Data()), &p, &i); err != nil || i < next[p] {
-					t.Fatalf("got message %d of publisher %d (%v), want none before %d: it may lose, and not mix up", i, p, err, next[p])
-				}
-				next[p] = i + 1
-			case <-again.C:
-				must.Do(t, publish.Publish("session.a", []byte("end")))
-			case <-late:
-				t.Fatal("the last message does not come")
-			}
-		}
 	})
 }

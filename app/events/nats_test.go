@@ -222,24 +222,3 @@ func TestNATSStats(t *testing.T) {
 		t.Errorf("got %+v with a cluster of others, want it connected, without routes of ours", got)
 	}
 }
-
-// BenchmarkBus is the way of one message from a publisher to a subscriber.
-func BenchmarkBus(b *testing.B) {
-	for name, bus := range map[string]closer{"local": events.NewLocal(0), "nats in process": replica(b, 0)} {
-		b.Run(name, func(b *testing.B) {
-			s, err := bus.Subscribe("session.a")
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if err := bus.Publish("session.a", []byte("a small piece of text")); err != nil {
-					b.Fatal(err)
-				}
-				<-s.Ready()
-				if _, err := s.Take(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
