@@ -1,12 +1,15 @@
 package app_test
 
 import (
+	"bytes"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"bobbin/app"
+	"bobbin/app/core"
 	"bobbin/app/core/config"
 )
 
@@ -40,6 +43,53 @@ func TestWindow(t *testing.T) {
 		}
 		if err := a.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// embedding_model takes provider:model, provider/model, a name of models, or
+// nothing; what cannot embed is refused at the start, and no window is missed.
+func TestEmbeddingModel(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "test")
+	t.Setenv("OPENAI_BASE_URL", "")
+	t.Setenv("MISTRAL_API_KEY", "")
+	for name, want := range map[string]string{
+		"":                              "hashing-384-v1 (offline: matches words, not meaning; embedding_model sets another)",
+		"hashing-384-v1":                "hashing-384-v1 (offline: matches words, not meaning; embedding_model sets another)",
+		"openai:text-embedding-3-small": "openai:text-embedding-3-small",
+		"openai/text-embedding-3-small": "openai:text-embedding-3-small",
+		"ollama:nomic-embed-text:v1.5":  "ollama:nomic-embed-text:v1.5",
+		"house":                         "openai:bge-m3",
+		"colon:name":                    "ollama:x",
+		"mistral:mistral-embed":         "error: embedding_model: model mistral/mistral-embed needs an API key: set MISTRAL_API_KEY",
+		"demo":                          "error: embedding_model: the provider demo has no embeddings",
+		"nonsense":                      "error: embedding_model: model \"nonsense\" is not known",
+	} {
+		cfg := config.Default()
+		cfg.DataDir = t.TempDir()
+		cfg.AgentsDir = filepath.Join(cfg.DataDir, "agents")
+		cfg.Database.URL = config.NewSecretURL("sqlite://" + filepath.Join(cfg.DataDir, "b.db"))
+		cfg.DefaultLLM, cfg.EmbeddingModel = "demo", name
+		cfg.Models = []config.Model{{Name: "house", Provider: "openai", Model: "bge-m3", BaseURL: "http://localhost:1/v1"}, {Name: "colon:name", Provider: "ollama", Model: "x"}}
+		var log bytes.Buffer
+		a, err := app.New(t.Context(), cfg, app.Build{}, slog.New(slog.NewTextHandler(&log, nil)))
+		got := ""
+		switch {
+		case err != nil && !errors.Is(err, core.ErrInvalid):
+			t.Errorf("%q: got error %v, want ErrInvalid", name, err)
+		case err != nil:
+			got = "error: " + err.Error()
+		default:
+			got = a.Embedding()
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+		if strings.Contains(log.String(), "not known") {
+			t.Errorf("%q: got the log %s", name, &log)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 // known is what files may refer to in the tests: as in app.go.
@@ -32,12 +33,8 @@ func load(t *testing.T, files map[string]string) (*agents.Catalog, error) {
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	c, err := agents.LoadCatalog(dir, known())
 	if err != nil {
@@ -77,10 +74,7 @@ func TestLoadBuiltin(t *testing.T) {
 // 180,000). B2: they behave differently in one process.
 func TestLoadSamples(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load(t, nil))(t)
 	for name, want := range map[string][2]int{"quick": {15, 32_000}, "researcher": {50, 180_000}} {
 		agent, err := c.Get(name)
 		if err != nil {
@@ -200,10 +194,7 @@ func TestLoadOverrides(t *testing.T) {
 
 func TestGetUnknown(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load(t, nil))(t)
 	for _, name := range []string{"nobody", ""} {
 		_, err := c.Get(name)
 		if !errors.Is(err, core.ErrNotFound) || !strings.Contains(err.Error(), "there are assistant, quick, researcher") {
@@ -217,14 +208,8 @@ func TestGetUnknown(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	version := func(text string) string {
-		c, err := load(t, map[string]string{"a.yaml": text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		agent, err := c.Get("a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(load(t, map[string]string{"a.yaml": text}))(t)
+		agent := must.Get(c.Get("a"))(t)
 		return agent.Version
 	}
 	first := version("name: a\ntools: [calculator]\ncontext: {policy: budget}\n")
@@ -244,9 +229,7 @@ func TestVersion(t *testing.T) {
 func TestLoadNotAFolder(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "agents")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	if _, err := agents.LoadCatalog(path, known()); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 		t.Errorf("LoadCatalog of a file: got %v, want that it is not a folder", err)
 	}
@@ -256,9 +239,7 @@ func TestLoadNotAFolder(t *testing.T) {
 func TestLoadUnknownTools(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("name: a\ntools: [anything]\n"), 0o600))
 	if _, err := agents.LoadCatalog(dir, agents.KnownParts{}); err != nil {
 		t.Errorf("Load: %v", err)
 	}
@@ -275,9 +256,7 @@ func TestLoadFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	write("broken.yaml", "name: [")
@@ -295,4 +274,139 @@ func TestLoadFile(t *testing.T) {
 	if got, err := agents.CatalogOf(agent).Get("mine"); err != nil || got.Version != agent.Version {
 		t.Errorf("got %+v, %v of a catalog of one, want the agent", got, err)
 	}
+}
+
+// folder is a folder of agents.
+type folder struct {
+	t   *testing.T
+	dir string
+}
+
+func (f folder) write(name, text string) {
+	f.t.Helper()
+	must.Do(f.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
+}
+
+func (f folder) remove(name string) {
+	f.t.Helper()
+	must.Do(f.t, os.Remove(filepath.Join(f.dir, name)))
+}
+
+// reload reads the folder again, and returns a line for each file.
+func (f folder) reload(c *agents.Catalog) []string {
+	f.t.Helper()
+	files := must.Get(c.Reload(f.dir, known(), "assistant"))(f.t)
+	var lines []string
+	for _, file := range files {
+		if (file.Version == "") != (file.Agent == "" || file.Change == core.AgentRemoved) {
+			f.t.Errorf("%+v: want a version of the agent that is there, and none else", file)
+		}
+		line := strings.Join(append([]string{file.File, string(file.Change), file.Agent}, file.Problems...), " ")
+		lines = append(lines, strings.ReplaceAll(line, f.dir+"/", ""))
+	}
+	return lines
+}
+
+func prompt(t *testing.T, c *agents.Catalog, name string) string {
+	t.Helper()
+	agent, err := c.Get(name)
+	if err != nil {
+		return "(" + name + " is gone)"
+	}
+	return agent.SystemPrompt
+}
+
+// What changed in the folder counts after a reload; a broken file keeps its agent and says
+// where it is broken.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	f := folder{t, t.TempDir()}
+	f.write("same.yaml", "name: same\nsystem_prompt: same\n")
+	f.write("edited.yaml", "name: edited\nsystem_prompt: old\n")
+	f.write("broken.yaml", "name: broken\nsystem_prompt: old\n")
+	f.write("gone.yaml", "name: gone\nsystem_prompt: old\n")
+	f.write("quick.yaml", "name: quick\nsystem_prompt: mine\n")
+	f.write("renamed.yaml", "name: before\nsystem_prompt: old\n")
+	c := must.Get(agents.LoadCatalog(f.dir, known()))(t)
+	f.write("edited.yaml", "name: edited\nsystem_prompt: new\n")
+	f.write("broken.yaml", "name: broken\nsystem_prmpt: new\n")
+	f.write("renamed.yaml", "name: after\nsystem_prompt: new\n")
+	f.write("added.yaml", "name: added\nsystem_prompt: new\n")
+	f.write("bad.yaml", "name: [1]\n")
+	f.remove("gone.yaml")
+	f.remove("quick.yaml")
+	want := []string{
+		"added.yaml added added",
+		"bad.yaml broken ",
+		"broken.yaml broken broken broken.yaml:2:1: system_prmpt is not a known field; did you mean system_prompt?",
+		"edited.yaml changed edited",
+		"gone.yaml removed gone",
+		"quick.yaml removed quick",
+		"renamed.yaml changed after",
+		"same.yaml unchanged same",
+	}
+	got := f.reload(c)
+	for i := range got {
+		if i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
+			t.Errorf("line %d: got %q\nwant one that begins as in %q", i, got[i], want)
+		}
+	}
+	for name, want := range map[string]string{
+		"same": "same", "edited": "new", "broken": "old", "added": "new", "after": "new",
+		"gone": "(gone is gone)", "before": "(before is gone)",
+	} {
+		if got := prompt(t, c, name); got != want {
+			t.Errorf("agent %s: got the prompt %q, want %q", name, got, want)
+		}
+	}
+	if got := prompt(t, c, "quick"); got == "mine" || strings.HasPrefix(got, "(") {
+		t.Errorf("quick: got %q, want the built-in agent again", got)
+	}
+	// A broken file that is mended counts, also the second time.
+	f.write("broken.yaml", "name: broken\nsystem_prompt: new\n")
+	f.remove("bad.yaml")
+	if diff := cmp.Diff("broken.yaml changed broken", f.reload(c)[1]); diff != "" {
+		t.Errorf("mended (-want +got):\n%s", diff)
+	}
+	if got := prompt(t, c, "broken"); got != "new" {
+		t.Errorf("mended: got the prompt %q", got)
+	}
+}
+
+// Two files that want one name: the one that has it keeps it.
+func TestReloadOfTwins(t *testing.T) {
+	t.Parallel()
+	f := folder{t, t.TempDir()}
+	f.write("b.yaml", "name: one\nsystem_prompt: first\n")
+	c := must.Get(agents.LoadCatalog(f.dir, known()))(t)
+	f.write("a.yaml", "name: one\nsystem_prompt: second\n")
+	f.write("b.yaml", "nme: one\n")
+	got := f.reload(c)
+	if len(got) != 2 || got[0] != "a.yaml broken  a.yaml: agent one is in b.yaml too; give one another name" || !strings.HasPrefix(got[1], "b.yaml broken one ") {
+		t.Errorf("got %q, want both broken and the agent kept", got)
+	}
+	if got := prompt(t, c, "one"); got != "first" {
+		t.Errorf("got the prompt %q, want that of the file that had the name", got)
+	}
+}
+
+// Without the folder, and without the default agent, nothing changes.
+func TestReloadThatChangesNothing(t *testing.T) {
+	t.Parallel()
+	f := folder{t, t.TempDir()}
+	f.write("one.yaml", "name: one\nsystem_prompt: first\n")
+	c := must.Get(agents.LoadCatalog(f.dir, known()))(t)
+	unchanged := func(what string) {
+		t.Helper()
+		if files, err := c.Reload(f.dir, known(), "one"); err == nil || len(files) != 0 {
+			t.Errorf("%s: got %v and no error", what, files)
+		}
+		if got := prompt(t, c, "one"); got != "first" {
+			t.Errorf("%s: got the prompt %q, want the agent as it was", what, got)
+		}
+	}
+	f.remove("one.yaml")
+	unchanged("no default agent")
+	must.Do(t, os.RemoveAll(f.dir))
+	unchanged("no folder")
 }

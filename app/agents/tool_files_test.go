@@ -1,8 +1,10 @@
 package agents_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // toolFolders is a folder of agents beside one of tools.
@@ -24,9 +27,7 @@ func newToolFolders(t *testing.T) toolFolders {
 	t.Helper()
 	f := toolFolders{t, t.TempDir()}
 	for _, dir := range []string{"agents", "tools"} {
-		if err := os.Mkdir(filepath.Join(f.root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(f.root, dir), 0o755))
 	}
 	return f
 }
@@ -34,9 +35,7 @@ func newToolFolders(t *testing.T) toolFolders {
 // write writes a file such as tools/weather.yaml.
 func (f toolFolders) write(name, text string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.root, name), []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.WriteFile(filepath.Join(f.root, name), []byte(text), 0o644))
 }
 
 func (f toolFolders) agents() string { return filepath.Join(f.root, "agents") }
@@ -81,9 +80,7 @@ tools:
     max_memory_mib: 64
 `)
 	c, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	a, _ := c.Get("a")
 	if diff := cmp.Diff([]string{"calculator", "weather", "files__read", "report"}, a.Tools); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
@@ -109,9 +106,7 @@ tools:
 	}
 	f.write("tools/weather.yaml", strings.Replace(weatherTool, "5s", "6s", 1))
 	c, err = agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if b, _ := c.Get("a"); b.Version == a.Version {
 		t.Errorf("another tool, and the same version %s", b.Version)
 	}
@@ -138,10 +133,7 @@ func TestToolsOfFilesAreOff(t *testing.T) {
 			f.write("tools/weather.yaml", weatherTool)
 			f.write("tools/x.yaml", `{"name": files, kind: mcp, command: npx}`)
 			f.write("agents/a.yaml", "name: a\n"+c.agent+"\n")
-			catalog, err := agents.LoadCatalog(f.agents(), f.known(c.allowed...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			catalog := must.Get(agents.LoadCatalog(f.agents(), f.known(c.allowed...)))(t)
 			a, _ := catalog.Get("a")
 			got := strings.ReplaceAll(strings.Join(a.LeftOut, "\n"), f.root+"/", "")
 			if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || !slices.Contains(a.Tools, "calculator") || slices.Contains(a.Tools, "files") || slices.Contains(a.Tools, "x") {
@@ -251,17 +243,11 @@ func TestReloadOfTools(t *testing.T) {
 	f := newToolFolders(t)
 	f.write("tools/weather.yaml", weatherTool)
 	f.write("agents/a.yaml", "name: a\ntools: [weather]\n")
-	c, err := agents.LoadCatalog(f.agents(), f.known(core.ToolHTTP))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(agents.LoadCatalog(f.agents(), f.known(core.ToolHTTP)))(t)
 	before, _ := c.Get("a")
 	reload := func() map[string]core.AgentFile {
 		t.Helper()
-		list, err := c.Reload(f.agents(), f.known(core.ToolHTTP), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(c.Reload(f.agents(), f.known(core.ToolHTTP), "a"))(t)
 		out := map[string]core.AgentFile{}
 		for _, file := range list {
 			out[filepath.Base(file.File)] = file
@@ -281,9 +267,7 @@ func TestReloadOfTools(t *testing.T) {
 	if got["weather.yaml"].Change != core.AgentChanged || got["a.yaml"].Change != core.AgentChanged {
 		t.Errorf("changed: got %+v", got)
 	}
-	if err := os.Remove(filepath.Join(f.root, "tools/weather.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(f.root, "tools/weather.yaml")))
 	got = reload()
 	if got["weather.yaml"].Change != core.AgentRemoved || got["a.yaml"].Change != core.AgentBroken {
 		t.Errorf("removed: got %+v", got)
@@ -292,3 +276,71 @@ func TestReloadOfTools(t *testing.T) {
 		t.Errorf("the agent of before has lost its tool: %+v", a)
 	}
 }
+
+// toolReference is the page with the table of the keys of definitions.
+const toolReference = "../../docs/TOOLS.md"
+
+// TestToolReference: docs/TOOLS.md documents every key of a definition, and nothing else.
+func TestToolReference(t *testing.T) {
+	t.Parallel()
+	checkTables(t, toolReference, [][2]string{{"## Keys", toolTable()}})
+}
+
+// toolTable returns the table of the keys.
+func toolTable() string {
+	var b strings.Builder
+	b.WriteString("| key | kinds | type | default | allowed | meaning |\n|---|---|---|---|---|---|\n")
+	for _, k := range agents.ToolKeys() {
+		kinds := "all"
+		if len(k.Kinds) > 0 {
+			kinds = ""
+			for i, kind := range k.Kinds {
+				if i > 0 {
+					kinds += ", "
+				}
+				kinds += string(kind)
+			}
+		}
+		value := k.Default
+		if value == "" && len(k.Required) > 0 {
+			value = "required"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", k.Path, kinds, k.Type, value, k.Bounds, k.Meaning)
+	}
+	return b.String()
+}
+
+// yamlBlock matches the files in a page.
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n# (tools|agents)/([a-z_]+)\\.yaml\n(.*?)```")
+
+// Every file in docs/TOOLS.md and docs/AGENTS.md can be copied as it is.
+func TestReferenceExamples(t *testing.T) {
+	t.Parallel()
+	for page, least := range map[string]int{toolReference: 7, reference: 1} {
+		text := must.Get(os.ReadFile(page))(t)
+		blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
+		for _, block := range blocks {
+			f := newToolFolders(t)
+			must.Do(t, os.Mkdir(filepath.Join(f.root, "tools/openapi"), 0o755))
+			f.write("tools/openapi/shop.yaml", strings.ReplaceAll(shopDocument, "\t", "  "))
+			f.write("tools/files.yaml", "name: files\nkind: mcp\ncommand: npx\n")
+			f.write(block[1]+"/"+block[2]+".yaml", block[3])
+			if _, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...)); err != nil {
+				t.Errorf("%s/%s.yaml: %v", block[1], block[2], err)
+			}
+		}
+		if len(blocks) < least {
+			t.Errorf("%s: found %d files", page, len(blocks))
+		}
+	}
+}
+
+const shopDocument = `openapi: 3.1.0
+info: {title: Shop, version: "1"}
+servers: [{url: "https://shop.example.com"}]
+paths:
+	/items/{id}:
+		get: {operationId: getItem, parameters: [{name: id, in: path, required: true, schema: {type: string}}], responses: {}}
+	/orders:
+		post: {operationId: createOrder, responses: {}}
+`

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // branches is branches in storage that say what they were asked.
@@ -131,14 +132,27 @@ func TestPinAndFork(t *testing.T) {
 			t.Errorf("select: got %q and %v", s.Title, err)
 		}
 		for title, want := range map[string]string{"": "", "a talk": "a talk (fork)", strings.Repeat("ä", 250): strings.Repeat("ä", 246) + " (fork)"} {
-			if _, err := h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(h.UpdateSession(t.Context(), ann, id, core.SessionPatch{Title: &title}))(t)
 			if s, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: id}); err != nil || s.Title != want {
 				t.Errorf("fork of %.20q: got %q and %v, want %q", title, s.Title, err, want)
 			}
 		}
 		_, err = h.Fork(t.Context(), ann, core.ForkSession{SessionID: core.NewID[core.SessionID]()})
 		wantKind(t, err, core.ErrNotFound)
+	})
+}
+
+// An edit in place has the rules of sending; coretest.TestRevisions has what storage refuses.
+func TestRevise(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		m, err := h.Revise(t.Context(), ann, h.session.ID, "m", "hello\x00 there")
+		if err != nil || m.Content != "hello\uFFFD there" || m.TokenCount != len(m.Content) {
+			t.Errorf("got %+v and %v, want the text as it is sent", m, err)
+		}
+		_, err = h.Revise(t.Context(), ann, h.session.ID, "m", strings.Repeat("x", 1<<20+1))
+		wantKind(t, err, core.ErrTooLarge)
+		_, err = h.Revise(t.Context(), ann, h.session.ID, "m", " \n")
+		wantKind(t, err, core.ErrInvalid)
 	})
 }

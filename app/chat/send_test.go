@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/must"
 )
 
 func TestSendStartsTheRun(t *testing.T) {
@@ -270,10 +271,7 @@ func TestSendWhoseCallerWentAway(t *testing.T) {
 			}
 			return nil
 		})
-		a, err := h.Send(ctx, ann, core.SendMessage{SessionID: h.session.ID, Content: "hello"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(h.Send(ctx, ann, core.SendMessage{SessionID: h.session.ID, Content: "hello"}))(t)
 		synctest.Wait()
 		if got := h.db.Run(a.Run.ID); got.Status != core.RunSucceeded {
 			t.Errorf("got run %s, want it succeeded", got.Status)

@@ -5,11 +5,17 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"bobbin/app/chat"
 	"bobbin/app/core"
+	"bobbin/app/db"
+	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func TestCreateSession(t *testing.T) {
@@ -19,9 +25,7 @@ func TestCreateSession(t *testing.T) {
 			ID: "mine", Owner: "bob", Title: "a\x00b", Timezone: "Europe/Berlin", UserID: "u1", MessageCount: 7,
 			Instructions: "be \xff kind", Metadata: json.RawMessage(`{"a":1}`), Model: "demo",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got.ID == "mine" || got.Owner != "ann" || got.MessageCount != 0 {
 			t.Errorf("got %+v, want what callers may not choose ignored", got)
 		}
@@ -155,4 +159,99 @@ func TestSummarizeChecksItsFocus(t *testing.T) {
 		wantKind(t, err, core.ErrInvalid)
 		<-time.After(time.Second)
 	})
+}
+
+// The alias of an archived session moves to one fork of it, however many open it concurrently.
+func TestOpenArchivedSession(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		sessions, messages := repositories.NewSessions(d.Gorm), repositories.NewMessages(d.Gorm)
+		h := chat.New(chat.Options{
+			Sessions: sessions, Messages: messages, Branches: repositories.NewBranches(d.Gorm), Aliases: repositories.NewAliases(d.Gorm),
+			Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, DefaultAgent: "assistant",
+		})
+		tenant, thread := core.Tenant{Owner: "ann"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
+		first := must.Get(h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"}))(t)
+		must.Get(messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
+		if _, _, err := sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}); err != nil {
+			t.Fatal(err)
+		}
+		var wait sync.WaitGroup
+		forks := make([]core.Session, 6)
+		for i := range forks {
+			wait.Go(func() {
+				s, err := h.OpenSession(t.Context(), tenant, thread, core.Session{})
+				if err != nil {
+					t.Error(err)
+				}
+				forks[i] = s
+			})
+		}
+		wait.Wait()
+		for _, s := range forks {
+			if s.ID != forks[0].ID || s.ID == first.ID || s.ArchivedAt != nil || s.MessageCount != 1 || s.Title != "The pump" {
+				t.Fatalf("got the session %+v, want one fork of %s", s, first.ID)
+			}
+		}
+		if _, err := h.OpenSession(t.Context(), core.Tenant{Owner: "ann", User: "bob"}, thread, core.Session{}); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("another user: got error %v, want ErrNotFound", err)
+		}
+	})
+}
+
+// A webhook that could never be told anything is refused when it is named; what is
+// said of it does not show its secret.
+func TestWebhooksAreChecked(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		h := newHouse(t, 0, answer)
+		for url, want := range map[string]string{
+			"https://example.com/hook?a=b": "", "https://[2606:4700:4700::1111]:8443/": "",
+			"http://example.com": "https://", "ftp://example.com": "https://", "example.com": "not an address", "": "not an address", "https://": "not an address",
+			"https://u:p@example.com": "a user", "https://example.com/#x": "fragment", "https://127.0.0.1/": "public", "https://[::1]/": "public",
+			"https://169.254.169.254/": "public", "https://example.com/" + strings.Repeat("x", 2048): "2048", "https://a.example/\x00": "not an address",
+		} {
+			_, err := h.CreateSession(t.Context(), ann, core.Session{Webhook: &core.Webhook{URL: core.Target(url)}})
+			if want == "" && err != nil || want != "" && (!errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%q: got %v, want %q", url, err, want)
+			}
+		}
+		const good = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+		for secret, fine := range map[string]bool{good: true, "hush": false, "whsec_hush": false, "whsec_" + strings.Repeat("QUJD", 22): false} {
+			_, err := h.CreateSession(t.Context(), ann, core.Session{Webhook: &core.Webhook{URL: "https://example.com", Secret: secret}})
+			if (err == nil) != fine || err != nil && strings.Contains(err.Error(), "hush") {
+				t.Errorf("secret %q: got %v, want fine: %t", secret, err, fine)
+			}
+		}
+	})
+}
+
+// What people ask of a context is checked, cleaned and counted before it is planned.
+func TestContextControl(t *testing.T) {
+	t.Parallel()
+	h := chat.New(chat.Options{Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{}, Limits: chat.Limits{Message: 100}})
+	ctx := t.Context()
+	plan, err := h.DryRun(ctx, ann, "s", core.PlanPreview{Model: "demo", Policy: "ratio", Content: "the\x00 plan"})
+	if err != nil || plan.Tokens != len("the\uFFFD plan") || plan.Context.Model != "demo" || plan.Context.Policy != "ratio" || plan.Context.Reasons[0] != "the\uFFFD plan" {
+		t.Errorf("got %+v and %v, want the text cleaned and counted", plan, err)
+	}
+	for name, tt := range map[string]struct {
+		ask  core.PlanPreview
+		kind error
+		says string
+	}{
+		"model":  {core.PlanPreview{Model: "nobody"}, core.ErrInvalid, `model cannot be used: model "nobody" is not known`},
+		"policy": {core.PlanPreview{Policy: "budge"}, core.ErrInvalid, `"budge" does not exist (did you mean budget?); the policies are window, budget`},
+		"nobody": {core.PlanPreview{Policy: "nothing like it"}, core.ErrInvalid, "does not exist; the policies are window"},
+		"text":   {core.PlanPreview{Content: strings.Repeat("x", 101)}, core.ErrTooLarge, "at most 100"},
+	} {
+		if _, err := h.DryRun(ctx, ann, "s", tt.ask); !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.says)
+		}
+	}
+	if s, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: "a\x00", Version: 3}); err != nil || s.Content != "a\uFFFD" || s.Version != 3 {
+		t.Errorf("edit: got %+v and %v", s, err)
+	}
+	if _, err := h.EditSummary(ctx, ann, "s", core.SummaryEdit{Content: strings.Repeat("x", 101)}); !errors.Is(err, core.ErrTooLarge) || !strings.Contains(err.Error(), "the summary has 101 bytes") {
+		t.Errorf("edit: got %v, want ErrTooLarge", err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A session is attached to a thread, its mode changed, and detached; not while Slack is off. Ids that
@@ -28,10 +29,7 @@ func TestAttachSlack(t *testing.T) {
 		off := chat.New(o)
 		o.CheckInstalled = func(context.Context, string) error { return nil }
 		h := chat.New(o)
-		session, err := sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"}))(t)
 		tenant, thread := core.Tenant{Owner: "ann"}, core.SlackThread{SessionID: session.ID, Team: "T1A", Channel: "C1A", Thread: "1700000000.000100"}
 		if _, err := off.AttachSlack(t.Context(), tenant, thread); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("Slack is off: got error %v, want ErrInvalid", err)
@@ -56,9 +54,7 @@ func TestAttachSlack(t *testing.T) {
 		if _, err := h.AttachSlack(t.Context(), tenant, core.SlackThread{SessionID: session.ID, Team: "acme", Channel: "#general", Thread: "now", Mode: "both"}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("wrong ids: got error %v, want ErrInvalid", err)
 		}
-		if err := h.DetachSlack(t.Context(), tenant, session.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.DetachSlack(t.Context(), tenant, session.ID))
 		if _, err := h.SlackThread(t.Context(), tenant, session.ID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("detached: got error %v, want ErrNotFound", err)
 		}
@@ -66,9 +62,7 @@ func TestAttachSlack(t *testing.T) {
 		var told []string
 		for _, e := range page {
 			data, err := json.Marshal(e.Data.(core.SessionData).Slack)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			told = append(told, string(data))
 		}
 		place := `{"session_id":"` + string(session.ID) + `","team":"T1A","channel":"C1A","thread":"1700000000.000100","mode":`

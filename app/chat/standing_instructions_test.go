@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // instructionsOf returns five instructions, the second of which was replaced.
@@ -43,10 +44,7 @@ func TestStandingInstructionsArePaged(t *testing.T) {
 	var got []string
 	q := core.PageQuery{Limit: 2}
 	for {
-		page, err := h.StandingInstructions(t.Context(), ann, "s", q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(h.StandingInstructions(t.Context(), ann, "s", q))(t)
 		for _, i := range page.Items {
 			got = append(got, string(i.ID))
 		}

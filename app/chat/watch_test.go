@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/must"
 )
 
 var wholeRun = []core.EventType{
@@ -158,9 +159,7 @@ func TestWatchRunAfterResync(t *testing.T) {
 		synctest.Wait()
 		var types []core.EventType
 		for e, err := range h.WatchRun(t.Context(), ann, long.Run.ID, core.Cursor{After: 50}) { // of another database
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			types = append(types, e.Type)
 			if e.Type == core.EventMessageDelta {
 				if _, err := h.Cancel(t.Context(), ann, long.Run.ID, false); err != nil {

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 var ann = core.Tenant{Owner: "ann"}
@@ -157,9 +158,7 @@ func (h *house) acceptElsewhere(t *testing.T) core.Accepted {
 	a, err := h.work.Begin(t.Context(), func(worker string) (core.Accepted, error) {
 		return h.db.Runs.Accept(t.Context(), ann, core.AcceptRun{SessionID: h.session.ID, Worker: worker})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return a
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // Root works in no folder of another user: its owner could have put links there.
@@ -24,9 +25,7 @@ func TestCheckOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a folder away")
 	}
-	if err := os.Chown(folder, 54321, -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(folder, 54321, -1))
 	err := core.CheckOwner(folder)
 	if !errors.Is(err, core.ErrForbidden) || !strings.Contains(err.Error(), "54321") || !strings.Contains(err.Error(), "sudo -u 54321") || !strings.Contains(err.Error(), "systemd-run") {
 		t.Errorf("got %v, want who owns it and what to do", err)

@@ -1,8 +1,17 @@
 package core_test
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
 
 	"bobbin/app/core"
 )
@@ -19,5 +28,198 @@ func TestLiteral(t *testing.T) {
 		if got := core.Literal(text); got != want {
 			t.Errorf("got %.60q, want %.60q", got, want)
 		}
+	}
+}
+
+// A cache that is full is cleared.
+func TestCache(t *testing.T) {
+	t.Parallel()
+	c := core.NewCache[int, string](2)
+	c.Set(1, "a")
+	c.Set(2, "b")
+	c.Delete(1)
+	if _, ok := c.Get(1); ok {
+		t.Error("got a value that was deleted")
+	}
+	c.Set(1, "c")
+	c.Set(3, "d")
+	_, one := c.Get(1)
+	if got, ok := c.Get(3); got != "d" || !ok || one {
+		t.Errorf("got %q, %v, and %v for another, want the newest alone", got, ok, one)
+	}
+}
+
+// A loop calls immediately, after its pause, or when it is woken, and ends with its context.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		begin, wake, ended := time.Now(), make(chan struct{}), make(chan error)
+		var calls []time.Duration
+		go func() {
+			ended <- core.Repeat(ctx, wake, func(context.Context) time.Duration {
+				calls = append(calls, time.Since(begin))
+				return time.Minute
+			})
+		}()
+		time.Sleep(90 * time.Second)
+		wake <- struct{}{}
+		synctest.Wait()
+		stop()
+		if err := <-ended; err != nil || len(calls) != 3 || calls[0] != 0 || calls[1] != time.Minute || calls[2] != 90*time.Second {
+			t.Errorf("got calls after %v, %v, want after 0, 60 and 90 s", calls, err)
+		}
+	})
+}
+
+// What takes a part of the interval does not delay the next call; what takes longer is called again
+// immediately.
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), 200*time.Second)
+		defer stop()
+		begin := time.Now()
+		var calls []time.Duration
+		err := core.Every(ctx, time.Minute, func(context.Context) {
+			if calls = append(calls, time.Since(begin)); len(calls) == 2 {
+				time.Sleep(90 * time.Second)
+			}
+			time.Sleep(time.Second)
+		})
+		if err != nil || len(calls) != 3 || calls[1] != time.Minute || calls[2] != 151*time.Second {
+			t.Errorf("got calls after %v, %v, want after 0, 60 and 151 s", calls, err)
+		}
+	})
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	known := []string{"policy", "timing", "strategy", "limits.run_time", "addr"}
+	for word, want := range map[string]string{
+		"polcy": "policy", "poilcy": "policy", "Policy": "policy", "timeing": "timing", "strategie": "strategy",
+		"limits.runtime": "limits.run_time", "adr": "addr", "": "", "x": "", "something else": "",
+	} {
+		if got := core.Nearest(word, known); got != want {
+			t.Errorf("Nearest(%q): got %q, want %q", word, got, want)
+		}
+	}
+	if got := core.Nearest("policy", nil); got != "" {
+		t.Errorf("Nearest among none: got %q, want none", got)
+	}
+}
+
+// A large tool result is kept whole, and prompts show its
+// beginning, its end, and where the rest is.
+func TestExcerpt(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("head ", 100) + strings.Repeat("tail ", 100)
+	m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: content}, 90)
+	if m.Content != content || string(m.Metadata) != `{"excerpt":{"head":60,"tail":30}}` {
+		t.Fatalf("got %d bytes with metadata %s, want all of them", len(m.Content), m.Metadata)
+	}
+	want := strings.Repeat("head ", 12) + "\n[… 910 of 1000 bytes are left out here; the whole result is message m1 …]\n" + strings.Repeat("tail ", 6)
+	if got := m.Shown(false); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := m.Shown(true); !strings.Contains(got, `message m1; read_result {"message_id": "m1", "offset": 60} reads on …]`) {
+		t.Errorf("got %q, want how to read on", got)
+	}
+	for _, limit := range []int{0, 1000, 2000} {
+		if m := core.WithExcerpt(core.Message{Role: core.RoleTool, Content: content}, limit); m.Metadata != nil || m.Shown(true) != content {
+			t.Errorf("limit %d: got metadata %s, want the whole", limit, m.Metadata)
+		}
+	}
+}
+
+// Excerpts are cut between characters, whatever the text is.
+func TestExcerptOfCharacters(t *testing.T) {
+	t.Parallel()
+	for _, letter := range []string{"a", "ü", "世", "👋"} {
+		for limit := 1; limit < 40; limit++ {
+			m := core.WithExcerpt(core.Message{Role: core.RoleTool, Content: strings.Repeat(letter, 50)}, limit)
+			e, ok := m.Excerpt()
+			if got := m.Shown(true); !utf8.ValidString(got) || ok && e.Head+e.Tail > limit {
+				t.Errorf("%s in %d bytes: got %+v, %q", letter, limit, e, got)
+			}
+		}
+	}
+}
+
+// Metadata that came from elsewhere, or that fits another text, show all of it.
+func TestExcerptsThatAreNone(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{
+		`{}`, `null`, `5`, `{"excerpt":null}`, `{"excerpt":7}`, `{"excerpt":{"head":-1,"tail":1}}`, `{"excerpt":{"head":1,"tail":-1}}`,
+		`{"excerpt":{"head":9,"tail":0}}`, `{"excerpt":{"head":4,"tail":4}}`, `{"excerpt":{"head":0,"tail":9}}`, `{"excerpt":{"head":1,"tail":0}}`,
+		`{"excerpt":{"head":0,"tail":1}}`, `{"excerpt":{"head":9223372036854775807,"tail":9223372036854775807}}`,
+	} {
+		m := core.Message{Role: core.RoleTool, Content: "üüüü", Metadata: json.RawMessage(raw)}
+		if got := m.Shown(true); got != m.Content {
+			t.Errorf("%s: got %q, want all", raw, got)
+		}
+	}
+	user := core.Message{Role: core.RoleUser, Content: "a long message", Metadata: json.RawMessage(`{"excerpt":{"head":1,"tail":1}}`)}
+	if got := user.Shown(true); got != user.Content {
+		t.Errorf("got %q of a user's message, want all", got)
+	}
+}
+
+func TestDuration(t *testing.T) {
+	t.Parallel()
+	var d core.Duration
+	if err := json.Unmarshal([]byte(`"1m30s"`), &d); err != nil || fmt.Sprint(int64(d)) != "90000000000" {
+		t.Errorf("got %d, error %v, want 90 s", d, err)
+	}
+	if raw, err := json.Marshal(d); err != nil || string(raw) != `"1m30s"` {
+		t.Errorf("got %s, error %v", raw, err)
+	}
+	if err := json.Unmarshal([]byte(`"soon"`), &d); err == nil {
+		t.Error("soon: got no error")
+	}
+}
+
+// Data in a tool's text is described in prompts, and the log keeps it. Keys, hashes, long words and
+// numbers are text.
+func TestDataInResults(t *testing.T) {
+	t.Parallel()
+	var bytes []byte
+	for sum := sha256.Sum256(nil); len(bytes) < 150_000; sum = sha256.Sum256(sum[:]) {
+		bytes = append(bytes, sum[:]...)
+	}
+	bytes = bytes[:150_000]
+	data := base64.StdEncoding.EncodeToString(bytes)
+	var lines strings.Builder
+	for i := 0; i < len(data); i += 76 {
+		lines.WriteString(data[i:min(i+76, len(data))] + "\n")
+	}
+	lastLine := "\n" + data[len(data)-len(data)%76:]
+	hashes := strings.Repeat(hex.EncodeToString(bytes[:32])+"\n", 100)
+	key := base64.StdEncoding.EncodeToString(bytes[:700])
+	for name, c := range map[string]struct{ content, want string }{
+		"data URL":           {`{"ok": true, "shot": "data:image/png;base64,` + data + `", "note": "x"}`, `{"ok": true, "shot": "[image/png, 150 KB]", "note": "x"}`},
+		"escaped":            {`{"shot":"data:image\/png;charset=x;base64,` + strings.ReplaceAll(data, "/", `\/`) + `"}`, `{"shot":"[image/png, 152 KB]"}`},
+		"two":                {"a " + data + " b data:;base64," + data[:400] + " c", "a [base64, 150 KB] b [data, 300 bytes] c"},
+		"URL safe":           {base64.RawURLEncoding.EncodeToString(bytes), "[base64, 150 KB]"},
+		"lines":              {"begin\n\n" + lines.String() + "\nend", "begin\n\n[base64, 152 KB]" + lastLine + "\n\nend"},
+		"lines, then a word": {lines.String() + "and so on", "[base64, 152 KB]" + lastLine + "\nand so on"},
+		"lines in JSON":      {`{"a":"` + strings.ReplaceAll(lines.String(), "\n", `\r\n`) + `"}`, `{"a":"[base64, 158 KB]` + strings.ReplaceAll(lastLine, "\n", `\r\n`) + `\r\n"}`},
+		"hex":                {"x=" + hex.EncodeToString(bytes) + ".", "x=[hex, 150 KB]."},
+		"key":                {key, key},
+		"small URL":          {"data:image/gif;base64,R0lGODlhAQABAAAAACw=", "data:image/gif;base64,R0lGODlhAQABAAAAACw="},
+		"hashes":             {hashes, hashes},
+		"letters":            {strings.Repeat("GATTACA", 1000), strings.Repeat("GATTACA", 1000)},
+		"digits":             {strings.Repeat("3141592653", 1000), strings.Repeat("3141592653", 1000)},
+		"lines of words":     {strings.Repeat("Word2 ", 1000), strings.Repeat("Word2 ", 1000)},
+	} {
+		m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: c.content}, 64<<10)
+		if got := m.Shown(true); m.Content != c.content || got != c.want {
+			t.Errorf("%s: got %.200q, want %.200q", name, got, c.want)
+		}
+	}
+	long := "data:image/png;base64," + data + strings.Repeat(" word", 1000)
+	m := core.WithExcerpt(core.Message{ID: "m1", Role: core.RoleTool, Content: long}, 900)
+	if got, want := m.Shown(true), `"offset": 0} reads on`; !strings.HasPrefix(got, "[image/png, 150 KB] word") || !strings.Contains(got, want) || len(got) > 1100 {
+		t.Errorf("got %.1500q, want an excerpt with %s", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/deliveries"
+	"bobbin/tests/must"
 )
 
 // shelf keeps deliveries in memory, as the database does, by the clock of the test.
@@ -264,9 +265,7 @@ func TestReceiverDecides(t *testing.T) {
 			t.Errorf("got %+v, want it given up at the third try", d)
 		}
 		s.from(func(context.Context, core.Delivery) error { return nil })
-		if _, err := service.Retry(t.Context(), core.Tenant{}, "", d.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(service.Retry(t.Context(), core.Tenant{}, "", d.ID))(t)
 		<-time.After(time.Second)
 		if list, err := service.List(t.Context(), core.Tenant{}, ""); err != nil || list[0].State != core.DeliveryDelivered {
 			t.Errorf("asked again: %+v, %v", list, err)

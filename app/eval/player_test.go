@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -167,9 +168,7 @@ func TestMetered(t *testing.T) {
 	usage := llmtest.Step{Text: []string{"one", " two"}, Usage: &core.Usage{InputTokens: 50, OutputTokens: 5}}
 	m := Meter(llmtest.Scripted(usage, "a b c"), words{})
 	for range 2 {
-		if _, err := llm.Collect(m.Stream(t.Context(), llm.Request{System: []string{"be", "kind"}, Messages: talk("one two")}), nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(llm.Collect(m.Stream(t.Context(), llm.Request{System: []string{"be", "kind"}, Messages: talk("one two")}), nil))(t)
 	}
 	if got, want := m.Spent(), (Expense{Calls: 2, InputTokens: 50 + 2 + 6, OutputTokens: 5 + 3}); got != want {
 		t.Errorf("got %+v, want %+v: what is not told is counted", got, want)

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/searchtext"
 	"bobbin/app/eval"
+	"bobbin/tests/must"
 )
 
 // stub is a Bobbin that sends everything and remembers everything.
@@ -122,10 +123,7 @@ func replay(t *testing.T, s *stub, facts []eval.Fact, messages ...core.Message) 
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	s := &stub{}
-	got, err := replay(t, s, nil, says("hello there"), user("1"), says("", call("a", "f")), result("a", "A"), says("one"), says("later"), user("nobody"), user("long"), says("two"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(replay(t, s, nil, says("hello there"), user("1"), says("", call("a", "f")), result("a", "A"), says("one"), says("later"), user("nobody"), user("long"), says("two")))(t)
 	if got.Prompts != 3 || len(got.Turns) != 3 || got.Largest != got.Turns[2].Prompts[0].Tokens || got.LargestTurn != 3 || got.Last != got.Largest {
 		t.Errorf("got %+v, want three prompts, the last the largest", got)
 	}
@@ -206,9 +204,7 @@ func TestQuestionsAreInOtherWords(t *testing.T) {
 	t.Parallel()
 	for _, s := range eval.List() {
 		_, raw, err := eval.Get(s.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		asked := map[string]string{}
 		for line := range bytes.Lines(raw) {
 			var m struct {
@@ -220,9 +216,7 @@ func TestQuestionsAreInOtherWords(t *testing.T) {
 					Facts []struct{ Text, Ask string }
 				}
 			}
-			if err := json.Unmarshal(line, &m); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(line, &m))
 			for _, c := range m.ToolCalls {
 				m.Content += " " + c.Arguments
 			}

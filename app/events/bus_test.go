@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/must"
 )
 
 // patience is how long a test waits for something that should happen immediately.
@@ -56,10 +56,7 @@ func replica(t testing.TB, buffer int, peers ...string) *events.NATS {
 func open(t testing.TB, o events.NATSOptions) *events.NATS {
 	t.Helper()
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	b, err := events.NewNATS(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(events.NewNATS(o))(t)
 	t.Cleanup(b.Close)
 	return b
 }
@@ -67,10 +64,7 @@ func open(t testing.TB, o events.NATSOptions) *events.NATS {
 // listener subscribes, and returns when what is published arrives.
 func listener(t *testing.T, publish, listen events.Bus, subject string) events.Subscription {
 	t.Helper()
-	s, err := listen.Subscribe(subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(listen.Subscribe(subject))(t)
 	t.Cleanup(s.Close)
 	connect(t, publish, listen, subject)
 	return s
@@ -79,18 +73,13 @@ func listener(t *testing.T, publish, listen events.Bus, subject string) events.S
 // connect returns when what one bus publishes reaches the other.
 func connect(t testing.TB, publish, listen events.Bus, subject string) {
 	t.Helper()
-	probe, err := listen.Subscribe(subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	probe := must.Get(listen.Subscribe(subject))(t)
 	defer probe.Close()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	late := time.After(patience)
 	for {
-		if err := publish.Publish(subject, []byte("probe")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, publish.Publish(subject, []byte("probe")))
 		select {
 		case <-probe.Ready():
 			if m, err := probe.Take(); err != nil {
@@ -109,9 +98,7 @@ func connect(t testing.TB, publish, listen events.Bus, subject string) {
 func drain(t *testing.T, publish events.Bus, subject string, subscriptions ...events.Subscription) {
 	t.Helper()
 	mark := core.NewID[string]()
-	if err := publish.Publish(subject, []byte(mark)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, publish.Publish(subject, []byte(mark)))
 	for _, s := range subscriptions {
 		for receive(t, s) != mark {
 		}
@@ -181,9 +168,7 @@ func TestBusDeliversInOrder(t *testing.T) {
 		other := listener(t, publish, listen, "session.b")
 		drain(t, publish, "session.a", first, second)
 		for i := range 300 {
-			if err := publish.Publish("session.a", fmt.Append(nil, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("session.a", fmt.Append(nil, i)))
 		}
 		drain(t, publish, "session.b", other) // nothing of a came before
 		for i := range 300 {
@@ -203,9 +188,7 @@ func TestBusDropsTheSlow(t *testing.T) {
 		slow, quick := listener(t, publish, listen, "session.a"), listener(t, publish, listen, "session.a")
 		drain(t, publish, "session.a", slow, quick)
 		for i := range buffer + 1 {
-			if err := publish.Publish("session.a", fmt.Append(nil, i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("session.a", fmt.Append(nil, i)))
 			for receive(t, quick) != fmt.Sprint(i) {
 			}
 		}
@@ -232,9 +215,7 @@ func TestBusDropsWhoIsManyBytesBehind(t *testing.T) {
 		large := make([]byte, 1<<20-1<<10) // NATS takes a MiB
 		for i := range 9 {
 			large[0] = byte('0' + i)
-			if err := publish.Publish("session.a", bytes.Clone(large)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, publish.Publish("session.a", bytes.Clone(large)))
 			if got := receive(t, quick); got[0] != large[0] {
 				t.Fatalf("got message %q, want %q", got[0], large[0])
 			}
@@ -270,63 +251,5 @@ func TestBusCloses(t *testing.T) {
 		}
 		gone.Close()
 		stays.Close()
-	})
-}
-
-// TestBusManyAtOnce: publishers and subscribers that come and go.
-func TestBusManyAtOnce(t *testing.T) {
-	onBuses(t, 4096, func(t *testing.T, publish, listen closer) {
-		s := listener(t, publish, listen, "session.a")
-		drain(t, publish, "session.a", s)
-		var all sync.WaitGroup
-		for p := range 4 {
-			all.Go(func() {
-				for i := range 100 {
-					if err := publish.Publish("session.a", fmt.Appendf(nil, "%d %d", p, i)); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-			all.Go(func() {
-				for range 10 {
-					if short, err := listen.Subscribe("session.a"); err != nil {
-						t.Error(err)
-					} else {
-						short.Close()
-					}
-				}
-			})
-		}
-		all.Wait()
-		again := time.NewTicker(5 * time.Millisecond)
-		defer again.Stop()
-		late := time.After(patience)
-		next := [4]int{}
-		for {
-			select {
-			case <-s.Ready():
-				m, err := s.Take()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if m == nil || len(m.Data()) == 0 {
-					continue
-				}
-				var p, i int
-				if string(m.Data()) == "end" {
-					return
-				}
-				if _, err := fmt.Sscan(string(m.Data()), &p, &i); err != nil || i < next[p] {
-					t.Fatalf("got message %d of publisher %d (%v), want none before %d: it may lose, and not mix up", i, p, err, next[p])
-				}
-				next[p] = i + 1
-			case <-again.C:
-				if err := publish.Publish("session.a", []byte("end")); err != nil {
-					t.Fatal(err)
-				}
-			case <-late:
-				t.Fatal("the last message does not come")
-			}
-		}
 	})
 }

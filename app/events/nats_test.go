@@ -22,6 +22,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -34,10 +35,7 @@ func startNATS(t testing.TB, token string) string {
 
 func serveNATS(t testing.TB, host string, port int, token string) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: host, Port: port, Authorization: token, NoLog: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.NewServer(&server.Options{Host: host, Port: port, Authorization: token, NoLog: true, NoSigs: true}))(t)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
@@ -64,10 +62,7 @@ func TestNATSComesBack(t *testing.T) {
 	if err := bus.Check(t.Context()); err == nil {
 		t.Error("got no error, want to hear that the cluster cannot be reached")
 	}
-	s, err := bus.Subscribe("session.a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(bus.Subscribe("session.a"))(t)
 	defer s.Close()
 	if err := bus.Publish("session.a", []byte("alone")); err != nil {
 		t.Error(err)
@@ -92,10 +87,7 @@ func TestClusterKeepsOthersOut(t *testing.T) {
 	stranger := open(t, events.NATSOptions{Cluster: &events.NATSCluster{Addr: "127.0.0.1:0", Peers: []string{a.ClusterAddr()}, Secret: "another-secret-here"}})
 	b := replica(t, 0, a.ClusterAddr())
 	connect(t, a, b, "session.a")
-	heard, err := stranger.Subscribe("session.a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	heard := must.Get(stranger.Subscribe("session.a"))(t)
 	// The stranger came before b, which has heard a by now.
 	for range 20 {
 		connect(t, a, b, "session.a")
@@ -154,10 +146,7 @@ func TestClusterTLS(t *testing.T) {
 	a := open(t, events.NATSOptions{Cluster: cluster(), TLS: files})
 	plain := open(t, events.NATSOptions{Cluster: cluster(a.ClusterAddr())})
 	b := open(t, events.NATSOptions{Cluster: cluster(a.ClusterAddr()), TLS: files})
-	heard, err := plain.Subscribe("session.a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	heard := must.Get(plain.Subscribe("session.a"))(t)
 	connect(t, a, b, "session.a")
 	connect(t, b, a, "session.a")
 	if got, _ := rest(heard); len(got) > 0 {
@@ -171,9 +160,7 @@ func TestNATSFaults(t *testing.T) {
 	a := replica(t, 0)
 	none := filepath.Join(t.TempDir(), "none.pem")
 	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	for name, test := range map[string]struct {
 		options events.NATSOptions
 		want    error
@@ -200,30 +187,19 @@ func TestNATSFaults(t *testing.T) {
 // certificates returns files of a certificate for 127.0.0.1 that is its own authority.
 func certificates(t *testing.T) events.TLSFiles {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert := must.Get(x509.CreateCertificate(rand.Reader, &template, &template, &key.PublicKey, key))(t)
+	private := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	files := events.TLSFiles{Cert: filepath.Join(t.TempDir(), "cert.pem"), Key: filepath.Join(t.TempDir(), "key.pem")}
 	files.CA = files.Cert
 	for name, block := range map[string]*pem.Block{files.Cert: {Type: "CERTIFICATE", Bytes: cert}, files.Key: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, pem.EncodeToMemory(block), 0o600))
 	}
 	return files
 }
@@ -244,26 +220,5 @@ func TestNATSStats(t *testing.T) {
 	}
 	if got := dial(t, startNATS(t, "hush"), 0).Stats(); !got.Connected || got.Routes != 0 {
 		t.Errorf("got %+v with a cluster of others, want it connected, without routes of ours", got)
-	}
-}
-
-// BenchmarkBus is the way of one message from a publisher to a subscriber.
-func BenchmarkBus(b *testing.B) {
-	for name, bus := range map[string]closer{"local": events.NewLocal(0), "nats in process": replica(b, 0)} {
-		b.Run(name, func(b *testing.B) {
-			s, err := bus.Subscribe("session.a")
-			if err != nil {
-				b.Fatal(err)
-			}
-			for b.Loop() {
-				if err := bus.Publish("session.a", []byte("a small piece of text")); err != nil {
-					b.Fatal(err)
-				}
-				<-s.Ready()
-				if _, err := s.Take(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/must"
 )
 
 // oneRun is a store with one run at work.
@@ -166,10 +167,7 @@ func TestSavedTextStandsIn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newPair(t)
 		p.owner.Delta(t.Context(), textDelta("m1", 0, "Hello "))
-		partial, err := core.Draft{Attempt: 1, MessageID: "m1", Text: "Hello "}.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		partial := must.Get(core.Draft{Attempt: 1, MessageID: "m1", Text: "Hello "}.Encode())(t)
 		run := p.runs.run
 		run.Partial = partial
 		p.runs.set(run)
@@ -189,10 +187,7 @@ func TestTextOfALostAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newPair(t)
 		p.serve()
-		partial, err := core.Draft{Attempt: 1, MessageID: "m1", Text: "lost"}.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		partial := must.Get(core.Draft{Attempt: 1, MessageID: "m1", Text: "lost"}.Encode())(t)
 		p.runs.set(core.Run{ID: "r1", SessionID: session, Status: core.RunRunning, Attempt: 2, Partial: partial})
 		p.owner.Delta(t.Context(), textDelta("m1", 0, "lost"))
 		r := p.watch(t)
@@ -264,13 +259,8 @@ func TestEventsOfNewerVersions(t *testing.T) {
 		if d := cmp.Diff([]core.Event{unknown, changed}, r.events); d != "" {
 			t.Errorf("events (-want +got): %s", d)
 		}
-		broken, err := json.Marshal(map[string]any{"s": session, "t": core.EventMessageDelta, "at": core.Now(), "d": []string{"x"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.bus.Publish("session."+string(session), broken); err != nil {
-			t.Fatal(err)
-		}
+		broken := must.Get(json.Marshal(map[string]any{"s": session, "t": core.EventMessageDelta, "at": core.Now(), "d": []string{"x"}}))(t)
+		must.Do(t, p.bus.Publish("session."+string(session), broken))
 		synctest.Wait()
 		if r.err == nil || !strings.Contains(r.err.Error(), "message.delta") {
 			t.Errorf("got error %v, want that the delta cannot be decoded", r.err)

@@ -219,9 +219,7 @@ func measure(t *testing.T, name, kind string, data []byte) cost {
 	cmd := exec.CommandContext(ctx, os.Args[0], extract.Command, kind)
 	var out bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}, bytes.NewReader(data), &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // how it ends is the Reader's matter

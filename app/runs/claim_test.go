@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // loseAnswer lets the next so many calls of a name commit and fail.
@@ -104,10 +105,7 @@ func TestRepeatWithoutAFreeSlot(t *testing.T) {
 		p.accept(t, "takes the slot")
 		p.session = forgotten
 		newProcess(t, db, "two/1", runs.Limits{}, answer, signals.join).run(t)
-		a, err := p.sendAgain(t, "m1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(p.sendAgain(t, "m1"))(t)
 		synctest.Wait()
 		if got := p.wantStatus(t, a.Run, core.RunSucceeded); got.Deaths != 0 {
 			t.Errorf("got %d deaths, want none", got.Deaths)

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // acceptDying stores a run that processes executed when they died, so many times. The last
@@ -30,9 +31,7 @@ func acceptDying(t *testing.T, db *coretest.Store, worker, content string, death
 			t.Fatalf("got %+v, %v, want the run taken over", got, err)
 		}
 		if over.Later {
-			if err := db.Runs.CountDeath(t.Context(), run.ID, n+1, n); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Runs.CountDeath(t.Context(), run.ID, n+1, n))
 		}
 	}
 	return run

@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // runs.partial is saved every second; a short answer costs no write.
@@ -98,13 +100,9 @@ func TestTextOfALostAttempt(t *testing.T) {
 				if c.stored {
 					m := message(run, core.RoleAssistant, "Once upon")
 					m.ID = "m1"
-					if _, err := store.Write(t.Context(), write(run, m)); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(store.Write(t.Context(), write(run, m)))(t)
 				}
-				if err := store.SavePartial(t.Context(), run.ID, 1, `{"message_id":"m1","text":"Once upon"}`); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, store.SavePartial(t.Context(), run.ID, 1, `{"message_id":"m1","text":"Once upon"}`))
 				if c.cancel {
 					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
 						t.Fatal(err)
@@ -148,9 +146,7 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 				run := dead.accept(t, "hello")
 				store := db.Runs
 				for range c.logged {
-					if _, err := store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))))(t)
 				}
 				if c.cancel {
 					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
@@ -195,9 +191,7 @@ func TestNewerAttemptReplacesTheOlder(t *testing.T) {
 		}).run(t)
 		run := p.accept(t, "hello")
 		synctest.Wait()
-		if err := p.db.Runs.Release(t.Context(), "w"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.db.Runs.Release(t.Context(), "w"))
 		<-time.After(6 * time.Second) // the sweep takes it over
 		p.wantStatus(t, run, core.RunSucceeded)
 		p.wantTexts(t, "hello", "re: hello")
@@ -328,5 +322,47 @@ func TestAppendToABusySession(t *testing.T) {
 		if busy != 3 {
 			t.Errorf("got %d refusals, want 3", busy)
 		}
+	})
+}
+
+// slowStore is slow at saving drafts.
+type slowStore struct{ coretest.Runs }
+
+func (s slowStore) SavePartial(ctx context.Context, run core.RunID, attempt int, text string) error {
+	<-time.After(2 * time.Second)
+	return s.Runs.SavePartial(ctx, run, attempt, text)
+}
+
+// A draft that is being saved while it is retracted does not reappear: what is stored in the
+// end is the message that replaces it, so that the next attempt, if this one dies, retracts
+// that one.
+func TestSavedTextDoesNotComeBack(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		p := newProcess(t, coretest.New(), "w", runs.Limits{}, nil)
+		store := slowStore{p.db.Runs}
+		p.journal = runs.NewRecorder(store, p.newFeed(), slog.New(slog.DiscardHandler))
+		p.service = runs.New(runs.Options{
+			Store: store, Messages: p.db.Messages, Journal: p.journal, Counter: counter{}, Worker: "w", Logger: slog.New(slog.DiscardHandler),
+			Execute: engine{p.journal, func(ctx context.Context, j *runs.Recorder, run core.Run) error {
+				say(ctx, j, run, "m1", 0, "half of")
+				<-time.After(1500 * time.Millisecond) // the clock of drafts has begun to save it
+				w := write(run)
+				w.Next = "m2"
+				w.Events = []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: "m1"})}
+				if _, err := j.Append(ctx, w); err != nil {
+					t.Errorf("take back: %v", err)
+				}
+				return hang(ctx, j, run)
+			}}.Execute,
+		})
+		p.run(t)
+		run := p.accept(t, "hello")
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		if got := core.DecodeDraft(p.db.Run(run.ID).Partial); got.MessageID != "m2" {
+			t.Errorf("got %+v stored as the message on its way, want m2", got)
+		}
+		p.service.Cancel(run.ID)
+		synctest.Wait()
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 func TestNothingIsExecutedBeforeRun(t *testing.T) {
@@ -293,9 +294,7 @@ func TestCancelBeforeStart(t *testing.T) {
 			}
 			return a, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		synctest.Wait()
 		p.wantStatus(t, a.Run, core.RunCanceled)
 	})

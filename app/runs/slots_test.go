@@ -141,36 +141,6 @@ func TestLapsedRunsWaitForSlots(t *testing.T) {
 	})
 }
 
-// The runs of a full replica that was killed are taken over within 35 s, as many as slots
-// are free.
-func TestTakeOverOfAFullReplica(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{256} {
-		t.Run(fmt.Sprint(n, " runs"), func(t *testing.T) {
-			simulate(t, func(t *testing.T) {
-				db := coretest.New()
-				p := newProcess(t, db, "w", runs.Limits{Concurrent: 2000}, answer).run(t)
-				dead := newProcess(t, db, "other", runs.Limits{}, answer)
-				dead.dead = true
-				begin := time.Now()
-				var all []core.Run
-				for range n {
-					dead.session = db.AddSession()
-					all = append(all, dead.accept(t, "hello"))
-				}
-				<-time.After(time.Minute)
-				for _, run := range all {
-					got := p.wantStatus(t, run, core.RunSucceeded)
-					if took := got.FinishedAt.Sub(begin); took > 35*time.Second {
-						t.Fatalf("a run was answered after %v, want at most 35 s", took)
-					}
-				}
-				p.stop()
-			})
-		})
-	}
-}
-
 // The run that has waited longest is next, in any session: a session with many messages does
 // not keep the slot.
 func TestSlotGoesToWhoWaitsLongest(t *testing.T) {

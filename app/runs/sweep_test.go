@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 var errDown = errors.New("connection refused")
@@ -279,9 +280,7 @@ func TestNothingBeginsWhileStopping(t *testing.T) {
 			p.stop()
 			return a, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p.session = db.AddSession()
 		late := p.accept(t, "too late")
 		synctest.Wait()

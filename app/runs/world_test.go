@@ -14,6 +14,7 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 var ann = core.Tenant{Owner: "ann"}
@@ -136,9 +137,7 @@ func (p *process) accept(t *testing.T, content string) core.Run {
 // takeOver lets a worker take over the runs of another one, which gives them back.
 func takeOver(t *testing.T, db *coretest.Store, from, to string) {
 	t.Helper()
-	if err := db.Runs.Release(t.Context(), from); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Runs.Release(t.Context(), from))
 	due, err := db.Runs.Due(t.Context(), to, false)
 	if err != nil || len(due) == 0 {
 		t.Fatalf("got runs %v and error %v, want some to take over", due, err)

@@ -116,9 +116,7 @@ func TestReadThread(t *testing.T) {
 			for i := 1; i <= c.replies && err == nil; i++ {
 				_, err = alice.Reply(channel, root, fmt.Sprintf("reply %d", i))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			token := team.Install()
 			for _, f := range c.fault {
 				fake.Inject(f)

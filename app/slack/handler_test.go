@@ -188,9 +188,7 @@ func TestSlowBodies(t *testing.T) {
 
 func stored(t *testing.T, d *db.DB) (n int) {
 	t.Helper()
-	if err := d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM slack_inbox").Scan(&n).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM slack_inbox").Scan(&n).Error)
 	return n
 }
 
@@ -252,9 +250,7 @@ func TestDatabaseAway(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		seen := &counted{}
 		h := newHandler(d, seen)
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Close())
 		w := send(t, h, request{body: eventBody("Ev1", `{"type":"app_mention","channel":"C1","user":"U1","ts":"1.0","text":"<@U0BOT> hi"}`)})
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || w.Header().Get("X-Slack-No-Retry") != "" {
 			t.Errorf("got %d %v, want 503 and a retry", w.Code, w.Header())

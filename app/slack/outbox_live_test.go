@@ -102,10 +102,7 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 			user     string
 			streamed bool
 		}{{w.session.ID, "slack:T2/U2", false}, {other.ID, "slack:" + team + "/U1", true}} {
-			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: asked.session, User: asked.user, Agent: "a", Worker: "w", Input: fromSlack("Hello?")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: asked.session, User: asked.user, Agent: "a", Worker: "w", Input: fromSlack("Hello?")}))(t)
 			w.feed.Publish(t.Context(), a.Events)
 			w.say(t, a.Run, 0, "First line.\n")
 			w.slack.await(t, "the stream", func() bool { return len(w.slack.Calls("chat.startStream")) == i+1 })
@@ -250,9 +247,7 @@ func TestDeletionAndPathChange(t *testing.T) {
 		}
 		w.slack.await(t, "the marks", func() bool { return slices.Equal(marked(), []bool{true, true, false, false}) })
 		_, events, err := branches.Select(t.Context(), ann(), w.session.ID, log[1].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		w.feed.Publish(t.Context(), events)
 		w.slack.await(t, "the other marks", func() bool { return slices.Equal(marked(), []bool{false, false, true, true}) })
 		events = must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[1].ID))(t)
@@ -307,10 +302,7 @@ func TestClientTool(t *testing.T) {
 		if blocks := w.slack.last().Blocks; strings.Contains(blocks, "bobbin_approve") {
 			t.Errorf("got the blocks %s, want no buttons", blocks)
 		}
-		decided, err := w.runs.AnswerCalls(t.Context(), ann(), core.AnswerCalls{SessionID: run.SessionID, Results: []core.CallResult{{ToolCallID: "c1", Result: "here"}}, By: "app"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		decided := must.Get(w.runs.AnswerCalls(t.Context(), ann(), core.AnswerCalls{SessionID: run.SessionID, Results: []core.CallResult{{ToolCallID: "c1", Result: "here"}}, By: "app"}))(t)
 		w.feed.Publish(t.Context(), decided.Events)
 		w.slack.await(t, "the answer", func() bool { return strings.Contains(w.slack.last().Blocks, "answered by app") })
 	})
@@ -323,10 +315,7 @@ func TestFailedRun(t *testing.T) {
 		w := newWorld(t, d)
 		w.start(t, "a/1")
 		for _, in := range []core.RunInput{fromSlack("Hello?"), {Content: "from the web", Source: core.SourceWeb}} {
-			a, err := w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: w.session.ID, User: w.session.UserID, Agent: "a", Worker: "w", Input: in})
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must.Get(w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: w.session.ID, User: w.session.UserID, Agent: "a", Worker: "w", Input: in}))(t)
 			w.feed.Publish(t.Context(), a.Events)
 			w.write(t, core.RunWrite{RunID: a.Run.ID, SessionID: w.session.ID, Attempt: 1, End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "x", Message: "the model <is> away"}}})
 		}
@@ -365,9 +354,7 @@ func TestChangesWhileDown(t *testing.T) {
 				}
 				must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[2].ID))(t)
 				if !kept {
-					if err := d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error; err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error)
 				}
 				w.turn(t, 2)
 				w.start(t, "a/2")

@@ -191,10 +191,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 
 func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 	t.Helper()
-	_, err := w.threads.Bind(t.Context(), core.SlackThread{SessionID: session, Owner: "ann", Team: team, Channel: channel, Thread: ts, Mode: core.SlackTwoWay})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.threads.Bind(t.Context(), core.SlackThread{SessionID: session, Owner: "ann", Team: team, Channel: channel, Thread: ts, Mode: core.SlackTwoWay}))(t)
 }
 
 // newClients returns the clients of settings without installations.

@@ -160,9 +160,7 @@ func series(t *testing.T, happened bool) map[string][]string {
 		everything(t, tel)
 	}
 	_, body, err := tel.Expose()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out := map[string][]string{}
 	for line := range strings.Lines(string(body)) {
 		if strings.HasPrefix(line, "#") {
@@ -180,41 +178,6 @@ func series(t *testing.T, happened bool) map[string][]string {
 		}
 	}
 	return out
-}
-
-// TestDashboardLayout: the rows that there are to be, ids that are one panel's, and no
-// panel on another.
-func TestDashboardLayout(t *testing.T) {
-	t.Parallel()
-	d := readDashboard(t)
-	var rows []string
-	ids, taken := map[int]bool{}, map[[2]int]string{}
-	for _, p := range d.Panels {
-		if ids[p.ID] || p.Title == "" {
-			t.Errorf("panel %d %q: the id is taken, or it has no title", p.ID, p.Title)
-		}
-		ids[p.ID] = true
-		if p.Type == "row" {
-			rows = append(rows, p.Title)
-		} else if len(p.Targets) == 0 {
-			t.Errorf("%s asks for nothing", p.Title)
-		}
-		if p.GridPos.X+p.GridPos.W > 24 {
-			t.Errorf("%s is over the edge", p.Title)
-		}
-		for x := range p.GridPos.W {
-			for y := range p.GridPos.H {
-				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-				if other := taken[at]; other != "" {
-					t.Fatalf("%s is on %s", p.Title, other)
-				}
-				taken[at] = p.Title
-			}
-		}
-	}
-	if want := []string{"Conversations", "Context", "Models", "Tools", "HTTP", "Process", "Work", "Events"}; !slices.Equal(rows, want) || d.Title != "Bobbin" {
-		t.Errorf("got the rows %q, want %q", rows, want)
-	}
 }
 
 // TestEverythingIsCounted: every metric of the table gets a series, with its labels, when its

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/telemetry"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // plain are labels that are the names themselves, but for one that is not known.
@@ -58,9 +59,7 @@ func options() telemetry.Options {
 func exposed(t testing.TB, tel *telemetry.Telemetry, name string) string {
 	t.Helper()
 	_, body, err := tel.Expose()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var lines []string
 	for line := range strings.Lines(string(body)) {
 		if strings.HasPrefix(line, name) {

@@ -14,6 +14,8 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
 	"bobbin/app/wire"
+	"bobbin/tests/must"
+	"bobbin/tests/provider"
 )
 
 // A provider of langchaingo in the settings answers.
@@ -26,13 +28,8 @@ func TestLangChainProvider(t *testing.T) {
 	models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "local", Models: []config.Model{
 		{Name: "local", Provider: "langchain/ollama", Model: "llama3.2", BaseURL: server.URL},
 	}}, wire.ModelOptions{Counter: counter})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := models.Get("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	m := must.Get(models.Get(""))(t)
 	res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
 	if err != nil || res.Text != "Hello" || m.Info().Provider != "langchain/ollama" {
 		t.Errorf("got %q of %s, %v", res.Text, m.Info().Provider, err)
@@ -51,13 +48,9 @@ func TestAPIOfOpenAI(t *testing.T) {
 		models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "local", Models: []config.Model{
 			{Name: "local", Provider: "openai", BaseURL: server.URL, API: api, ContextWindow: 8192},
 		}}, wire.ModelOptions{Counter: tokens.NewCounter()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		m, err := models.Get("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
 		if !llm.IsKind(err, llm.KindInvalid) || path != want {
 			t.Errorf("%q: got %v from %s, want the refusal of %s", api, err, path, want)
@@ -82,17 +75,45 @@ func TestUnknownModels(t *testing.T) {
 		cfg := config.Default()
 		cfg.DefaultLLM, cfg.Models = "demo", []config.Model{tt.model}
 		var log bytes.Buffer
-		m, err := wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mystery, err := m.Get("mystery")
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: slog.New(slog.NewTextHandler(&log, nil))}}))(t)
+		mystery := must.Get(m.Get("mystery"))(t)
 		warning := fmt.Sprintf(`assuming a small context window; set context_window under models" model=mystery window=%d`, tt.window)
 		if got := strings.Count(log.String(), warning); mystery.Info().Window != tt.window || got != tt.warnings || strings.Count(log.String(), "level=WARN") != got {
 			t.Errorf("%+v: got a window of %d and %d warnings, want %d and %d:\n%s", tt.model, mystery.Info().Window, got, tt.window, tt.warnings, &log)
 		}
+	}
+}
+
+// Models of the clouds in the settings answer, with what their environment has: a key, credentials,
+// or a token.
+func TestCloudProviders(t *testing.T) {
+	for name, tt := range map[string]struct {
+		model config.Model
+		cloud provider.Cloud
+		path  string // of the base URL
+		env   map[string]string
+	}{
+		"bedrock, key": {config.Model{Provider: "bedrock", Region: "us-east-1"}, provider.Bedrock{Key: "key"}, "/anthropic",
+			map[string]string{"AWS_BEARER_TOKEN_BEDROCK": "key"}},
+		"bedrock, signed": {config.Model{Provider: "bedrock"}, provider.Bedrock{Region: "eu-central-1", AccessKeyID: "id", SecretKey: "secret"}, "/anthropic",
+			map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}},
+		"vertex": {config.Model{Provider: "vertex", Project: "house", Region: "eu", APIKeyEnv: "TOKEN"}, provider.Vertex{Project: "house", Location: "eu", Token: "token"}, "",
+			map[string]string{"TOKEN": "token"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("AWS_BEARER_TOKEN_BEDROCK", "")
+			for name, value := range tt.env {
+				t.Setenv(name, value)
+			}
+			server := must.Get(provider.New(provider.Options{Cloud: tt.cloud}))(t)
+			defer server.Close()
+			tt.model.Name, tt.model.Model, tt.model.BaseURL = "cloud", "claude-opus-5-5", server.URL+tt.path
+			models := must.Get(wire.OpenModels(t.Context(), config.Config{DefaultLLM: "cloud", Models: []config.Model{tt.model}}, wire.ModelOptions{Counter: tokens.NewCounter()}))(t)
+			m := must.Get(models.Get(""))(t)
+			res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
+			if err != nil || res.Text != "answer to: hi" || m.Info().Provider != tt.model.Provider {
+				t.Errorf("got %q of %s, %v", res.Text, m.Info().Provider, err)
+			}
+		})
 	}
 }

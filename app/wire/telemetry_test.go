@@ -7,6 +7,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // A message may name any model that its provider may have: what the configuration does
@@ -42,18 +43,9 @@ func TestNamedModels(t *testing.T) {
 	cfg.Models = []config.Model{{Name: "one", Provider: "anthropic", BaseURL: "http://localhost"}, {Name: "three", Provider: "demo"}}
 	cfg.AgentsDir = t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	models, err := OpenModels(t.Context(), cfg, ModelOptions{Backoff: llm.Backoff{Logger: log}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := NewTools(cfg, ToolParts{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agents, err := LoadAgents(cfg, set, false, Models{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := must.Get(OpenModels(t.Context(), cfg, ModelOptions{Backoff: llm.Backoff{Logger: log}}))(t)
+	set := must.Get(NewTools(cfg, ToolParts{}))(t)
+	agents := must.Get(LoadAgents(cfg, set, false, Models{}))(t)
 	labels := NewLabels(log)
 	labels.Set(cfg, models, agents)
 	got := labels.current.Load().models

@@ -18,6 +18,7 @@ import (
 	"bobbin/app/core/llm/bedrock"
 	"bobbin/app/core/llm/vertex"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -95,10 +96,7 @@ func cloudDialects() []dialect {
 func newCloudThinker(t *testing.T, c cloud, strict provider.Strict, model string, transport http.RoundTripper) *thinker {
 	t.Helper()
 	strict.Account, strict.Secret = "account", "secret"
-	server, err := provider.New(provider.Options{Strict: &strict, Cloud: c.rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(provider.New(provider.Options{Strict: &strict, Cloud: c.rules}))(t)
 	t.Cleanup(server.Close)
 	k := newTalk(t, model)
 	k.counts = server.Thoughts

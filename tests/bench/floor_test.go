@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"github.com/google/uuid"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 	_ "modernc.org/sqlite"             // the driver sqlite
+
+	"bobbin/tests/must"
+	"bobbin/tests/process"
 )
 
 // The rows of a turn, as bare as they can be: the run, both messages, four events, the call, the session.
@@ -43,15 +47,10 @@ func newFloor(t *testing.T, name, url string) target {
 	} else {
 		x.database = connect(t, url)
 	}
-	pool, err := sql.Open(driver, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(sql.Open(driver, dsn))(t)
 	pool.SetMaxOpenConns(1)
 	for stmt := range strings.SplitSeq(floorSchema, ";") {
-		if _, err := pool.ExecContext(t.Context(), stmt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.ExecContext(t.Context(), stmt))(t)
 	}
 	writes := make(chan floorWrite, maxShared)
 	stopped := make(chan struct{})
@@ -67,9 +66,7 @@ func newFloor(t *testing.T, name, url string) target {
 	x.newTurns = func(t *testing.T, _ int, _ bool) func() (time.Duration, error) {
 		t.Helper()
 		session := uuid.NewString()
-		if _, err := pool.ExecContext(t.Context(), "INSERT INTO floor_sessions VALUES ($1, 0, 0)", session); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.ExecContext(t.Context(), "INSERT INTO floor_sessions VALUES ($1, 0, 0)", session))(t)
 		turns := 0
 		return func() (time.Duration, error) {
 			turns++
@@ -148,4 +145,33 @@ func commitShared(ctx context.Context, pool *sql.DB, prepared map[string]*sql.St
 		}
 	}
 	return tx.Commit()
+}
+
+// patience is how long a program may take to start.
+const patience = time.Minute
+
+// serve starts a Bobbin, ends it after the test, and returns where it answers and its process.
+func serve(t *testing.T, den *process.Den, settings, database string) (url string, pid int) {
+	t.Helper()
+	s := den.NewServer(t, den.Program(t, false), den.Temp(t), settings, "BOBBIN_DATABASE_URL="+database)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Start(ctx); err != nil {
+		log, _ := s.ReadLog()
+		t.Fatalf("%v:\n%s", err, log)
+	}
+	for url = "http://" + s.Door.Addr(); !answers(t, url); {
+		if !process.Pause(ctx, 20*time.Millisecond) {
+			t.Fatalf("not ready after %s", patience)
+		}
+	}
+	return url, s.PID()
+}
+
+// answers reports whether the server takes requests.
+func answers(t *testing.T, url string) bool {
+	t.Helper()
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/version", nil))(t)
+	res, err := http.DefaultClient.Do(req)
+	return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
 }

@@ -23,6 +23,7 @@ import (
 	"bobbin/app/api/ops"
 	bobbin "bobbin/app/client"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -75,10 +76,7 @@ func TestShowBench(t *testing.T) {
 	if os.Getenv("BOBBIN_TEST_LONG") != "" {
 		runs, turns, loads = 5, 10, []int{1, 8, 64}
 	}
-	den, err := process.Open("bench")
-	if err != nil {
-		t.Fatal(err)
-	}
+	den := must.Get(process.Open("bench"))(t)
 	t.Cleanup(den.Close)
 	provider := newLeanProvider(t)
 	targets := []target{
@@ -180,9 +178,7 @@ const (
 func (x target) counter(t *testing.T, query string) (n float64) {
 	t.Helper()
 	if x.database != nil {
-		if err := x.database.QueryRow(t.Context(), query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, x.database.QueryRow(t.Context(), query).Scan(&n))
 	}
 	return n
 }
@@ -208,9 +204,7 @@ func (x target) allocatedBytes(t *testing.T) (n float64) {
 		return 0
 	}
 	res, err := client.Get(x.url + "/metrics") //nolint:noctx // it has no end of its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = res.Body.Close() }() // it is read to its end
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), "go_memstats_alloc_bytes_total "); ok {
@@ -273,10 +267,7 @@ func residentMB(t *testing.T, pid int) float64 {
 	if pid == 0 {
 		return 0
 	}
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)))(t)
 	pages, _ := strconv.ParseFloat(strings.Fields(string(raw))[1], 64)
 	return pages * float64(os.Getpagesize()) / (1 << 20)
 }
@@ -427,22 +418,14 @@ func writeSeries(t *testing.T, all []series) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	figures, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bench.json"), append(figures, '\n'), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	figures := must.Get(json.MarshalIndent(all, "", "  "))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "bench.json"), append(figures, '\n'), 0o600))
 }
 
 // connect connects to PostgreSQL until the test ends.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(pgx.Connect(t.Context(), url))(t)
 	t.Cleanup(func() { _ = conn.Close(t.Context()) }) // the cluster ends soon
 	return conn
 }
@@ -460,13 +443,7 @@ func loadAverage() string {
 // newSession creates a session and returns its id.
 func newSession(t *testing.T, url string) string {
 	t.Helper()
-	c, err := bobbin.New(bobbin.Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := bobbin.Call(t.Context(), c, ops.CreateSession, ops.NewSession{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(bobbin.New(bobbin.Options{URL: url}))(t)
+	session := must.Get(bobbin.Call(t.Context(), c, ops.CreateSession, ops.NewSession{}))(t)
 	return string(session.ID)
 }

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -52,10 +53,7 @@ func (w *world) sequence(n uint64) {
 	w.rand = seed.Rand(w.t, n)
 	w.trace = []string{"sequence " + strconv.FormatUint(n, 10)}
 	names := []string{"window", "hybrid", "sliding", "manual"}
-	made, err := w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	made := must.Get(w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"}))(w.t)
 	w.talks, w.deadline = []*talk{newTalk(made.ID)}, 0
 	violations := w.violations
 	early := w.rand.IntN(12) // messages before anything else

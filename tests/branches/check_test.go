@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 )
 
 func newTalk(id core.SessionID) *talk {
@@ -92,9 +93,7 @@ func (w *world) checkPath(k *talk, rows []models.Message) {
 func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	w.t.Helper()
 	var versions []models.Summary
-	if err := w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", k.id).Order("version").Find(&versions).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", k.id).Order("version").Find(&versions).Error)
 	active := 0
 	for i, v := range versions {
 		if v.Version != i+1 {
@@ -122,11 +121,11 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	if !back && s.SummaryThroughSeq < k.through {
 		w.fault("%s moved the cursor from %d back to %d", step, k.through, s.SummaryThroughSeq)
 	}
-	var must, may []string
+	var required, may []string
 	for _, id := range k.path {
 		m := k.known[id]
 		if m.Seq <= s.SummaryThroughSeq && !k.deleted[id] {
-			must = append(must, marksOf(m)...)
+			required = append(required, marksOf(m)...)
 			may = append(may, string(id))
 		}
 	}
@@ -141,11 +140,11 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 	}
 	said := mark.FindAllString(*s.ConversationSummary, -1)
 	for _, found := range said {
-		if !slices.Contains(must, found) {
+		if !slices.Contains(required, found) {
 			w.fault("the summary says %s, which is not covered", found)
 		}
 	}
-	for _, m := range must {
+	for _, m := range required {
 		if !k.partial && !slices.Contains(said, m) {
 			w.fault("%s is covered and not in the summary", m)
 		}
@@ -157,10 +156,7 @@ func (w *world) checkSummary(k *talk, s core.Session, step string) {
 // and the question before them.
 func (w *world) checkLoops(k *talk, s core.Session, versions []models.Summary) {
 	w.t.Helper()
-	state, err := contextwindow.DecodeState(s.PromptState)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	state := must.Get(contextwindow.DecodeState(s.PromptState))(w.t)
 	active := 0
 	for _, v := range versions {
 		if v.Kind != "run" || v.State != "active" {
@@ -389,9 +385,7 @@ func (w *world) checkErased(k *talk) {
 		"runs":              "SELECT CAST(input AS text) || partial FROM runs WHERE session_id = ?",
 	} {
 		var texts []string
-		if err := w.db.Gorm.WithContext(w.t.Context()).Raw(query, k.id).Scan(&texts).Error; err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Raw(query, k.id).Scan(&texts).Error)
 		for _, found := range mark.FindAllString(strings.Join(texts, "\n"), -1) {
 			if gone[found] {
 				w.fault("%s of a deleted or edited message is still in %s", found, table)

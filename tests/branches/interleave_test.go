@@ -18,6 +18,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -74,10 +75,7 @@ func (w *world) interleaved(n uint64) {
 	w.rand = seed.Rand(w.t, 1_000+2*n)
 	w.trace = []string{fmt.Sprint("sequence ", n)}
 	names := []string{"background", "background", "few background", "after_run", "few after_run", "inline"}
-	made, err := w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	made := must.Get(w.chat.CreateSession(w.t.Context(), tenant, core.Session{Agent: names[w.rand.IntN(len(names))], Title: "a talk"}))(w.t)
 	k := newTalk(made.ID)
 	w.talks = []*talk{k}
 	s := &schedule{rand: seed.Rand(w.t, 1_001+2*n)}
@@ -102,9 +100,7 @@ func (w *world) interleaved(n uint64) {
 func (w *world) process(a *actor) *compaction.Compactor {
 	w.t.Helper()
 	if w.rand.IntN(10) > 0 {
-		if err := w.sessions.FreeSummaries(w.t.Context(), a.name+"/"); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.sessions.FreeSummaries(w.t.Context(), a.name+"/"))
 	} else if err := w.db.Gorm.Exec("UPDATE sessions SET summary_lease_until = '2000-01-01 00:00:00+00:00' WHERE summary_lease_owner LIKE ?", a.name+"/%").Error; err != nil {
 		w.t.Fatal(err)
 	}
@@ -206,9 +202,7 @@ func (w *world) checkOnce(k *talk, req llm.Request) {
 	}
 	var less int
 	err := w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND note LIKE '%fallback%'", k.id).Scan(&less).Error
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	out := leftOut(req)
 	for _, id := range k.path {
 		m := k.known[id]
@@ -248,9 +242,7 @@ func leftOut(req llm.Request) (ranges [][2]int64) {
 func (w *world) checkPrepared(k *talk) {
 	w.t.Helper()
 	var ready []models.Summary
-	if err := w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ? AND state = 'prepared'", k.id).Find(&ready).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ? AND state = 'prepared'", k.id).Find(&ready).Error)
 	if len(ready) == 0 {
 		return
 	}
@@ -283,9 +275,7 @@ func (w *world) checkPrepared(k *talk) {
 func (w *world) checkShown() {
 	w.t.Helper()
 	var used int
-	if err := w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(activated_at) FROM session_summaries").Scan(&used).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(activated_at) FROM session_summaries").Scan(&used).Error)
 	if used == 0 || w.deaths == 0 || w.crashes == 0 || w.prompts == 0 {
 		w.t.Errorf("got %d summaries, %d deaths, %d crashes, %d prompts: the test shows nothing", used, w.deaths, w.crashes, w.prompts)
 	}

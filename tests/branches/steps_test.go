@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 )
 
 var tenant = core.Tenant{Owner: owner}
@@ -125,9 +126,7 @@ func (w *world) drive(k *talk) {
 		}
 		w.crashes++
 		w.others.reborn()
-		if err := w.runs.Release(w.t.Context(), worker); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, w.runs.Release(w.t.Context(), worker))
 		runs, err := w.runs.TakeOver(w.t.Context(), core.TakeOver{Worker: worker, Limit: 10})
 		if last, found := w.runs.Get(w.t.Context(), tenant, run.ID); err == nil && found == nil && len(runs) == 0 && last.Status.Ended() {
 			break // it died after the end of the run

@@ -42,6 +42,7 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 const (
@@ -122,9 +123,7 @@ func (w *world) join(keeper *compaction.Compactor) {
 		Calibrator: tokens.NewCalibrator(func(string) float64 { return 1 }),
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: w.options.Logger,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	w.chat = chat.New(chat.Options{
 		Sessions: w.sessions, Messages: w.messages, Branches: w.branches, Runs: w.runs, Events: repositories.NewEvents(w.db.Gorm),
 		Feed: events.New(events.NewLocal(0), repositories.NewEvents(w.db.Gorm), w.options.Logger), Work: w, Agents: w, FindModel: registry{w}.Get, Counter: w.counter, ContextPlanner: &compaction.Inspector{Compactor: keeper},
@@ -311,19 +310,14 @@ type talk struct {
 func (w *world) rows(id core.SessionID) []models.Message {
 	w.t.Helper()
 	var rows []models.Message
-	if err := w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", id).Order("seq").Find(&rows).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.db.Gorm.WithContext(w.t.Context()).Where("session_id = ?", id).Order("seq").Find(&rows).Error)
 	return rows
 }
 
 // session returns the session as it is stored.
 func (w *world) session(id core.SessionID) core.Session {
 	w.t.Helper()
-	s, err := w.sessions.Get(w.t.Context(), core.Tenant{Owner: owner}, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := must.Get(w.sessions.Get(w.t.Context(), core.Tenant{Owner: owner}, id))(w.t)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -45,23 +46,14 @@ func TestBuild(t *testing.T) {
 // copySource copies the page's source, so that what is built lies beside the copy.
 func copySource(t *testing.T, dir string) string {
 	t.Helper()
-	packages, err := filepath.Abs(filepath.Join(source, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	packages := must.Get(filepath.Abs(filepath.Join(source, "node_modules")))(t)
 	ui := filepath.Join(dir, "ui")
 	for name, data := range readFolder(t, source) {
 		file := filepath.Join(ui, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must.Do(t, os.WriteFile(file, data, 0o600))
 	}
-	if err := os.Symlink(packages, filepath.Join(ui, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(packages, filepath.Join(ui, "node_modules")))
 	return ui
 }
 
@@ -86,8 +78,6 @@ func readFolder(t *testing.T, dir string) map[string][]byte {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return files
 }

@@ -1,6 +1,10 @@
 package browser_test
 
 import (
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"testing"
 
 	"bobbin/tests/apptest"
@@ -30,5 +34,112 @@ func TestPage(t *testing.T) {
 		}},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, b) })
+	}
+}
+
+// The page can be used by everybody: axe finds nothing in any state, and every flow goes by keyboard alone.
+func testAccess(t *testing.T, b *bobbin) {
+	t.Helper()
+	for _, name := range []string{"keyboard", "ime"} {
+		t.Run(name, func(t *testing.T) { b.play(t, "a11y", name, nil, nil) })
+	}
+	table := apptest.NewTable("states that axe finds nothing in, by theme and width")
+	t.Run("audit", func(t *testing.T) {
+		for _, look := range [][2]string{{"light", "wide"}, {"dark", "wide"}, {"light", "phone"}, {"dark", "phone"}} {
+			if (look[0] == "dark" || look[1] == "phone") && !apptest.IsLong() {
+				continue // at night
+			}
+			t.Run(look[0]+"-"+look[1], func(t *testing.T) {
+				var got struct{ States int }
+				b.play(t, "a11y", "audit", map[string]any{"theme": look[0], "width": look[1]}, &got)
+				table.AddRow(look[0], look[1], got.States)
+			})
+		}
+	})
+	if !t.Failed() {
+		table.Log(t)
+	}
+}
+
+// chatCases is a person's day: writes, reads while it is written, stops, edits, comes back, finds, approves.
+func chatCases() []string {
+	return []string{"send", "stream", "stop", "queue", "edit", "drafts", "list", "elsewhere", "search", "approve", "failed"}
+}
+
+func testChat(t *testing.T, b *bobbin) {
+	t.Helper()
+	for _, name := range chatCases() {
+		t.Run(name, func(t *testing.T) { b.play(t, "chat", name, nil, nil) })
+	}
+}
+
+// TestChatOnPostgreSQL runs at night: the databases differ below the API, where each has its tests.
+func TestChatOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	if !apptest.IsLong() {
+		t.Skip("at night")
+	}
+	testChat(t, newBobbin(t, setup{database: dbtest.MigratedPostgresURL(t)}))
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true})
+	b.play(t, "chat", "signin", map[string]any{"key": aliceKey}, nil)
+}
+
+// What the meter, the panel, the line and the chart say is what the API says, after every turn.
+func testContext(t *testing.T, b *bobbin) {
+	t.Helper()
+	b.play(t, "context", "summary", nil, nil)
+	var got struct{ Turns, Summaries int }
+	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(6, 60)}, &got)
+	if apptest.IsLong() && got.Summaries < 3 {
+		t.Errorf("got %d summaries, want at least 3", got.Summaries)
+	}
+	if !t.Failed() {
+		table := apptest.NewTable("the page against the API")
+		table.AddRow("turns", got.Turns)
+		table.AddRow("summaries", got.Summaries)
+		table.AddRow("differences", 0)
+		table.Log(t)
+	}
+}
+
+// What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
+func testFailures(t *testing.T, b *bobbin) {
+	t.Helper()
+	for _, name := range []string{"refusals", "stream", "resync", "order", "parts", "escape", "files", "copies", "line"} {
+		t.Run(name, func(t *testing.T) { b.play(t, "failures", name, nil, nil) })
+	}
+	t.Run("prefix", func(t *testing.T) { b.play(t, "failures", "prefix", map[string]any{"url": newPrefix(t, b.URL)}, nil) })
+}
+
+// newPrefix starts a proxy that has a Bobbin below a path, and returns its address.
+func newPrefix(t *testing.T, target string) string {
+	t.Helper()
+	to := apptest.Must(url.Parse(target))(t)
+	server := httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/tools/bobbin")
+		r.Out.Header.Del("Origin") // a Bobbin without keys answers its own origin only
+		r.SetURL(to)
+	}})
+	t.Cleanup(server.Close)
+	return server.URL + "/tools/bobbin/"
+}
+
+// Hostile text in any place of the page runs nothing and asks no other origin.
+func testHostileText(t *testing.T, b *bobbin) {
+	t.Helper()
+	table := apptest.NewTable("hostile texts in each place, of which none ran or asked another origin for anything")
+	for _, name := range []string{"watch", "thread", "names", "summary", "shapes", "long"} {
+		t.Run(name, func(t *testing.T) {
+			var got struct{ Payloads int }
+			b.play(t, "xss", name, map[string]any{"payloads": apptest.ChooseSize(40, 300)}, &got)
+			table.AddRow(name, got.Payloads)
+		})
+	}
+	if !t.Failed() {
+		table.Log(t)
 	}
 }

@@ -70,9 +70,7 @@ func TestTypingIsNotEchoed(t *testing.T) {
 	}
 	_, err := io.WriteString(master, "\x04")
 	close(typed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	expect(t, master, "to continue")
 	go func() { _, _ = io.Copy(io.Discard, master) }() // a terminal's mode changes when its output was read
 	for ; mode() != before && ctx.Err() == nil; runtime.Gosched() {

@@ -21,6 +21,7 @@ import (
 
 	"bobbin/app/cli"
 	native "bobbin/app/client"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -83,28 +84,30 @@ func newBobbin(t *testing.T, database string) *bobbin {
 	b.provider = newProvider(t, provider.Options{Pieces: answerPieces, Hold: b.gates.hold, Record: true, Say: say, Calls: callTools})
 	b.small = newProvider(t, provider.Options{Window: smallWindow, Say: say})
 	dir := den.Temp(t)
-	must(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
 	for name, text := range map[string]string{
 		"plain":   "name: plain\nsystem_prompt: You answer.\nmodel: large\n",
 		"reader":  "name: reader\nsystem_prompt: You answer.\nmodel: small\n",
 		"helper":  "name: helper\nsystem_prompt: You answer.\nmodel: large\ntools: [calculator]\n",
 		"careful": "name: careful\nsystem_prompt: You answer.\nmodel: large\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n",
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, "agents", name+".yaml"), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, "agents", name+".yaml"), []byte(text), 0o600))
 	}
 	model := "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d, images: true}\n"
 	config := "default_agent: plain\ndefault_llm: large\ntitles: false\n" + settings +
 		"limits: {requests_per_second: 0}\nmodels:\n" +
 		fmt.Sprintf(model, "large", b.provider.URL, 100_000, 20_000) + fmt.Sprintf(model, "small", b.small.URL, smallWindow, 1024)
 	program, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	b.server = den.NewServer(t, program, dir, config, serveVariable+"=1", "BOBBIN_DATABASE_URL="+database)
 	t.Cleanup(func() {
 		if log, _ := b.server.ReadLog(); t.Failed() {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
 		}
 	})
-	must(t, b.server.Start(t.Context()))
+	if err := b.server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	b.addr = b.server.Door.Addr()
 	f := &front{requests: map[string]int{}, headers: map[string]http.Header{}}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: b.addr})
@@ -121,14 +124,13 @@ func newBobbin(t *testing.T, database string) *bobbin {
 	f.url = server.URL + "/v1"
 	b.front = f
 	b.Client, err = native.New(native.Options{URL: "http://" + b.addr, Key: aliceKey})
-	must(t, err)
+	must.Do(t, err)
 	return b
 }
 
 func newProvider(t *testing.T, o provider.Options) *provider.Server {
 	t.Helper()
-	p, err := provider.New(o)
-	must(t, err)
+	p := must.Get(provider.New(o))(t)
 	t.Cleanup(p.Close)
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // chatScenarios are for every client: chat completions.
@@ -92,8 +93,7 @@ func approval(t *testing.T, c *conversation) {
 		run = c.runOf(t, q)
 		return len(run.Approvals) > 0
 	})
-	_, err := apiclient.Call(t.Context(), c, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
-	must(t, err)
+	must.Get(apiclient.Call(t.Context(), c, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"}))(t)
 	out := await(t, answers)
 	if out.fault != nil {
 		t.Fatal(out.fault)
@@ -104,14 +104,12 @@ func approval(t *testing.T, c *conversation) {
 // runOf returns the waiting run of the session with a question; zero = there is none yet.
 func (c *conversation) runOf(t *testing.T, q string) core.Run {
 	t.Helper()
-	page, err := apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
-	must(t, err)
+	page := must.Get(apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
 	for _, s := range page.Items {
 		if s.ActiveRunID == "" || !strings.Contains(path(c.log(t, s.ID)), q) {
 			continue
 		}
-		run, err := apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: s.ActiveRunID})
-		must(t, err)
+		run := must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: s.ActiveRunID}))(t)
 		return run
 	}
 	return core.Run{}
@@ -172,13 +170,7 @@ func errorShapes(t *testing.T, c *conversation) {
 		{"unknown model of an agent", object{"model": "plain/none"}, "", http.StatusNotFound, "model_not_found", ""},
 		{"bad key", nil, "bbn-nobody-0123456789-0123456789", http.StatusUnauthorized, "", ""},
 		{"two answers", object{"n": 2}, "", http.StatusBadRequest, "invalid", "n"},
-		{"too hot", object{"temperature": 7}, "", http.StatusBadRequest, "invalid", "temperature"},
-		{"too little", object{"max_completion_tokens": -1}, "", http.StatusBadRequest, "invalid", "max_completion_tokens"},
 		{"bad name of a tool", object{"tools": []any{object{"type": "function", "function": object{"name": "no name"}}}}, "", http.StatusBadRequest, "invalid", "tools[0].function.name"},
-		{"unknown tool", object{"tool_choice": object{"type": "function", "function": object{"name": "nobody"}}}, "", http.StatusBadRequest, "invalid", "tool_choice"},
-		{"bad schema", object{"response_format": object{"type": "json_schema", "json_schema": object{"name": "x"}}}, "", http.StatusBadRequest, "invalid", "response_format.json_schema.schema"},
-		{"too long instructions", object{"messages": []any{object{"role": "system", "content": strings.Repeat("x", 300<<10)}, user("hello")}}, "", http.StatusBadRequest, "invalid", "messages"},
-		{"empty message", object{"messages": []any{user("")}}, "", http.StatusBadRequest, "invalid", "messages"},
 		{"too long for the window", object{"model": "reader", "messages": []any{object{"role": "system", "content": differentWords(10_000)}, user("hello")}}, "", http.StatusBadRequest, "context_length_exceeded", ""},
 		{"too large", object{"messages": []any{user(strings.Repeat("x", 9<<20))}}, "", http.StatusRequestEntityTooLarge, "too_large", ""},
 	}
@@ -269,8 +261,7 @@ func branches(t *testing.T, c *conversation) {
 
 	messages := c.log(t, id) // the client goes on where it is although another branch was selected
 	last := messages[slices.IndexFunc(messages, func(m core.Message) bool { return m.Content == "answer to: "+edited })].ID
-	_, err := apiclient.Call(t.Context(), c, ops.SelectMessage, ops.InMessage{InSession: ops.InSession{SessionID: id}, MessageID: last})
-	must(t, err)
+	must.Get(apiclient.Call(t.Context(), c, ops.SelectMessage, ops.InMessage{InSession: ops.InSession{SessionID: id}, MessageID: last}))(t)
 	next := c.question("next")
 	c.ask(t, next)
 	wantEqual(t, "another branch was selected", c.front.header(c.mark, "X-Bobbin-History"), "branch")
@@ -351,8 +342,7 @@ func noSession(t *testing.T, c *conversation) {
 	if c.session() == id {
 		t.Errorf("both calls without a session are in the session %s", id)
 	}
-	page, err := apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
-	must(t, err)
+	page := must.Get(apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
 	for _, s := range page.Items {
 		if s.ID == id {
 			t.Errorf("the session %s of a stateless call is in the list", id)

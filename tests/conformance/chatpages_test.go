@@ -17,6 +17,7 @@ import (
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // chatPage sends what the server of a chat page sends, configured as docs/CLIENTS.md says.
@@ -40,23 +41,19 @@ func (p *chatPage) send(t *testing.T, method, path string, body object) (http.He
 	}
 	var encoded io.Reader
 	if body != nil {
-		raw, err := json.Marshal(body)
-		must(t, err)
+		raw := must.Get(json.Marshal(body))(t)
 		encoded = bytes.NewReader(raw)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, strings.Replace(p.base, containerHost, p.addr, 1)+path, encoded)
-	must(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, strings.Replace(p.base, containerHost, p.addr, 1)+path, encoded))(t)
 	r.Host = containerHost
 	r.Header.Set("Authorization", "Bearer "+p.key)
 	r.Header.Set("Content-Type", "application/json")
 	for name, value := range p.headers {
 		r.Header.Set(name, value)
 	}
-	response, err := http.DefaultClient.Do(r)
-	must(t, err)
+	response := must.Get(http.DefaultClient.Do(r))(t)
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	must(t, err)
+	answer := must.Get(io.ReadAll(response.Body))(t)
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: got %s, %s", method, path, response.Status, answer)
 	}
@@ -107,8 +104,7 @@ func (p *chatPage) wantLog(t *testing.T, id core.SessionID, messages int, want .
 // clientsText returns docs/CLIENTS.md.
 func clientsText(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(clientsPage)
-	must(t, err)
+	text := must.Get(os.ReadFile(clientsPage))(t)
 	return string(text)
 }
 
@@ -173,8 +169,7 @@ func TestOpenWebUI(t *testing.T) {
 	p.complete(t, "new answer", "branch", chat(user(first), assistant(answer), user(second)))
 	next = p.complete(t, "edited message", "branch", chat(object{"role": "system", "content": "Answer briefly."}, user(first), assistant(answer), user(edited)))
 	p.wantLog(t, id, 7, "user: "+first, "assistant: "+answer, "user: "+edited, "assistant: "+next)
-	session, err := apiclient.Call(t.Context(), p, ops.GetSession, ops.InSession{SessionID: id})
-	must(t, err)
+	session := must.Get(apiclient.Call(t.Context(), p, ops.GetSession, ops.InSession{SessionID: id}))(t)
 	wantEqual(t, "user of the session", session.UserID, owner)
 
 	document := "### Task:\nAnswer the query with the context, and cite it.\n<context>\n<source id=\"1\">A bobbin holds thread.</source>\n</context>\n\n" + "What holds thread?"
@@ -191,8 +186,7 @@ func TestOpenWebUI(t *testing.T) {
 // wantNoSessions checks that the list of sessions is empty.
 func (p *chatPage) wantNoSessions(t *testing.T) {
 	t.Helper()
-	page, err := apiclient.Call(t.Context(), p, ops.ListSessions, core.SessionQuery{})
-	must(t, err)
+	page := must.Get(apiclient.Call(t.Context(), p, ops.ListSessions, core.SessionQuery{}))(t)
 	wantEqual(t, "sessions in the list", len(page.Items), 0)
 }
 
@@ -240,7 +234,7 @@ func newLibreChat(t *testing.T, b *bobbin) *libreChat {
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(block(t, clientsText(t), "yaml", "LIBRECHAT_")))
 	decoder.KnownFields(true)
-	must(t, decoder.Decode(&file))
+	must.Do(t, decoder.Decode(&file))
 	if len(file.Endpoints.Custom) != 1 {
 		t.Fatalf("got %d endpoints, want one", len(file.Endpoints.Custom))
 	}
@@ -322,8 +316,7 @@ func TestLibreChat(t *testing.T) {
 	l.complete(t, "new answer", "branch", l.chat(user(first), parts, user(second)))
 	next := l.complete(t, "edited message", "branch", l.chat(object{"role": "system", "content": "Answer briefly."}, user(first), assistant(answer), user(edited)))
 	l.wantLog(t, id, 7, "user: "+first, "assistant: "+answer, "user: "+edited, "assistant: "+next)
-	session, err := apiclient.Call(t.Context(), l, ops.GetSession, ops.InSession{SessionID: id})
-	must(t, err)
+	session := must.Get(apiclient.Call(t.Context(), l, ops.GetSession, ops.InSession{SessionID: id}))(t)
 	wantEqual(t, "user of the session", session.UserID, libreChatUser)
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -100,11 +101,9 @@ func startClient(t *testing.T, kind clientKind) *client {
 	}
 	cmd := exec.CommandContext(t.Context(), program, kind.script)
 	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait() // killed with the test's context if it does not end by itself
@@ -150,17 +149,10 @@ func (c *client) begin(t *testing.T, made call) <-chan answer {
 	made.ID = strconv.Itoa(c.last)
 	c.waiting[made.ID] = answers
 	line, err := json.Marshal(made)
-	must(t, err)
+	must.Do(t, err)
 	_, err = c.in.Write(append(line, '\n'))
-	must(t, err)
+	must.Do(t, err)
 	return answers
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // outcome is how a call ended.

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 func conversations(t *testing.T, c *conversation) {
@@ -140,7 +141,6 @@ func conversationKeys(t *testing.T, c *conversation) {
 	orphan := []any{object{"type": "function_call_output", "call_id": "c3", "output": "43"}}
 	c.fail(t, c.newCall("conversations.items.create", object{"items": orphan}, id))
 	c.fail(t, c.newCall("conversations.create", object{"items": orphan, "metadata": object{"user_id": c.mark}}))
-	left, err := apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{UserID: c.mark})
-	must(t, err)
+	left := must.Get(apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{UserID: c.mark}))(t)
 	wantEqual(t, "sessions of refused conversations", len(left.Items), 0)
 }

@@ -15,6 +15,7 @@ import (
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // badInput is a request that is refused.
@@ -79,15 +80,12 @@ func TestBadInput(t *testing.T) {
 // send sends the request as Alice and returns the answer.
 func (b *bobbin) send(t *testing.T, in badInput) (int, []byte) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), in.method, "http://"+b.addr+"/v1/"+in.path, strings.NewReader(in.body))
-	must(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), in.method, "http://"+b.addr+"/v1/"+in.path, strings.NewReader(in.body)))(t)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+aliceKey)
-	response, err := http.DefaultClient.Do(r)
-	must(t, err)
+	response := must.Get(http.DefaultClient.Do(r))(t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	must(t, err)
+	body := must.Get(io.ReadAll(response.Body))(t)
 	return response.StatusCode, body
 }
 
@@ -102,8 +100,7 @@ func (b *bobbin) peakMemory(t *testing.T) int64 {
 	if found == nil {
 		return 0
 	}
-	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
-	must(t, err)
+	kilobytes := must.Get(strconv.ParseInt(string(found[1]), 10, 64))(t)
 	return kilobytes << 10
 }
 

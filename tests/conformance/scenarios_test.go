@@ -11,6 +11,7 @@ import (
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // scenario is something that people do with a client.
@@ -249,8 +250,7 @@ func (c *conversation) log(t *testing.T, id core.SessionID) []core.Message {
 	var all []core.Message
 	q := core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
-		page, err := apiclient.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q})
-		must(t, err)
+		page := must.Get(apiclient.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q}))(t)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
 			return all
@@ -273,13 +273,11 @@ func path(messages []core.Message) string {
 // latestRun returns the latest run of the session.
 func (c *conversation) latestRun(t *testing.T, id core.SessionID) core.Run {
 	t.Helper()
-	page, err := apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}})
-	must(t, err)
+	page := must.Get(apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t)
 	if len(page.Items) == 0 {
 		t.Fatal("the session has no run")
 	}
-	run, err := apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: page.Items[0].ID})
-	must(t, err)
+	run := must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: page.Items[0].ID}))(t)
 	return run
 }
 

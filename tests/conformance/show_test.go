@@ -9,6 +9,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -37,15 +38,14 @@ func TestShowDialects(t *testing.T) {
 		}
 	}
 	want := "\n" + b.String() + "\n"
-	page, err := os.ReadFile(clientsPage)
-	must(t, err)
+	page := must.Get(os.ReadFile(clientsPage))(t)
 	before, rest, found := bytes.Cut(page, []byte(tableBegin))
 	got, after, ends := bytes.Cut(rest, []byte(tableEnd))
 	switch {
 	case !found || !ends:
 		t.Fatalf("%s has no place for the table", clientsPage)
 	case *update:
-		must(t, os.WriteFile(clientsPage, bytes.Join([][]byte{before, []byte(tableBegin + want + tableEnd), after}, nil), 0o600))
+		must.Do(t, os.WriteFile(clientsPage, bytes.Join([][]byte{before, []byte(tableBegin + want + tableEnd), after}, nil), 0o600))
 	case string(got) != want:
 		t.Errorf("%s has the table\n%s\nthe run is\n%s", clientsPage, got, want)
 	}

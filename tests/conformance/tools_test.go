@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -162,16 +163,14 @@ func (c *conversation) replaceStatelessRun(t *testing.T) {
 	t.Helper()
 	c.history = []any{user(c.question("the weather of a stateless call"))}
 	c.execute(t, c.askWith(t, "create"), 1)
-	before, err := apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: c.session()}})
-	must(t, err)
+	before := must.Get(apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: c.session()}}))(t)
 	wantEqual(t, "run before", string(before.Items[0].Status), "waiting")
 	next := c.question("stateless, and in French?")
 	c.history = append(c.history, user(next))
 	wantEqual(t, "text", c.askWith(t, "create").text(), "answer to: "+next)
 	c.wantSeen(t, next, "sunny in Bonn")
 	poll(t, "the end of the run that made the call", func() bool {
-		run, err := apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: before.Items[0].ID})
-		must(t, err)
+		run := must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: before.Items[0].ID}))(t)
 		return run.Status == core.RunCanceled
 	})
 }
@@ -241,7 +240,7 @@ func toolChoice(t *testing.T, c *conversation) {
 			var body struct {
 				ToolChoice json.RawMessage `json:"tool_choice"`
 			}
-			must(t, json.Unmarshal(r.Body, &body))
+			must.Do(t, json.Unmarshal(r.Body, &body))
 			got = append(got, string(body.ToolChoice))
 		}
 	}
@@ -352,8 +351,7 @@ func responseApproval(t *testing.T, c *conversation) {
 	waiting := decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, begun.ID)).result)
 	wantEqual(t, "status while a person decides", waiting.Status, "in_progress")
 	answers := c.cl.begin(t, c.newCall("responses.retrieve", object{"stream": true}, begun.ID))
-	_, err := apiclient.Call(t.Context(), c, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
-	must(t, err)
+	must.Get(apiclient.Call(t.Context(), c, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"}))(t)
 	text, last := readEvents(t, await(t, answers).events, -1)
 	wantEqual(t, "last event", last.Type, "response.completed")
 	wantEqual(t, "text", strings.TrimSpace(text), "answer to: "+q)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/client"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 )
 
@@ -56,9 +57,7 @@ func (b *bobbin) configure(t *testing.T, settings string) {
 		_, err = f.WriteString(settings)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // start starts the process and waits for an answer to what is not let in before the start is over.
@@ -66,13 +65,8 @@ func (b *bobbin) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := b.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.Door.Addr()+"/version", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Start(ctx))
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.Door.Addr()+"/version", nil))(t)
 	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		t.Fatalf("bobbin does not answer: %v", err)
@@ -95,10 +89,7 @@ func (b *bobbin) client(t *testing.T) *client.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: b.Door.Dial, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	c, err := client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: transport}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: transport}}))(t)
 	return c
 }
 

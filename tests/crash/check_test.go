@@ -8,6 +8,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/records"
 )
 
@@ -15,9 +16,9 @@ import (
 type findings struct {
 	records.Found
 
-	accepted, dropped                    int
-	summaries, asked, fallbacks          int
-	inspections, inspected, old, renewed int
+	accepted, dropped           int
+	summaries, asked, fallbacks int
+	inspections, inspected      int
 }
 
 // verify checks every session, and that a next turn works in it.
@@ -42,9 +43,7 @@ func (c *chaos) checkIndex(v *records.Check, id core.SessionID) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	count := func(query string) (n int) {
-		if err := c.database.Gorm.WithContext(ctx).Raw(query, id).Scan(&n).Error; err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, c.database.Gorm.WithContext(ctx).Raw(query, id).Scan(&n).Error)
 		return n
 	}
 	for count("SELECT COUNT(*) FROM sessions WHERE id = ? AND indexed_seq < last_seq AND NOT temporary") > 0 {
@@ -70,10 +69,7 @@ func (c *chaos) check(name string, r records.Record) *records.Check {
 // load reads the session from the database.
 func (c *chaos) load(id core.SessionID) records.Record {
 	c.t.Helper()
-	r, err := records.Load(c.t.Context(), c.database.Gorm, id)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	r := must.Get(records.Load(c.t.Context(), c.database.Gorm, id))(c.t)
 	return r
 }
 

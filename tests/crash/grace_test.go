@@ -15,6 +15,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -57,19 +58,14 @@ func TestHandedBack(t *testing.T) {
 	eachPlace(t, func(t *testing.T, p place) {
 		g := newGrace(t, p, "100ms")
 		c := g.client(t)
-		run, err := c.SendAsync(t.Context(), core.SendMessage{SessionID: g.session, Content: "Are you there?"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		run := must.Get(c.SendAsync(t.Context(), core.SendMessage{SessionID: g.session, Content: "Are you there?"}))(t)
 		<-g.half
 		g.terminate(t, syscall.SIGTERM)
 		g.ended(t)
 		g.release()
 		g.start(t)
 		for _, err := range c.WatchRun(t.Context(), run.ID, core.Cursor{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		ended, err := client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: run.ID})
 		if err != nil || ended.Status != core.RunSucceeded || ended.Attempt != 2 {
@@ -99,18 +95,13 @@ func newGrace(t *testing.T, p place, period string) *grace {
 		half <- struct{}{}
 		<-hold
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(model.Close)
 	t.Cleanup(release)
 	b := newBobbin(t, p, model.URL)
 	b.configure(t, "limits: {shutdown_grace: "+period+"}\n")
 	b.start(t)
-	session, err := client.Call(t.Context(), b.client(t), ops.CreateSession, ops.NewSession{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.Call(t.Context(), b.client(t), ops.CreateSession, ops.NewSession{}))(t)
 	return &grace{bobbin: b, session: session.ID, release: release, half: half}
 }
 
@@ -121,10 +112,7 @@ func (g *grace) ask(t *testing.T, path, body string) *http.Response {
 	if body != "" {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+g.Door.Addr()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, "http://"+g.Door.Addr()+path, strings.NewReader(body)))(t)
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Content-Type", "application/json")
 	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
@@ -141,9 +129,7 @@ func (g *grace) terminate(t *testing.T, sig syscall.Signal) {
 	if res := g.ask(t, "/readyz", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("before the signal /readyz answers %s", res.Status)
 	}
-	if err := g.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Signal(sig))
 }
 
 // refused waits until the server is not ready, and looks how it refuses.
@@ -175,7 +161,5 @@ func (g *grace) refused(t *testing.T) {
 // ended waits until the process has ended in order.
 func (g *grace) ended(t *testing.T) {
 	t.Helper()
-	if err := g.Wait(patience); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.Wait(patience))
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 	"bobbin/tests/records"
 )
 
@@ -26,9 +27,7 @@ type state struct {
 func attempts(t *testing.T, g *gorm.DB) map[core.RunID]state {
 	t.Helper()
 	var rows []models.Run
-	if err := g.WithContext(t.Context()).Select("id", "status", "attempt", "deaths").Find(&rows).Error; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.WithContext(t.Context()).Select("id", "status", "attempt", "deaths").Find(&rows).Error)
 	states := map[core.RunID]state{}
 	for _, r := range rows {
 		states[core.RunID(r.ID)] = state{core.RunStatus(r.Status), r.Attempt, r.Deaths}
@@ -100,7 +99,6 @@ func (c *chaos) inspect() {
 	c.t.Helper()
 	c.look(func(g *gorm.DB) {
 		c.leases.atKill(c.t, attempts(c.t, g))
-		renewed := 0
 		for n, id := range c.sessions {
 			v := c.check(fmt.Sprintf("session %d (%s) after kill %d", n, id, c.kills), records.Record{})
 			var err error
@@ -113,11 +111,8 @@ func (c *chaos) inspect() {
 			if heard > len(v.Summaries) {
 				v.Errorf("its watcher was told of %d summaries, %d are there", heard, len(v.Summaries))
 			}
-			renewed += max(0, len(v.Summaries)-heard)
 		}
 		c.found.inspections++
-		c.found.renewed += c.fresh + min(renewed, c.storing)
-		c.found.old += max(0, c.storing-renewed)
 	})
 }
 
@@ -166,9 +161,7 @@ func (c *chaos) look(f func(g *gorm.DB)) {
 		f(g)
 		return nil
 	}, &sql.TxOptions{Isolation: level})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 }
 
 // gone waits until PostgreSQL has noticed that the process is dead: what it had
@@ -180,9 +173,7 @@ func (c *chaos) gone(d *db.DB) {
 	const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 	for {
 		var n int
-		if err := d.Gorm.WithContext(ctx).Raw(others).Scan(&n).Error; err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, d.Gorm.WithContext(ctx).Raw(others).Scan(&n).Error)
 		if n == 0 {
 			return
 		}

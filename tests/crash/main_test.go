@@ -23,6 +23,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/seed"
 )
@@ -66,10 +67,7 @@ func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
 // open opens the database; the caller closes it.
 func (p place) open(t *testing.T) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler)))(t)
 	return d
 }
 

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 )
@@ -71,8 +72,6 @@ type chaos struct {
 	killed  time.Time     // when the process was killed last
 	aimed   map[stage]int // kills by what the killer waited for
 	met     map[stage]int // kills while a message was there
-	storing int           // summaries sent just before the last kill, of which nobody had heard
-	fresh   int           // and those of which somebody had
 	restart []time.Duration
 	found   findings
 }
@@ -84,9 +83,7 @@ func newChaos(t *testing.T, p place) *chaos {
 	}
 	var err error
 	c.provider, err = provider.New(provider.Options{Window: modelWindow, Overcount: 1.15, At: c.atProvider})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.provider.Close)
 	c.bobbin = newBobbin(t, p, c.provider.URL)
 	c.bobbin.start(t)
@@ -100,10 +97,7 @@ func newChaos(t *testing.T, p place) *chaos {
 	}
 	t.Cleanup(c.leave)
 	for n := range sessions {
-		s, err := client.Call(ctx, api, ops.CreateSession, ops.NewSession{Title: fmt.Sprint("session ", n)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(client.Call(ctx, api, ops.CreateSession, ops.NewSession{Title: fmt.Sprint("session ", n)}))(t)
 		c.sessions = append(c.sessions, s.ID)
 		c.talk.open(ctx, n, s.ID)
 	}
@@ -140,9 +134,7 @@ func (c *chaos) round() {
 		c.spare(1)
 		c.kill(aim, delay)
 		c.leases.forget()
-		if err := c.bobbin.Launch(); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, c.bobbin.Launch())
 		pause(c.t.Context(), delay)
 		c.kill(aim, 0)
 	} else {
@@ -174,9 +166,7 @@ func (c *chaos) spare(deaths int) {
 	for {
 		var n int64
 		err := d.Gorm.WithContext(ctx).Model(&models.Run{}).Where("status = 'running' AND deaths >= ?", deaths).Count(&n).Error
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, err)
 		if n == 0 {
 			return
 		}
@@ -217,11 +207,9 @@ func (c *chaos) kill(aim stage, delay time.Duration) {
 	c.killed = time.Now()
 	c.kills++
 	c.aimed[aim]++
-	met := c.board.killed(c.killed)
-	for s := range met {
+	for s := range c.board.killed(c.killed) {
 		c.met[s]++
 	}
-	c.storing, c.fresh = met[stageApply], c.board.fresh(c.killed)
 }
 
 // goneOn waits until all runs that the last kill cut short have been heard of.
@@ -246,9 +234,7 @@ func (c *chaos) settle() {
 	for {
 		var open []models.Run
 		err := c.database.Gorm.WithContext(ctx).Where("status NOT IN ('succeeded', 'failed', 'canceled')").Find(&open).Error
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, err)
 		if len(open) == 0 {
 			break
 		}
@@ -268,7 +254,7 @@ func (c *chaos) report() {
 	line("stage\tkills aimed at it\tkills that met a message there")
 	for _, s := range stages() {
 		met := fmt.Sprint(c.met[s])
-		if s == stageBoot || s == stageIdle {
+		if s == stageBoot || s == stageIdle || s == stageApply { // not every summary that is sent is stored
 			met = ""
 		}
 		line("%s\t%d\t%s", s, c.aimed[s], met)
@@ -283,12 +269,10 @@ func (c *chaos) report() {
 	line("messages in the log\t%d\tof them results of tools %d", f.Messages, f.Results)
 	line("events\t%d\ttexts taken back on the screen %d", f.Events, f.dropped)
 	line("summaries\t%d\tby a request %d, without the model %d", f.summaries, f.asked, f.fallbacks)
-	line("… looked at after a kill\t%d\tall whole, after %d kills; killed less than %s after one was sent: the old one was there %d times, the new one %d times",
-		f.inspected, f.inspections, justNow, f.old, f.renewed)
+	line("… looked at after a kill\t%d\tall whole, after %d kills", f.inspected, f.inspections)
 	line("provider\t%d\trequests, %d prompts refused as too long, largest %d of %d", c.provider.Requests(), c.provider.Rejected(), c.provider.Largest(), modelWindow)
 	line("harmless refusals\t%v", c.talk.refused)
 	line("start → ready\tmedian %s\tmost %s", median(c.restart), most(c.restart))
-	line("summary sent → stored\tmedian %s\tmost %s, of %d", median(c.board.stored), most(c.board.stored), len(c.board.stored))
 	line("start → a run goes on\tmedian %s\tmost %s, of %d", median(c.board.resumed()), most(c.board.resumed()), len(c.board.resumed()))
 	_ = w.Flush()
 	c.t.Logf("%s\n%s", c.database.Dialect(), out.String())

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/must"
 )
 
 // difference is how a list of texts differs from the list that is wanted. All texts of a list
@@ -80,9 +81,7 @@ const discarded = "This answer was interrupted. Another attempt follows."
 func (s *slackSync) check() {
 	s.t.Helper()
 	var r syncResult
-	if err := s.database.Gorm.WithContext(s.t.Context()).Where("state = 'unknown'").Find(&r.unknown).Error; err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.database.Gorm.WithContext(s.t.Context()).Where("state = 'unknown'").Find(&r.unknown).Error)
 	for _, th := range s.threads {
 		th.compare(&r)
 	}
@@ -103,10 +102,7 @@ func (s *slackSync) check() {
 // compare compares the thread with its session.
 func (th *syncThread) compare(r *syncResult) {
 	th.t.Helper()
-	log, err := repositories.NewMessages(th.database.Gorm).GetMessagesAfter(th.t.Context(), core.Tenant{Owner: core.LocalOwner}, th.session, "")
-	if err != nil {
-		th.t.Fatal(err)
-	}
+	log := must.Get(repositories.NewMessages(th.database.Gorm).GetMessagesAfter(th.t.Context(), core.Tenant{Owner: core.LocalOwner}, th.session, ""))(th.t)
 	var fromSlack, fromWeb, shown, posts []string
 	for _, m := range log {
 		text := normalize(m.Content)

@@ -18,6 +18,7 @@ import (
 
 	"bobbin/app/client"
 	"bobbin/app/db"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -118,19 +119,14 @@ func (w *slackWorld) restart(graceful bool, away time.Duration) {
 // client returns a client of whichever Bobbin is up.
 func (w *slackWorld) client() *client.Client {
 	w.t.Helper()
-	c, err := client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: w.transport()}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: w.transport()}}))(w.t)
 	return c
 }
 
 // count returns the number that the statement selects.
 func (w *slackWorld) count(statement string) (n int) {
 	w.t.Helper()
-	if err := w.database.Gorm.WithContext(w.t.Context()).Raw(statement).Row().Scan(&n); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.database.Gorm.WithContext(w.t.Context()).Raw(statement).Row().Scan(&n))
 	return n
 }
 

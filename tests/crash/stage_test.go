@@ -26,8 +26,7 @@ const (
 	stageCommit  stage = "commit"  // the provider has sent all, nobody has heard of the end
 )
 
-// justNow is how long a summary that was sent is taken to be on its way: it takes
-// about 30 ms to store one, and not every one is.
+// justNow is how long a summary that was sent may be on its way: it takes about 30 ms to store one.
 const justNow = 60 * time.Millisecond
 
 // stages returns the stages in the order in which the report shows them.
@@ -40,9 +39,6 @@ func stages() []stage {
 type board struct {
 	mu     sync.Mutex
 	at     map[string]stage         // by mark; guarded by mu
-	sent   map[string]time.Time     // when the provider had sent a summary, by mark; guarded by mu
-	stored []time.Duration          // from then until somebody heard that it is stored; guarded by mu
-	heard  []time.Time              // when the provider had sent those that were heard to be stored; guarded by mu
 	began  time.Time                // when the present process was started; guarded by mu
 	count  map[stage]int            // how often a stage was entered; guarded by mu
 	wanted map[stage]target         // guarded by mu
@@ -59,7 +55,7 @@ type target struct {
 
 func newBoard() *board {
 	return &board{
-		at: map[string]stage{}, sent: map[string]time.Time{}, count: map[stage]int{}, wanted: map[stage]target{},
+		at: map[string]stage{}, count: map[stage]int{}, wanted: map[stage]target{},
 		booked: map[core.RunID]bool{}, owed: map[core.RunID]time.Time{},
 	}
 }
@@ -75,9 +71,6 @@ func (b *board) enter(mark string, s stage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.at[mark] = s
-	if s == stageApply {
-		b.sent[mark] = time.Now()
-	}
 	b.count[s]++
 	if w, ok := b.wanted[s]; ok && b.count[s] >= w.count {
 		close(w.met)
@@ -147,30 +140,11 @@ func (b *board) event(e core.Event) {
 		delete(b.owed, e.RunID)
 	}
 	switch e.Type {
-	case core.EventContextCompleted, core.EventContextSkipped, core.EventContextFailed:
-		b.applied()
 	case core.EventRunStarted:
 		b.booked[e.RunID] = true
 	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
 		delete(b.booked, e.RunID)
 		delete(b.owed, e.RunID) // it had ended before the kill, and nobody had heard of it
-	}
-}
-
-// applied says that a summary was heard of: the one that was sent last. The caller
-// holds b.mu.
-func (b *board) applied() {
-	var newest string
-	for m, at := range b.sent {
-		if b.at[m] == stageApply && at.After(b.sent[newest]) {
-			newest = m
-		}
-	}
-	if newest != "" {
-		b.stored = append(b.stored, time.Since(b.sent[newest]))
-		b.heard = append(b.heard, b.sent[newest])
-		delete(b.at, newest)
-		delete(b.sent, newest)
 	}
 }
 
@@ -181,15 +155,11 @@ func (b *board) killed(at time.Time) map[stage]int {
 	defer b.mu.Unlock()
 	met := map[stage]int{}
 	for m, s := range b.at {
-		// Not every summary that the provider sends is stored: old ones do not count.
-		if s != stageApply || at.Sub(b.sent[m]) < justNow {
-			met[s]++
-		}
+		met[s]++
 		switch s {
 		case stageAccept, stageQueued:
 		case stageSummary, stageApply:
 			delete(b.at, m)
-			delete(b.sent, m)
 		default:
 			b.at[m] = stageRun
 		}
@@ -199,20 +169,6 @@ func (b *board) killed(at time.Time) map[stage]int {
 	}
 	clear(b.wanted)
 	return met
-}
-
-// fresh returns how many summaries that were sent just before the kill were heard
-// to be stored, too.
-func (b *board) fresh(killed time.Time) (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, sent := range b.heard {
-		if killed.Sub(sent) < justNow {
-			n++
-		}
-	}
-	b.heard = nil
-	return n
 }
 
 // started says that the next process begins.

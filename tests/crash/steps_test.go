@@ -3,6 +3,7 @@ package crash_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,7 +14,11 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/db"
+	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
+	"bobbin/tests/pgproxy"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // TestKilledInTheMiddleOfALargeWrite: a history is imported, a session is forked or
@@ -27,25 +32,17 @@ func TestKilledInTheMiddleOfALargeWrite(t *testing.T) {
 		fmt.Fprintf(&lines, `{"role":"user","content":"message %d of a long history"}`+"\n", i)
 	}
 	eachPlace(t, func(t *testing.T, p place) {
-		model, err := provider.New(provider.Options{Window: modelWindow})
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := must.Get(provider.New(provider.Options{Window: modelWindow}))(t)
 		t.Cleanup(model.Close)
 		b := newBobbin(t, p, model.URL)
 		b.start(t)
 		w := writer{t: t, b: b, lines: lines.String()}
 		for _, busy := range []string{"import", "fork", "purge"} {
-			session, err := client.Call(t.Context(), w.operator(), ops.CreateSession, ops.NewSession{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(client.Call(t.Context(), w.operator(), ops.CreateSession, ops.NewSession{}))(t)
 			before := 0
 			if busy != "import" {
 				before = n
-				if err := w.write(t.Context(), "import", session.ID); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.write(t.Context(), "import", session.ID))
 			}
 			w.killDuring(busy, session.ID)
 			w.check(busy, session.ID, before)
@@ -69,10 +66,7 @@ func (w writer) operator() *client.Client {
 	if !ok {
 		w.t.Fatal("bobbin has not announced itself")
 	}
-	c, err := client.New(client.Options{URL: s.URL, Key: s.Token, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Options{URL: s.URL, Key: s.Token, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}))(w.t)
 	return c
 }
 
@@ -122,16 +116,12 @@ func (w writer) lapse() {
 	w.t.Helper()
 	d := w.b.place.open(w.t)
 	defer func() { _ = d.Close() }()
-	if err := d.Gorm.Exec("UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''").Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, d.Gorm.Exec("UPDATE sessions SET busy_until = '2000-01-01 00:00:00+00:00' WHERE busy <> ''").Error)
 }
 
 func (w writer) count(d *db.DB, query string, args ...any) (n int) {
 	w.t.Helper()
-	if err := d.Gorm.WithContext(w.t.Context()).Raw(query, args...).Scan(&n).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, d.Gorm.WithContext(w.t.Context()).Raw(query, args...).Scan(&n).Error)
 	return n
 }
 
@@ -182,4 +172,96 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 	if _, err := client.Call(ctx, w.operator(), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}}); err != nil {
 		w.t.Errorf("purge: %v", err)
 	}
+}
+
+// TestKilledWhileItStarts: the first start on an empty database makes the schema;
+// however often it is killed at that, the next one goes on.
+func TestKilledWhileItStarts(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, p place) {
+		model := must.Get(provider.New(provider.Options{Window: modelWindow}))(t)
+		t.Cleanup(model.Close)
+		b := newBobbin(t, p, model.URL)
+		for _, after := range startDelays() {
+			must.Do(t, b.Launch())
+			pause(t.Context(), after)
+			b.Kill()
+		}
+		b.start(t)
+		c := b.client(t)
+		session := must.Get(client.Call(t.Context(), c, ops.CreateSession, ops.NewSession{}))(t)
+		a, err := c.SendAndWait(t.Context(), core.SendMessage{SessionID: session.ID, Content: "Hello"})
+		if err != nil || a.Message == nil || a.Message.Content != "answer to: Hello" {
+			t.Errorf("got %+v, %v, want an answer", a, err)
+		}
+		b.stop(t)
+	})
+}
+
+// startDelays are how long after the start the process is killed: in CI a fixed list.
+func startDelays() []time.Duration {
+	delays := []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 110 * time.Millisecond}
+	if seed.IsChosen() {
+		for range 12 {
+			delays = append(delays, randomDelay(120*time.Millisecond))
+		}
+	}
+	return delays
+}
+
+// A process that is killed after the COMMIT of a request and before its answer leaves the
+// request done: the next start gives the repetition what was made.
+func TestKilledBetweenCommitAndAnswer(t *testing.T) {
+	t.Parallel()
+	proxy := pgproxy.New(t, dbtest.PostgresURL(t))
+	b := newBobbin(t, place{den.Temp(t), proxy.URL}, "http://127.0.0.1:1")
+	b.start(t)
+	// Without reuse: the connection to the killed process must not be tried again.
+	http := &http.Client{Transport: &http.Transport{DialContext: b.Door.Dial, DisableKeepAlives: true}}
+	create := func() (int, string, error) {
+		req, err := newKeyedPost(t, "/api/v1/sessions", `{"title":"once"}`)
+		if err != nil {
+			return 0, "", err
+		}
+		res, err := http.Do(req)
+		if err != nil {
+			return 0, "", err
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		return res.StatusCode, string(body), err
+	}
+	committed := proxy.Hold(`INTO "sessions"`)
+	cut := make(chan error, 1)
+	go func() {
+		_, _, err := create()
+		cut <- err
+	}()
+	<-committed
+	b.Kill()
+	if err := <-cut; err == nil {
+		t.Error("the killed process has answered")
+	}
+	b.start(t)
+	status, body, err := create()
+	if err != nil || status != 201 || !strings.Contains(body, `"title":"once"`) {
+		t.Errorf("got %d %s, %v for the repetition, want the session", status, body, err)
+	}
+	page, err := client.Call(t.Context(), b.client(t), ops.ListSessions, core.SessionQuery{})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("got %d sessions, %v, want one", len(page.Items), err)
+	}
+	b.stop(t)
+}
+
+// newKeyedPost returns a POST with an idempotency key.
+func newKeyedPost(t *testing.T, path, body string) (*http.Request, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", "k")
+	return req, nil
 }

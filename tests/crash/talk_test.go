@@ -220,7 +220,9 @@ func (f *feed) event(e core.Event) {
 	case core.EventRunStarted:
 		board.accepted(records.Decoded[core.RunData](e).Run.ClientMessageID, stageRun)
 	case core.EventContextCompleted:
-		f.version.Add(1)
+		if !records.Decoded[core.ContextData](e).Ahead { // else it is told of again when it is activated
+			f.version.Add(1)
+		}
 	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
 		board.done(records.Decoded[core.RunData](e).Run.ClientMessageID)
 	}

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -32,9 +33,7 @@ func TestToolsCrash(t *testing.T) {
 		if len(run.Approvals) != 1 || run.Approvals[0].Tool != "lookup" {
 			t.Fatalf("after the restart: got the questions %+v, want the client's tool", run.Approvals)
 		}
-		if _, err := client.Call(t.Context(), w.client, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Result: new("in London")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), w.client, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Result: new("in London")}))(t)
 		run = w.awaitRun(t, run.ID, core.RunSucceeded)
 		w.wantResults(t, run)
 		w.stop(t)
@@ -72,10 +71,7 @@ type toolWorld struct {
 
 func newToolWorld(t *testing.T, p place) *toolWorld {
 	t.Helper()
-	model, err := provider.New(provider.Options{Record: true, Calls: provider.CallNamed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must.Get(provider.New(provider.Options{Record: true, Calls: provider.CallNamed}))(t)
 	t.Cleanup(model.Close)
 	w := &toolWorld{bobbin: newBobbin(t, p, model.URL), model: model, dir: den.Temp(t), keys: map[string][]string{}}
 	service := httptest.NewServer(http.HandlerFunc(w.serve))
@@ -93,12 +89,8 @@ func newToolWorld(t *testing.T, p place) *toolWorld {
 		"agents/own.yaml":         "name: own\ntools: [local, read, order, order_safely, report]\ntool_settings: {local__sleep: {approval: never}}\n",
 	} {
 		path := filepath.Join(p.dataDir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o700))
 	}
 	w.start(t)
 	w.client = w.bobbin.client(t)
@@ -140,19 +132,14 @@ func (w *toolWorld) countCalls(tool string) int {
 // starts it again.
 func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 	t.Helper()
-	session, err := client.Call(t.Context(), w.client, ops.CreateSession, ops.NewSession{Agent: "own"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(client.Call(t.Context(), w.client, ops.CreateSession, ops.NewSession{Agent: "own"}))(t)
 	content := "please"
 	for _, c := range callsInFlight {
 		content += "\ncall " + c.tool + " " + strings.ReplaceAll(c.arguments, "%s", w.dir)
 	}
 	run, err := w.client.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: content,
 		Options: &core.RunOptions{Tools: []core.ClientTool{{Name: "lookup"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, c := range callsInFlight {
 		for w.countCalls(c.tool) == 0 {
 			if !pause(t.Context(), 5*time.Millisecond) {
@@ -161,9 +148,7 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 		}
 	}
 	w.Kill()
-	if err := os.Rename(filepath.Join(w.dir, "slept"), filepath.Join(w.dir, "slept-before")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(w.dir, "slept"), filepath.Join(w.dir, "slept-before")))
 	w.start(t)
 	return run
 }
@@ -186,10 +171,7 @@ func (w *toolWorld) awaitRun(t *testing.T, id core.RunID, status core.RunStatus)
 // wantResults compares what the log and the model have of each call, and prints it.
 func (w *toolWorld) wantResults(t *testing.T, run core.Run) {
 	t.Helper()
-	page, err := client.Call(t.Context(), w.client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: run.SessionID}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(client.Call(t.Context(), w.client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: run.SessionID}}))(t)
 	stored := map[string][]string{}
 	for _, m := range page.Items {
 		if m.Role == core.RoleTool {

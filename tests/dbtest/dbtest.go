@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"bobbin/app/db"
+	"bobbin/tests/must"
 )
 
 // Each runs test on SQLite and on PostgreSQL, as parallel subtests with a migrated, empty
@@ -85,9 +86,7 @@ func MigratedSQLiteURL(t testing.TB) string {
 		t.Fatalf("migrate the SQLite file that tests copy: %v", err)
 	}
 	url := SQLiteURL(t)
-	if err := os.WriteFile(strings.TrimPrefix(url, "sqlite://"), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(strings.TrimPrefix(url, "sqlite://"), content, 0o600))
 	return url
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bobbin/tests/must"
 )
 
 // Server is a PostgreSQL of one test that can be stopped and started again: it listens at
@@ -42,17 +44,10 @@ func NewServer(t testing.TB) *Server {
 	if errors.Is(err, errMissing) && !strings.Contains(os.Getenv(requireVariable), "postgres") {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	asUser, err := serverUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	asUser := must.Get(serverUser())(t)
 	dir, err := os.MkdirTemp("", "bobbin-own-postgres-") //nolint:usetesting // the server's user must reach it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := &Server{cluster: cluster{dir: dir, bin: bin, asUser: asUser, safe: true}, owner: thisProcess()}
 	t.Cleanup(func() {
 		if err := errors.Join(s.Stop(StopImmediate), os.RemoveAll(dir)); err != nil {
@@ -66,10 +61,7 @@ func NewServer(t testing.TB) *Server {
 		t.Fatalf("PostgreSQL for the test: %v", err)
 	}
 	s.now = &r
-	u, err := url.Parse(r.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(r.url))(t)
 	s.port, s.URL = u.Port(), r.url
 	return s
 }

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // afterGrace is what a stop may take besides the grace period: runs that are handed back
@@ -22,10 +23,7 @@ const afterGrace = 20 * time.Second
 // read returns a file of deploy/.
 func read(t *testing.T, name string) string {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("../../deploy", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(filepath.Join("../../deploy", name)))(t)
 	return string(raw)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // unit returns the settings of bobbin.service, with all their values.
@@ -49,10 +50,7 @@ func TestSystemd(t *testing.T) {
 		flags[byFlag[words[i]]] = words[i+1]
 	}
 	cfg := loaded(t, "bobbin.service", env, flags)
-	seconds, err := strconv.Atoi(u["TimeoutStopSec"][0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	seconds := must.Get(strconv.Atoi(u["TimeoutStopSec"][0]))(t)
 	enough(t, "bobbin.service", time.Duration(seconds)*time.Second, cfg.Limits.ShutdownGrace)
 	if cfg.DataDir != "/var/lib/"+u["StateDirectory"][0] || !strings.HasPrefix(strings.TrimPrefix(cfg.Database.URL.Reveal(), "sqlite://"), cfg.DataDir) || !cfg.Loopback() {
 		t.Errorf("data in %s, database %s, address %s", cfg.DataDir, cfg.Database.URL, cfg.Addr)
@@ -80,16 +78,11 @@ func TestSystemdVerifies(t *testing.T) {
 	if err != nil {
 		t.Skip("systemd-analyze is not installed: it comes with systemd")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	file := filepath.Join(t.TempDir(), "bobbin.service")
 	// It looks whether the program is there.
 	text := strings.ReplaceAll(read(t, "bobbin.service"), "/usr/local/bin/bobbin", self)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	out, err := exec.CommandContext(t.Context(), program, "verify", "--man=no", file).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "bobbin.service") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bobbin/app/eval"
+	"bobbin/tests/must"
 )
 
 // docs is the folder of the documentation.
@@ -19,14 +20,8 @@ var docs = filepath.Join("..", "..", "docs")
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(docs, "EVALUATION.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := os.ReadFile(filepath.Join("testdata", "coding.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	table := must.Get(os.ReadFile(filepath.Join("testdata", "coding.txt")))(t)
 	block := regexp.MustCompile("(?s)```text\n.*?```")
 	if len(block.FindAll(text, -1)) != 1 {
 		t.Fatalf("%s: want one block of text, which is the table", file)
@@ -42,18 +37,10 @@ func TestDocumentation(t *testing.T) {
 // Every field of --json is in docs/CLI.md.
 func TestFieldsAreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(docs, "CLI.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(evaluate(t, sample(t, "incident", "window")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(docs, "CLI.md")))(t)
+	raw := must.Get(json.Marshal(evaluate(t, sample(t, "incident", "window"))))(t)
 	var report any
-	if err := json.Unmarshal(raw, &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &report))
 	names := fields(report)
 	if len(names) < 40 {
 		t.Fatalf("got %d fields, want all of the report: %v", len(names), names)

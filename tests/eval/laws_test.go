@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -95,9 +96,7 @@ func jsonl(t *testing.T, lines []line) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	for _, l := range lines {
-		if err := enc.Encode(l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Encode(l))
 	}
 	return b.Bytes()
 }

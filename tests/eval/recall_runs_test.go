@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -38,9 +39,7 @@ func TestShowRecallOfRuns(t *testing.T) {
 		t.Skipf("nothing to measure with: %v", err)
 	}
 	var talks []talk
-	if err := json.Unmarshal(data, &talks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &talks))
 	for name, open := range map[string]func(testing.TB) string{"SQLite": dbtest.MigratedSQLiteURL, "PostgreSQL": dbtest.MigratedPostgresURL} {
 		for _, model := range []string{"", "all-MiniLM-L6-v2", "all-mpnet-base-v2"} {
 			with, goalQuoted5, goalQuoted := "words", 83.0, 92.0
@@ -195,13 +194,9 @@ func (c talk) importTo(t *testing.T, h *apptest.Bobbin) (core.SessionID, map[str
 		if at, err := time.Parse("3:04 pm on 2 January, 2006", m.At); err == nil {
 			line["created_at"] = at.Format(time.RFC3339)
 		}
-		if err := encoder.Encode(line); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, encoder.Encode(line))
 	}
-	if _, err := h.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Format: core.ImportLines, Body: strings.NewReader(lines.String())}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(h.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Format: core.ImportLines, Body: strings.NewReader(lines.String())}))(t)
 	return id, texts
 }
 
@@ -213,9 +208,7 @@ func waitForVectors(t *testing.T, url string, id core.SessionID) {
 	for db := dbtest.Open(t, url).Gorm; ; apptest.PauseBriefly(t) {
 		var left int64
 		err := db.WithContext(ctx).Raw("SELECT COUNT(*) FROM messages m WHERE m.session_id = ? AND NOT EXISTS (SELECT 1 FROM message_vectors v WHERE v.message_id = m.id)", id).Scan(&left).Error
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if left == 0 {
 			return
 		}
@@ -237,9 +230,7 @@ func startEmbeddings(t *testing.T, model string) string {
 	if err == nil {
 		err = server.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = server.Wait() })
 	address, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {

@@ -6,15 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
 
+	"bobbin/app/core"
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/eval/recall"
+	"bobbin/tests/must"
 )
 
 // recallWindows are the windows in which conversations with questions are measured.
@@ -72,9 +76,7 @@ func askRecall(t *testing.T, e recall.Evaluation) recall.Report {
 func recallTable(t *testing.T, r recall.Report) string {
 	t.Helper()
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WriteTable(&table))
 	return table.String()
 }
 
@@ -95,9 +97,7 @@ type askedQuestion struct {
 func plainFTS5(t *testing.T, data []byte) string {
 	t.Helper()
 	var talks []talk
-	if err := json.Unmarshal(data, &talks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &talks))
 	asked, first := 0, map[int]int{}
 	for _, talk := range talks {
 		for _, rank := range talk.ranksInFTS5(t) {
@@ -119,9 +119,7 @@ func (c talk) ranksInFTS5(t *testing.T) []int {
 	t.Helper()
 	db := dbtest.SQLite(t).Gorm
 	exec := func(stmt string, args ...any) {
-		if err := db.Exec(stmt, args...).Error; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.Exec(stmt, args...).Error)
 	}
 	exec(`CREATE VIRTUAL TABLE plain_fts5 USING fts5(id UNINDEXED, body, tokenize='porter unicode61')`)
 	said := map[string]bool{}
@@ -139,9 +137,7 @@ func (c talk) ranksInFTS5(t *testing.T) []int {
 		words := strings.FieldsFunc(q.Question, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 		var found []string
 		err := db.Raw(`SELECT id FROM plain_fts5 WHERE plain_fts5 MATCH ? ORDER BY bm25(plain_fts5) LIMIT 20`, `"`+strings.Join(words, `" OR "`)+`"`).Scan(&found).Error
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ranks = append(ranks, 1+slices.IndexFunc(found, func(id string) bool { return slices.Contains(q.Evidence, id) }))
 	}
 	return ranks
@@ -180,5 +176,103 @@ func TestRecallSample(t *testing.T) {
 				golden(t, filepath.Join("testdata", "recall.txt"), []byte(recallTable(t, report)))
 			}
 		})
+	}
+}
+
+// quotedMessage is a message as search_history quotes it.
+type quotedMessage struct {
+	passage int // its place among the passages
+	seq     int64
+	found   bool // else it stands beside one that was found
+	text    string
+}
+
+// quotedBeside is how many messages on each side of a result search_history quotes at most.
+const quotedBeside = 4
+
+// quoteHeading matches the line above a quoted message.
+var quoteHeading = regexp.MustCompile(`^\[(message \S+, )?#(\d+), `)
+
+// readQuotes returns the messages that an answer of search_history quotes.
+func readQuotes(answer string) []quotedMessage {
+	var quotes []quotedMessage
+	passage := 0
+	for line := range strings.Lines(answer) {
+		heading := quoteHeading.FindStringSubmatch(line)
+		switch {
+		case heading != nil:
+			seq, _ := strconv.ParseInt(heading[2], 10, 64)
+			quotes = append(quotes, quotedMessage{passage: passage, seq: seq, found: heading[1] != ""})
+		case line == "---\n":
+			passage++
+		case len(quotes) > 0:
+			quotes[len(quotes)-1].text += line
+		}
+	}
+	return quotes
+}
+
+// firstQuotes returns what an answer of search_history quotes for the first n of its results:
+// these and those beside them. The ranking has all results in order.
+func firstQuotes(answer string, ranking []core.SearchHit, n int) string {
+	quotes := readQuotes(answer)
+	var text strings.Builder
+	for _, hit := range ranking {
+		at := slices.IndexFunc(quotes, func(q quotedMessage) bool { return q.found && q.seq == hit.Seq })
+		if at < 0 || n == 0 {
+			continue // the prompt has it already
+		}
+		n--
+		for _, q := range quotes {
+			if q.passage == quotes[at].passage && max(q.seq-hit.Seq, hit.Seq-q.seq) <= quotedBeside {
+				text.WriteString(plainLine(q.text) + "\n")
+			}
+		}
+	}
+	return text.String()
+}
+
+// Who said what, and when, counts in the search as after an import of the conversation, for
+// questions and answers: of two messages with the same words about the canoe, the one by the person or
+// of the day that the question names comes first.
+func TestRecallCountsAuthorsAndTimes(t *testing.T) {
+	t.Parallel()
+	type message struct {
+		ID      string `json:"id"`
+		Speaker string `json:"speaker"`
+		At      string `json:"at"`
+		Text    string `json:"text"`
+	}
+	type question struct {
+		Question string   `json:"question"`
+		Evidence []string `json:"evidence"`
+	}
+	var messages []message
+	say := func(speaker string, day int, text string) {
+		messages = append(messages, message{fmt.Sprint(len(messages) + 1), speaker, fmt.Sprintf("1:56 pm on %d May, 2023", day), text})
+	}
+	for turn := range 20 {
+		ann, ben := "Good morning to you.", "Yes, a good morning."
+		switch turn {
+		case 5:
+			ann = "The canoe is dry now."
+		case 14:
+			ben = "The canoe is wet now."
+		}
+		say("Ann", 1+turn, ann)
+		say("Ben", 1+turn, ben)
+	}
+	data, err := json.Marshal([]any{map[string]any{"id": "c", "speakers": []string{"Ann", "Ben"}, "messages": messages, "questions": []question{
+		{"What did Ann say about the canoe?", []string{"11"}},
+		{"What did Ben say about the canoe?", []string{"30"}},
+		{"What about the canoe on 6 May, 2023?", []string{"11"}},
+		{"What about the canoe on 15 May, 2023?", []string{"30"}},
+	}}})
+	must.Do(t, err)
+	report := askRecall(t, recall.Evaluation{Windows: []int{8_192}, Recalls: []string{"tool"}, Evaluation: eval.Evaluation{
+		Source: "canoe", Data: data, Policies: []string{"off"}, Database: func() (string, error) { return dbtest.MigratedSQLiteURL(t), nil },
+	}})
+	if len(report.Rows) != 1 || report.Failed() || report.Rows[0].Questions != 4 || report.Rows[0].First1 != 4 {
+		t.Errorf("got %+v, want the evidence of all 4 questions first", report.Rows)
 	}
 }

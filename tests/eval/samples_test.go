@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 )
 
 // settings are those of a new user.
@@ -37,9 +38,7 @@ func evaluate(t *testing.T, e eval.Evaluation) eval.Report {
 func sample(t *testing.T, name string, policies ...string) eval.Evaluation {
 	t.Helper()
 	s, data, err := eval.Get(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return eval.Evaluation{Source: s.Name, Data: data, Format: core.ImportLines, Window: s.Window, Policies: policies}
 }
 
@@ -60,9 +59,7 @@ func TestEval(t *testing.T) {
 			report := evaluate(t, sample(t, s.Name, policies...))
 			laws(t, report)
 			var table bytes.Buffer
-			if err := report.WriteTable(&table); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, report.WriteTable(&table))
 			t.Logf("%s\n\n%s", s.About, table.String())
 			if len(policies) > 1 {
 				golden(t, filepath.Join("testdata", s.Name+".txt"), table.Bytes())

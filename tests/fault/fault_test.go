@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/records"
 	"bobbin/tests/seed"
@@ -24,10 +25,7 @@ func TestFaults(t *testing.T) {
 	seed.SkipInCI(t)
 	s := readSettings(t)
 	t.Logf("BOBBIN_FAULT_TIME=%s BOBBIN_FAULT_SESSIONS=%d", s.time, s.sessions)
-	m, err := newModel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(newModel())(t)
 	t.Cleanup(m.Close)
 	w := newWorld(t, s, m)
 	ctx, cancel := context.WithCancel(t.Context())

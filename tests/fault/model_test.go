@@ -1,12 +1,24 @@
 package fault_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"testing"
 	"time"
 
+	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
+	"bobbin/tests/seed"
 )
 
 // model is a provider that fails now and then, until it is calm.
@@ -168,4 +180,121 @@ func (m *model) hold(string) {
 	default:
 		m.wait(randomDelay(100 * time.Millisecond))
 	}
+}
+
+// The model of the tests: a window so small that summaries are made often.
+const (
+	modelWindow = 6_000
+	modelOutput = 1_000
+)
+
+// grace is how long a replica that is stopped lets runs at work go on.
+const grace = 2 * time.Second
+
+// careful is an agent whose tool asks before each call.
+const careful = `name: careful
+system_prompt: You ask before you act.
+tools: [calculator]
+tool_settings:
+  calculator: {approval: always}
+`
+
+// replica is a Bobbin in a process of its own.
+type replica struct {
+	*process.Server
+	name     string
+	database *link
+}
+
+// newReplica returns a replica with its configuration. It is not started.
+func newReplica(t *testing.T, name, model string, database *link, dbname, cluster string, peers []string) *replica {
+	t.Helper()
+	r := &replica{name: name, database: database, Server: den.NewServer(t, den.Program(t, process.Raced), den.Temp(t), fmt.Sprintf(`
+default_llm: small
+models:
+  - {name: small, provider: openai, base_url: %q, api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}
+database: {url: "postgres://postgres@%s/%s?sslmode=disable"}
+replica: {name: %s}
+nats: {cluster_addr: %q, peers: [%s], secret: hush-hush-hush-hush-hush-hush}
+limits: {shutdown_grace: %s, open_streams: 10000, open_streams_per_owner: 10000}
+`, model, modelWindow, modelOutput, database.addr(), dbname, name, cluster, strings.Join(peers, ", "), grace))}
+	err := os.Mkdir(filepath.Join(r.Dir, "agents"), 0o700)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.Dir, "agents", "careful.yaml"), []byte(careful), 0o600)
+	}
+	must.Do(t, err)
+	return r
+}
+
+// start starts the process and waits until it can be reached. It may give up, as it does without a
+// database: whoever keeps it running tries again.
+func (r *replica) start(ctx context.Context) error {
+	for {
+		err := r.Start(ctx)
+		if !errors.Is(err, process.ErrEnded) || ctx.Err() != nil || !process.Pause(ctx, 300*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// readLog returns what must never be in the log, and counts the errors in it.
+func (r *replica) readLog(keep string) (bad []string, errors int) {
+	log, bad := r.ReadLog("DATA RACE", "panic", "fatal error:", "code=internal")
+	if keep != "" {
+		_ = os.WriteFile(filepath.Join(keep, r.name+".log"), log, 0o600) // a convenience
+	}
+	return bad, bytes.Count(log, []byte("level=ERROR"))
+}
+
+// patience is how long the tests wait for what should take no time, and for what takes
+// a lease: long enough for any machine.
+const patience = 2 * time.Minute
+
+// den holds all files of the tests.
+var den *process.Den
+
+func TestMain(m *testing.M) {
+	var err error
+	if den, err = process.Open("fault"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	den.Close()
+	os.Exit(code)
+}
+
+// settings are what the variables of the environment say.
+type settings struct {
+	time     time.Duration
+	sessions int
+	keep     string // folder for logs; empty = none
+}
+
+func readSettings(t *testing.T) settings {
+	t.Helper()
+	s := settings{time: 12 * time.Second, sessions: 10, keep: os.Getenv("BOBBIN_FAULT_KEEP")}
+	var err error
+	if text := os.Getenv("BOBBIN_FAULT_TIME"); text != "" {
+		if s.time, err = time.ParseDuration(text); err != nil || s.time <= 0 {
+			t.Fatalf("BOBBIN_FAULT_TIME is %q, want a time such as 30m", text)
+		}
+	}
+	if text := os.Getenv("BOBBIN_FAULT_SESSIONS"); text != "" {
+		if s.sessions, err = strconv.Atoi(text); err != nil || s.sessions <= 0 {
+			t.Fatalf("BOBBIN_FAULT_SESSIONS is %q, want a number", text)
+		}
+	}
+	return s
+}
+
+// dice returns random choices of their own for one goroutine.
+func dice(who int) *rand.Rand { return seed.Fixed(seed.Value(), uint64(who)) }
+
+// shared is for goroutines that come and go. The seed does not decide who of them draws first.
+var shared = seed.Fixed(seed.Value(), 1<<40)
+
+// randomDelay returns a time shorter than the longest.
+func randomDelay(longest time.Duration) time.Duration {
+	return time.Duration(shared.Int64N(int64(longest)))
 }

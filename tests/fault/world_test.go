@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/records"
 )
@@ -70,15 +71,10 @@ func (w *world) openDatabase() {
 	if err == nil {
 		_, err = conn.Exec(w.t.Context(), "CREATE DATABASE "+dbname)
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	_ = conn.Close(w.t.Context()) // it did its work
 	url := strings.Replace(w.server.URL, "/postgres?", "/"+dbname+"?", 1)
-	d, err := db.Open(w.t.Context(), url, slog.New(slog.DiscardHandler))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	d := must.Get(db.Open(w.t.Context(), url, slog.New(slog.DiscardHandler)))(w.t)
 	w.t.Cleanup(func() { _ = d.Close() }) // the server is about to be removed
 	w.database = d.Gorm
 }
@@ -116,9 +112,7 @@ func freeAddr(t *testing.T, host string) string {
 	if err != nil {
 		t.Skipf("the tests need several loopback addresses: %v", err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	return l.Addr().String()
 }
 

@@ -119,38 +119,6 @@ func TestLateWritesAreRefused(t *testing.T) {
 	}
 }
 
-// As soon as its heart beats again the process learns that the run is another's, and its
-// model call is broken off: it does not go on for nothing.
-func TestHeartbeatStopsTheModelCall(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	begun, cause := make(chan struct{}), make(chan error, 1)
-	slow := w.process("slow/1", func(ctx context.Context, _ *process, _ core.Run) error {
-		close(begun)
-		<-ctx.Done() // as a call of a model that says nothing
-		cause <- context.Cause(ctx)
-		return ctx.Err()
-	})
-	slow.store.held.Store(true)
-	run := w.accept(w.session(nil).ID, "hello", slow)
-	<-begun
-	w.lapse("runs")
-	quick := w.process("quick/1", answer)
-	if got := <-quick.watch.ended; got != "succeeded" {
-		t.Errorf("the quick process: got %s", got)
-	}
-	slow.store.held.Store(false)
-	if err := <-cause; errors.Is(err, core.ErrCanceled) || err == nil {
-		t.Errorf("the call ended by %v, want that the run was lost", err)
-	}
-	if got := <-slow.watch.ended; got != "lost" || slow.watch.refused.Load() != 0 {
-		t.Errorf("got %s, %d refused, want it lost without a try to write", got, slow.watch.refused.Load())
-	}
-	if got := w.get(run.ID); got.Status != core.RunSucceeded || got.Attempt != 2 {
-		t.Errorf("got run %s in attempt %d, want it answered in the second", got.Status, got.Attempt)
-	}
-}
-
 // A cancel and a message that come while the slow process hangs are the other one's: it
 // cancels, goes on with the next, and the slow one changes nothing of either.
 func TestLateProcessAndTheNextRun(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/events"
 	"bobbin/app/runs"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // owner is whose sessions these are.
@@ -41,10 +42,7 @@ func newWorld(t *testing.T) *world {
 // session makes a session, whose runs are told to the address if there is one.
 func (w *world) session(hook *core.Webhook) core.Session {
 	w.t.Helper()
-	s, err := w.sessions.Create(w.t.Context(), core.Session{Owner: owner().Owner, Agent: "assistant", Webhook: hook})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := must.Get(w.sessions.Create(w.t.Context(), core.Session{Owner: owner().Owner, Agent: "assistant", Webhook: hook}))(w.t)
 	return s
 }
 
@@ -56,9 +54,7 @@ func (w *world) accept(s core.SessionID, content string, p *process) core.Run {
 			SessionID: s, Agent: "assistant", Worker: worker, Input: core.RunInput{Content: content, Source: core.SourceAPI},
 		})
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return a.Run
 }
 
@@ -74,37 +70,27 @@ func (w *world) lapse(table string) {
 	case "deliveries": // a leased one is due when its lease is past
 		set += ", due_at = " + past
 	}
-	if err := w.db.Gorm.Exec("UPDATE " + table + " SET " + set + " WHERE lease_until IS NOT NULL").Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.db.Gorm.Exec("UPDATE "+table+" SET "+set+" WHERE lease_until IS NOT NULL").Error)
 }
 
 // count returns the result of a query for a number.
 func (w *world) count(query string, args ...any) (n int) {
 	w.t.Helper()
-	if err := w.db.Gorm.Raw(query, args...).Scan(&n).Error; err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.db.Gorm.Raw(query, args...).Scan(&n).Error)
 	return n
 }
 
 // get returns the run as it is stored.
 func (w *world) get(id core.RunID) core.Run {
 	w.t.Helper()
-	r, err := w.runs.Get(w.t.Context(), owner(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(w.runs.Get(w.t.Context(), owner(), id))(w.t)
 	return r
 }
 
 // types returns the types of a session's events, whose numbers have no gap.
 func (w *world) types(s core.SessionID) (types []core.EventType) {
 	w.t.Helper()
-	list, err := w.events.After(w.t.Context(), s, 0, 1000)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list := must.Get(w.events.After(w.t.Context(), s, 0, 1000))(w.t)
 	for i, e := range list {
 		if e.Seq != list[0].Seq+int64(i) {
 			w.t.Errorf("event %d is number %d", i, e.Seq)

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // policy is how a preset asks for summaries.
@@ -86,9 +87,7 @@ func TestShowGarbage(t *testing.T) {
 			t.Errorf("%s: %.1f %% of the bad answers are stored, want at most 2; %.1f %% of the good ones, want at least 98", p.name, bad.share(), both.share())
 		}
 	}
-	if err := table.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, table.Flush())
 	t.Logf("answers to the request for a summary\n%s\nbad answers that were stored: %s\ngood answers that were refused: %s", &out, list(passed), list(refused))
 }
 

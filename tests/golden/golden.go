@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"bobbin/tests/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag
@@ -15,9 +17,7 @@ var update = flag.Bool("update", false, "write the golden files anew") //nolint:
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,7 @@ import (
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // world is the agent graph with mocked repositories and a scripted model.
@@ -81,9 +83,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 func (w *world) build() {
 	w.t.Helper()
 	set, err := tools.NewSet(tools.NewCalculator(), boom{}, fire{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	logger := slog.New(slog.DiscardHandler)
 	feed := events.New(events.NewLocal(0), nil, logger)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
@@ -100,9 +100,7 @@ func (w *world) build() {
 		Journal: runs.NewRecorder(w.db.Runs, feed, logger), Tools: set, Counter: w.count, Calibrator: calibrator,
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 }
 
 // boom is a tool that panics.
@@ -163,9 +161,7 @@ func calc(id, expression string) core.ToolCall {
 func TestFirstMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "hello back")
-	if err := w.ask("hello"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.ask("hello"))
 	if diff := cmp.Diff([]core.Role{core.RoleUser, core.RoleAssistant}, w.roles()); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
@@ -186,9 +182,7 @@ func TestAllMessagesAfterTheCursorAreSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 128_000, "ok")
 	w.turns(30, 20)
-	if err := w.ask("and now?"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.ask("and now?"))
 	if got := len(w.model.Requests()[0].Messages); got != 61 {
 		t.Errorf("prompt has %d messages, want 61", got)
 	}
@@ -202,9 +196,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 	w.writer.Add(summaryText)
 	w.turns(30, 220)
 	before := len(w.Messages)
-	if err := w.ask("what next?"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.ask("what next?"))
 	if w.Session.SummaryVersion != 1 || w.Session.ConversationSummary == nil {
 		t.Fatalf("session %+v, want a summary", w.Session)
 	}
@@ -216,9 +208,7 @@ func TestSummarizeOverThreshold(t *testing.T) {
 		t.Errorf("system blocks %q, want prompt, summary, tool usage", system)
 	}
 	w.Cursors = nil
-	if err := w.ask("and then?"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.ask("and then?"))
 	if len(w.Cursors) == 0 || w.Cursors[0] != *w.Session.SummaryThroughID {
 		t.Errorf("messages were read after %v, want only after the cursor %s", w.Cursors, *w.Session.SummaryThroughID)
 	}
@@ -233,13 +223,9 @@ func TestSummaryIsExtended(t *testing.T) {
 	w := newWorld(t, 8192, "a", "b")
 	w.writer.Add("FIRST SUMMARY\n"+summaryText, "SECOND SUMMARY\n"+summaryText)
 	w.turns(30, 220)
-	if err := w.ask("one"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.ask("one"))
 	w.turns(20, 220)
-	if err := w.ask("two"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.ask("two"))
 	reqs := w.writer.Requests()
 	if len(reqs) != 2 {
 		t.Fatalf("%d summaries, want 2", len(reqs))
@@ -286,9 +272,7 @@ func TestResume(t *testing.T) {
 				w.Starts = append(w.Starts, core.ToolExecution{RunID: run.ID, CallID: "c2"})
 			}
 			w.run.Attempt, run.Attempt = 2, 2
-			if err := w.engine.Execute(t.Context(), core.Claimed{Run: run}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.engine.Execute(t.Context(), core.Claimed{Run: run}))
 			var results []string
 			for _, m := range w.Messages {
 				if m.Role == core.RoleTool {
@@ -318,4 +302,68 @@ func (w *world) size(req llm.Request) int {
 		n += w.count.Message(core.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
 	}
 	return n
+}
+
+// An agent that was removed while its runs were queued fails them, one after the
+// other; nothing hangs, and the session works when there is an agent again.
+func TestAgentIsRemoved(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		gate := llmtest.NewGate()
+		s := newSettings(8192, llmtest.Scripted(llmtest.Step{Text: []string{"first answer"}, Gate: gate}, "last answer"))
+		h := newHouse(t, coretest.New(), "w", s)
+		all := []core.Run{h.send("one", ""), h.send("two", ""), h.send("three", "")}
+		<-gate.Reached()
+		agent := s.agents["assistant"]
+		s.change(func() { delete(s.agents, "assistant") })
+		gate.Open()
+		synctest.Wait()
+		h.want(all[0], core.RunSucceeded, "")
+		for _, run := range all[1:] {
+			if got := h.want(run, core.RunFailed, "not_found"); got.Error != nil && !strings.Contains(got.Error.Message, `"assistant"`) {
+				t.Errorf("got %q, want the agent named", got.Error.Message)
+			}
+		}
+		s.change(func() { s.agents["assistant"] = agent })
+		last := h.send("four", "")
+		synctest.Wait()
+		h.want(last, core.RunSucceeded, "")
+		want := []string{"user one", "assistant first answer", "user two", "user three", "user four", "assistant last answer"}
+		if diff := cmp.Diff(want, h.log()); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A run is done by the agent that it was accepted for, which its row and the books
+// name, also when the session was given another one while it waited.
+func TestAgentIsChangedWhileRunsWait(t *testing.T) {
+	simulate(t, func(t *testing.T) {
+		gate := llmtest.NewGate()
+		model := llmtest.Scripted(llmtest.Step{Text: []string{"one"}, Gate: gate}, "two", "three")
+		s := newSettings(8192, model)
+		other := s.agents["assistant"]
+		other.Name, other.SystemPrompt = "other", "You are the other one."
+		s.agents["other"] = other
+		h := newHouse(t, coretest.New(), "w", s)
+		h.send("one", "")
+		h.send("two", "")
+		<-gate.Reached()
+		h.patch(core.SessionPatch{Agent: new("other")})
+		h.send("three", "")
+		gate.Open()
+		synctest.Wait()
+		for i, r := range model.Requests() {
+			if got, want := strings.Contains(r.System[0], "the other one"), i == 2; got != want {
+				t.Errorf("call %d: got the other agent's prompt %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
+
+// patch changes the session.
+func (h *house) patch(p core.SessionPatch) {
+	h.t.Helper()
+	if _, _, err := h.db.Sessions.Update(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID, p); err != nil {
+		h.t.Fatal(err)
+	}
 }

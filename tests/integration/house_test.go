@@ -22,6 +22,7 @@ import (
 	"bobbin/app/runs"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // house is one process: the graph, and what keeps its runs alive, with storage in
@@ -99,10 +100,7 @@ func (s *settings) change(f func()) {
 func newHouse(t *testing.T, db *coretest.Store, worker string, s *settings) *house {
 	t.Helper()
 	count := tokens.NewCounter()
-	set, err := tools.NewSet(s.tools...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(tools.NewSet(s.tools...))(t)
 	logger := slog.New(slog.DiscardHandler)
 	calibrator := tokens.NewCalibrator(func(string) float64 { return 1 })
 	profiles := agents.NewProfiles(catalog{settings: s}, registry{s}, set, contextwindow.Global{SummaryModel: "writer"})
@@ -119,9 +117,7 @@ func newHouse(t *testing.T, db *coretest.Store, worker string, s *settings) *hou
 		Journal: journal, Tools: set, Counter: count, Calibrator: calibrator,
 		ToolLimits: nodes.ToolLimits{Time: time.Minute, Output: 1 << 20}, Logger: logger,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h := &house{settings: s, t: t, db: db, service: runs.New(runs.Options{
 		Store: db.Runs, Messages: db.Messages, Execute: engine.Execute, Journal: journal, Counter: count,
 		Worker: worker, Limits: runs.Limits{Grace: 5 * time.Second}, Logger: logger,
@@ -157,19 +153,14 @@ func (h *house) open() {
 // send accepts a message; empty model = the session's.
 func (h *house) send(content, model string) core.Run {
 	h.t.Helper()
-	session, err := h.db.Sessions.Get(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	session := must.Get(h.db.Sessions.Get(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID))(h.t)
 	a, err := h.service.Begin(h.t.Context(), func(worker string) (core.Accepted, error) {
 		return h.db.Runs.Accept(h.t.Context(), core.Tenant{Owner: "ann"}, core.AcceptRun{
 			SessionID: h.session.ID, Agent: cmp.Or(session.Agent, "assistant"), Model: model, Worker: worker,
 			Input: core.RunInput{Content: content, Source: core.SourceWeb, TokenCount: 4 + len(content)/4},
 		})
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return a.Run
 }
 

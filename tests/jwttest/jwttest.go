@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"bobbin/tests/must"
 )
 
 // Issuer and Audience are those of Claims.
@@ -57,9 +59,7 @@ func NewSigner(t testing.TB, id, alg string) *Signer {
 			s.private, s.public = private, private.Public()
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -93,22 +93,10 @@ func Sign(t testing.TB, with jose.SigningKey, id string, claims any, headers map
 	if id != "" {
 		o.ExtraHeaders["kid"] = id
 	}
-	signer, err := jose.NewSigner(with, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := must.Get(jose.NewSigner(with, o))(t)
+	payload := must.Get(json.Marshal(claims))(t)
+	signed := must.Get(signer.Sign(payload))(t)
+	token := must.Get(signed.CompactSerialize())(t)
 	return token
 }
 
@@ -127,10 +115,7 @@ func JWKS(t testing.TB, signers ...*Signer) []byte {
 	for _, s := range signers {
 		set.Keys = append(set.Keys, s.Public())
 	}
-	data, err := json.Marshal(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(set))(t)
 	return data
 }
 

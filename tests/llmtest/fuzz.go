@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // Transport is a function as a transport.
@@ -29,9 +30,7 @@ func FuzzStream(f *testing.F, open func(http.RoundTripper) (llm.Model, error)) {
 			m, err := open(Transport(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(r)}, nil
 			}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return Collect(t, m, Ask("hi"))
 		}
 		whole, err := read(bytes.NewReader(body))

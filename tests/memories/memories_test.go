@@ -20,6 +20,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -102,26 +103,23 @@ func TestMemorySearchIsExact(t *testing.T) {
 			switch op := r.IntN(10); {
 			case op < 4 || len(kept) == 0:
 				tenant := core.Tenant{Owner: []string{"ann", "ann", "ann", "bob"}[r.IntN(4)], User: users[r.IntN(3)]}
-				m, err := s.Create(t.Context(), tenant, core.Memory{Content: words(r)})
-				must(t, err)
+				m := must.Get(s.Create(t.Context(), tenant, core.Memory{Content: words(r)}))(t)
 				if tenant.Owner == "ann" {
 					kept[m.ID] = m.Memory
 				}
 			case op < 6:
-				m, err := s.Update(t.Context(), ann(), core.Memory{ID: anyOne(), Content: words(r)})
-				must(t, err)
+				m := must.Get(s.Update(t.Context(), ann(), core.Memory{ID: anyOne(), Content: words(r)}))(t)
 				kept[m.ID] = m.Memory
 			case op < 7:
 				id := anyOne()
-				must(t, s.Delete(t.Context(), ann(), id))
+				must.Do(t, s.Delete(t.Context(), ann(), id))
 				delete(kept, id)
 			default:
 				tenant := core.Tenant{Owner: "ann", User: users[r.IntN(3)]}
 				query, limit := words(r), 1+r.IntN(20)
 				want := nearestOf(t, kept, tenant, query, limit)
 				for i, s := range all {
-					got, err := s.Search(t.Context(), tenant, core.MemorySearch{Query: query, Limit: limit})
-					must(t, err)
+					got := must.Get(s.Search(t.Context(), tenant, core.MemorySearch{Query: query, Limit: limit}))(t)
 					if diff := cmp.Diff(want, got.Items); diff != "" {
 						t.Fatalf("step %d, replica %d, %q of %q (-want +got):\n%s", step, i, query, tenant.User, diff)
 					}
@@ -129,13 +127,6 @@ func TestMemorySearchIsExact(t *testing.T) {
 			}
 		}
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // nearestOf compares with every memory.
@@ -147,14 +138,12 @@ func nearestOf(t *testing.T, kept map[core.MemoryID]core.Memory, tenant core.Ten
 			texts, list = append(texts, m.Content), append(list, m)
 		}
 	}
-	vectors, err := llm.HashEmbedder{}.Embed(t.Context(), texts)
-	must(t, err)
+	vectors := must.Get(llm.HashEmbedder{}.Embed(t.Context(), texts))(t)
 	out := make([]core.MemoryMatch, 0, len(list))
 	for i, m := range list {
 		v, err := llm.UnitVector(vectors[i+1], 0) // as the service makes sure of it
-		must(t, err)
-		q, err := llm.UnitVector(vectors[0], 0)
-		must(t, err)
+		must.Do(t, err)
+		q := must.Get(llm.UnitVector(vectors[0], 0))(t)
 		m.Owner = "ann"
 		out = append(out, core.MemoryMatch{Memory: m, Score: min(llm.DotProduct(q, v), 1)})
 	}
@@ -178,19 +167,16 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		e := &embedder{name: "e-1"}
 		s := newService(d, e)
-		first, err := s.Create(t.Context(), ann(), core.Memory{Content: "the pump"})
-		must(t, err)
+		first := must.Get(s.Create(t.Context(), ann(), core.Memory{Content: "the pump"}))(t)
 		if first.Notice != "" || first.Stale || first.EmbeddingModel != "e-1" || first.Dimension != 384 {
 			t.Errorf("got %+v, want it embedded", first)
 		}
 		e.fail(&llm.Error{Kind: llm.KindOverloaded, Message: "secret words of the provider"})
-		second, err := s.Create(t.Context(), ann(), core.Memory{Content: "the pump is new"})
-		must(t, err)
+		second := must.Get(s.Create(t.Context(), ann(), core.Memory{Content: "the pump is new"}))(t)
 		if !strings.Contains(second.Notice, "overloaded") || strings.Contains(second.Notice, "secret") || !second.Stale || second.EmbeddingModel != "" {
 			t.Errorf("got %+v, want it stale with a notice", second)
 		}
-		changed, err := s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump"})
-		must(t, err)
+		changed := must.Get(s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump"}))(t)
 		if changed.Notice == "" || !changed.Stale || changed.Content != "the old pump" {
 			t.Errorf("got %+v, want it changed and stale", changed)
 		}
@@ -201,24 +187,22 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 			t.Errorf("reindex: got error %v, want one of the model", err)
 		}
 		e.fail(nil)
-		got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"})
-		must(t, err)
+		got := must.Get(s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}))(t)
 		if len(got.Items) != 0 || got.Stale != 2 || got.Searched != 0 || got.EmbeddingModel != "e-1" {
 			t.Errorf("before reindex: got %+v, want 2 stale", got)
 		}
 		done, err := s.Reindex(t.Context(), ann(), core.Reindex{})
-		must(t, err)
+		must.Do(t, err)
 		if diff := cmp.Diff(core.Reindexed{Embedded: 2, EmbeddingModel: "e-1"}, done); diff != "" {
 			t.Errorf("reindex (-want +got):\n%s", diff)
 		}
 		got, err = s.Search(t.Context(), ann(), core.MemorySearch{Query: "old pump"})
-		must(t, err)
+		must.Do(t, err)
 		if len(got.Items) != 2 || got.Stale != 0 || got.Items[0].Memory.ID != first.ID || got.Searched != 2 {
 			t.Errorf("after reindex: got %+v, want both", got)
 		}
 		calls := e.calls.Load()
-		same, err := s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump", Metadata: []byte(`{"a":1}`)})
-		must(t, err)
+		same := must.Get(s.Update(t.Context(), ann(), core.Memory{ID: first.ID, Content: "the old pump", Metadata: []byte(`{"a":1}`)}))(t)
 		if same.Stale || e.calls.Load() != calls || string(same.Metadata) == "" {
 			t.Errorf("the same content: got %+v after %d more calls, want it not embedded anew", same, e.calls.Load()-calls)
 		}
@@ -238,8 +222,7 @@ func TestReindex(t *testing.T) {
 			if i == 20 {
 				content = "far too long"
 			}
-			m, err := before.Create(t.Context(), owner, core.Memory{Content: content})
-			must(t, err)
+			m := must.Get(before.Create(t.Context(), owner, core.Memory{Content: content}))(t)
 			if i == 20 {
 				refused = m.ID
 			}
@@ -251,8 +234,7 @@ func TestReindex(t *testing.T) {
 			return nil
 		}}
 		s := newService(d, e)
-		got, err := s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"})
-		must(t, err)
+		got := must.Get(s.Search(t.Context(), ann(), core.MemorySearch{Query: "pump"}))(t)
 		if len(got.Items) != 0 || got.Stale != 25 {
 			t.Errorf("with another model: got %d items, %d stale; want none of 25", len(got.Items), got.Stale)
 		}
@@ -261,8 +243,7 @@ func TestReindex(t *testing.T) {
 			t.Errorf("get: got %+v, error %v, want it stale", m, err)
 		}
 		// Only ann's own.
-		done, err := s.Reindex(t.Context(), ann(), core.Reindex{Limit: 5})
-		must(t, err)
+		done := must.Get(s.Reindex(t.Context(), ann(), core.Reindex{Limit: 5}))(t)
 		if done.Embedded != 5 || done.Remaining != 20 || done.NextCursor == nil {
 			t.Errorf("a batch of ann's: got %+v, want 5 embedded and 20 left", done)
 		}
@@ -276,8 +257,7 @@ func TestReindex(t *testing.T) {
 		})
 		embedded, failed, q := 0, 0, core.Reindex{AllOwners: true, Limit: 7}
 		for {
-			done, err := s.Reindex(t.Context(), ann(), q)
-			must(t, err)
+			done := must.Get(s.Reindex(t.Context(), ann(), q))(t)
 			embedded, failed = embedded+done.Embedded, failed+done.Failed
 			if done.NextCursor == nil {
 				break
@@ -289,8 +269,7 @@ func TestReindex(t *testing.T) {
 			t.Errorf("got %d embedded and %d refused, want 44 and 1", embedded, failed)
 		}
 		for owner, want := range map[string]int{"ann": 1, "bob": 0} {
-			got, err := s.Search(t.Context(), core.Tenant{Owner: owner}, core.MemorySearch{Query: "pump"})
-			must(t, err)
+			got := must.Get(s.Search(t.Context(), core.Tenant{Owner: owner}, core.MemorySearch{Query: "pump"}))(t)
 			if got.Stale != want || got.Searched != 25-want+map[string]int{"ann": 20}[owner] {
 				t.Errorf("%s: got %d searched and %d stale, want %d stale", owner, got.Searched, got.Stale, want)
 			}

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 // Proxy passes on what goes to and from one PostgreSQL. Safe for concurrent use.
@@ -56,14 +58,8 @@ func NewReadOnly(t testing.TB, raw string) *Proxy {
 
 func start(t testing.TB, raw string, readOnly bool) *Proxy {
 	t.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(raw))(t)
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	p := &Proxy{listener: l, target: u.Host, readOnly: readOnly, statements: map[string]string{}, open: map[net.Conn]bool{}}
 	u.Host = l.Addr().String()
 	p.URL = u.String()

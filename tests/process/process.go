@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"bobbin/tests/must"
 )
 
 // Den is the folder of a test binary: the program that it starts, its data, and the ids
@@ -69,9 +71,7 @@ func (d *Den) watch(name string) error {
 func (d *Den) Temp(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(d.Dir, "test-") //nolint:usetesting // the folder of t.TempDir stays if the tests are killed
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -172,9 +172,7 @@ func FreeAddress(t testing.TB) string {
 	if err != nil { // only Linux has all addresses from 127.0.0.0 on
 		listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
 }

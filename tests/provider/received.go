@@ -2,7 +2,14 @@ package provider
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
 	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/tiktoken-go/tokenizer"
 )
 
 // Received is a request as it came over the wire, taken apart.
@@ -93,4 +100,150 @@ func (r Received) users() []string {
 		}
 	}
 	return out
+}
+
+// imageTokens is what an image costs here: OpenAI's price of 1,024 × 1,024 pixels.
+const imageTokens = 765
+
+// count returns the prompt's size in the provider's own tokens.
+func (s *Server) count(r Received) int {
+	if s.opts.Count != nil {
+		return s.opts.Count(r)
+	}
+	n := s.o200k(string(r.RawTools))
+	if len(r.System) > 0 {
+		n += 4 + s.o200k(strings.Join(r.System, ""))
+	}
+	for _, m := range r.Messages {
+		n += 4 + s.o200k(m.Text) + s.o200k(string(m.RawCalls)) + imageTokens*len(m.Images)
+	}
+	return int(math.Ceil(float64(n) * s.opts.Overcount))
+}
+
+// ByTheBook counts a prompt by the rules of tokens.Counter (B8): 4 tokens a message and 3
+// the list, the system's blocks joined into one message; 8 a tool call, and 8 a tool.
+// Text counts a text.
+func ByTheBook(r Received, text func(string) int) int {
+	n := 3
+	if len(r.System) > 0 {
+		n += 4 + text(strings.Join(r.System, "\n\n"))
+	}
+	for _, t := range r.Tools {
+		n += 8 + text(t.Name) + text(t.Description) + text(string(t.Parameters))
+	}
+	for _, m := range r.Messages {
+		n += MessageByTheBook(m, text)
+	}
+	return n
+}
+
+// MessageByTheBook counts one message of ByTheBook.
+func MessageByTheBook(m Message, text func(string) int) int {
+	n := 4 + text(m.Text) + imageTokens*len(m.Images)
+	for _, c := range m.Calls {
+		n += 8 + text(c.Name) + text(c.Arguments)
+	}
+	return n
+}
+
+// Cl100k returns a counter of cl100k_base tokens that is not Bobbin's.
+func Cl100k() (func(string) int, error) { return cl100k() }
+
+// O200k returns a counter of o200k_base tokens.
+func O200k() (func(string) int, error) { return o200k() }
+
+// The counters of the process: all that asks them remembers together.
+//
+//nolint:gochecknoglobals // loading one takes longer than most tests
+var (
+	cl100k = sync.OnceValues(func() (func(string) int, error) { return counterOf(tokenizer.Cl100kBase) })
+	o200k  = sync.OnceValues(func() (func(string) int, error) { return counterOf(tokenizer.O200kBase) })
+)
+
+func counterOf(encoding tokenizer.Encoding) (func(string) int, error) {
+	codec, err := tokenizer.Get(encoding)
+	if err != nil {
+		return nil, fmt.Errorf("second tokenizer: %w", err)
+	}
+	var counts sync.Map // text → tokens
+	return func(text string) int {
+		if text == "" {
+			return 0
+		}
+		if n, ok := counts.Load(text); ok {
+			return n.(int) //nolint:forcetypeassert // only ints are stored
+		}
+		ids, _, err := codec.Encode(text)
+		if err != nil {
+			return len(text) / 3
+		}
+		counts.Store(text, len(ids))
+		return len(ids)
+	}, nil
+}
+
+// How many different words a summary has at most of its transcript, and of the summary
+// before.
+const (
+	summaryWords = 120
+	keptWords    = 40
+)
+
+// Summary is the summary that a request asks for: different each time, and one that can be
+// stored, because it takes its words from all of the transcript and from the summary
+// before.
+func Summary(request string) string {
+	text := between(request, "transcript")
+	taken := map[string]bool{}
+	var b strings.Builder
+	fmt.Fprintf(&b, "## Goal\nTest the long conversation.\n\n## Facts\n- The notes were made from %d characters.\n- Turns were answered in order.\n", len(request))
+	list(&b, between(request, "summary"), keptWords, taken)
+	messages := strings.Split(text, "\n[")
+	share := max(min(summaryWords, len(text)/40)/len(messages), 1)
+	for i := 0; i < len(messages); i += max(len(messages)/summaryWords, 1) {
+		list(&b, messages[i], share, taken)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// list writes a line of up to n words of the text that were not taken before, those
+// first that say most: numbers and long words.
+func list(b *strings.Builder, text string, n int, taken map[string]bool) {
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	var line []string
+	for _, least := range []int{5, 2} {
+		for _, w := range words {
+			if len(line) < n && !taken[w] && (len(w) >= least || unicode.IsDigit(rune(w[0])) && len(w) > 1) {
+				taken[w] = true
+				line = append(line, w)
+			}
+		}
+	}
+	if len(line) > 0 {
+		b.WriteString("- " + strings.Join(line, " ") + "\n")
+	}
+}
+
+// between returns what stands between the tags in the text.
+func between(text, tag string) string {
+	_, rest, _ := strings.Cut(text, "<"+tag+">\n")
+	inner, _, _ := strings.Cut(rest, "\n</"+tag+">")
+	return inner
+}
+
+// named is a line of a message that names a call: call files__read {"path": "x"}.
+var named = regexp.MustCompile(`(?m)^call (\S+) (\{.*\})$`)
+
+// CallNamed is Options.Calls of a model that makes the calls that a user's message names, each in
+// a line of its own.
+func CallNamed(r Received) []Call {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role != "user" {
+		return nil
+	}
+	var calls []Call
+	for i, m := range named.FindAllStringSubmatch(last.Text, -1) {
+		calls = append(calls, Call{ID: fmt.Sprintf("call_%d", i), Name: m[1], Arguments: m[2]})
+	}
+	return calls
 }

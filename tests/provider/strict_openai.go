@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strconv"
 	"strings"
 )
@@ -180,4 +183,181 @@ func (r *Responses) NewReasoning() map[string]any {
 	sealed := r.strict.sign(seal{Account: r.strict.Account, Model: r.model, ID: id, Prefix: r.prefix.last()})
 	r.prefix = r.prefix.add(id)
 	return map[string]any{"id": id, "type": "reasoning", "summary": []any{}, "encrypted_content": sealed}
+}
+
+// ResponsesHandler serves POST /v1/responses as a strict OpenAI does: its
+// answers begin with reasoning and say "answer to: " and the latest text of the input; an input with
+// the word "tool" whose last item is a message is answered by a call of the tool that it names, or of the first, and one with
+// the word "steps", too, by a comment before the call and reasoning before both. Safe for concurrent
+// use.
+type ResponsesHandler struct {
+	http.ServeMux
+
+	v *verifier
+}
+
+// NewResponsesHandler returns a handler that checks as strict says.
+func NewResponsesHandler(strict Strict) *ResponsesHandler {
+	h := &ResponsesHandler{v: &verifier{Strict: strict}}
+	h.HandleFunc("POST /v1/responses", h.create)
+	return h
+}
+
+// Thoughts returns what became of the reasoning that came back so far.
+func (h *ResponsesHandler) Thoughts() Thoughts { return h.v.counts() }
+
+// check checks the request; it writes the refusal and returns nil if there is one.
+func (h *ResponsesHandler) check(w http.ResponseWriter, r *http.Request) (*Responses, []byte) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, nil // the caller went away
+	}
+	checked, err := h.v.CheckResponses(body)
+	if err == nil {
+		h.v.add(Thoughts{Verified: checked.Verified, Dropped: len(checked.Removed)})
+		return checked, body
+	}
+	h.v.add(Thoughts{Refused: 1})
+	e := &ResponsesError{Message: err.Error()}
+	errors.As(err, &e)
+	writeJSON(w, http.StatusBadRequest, map[string]any{"error": map[string]any{
+		"message": e.Message, "type": "invalid_request_error", "param": e.Param, "code": e.Code,
+	}})
+	return nil, nil
+}
+
+// responsesMessage is a message of an input.
+type responsesMessage struct {
+	Type    string          `json:"type"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	Output  json.RawMessage `json:"output"`
+}
+
+// text returns the message's text.
+func (m responsesMessage) text() string { return textOf(m.Content) }
+
+// create answers a request.
+func (h *ResponsesHandler) create(w http.ResponseWriter, r *http.Request) {
+	checked, body := h.check(w, r)
+	if checked == nil {
+		return
+	}
+	var req responsesOutput
+	_ = json.Unmarshal(body, &req) // it was decoded before
+	if req.Reasoning.Summary != "" && h.v.Unverified {
+		writeJSON(w, http.StatusBadRequest, map[string]any{"error": map[string]any{
+			"message": "Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.",
+			"type":    "invalid_request_error", "param": "reasoning.summary", "code": "unsupported_value",
+		}})
+		return
+	}
+	response := map[string]any{
+		"id": "resp_" + digest(string(body))[:24], "object": "response", "created_at": 1_800_000_000, "status": "completed",
+		"model": checked.model, "output": checked.output(req), "parallel_tool_calls": true, "tool_choice": "auto",
+		"tools": append([]json.RawMessage{}, req.Tools...), "error": nil, "incomplete_details": nil, "instructions": nil,
+		"metadata": map[string]any{}, "temperature": 1, "top_p": 1, "usage": responsesUsage(len(checked.Items)),
+		"input_transformations": append([]RemovedReasoning{}, checked.Removed...),
+	}
+	if !req.Stream {
+		writeJSON(w, http.StatusOK, response)
+		return
+	}
+	streamResponse(w, response)
+}
+
+func responsesUsage(tokens int) map[string]any {
+	return map[string]any{
+		"input_tokens": tokens, "input_tokens_details": map[string]any{"cached_tokens": 0, "cache_write_tokens": 0},
+		"output_tokens": 1, "output_tokens_details": map[string]any{"reasoning_tokens": 0}, "total_tokens": tokens + 1,
+	}
+}
+
+// Anthropic's compaction on demand, by platform.claude.com/docs/en/build-with-claude/
+// compaction-on-demand and compaction-thinking-blocks (read 2026-11). The block replaces the
+// messages that it summarizes. Thoughts in the messages directly after it stay valid if system and
+// tools are the same and the first one has another role than the last one summarized, which is not
+// system. Another model takes the block, too; another account does not, which is assumed.
+
+// checkCompaction checks the compaction with which the messages begin. The prefix begins with it.
+func (c *conversation) checkCompaction(raw json.RawMessage) *refusal {
+	if r := c.checkCompactionFields(raw); r != nil {
+		return r
+	}
+	b := decoded(raw)
+	s, ok := c.v.open(b.Signature)
+	switch {
+	case !ok || s.Account != c.v.Account || s.Role == "" || c.v.refusesBlob():
+		return &refusal{"messages.0.content.0: Invalid `signature` in `compaction` block", "compaction_signature_invalid"}
+	case b.Content == nil || s.Text != digest(*b.Content):
+		return &refusal{"messages.0.content.0: the `content` of the `compaction` block does not match its `signature`", "compaction_content_mismatch"}
+	}
+	c.compacted = *b.Content
+	var kept prefix
+	if first := c.firstKeptRole(); s.Config == c.config && first != s.Role && first != "system" {
+		kept = s.Prefix
+	}
+	c.prefix = append(kept[:len(kept):len(kept)], digest(c.config, b.Signature))
+	return nil
+}
+
+// checkCompactionFields refuses a block that has other fields than the API returned.
+func (c *conversation) checkCompactionFields(raw json.RawMessage) *refusal {
+	if !c.has(betaCompact) {
+		return refusef("messages.0.content.0: Input tag 'compaction' found using 'type' does not match any of the expected tags")
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return refusef("messages.0.content.0: %v", err)
+	}
+	for name := range fields {
+		switch name {
+		case "type", "content", "signature", "cache_control", "encrypted_content", "tool_changes":
+		default:
+			return refusef("messages.0.content.0.compaction.%s: Extra inputs are not permitted", name)
+		}
+	}
+	return nil
+}
+
+// firstKeptRole returns the role of what follows the compaction, "" = nothing.
+func (c *conversation) firstKeptRole() string {
+	messages := c.req.Messages
+	switch {
+	case len(messages[0].Content) > 1:
+		return messages[0].Role
+	case len(messages) > 1:
+		return messages[1].Role
+	default:
+		return ""
+	}
+}
+
+// refuseMisplaced refuses a compaction that is not the first block.
+func (c *conversation) refuseMisplaced(path string) *refusal {
+	if c.compacted != "" {
+		return refusef("%s: a request carries at most one `compaction` block", path)
+	}
+	return &refusal{path + ": the `compaction` block must come first in `messages`", "compaction_block_misplaced"}
+}
+
+// compaction returns the block that replaces the messages.
+func (c *conversation) compaction(content string) map[string]any {
+	role := c.role
+	if role == "" { // nothing but an earlier compaction
+		role = "assistant"
+	}
+	return map[string]any{
+		"type": "compaction", "content": content,
+		"signature": c.v.sign(seal{Account: c.v.Account, Model: c.req.Model, Text: digest(content), Config: c.config, Prefix: c.prefix, Role: role}),
+	}
+}
+
+// transcript returns the messages as a summary's request has them.
+func (r Received) transcript() string {
+	var lines []string
+	for _, m := range r.Messages {
+		lines = append(lines, fmt.Sprintf("[%s] %s", m.Role, m.Text))
+	}
+	return "<transcript>\n" + strings.Join(lines, "\n") + "\n</transcript>"
 }

@@ -7,7 +7,9 @@ package records
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -82,4 +84,60 @@ func Pages[T any](list func(core.PageQuery) (core.Page[T], error)) (all []T, err
 func Decoded[T any](e core.Event) T {
 	data, _ := e.Data.(T) // the checks see that it is empty
 	return data
+}
+
+// Compose returns a message: its mark, and words. One in four wants a tool.
+func Compose(mark string, r *rand.Rand) string {
+	words := []string{
+		"river", "stone", "lantern", "copper", "winter", "paper", "orchard", "signal", "harbor", "velvet", "number",
+		"question", "window", "ladder", "summer", "bridge", "engine", "garden", "letter", "mountain", "Übergröße", "日本語", "naïve",
+	}
+	text := []string{mark}
+	if r.IntN(4) == 0 {
+		text = append(text, "tool")
+	}
+	length := 20 + r.IntN(400)
+	if r.IntN(40) == 0 {
+		length = 1500
+	}
+	for range length {
+		text = append(text, words[r.IntN(len(words))])
+	}
+	return strings.Join(text, " ")
+}
+
+// Approvals checks that each question was asked once and closed once, and that the tool
+// call has the result that goes with that: none that was not approved has one of the tool.
+func (c *Check) Approvals() {
+	asked, closed := map[core.ApprovalID]int{}, map[core.ApprovalID]core.Approval{}
+	for _, e := range c.Events {
+		a := Decoded[core.ApprovalData](e).Approval
+		switch e.Type {
+		case core.EventApprovalRequested:
+			asked[a.ID]++
+		case core.EventApprovalDecided:
+			if _, twice := closed[a.ID]; twice || asked[a.ID] != 1 {
+				c.Errorf("question %s was asked %d times, and closed again (%v)", a.ID, asked[a.ID], twice)
+			}
+			closed[a.ID] = a
+		}
+	}
+	results := map[core.RunID]map[string]string{}
+	for _, m := range c.Messages {
+		if m.Role == core.RoleTool {
+			if results[m.RunID] == nil {
+				results[m.RunID] = map[string]string{}
+			}
+			results[m.RunID][m.ToolCallID] = m.Content
+		}
+	}
+	for id := range asked {
+		a, done := closed[id]
+		result, there := results[a.RunID][a.ToolCallID]
+		refused := strings.HasPrefix(result, "not approved")
+		if !done || !there || refused == (a.Status == core.ApprovalApproved) {
+			c.Errorf("question %s is %q, and the result of its call is %q (%v)", id, a.Status, result, there)
+		}
+		c.Found.Asked++
+	}
 }

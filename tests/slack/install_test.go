@@ -57,9 +57,7 @@ func (w *workspace) installApp(t *testing.T, approve func(context.Context, strin
 	t.Helper()
 	request := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, w.house.URL+slack.InstallPath, nil))(t)
 	answer, err := http.DefaultTransport.RoundTrip(request) // which follows no redirect
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusFound {
 		t.Fatalf("got %s, want a redirect", answer.Status)

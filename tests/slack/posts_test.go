@@ -11,6 +11,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
 
@@ -40,9 +41,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 		say := func(text string, n int) {
 			t.Helper()
 			w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
-			if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: text, Source: core.SourceWeb}))(t)
 			w.awaitAnswers(t, root, n)
 		}
 		w.Inject(fakeslack.Fault{Method: "conversations.replies", Error: "missing_scope"})
@@ -82,9 +81,7 @@ func TestSlackBothWays(t *testing.T) {
 		answer := all[1].Content
 		w.awaitThread(t, root, w.mention("my name"), answer)
 		w.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
-		if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "What is my name?", Source: core.SourceWeb, Author: "Bob"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "What is my name?", Source: core.SourceWeb, Author: "Bob"}))(t)
 		_, all = w.conversation(t, 4)
 		thread := w.awaitThread(t, root, w.mention("my name"), answer, "What is my name?", all[3].Content)
 		if !strings.Contains(string(thread[2].Blocks), "Bob") {

@@ -248,9 +248,7 @@ func TestSlackEditOnTheWeb(t *testing.T) {
 	inWorkspace(t, func(t *testing.T, w *workspace) {
 		root := w.post(t, w.alice, "", w.mention("my name is Ada"))
 		session, _ := w.conversation(t, 2)
-		if _, err := w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "What is my nam?", Source: core.SourceWeb, Author: "Bob"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.house.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "What is my nam?", Source: core.SourceWeb, Author: "Bob"}))(t)
 		_, all := w.conversation(t, 4)
 		before := w.awaitThread(t, root, w.mention("my name"), all[1].Content, "What is my nam?", all[3].Content)
 		answer, err := client.Call(t.Context(), w.house, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: session.ID}, Content: "What is my name?", Run: new(false)}, MessageID: all[2].ID})
@@ -345,9 +343,7 @@ func TestSlackApproval(t *testing.T) {
 		}
 		button, err := w.ws.Bot().Send(w.channel, fakeslack.Message{ThreadTS: root, Text: "May it?", Blocks: []byte(`[{"type":"actions","elements":[
 			{"type":"button","action_id":"bobbin_approve","text":{"type":"plain_text","text":"Approve"},"value":"` + string(run.ID) + "/" + string(run.Approvals[0].ID) + `"}]}]`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		click := func(by *fakeslack.User) {
 			t.Helper()
 			if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {

@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/cli"
 	"bobbin/app/client"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
@@ -74,15 +75,14 @@ func newBobbin(t *testing.T, database string, socket bool) *bobbin {
 // start starts a model, and a Bobbin that uses the Web API at the address.
 func (b *bobbin) start(t *testing.T, database, apiURL, secret string) {
 	t.Helper()
-	model, err := provider.New(provider.Options{})
-	must(t, err)
+	model := must.Get(provider.New(provider.Options{}))(t)
 	t.Cleanup(model.Close)
 	dir := den.Temp(t)
-	must(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "agents", "careful.yaml"),
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "agents"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "agents", "careful.yaml"),
 		[]byte("name: careful\nsystem_prompt: You answer.\ntools: [calculator]\ntool_settings:\n  calculator: {approval: always}\n"), 0o600))
 	program, err := os.Executable()
-	must(t, err)
+	must.Do(t, err)
 	server := den.NewServer(t, program, dir, fmt.Sprintf("default_llm: small\ntitles: false\nslack: {agent: careful, api_url: '%s'}\nmodels:\n  - name: small\n    provider: openai\n"+
 		"    base_url: %s\n    api_key_env: PROVIDER_KEY\n    context_window: 100000\n    max_output_tokens: 20000\n", apiURL, model.URL),
 		serveVariable+"=1", "BOBBIN_DATABASE_URL="+database, "BOBBIN_SLACK_BOT_TOKEN="+b.token, secret)
@@ -91,10 +91,12 @@ func (b *bobbin) start(t *testing.T, database, apiURL, secret string) {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
 		}
 	})
-	must(t, server.Start(t.Context()))
+	if err := server.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	b.addr = server.Door.Addr()
 	b.Client, err = client.New(client.Options{URL: "http://" + b.addr})
-	must(t, err)
+	must.Do(t, err)
 }
 
 // await waits until the condition holds in Slack.
@@ -121,13 +123,11 @@ func poll(t *testing.T, what string, holds func() bool) {
 // status returns the status of a request to Bobbin.
 func (r rawRequest) status(t *testing.T, base string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+r.path, strings.NewReader(r.body))
-	must(t, err)
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, base+r.path, strings.NewReader(r.body)))(t)
 	for name, value := range r.header {
 		request.Header.Set(name, value)
 	}
-	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	response := must.Get(http.DefaultClient.Do(request))(t)
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
 	return response.StatusCode

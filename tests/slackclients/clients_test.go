@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -41,10 +42,7 @@ type world struct {
 
 func newWorld(t *testing.T, opts fakeslack.Options) *world {
 	t.Helper()
-	s, err := fakeslack.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(fakeslack.New(opts))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	ws := s.AddWorkspace("acme")
 	ws.AddChannel("C1", "general")
@@ -70,17 +68,12 @@ func (w *world) startAt(t *testing.T, apiURL, name string, env ...string) *scrip
 	cmd := exec.CommandContext(t.Context(), process.FindNodeClients(t), name)
 	cmd.Env = append(os.Environ(), append([]string{"SLACK_API_URL=" + apiURL, "SLACK_TOKEN=" + w.token}, env...)...)
 	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait() // killed with the test's context if it does not end by itself
@@ -121,20 +114,12 @@ func text(line map[string]any) string {
 	return string(data)
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // An app of @slack/bolt takes our signatures, events, retries, commands, clicks and
 // shortcuts, and answers through our Web API.
 func TestBolt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakeslack.Options{RetryDelays: []time.Duration{0}, AckTimeout: time.Minute})
-	example, err := json.Marshal(vector())
-	must(t, err)
+	example := must.Get(json.Marshal(vector()))(t)
 	s := w.start(t, "bolt.mjs", "SLACK_SIGNING_SECRET=signing-secret", "SLACK_VECTOR="+string(example))
 	first := s.read()
 	if first["vector"] != true || first["forged"] != false {
@@ -145,7 +130,7 @@ func TestBolt(t *testing.T) {
 	w.SetURLs(fakeslack.URLsBelow(base))
 	mention := w.ws.Bot().Mention() + " hello"
 	root, err := w.alice.Post("C1", mention)
-	must(t, err)
+	must.Do(t, err)
 	got := []map[string]any{s.read(), s.read()}
 	slices.SortFunc(got, func(a, b map[string]any) int { return len(a) - len(b) })
 	question, _ := got[1]["question"].(string)
@@ -157,18 +142,18 @@ func TestBolt(t *testing.T) {
 		t.Errorf("got %+v, want a stream and a question", thread)
 	}
 	_, err = w.alice.Command("C1", "/context", "")
-	must(t, err)
+	must.Do(t, err)
 	s.expect(map[string]any{"command": "/context"})
 	if got := w.ws.Ephemerals(w.alice.ID); len(got) != 1 || got[0].Text != "context for alice" {
 		t.Errorf("got %+v, want the response for Alice alone", got)
 	}
 	_, err = w.alice.Click("C1", question, "approve", "")
-	must(t, err)
+	must.Do(t, err)
 	s.expect(map[string]any{"action": "id-1"})
 	_, err = w.alice.Shortcut("C1", root, "show_context")
-	must(t, err)
+	must.Do(t, err)
 	s.expect(map[string]any{"shortcut": "show_context"})
-	must(t, w.WaitDelivered(t.Context()))
+	must.Do(t, w.WaitDelivered(t.Context()))
 	for _, d := range w.Deliveries() {
 		if !d.Acknowledged() {
 			t.Errorf("got %+v, want it acknowledged", d)
@@ -186,13 +171,11 @@ func TestBolt(t *testing.T) {
 func postSigned(t *testing.T, address, secret string, now time.Time) int {
 	t.Helper()
 	body, timestamp := `{"type":"event_callback"}`, strconv.FormatInt(now.Unix(), 10)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
-	must(t, err)
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body)))(t)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Slack-Request-Timestamp", timestamp)
 	request.Header.Set("X-Slack-Signature", fakeslack.Sign(secret, timestamp, []byte(body)))
-	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	response := must.Get(http.DefaultClient.Do(request))(t)
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
 	return response.StatusCode
@@ -210,7 +193,7 @@ func TestWebAPI(t *testing.T) {
 	redirect := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { codes <- r.FormValue("code") }))
 	t.Cleanup(redirect.Close)
 	_, _, err := w.alice.Approve(t.Context(), w.URL+"/oauth/v2/authorize?client_id=1.1&redirect_uri="+redirect.URL)
-	must(t, err)
+	must.Do(t, err)
 	s := w.start(t, "webapi.mjs", "SLACK_OTHER_TOKEN="+w.alice.Token(), "SLACK_TEAM="+w.ws.ID, "SLACK_USER="+w.alice.ID, "SLACK_CODE="+<-codes, "SLACK_REDIRECT="+redirect.URL)
 	want := map[string]any{"bot": w.ws.Bot().BotID, "updated": "edited", "notMine": "cant_update_message", "tooLong": "msg_too_long", "truncated": "message_truncated",
 		"streamed": 301.0, "expired": "message_not_in_streaming_state", "texts": []any{"question", "twice", "edited", "xxxxxxxx", "aaaaaaaa"},
@@ -229,17 +212,17 @@ func TestSocketMode(t *testing.T) {
 	s := w.start(t, "socket.mjs")
 	s.expect(map[string]any{"connected": true})
 	_, err := w.alice.Post("C1", "one")
-	must(t, err)
+	must.Do(t, err)
 	s.expect(map[string]any{"type": "events_api", "text": "one", "retry": 0.0})
 	_, err = w.alice.Command("C1", "/context", "")
-	must(t, err)
+	must.Do(t, err)
 	s.expect(map[string]any{"type": "slash_commands", "text": "/context", "retry": 0.0})
 	w.Disconnect("warning")
 	s.expect(map[string]any{"connected": true})
 	_, err = w.alice.Post("C1", "two")
-	must(t, err)
+	must.Do(t, err)
 	s.expect(map[string]any{"type": "events_api", "text": "two", "retry": 0.0})
-	must(t, w.WaitDelivered(t.Context()))
+	must.Do(t, w.WaitDelivered(t.Context()))
 	for _, d := range w.Deliveries() {
 		if !d.Acknowledged() {
 			t.Errorf("got %+v, want it acknowledged", d)
@@ -296,8 +279,7 @@ func TestSocketGhost(t *testing.T) {
 	b := newBobbin(t, dbtest.MigratedSQLiteURL(t), true)
 	ask := func(text string) string {
 		t.Helper()
-		ts, err := b.alice.Post("C1", b.ws.Bot().Mention()+" "+text)
-		must(t, err)
+		ts := must.Get(b.alice.Post("C1", b.ws.Bot().Mention()+" "+text))(t)
 		return ts
 	}
 	answered := func(root string) func() bool { return func() bool { return len(b.ws.Thread("C1", root)) == 2 } }

@@ -21,6 +21,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -40,22 +41,19 @@ type webCaller struct {
 // call calls a method and returns its answer.
 func (c webCaller) call(t *testing.T, as, method, args string) map[string]any {
 	t.Helper()
-	form, err := url.ParseQuery(args)
-	must(t, err)
+	form := must.Get(url.ParseQuery(args))(t)
 	for name := range form {
 		if known, ok := c.values[form.Get(name)]; ok {
 			form.Set(name, known)
 		}
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+method, strings.NewReader(form.Encode()))
-	must(t, err)
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+method, strings.NewReader(form.Encode())))(t)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Authorization", "Bearer "+c.tokens[as])
-	response, err := http.DefaultClient.Do(request)
-	must(t, err)
+	response := must.Get(http.DefaultClient.Do(request))(t)
 	defer response.Body.Close()
 	var answer map[string]any
-	must(t, json.NewDecoder(response.Body).Decode(&answer))
+	must.Do(t, json.NewDecoder(response.Body).Decode(&answer))
 	return answer
 }
 
@@ -73,8 +71,7 @@ func newEmulate(t *testing.T) webCaller {
 // only knows those in headers. It returns the paths that were called so.
 func (c *webCaller) acceptFormTokens(t *testing.T) (paths *sync.Map) {
 	t.Helper()
-	target, err := url.Parse(strings.TrimSuffix(c.base, "/api/"))
-	must(t, err)
+	target := must.Get(url.Parse(strings.TrimSuffix(c.base, "/api/")))(t)
 	paths = &sync.Map{}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +201,7 @@ func TestBobbinOnEmulate(t *testing.T) {
 			"type": "app_mention", "channel": emulateChannel, "user": alice, "text": text, "ts": reply["ts"], "thread_ts": slack.values["ROOT"], "event_ts": reply["ts"],
 		},
 	})
-	must(t, err)
+	must.Do(t, err)
 	if status := signed("/slack/events", "application/json", string(event), "signing-secret", 0).status(t, "http://"+b.addr); status != http.StatusOK {
 		t.Fatalf("got %d, want that the event is accepted", status)
 	}
@@ -218,10 +215,8 @@ func TestBobbinOnEmulate(t *testing.T) {
 		return texts
 	}
 	poll(t, "the answer", func() bool { return len(posts()) == 1 && strings.HasSuffix(posts()[0], "what color is it?") })
-	page, err := client.Call(t.Context(), b, ops.ListSessions, core.SessionQuery{})
-	must(t, err)
-	log, err := client.Call(t.Context(), b, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: page.Items[0].ID}})
-	must(t, err)
+	page := must.Get(client.Call(t.Context(), b, ops.ListSessions, core.SessionQuery{}))(t)
+	log := must.Get(client.Call(t.Context(), b, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: page.Items[0].ID}}))(t)
 	if len(log.Items) != 3 || log.Items[0].Content != "The pump is red." || log.Items[1].Author != "alice" {
 		t.Errorf("got the messages %+v, want the history, and a name", log.Items)
 	}

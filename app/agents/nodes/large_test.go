@@ -3,14 +3,20 @@ package nodes_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/app/core/compaction"
 	"bobbin/tests/llmtest"
 )
 
@@ -77,4 +83,80 @@ func TestToolSettingsOfTheAgent(t *testing.T) {
 			t.Errorf("the tool got settings %s, error %v", raw, err)
 		}
 	})
+}
+
+// echo is a tool that answers with its arguments.
+func echo(name string) tool {
+	return tool{name: name, do: func(_ context.Context, c tools.Call) (string, error) { return "got " + c.Arguments, nil }}
+}
+
+// A run that goes on after a crash calls its tools with the arguments that the model
+// wrote, also when the texts of that message were left in storage.
+func TestOpenCallsAreLoadedWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8192, "done").with(echo("note"))
+	s := w.begin("hello")
+	w.append(core.Message{Role: core.RoleAssistant, RunID: s.Run.ID, ToolCalls: []core.ToolCall{
+		{ID: "c1", Name: "note", Arguments: `{"n":1}`}, {ID: "c2", Name: "note", Arguments: `{"n":2}`},
+	}})
+	w.append(core.Message{Role: core.RoleTool, RunID: s.Run.ID, ToolCallID: "c1", Content: "noted", Status: core.MessageComplete})
+	w.WithTexts = 1
+	w.loop(w.resume(s.Run))
+	if diff := cmp.Diff([]string{"c1 complete noted", `c2 complete got {"n":2}`}, w.results()); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+
+	w.append(core.Message{Role: core.RoleAssistant, RunID: s.Run.ID, ToolCalls: []core.ToolCall{{ID: "c3", Name: "note", Arguments: `{"n":3}`}, {ID: "c4"}}})
+	w.append(core.Message{Role: core.RoleTool, RunID: s.Run.ID, ToolCallID: "c4"})
+	away := errors.New("the database is away")
+	w.db.Before(func(op string) error {
+		if op == "GetMessages" {
+			return away
+		}
+		return nil
+	})
+	_, err := (&nodes.RetrieveContext{Deps: w.deps()}).Run(t.Context(), nodes.AgentState{
+		Turn: compaction.Turn{Session: w.Session, Profile: w.profile}, Run: s.Run, UserMessage: s.UserMessage,
+	})
+	if !errors.Is(err, away) {
+		t.Errorf("got error %v, want that the arguments cannot be loaded", err)
+	}
+}
+
+// A run whose tools write a lot keeps the newest of it in memory. Its prompts are the
+// same, and what they show of the others is loaded once.
+func TestRunKeepsTheNewestTexts(t *testing.T) {
+	t.Parallel()
+	const rounds, size = 6, 400 << 10
+	n := 0
+	w := newWorld(t, 128_000).with(tool{name: "read", do: func(context.Context, tools.Call) (string, error) {
+		n++
+		return strings.Repeat(fmt.Sprintf("result %d ", n), size/9), nil
+	}})
+	w.limits.Shown, w.profile.Agent.MaxIterations = 2000, 2*rounds
+	for range rounds {
+		w.model.Add(llmtest.Call(call("c", "read")))
+	}
+	w.model.Add("done")
+	s := w.loop(w.begin("go"))
+	kept := 0
+	for _, m := range s.RunMessages {
+		kept += m.TextBytes() - m.Unloaded
+	}
+	if kept > 1<<20 || kept < 800<<10 {
+		t.Errorf("the run keeps %d KiB of texts, want the newest 1 MiB", kept>>10)
+	}
+	const old = 2 * (rounds - 2) // the calls and the results of all rounds but two
+	if each := slices.Compact(slices.Sorted(slices.Values(w.Loaded))); len(each) != old || len(w.Loaded) != old {
+		t.Errorf("loaded are %d messages %d times, want each of the %d old ones once", len(each), len(w.Loaded), old)
+	}
+	last := w.model.Requests()[rounds]
+	for i, m := range w.Messages {
+		if m.Role != core.RoleTool {
+			continue
+		}
+		if shown := last.Messages[i].Content; shown != m.Shown(false) {
+			t.Errorf("message %d: the last prompt has %d bytes, want its excerpt of %d", i, len(shown), len(m.Shown(false)))
+		}
+	}
 }

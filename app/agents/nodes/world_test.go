@@ -20,6 +20,7 @@ import (
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/logtext"
+	"bobbin/tests/must"
 )
 
 // world is everything around the nodes: storage in memory, a scripted model, and
@@ -48,10 +49,7 @@ type world struct {
 func newWorld(t *testing.T, window int, answers ...any) *world {
 	t.Helper()
 	count := tokens.NewCounter()
-	policy, err := contextwindow.Resolve(contextwindow.Global{SummaryModel: "writer"}, core.ContextSettings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(contextwindow.Resolve(contextwindow.Global{SummaryModel: "writer"}, core.ContextSettings{}))(t)
 	w := &world{
 		t: t, db: coretest.New(), feed: &coretest.Feed{}, count: count, log: &logtext.Log{},
 		model:   llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
@@ -92,10 +90,7 @@ func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.lo
 // with gives the agent tools.
 func (w *world) with(list ...tools.Tool) *world {
 	w.t.Helper()
-	set, err := tools.NewSet(list...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	set := must.Get(tools.NewSet(list...))(w.t)
 	w.tools, w.profile.Agent.Tools = set, set.Names()
 	w.profile.Tools, w.profile.ToolUsage = set.Specs(set.Names()), "Use tools well."
 	return w

@@ -169,9 +169,7 @@ func TestSearchHistoryPassages(t *testing.T) {
 	call := tools.Call{Arguments: `{"query":"pump","after":"2026-01-31","before":"2026-02-01T12:00:00Z","author":"Ann","skip":4}`, Shown: map[int64]bool{21: true, 22: true}}
 	h := &history{page: page}
 	got, err := tools.NewSearchHistory(h).Call(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var order []string
 	for _, line := range strings.Split(got, "\n") {
 		if strings.HasPrefix(line, "found") || strings.HasPrefix(line, "text") || line == "---" {

@@ -21,6 +21,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/wire"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // server embeds texts: those about boats are near each other, whatever their words.
@@ -101,9 +102,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 func (w *world) restart() {
 	var err error
 	w.embedder, err = langchain.NewEmbedder(langchain.Options{Name: "embed", Model: "embed", Provider: "openai", BaseURL: w.server.URL, APIKey: "k"}, llm.Backoff{Retries: -1})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	check := func(_ context.Context, owner string) error {
 		if w.spent[owner] {
 			return errors.New("spent")
@@ -136,9 +135,7 @@ func (e limited) Embed(ctx context.Context, texts []string) ([][]float32, error)
 func (w *world) newSession(owner string) core.SessionID {
 	w.t.Helper()
 	s := core.Session{ID: core.NewID[core.SessionID](), Owner: owner, Title: "Boats", Agent: "a", CreatedAt: core.Now(), UpdatedAt: core.Now()}
-	if _, err := w.stores.Sessions.Create(w.t.Context(), s); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.stores.Sessions.Create(w.t.Context(), s))(w.t)
 	return s.ID
 }
 
@@ -147,9 +144,7 @@ func (w *world) say(session core.SessionID, owner string, role core.Role, text s
 	done, err := w.stores.Messages.Append(w.t.Context(), core.Tenant{Owner: owner}, core.AppendMessages{
 		SessionID: session, Messages: []core.Message{{Role: role, Content: text, TokenCount: 5}},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return done.Messages[0]
 }
 
@@ -163,10 +158,7 @@ func (w *world) embedAll() int {
 		}
 	}
 	for all := 0; ; {
-		n, err := w.worker.EmbedBatch(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		n := must.Get(w.worker.EmbedBatch(w.t.Context()))(w.t)
 		if all += n; n == 0 {
 			return all
 		}
@@ -177,10 +169,7 @@ func (w *world) embedAll() int {
 func (w *world) find(q core.SearchQuery) ([]string, core.SearchPage) {
 	w.t.Helper()
 	q.SessionID = w.session
-	page, err := w.search.Messages(w.t.Context(), ann, q)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	page := must.Get(w.search.Messages(w.t.Context(), ann, q))(w.t)
 	var texts []string
 	for _, h := range page.Items {
 		texts = append(texts, h.Excerpt)
@@ -253,9 +242,7 @@ func TestMeaningOfAuthors(t *testing.T) {
 		w := newWorld(t, d)
 		for _, author := range []string{"Liv", "Kai", ""} {
 			said := []core.Message{{Role: core.RoleUser, Content: "The canoe leaks.", Author: author}, {Role: core.RoleUser, Content: "Good."}, {Role: core.RoleUser, Content: "Good."}}
-			if _, err := w.stores.Messages.Append(t.Context(), ann, core.AppendMessages{SessionID: w.session, Messages: said}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(w.stores.Messages.Append(t.Context(), ann, core.AppendMessages{SessionID: w.session, Messages: said}))(t)
 		}
 		w.embedAll()
 		if got, page := w.find(core.SearchQuery{Text: "sailing with Liv", PageQuery: core.PageQuery{Limit: 1}}); page.Items[0].Author != "Liv" {
@@ -275,9 +262,7 @@ func TestMeaningOfChanges(t *testing.T) {
 		if _, _, err := w.stores.Branches.Revise(t.Context(), ann, core.ReviseMessage{SessionID: w.session, MessageID: edited.ID, Content: "A bicycle of my own.", TokenCount: 5}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.stores.Branches.Delete(t.Context(), ann, w.session, deleted.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.stores.Branches.Delete(t.Context(), ann, w.session, deleted.ID))(t)
 		got, _ := w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 4}})
 		if joined := strings.Join(got, "|"); strings.Contains(joined, "hole") || strings.Contains(joined, "of my own") {
 			t.Errorf("got %q, want neither the deleted message nor the edited one by its old text", got)

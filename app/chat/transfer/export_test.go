@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // told is a world with a conversation that has a bit of everything.
@@ -24,9 +26,7 @@ func told(t *testing.T) *world {
 	say := func(m core.Message) {
 		m.CreatedAt = w.session.CreatedAt.Add(time.Duration(len(w.log)) * time.Minute).Truncate(time.Hour)
 		m.Source, m.Status = core.SourceAPI, core.MessageComplete
-		if _, err := (messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{m}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get((messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{m}}))(t)
 	}
 	say(core.Message{Role: core.RoleSystem, Content: "A note."})
 	say(core.Message{Role: core.RoleUser, Author: "Ann <b> Lee", Content: "Show me:\n```go\nfunc f[T any](a <-chan T) {}\n"})
@@ -93,9 +93,7 @@ func TestExportPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	for i := range 1000 {
-		if _, err := (messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{{Role: core.RoleUser, Content: fmt.Sprint(i)}}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get((messages{world: w}).Append(t.Context(), ann(), core.AppendMessages{Messages: []core.Message{{Role: core.RoleUser, Content: fmt.Sprint(i)}}}))(t)
 	}
 	w.session.LastSeq = 950
 	if got := strings.Count(w.export(t, core.ExportLines), "\n"); got != 950 || w.pages != 5 {
@@ -123,3 +121,44 @@ type full struct{}
 var errFull = errors.New("the disk is full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// instructions are those of a session.
+type instructions []core.StandingInstruction
+
+// OnPath returns them all.
+func (i instructions) OnPath(context.Context, core.Tenant, core.SessionID, int) ([]core.StandingInstruction, error) {
+	return i, nil
+}
+
+// An export has the standing instructions with their states, if there are any.
+func TestExportHasStandingInstructions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		given instructions
+		want  string
+	}{
+		{"none", nil, ""},
+		{"none that stood", instructions{{ID: "1", Text: "Forget the budget.", Topic: "budget", Withdraws: true}}, ""},
+		{"two", instructions{{ID: "1", MessageID: "a", Seq: 1, Text: "My budget is 400 €.", Topic: "budget"}, {ID: "2", MessageID: "b", Seq: 3, Text: "My budget is 500 €.", Topic: "budget"}}, "1 replaced, 2 standing"},
+	} {
+		w := newWorld()
+		w.session.StandingCount = len(tt.given)
+		s := transfer.New(transfer.Options{Sessions: sessions{world: w}, Messages: messages{world: w}, Summaries: summaries{world: w}, Instructions: tt.given, Feed: feed{world: w}, Counter: words{}})
+		var out strings.Builder
+		must.Do(t, s.Export(t.Context(), ann(), w.session, core.ExportJSON, &out))
+		var export struct {
+			StandingInstructions []core.StandingInstruction `json:"standing_instructions"`
+		}
+		if err := json.Unmarshal([]byte(out.String()), &export); err != nil {
+			t.Fatalf("%s: %v in %s", tt.name, err, out.String())
+		}
+		var got []string
+		for _, i := range export.StandingInstructions {
+			got = append(got, string(i.ID)+" "+string(i.State))
+		}
+		if strings.Join(got, ", ") != tt.want || strings.Contains(out.String(), "standing_instructions") != (tt.want != "") {
+			t.Errorf("%s: got %v, want %q in %s", tt.name, got, tt.want, out.String())
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 func asError(err error, into **core.Error) bool { return errors.As(err, into) }
@@ -139,10 +140,7 @@ func TestImportSkips(t *testing.T) {
 func TestImportCleans(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	_, err := w.take(t, core.ImportLines, `{"role":"user","content":"a\u0000b\ud800","metadata":{"k\u0000":["\u0000",1.50]}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.take(t, core.ImportLines, `{"role":"user","content":"a\u0000b\ud800","metadata":{"k\u0000":["\u0000",1.50]}}`))(t)
 	m := w.log[0]
 	if m.Content != "a\uFFFDb\uFFFD" || string(m.Metadata) != `{"k`+"\uFFFD"+`":["`+"\uFFFD"+`",1.50],"replaced_characters":1}` {
 		t.Errorf("got %q with %s, want replaced characters, counted", m.Content, m.Metadata)

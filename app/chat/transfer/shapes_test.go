@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // unstored are the fields that storage gives.
@@ -32,10 +33,7 @@ func TestShapes(t *testing.T) {
 	}
 	spaced := core.ToolCall{ID: "c1", Name: "calc", Arguments: `{ "x":1.50, "ü": "\u00fc" }`}
 	quoted := func(s string) string {
-		raw, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(s))(t)
 		return string(raw)
 	}
 	at := time.Date(2024, 5, 6, 7, 8, 9, 123456000, time.UTC)

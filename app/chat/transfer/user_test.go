@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // user is the stores of a user with one session and one file.
@@ -89,9 +90,7 @@ func newUser(t *testing.T) *user {
 	t.Helper()
 	u := &user{world: newWorld(), name: "a note.txt"}
 	u.session.Webhook = &core.Webhook{URL: "https://hooks.example/hush"}
-	if _, err := u.take(t, core.ImportLines, strings.Repeat(`{"role":"user","content":"hello"}`+"\n", 5)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(u.take(t, core.ImportLines, strings.Repeat(`{"role":"user","content":"hello"}`+"\n", 5)))(t)
 	return u
 }
 
@@ -104,24 +103,14 @@ func TestExportUser(t *testing.T) {
 	for _, owners := range []bool{true, false} {
 		var out bytes.Buffer
 		err := u.service(transfer.Limits{}).ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim", OwnersView: owners}, &out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z, err := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		z := must.Get(zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())))(t)
 		var names []string
 		var text strings.Builder
 		for _, f := range z.File {
 			names = append(names, f.Name)
-			r, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.Copy(&text, r); err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(f.Open())(t)
+			must.Get(io.Copy(&text, r))(t)
 		}
 		want := []string{"export.json", "sessions/" + string(u.session.ID) + ".json", "runs/" + string(u.session.ID) + ".jsonl", "messages_elsewhere.jsonl", "memories.jsonl",
 			"files/blob-.._.._etc_passwd", "files.jsonl", "usage.jsonl", "keys.jsonl", "counts.json"}

@@ -18,6 +18,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/attach"
+	"bobbin/tests/must"
 )
 
 // encoded returns an image of that size in a format.
@@ -34,9 +35,7 @@ func encoded(t testing.TB, format string, width, height int) []byte {
 	default:
 		err = gif.Encode(&out, img, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out.Bytes()
 }
 

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // The window of 8,192 tokens has its trigger at 6,553, is near it over 5,733, and takes
@@ -371,9 +372,7 @@ func TestSummarizeDueAsRunEnds(t *testing.T) {
 		}
 		return nil
 	})
-	if err := w.keeper.SummarizeDue(t.Context(), w.scope(), w.Session.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.keeper.SummarizeDue(t.Context(), w.scope(), w.Session.ID))
 	if got := w.Session.SummarizedCount; got != 10 {
 		t.Errorf("got a summary of %d messages, want 10 of 16", got)
 	}

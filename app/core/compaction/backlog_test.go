@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -108,15 +109,9 @@ func (b *backlog) checkReport() {
 	if slices.ContainsFunc(r.Reasons, func(s string) bool { return strings.HasPrefix(s, "the next message first") }) {
 		return // one call is enough
 	}
-	view, err := b.control().Prompt(b.t.Context(), b.scope(), b.Session.ID, core.PlanPreview{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	view := must.Get(b.control().Prompt(b.t.Context(), b.scope(), b.Session.ID, core.PlanPreview{}))(b.t)
 	ask := core.PlanPreview{Content: "and what is next?", Tokens: 9}
-	plan, err := b.control().DryRun(b.t.Context(), b.scope(), b.Session.ID, ask)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	plan := must.Get(b.control().DryRun(b.t.Context(), b.scope(), b.Session.ID, ask))(b.t)
 	for name, used := range map[string]int{"report": r.Used, "prompt": view.Tokens, "dry run": plan.Tokens, "its report": plan.Context.Used} {
 		if used > r.Usable {
 			b.t.Errorf("the %s has %d tokens, want at most %d", name, used, r.Usable)

@@ -9,16 +9,14 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // plan is DryRun, which must succeed and change nothing.
 func (w *world) plan(ask core.PlanPreview) core.ContextPlan {
 	w.t.Helper()
 	before := w.state()
-	got, err := w.control().DryRun(w.t.Context(), w.scope(), w.Session.ID, ask)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	got := must.Get(w.control().DryRun(w.t.Context(), w.scope(), w.Session.ID, ask))(w.t)
 	if w.state() != before || len(w.Events)+len(w.feed.Published())+len(w.feed.Passing()) > 0 {
 		w.t.Errorf("a dry run has changed something: %s, before %s", w.state(), before)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/coretest"
+	"bobbin/tests/must"
 )
 
 // edit is Edit.
@@ -26,10 +27,7 @@ func TestEditSummary(t *testing.T) {
 	w.turns(6, 50)
 	w.another(4, "The dog is called Rex.")
 	used := w.report().Planned
-	got, err := w.edit("  The dog is called Bello. \x00\n", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(w.edit("  The dog is called Bello. \x00\n", 1))(t)
 	const want = "The dog is called Bello. \uFFFD"
 	was := w.Summaries[0]
 	was.Version, was.State, was.Content, was.TokenCount, was.TokensAfter = 2, core.SummaryActive, want, w.count.Text(want), w.count.Text(want)
@@ -60,9 +58,7 @@ func TestEditSummaryThatWasCut(t *testing.T) {
 	w.turns(6, 50)
 	w.another(4, strings.Repeat("Rex is a dog. ", 100))
 	w.Session.PromptState = []byte(`{"masked_through":5,"summary_cut":7}`)
-	if _, err := w.edit("Bello is a dog, and it is his birthday today.", 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.edit("Bello is a dog, and it is his birthday today.", 0))(t)
 	if system := strings.Join(w.view().System, "\n"); !strings.Contains(system, "Bello is a dog, and it is his birthday") {
 		t.Errorf("got the prompt %q, want all of it", system)
 	}
@@ -155,10 +151,7 @@ func TestEditRestoreConflict(t *testing.T) {
 // restore is Restore, which must succeed.
 func (w *world) restore(version int) {
 	w.t.Helper()
-	got, err := w.control().Restore(w.t.Context(), w.scope(), w.Session.ID, version)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	got := must.Get(w.control().Restore(w.t.Context(), w.scope(), w.Session.ID, version))(w.t)
 	stored, err := w.db.Sessions.Get(w.t.Context(), w.scope(), w.Session.ID)
 	if diff := cmp.Diff(stored, got); err != nil || diff != "" {
 		w.t.Errorf("session (-stored +returned):\n%s", diff)

@@ -7,15 +7,13 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 // where is Where, which must succeed.
 func (w *world) where(id core.MessageID) core.MessageLocation {
 	w.t.Helper()
-	got, err := w.control().Where(w.t.Context(), w.scope(), w.Session.ID, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	got := must.Get(w.control().Where(w.t.Context(), w.scope(), w.Session.ID, id))(w.t)
 	if got.Reason == "" || !strings.HasSuffix(got.Reason, ".") {
 		w.t.Errorf("message #%d: got reason %q, want a sentence", got.Seq, got.Reason)
 	}

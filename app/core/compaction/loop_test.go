@@ -18,6 +18,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // looping returns a world whose agent compacts its tool loops with the rules of L1,
@@ -26,10 +27,7 @@ func looping(t *testing.T, settings core.CompactionSettings, window int) *world 
 	t.Helper()
 	settings.MinTokens = new(0)
 	w := newWorld(t, core.ContextSettings{Strategy: new("llm")}, window)
-	loop, err := contextwindow.ResolveLoop("", settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loop := must.Get(contextwindow.ResolveLoop("", settings))(t)
 	w.profile.Loop = loop
 	return w
 }
@@ -165,10 +163,7 @@ func TestLoopModel(t *testing.T) {
 				w.models[name] = llmtest.Scripted(loopNotes).WithInfo(llm.Info{Name: name, Provider: "scripted", Window: 32_000})
 			}
 			w.models[preferred(llm.PreferDefault, "answerer")] = w.models["writer"]
-			policy, err := contextwindow.Resolve(contextwindow.Global{}, tt.policy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			policy := must.Get(contextwindow.Resolve(contextwindow.Global{}, tt.policy))(t)
 			w.profile.Policy = policy
 			if tt.broke {
 				w.options.Budget = poor

@@ -19,6 +19,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // watcher records what a Compactor reports, a line each.
@@ -135,9 +136,7 @@ func TestCoverageIsChecked(t *testing.T) {
 		t.Errorf("got %q, want a check after the summary", told)
 	}
 	w.Session.SummarizedCount -= 2 // as if the summary covered two messages fewer than the cursor says
-	if _, err := w.control().Report(t.Context(), w.scope(), w.Session.ID); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.control().Report(t.Context(), w.scope(), w.Session.ID))(t)
 	if told := watch.told(); !strings.Contains(told, "coverage checked: 2 lost") || !strings.Contains(log.String(), `msg="messages lost from the context"`) {
 		t.Errorf("got %q and the log %s, want two messages missed", told, &log)
 	}
@@ -194,9 +193,7 @@ func TestWarnsOnceInACycle(t *testing.T) {
 	}
 	w.endRun()
 	w.writer.Add(always(notes))
-	if _, err := w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, ""))(t)
 	grow()
 	if got := warnings(); got != 2 {
 		t.Errorf("got %d warnings in two cycles, want 2", got)

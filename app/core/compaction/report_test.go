@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,15 +11,13 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // view is Prompt, which must succeed.
 func (w *world) view() core.PromptView {
 	w.t.Helper()
-	v, err := w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	v := must.Get(w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(w.t)
 	return v
 }
 
@@ -179,5 +178,192 @@ func TestRow11OneRuler(t *testing.T) {
 	}
 	if fired < 2 {
 		t.Errorf("summarized %d times: the test proves nothing", fired)
+	}
+}
+
+// After that many average turns nothing is summarized yet, with one
+// more it is, whatever the trigger; B5: that is when it says so.
+func TestTurnsLeft(t *testing.T) {
+	t.Parallel()
+	eight, many := 8, 60
+	for name, settings := range map[string]core.ContextSettings{
+		"share":            {},
+		"messages":         {Policy: "budget"},
+		"tokens":           {Policy: "budget", MaxTokensBeforeSummary: new(5000)},
+		"never below":      {Policy: "budget", MaxTokensBeforeSummary: new(900), MinRecentMessages: &eight},
+		"sliding":          {Policy: "sliding"},
+		"hard limit":       {Policy: "sliding", WindowMessages: &many},
+		"nothing by share": {Policy: "ratio", MaxContextTokens: new(7000), TargetContextTokens: new(4000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, settings, 16_000)
+			w.writer.Add(always(notes))
+			if got := w.report().TurnsLeft; got != nil {
+				t.Errorf("nothing said yet: got %d turns left, want that it is not known", *got)
+			}
+			w.turns(2, 100)
+			left := w.report().TurnsLeft
+			if left == nil || *left < 1 {
+				t.Fatalf("got %v turns left, want some", left)
+			}
+			for n := *left; n > 0; n-- {
+				if r := w.report(); r.TurnsLeft == nil || *r.TurnsLeft > n || *r.TurnsLeft < n-1 || r.WillTrigger {
+					t.Fatalf("got %+v turns left and will trigger %v, want %d", r.TurnsLeft, r.WillTrigger, n)
+				}
+				w.turns(1, 100)
+			}
+			if r := w.report(); *r.TurnsLeft != 0 || r.Triggers == nil {
+				t.Errorf("got %d turns left, want none: %+v", *r.TurnsLeft, r.Triggers)
+			}
+			if summarized := w.plan(core.PlanPreview{}).Summarize; summarized != nil && summarized.When != core.WhenAhead {
+				t.Error("it is summarized before it was said to be")
+			}
+			w.turns(1, 100)
+			if summarized := w.plan(core.PlanPreview{}).Summarize; summarized == nil || summarized.When == core.WhenAhead {
+				t.Error("nothing is summarized although no turn was left")
+			}
+		})
+	}
+}
+
+// Without triggers it is the turns until the window is full.
+func TestTurnsLeftWithoutTriggers(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []core.ContextSettings{{Policy: "off"}, {Policy: "budget", AutoSummarize: new(bool)}} {
+		w := newWorld(t, settings, 16_000)
+		w.turns(10, 100)
+		r := w.report()
+		each := w.Messages[2].TokenCount + w.Messages[3].TokenCount
+		if want := r.Free / (each * 11 / 10); r.TurnsLeft == nil || *r.TurnsLeft < want-2 || *r.TurnsLeft > want+2 || r.WillTrigger {
+			t.Errorf("got %v turns left, want about %d", r.TurnsLeft, want)
+		}
+	}
+}
+
+// Pins count in the floor, and are refused where they would leave no
+// room to land.
+func TestCheckPin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(4, 100)
+	small := w.said(core.RoleUser, "remember this")
+	large := w.said(core.RoleUser, "remember this")
+	large.TokenCount = 4000
+	check := func(m core.Message) error { return w.control().CheckPin(t.Context(), w.scope(), w.Session.ID, m) }
+	if err := check(small); err != nil {
+		t.Errorf("a small one: got %v, want no error", err)
+	}
+	err := check(large)
+	if !errors.Is(err, core.ErrContextFloor) || !strings.Contains(err.Error(), "unpin another message") {
+		t.Errorf("a large one: got %v, want ErrContextFloor and what to do", err)
+	}
+	// Many small ones are refused in the end, too.
+	pinned := 0
+	for check(medium(w)) == nil && pinned < 100 {
+		m := medium(w)
+		m.Pinned = true
+		w.add(m)
+		pinned++
+	}
+	if pinned == 0 || pinned == 100 {
+		t.Errorf("got %d pins accepted, want some", pinned)
+	}
+	w.ask("and now?")
+	if turn, d := w.fit(); d.Floor != nil || len(turn.Run) == 0 {
+		t.Errorf("got the floor %v with %d pins, want a prompt", d.Floor, pinned)
+	}
+	if err := w.control().CheckPin(t.Context(), w.scope(), core.NewID[core.SessionID](), small); !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("another session: got %v, want ErrNotFound", err)
+	}
+}
+
+func medium(w *world) core.Message {
+	m := w.said(core.RoleUser, "a word of advice")
+	m.TokenCount = 300
+	return m
+}
+
+// Invariant 2: what is on other branches or deleted is excluded, and
+// counted as such.
+func TestCoverageCountsExcluded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.turns(4, 100)
+	before := w.report().Coverage
+	w.Messages = append(w.Messages[:2:2], append(w.Messages[4:5:5], w.Messages[6:]...)...) // storage gives neither of them
+	got := w.report().Coverage
+	want := core.Coverage{Messages: before.Messages, Verbatim: before.Messages - 3, Excluded: 3}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// say adds a message of a user with its answer.
+func (w *world) say(id, author, content string) {
+	m := w.said(core.RoleUser, content+strings.Repeat(" word", 40))
+	m.AuthorID, m.Author = id, author
+	w.add(m)
+	w.add(w.said(core.RoleAssistant, "noted"))
+}
+
+// The prompt of one speaker has no names. From the second one's first message on it has, and
+// what was sent before stays as it was. /context shows what is sent.
+func TestPromptNamesSpeakers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, core.ContextSettings{}, 8192)
+	w.say("u1", "Ann", "the pump is red")
+	w.say("u1", "Ann", "and tall")
+	prompt := func() []string {
+		t.Helper()
+		var users []string
+		for _, m := range w.view().Messages {
+			if m.Role == core.RoleUser {
+				users = append(users, strings.TrimSuffix(m.Content, strings.Repeat(" word", 40)))
+			}
+		}
+		return users
+	}
+	want := []string{"the pump is red", "and tall"}
+	check := func(what string) {
+		t.Helper()
+		if got := prompt(); strings.Join(got, "|") != strings.Join(want, "|") {
+			t.Errorf("%s: got %q, want %q", what, got, want)
+		}
+	}
+	check("one speaker")
+	w.say("u2", "Ben", "no, it is blue")
+	w.say("u1", "Ann", "look again")
+	want = append(want, "[from user Ben]\nno, it is blue", "[from user Ann]\nlook again")
+	check("two speakers")
+}
+
+// The summary model gets the names of all speakers, in the form that prompts have, and is told
+// what it means; of one speaker it gets none.
+func TestSummaryNamesSpeakers(t *testing.T) {
+	t.Parallel()
+	for _, others := range []bool{false, true} {
+		w := newWorld(t, core.ContextSettings{}, 8192)
+		w.say("u1", "Ann", "the pump is red")
+		w.say("u1", "Ann", "and tall")
+		if others {
+			w.say("u2", "Ben", "no, it is blue")
+			w.say("u2", "Ben", "at night")
+		}
+		for range 3 {
+			w.say("u1", "Ann", "look again")
+		}
+		w.writer.Add("Ann says the pump is red and tall. Ben says it is blue. Noted word.")
+		_, _ = w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "")
+		requests := w.writer.Requests()
+		if len(requests) == 0 {
+			t.Fatal("the summary model was not asked")
+		}
+		text := requests[0].Messages[0].Content
+		for _, line := range []string{"[1] user: [from user Ann]\nthe pump is red", "[5] user: [from user Ben]\nno, it is blue", `"[from user NAME]", names who wrote it`} {
+			if got := strings.Contains(text, line); got != others {
+				t.Errorf("several speakers %v: %q in the request: %v\n%s", others, line, got, text)
+			}
+		}
 	}
 }

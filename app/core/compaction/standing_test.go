@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/tests/must"
 )
 
 // instructions are an InstructionReader.
@@ -45,9 +46,7 @@ func newStandingWorld(t *testing.T, settings core.ContextSettings) (*world, *ins
 func (w *world) listOf(turn compaction.Turn) (list string, at int) {
 	w.t.Helper()
 	turn, d, err := w.keeper.Fit(w.t.Context(), turn)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	for at, m := range w.request(turn, d).Messages {
 		if strings.Contains(m.Content, "<standing_instructions>") {
 			if m.Role != core.RoleUser {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // However many summaries are made concurrently: what they load is bounded. One of
@@ -16,10 +17,7 @@ func TestMaterialOfAllSummariesIsBounded(t *testing.T) {
 	backlog := []core.Message{{Unloaded: 1 << 30}}
 	var releases []func()
 	for range 8 {
-		release, err := k.acquireMaterial(t.Context(), backlog)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must.Get(k.acquireMaterial(t.Context(), backlog))(t)
 		releases = append(releases, release)
 	}
 	impatient := errors.New("nobody waits any more")

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 // A prompt is the same whether the texts of its messages were loaded immediately or had to
@@ -41,9 +42,7 @@ func TestPromptsOfTextsThatAreFetched(t *testing.T) {
 
 				w.Loaded = nil
 				again, d, err := w.keeper.Fit(t.Context(), turn)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				w.request(again, d)
 				if len(w.Loaded) > 0 && len(d.Pinned) == 0 {
 					t.Errorf("step %d: texts were fetched again: %v bytes", i, w.Loaded)
@@ -91,13 +90,9 @@ func TestDeletedBeforeItsTextIsLoaded(t *testing.T) {
 	gone := w.Messages[2]
 	w.Messages = append(w.Messages[:2:2], w.Messages[3:]...)
 	turn, d, err := w.keeper.Fit(t.Context(), turn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	req, _, err := w.keeper.Request(t.Context(), turn, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := req.Messages[2].Content; got != "[this message was deleted]" || strings.Contains(fmt.Sprint(req.Messages), gone.Content) {
 		t.Errorf("got %q in the place of the deleted message", got)
 	}

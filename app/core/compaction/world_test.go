@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // world is a Compactor over a store in memory, with scripted models.
@@ -76,10 +77,7 @@ func toolSpecs() []llm.ToolSpec {
 func newWorld(t *testing.T, settings core.ContextSettings, window int) *world {
 	t.Helper()
 	count := tokens.NewCounter()
-	policy, err := contextwindow.Resolve(contextwindow.Global{SummaryModel: "writer"}, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(contextwindow.Resolve(contextwindow.Global{SummaryModel: "writer"}, settings))(t)
 	w := &world{
 		db: coretest.New(), feed: &coretest.Feed{}, t: t, count: count,
 		ruler:  tokens.NewCalibrator(func(string) float64 { return 1 }),
@@ -169,9 +167,7 @@ func (w *world) turn() compaction.Turn {
 func (w *world) fit() (compaction.Turn, contextwindow.Decision) {
 	w.t.Helper()
 	turn, d, err := w.keeper.Fit(w.t.Context(), w.turn())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	if d.Summarize != nil || d.Floor != nil || d.Total > d.Budget.Usable {
 		w.t.Fatalf("decision %+v, want a prompt that fits", d)
 	}
@@ -182,9 +178,7 @@ func (w *world) fit() (compaction.Turn, contextwindow.Decision) {
 func (w *world) request(turn compaction.Turn, d contextwindow.Decision) llm.Request {
 	w.t.Helper()
 	req, sent, err := w.keeper.Request(w.t.Context(), turn, d)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	if got := w.size(req); got != sent.Total() || d.Shown(got) > d.Total {
 		w.t.Errorf("the request has %d tokens, counted are %d, planned %d", got, sent.Total(), d.Total)
 	}
@@ -204,10 +198,7 @@ func (w *world) size(req llm.Request) int {
 // report is Report, which must succeed and lose nothing.
 func (w *world) report() core.ContextReport {
 	w.t.Helper()
-	r, err := w.control().Report(w.t.Context(), w.scope(), w.Session.ID)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(w.control().Report(w.t.Context(), w.scope(), w.Session.ID))(w.t)
 	if r.Coverage.Lost != 0 {
 		w.t.Errorf("coverage %+v, want none lost", r.Coverage)
 	}

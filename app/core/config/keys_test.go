@@ -4,13 +4,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bobbin/app/core/config"
 	"bobbin/docs"
+	"bobbin/tests/must"
 )
 
 var update = flag.Bool("update", false, "write docs/CONFIGURATION.md anew")
@@ -22,10 +26,7 @@ const reference = "../../../docs/CONFIGURATION.md"
 // Run with -update to write the other columns anew.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(reference))(t)
 	page := string(data)
 	before, after, ok := strings.Cut(page, "\n## Keys\n")
 	text, rest, ok2 := strings.Cut(after, "\n|")
@@ -51,9 +52,7 @@ func TestReference(t *testing.T) {
 	}
 	page = before + "\n## Keys\n" + text + "\n" + b.String() + "\n" + rest
 	if *update {
-		if err := os.WriteFile(reference, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(reference, []byte(page), 0o644))
 	} else if page != string(data) {
 		t.Errorf("%s is not what the code says; run: go test ./app/core/config -run TestReference -update", reference)
 	}
@@ -127,4 +126,78 @@ func leaves(typ reflect.Type) int {
 		n++
 	}
 	return n
+}
+
+// A key may be told by its hash, so that the file need not hold the secret.
+func TestKeysByHash(t *testing.T) {
+	t.Parallel()
+	key, secret := config.NewAPIKey("web")
+	other, otherSecret := config.NewAPIKey("web")
+	if secret == otherSecret || key.Secret.Equal(other.Secret) || len(secret) < 40 {
+		t.Errorf("two keys: %q, %q", secret, otherSecret)
+	}
+	plain := config.APIKey{Name: "web", Secret: config.NewSecret(secret)}
+	want, _ := plain.Sum()
+	if got, ok := key.Sum(); !ok || got != want || !key.Hashed() || plain.Hashed() {
+		t.Errorf("sum of the hashed key: %x %v, want %x", got, ok, want)
+	}
+	load := func(keys string) error {
+		_, _, err := config.Load(config.Options{Dir: t.TempDir(), UserDir: t.TempDir(), Env: func(name string) string {
+			return map[string]string{"BOBBIN_AUTH_KEYS": keys}[name]
+		}})
+		return err
+	}
+	hash := key.Secret.Reveal()
+	if err := load("web:" + hash + ",mail:" + other.Secret.Reveal()); err != nil {
+		t.Errorf("load: %v", err)
+	}
+	for keys, says := range map[string]string{
+		"web:" + hash + ",mail:" + secret: "same secret",
+		"web:sha256:12":                   "is not one",
+		"web:" + hash + "00":              "is not one",
+		"web:sha256:":                     "is not one",
+		"web:" + hash[:len(hash)-1] + "g": "is not one",
+	} {
+		err := load(keys)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want %q", keys, err, says)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("the error holds the secret: %v", err)
+		}
+	}
+}
+
+// FuzzLoad: whatever the file, Load answers with valid settings or says what is
+// wrong.
+func FuzzLoad(f *testing.F) {
+	for _, file := range []string{"default_llm: a\nmodels: [{name: a, provider: demo}]\n", "addr: [", "a: &a [*a]", "limits: {run_time: 1s, <<: {x: y}}", "models:\n- *x\n", "? {a: b}\n: c\n", "auth.keys: [[a]]\n", "log: &l {level: info}\nnats: *l\n", "addr: !!binary aGk=\n", "limits.queued_runs: 99999999999999999999\n"} {
+		f.Add(file)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		path := filepath.Join(t.TempDir(), "bobbin.yaml")
+		must.Do(t, os.WriteFile(path, []byte(file), 0o600))
+		got, _, err := config.Load(config.Options{File: path, Env: func(string) string { return "" }})
+		if err != nil {
+			return
+		}
+		if err := got.Validate(); err != nil {
+			t.Errorf("Load let pass what is not valid: %v", err)
+		}
+	})
+}
+
+// A variable with a typing error is not ignored in silence.
+func TestCheckEnvironment(t *testing.T) {
+	t.Parallel()
+	got := config.CheckEnvironment([]string{
+		"HOME=/root", "BOBBIN_ADDR=:1", "BOBBIN_ADRR=:1", "BOBBIN_URL=http://a", "BOBBIN_KEY=k", "BOBBIN_CONFIG=x", "BOBBIN_TEST_LONG=1", "BOBBIN_QQQQQQQQQ=",
+	})
+	want := []string{
+		"the environment variable BOBBIN_ADRR is no setting; did you mean BOBBIN_ADDR?",
+		"the environment variable BOBBIN_QQQQQQQQQ is no setting; docs/CONFIGURATION.md lists them",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // source is where a test's settings come from: files, variables, flags.
@@ -52,12 +53,8 @@ func write(t *testing.T, path, text string) {
 	if text == "" {
 		return
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestLoadNothing(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/must"
 )
 
 func TestPresetDefaultAndUnknown(t *testing.T) {
@@ -49,10 +50,7 @@ func TestResolvePrecedence(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := cw.Resolve(tt.global, tt.agent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(cw.Resolve(tt.global, tt.agent))(t)
 			if p.UsageThreshold != tt.threshold || p.SummaryModel != tt.model {
 				t.Errorf("got %g, %q, want %g, %q", p.UsageThreshold, p.SummaryModel, tt.threshold, tt.model)
 			}
@@ -71,9 +69,7 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		MaxSummaryShare: new(0.2), Timing: new("inline"), SummaryRole: new("user"),
 		Recall: new("auto"), RecallShare: new(0.2), StandingInstructions: new(false),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := cw.Policy{
 		Name: "budget", UsageThreshold: 0.75, LandAt: 0.5, MaxMessages: 50, MaxTokens: 180_000, MaxUnsummarized: 70,
 		WindowMessages: 25, MinRecent: 8, NeverBelow: 12, MaxContextTokens: 100_000, TargetContextTokens: 40_000,
@@ -90,18 +86,12 @@ func TestResolveOverridesEveryField(t *testing.T) {
 func TestResolveDependentFields(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int{"budget": 9, "window": 0, "sliding": 0} {
-		p, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: name, MinRecentMessages: new(5)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(cw.Resolve(cw.Global{}, core.ContextSettings{Policy: name, MinRecentMessages: new(5)}))(t)
 		if p.NeverBelow != want {
 			t.Errorf("%s: got never below %d, want %d", name, p.NeverBelow, want)
 		}
 	}
-	p, err := cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "sliding", MaxSummaryTokens: new(200)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(cw.Resolve(cw.Global{}, core.ContextSettings{Policy: "sliding", MaxSummaryTokens: new(200)}))(t)
 	if p.SummaryAskTokens != 200 {
 		t.Errorf("asks for %d, want 200", p.SummaryAskTokens)
 	}
@@ -165,5 +155,73 @@ func TestResolveRefusesContradictions(t *testing.T) {
 				t.Errorf("got %v, want ErrInvalid with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// L1: the defaults, what an agent's file overrides, and the preset that makes no
+// summaries at all.
+func TestResolveLoop(t *testing.T) {
+	t.Parallel()
+	defaults := cw.Loop{Enabled: true, Threshold: 8, KeepRecent: 3, MinTokens: 8_000, MaxContextTokens: 80_000}
+	off := defaults
+	off.Enabled = false
+	tests := []struct {
+		name   string
+		preset string
+		agent  core.CompactionSettings
+		want   cw.Loop
+	}{
+		{"defaults", "", core.CompactionSettings{}, defaults},
+		{"of every preset", "sliding", core.CompactionSettings{}, defaults},
+		{"off", "off", core.CompactionSettings{}, off},
+		{"off, but for loops", "off", core.CompactionSettings{Enabled: new(true)}, defaults},
+		{
+			"everything", "window", core.CompactionSettings{
+				Enabled: new(false), ThresholdIterations: new(5), KeepRecentIterations: new(2), MinTokens: new(0), MaxContextTokens: new(0), SummaryModel: new("small"),
+			}, cw.Loop{Threshold: 5, KeepRecent: 2, SummaryModel: "small"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := must.Get(cw.ResolveLoop(tt.preset, tt.agent))(t)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("loop (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// L1: settings that contradict each other, also with a default, are refused with why.
+func TestResolveLoopRefusesContradictions(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		agent core.CompactionSettings
+		want  string
+	}{
+		{"keeps all", core.CompactionSettings{ThresholdIterations: new(4), KeepRecentIterations: new(4)}, "keep_recent_iterations (4) must be below threshold_iterations (4), or there is nothing to replace"},
+		{"keeps more than the default threshold", core.CompactionSettings{KeepRecentIterations: new(9)}, "keep_recent_iterations (9) must be below threshold_iterations (8)"},
+		{"below what is kept by default", core.CompactionSettings{ThresholdIterations: new(3)}, "keep_recent_iterations (3) must be below threshold_iterations (3)"},
+		{"a floor below nothing", core.CompactionSettings{MinTokens: new(-1)}, "min_tokens is -1"},
+		{"never", core.CompactionSettings{ThresholdIterations: new(0)}, "threshold_iterations is 0: use 1 or more"},
+		{"keeps nothing", core.CompactionSettings{KeepRecentIterations: new(0)}, "keep_recent_iterations is 0: use 1 or more"},
+		{"negative", core.CompactionSettings{MaxContextTokens: new(-1)}, "max_context_tokens is -1: it cannot be negative (0 switches it off)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := cw.ResolveLoop("", tt.agent)
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want ErrInvalid with %q", err, tt.want)
+			}
+			if _, explained := cw.Explain(cw.Global{}, core.Agent{Compaction: tt.agent}); explained == nil || explained.Error() != err.Error() {
+				t.Errorf("explained: got %v, want %v", explained, err)
+			}
+		})
+	}
+	_, err := cw.ResolveLoop("", core.CompactionSettings{ThresholdIterations: new(0), KeepRecentIterations: new(-1), MaxContextTokens: new(-1)})
+	if err == nil || strings.Count(err.Error(), "; ") != 2 {
+		t.Errorf("got %v, want three faults in one line", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // change lets the system prompt and the tools change now and then. It follows from the messages, so
@@ -79,9 +80,7 @@ func (a *agentTalk) setup(agent string) string {
 		}
 	}
 	raw, err := json.Marshal(specs)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, err)
 	s, _ := core.NewPromptSetup(system, "", raw)
 	if a.setups[s.Hash], err = cw.NewSetup(s, ruler{}); err != nil {
 		a.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // talk is a conversation written down by hand, in the tokens of quarter.
@@ -118,10 +119,7 @@ func (c *talk) prompt(d cw.Decision) cw.Prompt { return cw.Assemble(c.parts(), d
 // preset returns a preset with changes.
 func preset(t testing.TB, name string, change ...func(*cw.Policy)) cw.Policy {
 	t.Helper()
-	p, err := cw.Preset(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(cw.Preset(name))(t)
 	for _, f := range change {
 		f(&p)
 	}

@@ -10,29 +10,24 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
+	"bobbin/tests/must"
 )
 
 func TestOneProcessHoldsTheFolder(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
 	f, err := datadir.Hold(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = datadir.Hold(t.Context(), path)
 	if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 		t.Errorf("second hold: %v, want a conflict that names process %d", err, os.Getpid())
 	}
-	if err := f.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Release())
 	again, err := datadir.Hold(t.Context(), path)
 	if err != nil {
 		t.Fatalf("hold after release: %v", err)
 	}
-	if err := again.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.Release())
 }
 
 func TestRunningIsFoundOnlyWhileItRuns(t *testing.T) {
@@ -41,14 +36,9 @@ func TestRunningIsFoundOnlyWhileItRuns(t *testing.T) {
 	if _, ok := datadir.Running(path); ok {
 		t.Error("found a process in an empty folder")
 	}
-	f, err := datadir.Hold(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(datadir.Hold(t.Context(), path))(t)
 	want := datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Token: "secret"}
-	if err := f.Announce(want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Announce(want))
 	if got, ok := datadir.Running(path); !ok || !got.Is(want) {
 		t.Errorf("running = %+v, %v, want %+v", got, ok, want)
 	}
@@ -56,17 +46,10 @@ func TestRunningIsFoundOnlyWhileItRuns(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("server.json: %v, %v, want it for this user only", info, err)
 	}
-	raw, err := os.ReadFile(path + "/server.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Release(); err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(path + "/server.json"))(t)
+	must.Do(t, f.Release())
 	// What a killed process leaves behind does not count.
-	if err := os.WriteFile(path+"/server.json", raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path+"/server.json", raw, 0o600))
 	if s, ok := datadir.Running(path); ok {
 		t.Errorf("found %+v, which does not run", s)
 	}
@@ -78,15 +61,11 @@ func TestWorkerNameStays(t *testing.T) {
 	var names [2]string
 	for i := range names {
 		f, err := datadir.Hold(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if names[i], err = f.Worker(); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Release(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Release())
 	}
 	if names[0] == "" || names[0] != names[1] {
 		t.Errorf("worker names %q", names)
@@ -101,9 +80,7 @@ func TestSymbolicLinksLeadNowhere(t *testing.T) {
 			t.Parallel()
 			path, outside := t.TempDir(), t.TempDir()
 			victim, made := filepath.Join(outside, "victim"), filepath.Join(outside, "made")
-			if err := os.WriteFile(victim, []byte("important"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(victim, []byte("important"), 0o600))
 			for _, target := range []string{victim, made} {
 				_ = os.Remove(filepath.Join(path, name)) // there is none yet the first time
 				if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
@@ -133,20 +110,13 @@ func TestSymbolicLinksLeadNowhere(t *testing.T) {
 func TestRunningFollowsNoLinks(t *testing.T) {
 	t.Parallel()
 	held, fake := t.TempDir(), t.TempDir()
-	f, err := datadir.Hold(t.Context(), held)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(datadir.Hold(t.Context(), held))(t)
 	if err := os.Symlink(filepath.Join(held, "bobbin.lock"), filepath.Join(fake, "bobbin.lock")); err != nil {
 		t.Skipf("no symbolic links here: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(fake, "server.json"), []byte(`{"url": "http://evil.example", "token": "x"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(fake, "server.json"), []byte(`{"url": "http://evil.example", "token": "x"}`), 0o600))
 	if s, ok := datadir.Running(fake); ok {
 		t.Errorf("found %+v by somebody else's lock", s)
 	}
-	if err := f.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Release())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // vector returns the vector of one text.
@@ -57,10 +58,7 @@ func TestHashingIsSound(t *testing.T) {
 	t.Parallel()
 	texts := []string{"", " ", "!!!", "...", "\x00\xff", "a", "the", "水", "👍", strings.Repeat("x", 33_000), strings.Repeat("a b ", 9_000), "one\ntwo"}
 	before := append([]string(nil), texts...)
-	first, err := llm.HashEmbedder{}.Embed(t.Context(), texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(llm.HashEmbedder{}.Embed(t.Context(), texts))(t)
 	second, err := llm.HashEmbedder{}.Embed(t.Context(), texts)
 	if diff := cmp.Diff(first, second); err != nil || diff != "" {
 		t.Errorf("the second time: error %v, difference %s", err, diff)

@@ -2,12 +2,15 @@ package llm_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/llmtest"
 )
 
 func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
@@ -43,5 +46,153 @@ func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
+	}
+}
+
+func TestSplitCompaction(t *testing.T) {
+	t.Parallel()
+	compaction := core.Part{Type: core.PartCompaction, Text: "so far", Signature: "s"}
+	first := llm.Message{Role: core.RoleUser, Parts: []core.Part{compaction}}
+	question := llm.Message{Role: core.RoleUser, Content: "hi"}
+	beside, answered, two := first, first, first
+	beside.Content = "hi"
+	answered.Role = core.RoleAssistant
+	two.Parts = []core.Part{compaction, compaction}
+	for name, tt := range map[string]struct {
+		messages []llm.Message
+		found    bool
+	}{
+		"first":           {[]llm.Message{first, question}, true},
+		"alone":           {[]llm.Message{first}, true},
+		"later":           {[]llm.Message{question, first}, false},
+		"beside a text":   {[]llm.Message{beside, question}, false},
+		"of an assistant": {[]llm.Message{answered, question}, false},
+		"two":             {[]llm.Message{two, question}, false},
+		"a thought":       {[]llm.Message{{Role: core.RoleUser, Parts: []core.Part{{Type: core.PartReasoning}}}}, false},
+		"no message":      {nil, false},
+	} {
+		got, rest := llm.Request{Messages: tt.messages}.SplitCompaction()
+		want := tt.messages
+		if tt.found {
+			want = want[1:]
+		}
+		if (got != nil) != tt.found || len(rest) != len(want) {
+			t.Errorf("%s: got %v and %d messages, want found = %v and %d", name, got, len(rest), tt.found, len(want))
+		}
+	}
+}
+
+// A compaction comes through what is around a model.
+func TestCompactionIsCollected(t *testing.T) {
+	t.Parallel()
+	want := core.Part{Type: core.PartCompaction, Text: "so far", Signature: "s", Origin: "p/m"}
+	script := llmtest.Scripted(llmtest.Step{Compaction: &want, Usage: &core.Usage{InputTokens: 7}})
+	model := (&llm.Servers{}).Share(llm.WithRetry(script, llm.Backoff{}), llm.Entry{BaseURL: "http://one.test", Slots: 1})
+	res, err := llm.Collect(model.Stream(t.Context(), llm.Request{Compact: true, CompactInstructions: "briefly"}), nil)
+	if err != nil || res.Compaction == nil || res.Finish != core.FinishStop || res.Usage.InputTokens != 7 {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if diff := cmp.Diff(want, *res.Compaction); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := script.Requests()[0]; !got.Compact || got.CompactInstructions != "briefly" {
+		t.Errorf("the model got %+v", got)
+	}
+}
+
+// Thoughts at the beginning of a text are reasoning, wherever the stream is cut. Tags anywhere
+// else are text.
+func TestThoughtsInTheText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ answer, text, reasoning string }{
+		{"<think>\n\n</think>\n\nParis", "Paris", "\n\n"},
+		{"<think>Hm.</think>Paris", "Paris", "Hm."},
+		{" \n<THINK>Hm.</Think> Paris\n", "Paris\n", "Hm."},
+		{"<thinking>a</thinking>b", "b", "a"},
+		{"<thought>a</thought>b", "b", "a"},
+		{"<analysis>a</analysis>b", "b", "a"},
+		{"<reasoning>a</think>b", "b", "a"},
+		{"<think>a</think></think>b", "b", "a"},
+		{"<think>a</think>\n<think>b</think>\nc", "c", "ab"},
+		{"<think>a<think>b</think>c</think>d", "d", "a<think>bc"},
+		{"<think>They ask about <think>.</think>It is a tag.", "It is a tag.", "They ask about <think>."},
+		{"<think>never closed", "", "never closed"},
+		{"<think>cut in the tag</thi", "", "cut in the tag</thi"},
+		{"<think>a < b</think>b > a", "b > a", "a < b"},
+		{"<think>a</think>\n", "", "a"},
+		{"<think>蜜蜂</think>跳舞", "跳舞", "蜜蜂"},
+		{"<thinker>is a statue</thinker>", "<thinker>is a statue</thinker>", ""},
+		{"<thin", "<thin", ""},
+		{"  indented", "  indented", ""},
+		{" \n ", " \n ", ""},
+		{"The tag <think>x</think> is text.", "The tag <think>x</think> is text.", ""},
+		{"```\n<think>x</think>\n```", "```\n<think>x</think>\n```", ""},
+		{"</think>x", "</think>x", ""},
+		{strings.Repeat(" ", 2000) + "<think>x", strings.Repeat(" ", 2000) + "<think>x", ""},
+	} {
+		if got := llm.CutThoughts(c.answer); got != c.text {
+			t.Errorf("%.40q: got the text %q, want %q", c.answer, got, c.text)
+		}
+		for _, size := range []int{1, 2, 3, 7, len(c.answer)} {
+			for _, finish := range []core.FinishReason{core.FinishStop, ""} {
+				var shown strings.Builder
+				got, err := llm.Collect(func(yield func(llm.Delta, error) bool) {
+					for rest := c.answer; rest != ""; {
+						n := min(size, len(rest))
+						if !yield(llm.Delta{Text: rest[:n]}, nil) {
+							return
+						}
+						rest = rest[n:]
+					}
+					if finish != "" {
+						yield(llm.Delta{Finish: finish}, nil)
+						return
+					}
+					yield(llm.Delta{}, errors.New("broke off"))
+				}, func(d llm.Delta) { shown.WriteString(d.Text) })
+				if got.Text != c.text || got.Reasoning != c.reasoning || shown.String() != c.text || (err == nil) != (finish != "") {
+					t.Fatalf("%.40q in pieces of %d: got %q, shown %q, thoughts %q, %v, want %q and %q", c.answer, size, got.Text, shown.String(), got.Reasoning, err, c.text, c.reasoning)
+				}
+			}
+		}
+	}
+}
+
+// Whatever order the messages have, user and assistant alternate, the user first, and calls keep
+// their results.
+func TestAlternating(t *testing.T) {
+	t.Parallel()
+	message := map[rune]llm.Message{
+		'u': {Role: core.RoleUser, Content: "u"}, 'a': {Role: core.RoleAssistant, Content: "a"}, 's': {Role: core.RoleSystem, Content: "s"},
+		'c': {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "1", Name: "f"}}}, 't': {Role: core.RoleTool, ToolCallID: "1", Content: "t"},
+		'e': {Role: core.RoleUser},
+	}
+	for order, want := range map[string]string{
+		"uau":   "user:u assistant:a user:u",
+		"uuau":  "user:u+u assistant:a user:u",
+		"eu":    "user:u",
+		"usu":   "user:u+u",
+		"auaau": "user:[empty] assistant:a user:u assistant:a+a user:u",
+		"uctau": "user:u assistant:(1) tool:t assistant:a user:u",
+		"uctu":  "user:u assistant:(1) tool:t assistant:[no answer] user:u",
+		"uacct": "user:u assistant:a(1) assistant:(1) tool:t",
+		"ucttu": "user:u assistant:(1) tool:t tool:t assistant:[no answer] user:u",
+		"":      "",
+	} {
+		var turns []llm.Message
+		for _, letter := range order {
+			turns = append(turns, message[letter])
+		}
+		var got []string
+		for _, m := range llm.Alternating(turns) {
+			text := string(m.Role) + ":" + strings.ReplaceAll(llm.PlainText(m), "\n\n", "+")
+			if len(m.ToolCalls) > 0 {
+				text = strings.TrimSuffix(text, llm.EmptyText) + fmt.Sprintf("(%s)", m.ToolCalls[0].ID)
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: got %q, want %q", order, got, want)
+		}
 	}
 }

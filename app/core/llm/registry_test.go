@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // variables is an environment.
@@ -45,10 +46,7 @@ func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.
 		defaults.Env = variables()
 	}
 	defaults.Lookup = lookup
-	r, err := llm.NewRegistry(entries, openInfo, defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(llm.NewRegistry(entries, openInfo, defaults))(t)
 	return r
 }
 
@@ -196,9 +194,7 @@ func TestRegistryOpensOnce(t *testing.T) {
 		opened.Add(1)
 		return openInfo(e)
 	}, llm.Defaults{Env: variables(), Lookup: lookup, Model: "demo"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := r.Get(""); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of open", err)
 	}
@@ -216,5 +212,165 @@ func TestRegistryOpensOnce(t *testing.T) {
 	wg.Wait()
 	if got := opened.Load(); got != 2 {
 		t.Errorf("opened %d models, want 2", got)
+	}
+}
+
+// Where requests to the clouds go, and whether they have a key.
+func TestRegistryPlacesClouds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		entry         llm.Entry
+		env           []string
+		base, keyFrom string
+	}{
+		"bedrock, region of the entry": {llm.Entry{Provider: "bedrock", Region: "eu-central-1"}, []string{"AWS_REGION=us-east-1"},
+			"https://bedrock-mantle.eu-central-1.api.aws/anthropic", ""},
+		"bedrock, region of the environment": {llm.Entry{Provider: "bedrock"}, []string{"AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-2"},
+			"https://bedrock-mantle.us-east-1.api.aws/anthropic", ""},
+		"bedrock, default region and key": {llm.Entry{Provider: "bedrock"}, []string{"AWS_DEFAULT_REGION=us-east-2", "AWS_BEARER_TOKEN_BEDROCK=k"},
+			"https://bedrock-mantle.us-east-2.api.aws/anthropic", "AWS_BEARER_TOKEN_BEDROCK"},
+		"bedrock behind a proxy":         {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", APIKeyEnv: "MINE"}, []string{"MINE=k"}, "http://proxy", "MINE"},
+		"bedrock behind a proxy, signed": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy", Region: "us-east-1"}, nil, "http://proxy", ""},
+		"vertex, everywhere": {llm.Entry{Provider: "vertex"}, []string{"GOOGLE_CLOUD_PROJECT=p"},
+			"https://aiplatform.googleapis.com/v1/projects/p/locations/global", ""},
+		"vertex, several regions": {llm.Entry{Provider: "vertex", Region: "eu", Project: "p"}, []string{"CLOUD_ML_REGION=us", "GOOGLE_CLOUD_PROJECT=other"},
+			"https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu", ""},
+		"vertex, one region": {llm.Entry{Provider: "vertex"},
+			[]string{"CLOUD_ML_REGION=us-east5", "GOOGLE_CLOUD_LOCATION=us", "ANTHROPIC_VERTEX_PROJECT_ID=p", "GOOGLE_CLOUD_PROJECT=other"},
+			"https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5", ""},
+		"vertex, location of Google's tools": {llm.Entry{Provider: "vertex", Project: "a.test:p/q"}, []string{"GOOGLE_CLOUD_LOCATION=us"},
+			"https://aiplatform.us.rep.googleapis.com/v1/projects/a.test:p%2Fq/locations/us", ""},
+		"vertex behind a proxy": {llm.Entry{Provider: "vertex", BaseURL: "http://proxy/v1/", APIKeyEnv: "MINE", Project: "p"}, []string{"MINE=k"},
+			"http://proxy/v1/projects/p/locations/global", "MINE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.entry.Name = "m"
+			got, err := newRegistry(t, []llm.Entry{tt.entry}, llm.Defaults{Env: variables(tt.env...)}).Resolve("m")
+			if err != nil || got.BaseURL != tt.base || got.APIKeyEnv != tt.keyFrom {
+				t.Errorf("got %q with the key in %q, %v, want %q, %q", got.BaseURL, got.APIKeyEnv, err, tt.base, tt.keyFrom)
+			}
+		})
+	}
+}
+
+func TestRegistrySaysWhatACloudNeeds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		entry llm.Entry
+		env   []string
+		want  string
+	}{
+		"no region":                 {llm.Entry{Provider: "bedrock"}, nil, "AWS_REGION"},
+		"no region for a signature": {llm.Entry{Provider: "bedrock", BaseURL: "http://proxy"}, nil, "AWS_REGION"},
+		"a region that is none":     {llm.Entry{Provider: "bedrock", Region: "us.evil.test/"}, nil, "AWS_REGION"},
+		"a named key":               {llm.Entry{Provider: "bedrock", Region: "us-east-1", APIKeyEnv: "MINE"}, nil, "MINE"},
+		"no project":                {llm.Entry{Provider: "vertex"}, nil, "GOOGLE_CLOUD_PROJECT"},
+		"a location that is none":   {llm.Entry{Provider: "vertex", Region: "evil.test/", Project: "p"}, nil, "location"},
+		"a named token":             {llm.Entry{Provider: "vertex", Project: "p", APIKeyEnv: "MINE"}, nil, "MINE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt.entry.Name = "m"
+			_, err := newRegistry(t, []llm.Entry{tt.entry}, llm.Defaults{Env: variables(tt.env...)}).Resolve("m")
+			if !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want a fault that names %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A conversation in one place is not sent to another one for its summaries.
+func TestRegistryPrefersModelsOfTheSamePlace(t *testing.T) {
+	t.Parallel()
+	entries := []llm.Entry{
+		{Name: "here", Provider: "vertex", Region: "eu", Project: "p"}, {Name: "beside", Provider: "vertex", Region: "eu", Project: "p"},
+		{Name: "there", Provider: "vertex", Region: "us", Project: "p"},
+	}
+	for defaultName, want := range map[string]bool{"beside": true, "there": false} {
+		r := newRegistry(t, entries, llm.Defaults{Model: defaultName})
+		if _, got := r.Preferred("here", llm.PreferDefault); got != want {
+			t.Errorf("%s: got %v, want %v", defaultName, got, want)
+		}
+	}
+	if got, err := newRegistry(t, nil, llm.Defaults{Env: variables("AWS_REGION=us-east-1")}).Resolve("bedrock/anthropic.claude-opus-5"); err != nil || got.Provider != "bedrock" || got.Model != "anthropic.claude-opus-5" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Claude has the limits of images on every cloud, whatever the operator calls it.
+func TestImagesOfClouds(t *testing.T) {
+	t.Parallel()
+	small, wide := core.Part{Type: core.PartImage, Width: 8_000}, core.Part{Type: core.PartImage, Width: 8_001}
+	for _, name := range []string{"anthropic", "bedrock", "vertex"} {
+		info := llm.Info{Name: "house", Provider: name, Images: true}
+		if !info.Takes(small) || info.Takes(wide) {
+			t.Errorf("%s: got %v, %v, want the small image only", name, info.Takes(small), info.Takes(wide))
+		}
+	}
+}
+
+// A model gets a PDF as a file as files.native_pdf says, if it is small and its text is
+// there to fall back on.
+func TestTakesDocuments(t *testing.T) {
+	t.Parallel()
+	scan := core.Part{Type: core.PartFile, MediaType: "application/pdf", Size: 1 << 20, Pages: 20, Blank: 1, Extracted: true}
+	with := func(change func(*core.Part)) core.Part {
+		p := scan
+		change(&p)
+		return p
+	}
+	text := with(func(p *core.Part) { p.Blank = 0 })
+	for name, c := range map[string]struct {
+		documents llm.Documents
+		part      core.Part
+		want      bool
+	}{
+		"scanned: a scan":     {llm.DocumentsScanned, scan, true},
+		"scanned: text alone": {llm.DocumentsScanned, text, false},
+		"always: text alone":  {llm.DocumentsAlways, text, true},
+		"never":               {llm.DocumentsNever, scan, false},
+		"nothing said":        {"", scan, false},
+		"21 pages":            {llm.DocumentsAlways, with(func(p *core.Part) { p.Pages = 21 }), false},
+		"unknown pages":       {llm.DocumentsAlways, with(func(p *core.Part) { p.Pages = 0 }), false},
+		"too large":           {llm.DocumentsAlways, with(func(p *core.Part) { p.Size = 14<<20 + 1 }), false},
+		"not read":            {llm.DocumentsAlways, with(func(p *core.Part) { p.Extracted = false }), false},
+		"no PDF":              {llm.DocumentsAlways, with(func(p *core.Part) { p.MediaType = "text/html" }), false},
+		"an image":            {llm.DocumentsAlways, core.Part{Type: core.PartImage, MediaType: "image/png"}, false},
+	} {
+		if got := (llm.Info{Documents: c.documents}).Takes(c.part); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// PDFs go as files to models that see images at the own address of OpenAI or Anthropic; to
+// others where the operator says so.
+func TestWhichModelsGetDocuments(t *testing.T) {
+	t.Parallel()
+	no := false
+	entries := []llm.Entry{
+		{Name: "own server", Provider: "openai", Model: "gpt-4o", BaseURL: "http://127.0.0.1:8000/v1"},
+		{Name: "server that does", Provider: "openai", Model: "x", BaseURL: "http://127.0.0.1:8000/v1", Documents: llm.DocumentsAlways},
+		{Name: "told not to", Provider: "openai", Model: "gpt-4o", Documents: llm.DocumentsNever},
+		{Name: "blind", Provider: "openai", Model: "gpt-4o", Images: &no},
+	}
+	defaults := llm.Defaults{
+		Images:    func(string) bool { return true },
+		Documents: func(string) llm.Documents { return llm.DocumentsScanned },
+	}
+	keys := []string{"OPENAI_API_KEY=a", "ANTHROPIC_API_KEY=b", "GEMINI_API_KEY=c", "OPENROUTER_API_KEY=d"}
+	for name, want := range map[string]llm.Documents{
+		"gpt-4o": llm.DocumentsScanned, "claude-sonnet-4-5": llm.DocumentsScanned, "gemini-2.5-flash": "", "openrouter/openai/gpt-4o": "",
+		"ollama/llava": "", "own server": "", "server that does": llm.DocumentsAlways, "told not to": llm.DocumentsNever, "blind": "",
+	} {
+		defaults.Env = variables(keys...)
+		if m, err := newRegistry(t, entries, defaults).Get(name); err != nil || m.Info().Documents != want {
+			t.Errorf("%s: got %v and %v, want the documents %q", name, m, err, want)
+		}
+	}
+	defaults.Env = variables(append(keys, "OPENAI_BASE_URL=http://127.0.0.1:8000/v1")...)
+	if m, err := newRegistry(t, entries, defaults).Get("gpt-4o"); err != nil || m.Info().Documents != "" {
+		t.Errorf("another address in the environment: got %v and %v, want no documents", m, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/app/core/logging"
+	"bobbin/tests/must"
 )
 
 // logged returns what the calls write as JSON, without the time.
@@ -54,10 +55,7 @@ func TestNewLevel(t *testing.T) {
 
 func TestNewFormat(t *testing.T) {
 	t.Parallel()
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	t.Cleanup(func() { null.Close() })
 	if _, err := logging.New(null, logging.Options{}); err != nil {
 		t.Errorf("New on a file: %v", err)

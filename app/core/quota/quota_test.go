@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -116,9 +117,7 @@ func TestResizeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := small()
 		first, others := q.Hold(ann), q.Hold(bob)
-		if err := errors.Join(first.Grow(60), others.Resize(t.Context(), 5)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(first.Grow(60), others.Resize(t.Context(), 5)))
 		got := make(chan string, 2)
 		wait := func(name string, tenant core.Tenant, n int64) {
 			go func() {
@@ -146,9 +145,7 @@ func TestOldestWaitsLeast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := quota.New(quota.Limits{Total: 1, Owner: 1, User: 1})
 		first := q.Hold(core.Tenant{Owner: "a"})
-		if err := first.Resize(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Resize(t.Context(), 1))
 		gone, leave := context.WithCancel(t.Context())
 		got := make(chan int, 4)
 		for i, ctx := range []context.Context{gone, t.Context(), t.Context(), t.Context()} {
@@ -180,14 +177,10 @@ func TestResizeEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := small()
-		if err := q.Hold(ann).Grow(60); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, q.Hold(ann).Grow(60))
 		begin := time.Now()
 		h := q.Hold(eve)
-		if err := h.Grow(0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Grow(0))
 		if err := h.Resize(t.Context(), 1); !errors.Is(err, core.ErrRateLimited) || time.Since(begin) != 10*time.Second {
 			t.Errorf("got %v after %v, want a refusal after 10 s", err, time.Since(begin))
 		}

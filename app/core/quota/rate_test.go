@@ -1,11 +1,14 @@
 package quota_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"bobbin/app/core"
 	"bobbin/app/core/quota"
 )
 
@@ -50,4 +53,47 @@ func TestBucketsAreBounded(t *testing.T) {
 			t.Fatal("got a wait without a limit")
 		}
 	}
+}
+
+// What is stored is read once a minute, and whenever the limit is reached: deleted sessions make room
+// immediately.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stored, reads := map[core.Tenant]int64{eve: 50, ann: 60}, 0
+		full := core.Errorf(core.ErrUnavailable, "the disk is full")
+		var disk error
+		s := quota.NewStored(quota.StoredLimits{User: 100, Owner: 200, CheckDisk: func() error { return disk }, Sum: func(_ context.Context, of core.Tenant) (int64, error) {
+			reads++
+			return stored[of], nil
+		}})
+		want := func(tenant core.Tenant, more int64, admitted bool, wantReads int) {
+			t.Helper()
+			err := s.Admit(t.Context(), tenant, more)
+			var shown *core.Error
+			if (err == nil) != admitted || err != nil && (!errors.As(err, &shown) || shown.Code != quota.CodeStorageFull || !errors.Is(err, core.ErrTooLarge)) || reads != wantReads {
+				t.Errorf("%v, %d: got %v after %d reads, want admitted: %t, %d reads", tenant, more, err, reads, admitted, wantReads)
+			}
+		}
+		want(eve, 30, true, 2) // the sums of the user and of the owner
+		want(eve, 20, true, 2)
+		stored[eve] = 95 // as of the database
+		time.Sleep(time.Nanosecond)
+		want(eve, 10, false, 3)
+		stored[eve] = 0
+		time.Sleep(time.Nanosecond)
+		want(eve, 10, true, 4)
+		stored[ann] = 199
+		time.Sleep(2 * time.Minute)
+		want(ann, 1, true, 5)
+		want(kim, 1, false, 6) // of the owner, whose sum was just read
+		disk = full
+		if err := s.AdmitCopy(t.Context(), eve, 0); !errors.Is(err, full) {
+			t.Errorf("got %v for a copy, want %v", err, full)
+		}
+		want(bob, 1, true, 7)
+		if err := (*quota.Stored)(nil).AdmitCopy(t.Context(), eve, 1<<60); err != nil {
+			t.Errorf("got %v without limits, want none", err)
+		}
+	})
 }

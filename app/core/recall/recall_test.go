@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/recall"
+	"bobbin/tests/must"
 )
 
 // talk is a conversation, and a search that finds the messages with the seqs in it.
@@ -63,10 +64,7 @@ func newTalk(n int, seqs ...int64) (*talk, *recall.Finder) {
 func TestRecallOrder(t *testing.T) {
 	t.Parallel()
 	s, finder := newTalk(20, 10, 12, 3, 1, 20)
-	found, err := finder.Recall(t.Context(), s.session, "word?", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(finder.Recall(t.Context(), s.session, "word?", nil))(t)
 	var seqs []int64
 	for _, m := range found {
 		seqs = append(seqs, m.Seq)

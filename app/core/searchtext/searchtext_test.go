@@ -370,33 +370,3 @@ func TestQueriesAreBounded(t *testing.T) {
 		t.Errorf("9 phrases: got %v, want them refused", err)
 	}
 }
-
-func BenchmarkFind(b *testing.B) {
-	text := strings.Repeat("The pump in hall three reported the pressure of valve 77. ", 4000)
-	for name, query := range map[string]string{"word": "pump", "rare": "pump -zebra", "phrase": `"hall three reported" -"valve 78"`, "phrases": `"a b" "c d" "e f" "g h" "i j" "k l" "m n" "o p"`} {
-		b.Run(name, func(b *testing.B) {
-			q, err := searchtext.Parse(query)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				q.Find(text)
-			}
-		})
-	}
-}
-
-func BenchmarkText(b *testing.B) {
-	for name, piece := range map[string]string{
-		"english": "The pump in hall three reported the pressure of valve 77. ", "chinese": "三号车间的水泵报告了压力异常。", "code": "getUserById(user_id=77) // app/db/models.go\n",
-	} {
-		b.Run(name, func(b *testing.B) {
-			text := strings.Repeat(piece, 4000/len(piece))
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				searchtext.Text(text)
-			}
-		})
-	}
-}

@@ -10,6 +10,8 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // reader is a strategy that keeps what it was given.
@@ -63,9 +65,7 @@ func TestMaterialIsLoaded(t *testing.T) {
 	s, r := &stored{whole: messages}, &reader{}
 	req := s.request()
 	req.Messages[7] = messages[7] // came with its texts
-	if _, err := summarize.New(r, counter{}).Summarize(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(summarize.New(r, counter{}).Summarize(t.Context(), req))(t)
 	for i := range messages {
 		messages[i].Parts, r.got[i].Parts = nil, nil
 		if len(messages[i].ToolCalls) == 0 {
@@ -90,9 +90,7 @@ func TestMaterialIsBounded(t *testing.T) {
 		s.whole = append(s.whole, m)
 	}
 	s.whole[2] = assistant(3, "", core.ToolCall{ID: "a", Name: "write", Arguments: strings.Repeat("x", 1<<20)}, core.ToolCall{ID: "b", Name: "write", Arguments: "{}"})
-	if _, err := summarize.New(r, counter{}).Summarize(t.Context(), s.request()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(summarize.New(r, counter{}).Summarize(t.Context(), s.request()))(t)
 	if got := size(r.got); got > summarize.MaxMaterial+60*64 || got < summarize.MaxMaterial*9/10 {
 		t.Errorf("the summary is made of %d bytes, want all that there may be and no more: %d", got, summarize.MaxMaterial)
 	}
@@ -125,9 +123,7 @@ func TestSecretsAreRedactedWhereMessagesAreCut(t *testing.T) {
 			from := at - len(secrets)*i/32
 			s.whole = append(s.whole, user(int64(i+1), filler[:from]+secrets+filler[from:]))
 		}
-		if _, err := summarize.New(r, counter{}).Summarize(t.Context(), s.request()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(summarize.New(r, counter{}).Summarize(t.Context(), s.request()))(t)
 		for i, m := range r.got {
 			if len(m.Content) > share+64 {
 				t.Errorf("cut at %d, message %d: got %d bytes, want about %d", at, i, len(m.Content), share)
@@ -153,5 +149,68 @@ func TestMaterialThatCannotBeLoaded(t *testing.T) {
 	req.Load = func(context.Context, []core.Message) ([]core.Message, error) { return nil, away }
 	if res, err := over(nil).Summarize(t.Context(), req); !errors.Is(err, away) || res.Content != "" {
 		t.Errorf("got %q, %v, want the error", res.Content, err)
+	}
+}
+
+// What nobody may see again, assembled so that no scanner of repositories stumbles.
+const (
+	secretKey      = "sk" + "-proj-Zk3xQ9vT2mB7nL4pR8sW1yC6dF5gH0jK"
+	secretPassword = "hunter2-horse"
+	secretURL      = "postgres://app:" + secretPassword + "@db:5432/shop"
+)
+
+// leaky is a request with secrets in every text that it has.
+func leaky() summarize.Request {
+	req := request()
+	parts := user(20, "")
+	parts.Parts = []core.Part{{Type: "text", Text: "in parts: " + secretKey}, {Type: "file", Name: secretKey + ".txt"}}
+	req.Messages = append(req.Messages,
+		user(11, "My key is "+secretKey+" and I use "+secretURL),
+		assistant(12, "I try password="+secretPassword, core.ToolCall{ID: "a", Name: "shell", Arguments: `{"command":"curl -H 'Authorization: Bearer ` + secretKey + `' https://api.example.com/v1"}`}),
+		toolResult(13, "a", "Error: API_KEY="+secretKey+" refused\nexit code 1"), parts,
+	)
+	req.Previous = "## Facts\nThe key is " + secretKey + "."
+	req.Focus = "the use of " + secretKey
+	req.Limit, req.Replaces = 1_200, 6_000
+	return req
+}
+
+// Secrets reach neither the summarizer nor the summary, whatever the
+// strategy and whoever wrote them; the messages stay as they are (W10).
+func TestRow23SecretsAreRedacted(t *testing.T) {
+	t.Parallel()
+	blabbing := good + "\n\n## Facts\nThe password is " + secretPassword + "1; the key " + secretKey + "."
+	strategies := map[string]func(*summarize.LLM) summarize.Strategy{"llm": plain, "hybrid": hybrid,
+		"extractive": func(*summarize.LLM) summarize.Strategy { return summarize.NewExtractive(counter{}) }}
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := llmtest.Scripted(llmtest.Step{Text: []string{blabbing}, Repeat: true})
+			req := leaky()
+			res, err := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req)
+			if err != nil {
+				t.Fatalf("summarize: %v", err)
+			}
+			texts := []string{res.Content}
+			for _, r := range model.Requests() {
+				texts = append(texts, lastUser(t, r))
+			}
+			for _, text := range texts {
+				for _, secret := range []string{secretKey, secretPassword} {
+					if strings.Contains(text, secret) {
+						t.Errorf("got %q in:\n%s", secret, text)
+					}
+				}
+				if !strings.Contains(text, "[redacted: api key]") {
+					t.Errorf("got no word of a key in:\n%s", text)
+				}
+			}
+			if name != "llm" && !strings.Contains(res.Content, "https://api.example.com/v1") {
+				t.Errorf("got %s, want what is no secret in the ledger", res.Content)
+			}
+			if diff := cmp.Diff(leaky(), req); diff != "" {
+				t.Errorf("the request was changed (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -2,8 +2,10 @@ package summarize_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
@@ -161,4 +163,69 @@ func TestSystemIsStable(t *testing.T) {
 	if got := model.Requests(); got[0].System[0] != got[1].System[0] {
 		t.Error("the system text changed with the material")
 	}
+}
+
+// instructionsIn returns what the conversation of instructionsRequest sets: the first one was
+// edited by hand, the second one withdrawn.
+func instructionsIn(messages []core.Message) []core.StandingInstruction {
+	edited := time.Unix(0, 0)
+	return []core.StandingInstruction{
+		{MessageID: messages[0].ID, Seq: 1, Text: "Call me Rob.", State: core.InstructionStands, EditedAt: &edited},
+		{MessageID: messages[1].ID, Seq: 3, Text: "Always answer in Dutch.", State: core.InstructionWithdrawn},
+		{MessageID: messages[2].ID, Seq: 5, Text: "Never book a window seat.", State: core.InstructionStands},
+	}
+}
+
+// instructionsRequest asks for a summary of wishes, of which the last one is no instruction.
+func instructionsRequest() summarize.Request {
+	return summarize.Request{Limit: 800, Replaces: 400, Messages: []core.Message{
+		user(1, "Call me Bob."),
+		user(3, "I live in Ghent. Always answer in Dutch. The house has a garden with eleven pear trees."),
+		user(5, "Never book a window seat. The train to Lyon leaves at noon on Friday."),
+		user(7, "Chiamami Roberto quando scrivi."),
+	}}
+}
+
+// written is what a model says about the conversation.
+const written = "## Facts\nThe house in Ghent has a garden with eleven pear trees. The train to Lyon leaves at noon on Friday. The plan and the map are in notes/plan.md."
+
+// Code quotes nothing of what prompts list beside the summary, nor what was withdrawn; the rest of the
+// users' messages stays, now and in the summaries that follow.
+func TestInstructionsAreNotQuoted(t *testing.T) {
+	t.Parallel()
+	strategies := map[string]summarize.Strategy{
+		"extractive": summarize.NewExtractive(counter{}),
+		"hybrid":     summarize.NewHybrid(summarize.NewLLM(llmtest.Scripted(written, written, written), counter{}, nil)),
+	}
+	for name, strategy := range strategies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := instructionsRequest()
+			before := write(t, strategy, req)
+			all := []string{`- "Call me Bob." [1]`, `- "I live in Ghent. Always answer in Dutch. The house has a garden with eleven pear trees." [3]`,
+				`- "Never book a window seat. The train to Lyon leaves at noon on Friday." [5]`, `- "Chiamami Roberto quando scrivi." [7]`}
+			if got := ledgerOf(before, "User Messages"); !slices.Equal(got, all) {
+				t.Fatalf("got %q without instructions, want all messages", got)
+			}
+			kept := []string{`- "I live in Ghent. The house has a garden with eleven pear trees." [3]`, `- "The train to Lyon leaves at noon on Friday." [5]`, `- "Chiamami Roberto quando scrivi." [7]`}
+			req.Instructions = instructionsIn(req.Messages)
+			if got := ledgerOf(write(t, strategy, req), "User Messages"); !slices.Equal(got, kept) {
+				t.Errorf("got %q, want the messages without instructions", got)
+			}
+			req.Messages, req.Previous = []core.Message{user(9, "See the plan in notes/plan.md, please, and the map.")}, before
+			if got := ledgerOf(write(t, strategy, req), "User Messages"); !slices.Equal(got, append(kept, `- "See the plan in notes/plan.md, please, and the map." [9]`)) {
+				t.Errorf("got %q after an earlier summary, want the messages without instructions", got)
+			}
+		})
+	}
+}
+
+// write returns the summary of the request.
+func write(t *testing.T, strategy summarize.Strategy, req summarize.Request) string {
+	t.Helper()
+	res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
+	if err != nil || res.Strategy != strategy.Name() {
+		t.Fatalf("got a summary of %q (%s): %v", res.Strategy, res.Note, err)
+	}
+	return res.Content
 }

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -43,9 +44,7 @@ func TestSteps(t *testing.T) {
 		toolResult(4, "b", "parser.go\nlexer.go"), toolResult(3, "a", "package pkg\n\nfunc Parse() {}"),
 		assistant(5, "", called("c", "remove", `{"path":"x"}`), called("d", "wait", "{}")), failed,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := `(Extracted by a program, without a language model.)
 
 ## Steps
@@ -70,14 +69,8 @@ func TestSteps(t *testing.T) {
 func TestStepsFold(t *testing.T) {
 	t.Parallel()
 	s := summarize.NewSteps(counter{})
-	first, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(3, 20), Previous: "## Current state\nThe lexer is done.\n\n## Files Referenced\n- lexer.go [1]"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(5, 20)[7:], Previous: first.Content})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(3, 20), Previous: "## Current state\nThe lexer is done.\n\n## Files Referenced\n- lexer.go [1]"}))(t)
+	second := must.Get(s.Summarize(t.Context(), summarize.Request{Limit: 800, Messages: rounds(5, 20)[7:], Previous: first.Content}))(t)
 	for want, n := range map[string]int{
 		"The lexer is done.": 1, "## Earlier Summary": 1, "## Steps": 1, "Extracted by a program": 1, "- read_file(": 5, "- lexer.go [1]": 1,
 	} {

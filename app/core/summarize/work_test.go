@@ -84,23 +84,6 @@ func TestRow12WorkIsLinear(t *testing.T) {
 	}
 }
 
-// BenchmarkExtractive prints what four times 1 MiB of each kind of
-// text cost with the real counter.
-func BenchmarkExtractive(b *testing.B) {
-	count := tokens.NewCounter()
-	for name, unit := range texts() {
-		b.Run(name, func(b *testing.B) {
-			req := heavy(unit, 1<<20)
-			b.SetBytes(4 << 20)
-			for b.Loop() {
-				if _, err := summarize.New(summarize.NewExtractive(count), count).Summarize(b.Context(), req); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // With the real counter the bounds hold too, and special tokens count as text.
 func TestRealCounter(t *testing.T) {
 	t.Parallel()

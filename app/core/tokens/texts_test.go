@@ -7,8 +7,6 @@ import (
 	"bobbin/tests/seed"
 )
 
-const mib = 1 << 20
-
 // kind makes a text of so many bytes, or a few less to end at a character.
 type kind struct {
 	name string

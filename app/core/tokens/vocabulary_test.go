@@ -15,6 +15,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 
 	"bobbin/app/core/tokens"
+	"bobbin/tests/must"
 )
 
 var update = flag.Bool("update", false, "write the embedded vocabulary")
@@ -26,10 +27,7 @@ const vocabularySHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bc
 // The embedded vocabulary is the published one.
 func TestVocabulary(t *testing.T) {
 	t.Parallel()
-	published, err := assets.Assets.ReadFile("cl100k_base.tiktoken")
-	if err != nil {
-		t.Fatal(err)
-	}
+	published := must.Get(assets.Assets.ReadFile("cl100k_base.tiktoken"))(t)
 	sum := sha256.Sum256(published)
 	if got := hex.EncodeToString(sum[:]); got != vocabularySHA256 {
 		t.Fatalf("the vocabulary of tiktoken-go-loader has the SHA-256 %s, want %s", got, vocabularySHA256)
@@ -41,14 +39,8 @@ func TestVocabulary(t *testing.T) {
 	var list []token
 	for line := range strings.Lines(string(published)) {
 		encoded, rank, _ := strings.Cut(strings.TrimSpace(line), " ")
-		text, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := strconv.Atoi(rank)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(base64.StdEncoding.DecodeString(encoded))(t)
+		n := must.Get(strconv.Atoi(rank))(t)
 		list = append(list, token{n, text})
 	}
 	slices.SortFunc(list, func(a, b token) int { return cmp.Compare(a.rank, b.rank) })
@@ -60,9 +52,7 @@ func TestVocabulary(t *testing.T) {
 		want = append(append(want, byte(len(tok.text))), tok.text...)
 	}
 	if *update {
-		if err := os.WriteFile("data/cl100k_base.bin", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("data/cl100k_base.bin", want, 0o644))
 		return
 	}
 	if tokens.VocabularyData() != string(want) {

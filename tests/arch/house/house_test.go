@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+
+	"bobbin/tests/must"
 )
 
 var update = flag.Bool("update", false, "record today's figures")
@@ -60,9 +62,7 @@ func TestShowHouse(t *testing.T) {
 	for _, f := range now {
 		text += f.String() + " " + f.name + "\n"
 	}
-	if err := os.WriteFile(record, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(record, []byte(text), 0o600))
 }
 
 // measure returns the figures of the module in dir.
@@ -93,10 +93,7 @@ func measureCommit(t *testing.T, commit string) map[string]string {
 // readRecord returns the recorded figures by their names.
 func readRecord(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(record))(t)
 	values := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		value, name, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -23,6 +23,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/tests/arch"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -37,15 +38,9 @@ const sessions = 20
 // one that ran a few times more is of a background loop.
 func messageFigures(t *testing.T, root string, src *source) []figure {
 	t.Helper()
-	den, err := process.Open("house")
-	if err != nil {
-		t.Fatal(err)
-	}
+	den := must.Get(process.Open("house"))(t)
 	t.Cleanup(den.Close)
-	model, err := provider.New(provider.Options{Pieces: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must.Get(provider.New(provider.Options{Pieces: 5}))(t)
 	t.Cleanup(model.Close)
 	b := bobbin{den: den, program: filepath.Join(den.Dir, "bobbin"), model: model.URL}
 	run(t, root, "go", "build", "-trimpath", "-cover", "-covermode=atomic", "-coverpkg=.,./app/...,encoding/json", "-o", b.program, ".")
@@ -65,10 +60,7 @@ func jsonCalls(t *testing.T, blocks map[string]int) (n int) {
 	counted := []string{"Marshal", "MarshalIndent", "Unmarshal", "Valid", "Compact", "Encode", "Decode"}
 	for _, name := range []string{"encode.go", "decode.go", "scanner.go", "indent.go", "stream.go"} {
 		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, filepath.Join(goroot, "src", folder+name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(set, filepath.Join(goroot, "src", folder+name), nil, parser.SkipObjectResolution))(t)
 		for _, d := range f.Decls {
 			if d, ok := d.(*ast.FuncDecl); ok && slices.Contains(counted, d.Name.Name) {
 				at := set.Position(d.Body.Lbrace)
@@ -122,15 +114,11 @@ func (b bobbin) count(t *testing.T, turns int, until time.Time) map[string]int {
 	running, c := b.start(t, dir)
 	for range sessions {
 		session, err := client.Call(t.Context(), c, ops.CreateSession, ops.NewSession{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for range turns {
 			var last core.Event
 			for last, err = range c.Send(t.Context(), core.SendMessage{SessionID: session.ID, Content: "How far is it to Oslo ?!"}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			}
 			if last.Type != core.EventRunSucceeded {
 				t.Fatalf("the run ended by %s: %+v", last.Type, last.Data)
@@ -138,15 +126,10 @@ func (b bobbin) count(t *testing.T, turns int, until time.Time) map[string]int {
 		}
 	}
 	process.Pause(t.Context(), time.Until(until))
-	if err := running.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, running.Cmd.Process.Signal(syscall.SIGTERM))
 	<-running.Exited
 	run(t, root, "go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+filepath.Join(dir, "profile"))
-	profile, err := os.ReadFile(filepath.Join(dir, "profile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	profile := must.Get(os.ReadFile(filepath.Join(dir, "profile")))(t)
 	counts := map[string]int{}
 	for line := range strings.Lines(string(profile)) {
 		if fields := strings.Fields(line); len(fields) == 3 { // position, statements, count
@@ -162,22 +145,14 @@ func (b bobbin) start(t *testing.T, dir string) (*process.Process, *client.Clien
 	config, log := filepath.Join(dir, "bobbin.yaml"), filepath.Join(dir, "log")
 	text := fmt.Sprintf("default_llm: small\nmodels:\n  - name: small\n    provider: openai\n    base_url: %s\n"+
 		"    api_key_env: PROVIDER_KEY\n    context_window: 128000\n    max_output_tokens: 1000\n", b.model)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	cmd := exec.Command(b.program, "serve", "--config", config, "--data-dir", dir, "--agents-dir", filepath.Join(dir, "agents"), "--addr", "127.0.0.1:0")
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir, "PROVIDER_KEY=none", "GOCOVERDIR=" + dir}
-	running, err := b.den.Start(cmd, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := must.Get(b.den.Start(cmd, log))(t)
 	for process.Pause(t.Context(), 10*time.Millisecond) {
 		var server datadir.Server
 		if raw, err := os.ReadFile(filepath.Join(dir, "server.json")); err == nil && json.Unmarshal(raw, &server) == nil {
-			c, err := client.New(client.Options{URL: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(client.New(client.Options{URL: server.URL}))(t)
 			return running, c
 		}
 		select {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 // part is a part of app with its goal.
@@ -95,8 +97,6 @@ func countText(t *testing.T, dir string, matches func(name string) bool, separat
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return n
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"bobbin/tests/arch"
+	"bobbin/tests/must"
 )
 
 // source is what is counted of a module.
@@ -48,19 +49,13 @@ type arrow struct{ from, to string }
 // loadSource reads the module in dir.
 func loadSource(t *testing.T, dir string) *source {
 	t.Helper()
-	files, err := arch.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(arch.Load(dir))(t)
 	s := &source{files: map[string]int{}, arrows: map[arrow]bool{}}
 	for _, f := range files {
 		if f.Test() || f.Generated || f.Name != "main.go" && !inApp(f.Dir()) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(dir, f.Name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, f.Name)))(t)
 		s.add(t, f, text)
 	}
 	return s
@@ -72,10 +67,7 @@ func inApp(dir string) bool { return dir == "app" || strings.HasPrefix(dir, "app
 func (s *source) add(t *testing.T, f arch.File, text []byte) {
 	t.Helper()
 	fset := token.NewFileSet()
-	tree, err := parser.ParseFile(fset, f.Name, text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must.Get(parser.ParseFile(fset, f.Name, text, parser.SkipObjectResolution))(t)
 	s.files[f.Dir()]++
 	if s.sizes == nil {
 		s.sizes = map[string]int{}

@@ -1,12 +1,18 @@
 package anthropic_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/llmtest"
 )
 
 // Images as base64 blocks before the text; a message of images alone
@@ -65,5 +71,190 @@ func TestSystemMessages(t *testing.T) {
 		if strings.Contains(got, `"text":"Be brief."`) != want || strings.Contains(got, `"role":"system"`) != want {
 			t.Errorf("%s: got %s, want the message sent: %v", model, got, want)
 		}
+	}
+}
+
+// Which model has answered comes with the end of the answer, streamed or not.
+func TestAnsweringModel(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"whole": `{"type":"message","model":"claude-20260101","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn"}`,
+		"streamed": "data: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-20260101\",\"usage\":{\"input_tokens\":1}}}\n\n" +
+			"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
+	} {
+		var got string
+		for d, err := range open(t, anthropic.Options{BaseURL: serve(t, 200, answer).URL}).Stream(t.Context(), ask("hi")) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if d.Finish != "" {
+				got = d.Model
+			}
+		}
+		if got != "claude-20260101" {
+			t.Errorf("%s: got model %q", name, got)
+		}
+	}
+}
+
+// The parameters of an agent are members of the request, under Anthropic's names; those
+// that the model does not take are left out.
+func TestParametersAreSent(t *testing.T) {
+	t.Parallel()
+	p := core.ModelParameters{
+		Temperature: new(0.0), TopP: new(0.5), Stop: []string{"END"}, Seed: new(1), ReasoningEffort: "low",
+		ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema, Schema: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{}}}`)},
+	}
+	topP := p
+	topP.Temperature = nil
+	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{},"a":{}}}}}`
+	for name, tt := range map[string]struct {
+		options    anthropic.Options
+		parameters core.ModelParameters
+		lacks      []llm.Parameter
+		has, not   []string
+	}{
+		"all":                   {anthropic.Options{}, p, []llm.Parameter{llm.TopPBeside, llm.Seed, llm.ReasoningEffort}, []string{`"temperature":0`, `"stop_sequences":["END"]`, format}, []string{"top_p", "seed", "effort"}},
+		"top_p":                 {anthropic.Options{}, topP, []llm.Parameter{llm.Seed, llm.ReasoningEffort}, []string{`"top_p":0.5`}, []string{"temperature"}},
+		"Claude 4.7":            {anthropic.Options{Model: "claude-opus-4-7"}, p, []llm.Parameter{llm.Temperature, llm.TopP, llm.Seed, llm.ReasoningEffort}, []string{format}, []string{"top_p", "temperature"}},
+		"Claude 4":              {anthropic.Options{Model: "claude-sonnet-4-20250514"}, p, []llm.Parameter{llm.TopPBeside, llm.Seed, llm.ReasoningEffort, llm.JSONSchema}, []string{`"temperature":0`}, []string{"output_config"}},
+		"a budget for thinking": {anthropic.Options{Thinking: 2048}, p, []llm.Parameter{llm.Temperature, llm.TopP, llm.Seed, llm.ReasoningEffort}, []string{`"thinking":{`}, []string{"top_p", "temperature"}},
+		"a high temperature":    {anthropic.Options{}, core.ModelParameters{Temperature: new(1.5)}, []llm.Parameter{llm.HighTemperature}, nil, []string{"temperature"}},
+		"only white space":      {anthropic.Options{}, core.ModelParameters{Stop: []string{"\n"}}, []llm.Parameter{llm.BlankStop}, nil, []string{"stop_sequences"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := open(t, tt.options)
+			if diff := cmp.Diff(tt.lacks, model.Info().Lacking(tt.parameters)); diff != "" {
+				t.Errorf("the model lacks (-want +got):\n%s", diff)
+			}
+			req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}, MaxOutputTokens: 4096}
+			got := sent(t, tt.options, req.WithParameters(tt.parameters, model.Info())).raw()
+			for _, part := range tt.has {
+				if !strings.Contains(got, part) {
+					t.Errorf("got the request %s, want %s in it", got, part)
+				}
+			}
+			for _, part := range tt.not {
+				if strings.Contains(got, part) {
+					t.Errorf("got the request %s, want no %s in it", got, part)
+				}
+			}
+		})
+	}
+}
+
+// FuzzStream: see llmtest.
+func FuzzStream(f *testing.F) {
+	for _, events := range [][]string{
+		{`{"type":"message_start","message":{"usage":{"input_tokens":3}}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}`, `{"type":"content_block_stop","index":0}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`},
+		{`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"x":[1]}}}`,
+			`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f"}}`, `{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{"}}`, `{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`, `{"type":"message_stop"}`},
+		{`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"h","signature":"s"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"t"}}`,
+			`{"type":"content_block_stop","index":0}`, `{"type":"error","error":{"type":"overloaded_error","message":"m"}}`},
+	} {
+		f.Add([]byte("data: " + strings.Join(events, "\n\ndata: ") + "\n\n"))
+		f.Add([]byte(events[0]))
+	}
+	f.Add([]byte(fine))
+	f.Add([]byte(`{"type":"message","content":[{"type":"tool_use","name":"f","input":null},3],"stop_reason":"x","usage":7}`))
+	f.Add([]byte("event: error\r\ndata: {\r\ndata: }\r\n\r\n: x\n"))
+	llmtest.FuzzStream(f, func(transport http.RoundTripper) (llm.Model, error) {
+		return anthropic.New(anthropic.Options{Model: "m", Transport: transport})
+	})
+}
+
+// changing is a conversation whose tools change.
+func changing(change llm.Message) llm.Request {
+	change.Role = core.RoleSystem
+	req := ask("hi")
+	req.Tools = []llm.ToolSpec{{Name: "clock"}}
+	req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "ok"}, llm.Message{Role: core.RoleUser, Content: "go on"}, change)
+	return req
+}
+
+// Tools are added by definition and removed by name, in the system message, with the beta of each.
+// The rest of the prompt is the same, and the breakpoint is on the last block that can have one.
+func TestToolChanges(t *testing.T) {
+	t.Parallel()
+	scales := llm.ToolSpec{Name: "scales", Description: "Weighs.", Parameters: json.RawMessage(`{"type":"object","properties":{"b":{},"a":{}}}`)}
+	const addition = `{"tool":{"type":"tool_definition","definition":{"input_schema":{"type":"object","properties":{"b":{},"a":{}}},"name":"scales","description":"Weighs."}},"type":"tool_addition"}`
+	const removal = `{"tool":{"type":"tool_reference","name":"clock"},"type":"tool_removal"}`
+	const marked = `"cache_control":{"type":"ephemeral"},"type":"text"}]`
+	plain := sent(t, anthropic.Options{Model: "claude-opus-5-5"}, changing(llm.Message{Content: "Be brief."}))
+	for name, c := range map[string]struct {
+		change        llm.Message
+		content, beta string
+	}{
+		"added":   {llm.Message{AddedTools: []llm.ToolSpec{scales}}, addition + `]`, "inline-tools-2026-09-15"},
+		"removed": {llm.Message{RemovedTools: []string{"clock"}}, removal + `]`, "mid-conversation-tool-changes-2026-07-01"},
+		"both and a text": {llm.Message{Content: "Be brief.", AddedTools: []llm.ToolSpec{scales}, RemovedTools: []string{"clock"}},
+			removal + `,` + addition + `,{"text":"Be brief.",` + marked, "inline-tools-2026-09-15 mid-conversation-tool-changes-2026-07-01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := sent(t, anthropic.Options{Model: "claude-opus-5-5"}, changing(c.change))
+			if !strings.Contains(p.raw(), `{"content":[`+c.content+`,"role":"system"}`) {
+				t.Errorf("got %s, want %s in it", p.raw(), c.content)
+			}
+			if got := strings.Join(p.Last().Header.Values("Anthropic-Beta"), " "); got != c.beta {
+				t.Errorf("got the betas %q, want %q", got, c.beta)
+			}
+			if strings.Count(p.raw(), "cache_control") != strings.Count(plain.raw(), "cache_control") {
+				t.Errorf("got %s, want as many breakpoints as in %s", p.raw(), plain.raw())
+			}
+			body, before := p.body(), plain.body()
+			delete(body, "messages")
+			delete(before, "messages")
+			if got, want := fmt.Sprint(body), fmt.Sprint(before); got != want {
+				t.Errorf("got %s, want %s beside the messages", got, want)
+			}
+		})
+	}
+	if len(plain.Last().Header.Values("Anthropic-Beta")) > 0 {
+		t.Errorf("got the betas %q without changes", plain.Last().Header.Values("Anthropic-Beta"))
+	}
+}
+
+// Only models that bind thoughts take changes of the tools, at Anthropic itself.
+func TestModelsThatChangeTools(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]llm.ToolChanges{"claude-opus-5-5": llm.ToolsChangeable, "claude-opus-4-8": llm.ToolsFixed} {
+		if got := open(t, anthropic.Options{Model: model}).Info().ToolChanges; got != want {
+			t.Errorf("%s: got %q, want %q", model, got, want)
+		}
+		m, err := anthropic.NewOnCloud(anthropic.Options{Model: model}, anthropic.Cloud{Provider: "bedrock"})
+		if err != nil || m.Info().ToolChanges != llm.ToolsFixed {
+			t.Errorf("%s on a cloud: got %q, %v", model, m.Info().ToolChanges, err)
+		}
+	}
+}
+
+// A refusal that names a beta or a block is that of the changes; it is not met by a second request.
+func TestToolChangesRefused(t *testing.T) {
+	t.Parallel()
+	changes := changing(llm.Message{AddedTools: []llm.ToolSpec{{Name: "scales"}}})
+	changes.Messages[1].Parts = []core.Part{{Type: core.PartReasoning, Signature: "s", Origin: "anthropic/claude-opus-5-5"}}
+	const tags = "messages.3.content.0: Input tag 'tool_addition' found using 'type' does not match any of the expected tags: 'redacted_thinking', 'text', 'thinking'"
+	for name, c := range map[string]struct {
+		req      llm.Request
+		sentence string
+		want     llm.ErrorKind
+	}{
+		"a block":         {changes, tags, llm.KindToolChangesRefused},
+		"a beta":          {changes, "Unexpected value(s) `inline-tools-2026-09-15` for the `anthropic-beta` header.", llm.KindToolChangesRefused},
+		"something else":  {changes, "messages.3: no such field", llm.KindInvalid},
+		"without changes": {changing(llm.Message{Content: "Be brief."}), tags, llm.KindInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := serve(t, 400, fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, c.sentence))
+			if _, err := call(t, open(t, anthropic.Options{Model: "claude-opus-5-5", BaseURL: p.URL}), c.req); !llm.IsKind(err, c.want) || len(p.Received()) != 1 {
+				t.Errorf("got %v after %d requests, want %s after one", err, len(p.Received()), c.want)
+			}
+		})
 	}
 }

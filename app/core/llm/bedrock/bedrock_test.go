@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/app/core/llm/bedrock"
+	"bobbin/tests/must"
 )
 
 const answer = `{"type":"message","role":"assistant","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`
@@ -36,20 +37,14 @@ func serve(t *testing.T) (url string, last *http.Header) {
 func call(ctx context.Context, t *testing.T, options bedrock.Options) (llm.Response, error) {
 	t.Helper()
 	options.Model = "anthropic.claude-opus-5-5"
-	m, err := bedrock.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(bedrock.New(options))(t)
 	return llm.Collect(m.Stream(ctx, llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
 }
 
 // Thoughts are Bedrock's own, and what is not known to work there is off.
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	m, err := bedrock.New(bedrock.Options{Options: anthropic.Options{Model: "anthropic.claude-opus-5-5", BaseURL: "http://provider.test"}, Region: "us-east-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(bedrock.New(bedrock.Options{Options: anthropic.Options{Model: "anthropic.claude-opus-5-5", BaseURL: "http://provider.test"}, Region: "us-east-1"}))(t)
 	info := m.Info()
 	if info.Provider != "bedrock" || info.ThoughtOrigin != "bedrock/anthropic.claude-opus-5-5" {
 		t.Errorf("got provider %q, origin %q", info.Provider, info.ThoughtOrigin)
@@ -65,9 +60,7 @@ func TestInfo(t *testing.T) {
 // Without an API key the credentials that AWS's tools would find sign each request.
 func TestDefaultCredentials(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "credentials")
-	if err := os.WriteFile(file, []byte("[house]\naws_access_key_id = id-of-the-file\naws_secret_access_key = secret-of-the-file\naws_session_token = session\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("[house]\naws_access_key_id = id-of-the-file\naws_secret_access_key = secret-of-the-file\naws_session_token = session\n"), 0o600))
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONFIG_FILE"} {
 		t.Setenv(name, "")
 	}

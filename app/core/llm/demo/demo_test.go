@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/demo"
+	"bobbin/tests/must"
 )
 
 // quarter counts four bytes as a token.
@@ -353,10 +354,7 @@ func TestUsage(t *testing.T) {
 		Messages: []llm.Message{{Role: core.RoleUser, Content: "Hello there!"}, {Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "1", Name: "calc", Arguments: `{"a":12}`}}}},
 		Tools:    []llm.ToolSpec{{Name: "calc", Description: "calculates", Parameters: []byte(`{"type":"object"}`)}},
 	}
-	res, err := llm.Collect(newModel().Stream(t.Context(), req), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(llm.Collect(newModel().Stream(t.Context(), req), nil))(t)
 	if got, want := res.Usage.InputTokens, 3+(4+5)+(4+3)+(4+8+1+2)+(8+1+3+5); got != want {
 		t.Errorf("got %d tokens, want %d", got, want)
 	}

@@ -19,6 +19,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/must"
 )
 
 // embedServer is a scripted provider of embeddings, without a network.
@@ -125,10 +126,7 @@ func TestEmbedderBatches(t *testing.T) {
 		in[i] = strings.Repeat("x", i+1)
 	}
 	in = append(in, strings.Repeat("y", 200<<10), strings.Repeat("z", 100<<10), strings.Repeat("z", 300<<10))
-	got, err := s.embedder(t, "", 0, providerhttp.Timeouts{}).Embed(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(s.embedder(t, "", 0, providerhttp.Timeouts{}).Embed(t.Context(), in))(t)
 	for i, v := range got {
 		if ratio := float64(v[0]) / float64(v[1]); math.Abs(ratio/float64(len(in[i]))-1) > 1e-3 {
 			t.Fatalf("vector %d: got that of a text of %g bytes, want %d", i, ratio, len(in[i]))

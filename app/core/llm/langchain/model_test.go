@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/must"
 )
 
 func TestAnswer(t *testing.T) {
@@ -22,9 +23,7 @@ func TestAnswer(t *testing.T) {
 	req.Tools = []llm.ToolSpec{{Name: "clock"}} // which it does not take
 	req.Messages[0].Media = []llm.Media{{Part: core.Part{Type: core.PartImage, MediaType: "image/png"}, Data: []byte("picture")}}
 	res, deltas, err := collect(timeLimit(t), server.open(t, langchain.Options{Info: llm.Info{Window: 8192}}), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if join(deltas) != "Hello |there" || res.Finish != core.FinishStop || res.Usage == nil || *res.Usage != (core.Usage{InputTokens: 7, OutputTokens: 3}) {
 		t.Errorf("got %q, finish %q, usage %+v", join(deltas), res.Finish, res.Usage)
 	}
@@ -132,10 +131,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%v: got %v, want it refused", o, err)
 		}
 	}
-	m, err := langchain.New(langchain.Options{Model: "m", Info: llm.Info{Images: true, Documents: llm.DocumentsAlways}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(langchain.New(langchain.Options{Model: "m", Info: llm.Info{Images: true, Documents: llm.DocumentsAlways}}))(t)
 	info := m.Info()
 	lacking := info.LackingFor(core.Agent{Tools: []string{"clock"}, ModelParameters: core.ModelParameters{ReasoningEffort: "low"}})
 	if fmt.Sprint(lacking) != "[reasoning_effort tools]" || !info.Images || info.Documents != llm.DocumentsNever {

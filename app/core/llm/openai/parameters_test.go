@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/must"
 )
 
 // parameters are all parameters of an agent, in the form that the tests compare.
@@ -63,9 +64,7 @@ func TestParametersAreSent(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`, "[DONE]"))
 			m := s.model(t, openai.Options{Provider: tt.provider, Model: tt.model})
-			if _, err := collect(t, m, ask("hi").WithParameters(parameters(), m.Info())); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(collect(t, m, ask("hi").WithParameters(parameters(), m.Info())))(t)
 			got := s.Last().JSON()
 			for _, key := range []string{"model", "messages", "stream", "stream_options"} {
 				delete(got, key)
@@ -91,15 +90,11 @@ func TestResponseFormats(t *testing.T) {
 		s := serve(t, stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`, "[DONE]"))
 		req := ask("hi")
 		req.ResponseFormat = &tt.format
-		if _, err := collect(t, s.model(t, openai.Options{}), req); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(collect(t, s.model(t, openai.Options{}), req))(t)
 		var body struct {
 			Format json.RawMessage `json:"response_format"`
 		}
-		if err := json.Unmarshal(s.Received()[0].Body, &body); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(s.Received()[0].Body, &body))
 		if got := string(body.Format); got != tt.want {
 			t.Errorf("%s: got %s, want %s, keys in the schema's order", name, got, tt.want)
 		}

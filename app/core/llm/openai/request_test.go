@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // conversation is a request with every kind of message in it.
@@ -169,14 +170,10 @@ func TestMessagesKeepTheirBytes(t *testing.T) {
 				if n == len(whole.Messages) {
 					req.ToolChoice, req.MaxOutputTokens = core.ToolChoiceAuto, 7
 				}
-				if _, err := collect(t, m, req); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(collect(t, m, req))(t)
 				requests := s.Received()
 				var body struct{ Messages json.RawMessage }
-				if err := json.Unmarshal(requests[len(requests)-1].Body, &body); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(requests[len(requests)-1].Body, &body))
 				if last != nil && !bytes.HasPrefix(body.Messages, bytes.TrimSuffix(last, []byte("]"))) {
 					t.Errorf("%d messages: got\n%s\nwant it to begin with\n%s", n, body.Messages, last)
 				}
@@ -232,10 +229,7 @@ func TestUsersInARow(t *testing.T) {
 				}
 				return nil, errors.New("enough")
 			})
-			m, err := openai.New(c.options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(openai.New(c.options))(t)
 			if _, err := llm.Collect(m.Stream(t.Context(), req), nil); err == nil {
 				t.Fatal("got an answer")
 			}

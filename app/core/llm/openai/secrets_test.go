@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/must"
 )
 
 // key stands for an API key. No error and no log may hold it.
@@ -24,10 +25,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	options := openai.Options{Model: "m", Provider: "openai", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1"}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "options", options)
-	m, err := openai.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(openai.New(options))(t)
 	for name, got := range map[string]string{
 		"%v": fmt.Sprintf("%v", options), "%+v": fmt.Sprintf("%+v", options), "%#v": fmt.Sprintf("%#v", options),
 		"a pointer": fmt.Sprintf("%+v", &options), "slog": log.String(), "info": fmt.Sprintf("%+v", m.Info()),
@@ -47,9 +45,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 	t.Setenv("OPENAI_MODEL", "another-model")
 	t.Setenv("OPENAI_BASE_URL", "http://elsewhere.test")
 	s := serve(t, stream(text("a"), finishStop, done))
-	if _, err := collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(collect(t, s.model(t, openai.Options{Provider: "ollama", Model: "llama"}), ask("hi")))(t)
 	r := s.Received()[0]
 	if r.Header.Get("Authorization") != "" || r.Header.Get("OpenAI-Organization") != "" || r.Path != "/v1/chat/completions" {
 		t.Errorf("got %s with %v, want nothing that the environment says", r.Path, r.Header)
@@ -63,10 +59,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TEST_PROXIED") != "" {
-		m, err := openai.New(openai.Options{Model: "m", BaseURL: "http://provider.invalid/v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(openai.New(openai.Options{Model: "m", BaseURL: "http://provider.invalid/v1"}))(t)
 		if got, err := collect(t, m, ask("hi")); err != nil || got.Text != "through the proxy" {
 			t.Errorf("got %q, %v, want an answer through the proxy", got.Text, err)
 		}
@@ -112,10 +105,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	t.Parallel()
-	m, err := openai.New(openai.Options{Name: "local", Model: "llama3.2", Provider: "ollama", Info: llm.Info{Window: 4096, PriorFactor: 1.1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(openai.New(openai.Options{Name: "local", Model: "llama3.2", Provider: "ollama", Info: llm.Info{Window: 4096, PriorFactor: 1.1}}))(t)
 	want := llm.Info{Name: "local", Provider: "ollama", Window: 4096, PriorFactor: 1.1, NoToolChoice: true, Lacks: []llm.Parameter{llm.StrictTools, llm.ParallelTools}}
 	if got := m.Info(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

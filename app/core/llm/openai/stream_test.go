@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 func TestStreamUsage(t *testing.T) {
@@ -51,10 +54,7 @@ func TestStreamUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(append(append([]string{text("ok")}, c.events...), done)...))
-			got, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
 			if diff := cmp.Diff(c.want, got.Usage); diff != "" {
 				t.Errorf("usage (-want +got):\n%s", diff)
 			}
@@ -341,9 +341,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		}
 		m := s.model(t, openai.Options{})
 		for range 5 {
-			if _, err := collect(t, m, ask("hi")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(collect(t, m, ask("hi")))(t)
 		}
 		if dials != 1 {
 			t.Errorf("got %d connections for 5 calls, want 1", dials)
@@ -375,4 +373,48 @@ func TestConnectionBreaksAfterTheFinishReason(t *testing.T) {
 	if got, err := collect(t, s.model(t, openai.Options{}), ask("hi")); err != nil || got.Text != "par" {
 		t.Errorf("got %q, %v, want the answer", got.Text, err)
 	}
+}
+
+// Which model has answered comes with the end of the answer, if the provider says it.
+func TestAnsweringModel(t *testing.T) {
+	t.Parallel()
+	for want, event := range map[string]string{
+		"gpt-4o-2024-08-06": `{"model":"gpt-4o-2024-08-06","choices":[{"delta":{"content":"hi"}}]}`,
+		"":                  `{"model":null,"choices":[{"delta":{"content":"hi"}}]}`,
+	} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { say(w, event, finishStop, done) })
+		got, ended := "", false
+		for d, err := range s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")) {
+			must.Do(t, err)
+			if d.Finish != "" {
+				got, ended = d.Model, true
+			}
+		}
+		if got != want || !ended {
+			t.Errorf("got model %q at the end (%t), want %q", got, ended, want)
+		}
+	}
+}
+
+// FuzzStream: see llmtest.
+func FuzzStream(f *testing.F) {
+	for _, events := range [][]string{
+		{text("Hel"), text("lo"), finishStop, `{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, done},
+		{call(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}`, `{"index":1,"function":{"name":"g"}}`), finishTools, done},
+		{call(`{"id":"a","function":{"name":"f","arguments":{"x":[1]}}}`), call(`{"function":{"arguments":"x"}}`), finishStop},
+		{text("par"), `{"error":{"message":"m","type":"server_error","code":500}}`},
+		{`{"choices":[{"index":1,"message":{"content":[{"type":"thinking","thinking":[{"text":"hm"}]},{"text":"ok"}]},"finish_reason":"length"}]}`},
+		{`[{"error":{"code":429,"details":[{"retryDelay":"3s"}]}}]`},
+	} {
+		var body bytes.Buffer
+		for _, e := range events {
+			body.WriteString("data: " + e + "\n\n")
+		}
+		f.Add(body.Bytes())
+		f.Add([]byte(events[0]))
+	}
+	f.Add([]byte("\xEF\xBB\xBFevent: error\r\ndata: {\r\ndata: }\r\n\r\n: x\nerror: {\"message\":\"x\"}\n"))
+	llmtest.FuzzStream(f, func(transport http.RoundTripper) (llm.Model, error) {
+		return openai.New(openai.Options{Model: "m", BaseURL: baseURL, Transport: transport})
+	})
 }

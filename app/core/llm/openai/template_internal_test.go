@@ -118,21 +118,3 @@ func TestTemplateFitsTheNextChunk(t *testing.T) {
 		t.Errorf("got %q, want the text by the template", got)
 	}
 }
-
-func BenchmarkChunk(b *testing.B) {
-	data := []byte(strings.Replace(`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":%s},"logprobs":null,"finish_reason":null}],"usage":null}`, "%s", `"a word "`, 1))
-	for _, parsed := range []bool{true, false} {
-		b.Run(map[bool]string{true: "parser", false: "template"}[parsed], func(b *testing.B) {
-			a := &answer{Answer: providerhttp.Answer{Emit: func(llm.Delta) bool { return true }}}
-			b.ReportAllocs()
-			for b.Loop() {
-				if parsed {
-					a.template, a.misses = template{}, maxMisses
-				}
-				if err := a.handleEvent(data); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 func TestErrors(t *testing.T) {
@@ -90,10 +91,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			res, err := collect(t, open(t, serve(t, stream(c.events...)), responses.Options{}), ask("hi"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(collect(t, open(t, serve(t, stream(c.events...)), responses.Options{}), ask("hi")))(t)
 			for i := range res.ToolCalls {
 				if res.ToolCalls[i].ID != "a" || i > 0 {
 					if !strings.HasPrefix(res.ToolCalls[i].ID, "call_") {
@@ -114,9 +112,7 @@ func TestAnsweringModel(t *testing.T) {
 	t.Parallel()
 	got := ""
 	for d, err := range open(t, serve(t, fine), responses.Options{}).Stream(t.Context(), ask("hi")) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got = d.Model
 	}
 	if want := "gpt-6-2026-09-01"; got != want {

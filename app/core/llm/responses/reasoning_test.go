@@ -1,7 +1,9 @@
 package responses_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/must"
 )
 
 const (
@@ -59,15 +62,10 @@ func TestReasoningGoesBackInItsPlace(t *testing.T) {
 			}
 			s := serve(t, stream(append(events, completed)...), fine)
 			m := open(t, s, responses.Options{})
-			res, err := collect(t, m, ask("hi"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(collect(t, m, ask("hi")))(t)
 			req := ask("hi")
 			req.Messages = append(req.Messages, asMessage(res))
-			if _, err := collect(t, m, req); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(collect(t, m, req))(t)
 			if got := string(s.Received()[1].Body); !strings.Contains(got, `"role":"user"},`+strings.Join(items, ",")+"]") {
 				t.Errorf("got %s\nwant the items %s", got, strings.Join(items, ","))
 			}
@@ -129,5 +127,79 @@ func TestReasoningOfAnotherModel(t *testing.T) {
 	}
 	if got := string(sent(t, responses.Options{}, req).Body); strings.Contains(got, "foreign") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// An organization that may not have summaries is asked once whether it may.
+func TestSummariesAreRefused(t *testing.T) {
+	t.Parallel()
+	const unverified = `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`
+	s := serve(t, refuse(400, unverified), fine)
+	m := open(t, s, responses.Options{})
+	for range 2 {
+		if res, err := collect(t, m, ask("hi")); err != nil || res.Text != "ok" {
+			t.Fatalf("got %q, %v", res.Text, err)
+		}
+	}
+	var got []bool
+	for _, r := range s.Received() {
+		got = append(got, strings.Contains(string(r.Body), `"summary":"auto"`))
+	}
+	if want := []bool{true, false, false}; !slices.Equal(got, want) {
+		t.Errorf("got summaries requested %v, want %v", got, want)
+	}
+
+	for name, body := range map[string]string{
+		"another parameter": `{"error":{"message":"Unsupported value: 'reasoning.effort' does not support 'max'","code":"unsupported_value"}}`,
+		"another error":     `{"error":{"message":"The reasoning summaries of your files are wrong.","code":"invalid_value"}}`,
+	} {
+		s := serve(t, refuse(400, body))
+		if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
+			t.Errorf("%s: got %v after %d requests, want one", name, err, len(s.Received()))
+		}
+	}
+}
+
+// Tools that a system message adds are an item before its text; models that bind no reasoning get neither.
+func TestAddedTools(t *testing.T) {
+	t.Parallel()
+	scales := llm.ToolSpec{Name: "scales", Parameters: json.RawMessage(`{"type":"object"}`)}
+	const question = `{"content":[{"text":"hi","type":"input_text"}],"role":"user"}`
+	const item = `{"role":"developer","tools":[{"name":"scales","parameters":{"type":"object"},"strict":false,"type":"function"}],"type":"additional_tools"}`
+	for name, c := range map[string]struct {
+		model, content, want string
+	}{
+		"alone":       {"gpt-6.2", "", `[` + question + `,` + item + `]`},
+		"with a text": {"gpt-6.2", "Be brief.", `[` + question + `,` + item + `,{"content":"Be brief.","role":"developer"}]`},
+		"free":        {"gpt-6", "Be brief.", `[` + question + `]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := ask("hi")
+			req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, Content: c.content, AddedTools: []llm.ToolSpec{scales}})
+			if got := toJSON(t, sent(t, responses.Options{Model: c.model}, req).JSON()["input"]); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			m, err := responses.New(responses.Options{Model: c.model})
+			if err != nil || (m.Info().ToolChanges == llm.ToolsAdded) != (c.model == "gpt-6.2") {
+				t.Errorf("got the info %+v, %v", m.Info(), err)
+			}
+		})
+	}
+}
+
+// A refusal that names the item is one of the added tools; it is not met by a second request.
+func TestAddedToolsRefused(t *testing.T) {
+	t.Parallel()
+	for sentence, want := range map[string]llm.ErrorKind{
+		"Invalid value: 'additional_tools'. Supported values are: 'message' and 'reasoning'.": llm.KindToolChangesRefused,
+		"Invalid value: 'reasoning'.": llm.KindInvalid,
+	} {
+		s := serve(t, refuse(400, `{"error":{"message":"`+sentence+`","type":"invalid_request_error","param":"input[1].type","code":"invalid_value"}}`))
+		req := ask("hi")
+		req.Messages = append(req.Messages, llm.Message{Role: core.RoleSystem, AddedTools: []llm.ToolSpec{{Name: "scales"}}})
+		if _, err := collect(t, open(t, s, responses.Options{Model: "gpt-6.2"}), req); !llm.IsKind(err, want) || len(s.Received()) != 1 {
+			t.Errorf("got %v after %d requests, want %s after one", err, len(s.Received()), want)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/must"
 )
 
 func TestParameters(t *testing.T) {
@@ -118,10 +119,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 func TestInfo(t *testing.T) {
 	t.Parallel()
 	options := responses.Options{Provider: "openai", Model: "m", APIKey: key, BaseURL: "http://u:" + key + "@provider.test/v1/"}
-	m, err := responses.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(responses.New(options))(t)
 	if got := m.Info(); got.Name != "m" || got.Provider != "openai" {
 		t.Errorf("got %+v", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // key stands for an API key. No error and no log may hold it.
@@ -77,8 +78,6 @@ func toJSON(t *testing.T, v any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, encoder.Encode(v))
 	return strings.TrimSpace(b.String())
 }

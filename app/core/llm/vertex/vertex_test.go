@@ -22,6 +22,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/app/core/llm/vertex"
+	"bobbin/tests/must"
 )
 
 const answer = `{"type":"message","role":"assistant","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`
@@ -60,31 +61,21 @@ func serve(t *testing.T) *cloud {
 // credentials makes a file of a service account's key, for the application default credentials.
 func (c *cloud) credentials(t *testing.T) {
 	t.Helper()
-	private, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
 	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}
 	raw, err := json.Marshal(map[string]string{
 		"type": "service_account", "client_email": "bobbin@project.test", "private_key": string(pem.EncodeToMemory(block)), "token_uri": c.url + "/token",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	file := filepath.Join(t.TempDir(), "credentials.json")
-	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, raw, 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 }
 
 func (c *cloud) open(t *testing.T, options vertex.Options) *anthropic.Model {
 	t.Helper()
 	options.Model, options.BaseURL = "claude-opus-5-5@20260901", c.url+"/v1/projects/p/locations/eu"
-	m, err := vertex.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(vertex.New(options))(t)
 	return m
 }
 
