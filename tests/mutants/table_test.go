@@ -107,7 +107,7 @@ func rungs() []mutant {
 		{"rung 8: a refused prompt changes the state", "TestRung8NamesTheCulprit", "ladder.go", "		p.refusePrompt()\n		return\n", "		p.refusePrompt()\n"},
 		{"B1: N + 1 messages", "TestBudgetTriggersOnMessagesOrTokens", "trigger.go", "trigger{messages: true, missing: missing}", "trigger{messages: true, missing: missing, above: true}"},
 		{"B5: below min_recent_messages + 4", "TestBudgetNeverBelow", "trigger.go", "missing := max(policy.NeverBelow-count, 0)", "missing := 0"},
-		{"R3: auto_summarize stops it", "TestUnsummarizedForces", "ladder.go", "if p.in.Force || f.unsummarized {", "if p.in.Force {"},
+		{"R3: auto_summarize stops it", "TestUnsummarizedForces", "ladder.go", "if p.in.Force || f.of[triggerUnsummarized] {", "if p.in.Force {"},
 		{"L2: one round fewer stays", "TestLoopOverRandomConversations", "loop.go", "cut := r.starts[len(r.starts)-l.KeepRecent]", "cut := r.starts[len(r.starts)-1]"},
 		{"L2: the rounds that stayed count again", "TestLoopEveryEighthIteration", "loop.go", "since = max(since-l.KeepRecent, 0)", "since = max(since, 0)"},
 		{"L2: a range goes on behind a gap", "TestLoopEndsWhereTheRoundsDo", "loop.go", "return i == 1 || p.run[i].Seq == p.run[i-1].Seq+1", "return i > 0"},

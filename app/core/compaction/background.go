@@ -32,7 +32,7 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 		return true
 	}
 	t.History, t.Run, t.RunID, t.Recalled, t.Cap = slices.Concat(t.History, t.Run), nil, "", nil, 0
-	quiet, err := k.isQuiet(ctx, t)
+	_, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun)
 	return quiet && err == nil
 }
 
@@ -62,7 +62,7 @@ func (k *Compactor) Run(ctx context.Context) error {
 	case <-left:
 	case <-grace.C:
 		stop(core.ErrStopping)
-		k.jobs.cancelCalls()
+		k.jobs.cancelCalls(core.ErrStopping)
 		<-left
 	}
 	return nil
@@ -131,7 +131,7 @@ func (k *Compactor) advanceSession(ctx context.Context, n job) (more bool, err e
 	if t, err = k.loadTurnMessages(ctx, n.scope, t); err != nil {
 		return false, err
 	}
-	if quiet, err := k.isQuiet(ctx, t); err != nil || quiet {
+	if _, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun); err != nil || quiet {
 		return false, err
 	}
 	lease, err := k.acquireLease(ctx, n.scope, n.id)
@@ -147,14 +147,15 @@ func (k *Compactor) advanceSession(ctx context.Context, n job) (more bool, err e
 	}
 }
 
-// isQuiet reports whether no trigger asks for a summary of the turn, now or ahead: so it is
-// after most runs. The work on summaries, which need not be loaded then, only defers what a
-// trigger asks for, or shows that it has been done.
-func (k *Compactor) isQuiet(ctx context.Context, t Turn) (bool, error) {
+// firstPlan plans the turn, and reports whether that leaves nothing to carry out: so it is for most
+// prompts and after most runs. The work on summaries, which need not be loaded then, only defers what
+// a trigger asks for, or shows that it has been done.
+func (k *Compactor) firstPlan(ctx context.Context, t Turn, phase contextwindow.Phase) (p plan, done bool, err error) {
 	in, err := k.planInput(ctx, t)
 	if err != nil {
-		return false, err
+		return plan{}, false, err
 	}
-	in.Phase = contextwindow.AfterRun
-	return newPlan(in).isDone() && !contextwindow.MayUseOlder(in), nil
+	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
+	p = newPlan(in)
+	return p, t.Trial || p.isDone() && !contextwindow.MayUseOlder(in), nil
 }

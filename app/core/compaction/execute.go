@@ -74,14 +74,9 @@ type progress struct {
 
 // fitTurn is Fit without recalled passages, warnings, notes and observer.
 func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
-	in, err := k.planInput(ctx, t)
-	if err != nil {
-		return t, plan{}, err
-	}
-	in.NoSummary, in.NoLoop = t.Trial, t.Trial
-	p := newPlan(in)
-	if p.isDone() && !contextwindow.MayUseOlder(in) || t.Trial {
-		return t, p, floorError(p.d)
+	p, done, err := k.firstPlan(ctx, t, contextwindow.BeforeCall)
+	if err != nil || done {
+		return t, p, cmp.Or(err, floorError(p.d))
 	}
 	e := &progress{deadline: time.Now().Add(k.SummaryTime)}
 	for {

@@ -137,12 +137,6 @@ func (k *Compactor) promptParts(t Turn, pinned []core.Message) contextwindow.Par
 		Setups:       t.Setups, Quotes: t.Quotes, Repeated: t.RunInstructions, Loops: t.Notes,
 		Summarized: t.Session.SummarizedCount, Searches: slices.Contains(t.Profile.Agent.Tools, core.ToolSearchHistory),
 	}
-	if t.Recalled != nil {
-		parts.Passages = t.Recalled.lines
-	}
-	if t.Standing != nil {
-		parts.Standing = t.Standing.lines
-	}
 	if t.Session.ConversationSummary != nil {
 		parts.Summary = *t.Session.ConversationSummary
 		parts.Native = k.nativeOf(t)

@@ -27,8 +27,9 @@ type jobs struct {
 	bySession map[core.SessionID]*queuedJob // queued or running
 	calls     sync.WaitGroup                // begun before closed
 	closed    bool                          // Run no longer waits for calls begun now
-	running   map[*call]struct{}
-	canceled  bool // all calls
+
+	calling     context.Context // of all calls
+	cancelCalls context.CancelCauseFunc
 }
 
 // queuedJob is a job and its progress.
@@ -108,37 +109,21 @@ type call struct {
 func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) error) *call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &call{done: make(chan struct{}), cancel: cancel}
+	done := context.AfterFunc(j.calling, func() { cancel(context.Cause(j.calling)) })
 	do := func() {
 		defer close(c.done)
-		defer func() {
-			cancel(nil)
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			delete(j.running, c)
-		}()
+		defer cancel(nil)
+		defer done()
 		c.err = work(ctx)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.running[c] = struct{}{}; j.canceled {
-		cancel(core.ErrStopping)
-	}
 	if j.closed {
 		go do()
 	} else {
 		j.calls.Go(do)
 	}
 	return c
-}
-
-// cancelCalls cancels all calls, and those that begin later.
-func (j *jobs) cancelCalls() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.canceled = true
-	for c := range j.running {
-		c.cancel(core.ErrStopping)
-	}
 }
 
 // wait waits for the work and returns its error. If ctx ends first, it returns the cause:

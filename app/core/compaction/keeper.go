@@ -61,9 +61,10 @@ func New(o Options) *Compactor {
 	if o.Observer == nil {
 		o.Observer = noopObserver{}
 	}
+	calling, cancel := context.WithCancelCause(context.Background())
 	return &Compactor{
 		Options: o,
-		jobs:    &jobs{bySession: map[core.SessionID]*queuedJob{}, queue: make(chan core.SessionID, maxJobs), running: map[*call]struct{}{}},
+		jobs:    &jobs{bySession: map[core.SessionID]*queuedJob{}, queue: make(chan core.SessionID, maxJobs), calling: calling, cancelCalls: cancel},
 		limits: textLimits{
 			slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
 		},

@@ -20,7 +20,6 @@ type Recaller interface {
 // Recalled is what the log has for a run's message. It is never changed.
 type Recalled struct {
 	passages []contextwindow.Passage
-	lines    map[core.MessageID]string
 	failure  string // why nothing was found; empty = the search went well
 	of       recallKey
 }
@@ -77,32 +76,22 @@ func (k *Compactor) recall(ctx context.Context, t Turn, d contextwindow.Decision
 		}
 		return &Recalled{failure: "nothing is recalled: the conversation could not be searched"}
 	}
-	recalled := &Recalled{lines: map[core.MessageID]string{}}
-	for _, m := range found {
+	recalled := &Recalled{}
+	ids := make([]core.MessageID, len(found))
+	for i, m := range found {
+		ids[i] = m.ID
 		line := contextwindow.PassageLine(m, m.Content)
-		recalled.lines[m.ID] = line
 		recalled.passages = append(recalled.passages, contextwindow.Passage{
-			ID: m.ID, Seq: m.Seq, Day: t.dayOf(m), Tokens: k.Counter.Text(line),
+			ID: m.ID, Seq: m.Seq, Day: t.dayOf(m), Line: line, Tokens: k.Counter.Text(line),
 		})
 	}
 	if k.modelOf(t).Prefix.Binds() {
-		// A passage whose part is not found is not quoted again.
-		quotations := make(map[core.MessageID]string, len(found))
-		for _, m := range found {
-			quotations[m.ID] = m.Content
-		}
-		parts := make(map[core.MessageID]core.RecalledPassage, len(found))
-		err := k.eachMessage(searching, t, slices.Sorted(maps.Keys(quotations)), func(m core.Message) {
-			if p, ok := core.FindPassage(m, quotations[m.ID]); ok {
-				parts[m.ID] = p
-			}
+		err := k.eachMessage(searching, t, ids, func(m core.Message) {
+			i := slices.Index(ids, m.ID)
+			recalled.passages[i].Part, _ = core.FindPassage(m, found[i].Content) // one that is not found is not quoted again
 		})
 		if err != nil && searching.Err() == nil {
 			k.Logger.WarnContext(searching, "recalled passages not found again", "session_id", t.Session.ID, "run_id", t.RunID, "err", err)
-		}
-		for i := range recalled.passages {
-			p := &recalled.passages[i]
-			p.Part = parts[p.ID]
 		}
 	}
 	return recalled
@@ -149,7 +138,7 @@ func (k *Compactor) loadQuotes(ctx context.Context, t Turn, d contextwindow.Deci
 				continue
 			}
 			m.Named = m.Author != ""
-			quotes[p] = contextwindow.Quote{Seq: m.Seq, Day: t.dayOf(m), Line: contextwindow.PassageLine(m, text)}
+			quotes[p] = contextwindow.Passage{Seq: m.Seq, Day: t.dayOf(m), Line: contextwindow.PassageLine(m, text)}
 		}
 	})
 	return quotes, err

@@ -21,7 +21,6 @@ type InstructionReader interface {
 type Standing struct {
 	given  []core.StandingInstruction // what was recognized, or added or edited by hand, in any state
 	inputs []contextwindow.Instruction
-	lines  map[core.InstructionID]string
 }
 
 // withStanding returns the turn with the standing instructions of its session. The prompts of
@@ -31,7 +30,7 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 		return t, nil
 	}
 	all, err := k.loadInstructions(ctx, t, resolvedInstructions)
-	t.Standing = &Standing{given: all, lines: map[core.InstructionID]string{}}
+	t.Standing = &Standing{given: all}
 	// A prompt may have to list the newest that stand, and the newest that a message replaced or withdrew,
 	// which stand until that message has left the prompt.
 	stand, ended, from := 0, 0, len(all)
@@ -52,9 +51,8 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 			continue
 		}
 		line := contextwindow.InstructionLine(i)
-		t.Standing.lines[i.ID] = line
 		t.Standing.inputs = append(t.Standing.inputs, contextwindow.Instruction{
-			ID: i.ID, Seq: i.Seq, Tokens: k.Counter.Text(line), ByHand: i.ByHand(), IsStrong: i.ByHand() || standing.IsStrong(i.Text), EndSeq: i.EndSeq,
+			ID: i.ID, Seq: i.Seq, Line: line, Tokens: k.Counter.Text(line), ByHand: i.ByHand(), IsStrong: i.ByHand() || standing.IsStrong(i.Text), EndSeq: i.EndSeq,
 		})
 	}
 	return t, err

@@ -110,7 +110,7 @@ func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (
 // summaryMaterial returns what the draft is made from, and what makes it.
 func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft) (summarize.Request, *summarize.Summarizer, error) {
 	o, w := m.order, m.writer
-	req := k.summaryRequest(t, o.Limit, o.AskFor)
+	req := k.summaryRequest(t, w, o.Limit, o.AskFor)
 	req.Replaces, req.Focus = o.Tokens, o.Focus
 	req.Load = func(ctx context.Context, list []core.Message) ([]core.Message, error) {
 		list, err := k.loadTexts(ctx, t, list)
@@ -141,8 +141,11 @@ func (k *Compactor) summaryMaterial(ctx context.Context, t Turn, p plan, m draft
 }
 
 // summaryRequest returns the request for a summary of the turn, without the messages.
-func (k *Compactor) summaryRequest(t Turn, limit, askFor int) summarize.Request {
+func (k *Compactor) summaryRequest(t Turn, w writer, limit, askFor int) summarize.Request {
 	req := summarize.Request{Preset: t.Profile.Policy.Name, Limit: limit, TargetTokens: askFor, Speakers: t.Session.Speakers == core.ManySpeakers}
+	if w.model != nil {
+		req.Window = k.writerWindow(t, w.model)
+	}
 	if t.Standing != nil && t.Profile.Policy.StandingInstructions {
 		req.Instructions = t.Standing.given // prompts list them: the summary need not quote them
 	}
@@ -239,7 +242,7 @@ func (k *Compactor) newStrategy(t Turn, w writer) summarize.Strategy {
 	material := summarize.Material{Count: k.Counter}
 	if w.model != nil {
 		name := w.model.Info().Name
-		material.Model, material.Factor = k.withKnownWindow(t, w.model), func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor }
+		material.Model, material.Factor = w.model, func() float64 { return k.Calibrator.Estimate(name, t.Session.ID).Factor }
 	}
 	return w.kind.New(material)
 }
@@ -254,7 +257,7 @@ func (k *Compactor) orderLimit(in contextwindow.Input, t Turn, w writer) int {
 	if !ok {
 		return 0
 	}
-	return s.Room(k.summaryRequest(t, contextwindow.SummaryRoom(in), in.Policy.SummaryAskTokens))
+	return s.Room(k.summaryRequest(t, w, contextwindow.SummaryRoom(in), in.Policy.SummaryAskTokens))
 }
 
 // checkBudget returns why the model may not be called for the turn now.

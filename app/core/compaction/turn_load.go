@@ -233,29 +233,12 @@ func minKnown(a, b int) int {
 	return a
 }
 
-// withKnownWindow returns the model that writes a summary of the turn, with the window that
-// its provider reported if that is smaller than its own.
-func (k *Compactor) withKnownWindow(t Turn, model llm.Model) llm.Model {
+// writerWindow returns the window of the model that writes a summary of the turn.
+func (k *Compactor) writerWindow(t Turn, model llm.Model) int {
 	writing := Turn{Profile: Profile{Model: model}}
 	if model.Info().Name == t.Profile.Model.Info().Name {
 		writing.Window = t.Window
 	}
-	window, from := k.turnWindow(writing)
-	if from != llm.WindowReported {
-		return model
-	}
-	return windowModel{model, window}
-}
-
-// windowModel is a model with another window than its own.
-type windowModel struct {
-	llm.Model
-	window int
-}
-
-// Info returns the model's info with that window.
-func (m windowModel) Info() llm.Info {
-	info := m.Model.Info()
-	info.Window = m.window
-	return info
+	window, _ := k.turnWindow(writing)
+	return window
 }

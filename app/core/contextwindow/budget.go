@@ -1,6 +1,10 @@
 package contextwindow
 
-import "math"
+import (
+	"math"
+
+	"bobbin/app/core"
+)
 
 // Limits are what a model can take, in its own tokens.
 type Limits struct {
@@ -87,13 +91,10 @@ func shareOf(part float64, n int) int { return int(math.Floor(part * float64(n))
 // PinnedFloor returns what cannot be shrunk in a prompt with these messages pinned, and its
 // maximum, so that a compaction can land: both in the model's tokens.
 func PinnedFloor(in Input, pinned []Item) (floor, room int) {
-	r := tokenScale{in.Factor}
-	fixed := r.toModel(in.System+ListOverhead) + r.toModel(in.Tools)
-	floor = fixed + r.toModel(pinnedWrap)
-	for _, it := range pinned {
-		floor += r.toModel(it.Tokens + pinnedLine)
-	}
-	return floor, in.Policy.Budget(in.Model, fixed).Landing
+	in.Pinned, in.History, in.Run, in.Summary, in.Standing = pinned, nil, nil, core.SummaryVersion{}, nil
+	p := newPlanner(in)
+	p.placeMessages()
+	return p.total, p.budget.Landing
 }
 
 // SummaryRoom returns the max cl100k_base tokens of a hand-written summary: what the policy

@@ -132,7 +132,7 @@ func (p *planner) maySummarize(f firedTriggers) bool {
 	if p.in.NoSummary {
 		return false
 	}
-	if p.in.Force || f.unsummarized {
+	if p.in.Force || f.of[triggerUnsummarized] {
 		return true
 	}
 	return p.in.Policy.canSummarize() && (f.anyFired() || p.in.Summarized && p.total > p.shareThreshold())
@@ -151,10 +151,10 @@ func (p *planner) summaryOrder(f firedTriggers) *Order {
 			cut, rung = c, r
 		}
 	}
-	if f.messages || f.unsummarized {
+	if f.of[triggerMessages] || f.of[triggerUnsummarized] {
 		deeper(p.cutKeeping(p.in.Policy.MinRecent), 2)
 	}
-	if f.tokens {
+	if f.of[triggerTokens] {
 		deeper(p.cutUntil(p.sinceCursor()+p.ahead.since, shareOf(p.in.Policy.LandAt, p.in.Policy.MaxTokens), p.rawGain))
 	}
 	if f.byTokens() {

@@ -26,8 +26,6 @@ type Parts struct {
 	Quotes       Quotes                          // as far as their texts are there
 	Repeated     map[core.RunID]string           // instructions of earlier runs that a decision repeats, as far as they are there
 	Setups       Setups                          // texts of the setups that a decision names, but for the current one
-	Passages     map[core.MessageID]string       // lines of the passages that a decision quotes (PassageLine)
-	Standing     map[core.InstructionID]string   // lines of the instructions that a decision lists (InstructionLine)
 	Rendered     Rendered                        // messages whose texts are not loaded
 	Loops        map[core.SummaryID]core.Summary // the notes that a decision names
 	ReadsResults bool                            // the agent can read on in tool results of which the prompt has an excerpt

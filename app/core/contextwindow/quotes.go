@@ -15,15 +15,8 @@ import (
 // from the log. Where one has changed since, the thoughts behind it are not sent, as after any
 // other change.
 
-// Quote is a passage with its text.
-type Quote struct {
-	Seq  int64
-	Day  string
-	Line string // PassageLine
-}
-
 // Quotes are passages that prompts quote again (Slot.Quotes).
-type Quotes map[core.RecalledPassage]Quote
+type Quotes map[core.RecalledPassage]Passage
 
 // RecalledPassages returns what the prompt of the decision quotes, in a message of so many
 // cl100k_base tokens; nil if nothing, or if it cannot be quoted again.
@@ -112,7 +105,7 @@ func (p *assembly) addQuotes(s Slot) {
 	if s.Quotes == nil {
 		return
 	}
-	quotes := make([]Quote, len(s.Quotes.Passages))
+	quotes := make([]Passage, len(s.Quotes.Passages))
 	for i, passage := range s.Quotes.Passages {
 		q, ok := p.parts.Quotes[passage]
 		if !ok {

@@ -11,12 +11,13 @@ import (
 )
 
 // Passage is a message of the log that a prompt may quote, because the user's message asks
-// for it. Like an Item it has no text; Parts.Passages has it.
+// for it.
 type Passage struct {
 	ID     core.MessageID
 	Seq    int64
 	Day    string               // when it was written, as the prompt shows it
-	Tokens int                  // cl100k_base, of its line (PassageLine)
+	Line   string               // PassageLine
+	Tokens int                  // cl100k_base, of the line
 	Part   core.RecalledPassage // what it quotes; zero = not known
 }
 
@@ -121,18 +122,14 @@ func (p *assembly) addRecalled(passages []Passage) {
 	if len(passages) == 0 {
 		return
 	}
-	quotes := make([]Quote, len(passages))
-	for i, c := range passages {
-		quotes[i] = Quote{c.Seq, c.Day, p.parts.Passages[c.ID]}
-	}
-	m := p.newQuotes(quotes)
+	m := p.newQuotes(passages)
 	m.Passing = true // the next prompt has it only if a thought of the answer needs it
 	p.section = SectionRecalled
 	p.appendMessage(m)
 }
 
 // newQuotes returns the message that quotes the passages.
-func (p *assembly) newQuotes(quotes []Quote) PromptMessage {
+func (p *assembly) newQuotes(quotes []Passage) PromptMessage {
 	var b strings.Builder
 	b.WriteString(recalledTitle + "\n" + recalledNote + "\n" + recalledOpen + "\n")
 	for i, q := range quotes {

@@ -10,15 +10,15 @@ import (
 	"bobbin/app/core/prompttext"
 )
 
-// Instruction is what a user set for the whole conversation. Like an Item it has no text;
-// Parts.Standing has it.
+// Instruction is what a user set for the whole conversation.
 type Instruction struct {
 	ID       core.InstructionID
-	Seq      int64 // of its message
-	Tokens   int   // cl100k_base, of its line (InstructionLine)
-	ByHand   bool  // its text is not that of its message
-	IsStrong bool  // it is listed before those that are not
-	EndSeq   int64 // of the message that replaced or withdrew it; 0 = it stands
+	Seq      int64  // of its message
+	Line     string // InstructionLine
+	Tokens   int    // cl100k_base, of the line
+	ByHand   bool   // its text is not that of its message
+	IsStrong bool   // it is listed before those that are not
+	EndSeq   int64  // of the message that replaced or withdrew it; 0 = it stands
 }
 
 // Bounds of the list of standing instructions: a share of the window, and the model's tokens.
@@ -146,7 +146,7 @@ func (p *assembly) addStanding(d Decision) {
 		fmt.Fprintf(&b, standingMore, d.StandingOmitted)
 	}
 	for _, i := range d.Standing {
-		b.WriteString(p.parts.Standing[i.ID] + "\n")
+		b.WriteString(i.Line + "\n")
 	}
 	b.WriteString(standingClose)
 	m := p.newMessage(llm.Message{Role: core.RoleUser, Content: b.String()})

@@ -75,7 +75,7 @@ func (p *planner) needsSummaryNow(f firedTriggers) bool {
 		return true
 	case p.in.Resting:
 		return false
-	case f.unsummarized:
+	case f.of[triggerUnsummarized]:
 		return timing == TimingInline || len(p.in.Run) <= 1
 	case timing == TimingAfterRun:
 		// The last run's summary failed, or messages were imported. The share trigger is
@@ -120,14 +120,14 @@ func (p *planner) prepareAhead() {
 	}
 	q := newPlanner(p.in)
 	q.ahead, q.isReduced = growth{early: true}, true
-	if near.share {
+	if near.of[triggerShare] {
 		q.ahead.prompt = max(p.shareThreshold()-p.total, 0)
 	}
-	if near.tokens {
+	if near.of[triggerTokens] {
 		q.ahead.since = max(policy.MaxTokens-p.sinceCursor(), 0)
 	}
 	q.placeMessages()
-	if near.share {
+	if near.of[triggerShare] {
 		q.maskHistory()
 		if q.total <= q.budget.Landing && !near.bySince() {
 			return // masking old tool results will be enough

@@ -9,35 +9,34 @@ import (
 
 // firedTriggers says which triggers are crossed.
 type firedTriggers struct {
-	share        bool   // too many tokens in the prompt
-	messages     bool   // too many messages since the cursor
-	tokens       bool   // too many tokens since the cursor
-	unsummarized bool   // too many unsummarized messages, whatever else is set
-	hard         bool   // the prompt does not fit
-	loop         string // the limit that the tool loop exceeds; empty = none
+	of   map[string]bool // the policy's, by name
+	hard bool            // the prompt does not fit
+	loop string          // the limit that the tool loop exceeds; empty = none
 }
 
 // anyFired reports whether the prompt or the history is too large.
-func (f firedTriggers) anyFired() bool { return f.hard || f.share || f.bySince() }
+func (f firedTriggers) anyFired() bool { return f.byTokens() || f.bySince() }
 
 // bySince reports whether there is too much since the cursor.
-func (f firedTriggers) bySince() bool { return f.messages || f.tokens || f.unsummarized }
+func (f firedTriggers) bySince() bool {
+	return f.of[triggerMessages] || f.of[triggerTokens] || f.of[triggerUnsummarized]
+}
 
 // byTokens reports whether the prompt must be brought to the landing point.
-func (f firedTriggers) byTokens() bool { return f.share || f.hard }
+func (f firedTriggers) byTokens() bool { return f.of[triggerShare] || f.hard }
 
 // triggerName returns what started a compaction.
 func (f firedTriggers) triggerName(force bool) string {
 	switch {
 	case force:
 		return "manual"
-	case f.share:
+	case f.of[triggerShare]:
 		return triggerShare
 	case f.hard:
 		return "overflow"
-	case f.unsummarized:
+	case f.of[triggerUnsummarized]:
 		return triggerUnsummarized
-	case f.messages:
+	case f.of[triggerMessages]:
 		return triggerMessages
 	default:
 		return triggerTokens
@@ -104,27 +103,17 @@ func (p *planner) triggersAt(size, count, since int) []trigger {
 
 // The triggers of a policy.
 const (
-	triggerShare        = "share"
-	triggerMessages     = "messages"
-	triggerTokens       = "tokens"
-	triggerUnsummarized = "unsummarized"
+	triggerShare        = "share"        // too many tokens in the prompt
+	triggerMessages     = "messages"     // too many messages since the cursor
+	triggerTokens       = "tokens"       // too many tokens since the cursor
+	triggerUnsummarized = "unsummarized" // too many unsummarized messages, whatever else is set
 )
 
 // selectTriggers returns the triggers of the list that satisfy is.
 func selectTriggers(list []trigger, is func(trigger) bool) firedTriggers {
-	var f firedTriggers
+	f := firedTriggers{of: map[string]bool{}}
 	for _, t := range list {
-		switch {
-		case !is(t):
-		case t.Name == triggerShare:
-			f.share = true
-		case t.Name == triggerMessages:
-			f.messages = true
-		case t.Name == triggerTokens:
-			f.tokens = true
-		case t.Name == triggerUnsummarized:
-			f.unsummarized = true
-		}
+		f.of[t.Name] = is(t)
 	}
 	return f
 }

@@ -99,7 +99,7 @@ func (l *LLM) Room(req Request) int { return max(l.newJob(req, true).messageRoom
 
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
-	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: info.Window, scale: l.currentFactor(info), summary: req.Previous}
+	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: cmp.Or(req.Window, info.Window), scale: l.currentFactor(info), summary: req.Previous}
 	if len(j.languages) > 0 {
 		j.language = j.languages[0]
 	}

@@ -52,6 +52,7 @@ type Request struct {
 	Limit        int    // max tokens of the result; at least 1
 	TargetTokens int    // tokens that the prompt asks for; 0 or over Limit = Limit
 	Replaces     int    // tokens of Previous and Messages as counted in the prompt; 0 = counted here
+	Window       int    // of the model that writes; 0 = llm.Info.Window
 	Focus        string // what the user asked to keep above all; empty = nothing
 	Speakers     bool   // several users speak: messages begin with their names (core.Message.Named)
 	// Instructions are what users set for the whole conversation, also what was changed or
