@@ -224,9 +224,9 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 			Search: a.Search, Searches: a.Searches, Transfer: wire.NewTransfer(a.Deps, a.engine), Usage: s.ModelCalls, Deliveries: a.outbox, Deletions: a.deletions,
 		},
 		OpenAI: openai.Options{Models: a.Models.Names, EmbeddingModel: a.Config.EmbeddingModel, Embedder: a.embedder, CountTokens: a.Counter.Text},
-		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(), ReloadAgents: a.ReloadAgents,
-		Purge:   &handlers.Purge{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User},
-		Metrics: handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
+		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
+		Operator: handlers.OperatorOperations{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User, ReloadAgents: a.ReloadAgents},
+		Metrics:  handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
 		Build: build, Origins: a.Config.Server.CORSOrigins, Ready: a.runs.Ready(), Work: a.drained,
 		Limits: api.Limits{
 			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(files.Bytes), FilesPerMessage: files.PerMessage,

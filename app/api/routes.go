@@ -2,12 +2,14 @@ package api
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/api/mcp"
 	"bobbin/app/api/openai"
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -20,6 +22,8 @@ const (
 	metricsRoute  = "/metrics"
 	slackRoute    = "/slack/"
 	mcpRoute      = "/mcp"
+
+	operatorPrefix = "/internal/"
 )
 
 // registerRoutes registers every native route; app/api/openapi describes them.
@@ -60,31 +64,39 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 	r.GET("/docs", s.withErrors(document.servePage))
 	r.GET("/docs/:file", s.withErrors(document.serveParam))
 
-	operator := r.Group("/internal/v1", s.withErrors(s.authenticateCaller), s.withErrors(handlers.Operator))
-	if opts.Purge != nil {
-		operator.POST("/purge/sessions", s.withErrors(opts.Purge.Sessions))
-		operator.POST("/purge/users", s.withErrors(opts.Purge.User))
-		operator.GET("/export", s.withErrors(handlers.NewDataRights(opts.Services).ExportAny))
-	}
-	if opts.ReloadAgents != nil {
-		operator.POST("/agents/reload", s.withErrors(handlers.NewAgentReload(opts.ReloadAgents).Reload))
-	}
-
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))
-	ids := s.withErrors(handlers.CheckIDs)
-	// The group of a route says which scope the key needs.
-	read := known.Group("/api/v1", s.requireScope(core.CanRead), ids, s.withErrors(s.idempotent))
-	write := known.Group("/api/v1", s.requireScope(core.CanWrite), ids, s.withErrors(s.idempotent))
-	s.registerConversations(read, write, opts.Services)
-	s.registerResources(read, write, opts.Services)
-	files := handlers.NewFiles(opts.Services, s.space)
-	r.Group("", ids, s.withErrors(files.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(files.Content))
-	s.registerDataRights(known, opts.Services)
-	s.registerSlack(read, write, opts.Services)
+	native := handlers.Native{Services: opts.Services, Streams: s.streams, Space: s.space, Own: opts.Operator}
+	native.Register(operations{s, r, known})
+	r.Group("", s.withErrors(native.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(native.Content))
 	s.registerOpenAI(known, opts)
 	server := mcp.New(mcp.Options{Services: opts.Services, Streams: s.streams, Version: opts.Build.Version, Explain: s.explainError})
 	known.POST(mcpRoute, s.withoutQuery(server.Serve)) // its tools check the scopes
+}
+
+// operations registers operations behind what their callers must have.
+type operations struct {
+	*Server
+	all   *gin.Engine
+	known *gin.RouterGroup // of requests whose caller is known
+}
+
+// Handle is part of handlers.Router. Data rights take no Idempotency-Key: a stored answer would be a
+// trace of the deleted data, and a repeated deletion is the same deletion.
+func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
+	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path())
+	if strings.HasPrefix(path, operatorPrefix) {
+		o.all.Handle(op.Method(), path, o.withErrors(o.authenticateCaller), o.withErrors(handlers.Operator), o.withErrors(handler))
+		return
+	}
+	chain := []gin.HandlerFunc{o.requireScope(op.Scope)}
+	if op.OwnersOnly {
+		chain = append(chain, o.withErrors(handlers.OwnersOnly))
+	}
+	if op.Scope != core.CanDelete && op.Scope != core.CanExport {
+		chain = append(chain, o.withErrors(o.idempotent))
+	}
+	o.known.Handle(op.Method(), path, append(chain, o.withErrors(handler))...)
 }
 
 // registerOpenAI registers the routes of the OpenAI protocol. They take query parameters that
@@ -111,129 +123,4 @@ func (s *Server) registerOpenAI(known *gin.RouterGroup, opts Options) {
 	write.DELETE("/conversations/:id/items/:item", s.withErrors(dialect.DeleteItem))
 	read.GET("/models", s.withErrors(dialect.ListModels))
 	read.GET("/models/*model", s.withErrors(dialect.GetModel))
-}
-
-// registerSlack registers the routes of the threads of Slack that show sessions.
-func (s *Server) registerSlack(read, write *gin.RouterGroup, services handlers.Services) {
-	owners, slack := s.withErrors(handlers.OwnersOnly), handlers.NewSlack(services)
-	read.GET("/sessions/:id/slack", owners, s.withoutQuery(slack.Get))
-	write.PUT("/sessions/:id/slack", owners, s.withoutQuery(slack.Put))
-	write.DELETE("/sessions/:id/slack", owners, s.withoutQuery(slack.Delete))
-}
-
-// registerConversations registers the routes of sessions, messages, runs and files.
-func (s *Server) registerConversations(read, write *gin.RouterGroup, services handlers.Services) {
-	streams := s.streams
-	files := handlers.NewFiles(services, s.space)
-	sessions := handlers.NewSessions(services)
-	messages := handlers.NewMessages(services, files, streams)
-	runs := handlers.NewRuns(services, streams)
-	transfer := handlers.NewTransfer(services, s.space)
-	deliveries := handlers.NewDeliveries(services)
-	owners := s.withErrors(handlers.OwnersOnly)
-
-	write.POST("/sessions", s.withoutQuery(sessions.Create))
-	read.GET("/sessions", s.withErrors(sessions.List))
-	read.GET("/sessions/:id", s.withoutQuery(sessions.Get))
-	write.PATCH("/sessions/:id", s.withoutQuery(sessions.Update))
-	write.DELETE("/sessions/:id", s.withoutQuery(sessions.Archive))
-	write.POST("/sessions/:id/fork", s.withoutQuery(sessions.Fork))
-	read.GET("/events", s.withoutQuery(runs.Heads))
-	read.GET("/sessions/:id/events", s.withErrors(runs.SessionEvents))
-	read.GET("/sessions/:id/export", s.withErrors(transfer.Export))
-
-	write.POST("/sessions/:id/messages", s.withoutQuery(messages.Send))
-	read.GET("/sessions/:id/messages", s.withErrors(messages.List))
-	write.POST("/sessions/:id/messages/import", s.withErrors(transfer.Import))
-	read.GET("/sessions/:id/messages/:mid", s.withoutQuery(messages.Get))
-	write.PATCH("/sessions/:id/messages/:mid", s.withoutQuery(messages.Edit))
-	write.DELETE("/sessions/:id/messages/:mid", s.withoutQuery(messages.Delete))
-	write.POST("/sessions/:id/messages/:mid/regenerate", s.withoutQuery(messages.Regenerate))
-	write.POST("/sessions/:id/messages/:mid/select", s.withoutQuery(messages.Select))
-	write.PUT("/sessions/:id/messages/:mid/pin", s.withoutQuery(messages.Pin))
-	write.DELETE("/sessions/:id/messages/:mid/pin", s.withoutQuery(messages.Unpin))
-	write.PUT("/sessions/:id/messages/:mid/metadata", s.withoutQuery(messages.PutMetadata))
-	write.PUT("/sessions/:id/messages/:mid/feedback", s.withoutQuery(messages.PutFeedback))
-	write.DELETE("/sessions/:id/messages/:mid/feedback", s.withoutQuery(messages.DeleteFeedback))
-
-	s.registerContext(read, write, services)
-
-	read.GET("/sessions/:id/runs", s.withErrors(runs.List))
-	read.GET("/runs/:id", s.withoutQuery(runs.Get))
-	read.GET("/runs/:id/events", s.withErrors(runs.Events))
-	write.POST("/runs/:id/cancel", s.withoutQuery(runs.Cancel))
-	write.POST("/runs/:id/approvals/:approval", s.withoutQuery(runs.Decide))
-	read.GET("/runs/:id/deliveries", owners, s.withoutQuery(deliveries.List))
-	write.POST("/runs/:id/deliveries/:did/retry", owners, s.withoutQuery(deliveries.Retry))
-
-	write.POST("/blobs", s.withoutQuery(files.Upload))
-	read.GET("/blobs", s.withErrors(files.List))
-	read.GET("/blobs/:id", s.withoutQuery(files.Get))
-	read.GET("/blobs/:id/info", s.withoutQuery(files.Describe))
-	read.POST("/blobs/:id/link", s.withoutQuery(files.Link))
-	write.DELETE("/blobs/:id", s.withoutQuery(files.Delete))
-}
-
-// registerContext registers the routes of what prompts are made of.
-func (s *Server) registerContext(read, write *gin.RouterGroup, services handlers.Services) {
-	context := handlers.NewContext(services, s.streams)
-	summaries := handlers.NewSummaries(services)
-	instructions := handlers.NewStandingInstructions(services)
-	owners := s.withErrors(handlers.OwnersOnly)
-
-	read.GET("/sessions/:id/context", s.withoutQuery(context.Report))
-	read.GET("/sessions/:id/context/turns", s.withoutQuery(context.Turns))
-	read.GET("/sessions/:id/context/prompt", owners, s.withoutQuery(context.Prompt))
-	read.GET("/sessions/:id/context/messages/:mid", s.withoutQuery(context.Where))
-	read.POST("/sessions/:id/context/plan", s.withoutQuery(context.Plan))
-	write.POST("/sessions/:id/summarize", s.withoutQuery(context.Summarize))
-	read.GET("/sessions/:id/summaries", s.withErrors(summaries.List))
-	read.GET("/sessions/:id/summaries/:version", s.withoutQuery(summaries.Get))
-	read.GET("/sessions/:id/summaries/:version/diff", s.withErrors(summaries.Diff))
-	write.POST("/sessions/:id/summaries/:version/restore", s.withoutQuery(summaries.Restore))
-	write.PUT("/sessions/:id/summary", s.withoutQuery(summaries.Edit))
-	read.GET("/sessions/:id/standing-instructions", s.withErrors(instructions.List))
-	write.POST("/sessions/:id/standing-instructions", s.withoutQuery(instructions.Create))
-	write.PATCH("/sessions/:id/standing-instructions/:iid", s.withoutQuery(instructions.Update))
-	write.DELETE("/sessions/:id/standing-instructions/:iid", s.withoutQuery(instructions.Delete))
-}
-
-// registerResources registers the routes of everything outside sessions.
-func (s *Server) registerResources(read, write *gin.RouterGroup, services handlers.Services) {
-	search := handlers.NewSearch(services)
-	memories := handlers.NewMemories(services)
-	usage := handlers.NewUsage(services)
-	agents := handlers.NewAgents(services)
-
-	read.GET("/search", s.withErrors(search.Messages))
-
-	write.POST("/memories", s.withoutQuery(memories.Create))
-	read.GET("/memories", s.withErrors(memories.List))
-	read.POST("/memories/search", s.withoutQuery(memories.Search))
-	write.POST("/memories/reindex", s.withErrors(handlers.OwnersOnly), s.withoutQuery(memories.Reindex))
-	read.GET("/memories/:id", s.withErrors(memories.Get))
-	write.PUT("/memories/:id", s.withErrors(memories.Update))
-	write.DELETE("/memories/:id", s.withErrors(memories.Delete))
-
-	webhooks, owners := handlers.NewWebhooks(services), s.withErrors(handlers.OwnersOnly)
-	read.GET("/webhook", owners, s.withoutQuery(webhooks.Get))
-	write.PUT("/webhook", owners, s.withoutQuery(webhooks.Put))
-	write.DELETE("/webhook", owners, s.withoutQuery(webhooks.Delete))
-
-	read.GET("/usage", s.withErrors(usage.Get))
-
-	read.GET("/agents", s.withoutQuery(agents.List))
-	read.GET("/agents/:name", s.withoutQuery(agents.Get))
-	read.GET("/agents/:name/graph", s.withErrors(agents.Graph))
-}
-
-// registerDataRights registers the routes of deletions and user exports. They take no
-// Idempotency-Key: a stored answer would be a trace of the deleted data, and a repeated
-// deletion is the same deletion.
-func (s *Server) registerDataRights(known *gin.RouterGroup, services handlers.Services) {
-	rights := handlers.NewDataRights(services)
-	remove := known.Group("/api/v1", s.requireScope(core.CanDelete), s.withErrors(handlers.CheckIDs))
-	remove.POST("/deletions", s.withoutQuery(rights.Delete))
-	remove.GET("/deletions/:id", s.withoutQuery(rights.Get))
-	known.Group("/api/v1", s.requireScope(core.CanExport)).GET("/export", s.withErrors(rights.Export))
 }

@@ -23,18 +23,16 @@ import (
 
 // Options are the parts of a Server; Services, Auth and Logger are required.
 type Options struct {
-	Services handlers.Services
-	Keys     keyStore // of idempotent requests; nil = Idempotency-Key works for messages only
-	Auth     *auth.Authenticator
-	Checks   []handlers.Check // readiness: database, migrations …
-	Build    handlers.Build
-	Limits   Limits
-	Space    handlers.Space // memory and disk that requests may use; Body follows from Limits
-	Origins  []string       // web origins that may read responses (CORS)
-	Logger   *slog.Logger
-	Purge    *handlers.Purge // for the command line; nil = no purge routes
-	// ReloadAgents reloads the agents' files, for the command line; nil = no reload route.
-	ReloadAgents func(ctx context.Context) ([]core.AgentFile, error)
+	Services     handlers.Services
+	Keys         keyStore // of idempotent requests; nil = Idempotency-Key works for messages only
+	Auth         *auth.Authenticator
+	Checks       []handlers.Check // readiness: database, migrations …
+	Build        handlers.Build
+	Limits       Limits
+	Space        handlers.Space // memory and disk that requests may use; Body follows from Limits
+	Origins      []string       // web origins that may read responses (CORS)
+	Logger       *slog.Logger
+	Operator     handlers.OperatorOperations
 	OpenAI       openai.Options          // its Services and Streams follow from the others
 	Metrics      handlers.MetricsOptions // without Expose there is no route /metrics
 	Slack        http.Handler            // answers what Slack sends; nil = no such routes

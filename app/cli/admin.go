@@ -65,14 +65,9 @@ func (p *program) backupCommand() *cobra.Command {
 				return err
 			}
 			copied, err := ops.Backup(cmd.Context(), cfg, logger, args[0], currentActor())
-			if err != nil {
-				return err
-			}
-			if p.json {
-				return p.printJSON(copied)
-			}
-			fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
-			return nil
+			return p.printOrDraw(copied, err, func(int, int) {
+				fmt.Fprintf(p.Out, "wrote %s bytes to %s, verified, schema version %d\n", core.Number(int(copied.Bytes)), term.Clean(copied.Path), copied.Version)
+			})
 		},
 	}
 	p.withJSON(cmd)
@@ -94,19 +89,14 @@ func (p *program) migrateCommand() *cobra.Command {
 				return err
 			}
 			v, err := ops.Migrate(cmd.Context(), cfg, logger, !status)
-			if err != nil {
-				return err
-			}
-			if p.json {
-				return p.printJSON(struct {
-					Database string `json:"database"`
-					Version  int64  `json:"version"`
-					Newest   int64  `json:"newest"`
-					Pending  bool   `json:"pending"`
-				}{cfg.Database.URL.String(), v.Current, v.Target, v.Pending()})
-			}
-			fmt.Fprintf(p.Out, "database %s: version %d, newest %d\n", cfg.Database.URL, v.Current, v.Target)
-			return nil
+			return p.printOrDraw(struct {
+				Database string `json:"database"`
+				Version  int64  `json:"version"`
+				Newest   int64  `json:"newest"`
+				Pending  bool   `json:"pending"`
+			}{cfg.Database.URL.String(), v.Current, v.Target, v.Pending()}, err, func(int, int) {
+				fmt.Fprintf(p.Out, "database %s: version %d, newest %d\n", cfg.Database.URL, v.Current, v.Target)
+			})
 		},
 	}
 	p.withJSON(cmd)
@@ -188,10 +178,7 @@ func (p *program) auditCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
 				page, err := s.Audit(ctx, q)
-				if err != nil {
-					return err
-				}
-				return printList(p, page, list[core.AuditEntry]{
+				return printList(p, page, err, list[core.AuditEntry]{
 					none: "no entries yet", titles: "TIME|WHO|WHAT|OWNER|TARGET|DETAILS",
 					cells: func(e core.AuditEntry) []any {
 						return []any{e.CreatedAt, e.Actor, e.Action, e.Owner, e.Target, auditDetails(e)}
@@ -202,8 +189,7 @@ func (p *program) auditCommand() *cobra.Command {
 		},
 	}
 	p.withJSON(cmd)
-	cmd.Flags().IntVar(&q.Limit, "limit", 0, "maximum number of entries, 1 to 200 (default: 50)")
-	cmd.Flags().StringVar(&q.Cursor, "cursor", "", "continue an earlier list")
+	addPageFlags(cmd, &q)
 	return cmd
 }
 

@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/ops"
@@ -39,7 +41,7 @@ func (p *program) reloadAgentsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			page, err := s.client.ReloadAgents(cmd.Context())
+			page, err := client.Call(cmd.Context(), s.client, operations.ReloadAgents, struct{}{})
 			if err != nil {
 				return err
 			}
@@ -63,7 +65,7 @@ func printFiles[T any](p *program, page core.Page[T], titles, consequence string
 			problems = append(problems, found...)
 		}
 	}
-	err := printList(p, page, list[T]{
+	err := printList(p, page, nil, list[T]{
 		none: "there are no agent files; the built-in agents do not need any", titles: "FILE|" + titles,
 		cells: func(f T) []any { cells, _ := describe(f); return cells },
 	})
@@ -95,10 +97,7 @@ func (p *program) listAgentsCommand() *cobra.Command {
 				return err
 			}
 			states, err := files.List()
-			if err != nil {
-				return err
-			}
-			return printList(p, core.Page[ops.AgentState]{Items: states}, list[ops.AgentState]{
+			return printList(p, core.Page[ops.AgentState]{Items: states}, err, list[ops.AgentState]{
 				titles: "AGENT|MODEL|USABLE",
 				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeUsability(a)} },
 			})
@@ -130,7 +129,7 @@ func (p *program) showAgentCommand() *cobra.Command {
 		Long: "Prints every key of an agent's file (docs/AGENTS.md), its effective value, and where it comes from,\n" +
 			"and the tools that files describe (docs/TOOLS.md). It needs no server, but connects to the servers\n" +
 			"of tools. Long values are shortened; --json prints them whole.",
-		Example: "  bobbin agents show assistant", Args: requireOneArg("which agent? bobbin agents list shows their names"),
+		Example: "  bobbin agents show assistant", Args: requireOne("agent", "bobbin agents list shows their names"),
 		ValidArgsFunction: p.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := p.agentFiles(cmd)

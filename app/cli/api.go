@@ -145,8 +145,8 @@ func (p *program) describeOperation(op openapi.Operation) {
 }
 
 // buildCall returns the request of an operation with the given values, and the file as its body.
-func (p *program) buildCall(op openapi.Operation, args []string, file string) (client.Call, error) {
-	call := client.Call{Method: op.Method, Path: op.Path, Query: url.Values{}, Header: map[string]string{}}
+func (p *program) buildCall(op openapi.Operation, args []string, file string) (client.Request, error) {
+	call := client.Request{Method: op.Method, Path: op.Path, Query: url.Values{}, Header: map[string]string{}}
 	body, given := map[string]any{}, map[string]bool{}
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
@@ -199,9 +199,9 @@ func (p *program) buildCall(op openapi.Operation, args []string, file string) (c
 	case file != "":
 		var text string
 		text, err = p.readText(file)
-		call.Body, call.Header["Content-Type"] = []byte(text), op.Bodies[0].Media
+		call.Body, call.Header["Content-Type"] = strings.NewReader(text), op.Bodies[0].Media
 	case len(body) > 0:
-		call.Body, err = json.Marshal(body)
+		call.Body = body
 	}
 	return call, err
 }

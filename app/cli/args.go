@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -38,7 +39,7 @@ func allowMaxArgs(n int) cobra.PositionalArgs {
 // requireOne accepts exactly one argument; the hint says how to find it.
 func requireOne(what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
+		if len(args) == 1 && args[0] != "" {
 			return nil
 		}
 		return core.Errorf(core.ErrInvalid, "which %s? %s; %s", what, cmd.UseLine(), hint)
@@ -97,34 +98,12 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 }
 
-// requireOneArg accepts exactly one argument; ask is the question if it is missing.
-func requireOneArg(ask string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return core.Errorf(core.ErrInvalid, "%s; usage: %s", ask, cmd.UseLine())
-		case len(args) > 1:
-			return core.Errorf(core.ErrInvalid, "too many arguments, starting with %q; usage: %s", args[1], cmd.UseLine())
-		default:
-			return nil
-		}
-	}
-}
-
 // requireWords accepts one or more arguments.
 func requireWords(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return core.Errorf(core.ErrInvalid, "no search words given: %s", cmd.UseLine())
 	}
 	return nil
-}
-
-// requireUser accepts exactly one argument, a user's id.
-func requireUser(cmd *cobra.Command, args []string) error {
-	if len(args) == 1 && args[0] != "" {
-		return nil
-	}
-	return core.Errorf(core.ErrInvalid, "which user? %s", cmd.UseLine())
 }
 
 // addPageFlags adds the flags --limit and --cursor of a list.
@@ -162,7 +141,7 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 	texts := map[string]string{}
 	q := core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}, Archived: true}
 	for searched := 0; searched < maxScanned; {
-		page, err := c.Sessions(ctx, q)
+		page, err := client.Call(ctx, c, ops.ListSessions, q)
 		if err != nil {
 			return "", err
 		}
@@ -204,7 +183,7 @@ const maxTitle = 40
 
 // lastSession returns the most recently used session, of the agent if one is named.
 func lastSession(ctx context.Context, c *client.Client, agent string) (core.SessionID, error) {
-	page, err := c.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: agent})
+	page, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 1}, Agent: agent})
 	if err != nil {
 		return "", err
 	}

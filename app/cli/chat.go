@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/chat"
 	draw "bobbin/app/cli/term"
 	"bobbin/app/client"
@@ -142,17 +143,17 @@ func openSession(ctx context.Context, c *client.Client, which sessionChoice) (co
 	}
 	if id == "" {
 		if which.agent != "" {
-			if _, err := c.Agent(ctx, which.agent); err != nil {
+			if _, err := client.Call(ctx, c, ops.GetAgent, ops.InAgent{Name: which.agent}); err != nil {
 				return core.Session{}, err
 			}
 		}
 		return core.Session{Agent: which.agent, Model: which.model, Source: core.SourceCLI}, nil
 	}
-	session, err := c.Session(ctx, id)
+	session, err := client.Call(ctx, c, ops.GetSession, ops.InSession{SessionID: id})
 	if err == nil && which.agent != "" && which.agent != session.Agent {
-		return session, core.Errorf(core.ErrInvalid, "session %s belongs to agent %s, not to %s", id, session.Agent, which.agent)
+		return core.Session{}, core.Errorf(core.ErrInvalid, "session %s belongs to agent %s, not to %s", id, session.Agent, which.agent)
 	}
-	return session, err
+	return session.Session, err
 }
 
 // isAttended reports whether a person reads the output and types the input.
@@ -240,11 +241,12 @@ func (p *program) runAsk(ctx context.Context, s connection, c sessionChoice, kee
 		return talked.Ask(ctx, text)
 	}
 	if session.ID == "" {
-		if session, err = s.client.CreateSession(ctx, session); err != nil {
+		session, err = client.Call(ctx, s.client, ops.CreateSession, ops.NewSession{Agent: session.Agent, Model: session.Model, Source: session.Source, Temporary: session.Temporary})
+		if err != nil {
 			return err
 		}
 	}
-	answer, err := s.client.SendAndWait(ctx, core.SendMessage{SessionID: session.ID, Content: text, Model: c.model, Source: core.SourceCLI})
+	answer, err := client.Call(ctx, s.client, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: session.ID}, Content: text, Model: c.model, Source: core.SourceCLI})
 	if err != nil {
 		return err
 	}

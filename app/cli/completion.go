@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
 	"bobbin/app/ops"
@@ -38,7 +40,7 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	}
 	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completionTimeout) // completion may have none
 	defer cancel()
-	page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
+	page, err := client.Call(ctx, s.client, operations.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
 	if err != nil {
 		return nil, nothing
 	}

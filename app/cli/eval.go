@@ -149,7 +149,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 
 // listSamples prints the samples.
 func (p *program) listSamples() error {
-	return printList(p, core.Page[eval.Sample]{Items: eval.List()}, list[eval.Sample]{
+	return printList(p, core.Page[eval.Sample]{Items: eval.List()}, nil, list[eval.Sample]{
 		titles: "NAME|WINDOW|ABOUT",
 		cells:  func(s eval.Sample) []any { return []any{s.Name, core.Number(s.Window), s.About} },
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -172,8 +173,7 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 	isNew := into.ID == ""
 	if isNew {
 		into.Title = core.Clip(cmp.Or(into.Title, h.title), 200)
-		into.Source = core.SourceCLI
-		session, err := s.client.CreateSession(ctx, into)
+		session, err := client.Call(ctx, s.client, ops.CreateSession, ops.NewSession{Agent: into.Agent, Title: into.Title, UserID: into.UserID, Source: core.SourceCLI})
 		if err != nil {
 			return importedSession{}, err
 		}
@@ -186,7 +186,7 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 	if err != nil {
 		err = withFieldErrors(err)
 		if isNew {
-			_, archiving := s.client.UpdateSession(context.WithoutCancel(ctx), into.ID, core.SessionPatch{Archived: new(true)})
+			_, archiving := client.Call(context.WithoutCancel(ctx), s.client, ops.ArchiveSession, ops.InSession{SessionID: into.ID})
 			err = errors.Join(err, archiving)
 		}
 	}

@@ -29,7 +29,7 @@ func (p *program) keysCommand() *cobra.Command {
 		Long: "Generates a random secret and prints it once. The setting holds only its hash, so that readers of the\n" +
 			"configuration cannot use it. Nothing is stored: the key takes effect when the server starts with it.",
 		Example: "  bobbin keys new web",
-		Args:    requireOneArg("which name? It becomes the owner of everything created with the key"),
+		Args:    requireOne("name", "it becomes the owner of everything created with the key"),
 		RunE:    func(_ *cobra.Command, args []string) error { return p.newKey(args[0]) },
 	}
 	list := &cobra.Command{
@@ -43,9 +43,6 @@ func (p *program) keysCommand() *cobra.Command {
 			}
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
 				stored, err := s.Keys(ctx)
-				if err != nil {
-					return err
-				}
 				items := []any{}
 				for _, k := range stored {
 					items = append(items, storedKeyView{k, "database"})
@@ -59,7 +56,7 @@ func (p *program) keysCommand() *cobra.Command {
 					}
 					items = append(items, v)
 				}
-				return printList(p, core.Page[any]{Items: items}, list[any]{
+				return printList(p, core.Page[any]{Items: items}, err, list[any]{
 					none:   "no keys: only this machine has access. Create one with: " + programName() + " keys create <name>",
 					titles: "ID|NAME|OWNER|SCOPES|CREATED|LAST USED|STATE|EXPIRES|FROM",
 					cells:  keyCells,
@@ -122,7 +119,7 @@ func (p *program) createKeyCommand() *cobra.Command {
 		Example: "  bobbin keys create web\n" +
 			"  bobbin keys create grafana --scopes metrics\n" +
 			"  bobbin keys create report --owner web --scopes read --expires 90d",
-		Args: requireOneArg("which name? It becomes the owner of everything created with the key, unless --owner names another"),
+		Args: requireOne("name", "it becomes the owner of everything created with the key, unless --owner names another"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			in.Name, in.Actor = args[0], currentActor()
@@ -134,22 +131,17 @@ func (p *program) createKeyCommand() *cobra.Command {
 			}
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
 				key, secret, err := s.CreateKey(ctx, in)
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return p.printJSON(struct {
-						core.APIKey
-						Secret string `json:"secret"`
-					}{key, secret})
-				}
-				fmt.Fprintf(p.Out, "secret, for the caller; it is shown only once:\n  %s\n\n", secret)
-				fmt.Fprintf(p.Out, "key %s of %s, scopes %s, expires: %s. It takes effect immediately; the caller sends it with every request:\n  Authorization: Bearer %s\n",
-					key.ID, key.Owner, key.Rights, formatTime(key.ExpiresAt, "never"), secret)
-				if key.ExpiresAt == nil {
-					fmt.Fprintf(p.Out, "\nit never expires: whoever finds it can use it until it is revoked; use --expires 90d to create keys that expire\n")
-				}
-				return nil
+				return p.printOrDraw(struct {
+					core.APIKey
+					Secret string `json:"secret"`
+				}{key, secret}, err, func(int, int) {
+					fmt.Fprintf(p.Out, "secret, for the caller; it is shown only once:\n  %s\n\n", secret)
+					fmt.Fprintf(p.Out, "key %s of %s, scopes %s, expires: %s. It takes effect immediately; the caller sends it with every request:\n  Authorization: Bearer %s\n",
+						key.ID, key.Owner, key.Rights, formatTime(key.ExpiresAt, "never"), secret)
+					if key.ExpiresAt == nil {
+						fmt.Fprintf(p.Out, "\nit never expires: whoever finds it can use it until it is revoked; use --expires 90d to create keys that expire\n")
+					}
+				})
 			})
 		},
 	}
@@ -206,18 +198,13 @@ func (p *program) revokeKeyCommand() *cobra.Command {
 		Long: "Revokes a key of the database by its id, or by its name if only one valid key has that name. Servers\n" +
 			"reject it within two seconds. Requests that are already accepted continue.",
 		Example: "  bobbin keys revoke 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args:    requireOneArg("which key? bobbin keys list shows the ids"),
+		Args:    requireOne("key", "bobbin keys list shows the ids"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withAdmin(cmd, func(ctx context.Context, s *ops.Service) error {
 				key, err := s.RevokeKey(ctx, args[0], currentActor())
-				if err != nil {
-					return err
-				}
-				if p.json {
-					return p.printJSON(key)
-				}
-				fmt.Fprintf(p.Out, "key %s (%s) was revoked on %s\n", key.ID, key.Name, formatTime(key.RevokedAt, ""))
-				return nil
+				return p.printOrDraw(key, err, func(int, int) {
+					fmt.Fprintf(p.Out, "key %s (%s) was revoked on %s\n", key.ID, key.Name, formatTime(key.RevokedAt, ""))
+				})
 			})
 		},
 	}

@@ -65,14 +65,14 @@ func (p *program) showServers(servers []ops.ToolSource, one bool) error {
 	case one && servers[0].Problem != "":
 		fmt.Fprintf(p.Out, "%s cannot be reached: %s\n", servers[0].Name, servers[0].Problem)
 	case one:
-		err = printList(p, core.Page[ops.ListedTool]{Items: servers[0].Tools}, list[ops.ListedTool]{
+		err = printList(p, core.Page[ops.ListedTool]{Items: servers[0].Tools}, nil, list[ops.ListedTool]{
 			none: servers[0].Name + " has no tools", titles: "TOOL|APPROVAL|DESCRIPTION",
 			cells: func(t ops.ListedTool) []any {
 				return []any{t.Name, t.Approval, term.Line(t.Description, maxDescriptionWidth)}
 			},
 		})
 	default:
-		err = printList(p, page, list[ops.ToolSource]{
+		err = printList(p, page, nil, list[ops.ToolSource]{
 			none: "no file describes an MCP server (docs/TOOLS.md)", titles: "SERVER|TOOLS|STATE|FROM",
 			cells: func(s ops.ToolSource) []any {
 				return []any{s.Name, len(s.Tools), cmp.Or(s.Problem, "connected"), s.File}

@@ -63,25 +63,16 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
-// problem is an error as --json prints it; the fields are those of the API.
-type problem struct {
-	Type      string            `json:"type"`
-	Title     string            `json:"title"`
-	Status    int               `json:"status"`
-	Detail    string            `json:"detail"`
-	Code      string            `json:"code"`
-	RequestID string            `json:"request_id,omitempty"`
-	Errors    []core.FieldError `json:"errors,omitempty"`
-}
-
-// problemOf returns the problem for an error. It does not change what the server answered.
-func problemOf(err error) problem {
+// problemOf returns an error as --json prints it. It does not change what the server answered.
+func problemOf(err error) client.ProblemError {
 	var answered *client.ProblemError
 	if errors.As(err, &answered) {
-		return problem{answered.Type, answered.Title, answered.Status, answered.Error(), answered.Code, answered.RequestID, answered.Errors}
+		out := *answered
+		out.Detail, out.Instance = answered.Error(), ""
+		return out
 	}
 	status, title, code := api.Classify(err)
-	out := problem{Type: "urn:bobbin:problem:" + code, Title: title, Status: status, Detail: term.ErrorText(err), Code: code}
+	out := client.ProblemError{Type: "urn:bobbin:problem:" + code, Title: title, Status: status, Detail: term.ErrorText(err), Code: code}
 	var shown *core.Error
 	if errors.As(err, &shown) {
 		out.Detail, out.Errors = shown.Message, shown.Fields
@@ -103,9 +94,12 @@ type list[T any] struct {
 	next   string // the command that prints the next page
 }
 
-// printList prints a page: with --json as one document, otherwise as a table.
-func printList[T any](p *program, page core.Page[T], l list[T]) error {
+// printList prints a page: with --json as one document, otherwise as a table. It returns err if that is
+// not nil.
+func printList[T any](p *program, page core.Page[T], err error, l list[T]) error {
 	switch {
+	case err != nil:
+		return err
 	case p.json:
 		return p.printJSON(page)
 	case len(page.Items) == 0:

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"bobbin/app/api/ops"
 	draw "bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -124,7 +126,7 @@ func (p *program) reportPurge(r core.PurgeReport) error {
 	if r.DryRun {
 		l = list[core.PurgedTable]{titles: "TABLE|TO REMOVE|TO EMPTY", cells: func(t core.PurgedTable) []any { return []any{t.Table, t.Removed, t.Emptied} }}
 	}
-	if err := printList(p, core.Page[core.PurgedTable]{Items: r.Tables}, l); err != nil {
+	if err := printList(p, core.Page[core.PurgedTable]{Items: r.Tables}, nil, l); err != nil {
 		return err
 	}
 	p.printNotes(r)
@@ -184,7 +186,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, "", func(o core.PurgeOptions) (core.PurgeReport, error) {
 					in.PurgeOptions = o
-					return s.client.PurgeSessions(ctx, in)
+					return client.Call(ctx, s.client, ops.PurgeSessions, in)
 				})
 			})
 		},
@@ -199,7 +201,7 @@ func (p *program) purgeSessionsCommand() *cobra.Command {
 
 // compactOnly compacts the database files after earlier purges.
 func (p *program) compactOnly(ctx context.Context, s connection) error {
-	report, err := s.client.PurgeSessions(ctx, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
+	report, err := client.Call(ctx, s.client, ops.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -20,7 +22,7 @@ func (p *program) runsCommand() *cobra.Command {
 		Args: rejectUnknownCommand, RunE: showHelp,
 	}
 	list, show, cancel := p.listRunsCommand(), p.showRunCommand(), p.cancelRunCommand()
-	approve, deny := p.decideRunCommand("approve", "Approve a run's tool calls", true), p.decideRunCommand("deny", "Deny a run's tool calls", false)
+	approve, deny := p.decideRunCommand("approve", "Approve a run's tool calls"), p.decideRunCommand("deny", "Deny a run's tool calls")
 	p.withJSON(list, show, cancel, approve, deny)
 	cmd.AddCommand(list, show, cancel, approve, deny)
 	return cmd
@@ -34,11 +36,8 @@ func (p *program) listRunsCommand() *cobra.Command {
 		Args:    requireSessionID(), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
-				page, err := s.client.Runs(ctx, id, q)
-				if err != nil {
-					return err
-				}
-				return printList(p, page, list[core.Run]{
+				page, err := client.Call(ctx, s.client, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}, PageQuery: q})
+				return printList(p, page, err, list[core.Run]{
 					none: "no runs yet", titles: "ID|STATUS|ATTEMPT|CREATED|DURATION|MESSAGE",
 					cells: func(r core.Run) []any {
 						return []any{r.ID, r.Status, r.Attempt, r.CreatedAt, runDuration(r), term.Line(r.Input.Content, 40)}
@@ -66,19 +65,17 @@ func (p *program) showRunCommand() *cobra.Command {
 		Args: requireRun(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				run, err := s.client.Run(ctx, core.RunID(args[0]))
-				if err != nil {
-					return err
-				}
-				return p.printRun(run)
+				run, err := client.Call(ctx, s.client, ops.GetRun, ops.InRun{RunID: core.RunID(args[0])})
+				return p.printRun(run, err)
 			})
 		},
 	}
 }
 
-func (p *program) printRun(r core.Run) error {
-	if p.json {
-		return p.printJSON(r)
+// printRun prints a run. It returns err if that is not nil.
+func (p *program) printRun(r core.Run, err error) error {
+	if err != nil || p.json {
+		return p.printOrDraw(r, err, nil)
 	}
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	line := func(what string, format string, args ...any) {
@@ -118,11 +115,8 @@ func (p *program) cancelRunCommand() *cobra.Command {
 		Args: requireRun(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				run, err := s.client.CancelRun(ctx, core.RunID(args[0]), wait)
-				if err != nil {
-					return err
-				}
-				return p.printRun(run)
+				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: core.RunID(args[0])}, Wait: wait})
+				return p.printRun(run, err)
 			})
 		},
 	}
@@ -131,7 +125,7 @@ func (p *program) cancelRunCommand() *cobra.Command {
 }
 
 // decideRunCommand returns the command that approves or denies the tool calls of a run.
-func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Command {
+func (p *program) decideRunCommand(verb, short string) *cobra.Command {
 	comment := ""
 	cmd := &cobra.Command{
 		Use: verb + " <id> [approval]", Short: short,
@@ -146,8 +140,7 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				named := args[1:]
-				d := core.ApprovalDecision{Approve: approve, Comment: comment}
-				run, err := s.client.Run(ctx, core.RunID(args[0]))
+				run, err := client.Call(ctx, s.client, ops.GetRun, ops.InRun{RunID: core.RunID(args[0])})
 				if err != nil {
 					return err
 				}
@@ -170,7 +163,7 @@ func (p *program) decideRunCommand(verb, short string, approve bool) *cobra.Comm
 				}
 				decided := make([]core.Approval, 0, len(ids))
 				for _, id := range ids {
-					a, err := s.client.Decide(ctx, run.ID, id, d)
+					a, err := client.Call(ctx, s.client, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: id, Decision: verb, Comment: comment})
 					if err != nil {
 						return err
 					}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/ops"
 )
@@ -93,7 +95,7 @@ func parseOptionalDate(s string) (time.Time, error) {
 }
 
 func (p *program) searchMessages(ctx context.Context, s connection, q core.SearchQuery) error {
-	page, err := s.client.Search(ctx, q)
+	page, err := client.Call(ctx, s.client, operations.Search, q)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -28,11 +29,8 @@ func (p *program) sessionsCommand() *cobra.Command {
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				page, err := s.client.Sessions(ctx, core.SessionQuery{PageQuery: q})
-				if err != nil {
-					return err
-				}
-				return printList(p, page, list[core.Session]{
+				page, err := client.Call(ctx, s.client, ops.ListSessions, core.SessionQuery{PageQuery: q})
+				return printList(p, page, err, list[core.Session]{
 					none:   "no sessions yet; start one with: " + p.suggestCommand("chat"),
 					titles: "ID|AGENT|MESSAGES|SUMMARIZED|LAST ACTIVITY|TITLE",
 					cells: func(s core.Session) []any {
@@ -71,20 +69,21 @@ type sessionDetails struct {
 }
 
 func (p *program) showSession(ctx context.Context, s connection, id core.SessionID, last int) error {
-	session, err := s.client.Session(ctx, id)
+	in := ops.InSession{SessionID: id}
+	session, err := client.Call(ctx, s.client, ops.GetSession, in)
 	if err != nil {
 		return err
 	}
-	var page client.MessagePage
+	var page ops.MessagePage
 	if last > 0 {
-		page, err = s.client.Messages(ctx, id, core.MessageQuery{
+		page, err = client.Call(ctx, s.client, ops.ListMessages, ops.MessageList{InSession: in, MessageQuery: core.MessageQuery{
 			PageQuery: core.PageQuery{Limit: min(last, core.MaxPageLimit)}, Before: int64(session.MessageCount) + 1,
-		})
+		}})
 		if err != nil {
 			return err
 		}
 	}
-	report, err := s.client.Context(ctx, id)
+	report, err := client.Call(ctx, s.client, ops.GetContext, in)
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func (p *program) showSession(ctx context.Context, s connection, id core.Session
 		return err
 	}
 	if p.json {
-		return p.printJSON(sessionDetails{session, append([]core.Message{}, page.Items...), report, thread})
+		return p.printJSON(sessionDetails{session.Session, append([]core.Message{}, page.Items...), report, thread})
 	}
 	width, _ := p.terminalSize()
 	about := fmt.Sprintf("%s · agent %s · created %s", session.ID, session.Agent, session.CreatedAt.Local().Format(time.DateTime))
@@ -145,7 +144,7 @@ func (p *program) exportSessionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
 				write := func(w io.Writer) error {
-					return s.client.ExportSession(ctx, id, core.ExportFormat(format), w)
+					return client.Download(ctx, s.client, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: id}, Format: core.ExportFormat(format)}, w)
 				}
 				if file == "" || file == "-" {
 					return write(p.dataOutput(core.ExportFormat(format) == core.ExportMarkdown))
@@ -205,7 +204,7 @@ func (p *program) contextCommand() *cobra.Command {
 		Args: requireSessionID(), ValidArgsFunction: p.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withSession(cmd, args[0], func(ctx context.Context, s connection, id core.SessionID) error {
-				report, err := s.client.Context(ctx, id)
+				report, err := client.Call(ctx, s.client, ops.GetContext, ops.InSession{SessionID: id})
 				return p.printOrDraw(report, err, func(width, _ int) { term.DrawContext(p.Out, report, time.Now(), width) })
 			})
 		},

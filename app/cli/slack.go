@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/slack"
 )
@@ -49,7 +51,7 @@ func (p *program) slackManifestCommand() *cobra.Command {
 
 // findSlackThread returns the thread of the session; nil if it has none.
 func findSlackThread(ctx context.Context, s connection, id core.SessionID) (*core.SlackThreadStatus, error) {
-	thread, err := s.client.SlackThread(ctx, id)
+	thread, err := client.Call(ctx, s.client, ops.GetSlackThread, ops.InSession{SessionID: id})
 	if errors.Is(err, core.ErrNotFound) {
 		return nil, nil
 	}

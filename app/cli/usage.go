@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -59,11 +61,11 @@ func (p *program) usageCommand() *cobra.Command {
 
 // allUsage returns all pages as one.
 func allUsage(ctx context.Context, s connection, q core.UsageQuery) (core.UsageReport, error) {
-	report, err := s.client.Usage(ctx, q)
+	report, err := client.Call(ctx, s.client, ops.GetUsage, q)
 	for err == nil && report.NextCursor != nil {
 		q.Cursor, q.From, q.To = *report.NextCursor, report.From, report.To
 		var page core.UsageReport
-		page, err = s.client.Usage(ctx, q)
+		page, err = client.Call(ctx, s.client, ops.GetUsage, q)
 		report.Items, report.NextCursor = append(report.Items, page.Items...), page.NextCursor
 	}
 	return report, err
@@ -72,11 +74,8 @@ func allUsage(ctx context.Context, s connection, q core.UsageQuery) (core.UsageR
 // showUsage prints a table of all groups and their total.
 func (p *program) showUsage(ctx context.Context, s connection, q core.UsageQuery) error {
 	report, err := allUsage(ctx, s, q)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return p.printJSON(report)
+	if err != nil || p.json {
+		return p.printOrDraw(report, err, nil)
 	}
 	rows := report.Items
 	last := report.To.Add(-time.Nanosecond).Format(time.DateOnly)

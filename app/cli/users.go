@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -29,11 +31,11 @@ func (p *program) purgeUserCommand() *cobra.Command {
 			"Not covered: quotes by other users, PostgreSQL's write-ahead log, backups and replicas.",
 		Example: "  bobbin users purge alice@example.com --owner web --dry-run\n" +
 			"  bobbin users purge alice@example.com --owner web",
-		Args: requireUser,
+		Args: requireOne("user", "the id is the user_id of requests"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withFolderServer(cmd, func(ctx context.Context, s connection) error {
 				return p.runPurge(ctx, f, args[0], func(o core.PurgeOptions) (core.PurgeReport, error) {
-					return s.client.PurgeUser(ctx, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
+					return client.Call(ctx, s.client, ops.PurgeUser, core.PurgeUser{Owner: owner, User: args[0], PurgeOptions: o})
 				})
 			})
 		},
@@ -53,14 +55,14 @@ func (p *program) exportUserCommand() *cobra.Command {
 			"wrote in sessions of others, and the names of the owner's API keys. The archive's files\n" +
 			"sessions/<id>.json can be imported again: see bobbin import.",
 		Example: "  bobbin users export alice@example.com --owner web -o alice.zip",
-		Args:    requireUser,
+		Args:    requireOne("user", "the id is the user_id of requests"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				write := func(w io.Writer) error {
 					if owner == "" {
-						return s.client.ExportUser(ctx, args[0], w)
+						return client.Download(ctx, s.client, ops.ExportUser, ops.UserExport{UserID: args[0]}, w)
 					}
-					return s.client.ExportUserOf(ctx, owner, args[0], w)
+					return client.Download(ctx, s.client, ops.ExportAnyUser, ops.OwnersExport{Owner: owner, UserID: args[0]}, w)
 				}
 				if file != "-" && file != "" {
 					return p.writeFile(file, write)

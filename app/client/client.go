@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -72,85 +71,38 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// request describes a request.
-type request struct {
-	method string
-	path   string // below the server's URL, escaped
-	query  url.Values
-	body   any // encoded as JSON, or sent unchanged if it is an io.Reader; nil = none
-	header map[string]string
-}
-
-func getRequest(path string, query url.Values) request {
-	return request{method: http.MethodGet, path: path, query: query}
-}
-
-func postRequest(path string, body any) request {
-	return request{method: http.MethodPost, path: path, body: body}
-}
-
-// callJSON sends the request and decodes the response into a T.
-func callJSON[T any](ctx context.Context, c *Client, r request) (T, error) {
-	var into T
-	data, err := c.sendAndRead(ctx, r)
-	if err != nil || len(data) == 0 {
-		return into, err
-	}
-	if err := json.Unmarshal(data, &into); err != nil {
-		return into, fmt.Errorf("%s %s: unexpected response: %w", r.method, r.path, err)
-	}
-	return into, nil
-}
-
-// sendAndRead sends the request and returns the body of the response.
-func (c *Client) sendAndRead(ctx context.Context, r request) ([]byte, error) {
-	response, err := c.send(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err != nil {
-		return nil, fmt.Errorf("read response: %w", err)
-	}
-	if len(data) > maxAnswer {
-		return nil, errors.New("the response is too large")
-	}
-	return data, nil
-}
-
-// send sends the request and returns a successful response; the caller closes its body. Other
+// Do sends the request and returns the successful response, whose body the caller closes. Other
 // responses are returned as a *ProblemError.
-func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 	var body io.Reader
-	switch given := r.body.(type) {
+	switch given := r.Body.(type) {
 	case nil:
 	case io.Reader:
 		body = given
 	default:
 		data, err := json.Marshal(given)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: encode body: %w", r.method, r.path, err)
+			return nil, fmt.Errorf("%s %s: encode body: %w", r.Method, r.Path, err)
 		}
 		body = bytes.NewReader(data)
 	}
-	address := c.base.String() + r.path
-	if len(r.query) > 0 {
-		address += "?" + r.query.Encode()
+	address := c.base.String() + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
 	}
-	out, err := http.NewRequestWithContext(ctx, r.method, address, body)
+	out, err := http.NewRequestWithContext(ctx, r.Method, address, body)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", c.agent)
-	if r.body != nil {
+	if r.Body != nil {
 		out.Header.Set("Content-Type", "application/json")
 	}
 	if c.key != "" {
 		out.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	for name, value := range r.header {
+	for name, value := range r.Header {
 		out.Header.Set(name, value)
 	}
 	response, err := c.http.Do(out)

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/api/auth"
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
@@ -46,7 +47,7 @@ func TestProblems(t *testing.T) {
 		backend := apitest.New()
 		fields := []core.FieldError{{Field: "f", Detail: "d"}}
 		backend.Hooks["Context"] = func(context.Context) error { return &core.Error{Kind: kind, Message: "in words", Fields: fields} }
-		_, err := dial(t, backend, "s3cret").Context(t.Context(), apitest.SessionID)
+		_, err := client.Call(t.Context(), dial(t, backend, "s3cret"), ops.GetContext, ops.InSession{SessionID: apitest.SessionID})
 		var problem *client.ProblemError
 		if !errors.Is(err, kind) || !errors.As(err, &problem) {
 			t.Errorf("got %v, want %v", err, kind)
@@ -58,12 +59,12 @@ func TestProblems(t *testing.T) {
 	}
 	backend := apitest.New()
 	backend.Hooks["Context"] = func(context.Context) error { return errors.New("secret") }
-	_, err := dial(t, backend, "s3cret").Context(t.Context(), apitest.SessionID)
+	_, err := client.Call(t.Context(), dial(t, backend, "s3cret"), ops.GetContext, ops.InSession{SessionID: apitest.SessionID})
 	var problem *client.ProblemError
 	if !errors.As(err, &problem) || err.Error() != "internal error (request id "+problem.RequestID+")" {
 		t.Errorf("got %v, want an internal error with its request id", err)
 	}
-	if _, err := dial(t, apitest.New(), "wrong").Agents(t.Context()); !errors.Is(err, core.ErrUnauthorized) {
+	if _, err := client.Call(t.Context(), dial(t, apitest.New(), "wrong"), ops.ListAgents, struct{}{}); !errors.Is(err, core.ErrUnauthorized) {
 		t.Errorf("got %v with a wrong key, want ErrUnauthorized", err)
 	}
 }

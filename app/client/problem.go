@@ -18,10 +18,10 @@ type ProblemError struct {
 	Title     string            `json:"title"`
 	Status    int               `json:"status"`
 	Detail    string            `json:"detail"`
-	Instance  string            `json:"instance"`
+	Instance  string            `json:"instance,omitempty"`
 	Code      string            `json:"code"`
-	RequestID string            `json:"request_id"`
-	Errors    []core.FieldError `json:"errors"`
+	RequestID string            `json:"request_id,omitempty"`
+	Errors    []core.FieldError `json:"errors,omitempty"`
 	// RetryAfter is the pause before a retry that the server asks for; 0 = none.
 	RetryAfter time.Duration `json:"-"`
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 )
@@ -345,7 +346,7 @@ func TestOtherServers(t *testing.T) {
 			if err != nil {
 				t.Fatalf("new client: %v", err)
 			}
-			if _, err := c.Run(t.Context(), "r1"); err == nil || err.Error() != tt.want {
+			if _, err := client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: "r1"}); err == nil || err.Error() != tt.want {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
 )
@@ -21,11 +23,11 @@ func TestExportErrors(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	c := dial(t, backend, "s3cret")
-	if err := c.ExportSession(t.Context(), apitest.SessionID, core.ExportJSON, torn{}); !errors.Is(err, errFull) {
+	if err := client.Download(t.Context(), c, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: apitest.SessionID}, Format: core.ExportJSON}, torn{}); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want what the writer says", err)
 	}
 	backend.Hooks["Export"] = func(context.Context) error { return errors.New("disk on fire") }
-	if err := c.ExportSession(t.Context(), apitest.SessionID, core.ExportJSON, &strings.Builder{}); err == nil {
+	if err := client.Download(t.Context(), c, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: apitest.SessionID}, Format: core.ExportJSON}, &strings.Builder{}); err == nil {
 		t.Error("got no error for an export that failed")
 	}
 }

@@ -79,9 +79,9 @@ func (b Blob) Part() Part {
 
 // BlobQuery asks for a page of files.
 type BlobQuery struct {
+	SessionID SessionID `query:"session_id" doc:"Only files of the session's messages or uploaded for the session."`
+	UserID    string    `query:"user_id" max:"200" doc:"Only data of this user; other users' data returns 404."` // the store takes it from the scope
 	PageQuery
-	SessionID SessionID // only its files; empty = all
-	UserID    string    // only this user's, in requests; the store takes it from the scope
 }
 
 // BlobLink is an address at which a browser gets a file without a key, for a while.

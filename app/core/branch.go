@@ -38,8 +38,8 @@ type Regenerate struct {
 
 // ForkSession asks for a copy of a session.
 type ForkSession struct {
-	ID        SessionID // of the copy; empty = a new one
-	SessionID SessionID
-	MessageID MessageID // the last one that is copied; empty = all on the current path
-	Title     string    // of the copy
+	SessionID SessionID `path:"id,session" doc:"The session." example:"01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"`
+	MessageID MessageID `json:"message_id" doc:"The last message to copy; by default the whole current path." example:"01a1fd1c-7a10-7000-8000-000000000001"`
+	ID        SessionID `json:"-"` // of the copy; empty = a new one
+	Title     string    `json:"-"` // of the copy
 }

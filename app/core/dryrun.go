@@ -3,9 +3,9 @@ package core
 // PlanPreview asks what the next prompt would be like under other conditions. What is
 // empty is as it is.
 type PlanPreview struct {
-	Model   string // another model
-	Policy  string // a preset, without what the agent's file overrides
-	Content string // the text of the next message
+	Model   string `json:"model" doc:"A model; by default the session's."`
+	Policy  string `json:"policy" doc:"A preset (window, budget, sliding, ratio, off) with the global settings, without the overrides in the agent's file; by default the agent's policy."`
+	Content string `json:"content" doc:"The text of the next message; up to 'limits.message_bytes' (413)."`
 	Tokens  int    // of that message, cl100k_base
 }
 

@@ -38,9 +38,9 @@ type VectorSpace struct {
 
 // MemorySearch asks for the memories that are nearest to a text.
 type MemorySearch struct {
-	Query    string
-	Limit    int      // 1 to MaxMemoryMatches; 0 = DefaultMemoryMatches
-	MinScore *float32 // -1 to 1; nil = no bound
+	Query    string   `json:"query" required:"true" min:"1" max:"8192"`
+	Limit    int      `json:"limit" min:"0" max:"100" default:"10" doc:"0 = the default."`
+	MinScore *float32 `json:"min_score" min:"-1" max:"1"` // nil = no bound
 }
 
 // How many memories a search may answer.
@@ -86,9 +86,9 @@ type VectorQuery struct {
 
 // Reindex asks to embed stale memories anew, one batch of them.
 type Reindex struct {
-	AllOwners bool   // of every owner, for the operator; else those of the scope
-	Cursor    string // NextCursor of the batch before; empty = the first batch
-	Limit     int    // 1 to MaxReindexBatch; 0 = DefaultReindexBatch
+	Limit     int    `json:"limit" min:"0" max:"256" default:"64" doc:"The size of the batch; 0 = the default."`
+	Cursor    string `json:"cursor" max:"512" doc:"The next_cursor of the previous batch."`
+	AllOwners bool   `json:"all_owners" default:"false" doc:"Of all owners: only without an API key, from the server's machine; otherwise 403."`
 }
 
 // How many memories one call of reindex takes.

@@ -14,9 +14,9 @@ const (
 
 // PageQuery asks for one page of a list.
 type PageQuery struct {
-	Limit  int    // 1 to MaxPageLimit; 0 = DefaultPageLimit
+	Limit  int    `query:"limit" min:"1" max:"200" default:"50" doc:"Items per page."` // 0 = DefaultPageLimit
+	Cursor string `query:"cursor" max:"512" doc:"The next_cursor of the previous page."`
 	Bytes  int64  // most bytes of the page's items; 0 = what the list has at most
-	Cursor string // NextCursor of the page before; empty = the first page
 }
 
 // Page is one page of a list in its total order.
@@ -24,3 +24,15 @@ type Page[T any] struct {
 	Items      []T     `json:"items"` // never nil
 	NextCursor *string `json:"next_cursor"`
 }
+
+// Each yields the items.
+func (p Page[T]) Each(yield func(any) bool) {
+	for _, item := range p.Items {
+		if !yield(item) {
+			return
+		}
+	}
+}
+
+// Next returns NextCursor.
+func (p Page[T]) Next() *string { return p.NextCursor }

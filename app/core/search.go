@@ -22,24 +22,31 @@ const (
 
 // SearchQuery asks for messages.
 type SearchQuery struct {
+	Text        string     `query:"q" required:"true" min:"1" max:"10240" example:"pump -hall" doc:"A question, or words. At most 10,240 bytes and 8 phrases in quotes; 64 different words count."`
+	Sort        SearchSort `query:"sort" enum:"relevance,newest" default:"relevance" doc:"'relevance': the best first. 'newest': the newest first."`
+	SessionID   SessionID  `query:"session_id" doc:"Only in this session."` // empty = all in the scope, archived ones too
+	UserID      string     `query:"user_id" doc:"Only in sessions of this user."`
+	Agent       string     `query:"agent" doc:"Only in sessions with this agent."`
+	Author      string     `query:"author" doc:"Only messages of this author, by name or id."`
+	Role        Role       `query:"role" enum:"user,assistant,tool,system" doc:"Only messages of this role."`
+	After       time.Time  `query:"after" doc:"At this time or later."`
+	Before      time.Time  `query:"before" doc:"Before this time."`
+	AllBranches bool       `query:"all_branches" default:"false" doc:"Include messages that an edit or another answer replaced."`
 	PageQuery
-	Text        string     // in the language of core/searchtext
-	Sort        SearchSort // empty = SortRelevance
-	SessionID   SessionID  // empty = all sessions in the scope, archived ones too
-	UserID      string     // of the session; empty = any within the scope
-	Agent       string     // of the session; empty = any
-	Role        Role       // empty = any
-	Author      string     // the name or the id of who wrote the message; empty = any
-	After       time.Time  // only messages of this time or later; zero = no bound
-	Before      time.Time  // only earlier messages; zero = no bound
-	AllBranches bool       // also messages that are not on the current path
-	Excerpt     int        // characters of an excerpt; 0 = DefaultExcerpt
-	Around      int        // neighbors to quote on each side of a result, at most MaxAround
+	Excerpt int // characters of an excerpt; 0 = DefaultExcerpt
+	Around  int // neighbors to quote on each side of a result, at most MaxAround
 
 	// Of SortRelevance only:
 
 	Skip   int            // results of the first page to leave out
 	Except map[int64]bool // messages of the session that are not results, by seq
+}
+
+// Check adds what is wrong with the query.
+func (q *SearchQuery) Check(faults *Faults) {
+	if q.Text == "" {
+		faults.Add("q", "is missing: give the text to search for")
+	}
 }
 
 // SearchTime bounds one search.
@@ -165,8 +172,7 @@ type SearchPage struct {
 	Page[SearchHit]
 	// Total is how many results all pages have together, or somewhat more; of SortNewest 0.
 	Total int `json:"total,omitempty"`
-	// Indexing is true while messages of an older version are still being made
-	// searchable: some may be missing.
+	// Indexing is true while messages are still being indexed: some may be missing.
 	Indexing bool `json:"indexing"`
 	// Meaning says what part meaning has in the results; empty = none, words alone are searched.
 	Meaning Meaning `json:"meaning,omitempty"`

@@ -89,26 +89,20 @@ const (
 // MaxFilterBytes is how long a filter of sessions by metadata may be.
 const MaxFilterBytes = 1000
 
-// TimeRange is a part of time; a zero time is no bound.
-type TimeRange struct {
-	After  time.Time // from it on
-	Before time.Time // up to it, not included
-}
-
 // SessionPatch changes a session; nil fields stay as they are.
 type SessionPatch struct {
-	Title        *string
-	Agent        *string
-	Model        *string
-	Timezone     *string
-	Instructions *string
-	Metadata     json.RawMessage
-	Pinned       *bool
-	Tags         []string // nil = they stay
-	Webhook      *Webhook // without an address: none any more
-	Force        bool     // also a model into which the conversation cannot fit
-	Keep         bool     // it is not temporary any more
-	Archived     *bool    // true puts it away: it takes no new messages and is not listed
+	Title        *string         `json:"title" max:"500"`
+	Agent        *string         `json:"agent"`
+	Model        *string         `json:"model"`
+	Timezone     *string         `json:"timezone"`
+	Instructions *string         `json:"instructions" max:"16384"`
+	Metadata     json.RawMessage `json:"metadata" schema:"Metadata"`
+	Pinned       *bool           `json:"pinned"`
+	Tags         []string        `json:"tags" schema:"Tags" doc:"Replaces all tags; an empty list removes them."`
+	Webhook      *Webhook        `json:"-"` // without an address: none any more
+	Force        bool            `json:"force" default:"false" doc:"Change the model even if the conversation cannot fit its window, instead of 422 'context_floor'."`
+	Keep         bool            `json:"-"` // it is not temporary any more
+	Archived     *bool           `json:"archived" doc:"'false' brings an archived session back; 'true' archives it, as DELETE does."`
 }
 
 // NewTitle is a title that was made for a session.
@@ -133,29 +127,43 @@ const (
 
 // SessionQuery selects sessions.
 type SessionQuery struct {
+	Text          string          `query:"q" max:"10240" example:"pump" doc:"A question or words, as in search. With order activity or created: sessions with all words in the title or in one message, at most 500 bytes."`
+	TitlesOnly    bool            `query:"in" word:"title" doc:"'title': search only in titles."`
+	Agent         string          `query:"agent" doc:"Only sessions with this agent."`
+	UserID        string          `query:"user_id" doc:"Only sessions of this user."`
+	Status        SessionStatus   `query:"status" enum:"idle,queued,running,waiting" doc:"Only sessions with this status."`
+	Pinned        *bool           `query:"pinned" doc:"Only pinned, or only unpinned sessions."`
+	Tag           string          `query:"tag" max:"100" doc:"Only sessions with this tag."`
+	Metadata      json.RawMessage `query:"metadata" max:"1000" example:"{\"project\": \"pumps\"}" doc:"Only sessions whose metadata have these members: a JSON object of 1 to 8 strings, numbers and booleans."`
+	CreatedAfter  time.Time       `query:"created_after" doc:"Created at this time or later."`
+	CreatedBefore time.Time       `query:"created_before" doc:"Created before this time."`
+	UpdatedAfter  time.Time       `query:"updated_after" doc:"Last activity at this time or later."`
+	UpdatedBefore time.Time       `query:"updated_before" doc:"Last activity before this time."`
+	Archived      bool            `query:"archived" default:"false" doc:"Include archived sessions."`
+	Summaries     bool            `query:"include" word:"summary" doc:"'summary': include the text of the active summary."`
+	Order         SessionOrder    `query:"order" enum:"activity,created,relevance" doc:"'activity': latest activity first; sessions used while you read move to the front, so that later pages may miss them. 'created': newest first; later pages miss no session that existed at the first page. 'relevance', the default with q: sessions whose title has all words, then the others in the order of their best message. A cursor keeps its order."`
 	PageQuery
-	Order    SessionOrder // empty = OrderByActivity
-	Agent    string       // empty = any
-	UserID   string       // empty = any within the scope
-	Text     string       // what is looked for in titles and messages (core/searchtext); empty = all
-	Archived bool         // also the archived ones
+}
 
-	Status     SessionStatus   // empty = any
-	Pinned     *bool           // nil = both
-	Tag        string          // one of the session's tags; empty = any
-	Metadata   json.RawMessage // an object of texts, numbers and booleans that the session's has as well; nil = any
-	TitlesOnly bool            // Text is looked for in titles alone
-	Created    TimeRange
-	Updated    TimeRange
-	Summaries  bool // with the texts of their summaries
+// Check returns the order to use and adds what is wrong with the query.
+func (q *SessionQuery) Check(faults *Faults) {
+	if q.TitlesOnly && q.Text == "" {
+		faults.Add("in", "requires q")
+	}
+	switch {
+	case q.Order == OrderByRelevance && (q.Text == "" || q.TitlesOnly):
+		faults.Add("order", "relevance requires q, without in=title")
+	case q.Order == "" && q.Text != "" && !q.TitlesOnly:
+		q.Order = OrderByRelevance
+	}
 }
 
 // MessageQuery selects messages of a session in the order of their seq, or in the opposite one.
 type MessageQuery struct {
-	PageQuery
-	Before      int64 // only messages with a smaller seq: the newest of them, still in ascending order; 0 = no bound
-	After       int64 // only messages with a greater seq
-	AllBranches bool  // also those that are not on the current path
-	Descending  bool  // the newest first
+	Before      int64 `query:"before" min:"0" doc:"The newest messages before this seq; 0 = no limit."` // they are still in ascending order
+	After       int64 `query:"after" min:"0" doc:"Messages after this seq."`
+	Descending  bool  `query:"order" enum:"asc,desc" word:"desc" default:"asc" doc:"'desc': the newest message first, page after page into the past."`
+	AllBranches bool  `query:"all_branches" default:"false" doc:"Include messages that are not on the current path."`
 	Revisions   bool  // the messages with their revisions
+	PageQuery
 }

@@ -37,10 +37,10 @@ type UsageTotal struct {
 
 // UsageQuery asks for the usage of an owner.
 type UsageQuery struct {
+	GroupBy UsageGroup `query:"group_by" enum:"session,user,agent,model,day" default:"day" doc:"The groups."`
+	From    time.Time  `query:"from" format:"day" example:"2026-11-01" doc:"A day in UTC or a time: calls at that time or later."`
+	To      time.Time  `query:"to" format:"day" example:"2026-12-01" doc:"A day in UTC or a time: calls before it."`
 	PageQuery
-	GroupBy UsageGroup
-	From    time.Time // of the first call
-	To      time.Time // calls before it
 }
 
 // UsageRow is the usage of one group.

@@ -178,8 +178,8 @@ const StrategyEdited = "edited"
 
 // SummaryEdit replaces the words of the active summary.
 type SummaryEdit struct {
-	Content string
-	Version int // the one that was edited; 0 = whichever is active
+	Content string `json:"content" required:"true"`
+	Version int    `json:"version" min:"1" max:"2147483647" doc:"The version that was edited; by default the active one."`
 }
 
 // SummaryRestore makes an earlier version the active one, all in one

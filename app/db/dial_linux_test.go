@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bobbin/tests/must"
 	"net"
 	"syscall"
 	"testing"
@@ -17,15 +18,9 @@ func TestDialerLimitsSilence(t *testing.T) {
 			if network == "unix" {
 				addr = t.TempDir() + "/s"
 			}
-			l, err := new(net.ListenConfig).Listen(t.Context(), network, addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(new(net.ListenConfig).Listen(t.Context(), network, addr))(t)
 			defer func() { _ = l.Close() }() // it did its work
-			conn, err := newDialer(time.Minute).DialContext(t.Context(), network, l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(newDialer(time.Minute).DialContext(t.Context(), network, l.Addr().String()))(t)
 			defer func() { _ = conn.Close() }() // as above
 			if network == "unix" {
 				return

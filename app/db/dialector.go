@@ -90,16 +90,6 @@ func (*sqliteDialector) QuoteTo(w clause.Writer, name string) {
 // Explain returns the statement for the log, without its values.
 func (*sqliteDialector) Explain(stmt string, _ ...any) string { return stmt }
 
-// SavePoint begins a nested transaction.
-func (*sqliteDialector) SavePoint(tx *gorm.DB, name string) error {
-	return tx.Exec("SAVEPOINT " + name).Error
-}
-
-// RollbackTo undoes everything since the save point.
-func (*sqliteDialector) RollbackTo(tx *gorm.DB, name string) error {
-	return tx.Exec("ROLLBACK TO SAVEPOINT " + name).Error
-}
-
 // Translate translates an error to one of core or of gorm.
 func (*sqliteDialector) Translate(err error) error {
 	if outage := Translate(err); errors.Is(outage, core.ErrNoDatabase) {

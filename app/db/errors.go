@@ -61,11 +61,36 @@ func Translate(err error) error {
 func outageCode(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return postgresOutage(pg.Code)
+		// Class 08 is "connection exception", 57P01 to 57P03 are shutdown, crash and start, 53300 too many connections,
+		// 53200 out of memory, 57014 a statement canceled by an operator or statement_timeout,
+		// 58030 a disk error; a standby after a failover answers with 25006.
+		switch state := pg.Code; {
+		case state == "25006":
+			return codeReadOnly
+		case state == "53100":
+			return CodeDiskFull
+		case strings.HasPrefix(state, "08"), slices.Contains([]string{"57P01", "57P02", "57P03", "53200", "53300", "57014", "58030"}, state):
+			return codeUnavailable
+		}
+		return ""
 	}
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
-		return sqliteOutage(lite.Code())
+		switch lite.Code() {
+		case sqlite3.SQLITE_READONLY_DBMOVED: // the file is not where it was
+			return codeUnavailable
+		case sqlite3.SQLITE_IOERR_SHMSIZE: // the index of the write-ahead log cannot grow
+			return CodeDiskFull
+		}
+		switch lite.Code() & 0xff {
+		case sqlite3.SQLITE_FULL:
+			return CodeDiskFull
+		case sqlite3.SQLITE_READONLY:
+			return codeReadOnly
+		case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+			return codeUnavailable
+		}
+		return ""
 	}
 	if errors.Is(err, context.Canceled) {
 		return ""
@@ -74,41 +99,6 @@ func outageCode(err error) string {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &network) || errors.As(err, &connect) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return codeUnavailable
-	}
-	return ""
-}
-
-// postgresOutage returns the code of the outage for an SQLSTATE. Class 08 is "connection
-// exception", 57P01 to 57P03 are shutdown, crash and start, 53300 too many connections,
-// 53200 out of memory, 57014 a statement canceled by an operator or statement_timeout,
-// 58030 a disk error; a standby after a failover answers with 25006.
-func postgresOutage(state string) string {
-	switch {
-	case state == "25006":
-		return codeReadOnly
-	case state == "53100":
-		return CodeDiskFull
-	case strings.HasPrefix(state, "08"), slices.Contains([]string{"57P01", "57P02", "57P03", "53200", "53300", "57014", "58030"}, state):
-		return codeUnavailable
-	}
-	return ""
-}
-
-// sqliteOutage returns the code of the outage for a result code of SQLite.
-func sqliteOutage(code int) string {
-	switch code {
-	case sqlite3.SQLITE_READONLY_DBMOVED: // the file is not where it was
-		return codeUnavailable
-	case sqlite3.SQLITE_IOERR_SHMSIZE: // the index of the write-ahead log cannot grow
-		return CodeDiskFull
-	}
-	switch code & 0xff {
-	case sqlite3.SQLITE_FULL:
-		return CodeDiskFull
-	case sqlite3.SQLITE_READONLY:
-		return codeReadOnly
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
 		return codeUnavailable
 	}
 	return ""

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -24,9 +25,7 @@ func TestSQLiteFileIsPrivateWhateverItsName(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new folder", "a #1 100% größe &x=y.db")
 	d := dbtest.Open(t, "sqlite://"+path)
-	if err := d.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Migrate(t.Context()))
 	for _, name := range []string{path, path + "-wal", filepath.Dir(path)} {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -43,14 +42,10 @@ func TestSQLiteFileMovedAwayAndBack(t *testing.T) {
 	t.Parallel()
 	url := dbtest.SQLiteURL(t)
 	d := dbtest.Open(t, url)
-	if err := d.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Migrate(t.Context()))
 	path := strings.TrimPrefix(url, "sqlite://")
 	d.Pool().SetMaxIdleConns(0) // each question has a new connection
-	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".away"))
 	count := func() error {
 		var n int
 		return d.Gorm.WithContext(t.Context()).Raw("SELECT COUNT(*) FROM runs").Scan(&n).Error
@@ -61,9 +56,7 @@ func TestSQLiteFileMovedAwayAndBack(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want no new file in its place", err)
 	}
-	if err := os.Rename(path+".away", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path+".away", path))
 	if err := count(); err != nil {
 		t.Errorf("with its file back: got %v", err)
 	}
@@ -107,10 +100,7 @@ func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		var out bytes.Buffer // written by this goroutine only
-		d, err := db.Open(t.Context(), url, slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(db.Open(t.Context(), url, slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))))(t)
 		defer func() { _ = d.Close() }()
 		var got string
 		for range 3 {
@@ -131,10 +121,7 @@ func TestStatementsAreCountedAndLoggedWithoutValues(t *testing.T) {
 func TestSlowStatementsAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	d, err := db.Open(t.Context(), dbtest.PostgresURL(t), slog.New(slog.NewJSONHandler(&out, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(db.Open(t.Context(), dbtest.PostgresURL(t), slog.New(slog.NewJSONHandler(&out, nil))))(t)
 	defer func() { _ = d.Close() }()
 	// The database waits, not the test: that is what is to be measured.
 	for _, stmt := range []string{"SELECT 1", "SELECT pg_sleep(0.25)"} {
@@ -176,32 +163,6 @@ func TestSQLiteWritersWaitInLine(t *testing.T) {
 	if err := write(t.Context()); err != nil {
 		t.Errorf("write afterwards: %v", err)
 	}
-}
-
-func TestNestedTransactionsAreSavePoints(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		insert := func(tx *gorm.DB, model string) error {
-			return tx.Exec("INSERT INTO model_calibrations (model, factor, deviation, samples, updated_at) VALUES (?, 1, 0, 0, ?)", model, core.Now()).Error
-		}
-		err := d.Gorm.WithContext(t.Context()).Transaction(func(tx *gorm.DB) error {
-			if err := insert(tx, "a"); err != nil {
-				return err
-			}
-			inner := tx.Transaction(func(tx *gorm.DB) error { return errors.Join(insert(tx, "b"), insert(tx, "a")) })
-			if !errors.Is(inner, gorm.ErrDuplicatedKey) {
-				t.Errorf("inner: got %v, want gorm.ErrDuplicatedKey", inner)
-			}
-			return insert(tx, "c")
-		})
-		var names []string
-		if err := errors.Join(err, d.Gorm.WithContext(t.Context()).Raw("SELECT model FROM model_calibrations ORDER BY model").Scan(&names).Error); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(names, " "); got != "a c" {
-			t.Errorf("rows: got %q, want a c", got)
-		}
-	})
 }
 
 // The operator's error is one line, without the password and without repetitions.

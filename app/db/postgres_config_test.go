@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
 )
 
@@ -62,10 +63,7 @@ func TestHostThatTakesWritesIsTaken(t *testing.T) {
 	standby := host(t, pgproxy.NewReadOnly(t, raw).URL)
 	both := strings.Replace(raw, host(t, raw), standby+","+host(t, raw), 1)
 	for also, readOnly := range map[string]bool{"": false, "&target_session_attrs=any": true} {
-		d, err := db.Open(t.Context(), both+also, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(db.Open(t.Context(), both+also, slog.New(slog.DiscardHandler)))(t)
 		health, err := d.Inspect(t.Context())
 		if err != nil || health.ReadOnly != readOnly {
 			t.Errorf("%q: got read-only %t, %v, want %t", also, health.ReadOnly, err, readOnly)
@@ -78,9 +76,6 @@ func TestHostThatTakesWritesIsTaken(t *testing.T) {
 
 func host(t *testing.T, raw string) string {
 	t.Helper()
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(raw))(t)
 	return u.Host
 }

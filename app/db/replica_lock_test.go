@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Of several processes one has a name; another gets an error that names the first, and gets
@@ -18,10 +19,7 @@ import (
 func TestHoldName(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		first, err := d.LockReplica(t.Context(), "a", "first")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(d.LockReplica(t.Context(), "a", "first"))(t)
 		other, err := d.LockReplica(t.Context(), "b", "two")
 		if err != nil || other.Check(t.Context()) != nil {
 			t.Errorf("another name: %v", err)
@@ -62,9 +60,7 @@ func TestHoldName(t *testing.T) {
 func TestNameOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Postgres(t)
-	if _, err := d.LockReplica(t.Context(), "a", "one"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.LockReplica(t.Context(), "a", "one"))(t)
 	if err := d.Gorm.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bobbin one'").Error; err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +82,7 @@ func TestNameOfADeadProcess(t *testing.T) {
 // A database that does not exist is named, with how to make it.
 func TestDatabaseThatDoesNotExist(t *testing.T) {
 	t.Parallel()
-	at, err := url.Parse(dbtest.PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(url.Parse(dbtest.PostgresURL(t)))(t)
 	at.Path = "/nosuch"
 	d, err := db.Open(t.Context(), at.String(), slog.New(slog.DiscardHandler))
 	if err == nil {

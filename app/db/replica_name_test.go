@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A replica's name whose connection is lost is taken again; while another process has it
@@ -32,18 +33,13 @@ func TestReplicaNameIsKept(t *testing.T) {
 		t.Errorf("the name was not taken again: %s", &log)
 	}
 	lose()
-	twin, err := db.WaitForReplica(t.Context(), d, "a", "two")
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := must.Get(db.WaitForReplica(t.Context(), d, "a", "two"))(t)
 	n.CheckHeld(t.Context())
 	n.CheckHeld(t.Context())
 	if n.Held() != nil || strings.Count(log.String(), "same replica name") != 1 {
 		t.Errorf("want one warning: %s", &log)
 	}
-	if err := twin.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, twin.Close())
 	for n.Held() == nil { // the database lets go a moment later
 		n.CheckHeld(t.Context())
 	}

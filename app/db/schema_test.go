@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/models"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // column is a column in words that both databases share.
@@ -205,10 +206,7 @@ func TestRowsFitTheSchema(t *testing.T) {
 			t.Errorf("tables: got %d, want %d, one for each row type", len(tables), len(rows))
 		}
 		for _, row := range rows {
-			s, err := schema.Parse(row, &sync.Map{}, d.Gorm.NamingStrategy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(schema.Parse(row, &sync.Map{}, d.Gorm.NamingStrategy))(t)
 			want := table{Columns: map[string]column{}, PrimaryKey: strings.Join(s.PrimaryFieldDBNames, ", ")}
 			for _, f := range s.Fields {
 				want.Columns[f.DBName] = fieldColumn(f)

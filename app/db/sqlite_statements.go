@@ -98,8 +98,12 @@ func (c *cachingConn) QueryContext(ctx context.Context, query string, args []dri
 
 // prepareCached returns the prepared statement of the query; nil = it is not kept, or is busy.
 func (c *cachingConn) prepareCached(ctx context.Context, query string, args []driver.NamedValue) (*statement, error) {
-	if err := checkTexts(args); err != nil {
-		return nil, err
+	for _, a := range args { // PostgreSQL refuses some texts
+		if text, ok := a.Value.(string); ok {
+			if err := models.CheckText(text); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if s := c.statements[query]; s != nil {
 		if s.isBusy {
@@ -125,16 +129,6 @@ func (c *cachingConn) prepareCached(ctx context.Context, query string, args []dr
 	s := &statement{sqliteStmt: prepared.(sqliteStmt)}
 	c.statements[query] = s
 	return s, nil
-}
-
-// checkTexts refuses the texts that PostgreSQL refuses.
-func checkTexts(args []driver.NamedValue) (err error) {
-	for _, a := range args {
-		if text, ok := a.Value.(string); ok && err == nil {
-			err = models.CheckText(text)
-		}
-	}
-	return err
 }
 
 // dropStatement closes a statement, also after an error: the next one is prepared anew.

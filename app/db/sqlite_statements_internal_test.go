@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bobbin/tests/must"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,13 +17,8 @@ import (
 func newCachingPool(t *testing.T) *sql.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bobbin.db")
-	if err := makeFile(path); err != nil {
-		t.Fatal(err)
-	}
-	connector, err := sqlite.NewConnector(sqliteDSN(path, true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, makeFile(path))
+	connector := must.Get(sqlite.NewConnector(sqliteDSN(path, true)))(t)
 	pool := sql.OpenDB(cachingConnector{connector})
 	pool.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = pool.Close() })
@@ -32,22 +28,15 @@ func newCachingPool(t *testing.T) *sql.DB {
 // readNames returns the first column of the rows.
 func readNames(ctx context.Context, t *testing.T, tx *sql.Tx, each func()) (names []string) {
 	t.Helper()
-	rows, err := tx.QueryContext(ctx, "SELECT name FROM things WHERE id > ? ORDER BY id", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(tx.QueryContext(ctx, "SELECT name FROM things WHERE id > ? ORDER BY id", 0))(t)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&name))
 		names = append(names, name)
 		each()
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return names
 }
 
@@ -61,25 +50,18 @@ func TestKeptStatements(t *testing.T) {
 		return err
 	}
 	const insert = "INSERT INTO things (name) VALUES (?)"
-	if err := errors.Join(exec("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"), exec(insert, "a"), exec(insert, "b")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(exec("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT UNIQUE)"), exec(insert, "a"), exec(insert, "b")))
 	if exec(insert, "a") == nil || exec(insert, "c") != nil {
 		t.Error("a statement that has failed is of no use afterwards")
 	}
 
-	tx, err := pool.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(pool.BeginTx(t.Context(), nil))(t)
 	inner := 0
 	outer := readNames(t.Context(), t, tx, func() { inner += len(readNames(t.Context(), t, tx, func() {})) })
 	if got := fmt.Sprint(outer, inner); got != "[a b c] 9" {
 		t.Errorf("rows read within rows: got %s, want [a b c] 9", got)
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit())
 
 	const forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n WHERE i < 0"
 	for range 2 {
@@ -93,17 +75,12 @@ func TestKeptStatements(t *testing.T) {
 
 	const read = "SELECT * FROM things WHERE id = 1"
 	for columns := 2; columns < 4; columns++ {
-		rows, err := pool.QueryContext(t.Context(), read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must.Get(pool.QueryContext(t.Context(), read))(t)
 		names, err := rows.Columns()
 		if err := errors.Join(err, rows.Close(), rows.Err()); err != nil || len(names) != columns {
 			t.Errorf("got the columns %v, %v, want %d", names, err, columns)
 		}
-		if err := exec(fmt.Sprintf("ALTER TABLE things ADD COLUMN c%d TEXT", columns)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, exec(fmt.Sprintf("ALTER TABLE things ADD COLUMN c%d TEXT", columns)))
 	}
 }
 
@@ -111,19 +88,14 @@ func TestKeptStatements(t *testing.T) {
 func TestKeptStatementsAreBounded(t *testing.T) {
 	t.Parallel()
 	pool := newCachingPool(t)
-	conn, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(pool.Conn(t.Context()))(t)
 	defer func() { _ = conn.Close() }()
 	kept := func() (n int) {
 		_ = conn.Raw(func(c any) error { n = len(c.(*cachingConn).statements); return nil })
 		return n
 	}
 	read := func(query string) {
-		if err := conn.QueryRowContext(t.Context(), query).Scan(new(int)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.QueryRowContext(t.Context(), query).Scan(new(int)))
 	}
 	read(fmt.Sprintf("SELECT 1 %*s", maxStatementBytes, ""))
 	if n := kept(); n != 0 {

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 const (
@@ -24,10 +25,7 @@ func TestSessionTurns(t *testing.T) {
 	t.Parallel()
 	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
 	synctest.Test(t, func(t *testing.T) {
-		release, err := turns.Take(t.Context(), here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must.Get(turns.Take(t.Context(), here))(t)
 		var mu sync.Mutex
 		var order []int
 		for i := range 10 {
@@ -44,10 +42,7 @@ func TestSessionTurns(t *testing.T) {
 			}()
 			synctest.Wait() // it stands in the queue
 		}
-		other, err := turns.Take(t.Context(), there)
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must.Get(turns.Take(t.Context(), there))(t)
 		other()
 		release()
 		synctest.Wait()
@@ -67,10 +62,7 @@ func TestSessionTurnsAreBounded(t *testing.T) {
 	t.Parallel()
 	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
 	synctest.Test(t, func(t *testing.T) {
-		release, err := turns.Take(t.Context(), here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		release := must.Get(turns.Take(t.Context(), here))(t)
 		var late, canceled, refused int
 		var mu sync.Mutex
 		gone, cancel := context.WithCancel(t.Context())
@@ -104,10 +96,7 @@ func TestSessionTurnsAreBounded(t *testing.T) {
 			t.Errorf("%d canceled, %d gave up, %d refused immediately; want 1, 255 and 44", canceled, late, refused)
 		}
 		release()
-		again, err := turns.Take(t.Context(), here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(turns.Take(t.Context(), here))(t)
 		again()
 	})
 }

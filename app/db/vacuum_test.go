@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A reader of an old state keeps bytes in SQLite's log: Compact waits for it, and
@@ -27,10 +28,7 @@ func TestCompactWaitsForReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pool, err := other.Gorm.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(other.Gorm.DB())(t)
 	conn, err := pool.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -55,12 +53,8 @@ func TestCompactWaitsForReaders(t *testing.T) {
 	if _, err := d.Compact(short, nil); err == nil || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "interrupt") {
 		t.Errorf("while somebody reads: got %v, want it to wait", err)
 	}
-	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Compact(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.ExecContext(t.Context(), "ROLLBACK"))(t)
+	must.Get(d.Compact(t.Context(), nil))(t)
 	files, err := filepath.Glob(strings.TrimPrefix(address, "sqlite://") + "*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("files: %v, %v", files, err)
@@ -89,10 +83,7 @@ func TestCompactWithoutSuperuser(t *testing.T) {
 			_ = admin.Gorm.Exec("DROP ROLE " + role) // the cluster goes anyway
 		}
 	})
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(address))(t)
 	u.User = url.User(role)
 	d := dbtest.Open(t, u.String())
 	for _, stmt := range []string{
@@ -102,10 +93,7 @@ func TestCompactWithoutSuperuser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	notes, err := d.Compact(t.Context(), []string{"x"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	notes := must.Get(d.Compact(t.Context(), []string{"x"}))(t)
 	if !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "checkpoint") }) ||
 		!slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "pg_statistic") }) {
 		t.Errorf("notes: %q, want what this user may not do", notes)

@@ -75,10 +75,19 @@ func (s *Service) preview(ctx context.Context, j job) (core.PurgeReport, error) 
 	for _, run := range runs {
 		report.Unfinished = append(report.Unfinished, run.ID)
 	}
-	if j.SlackPosts && j.DryRun {
-		err = s.countPosts(ctx, &report)
+	if !j.SlackPosts || !j.DryRun {
+		return report, nil
 	}
-	return report, err
+	report.SlackPosts = &core.PurgedPosts{}
+	for _, id := range report.Sessions {
+		posts, err := s.DeletePosts(ctx, id, true)
+		if err != nil {
+			return report, err
+		}
+		report.SlackPosts.Add(posts)
+	}
+	report.Notes = append(report.Notes, fmt.Sprintf("posts in Slack that would be deleted: %d", report.SlackPosts.Found))
+	return report, nil
 }
 
 // execute removes what the job names, and reports it. Sessions that no longer exist are skipped.
@@ -151,9 +160,18 @@ func (s *Service) removeTraces(ctx context.Context, j job) (core.Purged, error) 
 	if err != nil {
 		return gone, err
 	}
-	removed, err := s.removeSessions(ctx, j.ids, j.marks, j.Force)
-	gone.Add(removed)
-	if err != nil || j.user == "" {
+	for _, id := range j.ids {
+		one, err := s.Store.Session(ctx, id, j.Force)
+		if err != nil && !isNotFound(err) { // another purge removed it meanwhile
+			return gone, err
+		}
+		gone.Add(one)
+		// Notifies its watchers, and requests that wait for one of its runs.
+		s.publishRemoval(ctx, id, one)
+	}
+	// Last: by now requests in progress have stored their responses, as their session is gone.
+	n, err := s.Store.Answers(ctx, j.marks, false)
+	if gone.Remove("idempotency_keys", n); err != nil || j.user == "" {
 		return gone, err
 	}
 	unended := core.RefuseUnended
@@ -289,20 +307,6 @@ func (s *Service) deletePosts(ctx context.Context, wanted bool, ids []core.Sessi
 		}
 	}
 	return gone, nil
-}
-
-// countPosts adds to a preview how many posts are to be deleted.
-func (s *Service) countPosts(ctx context.Context, report *core.PurgeReport) error {
-	report.SlackPosts = &core.PurgedPosts{}
-	for _, id := range report.Sessions {
-		posts, err := s.DeletePosts(ctx, id, true)
-		if err != nil {
-			return err
-		}
-		report.SlackPosts.Add(posts)
-	}
-	report.Notes = append(report.Notes, fmt.Sprintf("posts in Slack that would be deleted: %d", report.SlackPosts.Found))
-	return nil
 }
 
 // reportPosts adds to a report what became of the posts in Slack.

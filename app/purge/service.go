@@ -161,25 +161,6 @@ func uniqueIDs(all []core.SessionID) []core.SessionID {
 	return ids
 }
 
-// removeSessions removes the sessions and the kept responses that mention them.
-func (s *Service) removeSessions(ctx context.Context, ids []core.SessionID, marks core.PurgeMarks, force bool) (core.Purged, error) {
-	var gone core.Purged
-	for _, id := range ids {
-		one, err := s.Store.Session(ctx, id, force)
-		if err != nil && !isNotFound(err) { // another purge removed it meanwhile
-			return gone, err
-		}
-		gone.Add(one)
-		// Notifies its watchers, and requests that wait for one of its runs.
-		s.publishRemoval(ctx, id, one)
-	}
-	// Last: by now requests in progress have stored their responses, as their session is
-	// gone.
-	n, err := s.Store.Answers(ctx, marks, false)
-	gone.Remove("idempotency_keys", n)
-	return gone, err
-}
-
 // publishRemoval notifies the watchers of a session that was removed, and of its owner's sessions.
 func (s *Service) publishRemoval(ctx context.Context, id core.SessionID, gone core.Purged) {
 	e := core.NewEvent(id, "", core.EventResync, nil)

@@ -379,23 +379,3 @@ func TestChangesWhileDown(t *testing.T) {
 		})
 	}
 }
-
-// When the events are no longer kept, the messages are loaded.
-func TestResync(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		stop := w.start(t, "a/1")
-		w.turn(t, 0)
-		w.slack.awaitTexts(t, turnTexts(1)...)
-		stop()
-		for i := range 3 {
-			w.turn(t, i+1)
-		}
-		if err := d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error; err != nil {
-			t.Fatal(err)
-		}
-		w.start(t, "a/2")
-		w.slack.awaitTexts(t, turnTexts(4)...)
-	})
-}

@@ -68,24 +68,6 @@ func TestNoAgentStatus(t *testing.T) {
 	})
 }
 
-// A storm of 429 holds posts up, and changes neither their order nor their number.
-func TestRateLimitStorm(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		const turns = 2 // each refusal takes a second
-		for i := range turns {
-			w.turn(t, i)
-		}
-		for range 2 * turns {
-			w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 2, RetryAfter: time.Second})
-			w.slack.Inject(fakeslack.Fault{Method: "chat.postMessage", Times: 1})
-		}
-		w.start(t, "a/1")
-		w.slack.awaitTexts(t, turnTexts(turns)...)
-	})
-}
-
 // An answer of Slack that is lost after the post was made, or before, leads to one post.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()

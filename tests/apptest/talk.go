@@ -4,14 +4,15 @@ import (
 	"iter"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
 // NewSession creates a session.
-func NewSession(t testing.TB, c *client.Client, s core.Session) core.SessionID {
+func NewSession(t testing.TB, c *client.Client, in ops.NewSession) core.SessionID {
 	t.Helper()
-	made, err := c.CreateSession(t.Context(), s)
+	made, err := client.Call(t.Context(), c, ops.CreateSession, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,9 +123,9 @@ func SendMessage(t testing.TB, c *client.Client, m core.SendMessage) Turn {
 func ListMessages(t testing.TB, c *client.Client, id core.SessionID) []core.Message {
 	t.Helper()
 	var all []core.Message
-	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
+	in := ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}
 	for {
-		page, err := c.Messages(t.Context(), id, q)
+		page, err := client.Call(t.Context(), c, ops.ListMessages, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func ListMessages(t testing.TB, c *client.Client, id core.SessionID) []core.Mess
 		if page.NextCursor == nil {
 			break
 		}
-		q.Cursor = *page.NextCursor
+		in.Cursor = *page.NextCursor
 	}
 	for i, m := range all {
 		if m.Seq != int64(i+1) {

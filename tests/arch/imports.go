@@ -124,9 +124,11 @@ func allowedOwner(from, owner string) bool {
 // partOf returns the row of the part that a package belongs to.
 func partOf(dir string) (part, bool) {
 	name := dir
-	if segments := strings.Split(dir, "/"); segments[0] == "app" && len(segments) > 1 {
+	switch segments := strings.Split(dir, "/"); {
+	case dir == "app/api/ops": // a part of its own: the client knows it as well
+	case segments[0] == "app" && len(segments) > 1:
 		name = path.Join(segments[:2]...)
-	} else {
+	default:
 		name = segments[0]
 	}
 	i := slices.IndexFunc(parts(), func(p part) bool { return p.dir == name })

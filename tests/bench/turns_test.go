@@ -20,8 +20,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"bobbin/app/api/ops"
 	bobbin "bobbin/app/client"
-	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
 )
@@ -464,7 +464,7 @@ func newSession(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := c.CreateSession(t.Context(), core.Session{})
+	session, err := bobbin.Call(t.Context(), c, ops.CreateSession, ops.NewSession{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,16 +29,13 @@ func TestBranches(t *testing.T) {
 		if d.Gorm.Name() == "postgres" {
 			n = max(1, n/postgresShare)
 		}
-		f := newFigures()
-		w := newWorld(t, d, f)
+		w := newWorld(t, d)
 		for i := range n {
 			w.sequence(uint64(i))
-			if f.violations > 10 {
+			if w.violations > 10 {
 				break
 			}
 		}
-		w.countFallBacks()
-		t.Logf("Branches at random (%s)%s", t.Name(), f)
 	})
 }
 
@@ -60,39 +57,21 @@ func (w *world) sequence(n uint64) {
 		w.t.Fatal(err)
 	}
 	w.talks, w.deadline = []*talk{newTalk(made.ID)}, 0
-	w.figures.sequences++
-	violations := w.figures.violations
+	violations := w.violations
 	early := w.rand.IntN(12) // messages before anything else
 	for i := range early + 10 + w.rand.IntN(longest-9) {
 		name := "send"
 		if i >= early {
 			name = w.step()
 		} else {
-			before := w.session(w.talks[0].id)
 			w.mood()
 			w.send(w.talks[0])
-			w.figures.step(name, before, w.session(w.talks[0].id))
 		}
 		for _, k := range w.talks {
 			w.check(k, name)
 		}
-		if w.figures.violations > violations {
+		if w.violations > violations {
 			return
 		}
 	}
-}
-
-// countFallBacks counts the versions that repeat an older one.
-func (w *world) countFallBacks() {
-	w.t.Helper()
-	err := w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(*) FROM session_summaries WHERE note LIKE 'repeats%' OR trigger IN ('edit', 'after', 'regenerate', 'select', 'delete')").
-		Scan(&w.figures.repeated).Error
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	err = w.db.Gorm.WithContext(w.t.Context()).Raw("SELECT COUNT(*) FROM session_summaries WHERE kind = 'run'").Scan(&w.figures.notes).Error
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.figures.summaries -= min(w.figures.summaries, w.figures.repeated+w.figures.notes)
 }

@@ -1,7 +1,6 @@
 package branches_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ func newTalk(id core.SessionID) *talk {
 // fault notes a broken promise.
 func (w *world) fault(format string, args ...any) {
 	w.t.Helper()
-	w.figures.violations++
+	w.violations++
 	w.t.Errorf(format+"\nafter %v", append(args, w.trace)...)
 }
 
@@ -268,7 +267,7 @@ func request(view core.PromptView) llm.Request {
 // checkRequest looks at a prompt that is sent, and may be so large.
 func (w *world) checkRequest(req llm.Request, usable int) {
 	w.t.Helper()
-	w.figures.prompts++
+	w.prompts++
 	k := w.asked
 	for _, m := range w.rows(k.id) {
 		if _, ok := k.known[core.MessageID(m.ID)]; !ok {
@@ -399,57 +398,4 @@ func (w *world) checkErased(k *talk) {
 			}
 		}
 	}
-}
-
-// figures is what happened.
-type figures struct {
-	sequences, steps, prompts, crashes, floors, refused, violations int
-	kinds                                                           map[string]int
-	before, after                                                   map[string]int // steps at or before the cursor, and after it
-	summaries, repeated, forgotten, notes                           int
-	points, deaths, partial, late                                   int // of interleaved ones: see schedule, checkOnce
-}
-
-func newFigures() *figures {
-	return &figures{kinds: map[string]int{}, before: map[string]int{}, after: map[string]int{}}
-}
-
-// step counts a step and what it did to the summary.
-func (f *figures) step(name string, before, after core.Session) {
-	f.steps++
-	f.kinds[name]++
-	made := after.SummaryCount - before.SummaryCount
-	switch {
-	case before.SummaryVersion > 0 && after.SummaryVersion == 0:
-		f.forgotten++
-	case made > 0:
-		f.summaries += made
-	}
-	if before.SummaryVersion == 0 {
-		return
-	}
-	if after.SummaryThroughSeq < before.SummaryThroughSeq {
-		f.before[name]++
-	} else {
-		f.after[name]++
-	}
-}
-
-func (f *figures) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n  sequences   %d\n  steps       %d\n", f.sequences, f.steps)
-	names := make([]string, 0, len(f.kinds))
-	for name := range f.kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&b, "    %-12s%6d   with a summary: %4d before the cursor, %4d after it\n", name, f.kinds[name], f.before[name], f.after[name])
-	}
-	fmt.Fprintf(&b, "  prompts     %d sent and checked\n  crashes     %d runs taken over\n", f.prompts, f.crashes)
-	fmt.Fprintf(&b, "  refused     %d pins for want of room, %d runs by the floor\n", f.refused, f.floors)
-	fmt.Fprintf(&b, "  summaries   %d made by steps, %d repeated after a fall-back, %d times none was left\n", f.summaries, f.repeated, f.forgotten)
-	fmt.Fprintf(&b, "  notes       %d on tool loops\n", f.notes)
-	fmt.Fprintf(&b, "  violations  %d\n", f.violations)
-	return b.String()
 }

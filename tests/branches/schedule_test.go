@@ -20,7 +20,6 @@ type schedule struct {
 	now     *actor      // that goes on; nil = none
 	arrived chan *actor // that came to a point, or to its end
 	deaths  int
-	points  int
 }
 
 // actor is a process of its own.
@@ -79,7 +78,6 @@ func (s *schedule) run() {
 	}
 	for len(s.actors) > 0 {
 		a := s.choose()
-		s.points++
 		if !a.dead && s.rand.IntN(deathRate) == 0 && a.die() {
 			a.dead = true
 			s.deaths++

@@ -25,7 +25,13 @@ func (w *world) step() string {
 	}
 	w.trace = append(w.trace, fmt.Sprintf("%d: %s", slices.Index(w.talks, k)+1, name))
 	w.mood()
-	before := w.session(k.id)
+	w.do(k, name)
+	return name
+}
+
+// do carries a step out.
+func (w *world) do(k *talk, name string) {
+	w.t.Helper()
 	switch name {
 	case "send":
 		w.send(k)
@@ -51,9 +57,14 @@ func (w *world) step() string {
 		w.interrupt(k)
 	case "busy":
 		w.busy(k)
+	case "append":
+		w.append(k)
+	case "model":
+		model := []string{"model", "large"}[w.rand.IntN(2)]
+		if _, err := w.chat.UpdateSession(w.t.Context(), tenant, k.id, core.SessionPatch{Model: &model, Force: true}); err != nil {
+			w.t.Errorf("model: %v\n%v", err, w.trace)
+		}
 	}
-	w.figures.step(name, before, w.session(k.id))
-	return name
 }
 
 // mood decides what the model does in the next run.
@@ -112,7 +123,7 @@ func (w *world) drive(k *talk) {
 			w.end(run, err)
 			break
 		}
-		w.figures.crashes++
+		w.crashes++
 		w.others.reborn()
 		if err := w.runs.Release(w.t.Context(), worker); err != nil {
 			w.t.Fatal(err)
@@ -135,9 +146,6 @@ func (w *world) end(run core.Run, failed error) {
 	w.t.Helper()
 	if failed == nil {
 		return
-	}
-	if errors.Is(failed, core.ErrContextFloor) {
-		w.figures.floors++
 	}
 	w.finish(run, core.RunWrite{End: &core.RunEnd{Status: core.RunFailed, Error: &core.RunError{Code: "x", Message: "x"}}})
 }
@@ -344,7 +352,6 @@ func (w *world) pin(k *talk, pinned bool) {
 	}
 	_, err := w.chat.Pin(w.t.Context(), tenant, k.id, core.MessageID(m.ID), pinned)
 	if errors.Is(err, core.ErrContextFloor) && pinned {
-		w.figures.refused++
 		return
 	}
 	if err != nil {

@@ -79,18 +79,19 @@ type world struct {
 	asked    *talk              // whose run is at work
 	agents   map[string]core.Agent
 	talks    []*talk
-	deadline int // summaries that fail from now on
-	figures  *figures
-	trace    []string  // the steps of this sequence
-	others   *schedule // what goes on beside the steps; nil = nothing does
+	deadline int      // summaries that fail from now on
+	trace    []string // the steps of this sequence
+
+	violations, prompts, crashes, deaths int       // of promises; sent and checked; of runs; of others
+	others                               *schedule // what goes on beside the steps; nil = nothing does
 }
 
 // newWorld returns a world over the database.
-func newWorld(t *testing.T, d *db.DB, f *figures) *world {
+func newWorld(t *testing.T, d *db.DB) *world {
 	t.Helper()
 	counter := tokens.NewCounter()
 	w := &world{
-		t: t, db: d, counter: counter, figures: f,
+		t: t, db: d, counter: counter,
 		sessions: repositories.NewSessions(d.Gorm), messages: repositories.NewMessages(d.Gorm), runs: repositories.NewRuns(d.Gorm), branches: repositories.NewBranches(d.Gorm),
 	}
 	var err error

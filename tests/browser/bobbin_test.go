@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/tests/apptest"
 	"bobbin/tests/process"
@@ -144,7 +145,7 @@ func (b *bobbin) start(t *testing.T, s setup) {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "TMPDIR=" + b.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}
 	b.now = apptest.Must(den.Start(cmd, filepath.Join(b.dir, "log")))(t)
 	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
-		if _, err := b.Agents(t.Context()); err == nil {
+		if _, err := client.Call(t.Context(), b, ops.ListAgents, struct{}{}); err == nil {
 			return
 		}
 		select {

@@ -19,6 +19,12 @@ import (
 	"bobbin/tests/apptest"
 )
 
+const (
+	asJSON  = "application/json"
+	asLines = "application/jsonl"
+	mib     = 1 << 20
+)
+
 // exhaustion is an attack of end users with everything that their limits allow.
 type exhaustion struct {
 	*target
@@ -39,7 +45,7 @@ func TestExhaustion(t *testing.T) {
 			for i := range names {
 				names[i] = fmt.Sprint("user-", i)
 			}
-			v := newTargetOf(t, "default_llm: demo\nlimits: {user_bytes: 64MiB}\n", append(names, "ordinary"))
+			v := newTarget(t, "default_llm: demo\nlimits: {user_bytes: 64MiB}\n", append(names, "ordinary"))
 			defer v.table.Log(t)
 			x := &exhaustion{target: v, users: v.users[:n]}
 			x.run(t, v.users[n], lasts)
@@ -132,7 +138,7 @@ func TestExportsTakePlaces(t *testing.T) {
 	if apptest.IsLong() {
 		exports, repeat = 30, 900
 	}
-	v := newTargetOf(t, "default_llm: demo\n", []string{"eve"})
+	v := newTarget(t, "default_llm: demo\n", []string{"eve"})
 	defer v.table.Log(t)
 	x := &exhaustion{target: v, users: v.users}
 	eve := v.users[0]

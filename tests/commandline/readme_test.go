@@ -45,7 +45,6 @@ func TestReadmeCommands(t *testing.T) {
 			}
 			s := newShell(t)
 			server := s.serve(t, "--addr", "127.0.0.1:0")
-			s.write(t, "conversation.jsonl", `{"role": "user", "content": "My dog is Rex."}`+"\n"+`{"role": "assistant", "content": "Hello Rex."}`+"\n")
 			var script strings.Builder
 			for _, block := range blocks(t, "README.md", "sh") {
 				if strings.Contains(block, "serve") || strings.Contains(block, "scripts/test") || strings.Contains(block, "go run . chat") {
@@ -62,13 +61,10 @@ func TestReadmeCommands(t *testing.T) {
 			if err := cmd.Run(); err != nil {
 				t.Fatalf("%v:\n%s\nof\n%s", err, out.String(), text)
 			}
-			for _, says := range []string{"event: message.delta", "My name is Ada.”", `"used"`, "2 messages", "facts reachable"} {
+			for _, says := range []string{"event: message.delta", "My name is Ada.”", `"used"`, "facts reachable"} {
 				if !strings.Contains(out.String(), says) {
 					t.Errorf("no %q in\n%s", says, out.String())
 				}
-			}
-			if chat := s.read(t, "chat.md"); !strings.Contains(chat, "What is 17 * 23?") {
-				t.Errorf("got the export %q", chat)
 			}
 		})
 	}

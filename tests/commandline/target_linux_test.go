@@ -1,10 +1,8 @@
 package commandline_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -20,11 +18,10 @@ import (
 	"bobbin/tests/must"
 )
 
-// The keys of the server that is attacked. Nobody uses carl's before it matters.
+// The keys of the server that is attacked.
 const (
 	aliceKey = "alice-5f1c0a9e7b3d2846f0a1b2c3"
 	bobKey   = "bob-8e2d4c6a1f3b5079e0d1c2b3a4"
-	carlKey  = "carl-9b7a5c3e1d2f4068a0b1c2d3"
 )
 
 // target is the server that is attacked, in a memory limit of 1 GiB.
@@ -32,33 +29,24 @@ type target struct {
 	shell
 	url     string
 	pid     int
-	model   *stranger         // that the server's only model is at
 	users   []string          // tokens of end users of alice
 	session map[string]string // by key
 	table   *apptest.Table
-	held    []net.Conn
 }
 
-func newTarget(t *testing.T) *target {
+// newTarget returns a target with the settings, and with a session of each of the end users.
+func newTarget(t *testing.T, settings string, users []string) *target {
 	t.Helper()
-	return newTargetOf(t, `default_llm: cheap
-models: [{name: cheap, provider: openai, model: gpt-4o-mini, input_price: 1, output_price: 1}]
-`, []string{"eve", "kim", "max"}, "BOBBIN_AUTH_LIMITS=[{key: alice, usd_per_day: 1}]")
-}
-
-// newTargetOf returns a target with the settings, and with a session of each of the end users.
-func newTargetOf(t *testing.T, settings string, users []string, variables ...string) *target {
-	t.Helper()
-	signer, model := jwttest.NewSigner(t, "k", "ES256"), newStranger(t)
-	v := &target{model: model, session: map[string]string{}, table: apptest.NewTable("attacks of ../shared/reviews/security.md on a server of 1 GiB")}
-	v.shell = newShell(t, append(variables, "BOBBIN_CONFIG=bobbin.yaml", "GOMEMLIMIT=921MiB", "OPENAI_API_KEY=sk-x", "OPENAI_BASE_URL="+model.URL+"/v1")...)
+	signer := jwttest.NewSigner(t, "k", "ES256")
+	v := &target{session: map[string]string{}, table: apptest.NewTable("attacks on a server of 1 GiB")}
+	v.shell = newShell(t, "BOBBIN_CONFIG=bobbin.yaml", "GOMEMLIMIT=921MiB")
 	v.write(t, "bobbin.yaml", settings+fmt.Sprintf(`titles: false
 server: {trusted_proxies: [127.0.0.1/32]}
 auth:
   required: true
-  keys: ["alice:%s", "bob:%s", "carl:%s"]
+  keys: ["alice:%s", "bob:%s"]
   jwt: {jwks_url: %q, issuer: %q, audience: %q, owner: alice}
-`, aliceKey, bobKey, carlKey, jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience))
+`, aliceKey, bobKey, jwttest.Serve(t, signer).URL, jwttest.Issuer, jwttest.Audience))
 	said := v.serve(t, "--addr", "127.0.0.1:0")
 	v.url, v.pid = said.URL, said.PID
 	must.Do(t, unix.Prlimit(v.pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: 1 << 30, Max: 1 << 30}, nil))
@@ -101,66 +89,6 @@ func (v *target) want(t *testing.T, statuses, key, method, path, kind, body stri
 		t.Errorf("%s %s: got %s %.200s, want %s", method, path, status, answer, statuses)
 	}
 	return status
-}
-
-// hold begins n requests of which all but the end comes, and returns how many were accepted.
-func (v *target) hold(t *testing.T, n int, key, path, kind, body string) int {
-	t.Helper()
-	accepted := 0
-	for range n {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(v.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.held = append(v.held, conn)
-		_, err = fmt.Fprintf(conn, "POST /api/v1%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", path, key, kind, len(body)+1, body)
-		if err != nil { // the server refused it and closed the connection
-			continue
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // of a connection that is open
-		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-			accepted++
-		}
-	}
-	return accepted
-}
-
-// release ends what hold began.
-func (v *target) release() {
-	for _, conn := range v.held {
-		_ = conn.Close()
-	}
-	v.held = nil
-}
-
-// attack carries out one attack and adds its line to the table.
-func (v *target) attack(t *testing.T, name string, do func(t *testing.T) string) {
-	t.Helper()
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", v.pid), []byte("5"), 0) // without it the peak is that since the start
-	before, answer := v.cpu(t), ""
-	if !t.Run(name, func(t *testing.T) { defer v.release(); answer = do(t) }) {
-		answer = "REPRODUCED: " + answer
-	}
-	peak, _ := strconv.Atoi(v.status(t, "status", `VmHWM:\s+(\d+) kB`)[0])
-	if peak >= 512<<10 {
-		t.Errorf("%s: the server took %d MiB, want less than half of what it may", name, peak>>10)
-		answer = "REPRODUCED: " + answer
-	}
-	v.table.AddRow(name, answer, fmt.Sprintf("%d MiB", peak>>10), fmt.Sprintf("%.1f s", (v.cpu(t)-before).Seconds()))
-}
-
-// command carries out the attack of tests on the command line, which have controls of their own.
-func (v *target) command(t *testing.T, name string, tests ...func(*testing.T)) {
-	t.Helper()
-	answer := "nothing gets through"
-	if !t.Run(name, func(t *testing.T) {
-		for _, test := range tests {
-			t.Run("", test)
-		}
-	}) {
-		answer = "REPRODUCED"
-	}
-	v.table.AddRow(name, answer, "-", "-")
 }
 
 // status returns what the pattern captures in a file about the server's process.

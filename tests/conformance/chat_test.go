@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 )
@@ -91,7 +92,7 @@ func approval(t *testing.T, c *conversation) {
 		run = c.runOf(t, q)
 		return len(run.Approvals) > 0
 	})
-	_, err := c.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
+	_, err := apiclient.Call(t.Context(), c, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
 	must(t, err)
 	out := await(t, answers)
 	if out.fault != nil {
@@ -103,13 +104,13 @@ func approval(t *testing.T, c *conversation) {
 // runOf returns the waiting run of the session with a question; zero = there is none yet.
 func (c *conversation) runOf(t *testing.T, q string) core.Run {
 	t.Helper()
-	page, err := c.Sessions(t.Context(), core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+	page, err := apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
 	must(t, err)
 	for _, s := range page.Items {
 		if s.ActiveRunID == "" || !strings.Contains(path(c.log(t, s.ID)), q) {
 			continue
 		}
-		run, err := c.Run(t.Context(), s.ActiveRunID)
+		run, err := apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: s.ActiveRunID})
 		must(t, err)
 		return run
 	}
@@ -268,7 +269,7 @@ func branches(t *testing.T, c *conversation) {
 
 	messages := c.log(t, id) // the client goes on where it is although another branch was selected
 	last := messages[slices.IndexFunc(messages, func(m core.Message) bool { return m.Content == "answer to: "+edited })].ID
-	_, err := c.Do(t.Context(), apiclient.Call{Method: "POST", Path: "/api/v1/sessions/" + string(id) + "/messages/" + string(last) + "/select"})
+	_, err := apiclient.Call(t.Context(), c, ops.SelectMessage, ops.InMessage{InSession: ops.InSession{SessionID: id}, MessageID: last})
 	must(t, err)
 	next := c.question("next")
 	c.ask(t, next)
@@ -350,7 +351,7 @@ func noSession(t *testing.T, c *conversation) {
 	if c.session() == id {
 		t.Errorf("both calls without a session are in the session %s", id)
 	}
-	page, err := c.Sessions(t.Context(), core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+	page, err := apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
 	must(t, err)
 	for _, s := range page.Items {
 		if s.ID == id {

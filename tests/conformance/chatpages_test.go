@@ -13,6 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 )
@@ -171,7 +173,7 @@ func TestOpenWebUI(t *testing.T) {
 	p.complete(t, "new answer", "branch", chat(user(first), assistant(answer), user(second)))
 	next = p.complete(t, "edited message", "branch", chat(object{"role": "system", "content": "Answer briefly."}, user(first), assistant(answer), user(edited)))
 	p.wantLog(t, id, 7, "user: "+first, "assistant: "+answer, "user: "+edited, "assistant: "+next)
-	session, err := p.Session(t.Context(), id)
+	session, err := apiclient.Call(t.Context(), p, ops.GetSession, ops.InSession{SessionID: id})
 	must(t, err)
 	wantEqual(t, "user of the session", session.UserID, owner)
 
@@ -189,7 +191,7 @@ func TestOpenWebUI(t *testing.T) {
 // wantNoSessions checks that the list of sessions is empty.
 func (p *chatPage) wantNoSessions(t *testing.T) {
 	t.Helper()
-	page, err := p.Sessions(t.Context(), core.SessionQuery{})
+	page, err := apiclient.Call(t.Context(), p, ops.ListSessions, core.SessionQuery{})
 	must(t, err)
 	wantEqual(t, "sessions in the list", len(page.Items), 0)
 }
@@ -320,7 +322,7 @@ func TestLibreChat(t *testing.T) {
 	l.complete(t, "new answer", "branch", l.chat(user(first), parts, user(second)))
 	next := l.complete(t, "edited message", "branch", l.chat(object{"role": "system", "content": "Answer briefly."}, user(first), assistant(answer), user(edited)))
 	l.wantLog(t, id, 7, "user: "+first, "assistant: "+answer, "user: "+edited, "assistant: "+next)
-	session, err := l.Session(t.Context(), id)
+	session, err := apiclient.Call(t.Context(), l, ops.GetSession, ops.InSession{SessionID: id})
 	must(t, err)
 	wantEqual(t, "user of the session", session.UserID, libreChatUser)
 }

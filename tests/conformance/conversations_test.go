@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -138,7 +140,7 @@ func conversationKeys(t *testing.T, c *conversation) {
 	orphan := []any{object{"type": "function_call_output", "call_id": "c3", "output": "43"}}
 	c.fail(t, c.newCall("conversations.items.create", object{"items": orphan}, id))
 	c.fail(t, c.newCall("conversations.create", object{"items": orphan, "metadata": object{"user_id": c.mark}}))
-	left, err := c.Sessions(t.Context(), core.SessionQuery{UserID: c.mark})
+	left, err := apiclient.Call(t.Context(), c, ops.ListSessions, core.SessionQuery{UserID: c.mark})
 	must(t, err)
 	wantEqual(t, "sessions of refused conversations", len(left.Items), 0)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
@@ -52,11 +54,11 @@ func TestAISDK(t *testing.T) {
 		if got := decode[[]core.SessionID](t, seen["sessions"]); got[1] != id || got[2] != id {
 			t.Errorf("the turns were in the sessions %v", got)
 		}
-		page, err := b.Messages(t.Context(), id, core.MessageQuery{})
+		page, err := apiclient.Call(t.Context(), b, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}})
 		must(t, err)
 		wantEqual(t, "messages of the conversation", len(page.Items), 6)
 	}
-	list, err := b.Sessions(t.Context(), core.SessionQuery{})
+	list, err := apiclient.Call(t.Context(), b, ops.ListSessions, core.SessionQuery{})
 	must(t, err)
 	wantEqual(t, "listed sessions: the conversation of each version", len(list.Items), 2)
 }

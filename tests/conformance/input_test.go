@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 )
@@ -59,7 +61,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: got %d bytes with %q: %.300s", in.name, len(body), bad, body)
 		}
 	}
-	if sessions, err := b.Sessions(t.Context(), core.SessionQuery{}); err != nil || len(sessions.Items) > 0 {
+	if sessions, err := apiclient.Call(t.Context(), b, ops.ListSessions, core.SessionQuery{}); err != nil || len(sessions.Items) > 0 {
 		t.Errorf("got %d sessions of what was refused, %v; want none", len(sessions.Items), err)
 	}
 	// Text that is no Unicode becomes text that is.

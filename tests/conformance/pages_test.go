@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	native "bobbin/app/client"
 	"bobbin/tests/process"
 )
@@ -45,12 +46,12 @@ func TestClientsPage(t *testing.T) {
 	}
 }
 
-// The three commands of the README let an MCP server and OpenAI's client, both from npm, talk
+// Three commands of docs/CLIENTS.md let an MCP server and OpenAI's client, both from npm, talk
 // through Bobbin. What they would download is there: npm does nothing.
-func TestReadmeShell(t *testing.T) {
+func TestClientsShell(t *testing.T) {
 	t.Parallel()
 	process.FindNodeClients(t)
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/CLIENTS.md")
 	must(t, err)
 	lines := strings.Split(strings.TrimSpace(block(t, string(text), "shell", "server-everything")), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[1], "bobbin serve ") {
@@ -109,7 +110,7 @@ func serveDemo(t *testing.T, dir string, args ...string) string {
 			t.Fatalf("Bobbin ended at its start: %s", p.Cmd.ProcessState)
 		default:
 		}
-		_, err := c.Agents(t.Context())
+		_, err := native.Call(t.Context(), c, ops.ListAgents, struct{}{})
 		return err == nil
 	})
 	return addr

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 )
@@ -247,7 +249,7 @@ func (c *conversation) log(t *testing.T, id core.SessionID) []core.Message {
 	var all []core.Message
 	q := core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
-		page, err := c.Messages(t.Context(), id, q)
+		page, err := apiclient.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q})
 		must(t, err)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
@@ -271,12 +273,12 @@ func path(messages []core.Message) string {
 // latestRun returns the latest run of the session.
 func (c *conversation) latestRun(t *testing.T, id core.SessionID) core.Run {
 	t.Helper()
-	page, err := c.Runs(t.Context(), id, core.PageQuery{})
+	page, err := apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}})
 	must(t, err)
 	if len(page.Items) == 0 {
 		t.Fatal("the session has no run")
 	}
-	run, err := c.Run(t.Context(), page.Items[0].ID)
+	run, err := apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: page.Items[0].ID})
 	must(t, err)
 	return run
 }

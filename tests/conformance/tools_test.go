@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	apiclient "bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/provider"
 )
@@ -160,7 +162,7 @@ func (c *conversation) replaceStatelessRun(t *testing.T) {
 	t.Helper()
 	c.history = []any{user(c.question("the weather of a stateless call"))}
 	c.execute(t, c.askWith(t, "create"), 1)
-	before, err := c.Runs(t.Context(), c.session(), core.PageQuery{})
+	before, err := apiclient.Call(t.Context(), c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: c.session()}})
 	must(t, err)
 	wantEqual(t, "run before", string(before.Items[0].Status), "waiting")
 	next := c.question("stateless, and in French?")
@@ -168,7 +170,7 @@ func (c *conversation) replaceStatelessRun(t *testing.T) {
 	wantEqual(t, "text", c.askWith(t, "create").text(), "answer to: "+next)
 	c.wantSeen(t, next, "sunny in Bonn")
 	poll(t, "the end of the run that made the call", func() bool {
-		run, err := c.Run(t.Context(), before.Items[0].ID)
+		run, err := apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: before.Items[0].ID})
 		must(t, err)
 		return run.Status == core.RunCanceled
 	})
@@ -350,7 +352,7 @@ func responseApproval(t *testing.T, c *conversation) {
 	waiting := decode[response](t, c.do(t, c.newCall("responses.retrieve", nil, begun.ID)).result)
 	wantEqual(t, "status while a person decides", waiting.Status, "in_progress")
 	answers := c.cl.begin(t, c.newCall("responses.retrieve", object{"stream": true}, begun.ID))
-	_, err := c.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
+	_, err := apiclient.Call(t.Context(), c, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
 	must(t, err)
 	text, last := readEvents(t, await(t, answers).events, -1)
 	wantEqual(t, "last event", last.Type, "response.completed")

@@ -10,7 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -23,7 +25,9 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/document"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // server is the API over a backend with fixed values.
@@ -39,7 +43,7 @@ func server(b *apitest.Backend) http.Handler {
 	})
 }
 
-// exchange sends the request and returns both sides as text.
+// exchange sends the request, holds both sides against the OpenAPI document, and returns them as text.
 func exchange(t *testing.T, h http.Handler, method, path, body string, headers ...string) string {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
@@ -53,8 +57,12 @@ func exchange(t *testing.T, h http.Handler, method, path, body string, headers .
 		name, value, _ := strings.Cut(header, ": ")
 		r.Header.Set(name, value)
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+	var through http.RoundTripper = transport{h}
+	if path != session+"/export" { // its file is a stand-in; tests/e2e exports real ones
+		through = document.NewTransport(t, must.Get(document.Load())(t), through)
+	}
+	answer := must.Get(through.RoundTrip(r))(t)
+	got := must.Get(io.ReadAll(answer.Body))(t)
 
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s\n", method, path)
@@ -64,30 +72,30 @@ func exchange(t *testing.T, h http.Handler, method, path, body string, headers .
 	if body != "" {
 		fmt.Fprintf(&out, "\n%s\n", body)
 	}
-	fmt.Fprintf(&out, "---\n%d\n", w.Code)
-	names := make([]string, 0, len(w.Header()))
-	for name := range w.Header() {
-		names = append(names, name)
+	fmt.Fprintf(&out, "---\n%d\n", answer.StatusCode)
+	for _, name := range slices.Sorted(maps.Keys(answer.Header)) {
+		fmt.Fprintf(&out, "%s: %s\n", name, answer.Header.Get(name))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&out, "%s: %s\n", name, w.Header().Get(name))
+	out.WriteString("\n")
+	if strings.HasSuffix(answer.Header.Get("Content-Type"), "json") {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, got, "", "  "); err != nil {
+			t.Fatalf("answer %s is not JSON: %v", got, err)
+		}
+		got = indented.Bytes()
 	}
-	out.WriteString("\n" + pretty(t, w))
+	out.Write(got)
 	return out.String()
 }
 
-// pretty indents JSON, and leaves everything else as it is.
-func pretty(t *testing.T, w *httptest.ResponseRecorder) string {
-	t.Helper()
-	if !strings.HasSuffix(w.Header().Get("Content-Type"), "json") {
-		return w.Body.String()
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, w.Body.Bytes(), "", "  "); err != nil {
-		t.Fatalf("answer %s is not JSON: %v", w.Body, err)
-	}
-	return out.String()
+// transport is an http.RoundTripper of a handler.
+type transport struct{ http.Handler }
+
+// RoundTrip is part of http.RoundTripper.
+func (h transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 const (
@@ -114,24 +122,28 @@ func TestAnswers(t *testing.T) {
 		name, method, path, body string
 		headers                  []string
 	}{
-		{"session_create", "POST", "/api/v1/sessions", `{"agent":"assistant","title":"Greetings","user_id":"u-1","timezone":"Europe/Vienna","metadata":{"team":"a"}}`, nil},
-		{"session_list", "GET", "/api/v1/sessions?limit=1", "", nil},
+		{"session_create", "POST", "/api/v1/sessions", `{"agent":"assistant","title":"Greetings","user_id":"u-1","timezone":"Europe/Vienna","instructions":"be brief","tags":["a"],"pinned":true,"metadata":{"team":"a"}}`, nil},
+		{"session_create_empty", "POST", "/api/v1/sessions", `{"source":"cli","title":null,"metadata":null}`, nil},
+		{"session_list", "GET", "/api/v1/sessions?agent=a&user_id=u&status=running&pinned=false&tag=t&created_after=2026-01-01T00:00:00Z&archived=true&include=summary&order=created&limit=1&cursor=abc", "", nil},
+		{"session_search", "GET", "/api/v1/sessions?q=pump&in=title&metadata=%7B%22k%22%3A1%7D", "", nil},
 		{"session_get", "GET", session, "", nil},
-		{"search", "GET", "/api/v1/search?q=hi&role=assistant&limit=1", "", nil},
+		{"search", "GET", "/api/v1/search?q=hi&sort=relevance&role=assistant&agent=a&author=Ada&after=2026-01-01T00:00:00Z&all_branches=true&limit=1", "", nil},
 		{"problem_search", "GET", "/api/v1/search?role=robot&after=yesterday", "", nil},
-		{"session_update", "PATCH", session, `{"title":"Farewells"}`, nil},
+		{"session_update", "PATCH", session, `{"title":"Farewells","tags":[],"archived":false,"pinned":true,"force":true}`, nil},
 		{"session_archive", "DELETE", session, "", nil},
-		{"message_list", "GET", session + "/messages", "", nil},
-		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1"}`, nil},
+		{"message_list", "GET", session + "/messages?before=9&after=1&limit=2&all_branches=true&order=desc", "", nil},
+		{"message_send_wait", "POST", session + "/messages", `{"content":"Hello","client_message_id":"c-1","model":"m","multitask":"reject","user_id":"u","author":"Ann","source":"web","metadata":{"a":1}}`, nil},
 		{"message_send_options", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":0.5,"tool_choice":"look","tools":[{"name":"look","parameters":{"type":"object"}}]}}`, []string{"Prefer: respond-async"}},
 		{"problem_options", "POST", session + "/messages", `{"content":"Hello","options":{"temprature":0.5}}`, nil},
 		{"problem_options_type", "POST", session + "/messages", `{"content":"Hello","options":{"temperature":"hot"}}`, nil},
+		{"message_send_wait_briefly", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async, wait=5"}},
+		{"problem_options_dialect", "POST", message + "/regenerate", `{"options":{"response":{"background":true}}}`, nil},
 		{"message_send_async", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Prefer: respond-async"}},
 		{"message_send_stream", "POST", session + "/messages", `{"content":"Hello"}`, []string{"Accept: text/event-stream"}},
 		{"message_after", "POST", session + "/messages", `{"content":"Hello!","after":"start"}`, []string{"Prefer: respond-async"}},
 		{"message_edit", "PATCH", message, `{"content":"Hello!","client_message_id":"c-3"}`, []string{"Prefer: respond-async"}},
 		{"message_revise", "PATCH", message, `{"content":"Hello!","run":false}`, nil},
-		{"message_regenerate", "POST", message + "/regenerate", `{"model":"demo"}`, []string{"Prefer: respond-async"}},
+		{"message_regenerate", "POST", message + "/regenerate", `{"client_message_id":"c","model":"demo","multitask":"reject","user_id":"u","source":"web"}`, []string{"Prefer: respond-async"}},
 		{"message_select", "POST", message + "/select", "", nil},
 		{"message_delete", "DELETE", message, "", nil},
 		{"message_pin", "PUT", message + "/pin", `{"pinned":true}`, nil},
@@ -189,6 +201,10 @@ func TestAnswers(t *testing.T) {
 		{"context_turns", "GET", session + "/context/turns", "", nil},
 		{"context_where", "GET", session + "/context/messages/" + string(apitest.UserID), "", nil},
 		{"context_plan", "POST", session + "/context/plan", `{"model":"demo","policy":"budget","content":"And then?"}`, nil},
+		{"instruction_list", "GET", session + "/standing-instructions?limit=7&cursor=abc", "", nil},
+		{"instruction_add", "POST", session + "/standing-instructions", `{"text":"Be brief."}`, nil},
+		{"instruction_edit", "PATCH", session + "/standing-instructions/" + string(apitest.InstructionID), `{"text":"Be brief."}`, nil},
+		{"instruction_remove", "DELETE", session + "/standing-instructions/" + string(apitest.InstructionID), "", nil},
 		{"summarize", "POST", session + "/summarize", `{"focus":"names"}`, nil},
 		{"summary_list", "GET", session + "/summaries", "", nil},
 		{"summary_get", "GET", session + "/summaries/1", "", nil},
@@ -201,12 +217,12 @@ func TestAnswers(t *testing.T) {
 		{"agent_graph", "GET", "/api/v1/agents/assistant/graph", "", nil},
 		{"agent_graph_mermaid", "GET", "/api/v1/agents/assistant/graph?format=mermaid", "", nil},
 		{"memory_create", "POST", "/api/v1/memories", `{"user_id":"u-1","content":"The inspection is on Friday.","metadata":{"source":"mail"}}`, nil},
-		{"memory_list", "GET", "/api/v1/memories?user_id=u-1", "", nil},
-		{"memory_get", "GET", memory, "", nil},
+		{"memory_list", "GET", "/api/v1/memories?user_id=u-1&limit=7&cursor=abc", "", nil},
+		{"memory_get", "GET", memory + "?user_id=u-1", "", nil},
 		{"memory_update", "PUT", memory, `{"content":"The inspection is on Monday."}`, nil},
 		{"memory_delete", "DELETE", memory + "?user_id=u-1", "", nil},
 		{"memory_search", "POST", "/api/v1/memories/search", `{"query":"When is the inspection?","user_id":"u-1","limit":3,"min_score":0.1}`, nil},
-		{"memory_reindex", "POST", "/api/v1/memories/reindex", `{"limit":64}`, nil},
+		{"memory_reindex", "POST", "/api/v1/memories/reindex", `{"all_owners":true,"cursor":"abc","limit":64}`, nil},
 		{"healthz", "GET", "/healthz", "", nil},
 		{"readyz", "GET", "/readyz", "", nil},
 		{"version", "GET", "/version", "", nil},
@@ -226,9 +242,28 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			backend := apitest.New()
 			backend.Hooks["database"] = answering(nil)
-			golden.Check(t, "testdata/"+tt.name+".txt", exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...))
+			got := exchange(t, server(backend), tt.method, tt.path, tt.body, tt.headers...)
+			golden.Check(t, "testdata/"+tt.name+".txt", strings.TrimSuffix(got, "\n")+"\n"+calls(t, backend))
 		})
 	}
+}
+
+// calls returns what of the request arrived at the services.
+func calls(t *testing.T, b *apitest.Backend) string {
+	t.Helper()
+	var out strings.Builder
+	for _, call := range b.Calls() {
+		fmt.Fprintf(&out, "---\n%s by %s", call.Method, call.Scope.Owner)
+		if call.Scope.User != "" {
+			fmt.Fprintf(&out, ", user %s", call.Scope.User)
+		}
+		out.WriteString("\n")
+		for _, arg := range call.Args {
+			out.Write(must.Get(json.Marshal(arg))(t))
+			out.WriteString("\n")
+		}
+	}
+	return out.String()
 }
 
 // TestIdempotency: the first answer, the same again, and what another request with

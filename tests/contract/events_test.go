@@ -8,7 +8,9 @@ import (
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/document"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // TestEvents: the data of every event (API, events).
@@ -68,6 +70,7 @@ func TestEvents(t *testing.T) {
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true, Thread: &core.SlackThread{SessionID: apitest.SessionID, Team: "T1", Channel: "C1", Thread: "1.000001", Mode: core.SlackTwoWay}}}},
 		{core.EventSessionUpdated, core.SessionData{Session: b.Session, Slack: core.SlackChange{Changed: true}}},
 	}
+	described := must.Get(document.Load())(t).Find("GET", run+"/events").Answers[200]
 	var out strings.Builder
 	for i, tt := range tests {
 		run := apitest.RunID
@@ -84,6 +87,9 @@ func TestEvents(t *testing.T) {
 		frame, err := handlers.AppendEvent(nil, e)
 		if err != nil {
 			t.Fatalf("frame of %s: %v", tt.kind, err)
+		}
+		if name, data, ok := document.Frame(frame); !ok || described.CheckEvent(name, data) != nil {
+			t.Errorf("%s: %v", frame, described.CheckEvent(name, data))
 		}
 		out.Write(frame)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/records"
 )
@@ -111,7 +113,7 @@ func (c *chaos) checkSent(v *records.Check) {
 
 // checkContext: no message is lost to the prompt.
 func (c *chaos) checkContext(v *records.Check) {
-	report, err := c.talk.client.Context(c.t.Context(), v.Session.ID)
+	report, err := client.Call(c.t.Context(), c.talk.client, ops.GetContext, ops.InSession{SessionID: v.Session.ID})
 	if err != nil {
 		v.Errorf("context: %v", err)
 		return

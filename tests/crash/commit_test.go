@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/pgproxy"
@@ -49,7 +51,7 @@ func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 	if err != nil || status != 201 || !strings.Contains(body, `"title":"once"`) {
 		t.Errorf("got %d %s, %v for the repetition, want the session", status, body, err)
 	}
-	page, err := b.client(t).Sessions(t.Context(), core.SessionQuery{})
+	page, err := client.Call(t.Context(), b.client(t), ops.ListSessions, core.SessionQuery{})
 	if err != nil || len(page.Items) != 1 {
 		t.Errorf("got %d sessions, %v, want one", len(page.Items), err)
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/provider"
 )
@@ -69,11 +71,11 @@ func TestHandedBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ended, err := c.Run(t.Context(), run.ID)
+		ended, err := client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: run.ID})
 		if err != nil || ended.Status != core.RunSucceeded || ended.Attempt != 2 {
 			t.Errorf("got the run %s in attempt %d, %v, want it succeeded in attempt 2", ended.Status, ended.Attempt, err)
 		}
-		log, err := c.Messages(t.Context(), g.session, core.MessageQuery{})
+		log, err := client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: g.session}})
 		if err != nil || len(log.Items) != 2 || log.Items[1].Content != "answer to: Are you there?" {
 			t.Errorf("got the log %+v, %v, want one question and one answer", log.Items, err)
 		}
@@ -105,7 +107,7 @@ func newGrace(t *testing.T, p place, period string) *grace {
 	b := newBobbin(t, p, model.URL)
 	b.configure(t, "limits: {shutdown_grace: "+period+"}\n")
 	b.start(t)
-	session, err := b.client(t).CreateSession(t.Context(), core.Session{})
+	session, err := client.Call(t.Context(), b.client(t), ops.CreateSession, ops.NewSession{})
 	if err != nil {
 		t.Fatal(err)
 	}

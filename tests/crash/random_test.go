@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/models"
@@ -98,7 +100,7 @@ func newChaos(t *testing.T, p place) *chaos {
 	}
 	t.Cleanup(c.leave)
 	for n := range sessions {
-		s, err := api.CreateSession(ctx, core.Session{Title: fmt.Sprint("session ", n)})
+		s, err := client.Call(ctx, api, ops.CreateSession, ops.NewSession{Title: fmt.Sprint("session ", n)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
@@ -116,10 +117,11 @@ func (th *syncThread) beginOnWeb() {
 		th.t.Fatal(err)
 	}
 	c := th.client()
-	session, err := c.CreateSession(th.t.Context(), core.Session{})
+	session, err := client.Call(th.t.Context(), c, ops.CreateSession, ops.NewSession{})
 	if err == nil {
-		_, err = c.Do(th.t.Context(), client.Call{Method: "PUT", Path: "/api/v1/sessions/" + string(session.ID) + "/slack",
-			Body: fmt.Appendf(nil, `{"team": %q, "channel": %q, "thread": %q, "mode": %q}`, th.ws.ID, th.channel, root, core.SlackTwoWay)})
+		_, err = client.Call(th.t.Context(), c, ops.PutSlackThread, ops.NewSlackThread{
+			InSession: ops.InSession{SessionID: session.ID}, Team: th.ws.ID, Channel: th.channel, Thread: root, Mode: core.SlackTwoWay,
+		})
 	}
 	if err != nil {
 		th.t.Fatal(err)

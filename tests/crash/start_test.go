@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
@@ -29,7 +31,7 @@ func TestKilledWhileItStarts(t *testing.T) {
 		}
 		b.start(t)
 		c := b.client(t)
-		session, err := c.CreateSession(t.Context(), core.Session{})
+		session, err := client.Call(t.Context(), c, ops.CreateSession, ops.NewSession{})
 		if err != nil {
 			t.Fatal(err)
 		}

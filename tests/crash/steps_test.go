@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
@@ -35,7 +36,7 @@ func TestKilledInTheMiddleOfALargeWrite(t *testing.T) {
 		b.start(t)
 		w := writer{t: t, b: b, lines: lines.String()}
 		for _, busy := range []string{"import", "fork", "purge"} {
-			session, err := w.operator().CreateSession(t.Context(), core.Session{})
+			session, err := client.Call(t.Context(), w.operator(), ops.CreateSession, ops.NewSession{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,9 +82,9 @@ func (w writer) write(ctx context.Context, what string, id core.SessionID) (err 
 	case "import":
 		_, err = c.ImportMessages(ctx, core.ImportMessages{SessionID: id, Body: strings.NewReader(w.lines), Format: core.ImportLines})
 	case "fork":
-		_, err = c.Do(ctx, client.Call{Method: "POST", Path: "/api/v1/sessions/" + string(id) + "/fork"})
+		_, err = client.Call(ctx, c, ops.ForkSession, core.ForkSession{SessionID: id})
 	case "purge":
-		_, err = c.PurgeSessions(ctx, core.PurgeSessions{IDs: []core.SessionID{id}})
+		_, err = client.Call(ctx, c, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}})
 	}
 	return err
 }
@@ -178,7 +179,7 @@ func (w writer) check(busy string, id core.SessionID, before int) {
 	if answer, err := w.operator().SendAndWait(ctx, core.SendMessage{SessionID: id, Content: "Are you there?"}); err != nil || answer.Run.Status != core.RunSucceeded {
 		w.t.Errorf("a message after a killed %s: %+v, %v", busy, answer.Run, err)
 	}
-	if _, err := w.operator().PurgeSessions(ctx, core.PurgeSessions{IDs: []core.SessionID{id}}); err != nil {
+	if _, err := client.Call(ctx, w.operator(), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{id}}); err != nil {
 		w.t.Errorf("purge: %v", err)
 	}
 }

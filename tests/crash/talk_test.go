@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/records"
@@ -167,7 +168,7 @@ func (k *talk) refuse(ctx context.Context, what string, err error, harmless ...e
 // summarize asks for a summary now and then.
 func (k *talk) summarize(ctx context.Context, session core.SessionID, r *rand.Rand) {
 	for !k.hushed() && pause(ctx, time.Duration(500+r.IntN(2500))*time.Millisecond) {
-		s, err := k.client.Summarize(ctx, session, "")
+		s, err := client.Call(ctx, k.client, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: session}})
 		if err != nil {
 			k.refuse(ctx, "summarize", err, core.ErrConflict, core.ErrUnprocessable)
 			continue

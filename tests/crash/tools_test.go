@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/mcptest"
@@ -31,7 +32,7 @@ func TestToolsCrash(t *testing.T) {
 		if len(run.Approvals) != 1 || run.Approvals[0].Tool != "lookup" {
 			t.Fatalf("after the restart: got the questions %+v, want the client's tool", run.Approvals)
 		}
-		if _, err := w.client.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Result: new("in London")}); err != nil {
+		if _, err := client.Call(t.Context(), w.client, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Result: new("in London")}); err != nil {
 			t.Fatal(err)
 		}
 		run = w.awaitRun(t, run.ID, core.RunSucceeded)
@@ -139,7 +140,7 @@ func (w *toolWorld) countCalls(tool string) int {
 // starts it again.
 func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 	t.Helper()
-	session, err := w.client.CreateSession(t.Context(), core.Session{Agent: "own"})
+	session, err := client.Call(t.Context(), w.client, ops.CreateSession, ops.NewSession{Agent: "own"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func (w *toolWorld) killInMidCall(t *testing.T) core.Run {
 func (w *toolWorld) awaitRun(t *testing.T, id core.RunID, status core.RunStatus) core.Run {
 	t.Helper()
 	for {
-		run, err := w.client.Run(t.Context(), id)
+		run, err := client.Call(t.Context(), w.client, ops.GetRun, ops.InRun{RunID: id})
 		if err != nil || run.Status.Ended() && run.Status != status {
 			t.Fatalf("got the run %s, %v, want it %s", run.Status, err, status)
 		}
@@ -185,7 +186,7 @@ func (w *toolWorld) awaitRun(t *testing.T, id core.RunID, status core.RunStatus)
 // wantResults compares what the log and the model have of each call, and prints it.
 func (w *toolWorld) wantResults(t *testing.T, run core.Run) {
 	t.Helper()
-	page, err := w.client.Messages(t.Context(), run.SessionID, core.MessageQuery{})
+	page, err := client.Call(t.Context(), w.client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: run.SessionID}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ type Answer struct {
 // Schema is a place in the document that says what a value looks like.
 type Schema struct {
 	Raw      map[string]any // with every $ref resolved that it begins with
+	Example  any            // of a body
 	compiled *jsonschema.Schema
 }
 
@@ -128,19 +129,11 @@ func (l *loader) path(path string, item map[string]any) ([]*Operation, error) {
 	var ops []*Operation
 	at := "/paths/" + escape(path)
 	for method, value := range item {
-		if method == "parameters" {
-			continue
-		}
 		raw := value.(map[string]any)
 		op := &Operation{Method: strings.ToUpper(method), Path: path, segments: strings.Split(path, "/"), Answers: map[int]Answer{}}
 		op.ID, _ = raw["operationId"].(string)
-		for _, from := range []struct {
-			at    string
-			given any
-		}{{at, item["parameters"]}, {at + "/" + method, raw["parameters"]}} {
-			if err := l.params(op, from.at+"/parameters", from.given); err != nil {
-				return nil, err
-			}
+		if err := l.params(op, at+"/"+method+"/parameters", raw["parameters"]); err != nil {
+			return nil, err
 		}
 		if err := l.body(op, at+"/"+method, raw); err != nil {
 			return nil, err
@@ -234,6 +227,7 @@ func (l *loader) content(doc string, given any, at string) (map[string]Schema, e
 		if err != nil {
 			return nil, err
 		}
+		schema.Example = raw.(map[string]any)["example"]
 		out[media] = schema
 	}
 	return out, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -35,7 +36,7 @@ func TestReloadAgents(t *testing.T) {
 		writeAgent(t, *c, "helper", "You are the OLD helper.")
 	})
 	ann := h.NewClient("ann-s3cret-0123456789")
-	id := apptest.NewSession(t, ann, core.Session{Agent: "helper"})
+	id := apptest.NewSession(t, ann, ops.NewSession{Agent: "helper"})
 	atWork := apptest.Must(ann.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool"}))(t)
 	<-asked
 
@@ -50,7 +51,7 @@ func TestReloadAgents(t *testing.T) {
 		t.Errorf("the run at work: got %s (%+v)", run.Status, run.Error)
 	}
 	apptest.SendMessage(t, ann, core.SendMessage{SessionID: id, Content: "hello again"})
-	apptest.NewSession(t, ann, core.Session{Agent: "second"})
+	apptest.NewSession(t, ann, ops.NewSession{Agent: "second"})
 	if got, want := prompts(model), []string{"OLD", "OLD", "NEW"}; !slices.Equal(got, want) {
 		t.Errorf("the prompts were of the agents %v, want %v", got, want)
 	}
@@ -68,7 +69,7 @@ func TestReloadAgents(t *testing.T) {
 		t.Errorf("after a broken file the prompt was of %v, want the agent as it was", got)
 	}
 	var refused *client.ProblemError
-	if _, err := ann.ReloadAgents(t.Context()); !errors.As(err, &refused) || refused.Status != 403 {
+	if _, err := client.Call(t.Context(), ann, ops.ReloadAgents, struct{}{}); !errors.As(err, &refused) || refused.Status != 403 {
 		t.Errorf("reload with an API key: got %v, want 403", err)
 	}
 	h.Stop()

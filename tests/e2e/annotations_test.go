@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -22,16 +23,16 @@ func TestAnnotations(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
 		for _, text := range []string{"one", "two", "three"} {
 			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: text})
 		}
 		log := apptest.ListMessages(t, h.Client, id)
-		newest, err := h.Messages(t.Context(), id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4}})
+		newest, err := client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4}}})
 		if err != nil || len(newest.Items) != 4 || newest.Items[0].ID != log[5].ID || newest.NextCursor == nil {
 			t.Fatalf("newest first: got %+v, %v", newest, err)
 		}
-		rest, err := h.Messages(t.Context(), id, core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4, Cursor: *newest.NextCursor}})
+		rest, err := client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 4, Cursor: *newest.NextCursor}}})
 		all := append(newest.Items, rest.Items...)
 		slices.Reverse(all)
 		if err != nil || len(all) != 6 || !slices.EqualFunc(all, log, func(a, b core.Message) bool { return a.ID == b.ID }) {
@@ -39,16 +40,16 @@ func TestAnnotations(t *testing.T) {
 		}
 
 		answer := log[5]
-		got, err := apptest.Call[core.Message](t.Context(), h, "GET /sessions/%s/messages/%s", nil, id, answer.ID)
+		got, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID))
 		if err != nil || got.Content != answer.Content {
 			t.Errorf("got the message %+v, %v", got, err)
 		}
 		since := newest.LastEventID
-		rated, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": core.RatingDown, "comment": "The date is wrong."}, id, answer.ID)
+		rated, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingDown, Comment: "The date is wrong."})
 		if err != nil || rated.Feedback == nil || rated.Feedback.Rating != core.RatingDown || rated.Feedback.At.IsZero() {
 			t.Fatalf("rated: got %+v, %v", rated.Feedback, err)
 		}
-		labeled, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/metadata", apptest.Fields{"metadata": json.RawMessage(`{"label": "important", "excerpt": {"head": 0, "tail": 0}}`)}, id, answer.ID)
+		labeled, err := client.Call(t.Context(), h, ops.PutMessageMetadata, ops.MessageMetadata{InMessage: apptest.InMessage(id, answer.ID), Metadata: json.RawMessage(`{"label": "important", "excerpt": {"head": 0, "tail": 0}}`)})
 		if err != nil || !sameJSON(labeled.Metadata, `{"label": "important"}`) || labeled.Feedback == nil {
 			t.Errorf("labeled: got %s, %+v, %v, want the label and no excerpt", labeled.Metadata, labeled.Feedback, err)
 		}
@@ -65,28 +66,28 @@ func TestAnnotations(t *testing.T) {
 			t.Errorf("got %d messages, the last one %+v, want no branch", len(after), after[len(after)-1])
 		}
 		var file bytes.Buffer
-		if err := h.ExportSession(t.Context(), id, core.ExportJSON, &file); err != nil || !strings.Contains(file.String(), "The date is wrong.") {
+		if err := client.Download(t.Context(), h.Client, ops.ExportSession, ops.SessionExport{InSession: ops.InSession{SessionID: id}, Format: core.ExportJSON}, &file); err != nil || !strings.Contains(file.String(), "The date is wrong.") {
 			t.Errorf("the export has no feedback, %v", err)
 		}
-		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": "sideways"}, id, answer.ID); status(err) != http.StatusUnprocessableEntity {
+		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: "sideways"}); status(err) != http.StatusUnprocessableEntity {
 			t.Errorf("got %v for a rating that does not exist, want 422", err)
 		}
-		if err := apptest.Delete(t.Context(), h, "/sessions/%s/messages/%s/feedback", id, answer.ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.DeleteFeedback, apptest.InMessage(id, answer.ID)); err != nil {
 			t.Error(err)
 		}
-		if got, err = apptest.Call[core.Message](t.Context(), h, "GET /sessions/%s/messages/%s", nil, id, answer.ID); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
+		if got, err = client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
 			t.Errorf("got %+v, %v, want the feedback removed and nothing else", got, err)
 		}
-		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": core.RatingUp, "comment": "Rosebud"}, id, answer.ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp, Comment: "Rosebud"}); err != nil {
 			t.Error(err)
 		}
-		if err := apptest.Delete(t.Context(), h, "/sessions/%s/messages/%s", id, answer.ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, answer.ID)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := apptest.Call[core.Message](t.Context(), h, "GET /sessions/%s/messages/%s", nil, id, answer.ID); status(err) != http.StatusNotFound {
+		if _, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); status(err) != http.StatusNotFound {
 			t.Errorf("got %v for a deleted message, want 404", err)
 		}
-		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/feedback", apptest.Fields{"rating": core.RatingUp}, id, answer.ID); status(err) != http.StatusNotFound {
+		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp}); status(err) != http.StatusNotFound {
 			t.Errorf("got %v for feedback on a deleted message, want 404", err)
 		}
 	})

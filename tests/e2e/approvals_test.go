@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -18,7 +20,7 @@ import (
 // request is answered at all shows that it is not held until somebody decides.
 func asks(t *testing.T, h *apptest.Bobbin, content string) core.Run {
 	t.Helper()
-	return asksIn(t, h, apptest.NewSession(t, h.Client, core.Session{Agent: "careful"}), content)
+	return asksIn(t, h, apptest.NewSession(t, h.Client, ops.NewSession{Agent: "careful"}), content)
 }
 
 func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) core.Run {
@@ -27,7 +29,7 @@ func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) 
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}
-	run, err := h.Run(t.Context(), got.Run.ID)
+	run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID})
 	if err != nil || len(run.Approvals) == 0 {
 		t.Fatalf("got %+v, %v, want a run with questions", run, err)
 	}
@@ -35,10 +37,11 @@ func asksIn(t *testing.T, h *apptest.Bobbin, id core.SessionID, content string) 
 }
 
 // decide answers all questions of a run.
-func decide(t *testing.T, h *apptest.Bobbin, run core.Run, d core.ApprovalDecision) {
+func decide(t *testing.T, h *apptest.Bobbin, run core.Run, in ops.Decision) {
 	t.Helper()
 	for _, a := range run.Approvals {
-		if _, err := h.Decide(t.Context(), run.ID, a.ID, d); err != nil {
+		in.RunID, in.ApprovalID = run.ID, a.ID
+		if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +55,7 @@ func ended(t *testing.T, h *apptest.Bobbin, id core.RunID) (core.Run, []string) 
 			t.Fatal(err)
 		}
 	}
-	run := apptest.Must(h.Run(t.Context(), id))(t)
+	run := apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}))(t)
 	var results []string
 	for _, m := range apptest.ListMessages(t, h.Client, run.SessionID) {
 		if m.Role == core.RoleTool && m.RunID == id {
@@ -84,7 +87,7 @@ func TestApprovals(t *testing.T) {
 		if log := apptest.ListMessages(t, h.Client, run.SessionID); len(log) != 3 || log[2].ToolName != "search_history" {
 			t.Errorf("got %d messages while it waits, want the question, the calls and the result of the free one", len(log))
 		}
-		decide(t, h, run, core.ApprovalDecision{Approve: true})
+		decide(t, h, run, ops.Decision{Decision: "approve"})
 		done, results := ended(t, h, run.ID)
 		if done.Status != core.RunSucceeded || len(results) != 2 || !strings.Contains(results[1], "42") || done.Approvals != nil {
 			t.Errorf("approved: got %s with %q, want the calculator's result", done.Status, results)
@@ -108,14 +111,14 @@ func TestApprovals(t *testing.T) {
 		}
 
 		run = asks(t, h, "use the calculator")
-		decide(t, h, run, core.ApprovalDecision{Comment: "do it in your head"})
+		decide(t, h, run, ops.Decision{Decision: "deny", Comment: "do it in your head"})
 		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: not approved: do it in your head")
-		_, err := h.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{Approve: true})
+		_, err := client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "approve"})
 		wantProblem(t, err, core.ErrConflict, http.StatusConflict, "it was denied by local")
-		if again, err := h.Decide(t.Context(), run.ID, run.Approvals[0].ID, core.ApprovalDecision{}); err != nil || again.Comment != "do it in your head" {
+		if again, err := client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: run.Approvals[0].ID, Decision: "deny"}); err != nil || again.Comment != "do it in your head" {
 			t.Errorf("the same again: got %+v, %v, want the first answer", again, err)
 		}
-		_, err = h.Decide(t.Context(), run.ID, core.NewID[core.ApprovalID](), core.ApprovalDecision{Approve: true})
+		_, err = client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: core.NewID[core.ApprovalID](), Decision: "approve"})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
 	})
 }
@@ -127,10 +130,10 @@ func TestApprovalAcrossRestarts(t *testing.T) {
 		h := apptest.NewAsking(t, url)
 		run := asks(t, h, "calculator")
 		h.Restart()
-		if got, err := h.Run(t.Context(), run.ID); err != nil || got.Status != core.RunWaiting || !cmp.Equal(got.Approvals, run.Approvals) {
+		if got, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: run.ID}); err != nil || got.Status != core.RunWaiting || !cmp.Equal(got.Approvals, run.Approvals) {
 			t.Fatalf("after a restart: got %+v, %v, want it waiting as before", got, err)
 		}
-		decide(t, h, run, core.ApprovalDecision{Approve: true})
+		decide(t, h, run, ops.Decision{Decision: "approve"})
 		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: 42")
 
 		h.Stop()

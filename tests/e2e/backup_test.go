@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
@@ -25,13 +26,13 @@ func TestBackupUnderLoad(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		model := apptest.WithModel("echo", 8192, 1024, apptest.NewProvider(t, provider.Options{}))
 		h := apptest.New(t, url, model)
-		quiet := apptest.NewSession(t, h.Client, core.Session{})
+		quiet := apptest.NewSession(t, h.Client, operations.NewSession{})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: quiet, Content: "Remember the harpsichord."})
 		ctx, stop := context.WithCancel(t.Context())
 		answers := make(chan core.Message, 10_000)
 		var talking sync.WaitGroup
 		for who := range 4 {
-			id := apptest.NewSession(t, h.Client, core.Session{})
+			id := apptest.NewSession(t, h.Client, operations.NewSession{})
 			talking.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
 					a, err := h.SendAndWait(ctx, core.SendMessage{SessionID: id, Content: fmt.Sprintf("question %d of %d", n, who)})

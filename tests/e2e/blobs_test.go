@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -41,6 +43,13 @@ func upload(t testing.TB, c *client.Client, name string, data []byte) core.Part 
 	return b.Part()
 }
 
+// readBlob returns the content of a file.
+func readBlob(ctx context.Context, c *client.Client, id core.BlobID) ([]byte, error) {
+	var data bytes.Buffer
+	err := client.Download(ctx, c, ops.GetFile, ops.InBlob{BlobID: id}, &data)
+	return data.Bytes(), err
+}
+
 // seeing makes the first model one that sees images, or none that does.
 func seeing(images bool) apptest.Setting {
 	return func(c *config.Config) { c.Models[0].Images = &images }
@@ -53,7 +62,7 @@ func TestFilesInMessages(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 16_384, Record: true})
 		h := apptest.New(t, url, apptest.WithModel("sees", 16_384, 2048, p), apptest.WithModel("blind", 16_384, 2048, p), seeing(true))
-		id := apptest.NewSession(t, h.Client, core.Session{})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
 		cat := picture(t, 640, 480)
 		parts := []core.Part{
 			upload(t, h.Client, "../../cat.png", cat), upload(t, h.Client, "data.csv", []byte("pump,pressure\n7,3.5\n")),
@@ -89,12 +98,12 @@ func TestFilesInMessages(t *testing.T) {
 		if len(p.Images()[last]) != 0 || !strings.Contains(p.Prompts()[last][0], described) {
 			t.Errorf("got %d images and %q, want none and %q", len(p.Images()[last]), p.Prompts()[last][0], described)
 		}
-		view, err := apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id)
+		view, err := client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id})
 		if err != nil || len(view.Messages[0].Media) != 1 || view.Messages[0].Media[0].BlobID != got.BlobID {
 			t.Errorf("got the prompt view %+v and %v, want the image in it", view.Messages[0], err)
 		}
 		contextOf(t, h.Client, id)
-		if data, err := h.Blob(t.Context(), got.BlobID); err != nil || !bytes.Equal(data, cat) {
+		if data, err := readBlob(t.Context(), h.Client, got.BlobID); err != nil || !bytes.Equal(data, cat) {
 			t.Errorf("got %d bytes back and %v, want the %d of the image", len(data), err, len(cat))
 		}
 	})
@@ -107,7 +116,7 @@ func TestMessageAsAForm(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true})
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), seeing(true))
-		id := apptest.NewSession(t, h.Client, core.Session{})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
 		var body bytes.Buffer
 		form := multipart.NewWriter(&body)
 		for name, data := range map[string][]byte{"one.png": picture(t, 10, 10), "<script>.html": []byte("<html><script>alert(1)</script>")} {
@@ -144,11 +153,11 @@ func TestMessageAsAForm(t *testing.T) {
 			t.Errorf("edited: got %d and %d parts, want 2 and none", len(edited.Parts), len(none.Parts))
 		}
 		for _, m := range []core.MessageID{asked.ID, edited.ID} {
-			if err := apptest.Delete(t.Context(), h, "/sessions/%s/messages/%s", id, m); err != nil {
+			if _, err := client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, m)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := h.Blob(t.Context(), asked.Parts[0].BlobID); !errors.Is(err, core.ErrNotFound) {
+		if _, err := readBlob(t.Context(), h.Client, asked.Parts[0].BlobID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("after the deletion: got %v, want not found", err)
 		}
 	})

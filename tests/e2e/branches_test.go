@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -19,7 +20,7 @@ import (
 // path returns the current path, "role content" of each message, and its messages.
 func path(t testing.TB, c *client.Client, id core.SessionID) ([]string, []core.Message) {
 	t.Helper()
-	page := apptest.Must(c.Messages(t.Context(), id, core.MessageQuery{}))(t)
+	page := apptest.Must(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}}))(t)
 	var texts []string
 	for _, m := range page.Items {
 		texts = append(texts, string(m.Role)+" "+m.Content)
@@ -88,7 +89,7 @@ func TestBranches(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true})
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
-		id := apptest.NewSession(t, h.Client, core.Session{Title: "a talk"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Title: "a talk"})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		feed := follow(ctx, t, h.Client, id)
@@ -110,8 +111,8 @@ func TestBranches(t *testing.T) {
 			return e.Type == core.EventMessageCreated && apptest.EventData[core.MessageData](t, e).Message.ID == edited.Question.ID
 		})
 
-		again := apptest.ReadTurn(t, h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: edited.Answer.ID, ClientMessageID: "again"}))
-		repeated := apptest.ReadTurn(t, h.Regenerate(t.Context(), core.Regenerate{SessionID: id, MessageID: edited.Answer.ID, ClientMessageID: "again"}))
+		again := apptest.ReadTurn(t, h.Regenerate(t.Context(), ops.Regenerate{InMessage: apptest.InMessage(id, edited.Answer.ID), ClientMessageID: "again"}))
+		repeated := apptest.ReadTurn(t, h.Regenerate(t.Context(), ops.Regenerate{InMessage: apptest.InMessage(id, edited.Answer.ID), ClientMessageID: "again"}))
 		if again.Run.UserMessageID != edited.Question.ID || again.Answer.ParentID != edited.Question.ID || repeated.Run.ID != again.Run.ID {
 			t.Errorf("got an answer after %s by run %s, then run %s, want after %s, once", again.Answer.ParentID, again.Run.ID, repeated.Run.ID, edited.Question.ID)
 		}
@@ -130,7 +131,7 @@ func TestBranches(t *testing.T) {
 // branched goes back to the first branch, and pins and deletes there.
 func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Message, feed <-chan core.Event) {
 	t.Helper()
-	if _, err := apptest.Call[core.Session](t.Context(), c, "POST /sessions/%s/messages/%s/select", nil, id, log[3].ID); err != nil {
+	if _, err := client.Call(t.Context(), c, ops.SelectMessage, apptest.InMessage(id, log[3].ID)); err != nil {
 		t.Fatal(err)
 	}
 	wantPath(t, c, id, turns("one", "two", "three")...)
@@ -140,11 +141,11 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 3 || r.Coverage.Messages != 9 {
 		t.Errorf("got %+v, want 3 messages on other branches", r.Coverage)
 	}
-	m, err := apptest.Call[core.Message](t.Context(), c, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, log[0].ID)
+	m, err := client.Call(t.Context(), c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, log[0].ID), Pinned: new(true)})
 	if err != nil || !m.Pinned {
 		t.Errorf("pin: got %v and %v, want it pinned", m.Pinned, err)
 	}
-	if err := apptest.Delete(t.Context(), c, "/sessions/%s/messages/%s", id, log[5].ID); err != nil {
+	if _, err := client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)); err != nil {
 		t.Fatal(err)
 	}
 	e := until(t, feed, "tombstone", func(e core.Event) bool {
@@ -164,7 +165,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 			break
 		}
 	}
-	if err := apptest.Delete(t.Context(), c, "/sessions/%s/messages/%s", id, log[5].ID); err != nil {
+	if _, err := client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "four"})
@@ -175,11 +176,11 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	}
 }
 
-// Verbs that a reader could take for something else do what docs/API.md promises (docs/adr/0025).
+// Verbs that a reader could take for something else do what docs/API.md promises.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
-	id := apptest.NewSession(t, h.Client, core.Session{})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{})
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one"})
 	before := apptest.ListMessages(t, h.Client, id)
 	question := before[0]
@@ -203,7 +204,7 @@ func TestVerbs(t *testing.T) {
 			t.Errorf("%s %s: got the message %s, pinned %t; want %s, %t", c.method, c.path, m.ID, m.Pinned, question.ID, c.pinned)
 		}
 	}
-	runs, err := h.Runs(t.Context(), id, core.PageQuery{})
+	runs, err := client.Call(t.Context(), h, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}})
 	after := apptest.ListMessages(t, h.Client, id)
 	if err != nil || len(runs.Items) != 1 || len(after) != len(before) || after[0].Content != "uno" {
 		t.Errorf("got %d runs and %+v, %v; want one run, and the question edited in place", len(runs.Items), after, err)

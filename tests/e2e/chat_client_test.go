@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -35,12 +37,12 @@ func TestChatClient(t *testing.T) {
 	dir := compileChat(t)
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h, gates := newChatHouse(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "careful"})
 		chat := openChat(t, node, dir, h.URL, id)
 
 		chat.send("Grüße 👋🏽 to you")
 		chat.wait(wish{Status: "idle", Whole: 2, Said: "Grüße 👋🏽 to you"})
-		if _, err := apptest.Call[any](t.Context(), h, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "Grüße to all", "run": false}, id, chat.messages[0].ID); err != nil { // compared below
+		if _, err := client.Call(t.Context(), h, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "Grüße to all", Run: new(false)}, MessageID: chat.messages[0].ID}); err != nil { // compared below
 			t.Fatal(err)
 		}
 

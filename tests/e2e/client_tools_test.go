@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -49,7 +51,7 @@ func waitsForTools(t *testing.T, h *apptest.Bobbin, id core.SessionID, content s
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}
-	run := apptest.Must(h.Run(t.Context(), got.Run.ID))(t)
+	run := apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
 	return run
 }
 
@@ -110,9 +112,10 @@ func TestKeyOfToolResults(t *testing.T) {
 	}
 }
 
-func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, d core.ApprovalDecision) {
+func decideOne(t *testing.T, h *apptest.Bobbin, run core.Run, tool string, in ops.Decision) {
 	t.Helper()
-	if _, err := h.Decide(t.Context(), run.ID, approvalOf(t, run, tool), d); err != nil {
+	in.RunID, in.ApprovalID = run.ID, approvalOf(t, run, tool)
+	if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"gorm.io/gorm"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -96,7 +98,7 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	t.Helper()
 	const history = `[{"role":"user","content":"One?"},{"role":"assistant","content":"1."},{"role":"user","content":"Two?"},{"role":"assistant","content":"2."}]`
 	talk := func() (core.SessionID, []core.Message) {
-		id, lines := apptest.NewSession(t, h.Client, core.Session{Title: "keyed"}), ""
+		id, lines := apptest.NewSession(t, h.Client, ops.NewSession{Title: "keyed"}), ""
 		for i := range 4 {
 			note := apptest.NewWriter(uint64(5 + i)).Sentences(30)
 			lines += fmt.Sprintf("{\"role\":\"user\",\"content\":\"Note %d. %s\"}\n{\"role\":\"assistant\",\"content\":\"Noted: %s\"}\n", i, note, note)
@@ -107,12 +109,12 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	path := func(id core.SessionID, rest string) string { return "/sessions/" + string(id) + rest }
 	plain := func() core.SessionID { id, _ := talk(); return id }
 	branched, log := talk()
-	if _, err := apptest.Call[any](t.Context(), h, "POST /sessions/%s/messages/%s/regenerate", nil, branched, log[3].ID); err != nil {
+	if _, err := client.Call(t.Context(), h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(branched, log[3].ID)}); err != nil {
 		t.Fatal(err)
 	}
 	restored := plain()
 	for i := range 2 {
-		if _, err := h.Summarize(t.Context(), restored, ""); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: restored}}); err != nil {
 			t.Fatal(err)
 		}
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: restored, Content: fmt.Sprintf("More %d.", i)})

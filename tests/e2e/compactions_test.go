@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -139,7 +141,7 @@ func (k *nativeTalk) changeAgent(prompt string) {
 // check checks that no message is without a place in the prompt or the summary.
 func (k *nativeTalk) check() core.ContextReport {
 	k.t.Helper()
-	report, err := k.h.Context(k.t.Context(), k.id)
+	report, err := client.Call(k.t.Context(), k.h, ops.GetContext, ops.InSession{SessionID: k.id})
 	if err != nil || report.Coverage.Lost != 0 {
 		k.t.Fatalf("got the coverage %+v, %v, want no message lost", report.Coverage, err)
 	}
@@ -158,7 +160,7 @@ func TestShowNative(t *testing.T) {
 	h := newCompactorServer(t, c)
 	sessions, turns, versions, natives, most := apptest.ChooseSize(1, 100), 0, 0, 0, 0
 	for n := range sessions {
-		k := &nativeTalk{t: t, h: h, writer: apptest.NewWriter(uint64(n)), id: apptest.NewSession(t, h.Client, core.Session{Agent: "thinker", Timezone: "Europe/Vienna"})}
+		k := &nativeTalk{t: t, h: h, writer: apptest.NewWriter(uint64(n)), id: apptest.NewSession(t, h.Client, ops.NewSession{Agent: "thinker", Timezone: "Europe/Vienna"})}
 		for _, phase := range []func(){
 			func() { k.say("house", 12) },
 			func() { k.say("other_model", 2); k.say("house", 2) },
@@ -194,7 +196,7 @@ func TestShowNative(t *testing.T) {
 // has words.
 func (k *nativeTalk) countVersions() (versions, natives int) {
 	k.t.Helper()
-	page, err := k.h.Summaries(k.t.Context(), k.id, core.PageQuery{Limit: 100})
+	page, err := client.Call(k.t.Context(), k.h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: k.id}, PageQuery: core.PageQuery{Limit: 100}})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -17,8 +19,8 @@ func TestContextTurns(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url, apptest.WithModel("echo", 4096, 512, apptest.NewProvider(t, provider.Options{})),
 			apptest.WithAgent("inline", "name: inline\nsystem_prompt: You count.\ncontext: {timing: inline}\n")) // no summary comes between two answers
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "inline"})
-		empty, err := apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, id)
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "inline"})
+		empty, err := client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: id})
 		if err != nil || empty.Ranges == nil || len(empty.Ranges)+len(empty.Turns)+empty.TurnsOmitted != 0 {
 			t.Fatalf("got %+v, %v of an empty session, want empty lists", empty, err)
 		}
@@ -27,7 +29,7 @@ func TestContextTurns(t *testing.T) {
 		for range turns {
 			runs = append(runs, apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: strings.Repeat("The lighthouse keeper counts ships. ", 60)}).Run)
 		}
-		got, err := apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, id)
+		got, err := client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: id})
 		if err != nil || len(got.Turns) != turns || got.TurnsOmitted != 0 {
 			t.Fatalf("got %d turns and %d omitted, %v, want %d", len(got.Turns), got.TurnsOmitted, err, turns)
 		}
@@ -36,10 +38,10 @@ func TestContextTurns(t *testing.T) {
 			t.Errorf("got %+v first, want what the summary covers", first)
 		}
 		pinned := apptest.ListMessages(t, h.Client, id)[2]
-		if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, pinned.ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, pinned.ID), Pinned: new(true)}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, id); err != nil || len(got.Ranges) < 3 || got.Ranges[1] != (core.PlacedRange{FromSeq: pinned.Seq, ThroughSeq: pinned.Seq, Place: core.PlaceVerbatim}) {
+		if got, err := client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: id}); err != nil || len(got.Ranges) < 3 || got.Ranges[1] != (core.PlacedRange{FromSeq: pinned.Seq, ThroughSeq: pinned.Seq, Place: core.PlaceVerbatim}) {
 			t.Errorf("got %+v, %v with message %d pinned, want it verbatim between covered ones", got.Ranges, err, pinned.Seq)
 		} else {
 			checkRanges(t, h, id, got.Ranges)
@@ -60,11 +62,11 @@ func TestContextTurns(t *testing.T) {
 			t.Errorf("got %d turns with a new summary, the last with version %d", summarized, last.SummaryVersion)
 		}
 
-		imported := apptest.NewSession(t, h.Client, core.Session{})
+		imported := apptest.NewSession(t, h.Client, ops.NewSession{})
 		if _, err := h.ImportMessages(t.Context(), core.ImportMessages{SessionID: imported, Body: strings.NewReader(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"bye"}]}`)}); err != nil {
 			t.Fatal(err)
 		}
-		got, err = apptest.Call[core.ContextTurns](t.Context(), h, "GET /sessions/%s/context/turns", nil, imported)
+		got, err = client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: imported})
 		if err != nil || got.Turns == nil || len(got.Turns) != 0 || len(got.Ranges) != 1 || got.Ranges[0] != (core.PlacedRange{FromSeq: 1, ThroughSeq: 2, Place: core.PlaceVerbatim}) {
 			t.Errorf("got %+v, %v of an import, want one range and no turns", got, err)
 		}
@@ -76,7 +78,7 @@ func TestContextTurns(t *testing.T) {
 func checkRanges(t *testing.T, h *apptest.Bobbin, id core.SessionID, ranges []core.PlacedRange) {
 	t.Helper()
 	for _, m := range apptest.ListMessages(t, h.Client, id) {
-		where := apptest.Must(h.Where(t.Context(), id, m.ID))(t)
+		where := apptest.Must(client.Call(t.Context(), h, ops.WhereIsMessage, apptest.InMessage(id, m.ID)))(t)
 		if where.Pinned && where.PromptTokens > 0 {
 			where.Placement, where.SummaryVersion = core.PlaceVerbatim, 0
 		}

@@ -17,6 +17,8 @@ import (
 
 	"bobbin/app"
 	"bobbin/app/api/handlers"
+	operations "bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
@@ -77,13 +79,13 @@ func TestFullDisk(t *testing.T) {
 	release := sync.OnceFunc(func() { close(open) })
 	t.Cleanup(release)
 	h := apptest.New(t, "sqlite://"+filepath.Join(disk, "bobbin.db"), apptest.WithModel("house", 32_000, 2048, p), apptest.WithModel("tiny", 3000, 500, p))
-	long := apptest.NewSession(t, h.Client, core.Session{})
+	long := apptest.NewSession(t, h.Client, operations.NewSession{})
 	for range 4 {
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: long, Content: apptest.NewWriter(7).Sentences(60)})
 	}
 	var runs []core.RunID
 	for _, m := range []core.SendMessage{
-		{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hold this"},
+		{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hold this"},
 		{SessionID: long, Content: "and now in short", Model: "tiny"},
 	} {
 		run := apptest.Must(h.SendAsync(t.Context(), m))(t)
@@ -96,7 +98,7 @@ func TestFullDisk(t *testing.T) {
 	release()
 	awaitLog(t, h, "requeueing run", "retrying")
 	for _, id := range runs {
-		if run, err := h.Run(t.Context(), id); err != nil || run.Status.Ended() {
+		if run, err := client.Call(t.Context(), h, operations.GetRun, operations.InRun{RunID: id}); err != nil || run.Status.Ended() {
 			t.Errorf("got %s, %v while the disk is full, want the run to wait", run.Status, err)
 		}
 	}
@@ -144,7 +146,7 @@ func TestStartOnFullDisk(t *testing.T) {
 			}
 			empty()
 			h := apptest.New(t, url, func(c *config.Config) { c.DataDir = cfg.DataDir })
-			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hello"})
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: apptest.NewSession(t, h.Client, operations.NewSession{}), Content: "hello"})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -20,7 +21,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{Window: 400_000, Record: true})
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 400_000, 2048, p), func(c *config.Config) { c.Limits.RunTime = time.Minute })
-	id := apptest.NewSession(t, h.Client, core.Session{})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{})
 	pages := make([]string, 300)
 	for i := range pages {
 		pages[i] = strings.Repeat(fmt.Sprintf("Pump %d reported a deviation of %d microns and was taken out of service.\n", i+1, i*7), 35)

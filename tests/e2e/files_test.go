@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -48,7 +50,7 @@ func TestManageFiles(t *testing.T) {
 			}
 		})
 		ann, bob, ctx := h.NewClient("secret-of-ann-1234"), h.NewClient("secret-of-bob-1234"), t.Context()
-		id := apptest.NewSession(t, ann, core.Session{})
+		id := apptest.NewSession(t, ann, ops.NewSession{})
 		cat := upload(t, ann, "cat.png", picture(t, 64, 48))
 		apptest.SendMessage(t, ann, core.SendMessage{SessionID: id, Content: "look", Parts: []core.Part{cat}})
 		loose := upload(t, ann, "loose.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`))
@@ -56,7 +58,7 @@ func TestManageFiles(t *testing.T) {
 		list := func(q core.BlobQuery) []core.BlobID {
 			var ids []core.BlobID
 			for {
-				page := apptest.Must(ann.Blobs(ctx, q))(t)
+				page := apptest.Must(client.Call(ctx, ann, ops.ListFiles, q))(t)
 				for _, b := range page.Items {
 					ids = append(ids, b.ID)
 				}
@@ -75,27 +77,22 @@ func TestManageFiles(t *testing.T) {
 		if got := list(core.BlobQuery{UserID: "nobody"}); len(got) != 0 {
 			t.Errorf("of nobody: got %v", got)
 		}
-		if b, err := apptest.Call[core.Blob](ctx, ann, "GET /blobs/%s/info", nil, cat.BlobID); err != nil || b.Name != "cat.png" || b.Width != 64 {
+		if b, err := client.Call(ctx, ann, ops.DescribeFile, ops.InBlob{BlobID: cat.BlobID}); err != nil || b.Name != "cat.png" || b.Width != 64 {
 			t.Errorf("got %+v, %v", b, err)
 		}
+		errorOf := func(_ any, err error) error { return err }
 		for what, err := range map[string]error{
-			"describe": func() error {
-				_, err := apptest.Call[core.Blob](ctx, bob, "GET /blobs/%s/info", nil, cat.BlobID)
-				return err
-			}(),
-			"link": func() error {
-				_, err := apptest.Call[core.BlobLink](ctx, bob, "POST /blobs/%s/link", apptest.Fields{}, cat.BlobID)
-				return err
-			}(),
-			"delete":  apptest.Delete(ctx, bob, "/blobs/%s", cat.BlobID),
-			"session": func() error { _, err := bob.Blobs(ctx, core.BlobQuery{SessionID: id}); return err }(),
+			"describe": errorOf(client.Call(ctx, bob, ops.DescribeFile, ops.InBlob{BlobID: cat.BlobID})),
+			"link":     errorOf(client.Call(ctx, bob, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}})),
+			"delete":   errorOf(client.Call(ctx, bob, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID})),
+			"session":  errorOf(client.Call(ctx, bob, ops.ListFiles, core.BlobQuery{SessionID: id})),
 		} {
 			if !errors.Is(err, core.ErrNotFound) {
 				t.Errorf("%s as another owner: got %v, want not found", what, err)
 			}
 		}
 
-		link, err := apptest.Call[core.BlobLink](ctx, ann, "POST /blobs/%s/link", apptest.Fields{}, cat.BlobID)
+		link, err := client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}})
 		if left := time.Until(link.ExpiresAt); err != nil || left < 9*time.Minute || left > 10*time.Minute {
 			t.Fatalf("got %+v, %v", link, err)
 		}
@@ -104,12 +101,12 @@ func TestManageFiles(t *testing.T) {
 			header.Get("Cross-Origin-Resource-Policy") != "cross-origin" || header.Get("X-Content-Type-Options") != "nosniff" || len(body) != int(cat.Size) {
 			t.Errorf("got %d with %v", status, header)
 		}
-		svg := apptest.Must(apptest.Call[core.BlobLink](ctx, ann, "POST /blobs/%s/link", apptest.Fields{"expires_in": 3600}, loose.BlobID))(t)
+		svg := apptest.Must(client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: loose.BlobID}, ExpiresIn: 3600}))(t)
 		if _, header, _ := followPath(h, svg.URL); !strings.HasPrefix(header.Get("Content-Type"), "text/plain") || !strings.HasPrefix(header.Get("Content-Disposition"), "attachment") ||
 			!strings.Contains(header.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("a drawing that may hold a program: got %v", header)
 		}
-		if _, err := apptest.Call[core.BlobLink](ctx, ann, "POST /blobs/%s/link", apptest.Fields{"expires_in": 3601}, cat.BlobID); !errors.Is(err, core.ErrInvalid) {
+		if _, err := client.Call(ctx, ann, ops.LinkFile, ops.NewBlobLink{InBlob: ops.InBlob{BlobID: cat.BlobID}, ExpiresIn: 3601}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("a link for too long: got %v", err)
 		}
 		later := apptest.Must(url.Parse(link.URL))(t)
@@ -129,13 +126,13 @@ func TestManageFiles(t *testing.T) {
 			t.Errorf("after a restart: got %d", status)
 		}
 		ann = h.NewClient("secret-of-ann-1234")
-		if err := apptest.Delete(ctx, ann, "/blobs/%s", cat.BlobID); err != nil {
+		if _, err := client.Call(ctx, ann, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID}); err != nil {
 			t.Fatal(err)
 		}
 		if status, _, body := followPath(h, link.URL); status != 410 || !strings.Contains(body, "file_deleted") {
 			t.Errorf("the link of a deleted file: got %d, %s", status, body)
 		}
-		if _, err := ann.Blob(ctx, cat.BlobID); !errors.Is(err, core.ErrNotFound) {
+		if _, err := readBlob(ctx, ann, cat.BlobID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("a deleted file: got %v", err)
 		}
 		if got := apptest.ListMessages(t, ann, id)[0].Parts[0]; got.Name != "cat.png" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -72,7 +73,7 @@ func TestHeads(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := apptest.NewAsking(t, url)
 		r := followHeads(t, h.Client)
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "careful", Title: "Sums"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "careful", Title: "Sums"})
 		r.await("created", id, func(s core.SessionHead) bool {
 			return s.Title == "Sums" && s.Agent == "careful" && s.Status == core.SessionIdle
 		})
@@ -81,22 +82,22 @@ func TestHeads(t *testing.T) {
 			w := s.Waiting
 			return s.Status == core.SessionWaiting && w != nil && w.RunID == run.ID && w.ApprovalID == run.Approvals[0].ID && w.Tool == run.Approvals[0].Tool
 		})
-		decide(t, h, run, core.ApprovalDecision{Approve: true})
+		decide(t, h, run, ops.Decision{Decision: "approve"})
 		done, _ := ended(t, h, run.ID)
 		r.await(string(done.Status), id, func(s core.SessionHead) bool {
 			return s.Status == core.SessionIdle && s.Waiting == nil && s.MessageCount >= 4 && s.LastEvent > 0
 		})
-		if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Archived: new(true)}); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(true)}}); err != nil {
 			t.Fatal(err)
 		}
 		r.await("archived", id, func(s core.SessionHead) bool { return s.Archived })
-		if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Archived: new(false)}); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(false)}}); err != nil {
 			t.Fatal(err)
 		}
 		r.await("brought back", id, func(s core.SessionHead) bool { return !s.Archived })
-		fork := apptest.Must(apptest.Call[core.Session](t.Context(), h, "POST /sessions/%s/fork", nil, id))(t)
+		fork := apptest.Must(client.Call(t.Context(), h, ops.ForkSession, core.ForkSession{SessionID: id}))(t)
 		r.await("forked", fork.ID, func(s core.SessionHead) bool { return s.Title == "Sums (fork)" })
-		if d, err := apptest.Call[core.Deletion](t.Context(), h, "POST /deletions", apptest.Fields{"session_id": id}); err != nil {
+		if d, err := client.Call(t.Context(), h, ops.CreateDeletion, ops.NewDeletion{SessionID: id}); err != nil {
 			t.Fatal(err)
 		} else if _, err := apptest.AwaitDeletion(t.Context(), h, d.ID); err != nil {
 			t.Fatal(err)
@@ -112,9 +113,9 @@ func TestHeadsOfUsers(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withTokens(jwttest.Serve(t, s)))
 	kim, eve := h.NewClient(s.User(t, "kim")), h.NewClient(s.User(t, "eve"))
 	ofShop, ofEve := followHeads(t, h.NewClient("configured-secret")), followHeads(t, eve)
-	kims := apptest.NewSession(t, kim, core.Session{})
+	kims := apptest.NewSession(t, kim, ops.NewSession{})
 	ofShop.await("kim's", kims, func(s core.SessionHead) bool { return s.UserID == "kim" })
-	eves := apptest.NewSession(t, eve, core.Session{})
+	eves := apptest.NewSession(t, eve, ops.NewSession{})
 	ofShop.await("eve's", eves, func(s core.SessionHead) bool { return s.UserID == "eve" })
 	if e := ofEve.next(); e.SessionID != eves {
 		t.Errorf("eve got a head of session %s, want her own first", e.SessionID)

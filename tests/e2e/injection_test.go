@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -96,7 +98,7 @@ type whereOrders struct {
 // they are in the next prompt.
 func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []string) whereOrders {
 	t.Helper()
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: agent})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: agent})
 	var text strings.Builder
 	text.WriteString(history(6))
 	for i, order := range planted {
@@ -122,17 +124,17 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	if place == "pinned" {
 		for _, m := range wholeLog(t, h.Client, id) {
 			if m.Role == core.RoleUser && strings.Contains(m.Content, "OWNED") && pins < 3 {
-				if _, err := apptest.Call[core.Message](t.Context(), h, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, m.ID); err != nil {
+				if _, err := client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, m.ID), Pinned: new(true)}); err != nil {
 					t.Fatal(err)
 				}
 				pins++
 			}
 		}
 	}
-	if _, err := h.Summarize(t.Context(), id, ""); err != nil {
+	if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
 		t.Fatalf("%s: %v", place, err)
 	}
-	view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id))(t)
+	view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 	return whereAre(view, len(planted), pins)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -74,23 +75,23 @@ func TestStoredKeys(t *testing.T) {
 			c.Auth.Required, c.Limits.RequestsPerSecond = true, 0
 			c.Auth.Keys = []config.APIKey{{Name: "shop", Secret: config.NewSecret("configured-secret")}}
 		})
-		_, err := h.NewClient("bob_none").CreateSession(t.Context(), core.Session{})
+		_, err := client.Call(t.Context(), h.NewClient("bob_none"), operations.CreateSession, operations.NewSession{})
 		wantRefused(t, err, http.StatusUnauthorized, "unauthorized")
 
 		full, secret := createKey(h, ops.NewKey{Name: "web", Owner: "shop"})
 		_, reading := createKey(h, ops.NewKey{Name: "report", Owner: "shop", Rights: core.CanRead})
 		_, other := createKey(h, ops.NewKey{Name: "other"})
 		web, report := h.NewClient(secret), h.NewClient(reading)
-		id := apptest.NewSession(t, web, core.Session{})
+		id := apptest.NewSession(t, web, operations.NewSession{})
 		apptest.SendMessage(t, web, core.SendMessage{SessionID: id, Content: "hello"})
 		for _, c := range []*client.Client{report, h.NewClient("configured-secret")} {
 			if got := session(t, c, id); got.ID != id {
 				t.Errorf("got session %v with another key of the owner, want it", got.ID)
 			}
 		}
-		_, err = h.NewClient(other).Session(t.Context(), id)
+		_, err = client.Call(t.Context(), h.NewClient(other), operations.GetSession, operations.InSession{SessionID: id})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		_, err = report.CreateSession(t.Context(), core.Session{})
+		_, err = client.Call(t.Context(), report, operations.CreateSession, operations.NewSession{})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
 
 		ctx, cancel := context.WithTimeout(t.Context(), apptest.Patience)
@@ -107,7 +108,7 @@ func TestStoredKeys(t *testing.T) {
 		again := time.NewTicker(50 * time.Millisecond)
 		defer again.Stop()
 		for err = nil; err == nil; <-again.C {
-			_, err = web.Session(ctx, id)
+			_, err = client.Call(ctx, web, operations.GetSession, operations.InSession{SessionID: id})
 		}
 		wantRefused(t, err, http.StatusUnauthorized, "unauthorized")
 		h.Restart()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -37,7 +38,7 @@ func TestShowLong(t *testing.T) {
 func showLong(t *testing.T, url string) {
 	p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
 	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
-	l := &longTalk{Bobbin: h, t: t, provider: p, id: apptest.NewSession(t, h.Client, core.Session{})}
+	l := &longTalk{Bobbin: h, t: t, provider: p, id: apptest.NewSession(t, h.Client, ops.NewSession{})}
 	w := apptest.NewWriter(1)
 	for n := 1; n <= longTurns() && !t.Failed(); n++ {
 		l.turn(n, w.Question(n))

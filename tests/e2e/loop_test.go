@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -31,7 +33,7 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 			return []provider.Call{{ID: fmt.Sprintf("read_%d", n), Name: "read_result", Arguments: fmt.Sprintf(`{"message_id":%q,"offset":%d,"length":%d}`, file, 10*n, resultBytes)}}
 		}})
 		h := apptest.New(t, url, apptest.WithModel("house", 128_000, 2048, p), apptest.WithAgent("worker", "name: worker\nsystem_prompt: You read files.\ntools: [read_result]\nmax_iterations: 100\n"))
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "worker"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "worker"})
 		var book strings.Builder // it says something else everywhere
 		for i := 0; book.Len() < 3*resultBytes/2; i++ {
 			fmt.Fprintf(&book, "Line %d: item %d of the inventory weighs %d kg. ", i, i*7%1000, i*13%400)
@@ -56,7 +58,7 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 		if largest > requests[0].Tokens+(8+3)*round+3_000 || largest < 8*round || breaks != 3 {
 			t.Errorf("got a prompt of %d tokens and %d breaks, want no more than 11 rounds of %d and notes, and 3", largest, breaks, round)
 		}
-		notes := apptest.Must(h.Summaries(t.Context(), id, core.PageQuery{}))(t).Items // the newest first
+		notes := apptest.Must(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items // the newest first
 		if states := statesOf(notes); states != "active dropped dropped" || notes[0].Kind != core.SummaryRun || notes[0].MessagesCovered != 2*21 || notes[0].FromSeq != 6 || notes[0].ThroughSeq != 47 {
 			t.Errorf("got notes %+v, want three, the newest on 21 rounds", notes)
 		}
@@ -71,10 +73,10 @@ func TestLoopOfThirtyRounds(t *testing.T) {
 			t.Errorf("the next turn has %d messages and %d tokens, want the notes in it", len(next.Messages), next.Tokens)
 		}
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "You are welcome."})
-		if made := apptest.Must(h.Summarize(t.Context(), id, ""))(t); made.Kind != core.SummaryRolling || made.ThroughSeq != 66 || made.MessagesAdded != 66 {
+		if made := apptest.Must(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t); made.Kind != core.SummaryRolling || made.ThroughSeq != 66 || made.MessagesAdded != 66 {
 			t.Errorf("got %+v, want a summary of all messages up to the last turn", made)
 		}
-		if states := statesOf(apptest.Must(h.Summaries(t.Context(), id, core.PageQuery{}))(t).Items); states != "active dropped dropped dropped" {
+		if states := statesOf(apptest.Must(client.Call(t.Context(), h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: id}}))(t).Items); states != "active dropped dropped dropped" {
 			t.Errorf("the summary and the notes are %s, want these dropped", states)
 		}
 		if r := contextOf(t, h.Client, id); r.Coverage.Compacted != 0 || r.Coverage.Summarized != 66 || r.Used > next.Tokens/2 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -89,6 +90,6 @@ func (s *manyServer) memory(t *testing.T) bytesOf {
 // session makes a session.
 func (s *manyServer) session(ctx context.Context, t *testing.T) core.SessionID {
 	t.Helper()
-	session := apptest.Must(s.client.CreateSession(ctx, core.Session{}))(t)
+	session := apptest.Must(client.Call(ctx, s.client, ops.CreateSession, ops.NewSession{}))(t)
 	return session.ID
 }

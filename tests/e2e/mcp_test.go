@@ -11,6 +11,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	operations "bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
@@ -262,7 +264,7 @@ func TestMCPApproval(t *testing.T) {
 	if got.Status != core.RunWaiting || len(got.Approvals) != 1 || got.Approvals[0].Tool != "calculator" || !strings.Contains(got.Next, string(got.RunID)) {
 		t.Fatalf("got %+v, want a run that waits for a person", got)
 	}
-	apptest.Must(h.Decide(t.Context(), got.RunID, got.Approvals[0].ApprovalID, core.ApprovalDecision{Approve: true}))(t)
+	apptest.Must(client.Call(t.Context(), h, operations.DecideApproval, operations.Decision{InRun: operations.InRun{RunID: got.RunID}, ApprovalID: got.Approvals[0].ApprovalID, Decision: "approve"}))(t)
 	if got = use[reply](host, "wait_for_run", arguments{"run_id": got.RunID}); got.Status != core.RunSucceeded || got.Answer == "" {
 		t.Errorf("got %+v, want the answer", got)
 	}

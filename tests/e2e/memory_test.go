@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -39,24 +41,24 @@ func needLittleMemory(t *testing.T, url string) {
 		apptest.WithAgent("window", "name: window\nsystem_prompt: You remember.\ncontext: {policy: window}\n"))
 	sessions := map[string]core.SessionID{}
 	for _, agent := range []string{"off", "window"} {
-		sessions[agent] = apptest.NewSession(t, h.Client, core.Session{Agent: agent})
+		sessions[agent] = apptest.NewSession(t, h.Client, ops.NewSession{Agent: agent})
 		fillWithLargeMessages(t, url, sessions[agent])
 	}
 	peak := watchHeap(t)
 	for agent, id := range sessions {
-		if before, err := h.Context(t.Context(), id); err != nil || before.Coverage.Messages != largeMessages {
+		if before, err := client.Call(t.Context(), h, ops.GetContext, ops.InSession{SessionID: id}); err != nil || before.Coverage.Messages != largeMessages {
 			t.Errorf("%s: got %+v, %v, want %d messages", agent, before.Coverage, err, largeMessages)
 		}
-		if _, err := apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}); err != nil {
 			t.Errorf("%s: prompt: %v", agent, err)
 		}
-		if _, err := apptest.Call[core.ContextPlan](t.Context(), h, "POST /sessions/%s/context/plan", apptest.Fields{"content": "and now?"}, id); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.PlanContext, ops.Plan{InSession: ops.InSession{SessionID: id}, PlanPreview: core.PlanPreview{Content: "and now?"}}); err != nil {
 			t.Errorf("%s: dry run: %v", agent, err)
 		}
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hi"})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and now?"})
 		for agent == "window" { // a turn for each call of the model, beside the conversation
-			r, err := h.Context(t.Context(), id)
+			r, err := client.Call(t.Context(), h, ops.GetContext, ops.InSession{SessionID: id})
 			if err != nil || r.Coverage.LeftOut == 0 && r.Used <= r.Usable {
 				break
 			}
@@ -71,7 +73,7 @@ func needLittleMemory(t *testing.T, url string) {
 			t.Errorf("%s: got %+v and a prompt of %d, usable are %d", agent, after.Coverage, after.Used, after.Usable)
 		}
 	}
-	if _, err := h.Summarize(t.Context(), sessions["off"], ""); err != nil {
+	if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: sessions["off"]}}); err != nil {
 		t.Errorf("summarize: %v", err)
 	}
 	const limit = 48 << 20 // all messages have 128 MiB

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -24,10 +26,18 @@ import (
 // exposition is what a server exposes, by the name of the metric.
 type exposition map[string]*dto.MetricFamily
 
+// readMetrics returns the metrics in Prometheus' text format.
+func readMetrics(ctx context.Context, c *client.Client) (string, error) {
+	var text strings.Builder
+	metrics := ops.Op[struct{}, ops.Nothing]{Operation: ops.Operation{Route: "GET /metrics"}}
+	err := client.Download(ctx, c, metrics, struct{}{}, &text)
+	return text.String(), err
+}
+
 // scrape reads the metrics as Prometheus does, with its own parser.
 func scrape(t testing.TB, c *client.Client) exposition {
 	t.Helper()
-	text := apptest.Must(c.Metrics(t.Context()))(t)
+	text := apptest.Must(readMetrics(t.Context(), c))(t)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
@@ -114,7 +124,7 @@ func TestMetricsAccess(t *testing.T) {
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), tt.set)
 			for key, want := range tt.want {
 				got := http.StatusOK
-				_, err := h.NewClient(key).Metrics(t.Context())
+				_, err := readMetrics(t.Context(), h.NewClient(key))
 				var problem *client.ProblemError
 				if errors.As(err, &problem) {
 					got = problem.Status
@@ -137,7 +147,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p), func(c *config.Config) { c.Models[0].InputPrice = 2 })
-		id := apptest.NewSession(t, h.Client, core.Session{UserID: "user-4711"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{UserID: "user-4711"})
 		turns := 0
 		for ; session(t, h.Client, id).SummaryVersion == 0 && turns < 60; turns++ {
 			question := fmt.Sprintf("question %d: %s", turns, strings.Repeat("SECRETWORD of the pumps in hall three ", 20))
@@ -185,7 +195,7 @@ func TestMetricsOfAConversation(t *testing.T) {
 		if factor := m.sum("bobbin_calibration_factor", model); factor < 1 || factor > 1.4 || m.sum("bobbin_calibration_samples", model) < 5 {
 			t.Errorf("got the factor %v, want about what the provider counts more", factor)
 		}
-		text := apptest.Must(h.Metrics(t.Context()))(t)
+		text := apptest.Must(readMetrics(t.Context(), h.Client))(t)
 		for _, secret := range []string{string(id), "user-4711", "SECRETWORD", "owner="} {
 			if strings.Contains(text, secret) {
 				t.Errorf("the metrics hold %q", secret)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -17,14 +19,17 @@ func TestCallersChooseConfiguredModels(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), apptest.WithModel("spare", 32_000, 2048, p), apptest.WithModel("other", 32_000, 2048, p), withFallback(t, "[spare]"))
-	id := apptest.NewSession(t, h.Client, core.Session{Model: "other"})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Model: "other"})
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello", Model: "spare"})
 	log := apptest.ListMessages(t, h.Client, id)
 	for _, name := range []string{"ollama/whatever", "openai/o1-pro", "gpt-4o-mini", "openai/../../../x?y", "demo"} {
 		calls := map[string]func() error{
-			"session": func() error { _, err := h.CreateSession(t.Context(), core.Session{Model: name}); return err },
+			"session": func() error {
+				_, err := client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{Model: name})
+				return err
+			},
 			"patch": func() error {
-				_, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Model: &name})
+				_, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Model: &name}})
 				return err
 			},
 			"message": func() error {
@@ -32,11 +37,11 @@ func TestCallersChooseConfiguredModels(t *testing.T) {
 				return err
 			},
 			"regenerate": func() error {
-				_, err := apptest.Call[any](t.Context(), h, "POST /sessions/%s/messages/%s/regenerate", apptest.Fields{"model": name}, id, log[len(log)-1].ID)
+				_, err := client.Call(t.Context(), h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, log[len(log)-1].ID), Model: name})
 				return err
 			},
 			"dry run": func() error {
-				_, err := apptest.Call[core.ContextPlan](t.Context(), h, "POST /sessions/%s/context/plan", apptest.Fields{"model": name}, id)
+				_, err := client.Call(t.Context(), h, ops.PlanContext, ops.Plan{InSession: ops.InSession{SessionID: id}, PlanPreview: core.PlanPreview{Model: name}})
 				return err
 			},
 		}

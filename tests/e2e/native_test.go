@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -49,7 +51,7 @@ func TestScannedPDF(t *testing.T) {
 			dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 				p := apptest.NewProvider(t, provider.Options{Window: 64_000, Record: true})
 				h := apptest.New(t, url, readsPDF("reads", dialect, p.URL), apptest.WithModel("text", 64_000, 2048, p))
-				id := apptest.NewSession(t, h.Client, core.Session{})
+				id := apptest.NewSession(t, h.Client, ops.NewSession{})
 				scan := documents.PDF("Pump seven leaks.", "", "")
 				part := upload(t, h.Client, "paper.pdf", scan)
 				asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "look", Parts: []core.Part{part}}).Question
@@ -61,7 +63,7 @@ func TestScannedPDF(t *testing.T) {
 				if pages := 3 * 1600; asked.TokenCount > 300 || r.Used < pages || r.Used > pages+3000 {
 					t.Errorf("the message has %d tokens, the prompt %d, want the pages in the prompt alone", asked.TokenCount, r.Used)
 				}
-				view, err := apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id)
+				view, err := client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id})
 				if err != nil || len(view.Messages[0].Media) != 1 || view.Messages[0].Media[0].BlobID != part.BlobID || view.Messages[0].Media[0].Blank != 2 {
 					t.Errorf("got the prompt view %+v and %v, want the PDF in it", view.Messages[0], err)
 				}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -55,7 +56,7 @@ func TestShowNext(t *testing.T) {
 		began := time.Now()
 		var all sync.WaitGroup
 		for i := range nextClients {
-			id := apptest.NewSession(t, c, core.Session{})
+			id := apptest.NewSession(t, c, ops.NewSession{})
 			all.Go(func() { w.talk(t, id, i, turns/nextClients) })
 		}
 		all.Wait()
@@ -110,16 +111,16 @@ func (w *nextWorld) talk(t *testing.T, id core.SessionID, first, turns int) {
 		w.count(t, "message", w.send(ctx, id, fmt.Sprintf("Question %d: what of it?", n)))
 		switch (n + first) % 64 {
 		case 0:
-			_, err := apptest.Call[any](ctx, w.client, "POST /sessions/%s/messages/%s/regenerate", nil, id, w.newest(t, id, core.RoleAssistant))
+			_, err := client.Call(ctx, w.client, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, w.newest(t, id, core.RoleAssistant))})
 			w.count(t, "new answer", err)
 		case 16:
-			_, err := apptest.Call[core.Session](ctx, w.client, "POST /sessions/%s/fork", nil, id)
+			_, err := client.Call(ctx, w.client, ops.ForkSession, core.ForkSession{SessionID: id})
 			w.count(t, "fork", err)
 		case 32:
-			_, err := apptest.Call[any](ctx, w.client, "POST /sessions/%s/messages", apptest.Fields{"run": false, "role": core.RoleUser, "content": "By the way."}, id)
+			_, err := client.Call(ctx, w.client, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "By the way."})
 			w.count(t, "note", err)
 		case 48:
-			_, err := apptest.Call[any](ctx, w.client, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": fmt.Sprintf("Question %d, revised", n), "run": false}, id, w.newest(t, id, core.RoleUser))
+			_, err := client.Call(ctx, w.client, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: fmt.Sprintf("Question %d, revised", n), Run: new(false)}, MessageID: w.newest(t, id, core.RoleUser)})
 			w.count(t, "revision", err)
 		}
 	}
@@ -175,7 +176,7 @@ func streamTurn(ctx context.Context, c *http.Client, url string, id core.Session
 
 // newest returns the session's last message of the role.
 func (w *nextWorld) newest(t *testing.T, id core.SessionID, role core.Role) core.MessageID {
-	page, err := w.client.Messages(t.Context(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 4}, Descending: true})
+	page, err := client.Call(t.Context(), w.client, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: 4}, Descending: true}})
 	if err != nil {
 		t.Error(err)
 	}
@@ -191,7 +192,7 @@ func (w *nextWorld) newest(t *testing.T, id core.SessionID, role core.Role) core
 func (w *nextWorld) startLoad(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	id := apptest.NewSession(t, w.client, core.Session{})
+	id := apptest.NewSession(t, w.client, ops.NewSession{})
 	all.Go(func() {
 		for ctx.Err() == nil {
 			_, err := w.client.ImportMessages(ctx, core.ImportMessages{SessionID: id, Body: strings.NewReader(history(400)), Format: core.ImportLines})
@@ -202,7 +203,7 @@ func (w *nextWorld) startLoad(t *testing.T) (stop func()) {
 	})
 	all.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = w.client.Search(ctx, core.SearchQuery{Text: "question"}) // it may take too long: it is only load
+			_, _ = client.Call(ctx, w.client, ops.Search, core.SearchQuery{Text: "question"}) // it may take too long: it is only load
 		}
 	})
 	return func() {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -49,13 +50,13 @@ func TestRunOptionsAreChecked(t *testing.T) {
 		"both of sampling":  {"plain", "claude", core.RunOptions{ModelParameters: core.ModelParameters{Temperature: new(0.1), TopP: new(0.1)}}, "does not take top_p beside temperature"},
 		"broken characters": {"plain", "", core.RunOptions{ToolChoice: "a\x00b"}, "options.tool_choice must be valid UTF-8"},
 	} {
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: c.agent})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: c.agent})
 		_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Model: c.model, Options: &c.options})
 		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, c.says)
 		if err == nil {
 			t.Error(name)
 		}
 	}
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "spare"})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "spare"})
 	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "a fallback leaves out a seed", Options: &core.RunOptions{ModelParameters: core.ModelParameters{Seed: new(1)}}})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -33,7 +34,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 			t.Parallel()
 			p := apptest.NewProvider(t, provider.Options{Window: 8192})
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), withKnownModel(p, dialect, 0))
-			id := apptest.NewSession(t, h.Client, core.Session{})
+			id := apptest.NewSession(t, h.Client, ops.NewSession{})
 			if r := contextOf(t, h.Client, id); r.Window < 100_000 || r.WindowFrom != "model" {
 				t.Fatalf("got a window of %d by %q, want that of the name", r.Window, r.WindowFrom)
 			}
@@ -64,7 +65,7 @@ func TestRefusedAsTooLong(t *testing.T) {
 			}
 
 			h.Restart() // waits until it is saved
-			other := apptest.NewSession(t, h.Client, core.Session{})
+			other := apptest.NewSession(t, h.Client, ops.NewSession{})
 			bringIn(t, h.Client, other, core.ImportLines, history(400))
 			r = reported(t, h.Client, apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: other, Content: "go on"}).Run.ID)
 			if r.Overflows != 0 || p.Rejected() != 1 || r.WindowFrom != "provider" {

@@ -11,6 +11,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -97,7 +99,7 @@ func TestOwnTools(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := allKinds(t, url)
-		run := asksIn(t, h, apptest.NewSession(t, h.Client, core.Session{Agent: "own"}), everything)
+		run := asksIn(t, h, apptest.NewSession(t, h.Client, ops.NewSession{Agent: "own"}), everything)
 		var asked []string
 		for _, a := range run.Approvals {
 			asked = append(asked, a.Tool)
@@ -106,9 +108,7 @@ func TestOwnTools(t *testing.T) {
 			t.Errorf("asked for %v, want %v", asked, want)
 		}
 		for i, a := range run.Approvals {
-			if _, err := h.Decide(t.Context(), run.ID, a.ID, core.ApprovalDecision{Approve: i != 1}); err != nil {
-				t.Fatal(err)
-			}
+			decideOne(t, h, run, a.Tool, ops.Decision{Decision: map[bool]string{true: "approve", false: "deny"}[i != 1]})
 		}
 		wantEnd(t, h, run.ID, core.RunSucceeded, "local__echo: over stdio", "remote__echo: over HTTP", "weather: GET /weather/K%C3%B6ln%2FBonn", "calculator: 42",
 			"local__write: wrote one", "remote__write: not approved", "shop__putItem: {\"now\":{\"text\":\"PUT /items/7\"}}", "report: {\"month\":\"May\"} for me\n")
@@ -118,7 +118,7 @@ func TestOwnTools(t *testing.T) {
 // agentNamed returns the agent as clients see it.
 func agentNamed(t *testing.T, h *apptest.Bobbin, name string) core.AgentDetail {
 	t.Helper()
-	list := apptest.Must(h.Agents(t.Context()))(t)
+	list := apptest.Must(client.Call(t.Context(), h, ops.ListAgents, struct{}{}))(t).Items
 	i := slices.IndexFunc(list, func(a core.AgentDetail) bool { return a.Name == name })
 	return list[i]
 }

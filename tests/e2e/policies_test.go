@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -69,7 +70,7 @@ func trigger(t *testing.T, r core.ContextReport, name string) core.TriggerStatus
 func TestScenarioMessagesTrigger(t *testing.T) {
 	t.Parallel()
 	h, p := spacious(t, budgetAgent("talker", ""))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "talker"})
 	exchanges(t, h.Client, id, 14)
 	if s := session(t, h.Client, id); s.SummaryVersion != 0 || p.Summaries() != 0 {
 		t.Fatalf("28 messages: got summary %d, want none before the 30th", s.SummaryVersion)
@@ -80,7 +81,7 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 		t.Errorf("30 messages: got %d, %d summarized in version %d, want 24 in version 1", s.MessageCount, s.SummarizedCount, s.SummaryVersion)
 	}
 	all := apptest.ListMessages(t, h.Client, id)
-	made := apptest.Must(h.Summary(t.Context(), id, 1))(t)
+	made := apptest.Must(client.Call(t.Context(), h, ops.GetSummary, ops.InSummary{InSession: ops.InSession{SessionID: id}, Version: 1}))(t)
 	if made.FromID != all[0].ID || made.ThroughID != all[23].ID || made.MessagesCovered != 24 || made.TokenCount == 0 || made.CreatedAt.IsZero() || made.Content == "" {
 		t.Errorf("got the summary %+v, want what it covers, from the first to the 24th message, when and how large", made)
 	}
@@ -93,7 +94,7 @@ func TestScenarioMessagesTrigger(t *testing.T) {
 func TestScenarioStatus(t *testing.T) {
 	t.Parallel()
 	h, _ := spacious(t, budgetAgent("talker", ""))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: "talker"})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "talker"})
 	exchanges(t, h.Client, id, 10)
 	r := contextOf(t, h.Client, id)
 	if m := trigger(t, r, "messages"); m.Value != 20 || m.Threshold != 30 || m.Percent != 66 || m.Fires {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -80,14 +82,14 @@ var prefixScenes = []struct {
 			apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Edits: edited.ID, Content: "Another question."})
 			k.say(2)
 			revised := k.question(2)
-			if _, err := apptest.Call[any](k.t.Context(), k.h, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "A question in other words.", "run": false}, k.id, revised.ID); err != nil {
+			if _, err := client.Call(k.t.Context(), k.h, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: k.id}, Content: "A question in other words.", Run: new(false)}, MessageID: revised.ID}); err != nil {
 				k.t.Fatal(err)
 			}
 			k.say(2)
-			if _, err := apptest.Call[any](k.t.Context(), k.h, "POST /sessions/%s/messages/%s/regenerate", nil, k.id, k.log()[len(k.log())-1].ID); err != nil {
+			if _, err := client.Call(k.t.Context(), k.h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(k.id, k.log()[len(k.log())-1].ID)}); err != nil {
 				k.t.Fatal(err)
 			}
-			if _, err := apptest.Call[core.Session](k.t.Context(), k.h, "POST /sessions/%s/messages/%s/select", nil, k.id, edited.ID); err != nil {
+			if _, err := client.Call(k.t.Context(), k.h, ops.SelectMessage, apptest.InMessage(k.id, edited.ID)); err != nil {
 				k.t.Fatal(err)
 			}
 		}
@@ -164,7 +166,7 @@ func TestShowPrefixSummaries(t *testing.T) {
 			var err error
 			for k.turn < turns && err == nil && (report.SummaryVersion < least || apptest.IsLong()) {
 				k.say(1)
-				report, err = k.h.Context(t.Context(), k.id)
+				report, err = client.Call(t.Context(), k.h, ops.GetContext, ops.InSession{SessionID: k.id})
 			}
 			if err != nil || report.SummaryVersion < least {
 				t.Errorf("%s: got the version %d, %v, want %d summaries", summary.name, report.SummaryVersion, err, least)
@@ -242,9 +244,9 @@ func playPrefix(t *testing.T, window int, agent string, mismatch provider.Mismat
 		c.DefaultLLM = "house"
 	}, apptest.WithAgent("thinker", agent))
 	k := &prefixTalk{t: t, h: h, writer: apptest.NewWriter(5)}
-	k.id = apptest.NewSession(t, h.Client, core.Session{Agent: "thinker", Timezone: "Europe/Vienna"})
+	k.id = apptest.NewSession(t, h.Client, ops.NewSession{Agent: "thinker", Timezone: "Europe/Vienna"})
 	play(k)
-	if report, err := h.Context(t.Context(), k.id); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
+	if report, err := client.Call(t.Context(), h, ops.GetContext, ops.InSession{SessionID: k.id}); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
 		t.Errorf("got the thoughts %+v in /context, %v", report.Thoughts, err)
 	}
 	return p

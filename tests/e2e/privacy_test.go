@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/core/contextwindow"
@@ -76,9 +78,9 @@ func TestPrivacy(t *testing.T) {
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel(house, 32_768, 2048, servers[house]), apptest.WithModel("den", 32_768, 2048, servers[house]),
 				apptest.WithModel(cloud, 32_768, 2048, servers[cloud]), withTitles, c.setting,
 				apptest.WithAgent("asked", fmt.Sprintf("name: asked\nsystem_prompt: You answer.\nmodel: %s\ncontext: {policy: %q}\n", c.model, policy)))
-			id := apptest.NewSession(t, h.Client, core.Session{Agent: "asked"})
+			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "asked"})
 			exchanges(t, h.Client, id, 12)
-			if _, err := h.Summarize(t.Context(), id, ""); err != nil && !errors.Is(err, core.ErrConflict) { // the policy makes one
+			if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil && !errors.Is(err, core.ErrConflict) { // the policy makes one
 				t.Fatal(err)
 			}
 			h.Stop() // titles are written by then

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -56,9 +57,9 @@ func object(key, value string) json.RawMessage {
 func (p *purging) fill() {
 	t, m := p.T, &p.Marks
 	t.Helper()
-	p.own = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "about " + m.Of("title"), Instructions: m.Of("instructions"), Metadata: object("k", m.Of("session metadata"))}))(t)
-	p.bobs = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "Bob's " + bobsWord}))(t)
-	p.shared = apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: "bob", Title: "the team"}))(t)
+	p.own = apptest.Must(client.Call(t.Context(), p.north, ops.CreateSession, ops.NewSession{UserID: p.user, Title: "about " + m.Of("title"), Instructions: m.Of("instructions"), Metadata: object("k", m.Of("session metadata"))}))(t)
+	p.bobs = apptest.Must(client.Call(t.Context(), p.north, ops.CreateSession, ops.NewSession{UserID: "bob", Title: "Bob's " + bobsWord}))(t)
+	p.shared = apptest.Must(client.Call(t.Context(), p.north, ops.CreateSession, ops.NewSession{UserID: "bob", Title: "the team"}))(t)
 	// Incompressible, so that it is found where PostgreSQL keeps what is long.
 	noise, random := make([]byte, 20_000), seed.Fixed(1, 1)
 	for i := range noise {
@@ -82,13 +83,13 @@ func (p *purging) fill() {
 			t.Fatalf("run: %+v", answer.Run)
 		}
 		if send.ClientMessageID == "revised" {
-			apptest.Must(apptest.Call[any](t.Context(), p.north, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "then something else", "run": false}, send.SessionID, answer.Run.UserMessageID))(t)
+			apptest.Must(client.Call(t.Context(), p.north, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: send.SessionID}, Content: "then something else", Run: new(false)}, MessageID: answer.Run.UserMessageID}))(t)
 		}
 	}
-	apptest.Must(apptest.Call[core.SavedMemory](t.Context(), p.north, "POST /memories", apptest.Fields{"user_id": p.user, "content": "remembers " + m.Of("memory"), "metadata": object("k", m.Of("memory metadata"))}))(t)
-	apptest.Must(apptest.Call[core.SavedMemory](t.Context(), p.north, "POST /memories", apptest.Fields{"user_id": "bob", "content": "Bob remembers the " + bobsWord}))(t)
+	apptest.Must(client.Call(t.Context(), p.north, ops.CreateMemory, ops.NewMemory{UserID: p.user, Content: "remembers " + m.Of("memory"), Metadata: object("k", m.Of("memory metadata"))}))(t)
+	apptest.Must(client.Call(t.Context(), p.north, ops.CreateMemory, ops.NewMemory{UserID: "bob", Content: "Bob remembers the " + bobsWord}))(t)
 	title := "later " + m.Of("title in an event")
-	apptest.Must(p.north.UpdateSession(t.Context(), p.own.ID, core.SessionPatch{Title: &title}))(t)
+	apptest.Must(client.Call(t.Context(), p.north, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: p.own.ID}, SessionPatch: core.SessionPatch{Title: &title}}))(t)
 }
 
 // plant puts marks where only accidents put texts.
@@ -152,13 +153,13 @@ func (p *purging) rest() map[string]string {
 		}
 		out[name] = string(raw)
 	}
-	session, err := p.north.Session(t.Context(), p.bobs.ID)
+	session, err := client.Call(t.Context(), p.north, ops.GetSession, ops.InSession{SessionID: p.bobs.ID})
 	add("session", session, err)
-	messages, err := p.north.Messages(t.Context(), p.bobs.ID, core.MessageQuery{})
+	messages, err := client.Call(t.Context(), p.north, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: p.bobs.ID}})
 	add("messages", messages, err)
-	runs, err := p.north.Runs(t.Context(), p.bobs.ID, core.PageQuery{})
+	runs, err := client.Call(t.Context(), p.north, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: p.bobs.ID}})
 	add("runs", runs, err)
-	memories, err := apptest.Call[core.Page[core.Memory]](t.Context(), p.north, "GET /memories?user_id=%s", nil, "bob")
+	memories, err := client.Call(t.Context(), p.north, ops.ListMemories, ops.MemoryList{OfUser: ops.OfUser{UserID: "bob"}})
 	add("memories", memories, err)
 	for n := 1; n > 0; apptest.PauseBriefly(t) { // messages are indexed in the background
 		p.ReadRow(&n, "SELECT COUNT(*) FROM sessions WHERE id = ? AND indexed_seq < last_seq", p.bobs.ID)
@@ -192,7 +193,7 @@ func (p *purging) checkGone(t *testing.T, others map[string]string) {
 // checkShared looks at what is left in the session of both.
 func (p *purging) checkShared(t *testing.T) {
 	t.Helper()
-	page := apptest.Must(p.north.Messages(t.Context(), p.shared.ID, core.MessageQuery{}))(t)
+	page := apptest.Must(client.Call(t.Context(), p.north, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: p.shared.ID}}))(t)
 	var bobs []string
 	for _, m := range page.Items {
 		if m.DeletedAt == nil {
@@ -223,7 +224,7 @@ func TestPurge(t *testing.T) {
 			}
 		}
 		others := p.rest()
-		report := apptest.Must(p.NewClient(p.App.Token()).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
+		report := apptest.Must(client.Call(t.Context(), p.NewClient(p.App.Token()), ops.PurgeUser, core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 		if report.Left() != 0 || !report.Compacted || len(report.Sessions) != 1 {
 			t.Errorf("report: %+v", report)
 		}
@@ -237,30 +238,30 @@ func TestPurgeIsForOperators(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
 		c.Auth.Keys = []config.APIKey{{Name: "north", Secret: config.NewSecret("n")}, {Name: core.LocalOwner, Secret: config.NewSecret("l")}}
 	})
-	session := apptest.Must(h.NewClient("n").CreateSession(t.Context(), core.Session{UserID: "ann"}))(t)
+	session := apptest.Must(client.Call(t.Context(), h.NewClient("n"), ops.CreateSession, ops.NewSession{UserID: "ann"}))(t)
 	for _, key := range []string{"n", "l", ""} {
-		if _, err := h.NewClient(key).PurgeUser(t.Context(), core.PurgeUser{Owner: "north", User: "ann"}); !errors.Is(err, core.ErrForbidden) {
+		if _, err := client.Call(t.Context(), h.NewClient(key), ops.PurgeUser, core.PurgeUser{Owner: "north", User: "ann"}); !errors.Is(err, core.ErrForbidden) {
 			t.Errorf("users purge with the key %q: %v, want it refused", key, err)
 		}
-		if _, err := h.NewClient(key).PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrForbidden) {
+		if _, err := client.Call(t.Context(), h.NewClient(key), ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrForbidden) {
 			t.Errorf("sessions purge with the key %q: %v, want it refused", key, err)
 		}
 	}
 	operator := h.NewClient(h.App.Token())
-	if report := apptest.Must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
+	if report := apptest.Must(client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}, PurgeOptions: core.PurgeOptions{DryRun: true}}))(t); !report.DryRun || len(report.Sessions) != 1 {
 		t.Errorf("dry run: %+v", report)
 	}
-	apptest.Must(h.NewClient("n").Session(t.Context(), session.ID))(t) // still there
-	if report := apptest.Must(operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
+	apptest.Must(client.Call(t.Context(), h.NewClient("n"), ops.GetSession, ops.InSession{SessionID: session.ID}))(t) // still there
+	if report := apptest.Must(client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}))(t); report.Left() != 0 || report.Compacted {
 		t.Errorf("without compaction: %+v", report)
 	}
-	if _, err := h.NewClient("n").Session(t.Context(), session.ID); !errors.Is(err, core.ErrNotFound) {
+	if _, err := client.Call(t.Context(), h.NewClient("n"), ops.GetSession, ops.InSession{SessionID: session.ID}); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("after the purge: %v", err)
 	}
-	if _, err := operator.PurgeSessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrNotFound) {
+	if _, err := client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{IDs: []core.SessionID{session.ID}}); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("purge again: %v", err)
 	}
-	if _, err := operator.PurgeSessions(t.Context(), core.PurgeSessions{}); !errors.Is(err, core.ErrInvalid) {
+	if _, err := client.Call(t.Context(), operator, ops.PurgeSessions, core.PurgeSessions{}); !errors.Is(err, core.ErrInvalid) {
 		t.Errorf("purge of nothing: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -23,7 +24,7 @@ func TestReadyWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
 		awaitReadiness(t, h, http.StatusOK, `"database":"ok"`)
 		back := takeAway(t, url)
 		awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database"`)

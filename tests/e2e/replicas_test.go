@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -103,7 +104,7 @@ func never() bool { return false }
 // held sends a message at the house whose answer is held in the middle.
 func held(t *testing.T, h *apptest.Bobbin, g *gate) (core.SessionID, core.Run) {
 	t.Helper()
-	session := apptest.Must(h.CreateSession(t.Context(), core.Session{}))(t)
+	session := apptest.Must(client.Call(t.Context(), h, ops.CreateSession, ops.NewSession{}))(t)
 	run := apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: session.ID, Content: "hold this one"}))(t)
 	<-g.arrived
 	return session.ID, run
@@ -138,7 +139,7 @@ func TestReplicaShowsTheAnswerOfAnother(t *testing.T) {
 			}
 		}
 	}
-	if got, err := b.Run(ctx, run.ID); err != nil || got.Status != core.RunSucceeded {
+	if got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID}); err != nil || got.Status != core.RunSucceeded {
 		t.Errorf("got run %v, %v", got.Status, err)
 	}
 }
@@ -154,7 +155,7 @@ func TestReplicaCancelsTheRunOfAnother(t *testing.T) {
 	_, run := held(t, a, g)
 	l := newRunLog(t)
 	l.follow(ctx, b.Client, run.ID, l.saysSomething)
-	got, err := b.CancelRun(ctx, run.ID, true)
+	got, err := client.Call(ctx, b, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: run.ID}, Wait: true})
 	if err != nil || got.Status != core.RunCanceled || got.AnswerID == "" {
 		t.Fatalf("got run %s with answer %q, %v, want it canceled and the answer so far kept", got.Status, got.AnswerID, err)
 	}
@@ -186,11 +187,11 @@ func TestReplicaTakesOver(t *testing.T) {
 			t.Errorf("message %s is taken back and there", id)
 		}
 	}
-	got, err := b.Run(ctx, run.ID)
+	got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID})
 	if err != nil || got.Attempt != 2 {
 		t.Errorf("got attempt %d, %v, want the second", got.Attempt, err)
 	}
-	if _, err := b.CancelRun(ctx, core.NewID[core.RunID](), false); !errors.Is(err, core.ErrNotFound) {
+	if _, err := client.Call(ctx, b, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: core.NewID[core.RunID]()}}); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("got %v, want no such run", err)
 	}
 }
@@ -211,11 +212,11 @@ func TestTwins(t *testing.T) {
 	if !strings.Contains(b.Log.String(), warning) || strings.Contains(a.Log.String(), warning) {
 		t.Errorf("want the second one to say that it has the first one's name:\n%s", b.Log)
 	}
-	other := apptest.SendMessage(t, b.Client, core.SendMessage{SessionID: apptest.NewSession(t, b.Client, core.Session{}), Content: "and you?"})
+	other := apptest.SendMessage(t, b.Client, core.SendMessage{SessionID: apptest.NewSession(t, b.Client, ops.NewSession{}), Content: "and you?"})
 	g.open()
 	l := newRunLog(t)
 	l.follow(ctx, a.Client, run.ID, never)
-	got, err := b.Run(ctx, run.ID)
+	got, err := client.Call(ctx, b, ops.GetRun, ops.InRun{RunID: run.ID})
 	if err != nil || got.Status != core.RunSucceeded || got.Attempt != 1 || other.Run.Attempt != 1 {
 		t.Errorf("got %s at attempt %d, %v, want one attempt of each run", got.Status, got.Attempt, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -21,7 +22,7 @@ func TestShowRestart(t *testing.T) {
 	t.Parallel()
 	dbtest.EachURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
-		id := apptest.NewSession(t, h.Client, core.Session{Title: "a long talk"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Title: "a long talk"})
 		fig := apptest.NewTable("A session across a restart (%s, demonstration model)", t.Name())
 		talk(t, h.Client, id, fig)
 
@@ -93,7 +94,7 @@ func talk(t *testing.T, c *client.Client, id core.SessionID, fig *apptest.Table)
 // the model counted.
 func miscount(t *testing.T, c *client.Client, id core.RunID) float64 {
 	t.Helper()
-	run := apptest.Must(c.Run(t.Context(), id))(t)
+	run := apptest.Must(client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: id}))(t)
 	report := reported(t, c, id)
 	off := float64(report.Used-run.Usage.InputTokens) / float64(run.Usage.InputTokens)
 	return max(off, -off)

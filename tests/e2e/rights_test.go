@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -31,7 +32,7 @@ type archive struct {
 func exportOf(t testing.TB, c *client.Client, user string) archive {
 	t.Helper()
 	var out bytes.Buffer
-	if err := c.ExportUser(t.Context(), user, &out); err != nil {
+	if err := client.Download(t.Context(), c, operations.ExportUser, operations.UserExport{UserID: user}, &out); err != nil {
 		t.Fatal(err)
 	}
 	return readArchive(t, out.Bytes())
@@ -87,11 +88,10 @@ func saidLines(n int, text string) *bytes.Reader {
 func (p *purging) fillMore(messages int) {
 	t := p.T
 	t.Helper()
-	hook := core.Webhook{URL: "https://hooks.example/T0"}
-	long := apptest.Must(p.north.CreateSession(t.Context(), core.Session{UserID: p.user, Title: "long", Webhook: &hook}))(t)
+	long := apptest.Must(client.Call(t.Context(), p.north, operations.CreateSession, operations.NewSession{UserID: p.user, Title: "long", Webhook: &operations.NewWebhook{URL: "https://hooks.example/T0"}}))(t)
 	apptest.Must(p.north.ImportMessages(t.Context(), core.ImportMessages{SessionID: long.ID, Body: saidLines(messages, p.Marks.Of("imported message")), Format: core.ImportLines}))(t)
 	for i := range 20 {
-		apptest.Must(apptest.Call[core.SavedMemory](t.Context(), p.north, "POST /memories", apptest.Fields{"user_id": p.user, "content": fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
+		apptest.Must(client.Call(t.Context(), p.north, operations.CreateMemory, operations.NewMemory{UserID: p.user, Content: fmt.Sprintf("fact %d %s", i, p.Marks.Of("many memories"))}))(t)
 		apptest.Must(p.north.UploadBlob(t.Context(), core.Upload{User: p.user, Name: fmt.Sprintf("note-%d.txt", i), Data: []byte(fmt.Sprintf("note %d %s", i, p.Marks.Of("many files")))}))(t)
 	}
 }
@@ -117,11 +117,11 @@ func TestRights(t *testing.T) {
 		p.checkExported(a)
 
 		others := p.rest()
-		d := apptest.Must(apptest.AwaitDeletion(t.Context(), rights, apptest.Must(apptest.Call[core.Deletion](t.Context(), rights, "POST /deletions", apptest.Fields{"user_id": p.user}))(t).ID))(t)
+		d := apptest.Must(apptest.AwaitDeletion(t.Context(), rights, apptest.Must(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
 			t.Errorf("deletion: %+v", d)
 		}
-		if _, err := p.NewClient(p.App.Token()).PurgeSessions(t.Context(), core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
+		if _, err := client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
 			t.Error(err)
 		}
 		p.checkGone(t, others)
@@ -162,22 +162,21 @@ func TestUsersOwnData(t *testing.T) {
 			return h.NewClient(s.Token(t, jwttest.Claims(user, map[string]any{"scope": scopes}), nil))
 		}
 		kim, eve, shop := as("kim", "read write delete export"), as("eve", "read write delete export"), h.NewClient("configured-secret")
-		mine := apptest.NewSession(t, kim, core.Session{})
+		mine := apptest.NewSession(t, kim, operations.NewSession{})
 		apptest.SendMessage(t, kim, core.SendMessage{SessionID: mine, Content: "a secret of kim's"})
-		theirs := apptest.NewSession(t, eve, core.Session{})
-		hook := core.Webhook{URL: "https://hooks.example/hushhush"}
-		apptest.Must(shop.UpdateSession(t.Context(), mine, core.SessionPatch{Webhook: &hook}))(t)
+		theirs := apptest.NewSession(t, eve, operations.NewSession{})
+		apptest.Must(client.Call(t.Context(), shop, operations.UpdateSession, operations.SessionPatch{InSession: operations.InSession{SessionID: mine}, Webhook: &operations.NewWebhook{URL: "https://hooks.example/hushhush"}}))(t)
 
-		_, err := apptest.Call[core.Deletion](t.Context(), as("kim", "read write"), "POST /deletions", apptest.Fields{"session_id": mine})
+		_, err := client.Call(t.Context(), as("kim", "read write"), operations.CreateDeletion, operations.NewDeletion{SessionID: mine})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
-		_, err = apptest.Call[core.Deletion](t.Context(), shop, "POST /deletions", apptest.Fields{"user_id": "kim"})
+		_, err = client.Call(t.Context(), shop, operations.CreateDeletion, operations.NewDeletion{UserID: "kim"})
 		wantRefused(t, err, http.StatusForbidden, "missing_scope")
-		wantRefused(t, as("kim", "read write delete").ExportUser(t.Context(), "", io.Discard), http.StatusForbidden, "missing_scope")
-		_, err = apptest.Call[core.Deletion](t.Context(), eve, "POST /deletions", apptest.Fields{"session_id": mine})
+		wantRefused(t, client.Download(t.Context(), as("kim", "read write delete"), operations.ExportUser, operations.UserExport{UserID: ""}, io.Discard), http.StatusForbidden, "missing_scope")
+		_, err = client.Call(t.Context(), eve, operations.CreateDeletion, operations.NewDeletion{SessionID: mine})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		_, err = apptest.Call[core.Deletion](t.Context(), eve, "POST /deletions", apptest.Fields{"user_id": "kim"})
+		_, err = client.Call(t.Context(), eve, operations.CreateDeletion, operations.NewDeletion{UserID: "kim"})
 		wantRefused(t, err, http.StatusForbidden, "forbidden")
-		wantRefused(t, eve.ExportUser(t.Context(), "kim", io.Discard), http.StatusForbidden, "forbidden")
+		wantRefused(t, client.Download(t.Context(), eve, operations.ExportUser, operations.UserExport{UserID: "kim"}, io.Discard), http.StatusForbidden, "forbidden")
 
 		a := exportOf(t, kim, "")
 		for name, data := range a.files {
@@ -189,19 +188,19 @@ func TestUsersOwnData(t *testing.T) {
 			t.Errorf("exported sessions %v, want kim's", names)
 		}
 
-		first := apptest.Must(apptest.Call[core.Deletion](t.Context(), kim, "POST /deletions", apptest.Fields{"session_id": mine}))(t)
-		if page := apptest.Must(kim.Sessions(t.Context(), core.SessionQuery{}))(t); len(page.Items) != 0 {
+		first := apptest.Must(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t)
+		if page := apptest.Must(client.Call(t.Context(), kim, operations.ListSessions, core.SessionQuery{}))(t); len(page.Items) != 0 {
 			t.Errorf("%d sessions are listed that are being deleted", len(page.Items))
 		}
-		_, err = apptest.Call[core.Deletion](t.Context(), eve, "GET /deletions/%s", nil, first.ID)
+		_, err = client.Call(t.Context(), eve, operations.GetDeletion, operations.InDeletion{DeletionID: first.ID})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
 		done := apptest.Must(apptest.AwaitDeletion(t.Context(), kim, first.ID))(t)
-		_, err = kim.Session(t.Context(), mine)
+		_, err = client.Call(t.Context(), kim, operations.GetSession, operations.InSession{SessionID: mine})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		if again := apptest.Must(apptest.Call[core.Deletion](t.Context(), kim, "POST /deletions", apptest.Fields{"session_id": mine}))(t); again.ID != first.ID || again.Status != core.DeletionSucceeded || done.Report.Left() != 0 {
+		if again := apptest.Must(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{SessionID: mine}))(t); again.ID != first.ID || again.Status != core.DeletionSucceeded || done.Report.Left() != 0 {
 			t.Errorf("a session that is gone: got %+v, want the deletion %s and its report", again, first.ID)
 		}
-		apptest.Must(apptest.AwaitDeletion(t.Context(), kim, apptest.Must(apptest.Call[core.Deletion](t.Context(), kim, "POST /deletions", apptest.Fields{"user_id": "kim"}))(t).ID))(t)
+		apptest.Must(apptest.AwaitDeletion(t.Context(), kim, apptest.Must(client.Call(t.Context(), kim, operations.CreateDeletion, operations.NewDeletion{UserID: "kim"}))(t).ID))(t)
 		session(t, eve, theirs)
 		var users int64
 		if err := dbtest.Open(t, url).Gorm.Raw("SELECT COUNT(*) FROM deletions WHERE user_id <> ''").Row().Scan(&users); err != nil || users != 0 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -67,7 +69,7 @@ func playRounds(t *testing.T, url string, policy roundPolicy) {
 	p := apptest.NewProvider(t, provider.Options{Fault: r.answer})
 	r.Bobbin = apptest.New(t, url, apptest.WithModel("house", 131_072, 2048, p), apptest.WithAgent("keeper", fmt.Sprintf(
 		"name: keeper\nsystem_prompt: You keep notes.\ntools: [search_history]\ncontext:\n  policy: %s\n  auto_summarize: false\n  timing: inline\n", policy.name)))
-	r.id = apptest.NewSession(t, r.Client, core.Session{Agent: "keeper"})
+	r.id = apptest.NewSession(t, r.Client, ops.NewSession{Agent: "keeper"})
 	for n := range roundCount {
 		r.round(n)
 	}
@@ -83,7 +85,7 @@ func (r *manyRounds) round(n int) {
 		facts[i].seq += done.FirstSeq
 	}
 	r.facts, r.calls = append(r.facts, facts...), 0
-	made, err := r.Summarize(r.t.Context(), r.id, "")
+	made, err := client.Call(r.t.Context(), r, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: r.id}})
 	if err != nil {
 		r.t.Fatalf("round %d: %v", n+1, err)
 	}

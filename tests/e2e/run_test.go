@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -39,7 +40,7 @@ func TestProviderRefuses(t *testing.T) {
 				return true
 			}})
 			h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8192, 2048, p))
-			id := apptest.NewSession(t, h.Client, core.Session{})
+			id := apptest.NewSession(t, h.Client, ops.NewSession{})
 			got := apptest.ReadTurn(t, h.Send(t.Context(), core.SendMessage{SessionID: id, Content: "refuse me"}))
 			e := got.Run.Error
 			if got.Run.Status != core.RunFailed || e == nil || e.Code != c.code || strings.Contains(e.Message, "secret") {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -14,7 +16,7 @@ import (
 // hitsOf searches and returns what was found as "title: excerpt".
 func hitsOf(t *testing.T, h *apptest.Bobbin, q core.SearchQuery) []string {
 	t.Helper()
-	page, err := h.Search(t.Context(), q)
+	page, err := client.Call(t.Context(), h, ops.Search, q)
 	if err != nil {
 		t.Fatalf("search %q: %v", q.Text, err)
 	}
@@ -31,8 +33,8 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url)
-		pumps := apptest.NewSession(t, h.Client, core.Session{Title: "Pumps", UserID: "ann"})
-		trips := apptest.NewSession(t, h.Client, core.Session{Title: "水泵 Reise", UserID: "bob"})
+		pumps := apptest.NewSession(t, h.Client, ops.NewSession{Title: "Pumps", UserID: "ann"})
+		trips := apptest.NewSession(t, h.Client, ops.NewSession{Title: "水泵 Reise", UserID: "bob"})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: pumps, Content: "The pump of hall three lost ERR_CONN_RESET"})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: trips, Content: "Our pump is in 三号车间的水泵房"})
 
@@ -54,13 +56,13 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 			}
 		}
-		_, err := h.Search(t.Context(), core.SearchQuery{Text: "-pump"})
+		_, err := client.Call(t.Context(), h, ops.Search, core.SearchQuery{Text: "-pump"})
 		wantProblem(t, err, core.ErrInvalid, 422, "add a word to search for")
-		_, err = h.Search(t.Context(), core.SearchQuery{Text: "pump", SessionID: core.NewID[core.SessionID]()})
+		_, err = client.Call(t.Context(), h, ops.Search, core.SearchQuery{Text: "pump", SessionID: core.NewID[core.SessionID]()})
 		wantProblem(t, err, core.ErrNotFound, 404, "does not exist")
 
 		for text, want := range map[string]string{"reise": "水泵 Reise", "hall": "Pumps", "pump": "Pumps, 水泵 Reise", "nowhere": ""} {
-			page := apptest.Must(h.Sessions(t.Context(), core.SessionQuery{Text: text}))(t)
+			page := apptest.Must(client.Call(t.Context(), h, ops.ListSessions, core.SessionQuery{Text: text}))(t)
 			var titles []string
 			for _, s := range page.Items {
 				titles = append(titles, s.Title)
@@ -70,10 +72,10 @@ func TestSearch(t *testing.T) {
 			}
 		}
 		title := "Ventile"
-		if _, err := h.UpdateSession(t.Context(), pumps, core.SessionPatch{Title: &title}); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: pumps}, SessionPatch: core.SessionPatch{Title: &title}}); err != nil {
 			t.Fatal(err)
 		}
-		if page, err := h.Sessions(t.Context(), core.SessionQuery{Text: "ventile"}); err != nil || len(page.Items) != 1 {
+		if page, err := client.Call(t.Context(), h, ops.ListSessions, core.SessionQuery{Text: "ventile"}); err != nil || len(page.Items) != 1 {
 			t.Errorf("the new title: got %d sessions and %v, want 1", len(page.Items), err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	operations "bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
@@ -41,13 +43,13 @@ func TestSecretsStayAway(t *testing.T) {
 		}
 		secrets = append(secrets, tokens[0]+"x") // a wrong signature
 		var said strings.Builder
-		id := apptest.NewSession(t, h.NewClient(secret), core.Session{})
+		id := apptest.NewSession(t, h.NewClient(secret), operations.NewSession{})
 		for _, s := range secrets {
 			answered := func(err error) { fmt.Fprintln(&said, err) }
 			c := h.NewClient(s)
-			_, err := c.Session(t.Context(), id)
+			_, err := client.Call(t.Context(), c, operations.GetSession, operations.InSession{SessionID: id})
 			answered(err)
-			_, err = c.Session(t.Context(), core.NewID[core.SessionID]())
+			_, err = client.Call(t.Context(), c, operations.GetSession, operations.InSession{SessionID: core.NewID[core.SessionID]()})
 			answered(err)
 		}
 		c := h.NewClient(secret)
@@ -59,7 +61,7 @@ func TestSecretsStayAway(t *testing.T) {
 			}
 		}
 		kim := h.NewClient(tokens[0])
-		apptest.SendMessage(t, kim, core.SendMessage{SessionID: apptest.NewSession(t, kim, core.Session{}), Content: "hello"})
+		apptest.SendMessage(t, kim, core.SendMessage{SessionID: apptest.NewSession(t, kim, operations.NewSession{}), Content: "hello"})
 		operateOn(h, func(s *ops.Service) error {
 			page, err := s.Audit(t.Context(), core.PageQuery{})
 			fmt.Fprintf(&said, "%+v\n", page)

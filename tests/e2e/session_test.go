@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
@@ -42,8 +43,7 @@ func kinds(all []core.Message) map[string]int {
 // session returns the session as it is now.
 func session(t testing.TB, c *client.Client, id core.SessionID) core.Session {
 	t.Helper()
-	s := apptest.Must(c.Session(t.Context(), id))(t)
-	return s
+	return apptest.Must(client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: id}))(t).Session
 }
 
 // contextOf returns a session's context report, held against the log and the
@@ -55,7 +55,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 	var s core.Session
 	for {
 		var err error
-		if view, err = apptest.Call[core.PromptView](t.Context(), c, "GET /sessions/%s/context/prompt", nil, id); err != nil {
+		if view, err = client.Call(t.Context(), c, ops.GetPrompt, ops.InSession{SessionID: id}); err != nil {
 			t.Fatal(err)
 		}
 		s = session(t, c, id)
@@ -88,7 +88,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 
 func report(t testing.TB, c *client.Client, id core.SessionID) core.ContextReport {
 	t.Helper()
-	r := apptest.Must(c.Context(t.Context(), id))(t)
+	r := apptest.Must(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
 	return r
 }
 
@@ -159,7 +159,7 @@ func some[T any](list []T, n int) (out []T) {
 // reported returns the context report of a run's last model call.
 func reported(t testing.TB, c *client.Client, id core.RunID) core.ContextReport {
 	t.Helper()
-	run := apptest.Must(c.Run(t.Context(), id))(t)
+	run := apptest.Must(client.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: id}))(t)
 	var r core.ContextReport
 	if err := json.Unmarshal(run.Context, &r); err != nil {
 		t.Fatalf("run's context %q: %v", run.Context, err)
@@ -196,7 +196,7 @@ func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message 
 	var all []core.Message
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}
 	for {
-		page := apptest.Must(c.Messages(t.Context(), id, q))(t)
+		page := apptest.Must(client.Call(t.Context(), c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: q}))(t)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
 			return all

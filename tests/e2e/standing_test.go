@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -99,10 +101,10 @@ func TestShowStandingInstructions(t *testing.T) {
 		rounds := apptest.ChooseSize(5, 20)
 		for _, name := range []string{"window", "sliding", "as-user"} {
 			talk := newStandingTalk(more)
-			id := apptest.NewSession(t, h.Client, core.Session{Agent: name})
+			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: name})
 			bringIn(t, h.Client, id, core.ImportLines, talk.lines(t))
 			for round := 1; round <= rounds; round++ {
-				if _, err := h.Summarize(t.Context(), id, ""); err != nil {
+				if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
 					t.Fatalf("%s: summary %d: %v", name, round, err)
 				}
 				sent := nextPrompt(t, h, p, id, fmt.Sprintf("Which items are in hall %d?", round))
@@ -197,10 +199,10 @@ func TestShowStandingChanges(t *testing.T) {
 			if n%every != 0 {
 				continue
 			}
-			id := apptest.NewSession(t, h.Client, core.Session{Agent: "window"})
+			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "window"})
 			said := func(text string) string { return line(t, map[string]any{"role": "user", "content": text}) }
 			bringIn(t, h.Client, id, core.ImportLines, said(c.earlier)+history(20)+said(c.message)+history(20))
-			if _, err := h.Summarize(t.Context(), id, ""); err != nil {
+			if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
 				t.Fatal(err)
 			}
 			list := standingList(nextPrompt(t, h, p, id, "Which items are in hall 3?"))
@@ -225,13 +227,13 @@ func TestStandingInstructionsByHandInPrompts(t *testing.T) {
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newSummarizer(t, provider.Options{Window: 8192, Record: true}, func(string) string { return forgetful() })
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p.Server), apptest.WithAgent("off", "name: off\nsystem_prompt: Be brief.\ncontext:\n  policy: \"off\"\n"))
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "off"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "off"})
 		bringIn(t, h.Client, id, core.ImportLines, history(4))
-		added := apptest.Must(apptest.Call[core.StandingInstruction](t.Context(), h, "POST /sessions/%s/standing-instructions", apptest.Fields{"text": "Always answer in French."}, id))(t)
+		added := apptest.Must(client.Call(t.Context(), h, ops.AddStandingInstruction, ops.NewInstruction{InSession: ops.InSession{SessionID: id}, Text: "Always answer in French."}))(t)
 		if list := standingList(nextPrompt(t, h, p, id, "Hello?")); !strings.Contains(list, "- added by the user after #4: Always answer in French.\n") {
 			t.Errorf("added: got %q", list)
 		}
-		if _, err := apptest.Call[core.StandingInstruction](t.Context(), h, "PATCH /sessions/%s/standing-instructions/%s", apptest.Fields{"text": "Always answer in Greek."}, id, added.ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.EditStandingInstruction, ops.InstructionEdit{InInstruction: ops.InInstruction{InSession: ops.InSession{SessionID: id}, InstructionID: added.ID}, Text: "Always answer in Greek."}); err != nil {
 			t.Fatal(err)
 		}
 		sent := nextPrompt(t, h, p, id, "Hello again?")
@@ -242,7 +244,7 @@ func TestStandingInstructionsByHandInPrompts(t *testing.T) {
 		if len(r.StandingInstructions) != 1 || r.StandingInstructions[0].Placement != core.PlaceStanding {
 			t.Errorf("got %+v in the report", r.StandingInstructions)
 		}
-		if err := apptest.Delete(t.Context(), h, "/sessions/%s/standing-instructions/%s", id, added.ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.RemoveStandingInstruction, ops.InInstruction{InSession: ops.InSession{SessionID: id}, InstructionID: added.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if list := standingList(nextPrompt(t, h, p, id, "And now?")); list != "" {

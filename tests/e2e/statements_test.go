@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -65,7 +66,7 @@ func newStatementCounter(t *testing.T, url, agent string) *statementCounter {
 	w.h = apptest.New(t, url, apptest.WithModel("house", 128_000, 1000, apptest.NewProvider(t, provider.Options{Pieces: 5})),
 		mcpTool(t, "local", ""), withTool(t, "weather.yaml", "name: weather\nkind: http\ndescription: The weather.\nurl: https://example.com/weather\n"),
 		apptest.WithAgent("own", "name: own\ntools: [local, weather, calculator]\n"))
-	w.id = apptest.NewSession(t, w.h.Client, core.Session{Agent: agent})
+	w.id = apptest.NewSession(t, w.h.Client, ops.NewSession{Agent: agent})
 	apptest.SendMessage(t, w.h.Client, core.SendMessage{SessionID: w.id, Content: "hello"})
 	return w
 }

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app"
 	"bobbin/app/api/handlers"
+	operations "bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
@@ -47,5 +48,5 @@ func TestOneProcessOnAFile(t *testing.T) {
 		}
 	}
 	h.Restart() // it may come back to its own file
-	apptest.NewSession(t, h.Client, core.Session{})
+	apptest.NewSession(t, h.Client, operations.NewSession{})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -24,7 +26,7 @@ func TestReadyWithoutNATS(t *testing.T) {
 	h := apptest.New(t, dbtest.MigratedPostgresURL(t), func(c *config.Config) { c.NATS.URL = config.NewSecret("nats://127.0.0.1:1") })
 	awaitReadiness(t, h, http.StatusOK, `"status":"degraded"`)
 	awaitReadiness(t, h, http.StatusOK, `"nats":"not connected`)
-	answer, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: apptest.NewSession(t, h.Client, core.Session{}), Content: "hello"})
+	answer, err := h.SendAndWait(t.Context(), core.SendMessage{SessionID: apptest.NewSession(t, h.Client, ops.NewSession{}), Content: "hello"})
 	if err != nil || answer.Run.Status != core.RunSucceeded {
 		t.Errorf("got %+v, %v, want an answer without NATS", answer.Run, err)
 	}
@@ -37,13 +39,13 @@ func TestReadOnlyDatabase(t *testing.T) {
 	url := dbtest.MigratedPostgresURL(t)
 	p, gate := newHolding(t)
 	h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p))
-	id := apptest.NewSession(t, h.Client, core.Session{})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{})
 	run := apptest.Must(h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hold this"}))(t)
 	<-gate.arrived
 	setReadOnly(t, url, true)
 	refused(t, h, "database_read_only")
 	awaitReadiness(t, h, http.StatusServiceUnavailable, `"field":"database","detail":"the database is currently read-only`)
-	if _, err := h.Session(t.Context(), id); err != nil {
+	if _, err := client.Call(t.Context(), h, ops.GetSession, ops.InSession{SessionID: id}); err != nil {
 		t.Errorf("read: %v, want the session", err)
 	}
 	gate.open()
@@ -105,7 +107,7 @@ func wantSucceeded(t *testing.T, h *apptest.Bobbin, id core.RunID) {
 			t.Fatal(err)
 		}
 	}
-	if run, err := h.Run(t.Context(), id); err != nil || run.Status != core.RunSucceeded {
+	if run, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: id}); err != nil || run.Status != core.RunSucceeded {
 		t.Errorf("got %+v, %v, want the run answered", run, err)
 	}
 }

@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -23,7 +25,7 @@ func TestThoughtsAreRefusedOnce(t *testing.T) {
 		c.DefaultLLM = "house"
 	})
 	talk := func() core.SessionID {
-		id := apptest.NewSession(t, h.Client, core.Session{Timezone: "Europe/Vienna"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Timezone: "Europe/Vienna"})
 		w := apptest.NewWriter(5)
 		for n := 0; n < 20 || session(t, h.Client, id).SummaryCount == 0; n++ {
 			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Question(2 * n)})
@@ -34,7 +36,7 @@ func TestThoughtsAreRefusedOnce(t *testing.T) {
 	if got := p.Thoughts(); got.Refused != 1 || got.Dropped > 0 {
 		t.Errorf("got %+v in the first session, want one refusal", got)
 	}
-	if report, err := h.Context(t.Context(), id); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
+	if report, err := client.Call(t.Context(), h, ops.GetContext, ops.InSession{SessionID: id}); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
 		t.Errorf("got the thoughts %+v in /context, %v", report.Thoughts, err)
 	}
 	h.Restart()

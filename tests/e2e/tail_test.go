@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
@@ -20,10 +22,10 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		p := apptest.NewProvider(t, provider.Options{Record: true})
 		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 1000, p))
 		c, ctx := h.Client, t.Context()
-		id := apptest.NewSession(t, c, core.Session{})
+		id := apptest.NewSession(t, c, ops.NewSession{})
 		turn := func(content string) {
 			t.Helper()
-			view := apptest.Must(apptest.Call[core.PromptView](ctx, c, "GET /sessions/%s/context/prompt", nil, id))(t)
+			view := apptest.Must(client.Call(ctx, c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 			asked := len(p.Received())
 			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
 			var want, got []string
@@ -43,7 +45,7 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		}
 		find := func(role core.Role, content string) core.MessageID {
 			t.Helper()
-			page := apptest.Must(c.Messages(ctx, id, core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}))(t)
+			page := apptest.Must(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
 			messages := page.Items
 			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
 			if i < 0 {
@@ -63,28 +65,28 @@ func TestPromptsFollowTheLog(t *testing.T) {
 		turn("three")
 		turn("tool four")
 		turn("five")
-		if err := apptest.Delete(ctx, c, "/sessions/%s/messages/%s", id, find(core.RoleAssistant, "one")); err != nil {
+		if _, err := client.Call(ctx, c, ops.DeleteMessage, apptest.InMessage(id, find(core.RoleAssistant, "one"))); err != nil {
 			t.Fatal(err)
 		}
 		turn("six, after a message was deleted")
-		must(apptest.Call[any](ctx, c, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "two, in other words", "run": false}, id, find(core.RoleUser, "two")))
+		must(client.Call(ctx, c, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "two, in other words", Run: new(false)}, MessageID: find(core.RoleUser, "two")}))
 		turn("seven, after a message was revised")
-		must(apptest.Call[any](ctx, c, "POST /sessions/%s/messages", apptest.Fields{"run": false, "role": core.RoleUser, "content": "in passing"}, id))
+		must(client.Call(ctx, c, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "in passing"}))
 		turn("eight, after a message without a run")
 		old := find(core.RoleAssistant, "eight, after a message without a run")
 		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
 		turn("nine, on another branch")
-		must(apptest.Call[core.Session](ctx, c, "POST /sessions/%s/messages/%s/select", nil, id, old))
+		must(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))
 		turn("ten, on the first branch")
-		must(apptest.Call[any](ctx, c, "POST /sessions/%s/messages/%s/regenerate", nil, id, find(core.RoleAssistant, "ten, on the first branch")))
+		must(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, find(core.RoleAssistant, "ten, on the first branch"))}))
 		turn("eleven, after a new answer")
-		must(apptest.Call[core.Message](ctx, c, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, find(core.RoleUser, "three")))
+		must(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))
 		turn("twelve, after a pin")
-		must(c.Summarize(ctx, id, ""))
+		must(client.Call(ctx, c, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))
 		turn("thirteen, after a summary")
 		turn("fourteen")
 
-		page, err := c.Messages(ctx, id, core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}})
+		page, err := client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}})
 		must(page, err)
 		for i, m := range page.Items[1:] {
 			if before := page.Items[i]; m.ParentID != before.ID && before.Seq == m.Seq-1 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -35,7 +37,7 @@ func newToolTalk(t *testing.T, start func(*testing.T, *provider.Strict) strictPr
 		cfg.Models = append(cfg.Models, m)
 		cfg.DefaultLLM = "house"
 	}, apptest.WithAgent("helper", toolAgent("calculator")))
-	k.id = apptest.NewSession(t, k.Client, core.Session{Agent: "helper"})
+	k.id = apptest.NewSession(t, k.Client, ops.NewSession{Agent: "helper"})
 	return k
 }
 
@@ -84,7 +86,7 @@ func (k *toolTalk) wantKept() {
 // wantAdded checks that the prompt shown begins with the tools that it had, and has another tool in a message.
 func (k *toolTalk) wantAdded(name string) {
 	k.t.Helper()
-	prompt, err := apptest.Call[core.PromptView](k.t.Context(), k, "GET /sessions/%s/context/prompt", nil, k.id)
+	prompt, err := client.Call(k.t.Context(), k, ops.GetPrompt, ops.InSession{SessionID: k.id})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -125,7 +127,7 @@ func TestThoughtsStayValidBehindToolChanges(t *testing.T) {
 			k.awaitTool("local__new1", true)
 			k.callTool("local__new1")
 			run := waitsForTools(t, k.Bobbin, k.id, "use the tool lookup", lookup)
-			decideOne(t, k.Bobbin, run, "lookup", core.ApprovalDecision{Result: new("in London")})
+			decideOne(t, k.Bobbin, run, "lookup", ops.Decision{Result: new("in London")})
 			wantEnd(t, k.Bobbin, run.ID, core.RunSucceeded, "lookup: in London")
 			k.wantKept()
 			say()
@@ -159,7 +161,7 @@ func TestToolChangesThatAreRefused(t *testing.T) {
 				}
 				k.changeAgent("calculator")
 				k.Restart()
-				k.id = apptest.NewSession(t, k.Client, core.Session{Agent: "helper"})
+				k.id = apptest.NewSession(t, k.Client, ops.NewSession{Agent: "helper"})
 			}
 			if got := k.model.thoughts(); got.Refused != 1 || got.Dropped != 0 {
 				t.Errorf("got %+v, want one refusal and no thought dropped", got)

@@ -12,6 +12,7 @@ import (
 
 	"bobbin/app"
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -46,7 +47,7 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 		h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 32_000, 2048, p), func(c *config.Config) {
 			c.Tools.FetchURL.Enabled, c.Tools.FetchURL.Ports = true, []string{"80", port}
 		}, apptest.WithAgent("reader", "name: reader\nsystem_prompt: You read.\ntools: [fetch_url]\ntool_settings:\n  fetch_url: {timeout: 5s, approval: never}\n"))
-		id := apptest.NewSession(t, h.Client, core.Session{Agent: "reader"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "reader"})
 		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "read it"})
 		if m := got.Messages[2]; m.Role != core.RoleTool || m.Status != core.MessageFailed || !strings.Contains(m.Content, "does not exist or is not public") {
 			t.Errorf("%s: got %s %q, want it refused", url, m.Status, m.Content)

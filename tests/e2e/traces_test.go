@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -60,7 +61,7 @@ func TestTracesOfAConversation(t *testing.T) {
 		to := newCollector(t)
 		p := apptest.NewProvider(t, provider.Options{Window: 8192, Overcount: 1.15})
 		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p), withTraces(to), func(c *config.Config) { c.Models[0].Model = "provider-house" })
-		id := apptest.NewSession(t, h.Client, core.Session{UserID: "user-4711"})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{UserID: "user-4711"})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "use the tool with SECRETWORD"})
 		turns := 1
 		for ; session(t, h.Client, id).SummaryVersion == 0 && turns < 60; turns++ {

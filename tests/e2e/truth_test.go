@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -123,7 +125,7 @@ func (tr *truth) at(p provider.Point, _ provider.Asked) {
 	if id == "" {
 		return // not measured yet
 	}
-	report, err := tr.Context(context.WithoutCancel(tr.t.Context()), id)
+	report, err := client.Call(context.WithoutCancel(tr.t.Context()), tr, ops.GetContext, ops.InSession{SessionID: id})
 	if err != nil {
 		tr.t.Errorf("%s: %v", what, err)
 		return
@@ -205,7 +207,7 @@ func TestShowTruth(t *testing.T) {
 
 func (tr *truth) run() {
 	t, w := tr.t, apptest.NewWriter(11)
-	id := apptest.NewSession(t, tr.Client, core.Session{})
+	id := apptest.NewSession(t, tr.Client, ops.NewSession{})
 	for range 5 { // until the model is measured
 		apptest.SendMessage(t, tr.Client, core.SendMessage{SessionID: id, Content: w.Sentences(3)})
 	}
@@ -219,11 +221,11 @@ func (tr *truth) run() {
 	tr.ask("after the files", id, w.Sentences(2))
 
 	pinned := apptest.ListMessages(t, tr.Client, id)[0]
-	if _, err := apptest.Call[core.Message](t.Context(), tr, "PUT /sessions/%s/messages/%s/pin", apptest.Fields{"pinned": true}, id, pinned.ID); err != nil {
+	if _, err := client.Call(t.Context(), tr, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, pinned.ID), Pinned: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	tr.ask("pinned, in its place", id, w.Sentences(2))
-	if _, err := tr.Summarize(t.Context(), id, ""); err != nil {
+	if _, err := client.Call(t.Context(), tr, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
 		t.Fatal(err)
 	}
 	between := contextOf(t, tr.Client, id)
@@ -237,17 +239,17 @@ func (tr *truth) run() {
 		t.Errorf("got %+v, want a summary and a note", r.Sections)
 	}
 
-	masked := apptest.NewSession(t, tr.Client, core.Session{Agent: "manual"})
+	masked := apptest.NewSession(t, tr.Client, ops.NewSession{Agent: "manual"})
 	bringIn(t, tr.Client, masked, core.ImportLines, rounds(w, 12, 30))
 	if c := tr.ask("tool results masked", masked, w.Sentences(2)).Coverage; c.Masked == 0 {
 		t.Errorf("got %+v, want results masked", c)
 	}
-	left := apptest.NewSession(t, tr.Client, core.Session{Agent: "off"})
+	left := apptest.NewSession(t, tr.Client, ops.NewSession{Agent: "off"})
 	bringIn(t, tr.Client, left, core.ImportLines, history(400))
 	if c := tr.ask("oldest left out", left, w.Sentences(2)).Coverage; c.LeftOut == 0 {
 		t.Errorf("got %+v, want messages left out", c)
 	}
-	huge := apptest.NewSession(t, tr.Client, core.Session{Agent: "off"})
+	huge := apptest.NewSession(t, tr.Client, ops.NewSession{Agent: "off"})
 	if c := tr.ask("a question over the budget", huge, w.Sentences(1000)).Coverage; c.Shortened == 0 {
 		t.Errorf("got %+v, want the question shortened", c)
 	}

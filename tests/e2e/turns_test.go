@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -116,10 +118,10 @@ func (c *turnsCell) addModel(cfg *config.Config) {
 // talk has the conversation.
 func (c *turnsCell) talk(t *testing.T, h *apptest.Bobbin, turns int) {
 	words := apptest.NewWriter(uint64(c.window))
-	id := apptest.NewSession(t, h.Client, core.Session{Agent: c.name()})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: c.name()})
 	for n := range turns {
 		got := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: fmt.Sprintf("Turn %d. %s", n, words.Sentences(24))})
-		run, err := h.Client.Run(t.Context(), got.Run.ID)
+		run, err := client.Call(t.Context(), h.Client, ops.GetRun, ops.InRun{RunID: got.Run.ID})
 		var r core.ContextReport
 		if err == nil {
 			err = json.Unmarshal(run.Context, &r)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -24,14 +25,14 @@ func withTitles(c *config.Config) { c.Titles = true }
 // usageOf returns the usage of a session.
 func usageOf(t testing.TB, c *client.Client, id core.SessionID) core.UsageTotal {
 	t.Helper()
-	detail := apptest.Must(apptest.Call[core.SessionDetail](t.Context(), c, "GET /sessions/%s", nil, id))(t)
+	detail := apptest.Must(client.Call(t.Context(), c, ops.GetSession, ops.InSession{SessionID: id}))(t)
 	return detail.Usage
 }
 
 // rows returns the keys and the calls of a usage.
 func rows(t testing.TB, c *client.Client, by core.UsageGroup) []string {
 	t.Helper()
-	report := apptest.Must(c.Usage(t.Context(), core.UsageQuery{GroupBy: by}))(t)
+	report := apptest.Must(client.Call(t.Context(), c, ops.GetUsage, core.UsageQuery{GroupBy: by}))(t)
 	var list []string
 	for _, r := range report.Items {
 		list = append(list, fmt.Sprintf("%s %d", r.Key, r.Calls))
@@ -49,11 +50,11 @@ func TestUsageAndCost(t *testing.T) {
 			c.Models[0].InputPrice, c.Models[0].OutputPrice = 2, 8
 		})
 		alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
-		first := apptest.NewSession(t, alice, core.Session{UserID: "u1"})
-		second := apptest.NewSession(t, alice, core.Session{UserID: "u2", Agent: "quick"})
+		first := apptest.NewSession(t, alice, ops.NewSession{UserID: "u1"})
+		second := apptest.NewSession(t, alice, ops.NewSession{UserID: "u2", Agent: "quick"})
 		got := apptest.SendMessage(t, alice, core.SendMessage{SessionID: first, Content: "use the tool"})
 		apptest.SendMessage(t, alice, core.SendMessage{SessionID: second, Content: "hello"})
-		agent, err := alice.Agent(t.Context(), "assistant")
+		agent, err := client.Call(t.Context(), alice, ops.GetAgent, ops.InAgent{Name: "assistant"})
 		if err != nil || len(agent.Version) != 12 || got.Run.AgentVersion != agent.Version {
 			t.Errorf("got run of version %q, want %q, error %v", got.Run.AgentVersion, agent.Version, err)
 		}
@@ -79,9 +80,9 @@ func TestUsageAndCost(t *testing.T) {
 				t.Errorf("bob sees %q by %s", got, by)
 			}
 		}
-		_, err = apptest.Call[core.SessionDetail](t.Context(), bob, "GET /sessions/%s", nil, first)
+		_, err = client.Call(t.Context(), bob, ops.GetSession, ops.InSession{SessionID: first})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
-		_, err = alice.Usage(t.Context(), core.UsageQuery{GroupBy: "hour"})
+		_, err = client.Call(t.Context(), alice, ops.GetUsage, core.UsageQuery{GroupBy: "hour"})
 		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "group_by")
 	})
 }
@@ -97,7 +98,7 @@ func TestSpendLimits(t *testing.T) {
 			c.Auth.Limits = []config.SpendLimit{{Key: "alice", TokensPerDay: 10}, {Key: "bob", USDPerDay: 1000}}
 		})
 		alice, bob := h.NewClient("alice's secret"), h.NewClient("bob's secret")
-		id := apptest.NewSession(t, alice, core.Session{})
+		id := apptest.NewSession(t, alice, ops.NewSession{})
 		got := apptest.ReadTurn(t, alice.Send(t.Context(), core.SendMessage{SessionID: id, Content: "use the tool", ClientMessageID: "c-1"}))
 		if got.Run.Status != core.RunFailed || got.Run.Error == nil || got.Run.Error.Code != core.CodeSpendLimit ||
 			!strings.Contains(got.Run.Error.Message, "the limit of 10 tokens a day is reached") {
@@ -120,7 +121,7 @@ func TestSpendLimits(t *testing.T) {
 		if n := p.Requests(); n != 1 {
 			t.Errorf("%d requests to the provider, want 1", n)
 		}
-		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, core.Session{}), Content: "hello"})
+		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
 	})
 }
 
@@ -129,10 +130,10 @@ func TestSpendLimits(t *testing.T) {
 func TestInstructionsAndTimezone(t *testing.T) {
 	t.Parallel()
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
-	id := apptest.NewSession(t, h.Client, core.Session{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
 	before := contextOf(t, h.Client, id)
 	prompt := func() string {
-		view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, id))(t)
+		view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
 		return view.System[0]
 	}
 	first := prompt()
@@ -144,12 +145,12 @@ func TestInstructionsAndTimezone(t *testing.T) {
 		t.Errorf("got %q on the second turn, want the same bytes", got)
 	}
 	long := strings.Repeat("Speak slowly. ", 200)
-	if _, err := h.UpdateSession(t.Context(), id, core.SessionPatch{Instructions: &long, Timezone: new("UTC")}); err != nil {
+	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Instructions: &long, Timezone: new("UTC")}}); err != nil {
 		t.Fatal(err)
 	}
 	if after := contextOf(t, h.Client, id); sections(after, "system") < sections(before, "system")+500 {
 		t.Errorf("got %d tokens of system texts after %d, want the instructions counted", sections(after, "system"), sections(before, "system"))
 	}
-	_, err := h.UpdateSession(context.WithoutCancel(t.Context()), id, core.SessionPatch{Timezone: new("Mars/Base")})
+	_, err := client.Call(context.WithoutCancel(t.Context()), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Timezone: new("Mars/Base")}})
 	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "Europe/Berlin")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	operations "bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -38,28 +39,28 @@ func TestUsersOfAWebChat(t *testing.T) {
 		keys.Do(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 		h := apptest.New(t, url, withTokens(keys))
 		kim, eve, shop := h.NewClient(first.User(t, "kim")), h.NewClient(first.User(t, "eve")), h.NewClient("configured-secret")
-		_, err := kim.CreateSession(t.Context(), core.Session{})
+		_, err := client.Call(t.Context(), kim, operations.CreateSession, operations.NewSession{})
 		wantRefused(t, err, http.StatusServiceUnavailable, "unavailable")
 		if status := readiness(h); status != http.StatusOK {
 			t.Errorf("got readiness %d while the signer is down, want 200", status)
 		}
 
 		keys.Set(jwttest.JWKS(t, first))
-		id := apptest.NewSession(t, kim, core.Session{})
+		id := apptest.NewSession(t, kim, operations.NewSession{})
 		run := apptest.SendMessage(t, kim, core.SendMessage{SessionID: id, Content: "hello"}).Run
 		if got := session(t, shop, id); got.UserID != "kim" {
 			t.Errorf("got user %q of kim's session, want kim", got.UserID)
 		}
-		_, err = eve.Session(t.Context(), id)
+		_, err = client.Call(t.Context(), eve, operations.GetSession, operations.InSession{SessionID: id})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
-		_, err = eve.Run(t.Context(), run.ID)
+		_, err = client.Call(t.Context(), eve, operations.GetRun, operations.InRun{RunID: run.ID})
 		wantRefused(t, err, http.StatusNotFound, "not_found")
 		for who, c := range map[string]*client.Client{"kim": kim, "shop": shop} {
-			if page, err := c.Sessions(t.Context(), core.SessionQuery{}); err != nil || len(page.Items) != 1 {
+			if page, err := client.Call(t.Context(), c, operations.ListSessions, core.SessionQuery{}); err != nil || len(page.Items) != 1 {
 				t.Errorf("%s: got %d sessions, %v, want one", who, len(page.Items), err)
 			}
 		}
-		if page, err := eve.Sessions(t.Context(), core.SessionQuery{}); err != nil || len(page.Items) != 0 {
+		if page, err := client.Call(t.Context(), eve, operations.ListSessions, core.SessionQuery{}); err != nil || len(page.Items) != 0 {
 			t.Errorf("eve: got %d sessions, %v, want none", len(page.Items), err)
 		}
 
@@ -68,7 +69,7 @@ func TestUsersOfAWebChat(t *testing.T) {
 		keys.Do(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 		session(t, kim, id)
 		late := first.Token(t, jwttest.Claims("kim", map[string]any{"exp": time.Now().Add(-time.Second).Unix()}), nil)
-		_, err = h.NewClient(late).Session(t.Context(), id)
+		_, err = client.Call(t.Context(), h.NewClient(late), operations.GetSession, operations.InSession{SessionID: id})
 		wantRefused(t, err, http.StatusUnauthorized, "token_expired")
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/tests/apptest"
@@ -43,7 +45,7 @@ func newSwitching(t *testing.T, policy string) *switching {
 	}})
 	file := fmt.Sprintf("name: asked\nsystem_prompt: You answer.\nmodel: large\nfallback_models: [small]\ncontext: {policy: %q}\n", policy)
 	w.Bobbin = apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("large", 128_000, 4096, w.large), apptest.WithModel("small", 8_192, 1024, w.small), apptest.WithAgent("asked", file))
-	w.id = apptest.NewSession(t, w.Client, core.Session{Agent: "asked"})
+	w.id = apptest.NewSession(t, w.Client, ops.NewSession{Agent: "asked"})
 	return w
 }
 
@@ -63,7 +65,7 @@ func (w *switching) say(t *testing.T, how, question string, facts []string) int 
 		model, server = "small", w.small
 	}
 	if how == bySession || session(t, w.Client, w.id).Model != "" {
-		if _, err := w.UpdateSession(t.Context(), w.id, core.SessionPatch{Model: &model, Force: true}); err != nil {
+		if _, err := client.Call(t.Context(), w, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: w.id}, SessionPatch: core.SessionPatch{Model: &model, Force: true}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +132,7 @@ func (w *switching) talk(t *testing.T, order []string) (r remembered) {
 		r.small = append(r.small, w.say(t, how, "Which code has locker 4?", facts))
 		r.large = append(r.large, w.say(t, "", "And locker 5, then?", facts))
 	}
-	report := apptest.Must(w.Context(t.Context(), w.id))(t)
+	report := apptest.Must(client.Call(t.Context(), w, ops.GetContext, ops.InSession{SessionID: w.id}))(t)
 	r.used, r.summaries = report.Used, w.large.Summaries()+w.small.Summaries()
 	return r
 }

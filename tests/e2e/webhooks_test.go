@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -88,7 +89,7 @@ func delivered(t *testing.T, c *client.Client, session core.SessionID, run core.
 			break
 		}
 	}
-	return apptest.Must(apptest.Call[core.Page[core.Delivery]](t.Context(), c, "GET /runs/%s/deliveries", nil, run))(t).Items
+	return apptest.Must(client.Call(t.Context(), c, ops.ListDeliveries, ops.InRun{RunID: run}))(t).Items
 }
 
 // A session's webhook is told of an answer, signed, and again with the same id until
@@ -98,7 +99,7 @@ func TestWebhooks(t *testing.T) {
 	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
 		h := apptest.New(t, url, withWebhooks)
 		at, told := hookServer(t, http.StatusInternalServerError)
-		id := apptest.NewSession(t, h.Client, core.Session{Webhook: &core.Webhook{URL: core.Target(at), Secret: "whsec_" + hookKey}})
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Webhook: &ops.NewWebhook{URL: at, Secret: "whsec_" + hookKey}})
 		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "What is 17 * 23?"})
 		first, second := <-told, <-told
 		for _, got := range []hooked{first, second} {
@@ -110,7 +111,7 @@ func TestWebhooks(t *testing.T) {
 		if len(list) != 1 || list[0].State != core.DeliveryDelivered || list[0].Attempt != 2 || string(list[0].ID) != first.id || strings.Contains(string(list[0].Target), "hush") {
 			t.Errorf("deliveries: %+v, want one, delivered at the second try", list)
 		}
-		if _, err := apptest.Call[core.Delivery](t.Context(), h, "POST /runs/%s/deliveries/%s/retry", nil, asked.Run.ID, list[0].ID); err != nil {
+		if _, err := client.Call(t.Context(), h, ops.RetryDelivery, ops.InDelivery{InRun: ops.InRun{RunID: asked.Run.ID}, DeliveryID: list[0].ID}); err != nil {
 			t.Error(err)
 		}
 		if again := <-told; again.id != first.id {

@@ -2,7 +2,6 @@ package eval_test
 
 import (
 	"flag"
-	"fmt"
 	"math"
 	"os"
 	"regexp"
@@ -71,28 +70,4 @@ func near(want, got string) bool {
 		}
 	}
 	return true
-}
-
-// near tells a wording from a change.
-func TestNear(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		want, got string
-		near      bool
-	}{
-		{"tokens  25,512 of 9", "tokens  25,512 of 9", true},
-		{"tokens  9,990 of 9", "tokens 10,020 of 9", true},
-		{"tokens  25,512", "tokens  27,512", false},
-		{"12 summaries", "15 summaries", false},
-		{"5 lost", "5 kept", false},
-		{"5 6", "5 6 7", false},
-		{"M1.5 2.5L3 4", "M1.6 2.4L3 5.9", true},
-	} {
-		if got := near(tt.want, tt.got); got != tt.near {
-			t.Errorf("near(%q, %q): got %v, want %v", tt.want, tt.got, got, tt.near)
-		}
-	}
-	if near(fmt.Sprint(math.MaxInt), "0") {
-		t.Error("got the largest number near none")
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
@@ -103,14 +105,16 @@ func askTalks(t *testing.T, url, embeddingModel string, talks []talk) recallOfRu
 		if embeddingModel != "" {
 			waitForVectors(t, url, id)
 		}
-		last := apptest.Must(h.MessageNumber(t.Context(), id, int64(len(texts))))(t)
+		last := apptest.Must(client.Call(t.Context(), h, ops.ListMessages, ops.MessageList{
+			InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{Descending: true, PageQuery: core.PageQuery{Limit: 1}},
+		}))(t).Items[0]
 		questions := slices.DeleteFunc(slices.Clone(c.Questions), func(q askedQuestion) bool {
 			return !slices.ContainsFunc(q.Evidence, func(id string) bool { return texts[id] != "" })
 		})
 		asked.questions += len(questions)
 		rankings := make([][]core.SearchHit, len(questions))
 		for i, q := range questions {
-			found := apptest.Must(h.Search(t.Context(), core.SearchQuery{Text: q.Question, SessionID: id, PageQuery: core.PageQuery{Limit: 50}}))(t).Items
+			found := apptest.Must(client.Call(t.Context(), h, ops.Search, core.SearchQuery{Text: q.Question, SessionID: id, PageQuery: core.PageQuery{Limit: 50}}))(t).Items
 			rankings[i] = found
 			place := slices.IndexFunc(found, func(hit core.SearchHit) bool {
 				return slices.ContainsFunc(q.Evidence, func(id string) bool { return texts[id] != "" && hit.Seq == c.seq(id) })
@@ -175,7 +179,7 @@ func (c talk) seq(id string) int64 {
 // importTo imports the conversation with who said what, and when, and returns its session, and the texts of its messages by id.
 func (c talk) importTo(t *testing.T, h *apptest.Bobbin) (core.SessionID, map[string]string) {
 	t.Helper()
-	id, texts := apptest.NewSession(t, h.Client, core.Session{Agent: "reader"}), map[string]string{}
+	id, texts := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "reader"}), map[string]string{}
 	var lines strings.Builder
 	encoder := json.NewEncoder(&lines)
 	for _, m := range c.Messages {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db/models"
 	"bobbin/tests/provider"
@@ -95,7 +97,7 @@ type takeover struct {
 
 func newTakeover(w *world, g *gate, r *replica) *takeover {
 	w.t.Helper()
-	s, err := traveler{road: w.road, only: r}.client(w.t).CreateSession(w.t.Context(), core.Session{})
+	s, err := client.Call(w.t.Context(), traveler{road: w.road, only: r}.client(w.t), ops.CreateSession, ops.NewSession{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -200,7 +202,7 @@ func (k *takeover) check(ctx context.Context, id core.RunID, at time.Time, lease
 			t.Errorf("watched via %s: the run was taken over after %s, promised are %s", name, late, promised)
 		}
 	}
-	run, err := traveler{road: k.road}.client(t).Run(ctx, id)
+	run, err := client.Call(ctx, traveler{road: k.road}.client(t), ops.GetRun, ops.InRun{RunID: id})
 	if err != nil || run.Status != core.RunSucceeded || run.Attempt != 2 {
 		t.Errorf("got run %s in attempt %d, %v, want it answered in the second", run.Status, run.Attempt, err)
 	}

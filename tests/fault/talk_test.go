@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/process"
@@ -213,7 +214,7 @@ func (k *talk) cancel(ctx context.Context, v traveler, run core.RunID, wait bool
 	k.cancels++
 	k.mu.Unlock()
 	k.attempt(ctx, "cancel of run "+string(run), func(ctx context.Context) error {
-		ended, err := v.client(k.world.t).CancelRun(ctx, run, wait)
+		ended, err := client.Call(ctx, v.client(k.world.t), ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: run}, Wait: wait})
 		if err == nil && wait && !ended.Status.Ended() {
 			k.world.violate("cancel of run %s with wait answered with status %s", run, ended.Status)
 		}
@@ -227,7 +228,9 @@ func (k *talk) decide(ctx context.Context, a core.Approval) {
 	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
 	for over := false; !over && process.Pause(ctx, randomDelay(2*time.Second)); {
 		k.attempt(ctx, "answer to question "+string(a.ID), func(ctx context.Context) error {
-			_, err := v.client(k.world.t).Decide(ctx, a.RunID, a.ID, core.ApprovalDecision{Approve: shared.IntN(3) > 0})
+			_, err := client.Call(ctx, v.client(k.world.t), ops.DecideApproval, ops.Decision{
+				InRun: ops.InRun{RunID: a.RunID}, ApprovalID: a.ID, Decision: []string{"deny", "approve", "approve"}[shared.IntN(3)],
+			})
 			if over = err == nil || errors.Is(err, core.ErrConflict); !over {
 				return err
 			}

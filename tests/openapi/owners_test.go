@@ -3,193 +3,202 @@ package openapi_test
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
 	"bobbin/tests/dbtest"
-	"bobbin/tests/document"
 )
 
-// TestOwners: every operation of the document and every place in it where an id
-// stands, in the path, the query or the body: the second owner with the ids of the
-// first gets 404 (or 403), sees nothing of them, and changes nothing.
+// operations returns those of the table that end, without the operator's own.
+func operations() []ops.Operation {
+	var all []ops.Operation
+	for _, op := range ops.All() {
+		if op.Scope != 0 && !strings.HasSuffix(op.Path(), "/events") { // e2e.TestHeadsOfUsers, events.TestHeads
+			all = append(all, op)
+		}
+	}
+	return all
+}
+
+// TestOwners: every operation and every place in its request where an id stands: another owner with
+// the ids of the first, and an end user with those of another one and of the owner, gets 404 (or
+// 403), sees nothing of them, and changes nothing. The owner's key gets at what is an end user's;
+// what is the owner's is 403 for end users.
 func TestOwners(t *testing.T) {
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
+	dbtest.EachURL(t, func(t *testing.T, url string) {
 		w := newWorld(t, url)
-		ada, bob := w.settle("ada"), w.settle("bob")
-		before := w.snapshot(ada)
+		ada, bob, kim, eve := w.settle("ada"), w.settle("bob"), w.user("kim"), w.user("eve")
+		own := &owner{name: "ada", key: ada.key, marker: kim.marker, ids: kim.ids} // kim's things by the owner's key
+		before := [2]map[string]string{w.snapshot(ada), w.snapshot(own)}
 		refusals := 0
-		for _, op := range w.doc.Operations {
-			if op.ID == "watchSessions" { // it does not end: e2e.TestHeadsOfUsers, events.TestHeads
-				continue
+		for _, op := range operations() {
+			for _, pair := range [][2]*owner{{bob, ada}, {eve, ada}, {eve, kim}} {
+				asks, whose := pair[0], pair[1]
+				places := theirs(op)
+				switch {
+				case op.OwnersOnly && asks == eve:
+					if status, answer := w.do(eve, op.Method(), pathOf(op, eve.ids), nil); status != http.StatusForbidden {
+						t.Errorf("%s by an end user: got %d %.200s, want 403", op.Route, status, answer)
+					}
+				case len(places) == 0:
+					w.alone(op, asks, whose)
+				}
+				for _, p := range places {
+					if !op.OwnersOnly || asks == bob {
+						w.refused(op, p, asks, whose)
+						refusals++
+					}
+				}
 			}
-			cases := theirs(w.doc, op)
-			if len(cases) == 0 {
-				w.alone(op, bob, ada)
-			}
-			for _, c := range cases {
-				w.refused(op, c, bob, ada)
-				refusals++
+			if op.Method() == http.MethodGet && strings.Contains(op.Path(), "{") && op.ID != "getDeletion" { // there is none
+				w.open(op, ada)
+				if op.ID != "getSlackThread" { // of a user's session there is none
+					w.open(op, own)
+				}
+				if !op.OwnersOnly {
+					w.open(op, kim)
+				}
 			}
 		}
-		if diff := cmp.Diff(before, w.snapshot(ada)); diff != "" {
-			t.Errorf("what is the first owner's has changed (-before +after):\n%s", diff)
+		if diff := cmp.Diff(before, [2]map[string]string{w.snapshot(ada), w.snapshot(own)}); diff != "" {
+			t.Errorf("what is the first owner's, or a user's, has changed (-before +after):\n%s", diff)
 		}
-		if refusals < 30 {
-			t.Errorf("got %d refusals, want at least 30: is the document read at all?", refusals)
+		if refusals < 90 {
+			t.Errorf("got %d refusals, want at least 90: is the table read at all?", refusals)
 		}
 	})
 }
 
-// place is somewhere in a request where another owner's id stands.
-type place struct {
-	where string // "path id", "query session_id", "body message_id" …
-	in    string
-	name  string
-	kind  string
-}
-
-// theirs returns the places of an operation where an id may stand.
-func theirs(d *document.Document, op *document.Operation) []place {
-	var places []place
-	for _, p := range op.Params {
-		kind := kindOf(op.Path, p.Name)
-		if p.Name == "session_id" {
-			kind = "session"
+// theirs returns the places of a request where an id of the pool may stand.
+func theirs(op ops.Operation) []ops.Field {
+	places := []ops.Field{}
+	for _, f := range ops.Fields(op.In) {
+		switch {
+		case f.Name == "parts":
+			f.Noun = "blob"
+		case f.Name == "session_id" || f.Name == "message_id":
+			f.Noun = strings.TrimSuffix(f.Name, "_id")
 		}
-		if kind != "" {
-			places = append(places, place{p.In + " " + p.Name, p.In, p.Name, kind})
+		if f.Noun == "session" || f.Noun == "message" || f.Noun == "run" || f.Noun == "memory" || f.Noun == "blob" {
+			places = append(places, f)
 		}
 	}
-	for media, schema := range op.Body {
-		properties, _ := schema.Raw["properties"].(map[string]any)
-		for name, raw := range properties {
-			switch {
-			case name == "message_id" || name == "session_id":
-				places = append(places, place{"body " + name, media, name, strings.TrimSuffix(name, "_id")})
-			case name == "parts" && media == "application/json":
-				items := d.Resolve(d.Resolve(raw.(map[string]any))["items"].(map[string]any))
-				if _, ok := items["properties"].(map[string]any)["blob_id"]; ok {
-					places = append(places, place{"body parts.blob_id", media, name, "blob"})
-				}
-			}
-		}
+	if op.ID == "uploadFile" {
+		places = append(places, ops.Field{Name: "session_id", Place: "form", Noun: "session"})
 	}
-	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.where, b.where) })
 	return places
 }
 
-// refused asks as bob, with his own ids but for the one of ada's, and returns what the
-// answer was.
-func (w *world) refused(op *document.Operation, c place, bob, ada *owner) {
+// pathOf returns the operation's path with ids of the pool, and with what its query needs.
+func pathOf(op ops.Operation, ids *pool) string {
+	path, query := op.Path(), ""
+	for _, f := range ops.Fields(op.In) {
+		switch {
+		case f.Place == ops.InPath && f.Name == "name":
+			path = strings.Replace(path, "{name}", "assistant", 1)
+		case f.Place == ops.InPath:
+			id := ids.pick(f.Noun, 0)
+			if id == "" {
+				id = "1"
+			}
+			path = strings.Replace(path, "{"+f.Name+"}", id, 1)
+		case f.Place == ops.InQuery && f.Tag.Get("required") != "":
+			query = "?" + f.Name + "=word"
+		}
+	}
+	return path + query
+}
+
+// refused asks with the asker's own ids but for one, which is not theirs.
+func (w *world) refused(op ops.Operation, at ops.Field, asks, whose *owner) {
 	w.t.Helper()
-	path, query := op.Path, ""
-	for _, p := range op.Params {
-		kind := kindOf(op.Path, p.Name)
-		id := bob.ids.pick(kind, 0)
-		if c.in == "path" && (p.Name == c.name || c.name == "id") { // with a session of ada's, what is in it
-			id = ada.ids.pick(kind, 0)
-		}
-		if kind == "" {
-			id = "1"
-		}
-		path = strings.Replace(path, "{"+p.Name+"}", id, 1)
-		if p.In == "query" && p.Required {
-			query = "&" + p.Name + "=word"
+	ids := &pool{ids: map[string][]string{}}
+	for kind, own := range asks.ids.ids {
+		ids.ids[kind] = own
+		if at.Place == ops.InPath && (kind == at.Noun || at.Name == "id") { // with a session of theirs, what is in it
+			ids.ids[kind] = whose.ids.ids[kind]
 		}
 	}
-	if c.in == "query" {
-		query += "&" + c.name + "=" + ada.ids.pick(c.kind, 0)
+	path, id := pathOf(op, ids), whose.ids.pick(at.Noun, 0)
+	if at.Place == ops.InQuery {
+		path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + at.Name + "=" + id
 	}
-	if query != "" {
-		path += "?" + query[1:]
-	}
-	status, answer := w.do(bob, op.Method, path, w.bodyOf(op, c, ada), "Prefer: respond-async")
+	status, answer := w.do(asks, op.Method(), path, w.bodyOf(op, at, id), "Prefer: respond-async")
 	if status != http.StatusNotFound && status != http.StatusForbidden {
-		w.t.Errorf("%s %s with the other owner's %s: got %d %.300s, want 404 or 403", op.Method, path, c.where, status, answer)
+		w.t.Errorf("%s by %s with %s's %s: got %d %.300s, want 404 or 403", op.Route, asks.name, whose.name, at.Name, status, answer)
 	}
-	w.silent(op, ada, answer)
-	if op.Method == http.MethodGet && op.Answers[http.StatusOK].Events == nil &&
-		c.name != "mid" && !strings.HasSuffix(path, "/content") { // with that the session is not ada's; without a link's signature nobody has the content
-		if own, _ := w.do(ada, op.Method, path, nil); own != http.StatusOK && (ada.isKey() || w.forUsers(op)) {
-			w.t.Errorf("%s %s: got %d for whose it is, want 200", op.Method, path, own)
-		}
+	w.silent(op.ID, whose, answer)
+}
+
+// open asks for what is the owner's.
+func (w *world) open(op ops.Operation, o *owner) {
+	w.t.Helper()
+	if status, answer := w.do(o, "GET", pathOf(op, o.ids), nil); status != http.StatusOK {
+		w.t.Errorf("%s by %s: got %d %.200s for whose it is, want 200", op.Route, o.name, status, answer)
 	}
 }
 
-// bodyOf returns a body that the operation takes, with ada's id if it is to be there.
-func (w *world) bodyOf(op *document.Operation, c place, ada *owner) any {
-	id := ada.ids.pick(c.kind, 0)
-	switch {
-	case c.in == "multipart/form-data":
+// bodyOf returns a body that the operation takes, with the id if it is to be there.
+func (w *world) bodyOf(op ops.Operation, at ops.Field, id string) any {
+	if op.ID == "uploadFile" {
 		f := fileForm(w.t, "a.txt", "text")
-		field := "--" + strings.TrimPrefix(f.media, "multipart/form-data; boundary=") + "\r\nContent-Disposition: form-data; name=\"" + c.name + "\"\r\n\r\n" + id + "\r\n"
+		field := "--" + strings.TrimPrefix(f.media, "multipart/form-data; boundary=") + "\r\nContent-Disposition: form-data; name=\"" + at.Name + "\"\r\n\r\n" + id + "\r\n"
 		return form{append([]byte(field), f.body...), f.media}
-	case op.Body == nil:
+	}
+	if op.Method() == http.MethodGet || op.Method() == http.MethodDelete {
 		return nil
 	}
+	values := map[string]any{"content": "mine now", "text": "mine now", "team": "T1A", "channel": "C1A", "thread": "1700000000.000100", "pinned": true, "rating": "up", "metadata": map[string]any{"mine": "now"}}
 	body := map[string]any{}
-	schema, ok := op.Body["application/json"]
-	if !ok {
-		return fileForm(w.t, "a.txt", "text")
-	}
-	properties, _ := schema.Raw["properties"].(map[string]any)
-	if _, ok := properties["content"]; ok {
-		body["content"] = "mine now"
-	}
-	for name, value := range map[string]any{"text": "mine now", "team": "T1A", "channel": "C1A", "thread": "1700000000.000100", "pinned": true, "rating": "up", "metadata": map[string]any{"mine": "now"}} {
-		if _, ok := properties[name]; ok {
-			body[name] = value
-		}
-	}
 	if op.ID == "importMessages" {
 		body["messages"] = []any{map[string]any{"role": "user", "content": "mine now"}}
 	}
-	switch {
-	case c.in == "application/json" && c.kind == "blob":
-		body["parts"] = []any{map[string]any{"blob_id": id}}
-	case c.in == "application/json":
-		body[c.name] = id
+	for _, f := range ops.Fields(op.In) {
+		switch value, ok := values[f.Name]; {
+		case f.Place != ops.InBody:
+		case f.Name == at.Name && f.Name == "parts":
+			body[f.Name] = []any{map[string]any{"blob_id": id}}
+		case f.Name == at.Name:
+			body[f.Name] = id
+		case ok:
+			body[f.Name] = value
+		}
 	}
 	return body
 }
 
-// alone asks what takes no id, and returns what the answer was: nothing of ada's is in
-// it.
-func (w *world) alone(op *document.Operation, bob, ada *owner) {
+// alone asks what takes no id: nothing of the other owner's is in the answer.
+func (w *world) alone(op ops.Operation, asks, whose *owner) {
 	w.t.Helper()
-	path, body := op.Path, any(nil)
+	path, body := pathOf(op, asks.ids), any(nil)
 	switch {
 	case op.ID == "searchMemories":
-		body = map[string]any{"query": ada.marker + " remembers"}
-	case op.Method != http.MethodGet || strings.Contains(op.Path, "{"):
+		body = map[string]any{"query": whose.marker + " remembers"}
+	case op.Method() != http.MethodGet || strings.Contains(op.Path(), "{") || op.ID == "exportUser": // a scope that keys of the configuration do not have
 		return
-	case op.ID == "exportUser": // a scope that keys of the configuration do not have
-		return
-	}
-	if op.ID == "getUsage" {
+	case op.ID == "getUsage":
 		path += "?group_by=session"
 	}
-	status, answer := w.do(bob, op.Method, path, body)
+	status, answer := w.do(asks, op.Method(), path, body)
 	if status != http.StatusOK {
 		w.t.Errorf("%s: got %d, want 200", path, status)
 	}
-	w.silent(op, ada, answer)
+	w.silent(op.ID, whose, answer)
 }
 
 // silent fails the test if an answer has something of the owner's.
-func (w *world) silent(op *document.Operation, of *owner, answer []byte) {
+func (w *world) silent(id string, of *owner, answer []byte) {
 	w.t.Helper()
 	secrets := []string{of.marker}
-	if strings.HasPrefix(op.Path, "/api/v1/usage") {
+	if id == "getUsage" {
 		secrets = append(secrets, of.ids.pick("session", 0))
 	}
 	for _, secret := range secrets {
 		if strings.Contains(string(answer), secret) {
-			w.t.Errorf("%s %s: the answer has the other owner's %q: %.400s", op.Method, op.Path, secret, answer)
+			w.t.Errorf("%s: the answer has the other owner's %q: %.400s", id, secret, answer)
 		}
 	}
 }

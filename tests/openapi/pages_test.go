@@ -219,5 +219,5 @@ func (w *world) othersCursor(o, other *owner, l list, cursor string) {
 	if status >= http.StatusInternalServerError {
 		w.t.Errorf("%s with the other owner's cursor: got %d", l.op.ID, status)
 	}
-	w.silent(l.op, other, answer)
+	w.silent(l.op.ID, other, answer)
 }

@@ -25,7 +25,7 @@ func TestDefaultsOfDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, name := range append(files, "../../README.md", "../../app/api/openapi/openapi.yaml", "../../app/api/openapi/components.yaml") {
+	for _, name := range append(files, "../../README.md", "../../app/web/ui/openapi.json") {
 		raw, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"bobbin/tests/document"
 	"bobbin/tests/jwttest"
 	"bobbin/tests/logtext"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -81,7 +82,7 @@ func newWorld(t testing.TB, url string) *world {
 	cfg.Metrics.Keys = []string{"bob"}                                                           // who is to see nothing of ada in them
 	cfg.Limits.RequestsPerSecond, cfg.Limits.UserRequests, cfg.Limits.GuessesPerMinute = 0, 0, 0 // there are many
 	cfg.Limits.WaitTime, cfg.Limits.ShutdownGrace = 5*time.Second, time.Second
-	w := &world{t: t, doc: load(t), dir: cfg.DataDir, log: &logtext.Log{}, signer: signer}
+	w := &world{t: t, doc: must.Get(document.Load())(t), dir: cfg.DataDir, log: &logtext.Log{}, signer: signer}
 	w.startSlack(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	built, err := app.New(ctx, cfg, handlers.Build{Version: "test"}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError})))

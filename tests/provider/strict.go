@@ -29,8 +29,6 @@ type Strict struct {
 	RefusesToolChanges bool
 	// Unverified refuses to summarize reasoning, which is for verified organizations only (OpenAI).
 	Unverified bool
-	// Reads reports whether a model may read another one's thoughts. nil = none may.
-	Reads func(reader, producer string) bool
 	// KeyOrder makes another order of the keys of an object a change. Anthropic's page says that it
 	// is none for the thoughts; it is one for the prompt cache.
 	KeyOrder bool
@@ -42,12 +40,10 @@ type Strict struct {
 // Mismatch is what Anthropic does with a thought whose prefix has changed, unless the request says.
 type Mismatch int
 
-// Accounts since 2026-08-31 get an error or lose the thought, which depends on the model. Older
-// accounts keep it: the check is enforced only if the request sets prefix_mismatch_behavior.
+// Accounts since 2026-08-31 get an error or lose the thought, which depends on the model.
 const (
 	Refuse Mismatch = iota
 	Drop
-	Allow
 )
 
 // Thoughts counts what became of the thoughts and compactions that were sent back.
@@ -60,7 +56,7 @@ type Thoughts struct {
 // Transformation reports a thought that failed a check: an entry of Anthropic's
 // input_transformations.
 type Transformation struct {
-	Type   string `json:"type"` // thinking_dropped, thinking_mismatch_allowed
+	Type   string `json:"type"` // thinking_dropped
 	Path   string `json:"path"` // messages.{i}.content.{j}
 	Reason string `json:"reason"`
 }
@@ -96,11 +92,6 @@ func (v *verifier) refusesBlob() bool {
 	defer v.mu.Unlock()
 	v.blobs++
 	return v.RefusesBlob != nil && v.RefusesBlob(v.blobs)
-}
-
-// reads reports whether the model may read the thoughts of the producer.
-func (v *verifier) reads(model, producer string) bool {
-	return model == producer || v.Reads != nil && v.Reads(model, producer)
 }
 
 // seal is what a signature or an opaque blob holds for its provider.

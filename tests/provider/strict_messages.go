@@ -247,15 +247,11 @@ func (c *conversation) checkThought(path string, b boundBlock) *refusal {
 	case "":
 		c.verified++
 	case "prefix_binding_mismatch":
-		switch c.onMismatch() {
-		case Refuse:
+		if c.onMismatch() == Refuse {
 			return c.refuseThought(path, b.Type)
-		case Drop:
-			c.transformations = append(c.transformations, Transformation{"thinking_dropped", path, reason})
-			return nil // to the thoughts after it, it is left out
-		case Allow:
-			c.transformations = append(c.transformations, Transformation{"thinking_mismatch_allowed", path, reason})
 		}
+		c.transformations = append(c.transformations, Transformation{"thinking_dropped", path, reason})
+		return nil // to the thoughts after it, it is left out
 	default:
 		c.transformations = append(c.transformations, Transformation{"thinking_dropped", path, reason})
 	}
@@ -268,7 +264,7 @@ func (c *conversation) mismatch(s seal) string {
 	switch {
 	case s.Account != c.v.Account:
 		return "organization_binding_mismatch"
-	case !c.v.reads(c.req.Model, s.Model):
+	case c.req.Model != s.Model:
 		return "model_binding_mismatch"
 	case !c.prefix.holds(s.Prefix) || c.before != "" && s.Before != c.before:
 		return "prefix_binding_mismatch"

@@ -141,7 +141,7 @@ func (r *Responses) addReasoning(i int, it item) (bool, error) {
 	switch {
 	case s.Account != r.strict.Account:
 		reason = "organization_mismatch"
-	case s.Model != r.model && (r.strict.Reads == nil || !r.strict.Reads(r.model, s.Model)):
+	case s.Model != r.model:
 		reason = "model_mismatch"
 	case !r.prefix.holds(s.Prefix):
 		reason = "prefix_mismatch"

@@ -3,8 +3,6 @@ package provider_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -12,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
 const (
 	model   = "claude-fable-5-1"
 	binding = "thinking-binding-controls-2026-08-01"
-	compact = "compact-2026-09-04"
 )
 
 type (
@@ -30,20 +28,9 @@ type (
 type reply struct {
 	Status          int
 	Content         list
-	StopReason      string                    `json:"stop_reason"`
 	Transformations []provider.Transformation `json:"input_transformations"`
 	Error           struct {
 		Message string
-		Details struct {
-			Code string `json:"error_code"`
-		}
-	}
-	Usage struct {
-		Input      int `json:"input_tokens"`
-		Iterations []struct {
-			Type  string
-			Input int `json:"input_tokens"`
-		}
 	}
 }
 
@@ -51,7 +38,6 @@ type reply struct {
 type client struct {
 	t      *testing.T
 	server *provider.Server
-	betas  []string
 	req    object
 }
 
@@ -63,7 +49,7 @@ func account(name string) provider.Strict {
 // newClient returns a client of a model that decides how much it thinks.
 func newClient(t *testing.T, strict provider.Strict) *client {
 	t.Helper()
-	return &client{t: t, server: newServer(t, strict), betas: []string{binding, compact}, req: object{
+	return &client{t: t, server: newServer(t, strict), req: object{
 		"model": model, "max_tokens": 4_096,
 		"system": list{object{"type": "text", "text": "You help."}, object{"type": "text", "text": "Be short."}},
 		"tools":  list{tool("calculator"), tool("clock")}, "messages": list{},
@@ -72,10 +58,7 @@ func newClient(t *testing.T, strict provider.Strict) *client {
 
 func newServer(t *testing.T, strict provider.Strict) *provider.Server {
 	t.Helper()
-	s, err := provider.New(provider.Options{Strict: &strict, Record: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(provider.New(provider.Options{Strict: &strict}))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -99,61 +82,26 @@ func (c *client) message(i int) (object, list) {
 
 func (c *client) add(messages ...any) { c.req["messages"] = append(c.messages(), messages...) }
 
-// send sends the request with more fields.
-func (c *client) send(more object) reply {
+// send sends the request.
+func (c *client) send() (out reply) {
 	c.t.Helper()
-	body := maps.Clone(c.req)
-	maps.Copy(body, more)
-	raw, err := json.Marshal(body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return c.sendRaw(raw)
-}
-
-func (c *client) sendRaw(body []byte) reply {
-	c.t.Helper()
-	var out reply
-	out.Status = post(c.t, c.server.URL+"/messages", body, strings.Join(c.betas, ","), &out)
+	body := must.Get(json.Marshal(c.req))(c.t)
+	r := must.Get(http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.server.URL+"/messages", bytes.NewReader(body)))(c.t)
+	r.Header.Set("Anthropic-Beta", binding)
+	res := must.Get(http.DefaultClient.Do(r))(c.t)
+	defer res.Body.Close()
+	must.Do(c.t, json.NewDecoder(res.Body).Decode(&out))
+	out.Status = res.StatusCode
 	return out
 }
 
-// post sends a body and decodes what comes back.
-func post(t *testing.T, url string, body []byte, betas string, out any) int {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if betas != "" {
-		r.Header.Set("Anthropic-Beta", betas)
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, out); err != nil {
-		t.Fatalf("%v in %s", err, raw)
-	}
-	return res.StatusCode
-}
-
-// ask adds a question and the answer, and returns it.
+// ask adds a question, if there is one, and the answer, and returns it.
 func (c *client) ask(text string) reply {
 	c.t.Helper()
-	c.add(user(text))
-	return c.answer(nil)
-}
-
-// answer adds the answer to the messages so far, and returns it.
-func (c *client) answer(more object) reply {
-	c.t.Helper()
-	out := c.send(more)
+	if text != "" {
+		c.add(user(text))
+	}
+	out := c.send()
 	if out.Status != http.StatusOK {
 		c.t.Fatalf("got %d %s", out.Status, out.Error.Message)
 	}
@@ -169,7 +117,7 @@ func (c *client) converse() *client {
 	call := c.ask("use a tool")
 	use := call.Content[len(call.Content)-1].(object)
 	c.add(object{"role": "user", "content": list{object{"type": "tool_result", "tool_use_id": use["id"], "content": "42"}}})
-	c.answer(nil)
+	c.ask("")
 	c.ask("thanks")
 	c.add(user("one more"))
 	return c
@@ -233,7 +181,7 @@ func TestStrictChanges(t *testing.T) {
 			t.Parallel()
 			c := newClient(t, account("a")).converse()
 			tt.change(c)
-			got := c.send(nil)
+			got := c.send()
 			if tt.want == allValid {
 				if got.Status != http.StatusOK || len(got.Transformations) > 0 {
 					t.Errorf("got %d %s, %v, want an answer", got.Status, got.Error.Message, got.Transformations)
@@ -269,108 +217,10 @@ func (c *client) appendTo(i int, text string) {
 	m["content"] = append(content, object{"type": "text", "text": text})
 }
 
-// Another order of keys is a change for those who ask for it.
-func TestStrictKeyOrder(t *testing.T) {
-	t.Parallel()
-	for _, keyOrder := range []bool{false, true} {
-		strict := account("a")
-		strict.KeyOrder = keyOrder
-		c := newClient(t, strict).converse()
-		raw, err := json.Marshal(c.req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const before, after = `{"text":"hello","type":"text"}`, `{"type":"text","text":"hello"}`
-		changed := bytes.Replace(raw, []byte(before), []byte(after), 1)
-		if bytes.Equal(changed, raw) {
-			t.Fatal("the order of keys is the same")
-		}
-		if got := c.sendRaw(raw); got.Status != http.StatusOK {
-			t.Errorf("key order %v: got %d %s, want an answer", keyOrder, got.Status, got.Error.Message)
-		}
-		if got := c.sendRaw(changed); (got.Status == http.StatusBadRequest) != keyOrder {
-			t.Errorf("key order %v: got %d for another order", keyOrder, got.Status)
-		}
-	}
-}
-
-// With drop_block the thoughts after a change are dropped, at each request again; those that the model
-// has then stay.
-func TestStrictDropsThoughts(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, account("a")).converse()
-	c.appendTo(2, "reminder")
-	drop := object{"thinking": object{"type": "adaptive", "block_binding": object{"prefix_mismatch_behavior": "drop_block"}}}
-	want := []provider.Transformation{dropped(3, "prefix"), dropped(5, "prefix"), dropped(7, "prefix")}
-	got := c.answer(drop)
-	wantEqual(t, "first request", got.Transformations, want)
-	c.add(user("and again"))
-	got = c.answer(drop)
-	wantEqual(t, "second request", got.Transformations, want)
-	wantEqual(t, "counts", c.server.Thoughts(), provider.Thoughts{Verified: 0 + 1 + 2 + 3 + 1 + 2, Dropped: 6})
-	received := c.server.Received()
-	wantEqual(t, "recorded", received[len(received)-1].Transformations, want)
-
-	withDropped := append(list{}, c.messages()...)
-	for _, i := range []int{3, 5, 7} { // without them the later ones are valid, too
-		m, content := c.message(i)
-		c.messages()[i] = object{"role": m["role"], "content": content[1:]}
-	}
-	c.add(user("without them"))
-	wantEqual(t, "status without the dropped thoughts", c.send(nil).Status, http.StatusOK)
-
-	c.req["messages"], c.betas = withDropped, nil
-	if got := c.send(drop); !strings.Contains(got.Error.Message, "thinking.adaptive.block_binding: Extra inputs are not permitted") {
-		t.Errorf("without the beta header: got %d %q", got.Status, got.Error.Message)
-	}
-	if got := c.send(nil); !strings.HasSuffix(got.Error.Message, "That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header.") {
-		t.Errorf("the refusal without the header: got %q", got.Error.Message)
-	}
-}
-
-func dropped(message int, check string) provider.Transformation {
-	return provider.Transformation{Type: "thinking_dropped", Path: fmt.Sprintf("messages.%d.content.0", message), Reason: check + "_binding_mismatch"}
-}
-
 func wantEqual(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: got the difference (-want +got)\n%s", what, diff)
-	}
-}
-
-// The account decides what happens when the request does not say.
-func TestStrictAccounts(t *testing.T) {
-	t.Parallel()
-	allowed := provider.Transformation{Type: "thinking_mismatch_allowed", Path: firstWrong, Reason: "prefix_binding_mismatch"}
-	for name, tt := range map[string]struct {
-		mismatch provider.Mismatch
-		request  object
-		status   int
-		want     []provider.Transformation
-	}{
-		"refuse":                  {provider.Refuse, nil, http.StatusBadRequest, nil},
-		"drop":                    {provider.Drop, nil, http.StatusOK, []provider.Transformation{dropped(1, "prefix")}},
-		"allow":                   {provider.Allow, nil, http.StatusOK, []provider.Transformation{allowed}},
-		"allow, but error asked":  {provider.Allow, object{"thinking": object{"type": "adaptive", "block_binding": object{"prefix_mismatch_behavior": "error"}}}, http.StatusBadRequest, nil},
-		"refuse, but drop asked":  {provider.Refuse, object{"thinking": object{"type": "adaptive", "block_binding": object{"prefix_mismatch_behavior": "drop_block"}}}, http.StatusOK, []provider.Transformation{dropped(1, "prefix")}},
-		"refuse, default binding": {provider.Refuse, object{"thinking": object{"type": "adaptive", "block_binding": object{}}}, http.StatusBadRequest, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			strict := account("a")
-			strict.OnMismatch = tt.mismatch
-			c := newClient(t, strict)
-			c.ask("hello")
-			c.block(0)["text"] = "changed"
-			got := c.send(tt.request)
-			wantEqual(t, "status", got.Status, tt.status)
-			wantEqual(t, "transformations", got.Transformations, append([]provider.Transformation(nil), tt.want...))
-			c.betas = nil
-			if got := c.send(nil); tt.request == nil && (got.Status != tt.status || got.Transformations != nil) {
-				t.Errorf("without the beta header: got %d, %v, want %d without a report", got.Status, got.Transformations, tt.status)
-			}
-		})
 	}
 }
 
@@ -380,17 +230,14 @@ func TestStrictForeignThoughts(t *testing.T) {
 	t.Parallel()
 	forged := account("a")
 	forged.Secret = "another secret"
-	reader := account("a")
-	reader.Reads = func(reader, producer string) bool { return reader == "claude-opus-5-5" && producer == model }
 	for name, tt := range map[string]struct {
 		strict provider.Strict
 		change func(c *client)
 		want   []provider.Transformation
 		says   string
 	}{
-		"another model":            {account("a"), func(c *client) { c.req["model"] = "claude-opus-5-5" }, reasons("model"), ""},
-		"a model that may read it": {reader, func(c *client) { c.req["model"] = "claude-opus-5-5" }, nil, ""},
-		"another account":          {account("b"), func(*client) {}, reasons("organization"), ""},
+		"another model":   {account("a"), func(c *client) { c.req["model"] = "claude-opus-5-5" }, reasons("model"), ""},
+		"another account": {account("b"), func(*client) {}, reasons("organization"), ""},
 		"another account and model": {
 			account("b"), func(c *client) { c.req["model"] = "claude-opus-5-5" }, reasons("organization"), "",
 		},
@@ -410,7 +257,7 @@ func TestStrictForeignThoughts(t *testing.T) {
 			c.add(user("one more"))
 			c.server = newServer(t, tt.strict)
 			tt.change(c)
-			got := c.send(nil)
+			got := c.send()
 			if got.Error.Message != tt.says && (tt.says == "" || !strings.HasPrefix(got.Error.Message, tt.says)) {
 				t.Errorf("got the error %q, want %q", got.Error.Message, tt.says)
 			}

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -52,7 +53,7 @@ func TestSlackStops(t *testing.T) {
 			if last.Status != core.MessagePartial || !strings.HasPrefix(last.Content, "answer to") {
 				t.Errorf("%s: got the answer %+v, want the partial one", how, last)
 			}
-			runs := apptest.Must(w.house.Runs(t.Context(), session.ID, core.PageQuery{}))(t)
+			runs := apptest.Must(client.Call(t.Context(), w.house, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: session.ID}}))(t)
 			if len(runs.Items) != i+1 || slices.ContainsFunc(runs.Items, func(r core.Run) bool { return r.Status != core.RunCanceled }) {
 				t.Errorf("%s: got the runs %+v, want them canceled", how, runs.Items)
 			}
@@ -72,35 +73,6 @@ func (w *workspace) awaitAgent(t *testing.T, root, status string) {
 	}
 }
 
-// An approver of the settings decides about the call of another person; who is none does not.
-func TestSlackApprovers(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
-		w := newWorkspace(t, apptest.NewAsking, url, func(c *config.Config) { c.Slack.Agent = "careful" })
-		carol := w.ws.AddUser("Carol", "")
-		w.house.Stop()
-		w.house.Config.Slack.Approvers = []string{w.bob.ID}
-		w.house.Start()
-		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
-		root := w.post(t, w.alice, "", w.mention("use the calculator"))
-		w.awaitAgent(t, root, "suspended")
-		w.approve(t, carol, root)
-		if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
-			t.Errorf("Carol was told %q", got)
-		}
-		button := w.approve(t, w.bob, root)
-		w.sessions(t, "the end", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionIdle })
-		decided := "approved by " + w.bob.Mention()
-		if err := w.Wait(t.Context(), func() bool {
-			all := w.ws.Thread(w.channel, root)
-			i := slices.IndexFunc(all, func(m fakeslack.Message) bool { return m.TS == button })
-			return i >= 0 && strings.HasSuffix(all[i].Text, decided) && !strings.Contains(string(all[i].Blocks), core.SlackActionApprove)
-		}); err != nil {
-			t.Errorf("the thread does not say %q: %v", decided, err)
-		}
-	})
-}
-
 // When the app is removed, or its tokens are revoked, nothing goes to Slack and nothing that
 // comes from there is handled; the web goes on, and the log says what to do.
 func TestSlackUninstalled(t *testing.T) {
@@ -118,7 +90,7 @@ func TestSlackUninstalled(t *testing.T) {
 		refused := func(c fakeslack.Call) bool { return c.Error == "account_inactive" }
 		must.Do(t, w.Wait(t.Context(), func() bool { return slices.ContainsFunc(w.Calls(""), refused) }))
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			status := apptest.Must(w.house.SlackThread(t.Context(), session.ID))(t)
+			status := apptest.Must(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session.ID}))(t)
 			if strings.Contains(status.Reason, "account_inactive") && status.BehindSince != nil {
 				break
 			}
@@ -174,7 +146,7 @@ func TestSlackFeedback(t *testing.T) {
 // lastUsers returns the user messages of the newest prompt that the model got.
 func lastUsers(t *testing.T, model *provider.Server, session core.Session, h *apptest.Bobbin) []string {
 	t.Helper()
-	view := apptest.Must(apptest.Call[core.PromptView](t.Context(), h, "GET /sessions/%s/context/prompt", nil, session.ID))(t)
+	view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: session.ID}))(t)
 	var shown []string
 	for _, m := range view.Messages {
 		if m.Role == core.RoleUser {

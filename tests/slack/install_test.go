@@ -139,23 +139,6 @@ func TestSlackManyWorkspaces(t *testing.T) {
 	})
 }
 
-// approve clicks the button that allows a tool call, once the thread has it, and returns its post.
-func (w *workspace) approve(t *testing.T, by *fakeslack.User, root string) (button string) {
-	t.Helper()
-	must.Do(t, w.Wait(t.Context(), func() bool {
-		for _, m := range w.ws.Thread(w.channel, root) {
-			if strings.Contains(string(m.Blocks), core.SlackActionApprove) {
-				button = m.TS
-			}
-		}
-		return button != ""
-	}))
-	if got, err := by.Click(w.channel, button, core.SlackActionApprove, ""); err != nil || got.Status != 200 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
-	return button
-}
-
 // noticedRemoval reports whether the log says that the app was removed.
 func noticedRemoval(h *apptest.Bobbin) bool {
 	return strings.Contains(h.Log.String(), "app removed from a workspace of Slack")

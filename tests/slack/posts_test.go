@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/slackfake/fakeslack"
@@ -66,7 +68,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 // faults returns what is wrong with the posts of the session.
 func (w *workspace) faults(t *testing.T, session core.SessionID) []core.SlackFault {
 	t.Helper()
-	return apptest.Must(w.house.SlackThread(t.Context(), session))(t).Faults
+	return apptest.Must(client.Call(t.Context(), w.house, ops.GetSlackThread, ops.InSession{SessionID: session}))(t).Faults
 }
 
 // A thread of Slack and its session are one conversation: what is said on either side is on

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -83,7 +84,7 @@ func (w *workspace) awaitDelivered(t *testing.T) {
 func (w *workspace) sessions(t *testing.T, what string, holds func([]core.Session) bool) []core.Session {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; {
-		page := apptest.Must(w.house.Sessions(t.Context(), core.SessionQuery{}))(t)
+		page := apptest.Must(client.Call(t.Context(), w.house, ops.ListSessions, core.SessionQuery{}))(t)
 		if holds(page.Items) {
 			return page.Items
 		}
@@ -230,7 +231,7 @@ func TestSlackEdit(t *testing.T) {
 			return all[0].Content == "the pump is <blue>, says @Bob" && all[0].RevisedAt != nil && all[1].Role == core.RoleAssistant
 		})
 		session, all := w.conversation(t, 2)
-		first, err := apptest.Call[core.Message](t.Context(), w.house, "GET /sessions/%s/messages/%s", nil, session.ID, all[0].ID)
+		first, err := client.Call(t.Context(), w.house, ops.GetMessage, apptest.InMessage(session.ID, all[0].ID))
 		if err != nil || len(first.Revisions) != 1 || first.Revisions[0].Content != "the pump is red" {
 			t.Errorf("got %+v, error %v, want the old text as a revision", first, err)
 		}
@@ -252,7 +253,7 @@ func TestSlackEditOnTheWeb(t *testing.T) {
 		}
 		_, all := w.conversation(t, 4)
 		before := w.awaitThread(t, root, w.mention("my name"), all[1].Content, "What is my nam?", all[3].Content)
-		answer, err := apptest.Call[client.Answer](t.Context(), w.house, "PATCH /sessions/%s/messages/%s", apptest.Fields{"content": "What is my name?", "run": false}, session.ID, all[2].ID)
+		answer, err := client.Call(t.Context(), w.house, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: session.ID}, Content: "What is my name?", Run: new(false)}, MessageID: all[2].ID})
 		edited := answer.Message
 		if err != nil || edited.Content != "What is my name?" || len(edited.Revisions) != 1 {
 			t.Fatalf("got %+v, %v", edited, err)
@@ -278,7 +279,7 @@ func TestSlackDeletion(t *testing.T) {
 		}
 		session := w.sessions(t, "the session", func(list []core.Session) bool { return len(list) == 1 })[0]
 		for limit := time.Now().Add(time.Minute); ; apptest.PauseBriefly(t) {
-			page := apptest.Must(w.house.Messages(t.Context(), session.ID, core.MessageQuery{AllBranches: true}))(t)
+			page := apptest.Must(client.Call(t.Context(), w.house, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: session.ID}, MessageQuery: core.MessageQuery{AllBranches: true}}))(t)
 			if len(page.Items) == 1 && page.Items[0].Role == core.RoleAssistant {
 				break // lists leave out what was deleted
 			}
@@ -331,9 +332,14 @@ func TestSlackApproval(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		w := newWorkspace(t, apptest.NewAsking, url, func(c *config.Config) { c.Slack.Agent = "careful" })
+		carol := w.ws.AddUser("Carol", "")
+		w.house.Stop()
+		w.house.Config.Slack.Approvers = []string{w.bob.ID}
+		w.house.Start()
+		w.SetURLs(fakeslack.URLsBelow(w.house.URL))
 		root := w.post(t, w.alice, "", w.mention("use the calculator"))
 		session := w.sessions(t, "the question", func(list []core.Session) bool { return len(list) == 1 && list[0].Status == core.SessionWaiting })[0]
-		run, err := w.house.Run(t.Context(), session.ActiveRunID)
+		run, err := client.Call(t.Context(), w.house, ops.GetRun, ops.InRun{RunID: session.ActiveRunID})
 		if err != nil || len(run.Approvals) != 1 {
 			t.Fatalf("got the run %+v, %v", run, err)
 		}
@@ -348,18 +354,18 @@ func TestSlackApproval(t *testing.T) {
 				t.Fatalf("got %+v, %v", got, err)
 			}
 		}
-		click(w.bob)
-		if got := w.awaitPrivate(t, w.bob, 1); !strings.Contains(got, "Only the person who asked") {
-			t.Errorf("Bob was told %q", got)
+		click(carol)
+		if got := w.awaitPrivate(t, carol, 1); !strings.Contains(got, "Only the person who asked") {
+			t.Errorf("Carol was told %q", got)
 		}
-		click(w.alice)
+		click(w.bob)
 		end := apptest.ReadTurn(t, w.house.WatchRun(t.Context(), run.ID, core.Cursor{})).Run
 		events := w.sessions(t, "the end", func(list []core.Session) bool { return list[0].Status == core.SessionIdle })
 		if end.Status != core.RunSucceeded || len(events) != 1 {
 			t.Errorf("got the run %s", end.Status)
 		}
-		click(w.bob) // an approver or not: too late
-		w.awaitPrivate(t, w.bob, 2)
+		click(carol) // an approver or not: too late
+		w.awaitPrivate(t, carol, 2)
 	})
 }
 

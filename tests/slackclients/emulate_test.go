@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"bobbin/app/api/ops"
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/process"
@@ -216,9 +218,9 @@ func TestBobbinOnEmulate(t *testing.T) {
 		return texts
 	}
 	poll(t, "the answer", func() bool { return len(posts()) == 1 && strings.HasSuffix(posts()[0], "what color is it?") })
-	page, err := b.Sessions(t.Context(), core.SessionQuery{})
+	page, err := client.Call(t.Context(), b, ops.ListSessions, core.SessionQuery{})
 	must(t, err)
-	log, err := b.Messages(t.Context(), page.Items[0].ID, core.MessageQuery{})
+	log, err := client.Call(t.Context(), b, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: page.Items[0].ID}})
 	must(t, err)
 	if len(log.Items) != 3 || log.Items[0].Content != "The pump is red." || log.Items[1].Author != "alice" {
 		t.Errorf("got the messages %+v, want the history, and a name", log.Items)

@@ -1,8 +1,6 @@
 package nodes_test
 
 import (
-	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,26 +9,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 )
-
-// W14: the state holds context_messages and conversation_summary, and no memory or
-// remember field.
-func TestFields(t *testing.T) {
-	t.Parallel()
-	fields := map[string]string{}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[nodes.AgentState]()) {
-		fields[f.Name] = f.Type.String()
-		for _, no := range []string{"memor", "remember"} {
-			if strings.Contains(strings.ToLower(f.Name), no) {
-				t.Errorf("the state has a field %s", f.Name)
-			}
-		}
-	}
-	for name, kind := range map[string]string{"ContextMessages": "[]core.Message", "ConversationSummary": "string"} {
-		if fields[name] != kind {
-			t.Errorf("got %s %q, want %q", name, fields[name], kind)
-		}
-	}
-}
 
 func calls(ids ...string) core.Message {
 	m := core.Message{Role: core.RoleAssistant}

@@ -2,7 +2,6 @@ package nodes_test
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/tokens"
-	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 )
 
@@ -104,37 +102,6 @@ func TestToldSizeTightens(t *testing.T) {
 	}
 	if got := w.learned.Estimate("scripted", ""); got.Factor < want || got == (tokens.Estimate{}) {
 		t.Errorf("got estimate %+v, want a factor of at least %.2f", got, want)
-	}
-}
-
-// When a refused prompt cannot be made smaller the error says what is too large.
-func TestRefusedAtTheFloor(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, tooLong(0, 0), tooLong(0, 0), "never")
-	w.profile.SystemPrompt = strings.Repeat("rule ", 4000)
-	_, err := w.call(t.Context(), w.begin("go"))
-	if !errors.Is(err, core.ErrContextFloor) && kindOf(err) != llm.KindContextLength {
-		t.Errorf("got error %v, want a typed one", err)
-	}
-	if errors.Is(err, core.ErrContextFloor) && !strings.Contains(err.Error(), "system prompt") {
-		t.Errorf("got %v, want the culprit named", err)
-	}
-}
-
-// A refusal in the middle of an answer takes back what was said before: the next
-// answer begins at offset 0, under another id.
-func TestRefusedInMidstream(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 8192, llmtest.Step{Text: []string{"half of an"}, Err: tooLong(0, 0)}, "whole")
-	w.writer.Add(llmtest.Step{Text: []string{"short summary"}, Repeat: true})
-	w.mustCall(w.turns(10, 100).begin("go"))
-	texts := deltas(t, w, core.EventMessageDelta)
-	if texts[w.last().ID] != "whole" || len(texts) != 2 {
-		t.Errorf("streamed %q, want the answer apart from what was said before", texts)
-	}
-	discarded := w.feed.All(core.EventMessageDiscarded)
-	if len(discarded) != 1 || texts[coretest.Data[core.DiscardedData](discarded[0]).MessageID] != "half of an" {
-		t.Errorf("got discards %v, want the half answer", discarded)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"time"
 
@@ -30,14 +31,6 @@ func writeJSON(c *gin.Context, status int, body any) error {
 	}
 	Write(c, status, "application/json", buf.Bytes())
 	return nil
-}
-
-// respond answers with body as writeJSON does, or returns the error.
-func respond(c *gin.Context, status int, body any, err error) error {
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, status, body)
 }
 
 // encodeView appends what the caller may see of body as JSON, and a line break.
@@ -68,14 +61,20 @@ type (
 	searchIndexing bool
 )
 
+// pager is a core.Page of any items.
+type pager interface {
+	Each(yield func(any) bool)
+	Next() *string
+}
+
 // writePage writes a page as JSON, followed by more fields. Items are encoded one by one,
 // so only one of them is in memory twice.
-func writePage[T any](c *gin.Context, page core.Page[T], more ...field) error {
+func writePage(c *gin.Context, page pager, more ...field) error {
 	w := &pageWriter{c: c}
 	w.writeRaw(`{"items":[`)
-	writeItems(w, page.Items)
+	w.writeItems(page.Each)
 	w.writeRaw(`],"next_cursor":`)
-	w.writeValue((*nextCursor)(page.NextCursor))
+	w.writeValue((*nextCursor)(page.Next()))
 	for _, f := range more {
 		w.writeRaw(`,"` + f.name + `":`)
 		w.writeValue(f.value)
@@ -104,7 +103,7 @@ func (w *pageWriter) writeRaw(json string) {
 func (w *pageWriter) writeValue(v any) {
 	if list, ok := v.([]core.Message); ok {
 		w.writeRaw("[")
-		writeItems(w, list)
+		w.writeItems(core.Page[core.Message]{Items: list}.Each)
 		w.writeRaw("]")
 		return
 	}
@@ -112,12 +111,12 @@ func (w *pageWriter) writeValue(v any) {
 }
 
 // writeItems writes the items of a list.
-func writeItems[T any](w *pageWriter, items []T) {
-	for i, item := range items {
-		if i > 0 {
-			w.writeRaw(",")
-		}
+func (w *pageWriter) writeItems(items iter.Seq[any]) {
+	comma := ""
+	for item := range items {
+		w.writeRaw(comma)
 		w.encodeItem(item)
+		comma = ","
 	}
 }
 
@@ -198,14 +197,6 @@ func (w *pacedWriter) extendDeadline() {
 	left := writeTimeout + time.Duration(w.written/minReadRate)*time.Second - w.waited
 	// Only the writers of tests do not support deadlines.
 	_ = w.control.SetWriteDeadline(time.Now().Add(left))
-}
-
-// noContent answers with status 204, or returns the error.
-func noContent(c *gin.Context, err error) error {
-	if err == nil {
-		WriteNothing(c, http.StatusNoContent)
-	}
-	return err
 }
 
 // WriteNothing answers with a status and no body.

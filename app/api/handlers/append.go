@@ -14,21 +14,22 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
 // wantsRun reports whether the message starts a run.
-func (m newMessage) wantsRun() bool { return m.Run == nil || *m.Run }
+func wantsRun(m ops.NewMessage) bool { return m.Run == nil || *m.Run }
 
 // checkFields refuses fields that do not apply with, or without, a run.
-func (m newMessage) checkFields() error {
+func checkFields(m ops.NewMessage) error {
 	var faults core.Faults
 	only := func(given bool, field, when string) {
 		if given {
 			faults.Add(field, "is allowed only with run: %s", when)
 		}
 	}
-	if m.wantsRun() {
+	if wantsRun(m) {
 		only(m.Role != "" && m.Role != core.RoleUser, "role", "false")
 		only(len(m.ToolCalls) > 0, "tool_calls", "false")
 		only(m.ToolCallID != "", "tool_call_id", "false")
@@ -48,7 +49,7 @@ func (m newMessage) checkFields() error {
 }
 
 // checkRevision refuses fields that an edit in place does not change.
-func (m newMessage) checkRevision() error {
+func checkRevision(m ops.NewMessage) error {
 	var faults core.Faults
 	for _, f := range []struct {
 		name  string
@@ -70,7 +71,7 @@ type messageAnswer struct {
 }
 
 // appendOnly appends a message to the log without a run: 201, or 200 if it is there already.
-func (h *Messages) appendOnly(c *gin.Context, id core.SessionID, m newMessage) error {
+func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
 	source := m.Source
 	if source != core.SourceSlack { // allowed here: nothing is sent to Slack
 		var err error
@@ -80,12 +81,12 @@ func (h *Messages) appendOnly(c *gin.Context, id core.SessionID, m newMessage) e
 	}
 	message := core.Message{
 		Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
-		Author: m.Author, AuthorID: m.AuthorID, Source: source, ClientMessageID: m.ClientMessageID, Metadata: json.RawMessage(m.Metadata),
+		Author: m.Author, AuthorID: m.AuthorID, Source: source, ClientMessageID: m.ClientMessageID, Metadata: m.Metadata,
 	}
 	if m.CreatedAt != nil {
 		message.CreatedAt = *m.CreatedAt
 	}
-	stored, repeated, err := h.transfer.Append(c.Request.Context(), scopeOf(c), id, message)
+	stored, repeated, err := h.Transfer.Append(c.Request.Context(), scopeOf(c), m.SessionID, message)
 	if err != nil {
 		return err
 	}
@@ -181,24 +182,38 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// readNewMessage reads the body of a message, JSON or a form with files. An
-// idempotency key is its client_message_id if it has none.
-func (h *Messages) readNewMessage(c *gin.Context, session core.SessionID) (newMessage, error) {
-	read := readBody[newMessage]
-	if isForm(c.Request) {
-		read = func(c *gin.Context) (newMessage, error) { return h.files.readFormMessage(c, session) }
+// readNewMessage reads the path and the body of a message, JSON or a form with files, into in, which
+// has the message at body. An idempotency key is its client_message_id if it has none.
+func (h Native) readNewMessage(c *gin.Context, in any, body *ops.NewMessage) error {
+	if err := readParams(c, in); err != nil {
+		return err
 	}
-	body, err := read(c)
-	if err != nil {
-		return body, err
+	read := func() error { return readInto(c, in) }
+	if isForm(c.Request) {
+		read = func() error { return h.readFormMessage(c, body) }
+	}
+	if err := read(); err != nil {
+		return err
 	}
 	key, err := IdempotencyKey(c.Request)
 	if err != nil {
-		return body, err
+		return err
 	}
 	if err := checkWebhook(c, body.Webhook); err != nil {
-		return body, err
+		return err
 	}
 	body.ClientMessageID = cmp.Or(body.ClientMessageID, key)
-	return body, body.checkFields()
+	return checkFields(*body)
+}
+
+// sourceOf checks the surface that a message names; requests cannot claim to be Slack.
+func sourceOf(s core.Source) (core.Source, error) {
+	switch s {
+	case "":
+		return core.SourceAPI, nil
+	case core.SourceAPI, core.SourceWeb, core.SourceCLI:
+		return s, nil
+	default:
+		return "", invalidError([]core.FieldError{{Field: "source", Detail: "must be api, web or cli"}})
+	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -28,19 +29,17 @@ const (
 	CodeBodyTimeout = "body_timeout"           // 408: the body arrived too slowly
 )
 
-// readBody reads the request's body into a T, a struct whose fields all have a
-// json tag. An empty body equals {}; null equals leaving a field out. It refuses
-// anything but a JSON object, fields that T does not have, and values of a wrong type;
-// the error names all such fields. The memory is reserved until the request waits for its run,
+// readInto reads the request's body into a struct, whose fields with a json tag are its members
+// (ops.Fields). An empty body equals {}; null equals leaving a field out. It refuses
+// anything but a JSON object, members that the struct does not have, and values of a wrong type;
+// the error names all such members. The memory is reserved until the request waits for its run,
 // or ends.
-func readBody[T any](c *gin.Context) (T, error) {
-	var into T
+func readInto(c *gin.Context, into any) error {
 	data, err := rawBody(c)
 	if err != nil || len(data) == 0 {
-		return into, err
+		return err
 	}
-	err = Decode(data, &into)
-	return into, err
+	return Decode(data, into)
 }
 
 // ReadForeign reads the body of a request of another protocol into a T: as strictly as the
@@ -145,14 +144,19 @@ func decodeBody(data []byte, into any, foreign bool) error {
 	}
 	target := reflect.ValueOf(into).Elem()
 	var faults core.Faults
-	known := make([]string, 0, target.NumField())
-	for i := range target.NumField() {
-		name, _, _ := strings.Cut(target.Type().Field(i).Tag.Get("json"), ",")
-		known = append(known, name)
-		if err := setField(target.Field(i), given[name]); err != nil {
-			faults.Add(name, "%s", explainType(err))
+	var known []string
+	for _, f := range ops.Fields(target.Type()) {
+		if f.Place != ops.InBody {
+			continue
 		}
-		delete(given, name)
+		known = append(known, f.Name)
+		value := target.FieldByIndex(f.Index)
+		if err := setField(value, f, given[f.Name]); err != nil {
+			faults.Add(f.Name, "%s", ops.ExplainType(err))
+		} else if enum := f.Enum(); enum != nil && value.Kind() == reflect.String && value.String() != "" && !slices.Contains(enum, value.String()) {
+			faults.Add(f.Name, "must be %s", oneOf(enum))
+		}
+		delete(given, f.Name)
 	}
 	if foreign {
 		clear(given)
@@ -187,11 +191,14 @@ func (m *member) UnmarshalJSON(text []byte) error {
 }
 
 // setField decodes one value; nothing and null leave the field as it is.
-func setField(field reflect.Value, raw member) error {
+func setField(into reflect.Value, f ops.Field, raw member) error {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return nil
 	}
-	return json.Unmarshal(raw, field.Addr().Interface())
+	if into.Type() == reflect.TypeFor[json.RawMessage]() && f.Tag.Get("schema") != "" && raw[0] != '{' {
+		return errors.New("must be an object")
+	}
+	return json.Unmarshal(raw, into.Addr().Interface())
 }
 
 // unknownName returns the fault of an unknown name.
@@ -228,34 +235,6 @@ func explainSyntax(data []byte, err error) string {
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 	return fmt.Sprintf("the body is not JSON: line %d, column %d: %s", line, column, syntax.Error())
-}
-
-// explainType says what a value should have been.
-func explainType(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return err.Error() // of our own UnmarshalJSON methods
-	}
-	want := map[reflect.Kind]string{
-		reflect.String: "a string", reflect.Bool: "true or false", reflect.Slice: "a list",
-		reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float32: "a number", reflect.Float64: "a number",
-	}[wrong.Type.Kind()]
-	if want == "" {
-		want = "an object"
-	}
-	return fmt.Sprintf("must be %s, not %s", want, wrong.Value)
-}
-
-// object is the text of a JSON object.
-type object json.RawMessage
-
-// UnmarshalJSON refuses every value that is not an object.
-func (o *object) UnmarshalJSON(data []byte) error {
-	if len(data) == 0 || data[0] != '{' {
-		return errors.New("must be an object")
-	}
-	*o = bytes.Clone(data)
-	return nil
 }
 
 // shortenInput shortens a text of the caller that an error repeats.

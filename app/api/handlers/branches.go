@@ -1,133 +1,63 @@
 package handlers
 
 import (
-	"cmp"
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-// Edit adds a new version of a user's message on a new branch and runs the agent. It
-// answers like Send. With run: false it changes the text in place, and answers the message.
-func (h *Messages) Edit(c *gin.Context) error {
-	session, id := messageOf(c)
-	body, err := h.readNewMessage(c, session)
-	if err != nil {
-		return err
+// getMessage answers one message, on any branch.
+func (h Native) getMessage(c *gin.Context, in ops.InMessage) (core.Message, error) {
+	message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID)
+	if err == nil && message.DeletedAt != nil {
+		err = core.Errorf(core.ErrNotFound, "message %s was deleted", in.MessageID)
 	}
-	if !body.wantsRun() {
-		// An idempotency key is not its client_message_id.
-		if err := body.checkRevision(); err != nil {
-			return err
-		}
-		message, err := h.chat.Revise(KeyedContext(c), scopeOf(c), session, id, body.Content)
-		return respond(c, http.StatusOK, messageAnswer{Message: message}, err)
-	}
-	message, err := body.toSendMessage(session)
-	if err != nil {
-		return err
-	}
-	message.Edits = id
-	return h.sendAndAnswer(c, message)
+	return message, err
 }
 
-// regenerate is the body of Regenerate.
-type regenerate struct {
-	ClientMessageID string         `json:"client_message_id"`
-	Model           string         `json:"model"`
-	Multitask       core.Multitask `json:"multitask"`
-	UserID          string         `json:"user_id"`
-	Source          core.Source    `json:"source"`
-	Options         *runOptions    `json:"options"`
+// selectMessage makes the branch through a message the current path.
+func (h Native) selectMessage(c *gin.Context, in ops.InMessage) (core.Session, error) {
+	return h.Chat.Select(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID)
 }
 
-// Regenerate creates another answer to a message, on a new branch. It answers like Send.
-func (h *Messages) Regenerate(c *gin.Context) error {
-	session, answer := messageOf(c)
-	body, err := readBody[regenerate](c)
-	if err != nil {
-		return err
-	}
-	key, err := IdempotencyKey(c.Request)
-	if err != nil {
-		return err
-	}
-	id := cmp.Or(body.ClientMessageID, key)
-	source, err := sourceOf(body.Source)
-	if err != nil {
-		return err
-	}
-	held, err := h.acquireForRun(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.releaseSlot(held)
-	accepted, err := h.chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
-		SessionID: session, MessageID: answer, User: body.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
-		Model: body.Model, Multitask: body.Multitask, Source: source, Options: (*core.RunOptions)(body.Options),
-	})
-	if err != nil {
-		return err
-	}
-	return h.answerRun(c, held, accepted.Run)
+// deleteMessage deletes a message. It may be repeated.
+func (h Native) deleteMessage(c *gin.Context, in ops.InMessage) (ops.Nothing, error) {
+	return ops.Nothing{}, h.Chat.DeleteMessage(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID)
 }
 
-// Select makes the branch through a message the current path and answers the
-// session.
-func (h *Messages) Select(c *gin.Context) error {
-	session, id := messageOf(c)
-	if _, err := readBody[struct{}](c); err != nil {
-		return err
+// pinMessage pins or unpins a message. It may be repeated.
+func (h Native) pinMessage(c *gin.Context, in ops.Pinned) (core.Message, error) {
+	if in.Pinned == nil {
+		return core.Message{}, invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
 	}
-	selected, err := h.chat.Select(c.Request.Context(), scopeOf(c), session, id)
-	return respond(c, http.StatusOK, selected, err)
+	return h.Chat.Pin(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID, *in.Pinned)
 }
 
-// Delete deletes a message: 204. It may be repeated.
-func (h *Messages) Delete(c *gin.Context) error {
-	session, id := messageOf(c)
-	return noContent(c, h.chat.DeleteMessage(c.Request.Context(), scopeOf(c), session, id))
+func (h Native) unpinMessage(c *gin.Context, in ops.InMessage) (ops.Nothing, error) {
+	_, err := h.Chat.Pin(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID, false)
+	return ops.Nothing{}, err
 }
 
-// Pin pins or unpins a message and answers the message. It may be repeated.
-func (h *Messages) Pin(c *gin.Context) error {
-	session, id := messageOf(c)
-	body, err := readBody[struct {
-		Pinned *bool `json:"pinned"`
-	}](c)
-	if err != nil {
-		return err
+func (h Native) putMetadata(c *gin.Context, in ops.MessageMetadata) (core.Message, error) {
+	if len(in.Metadata) == 0 {
+		return core.Message{}, invalidError([]core.FieldError{{Field: "metadata", Detail: "is missing"}})
 	}
-	if body.Pinned == nil {
-		return invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
-	}
-	message, err := h.chat.Pin(c.Request.Context(), scopeOf(c), session, id, *body.Pinned)
-	return respond(c, http.StatusOK, message, err)
+	return h.patchMessage(c, in.InMessage, core.MessagePatch{Metadata: in.Metadata})
 }
 
-// Fork copies a session up to a message: 201 with the copy.
-func (h *Sessions) Fork(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	body, err := readBody[struct {
-		MessageID core.MessageID `json:"message_id"`
-	}](c)
-	if err != nil {
-		return err
+func (h Native) putFeedback(c *gin.Context, in ops.MessageFeedback) (core.Message, error) {
+	if in.Rating == "" {
+		return core.Message{}, invalidError([]core.FieldError{{Field: "rating", Detail: "must be up or down"}})
 	}
-	if body.MessageID != "" && !core.ValidID(body.MessageID) {
-		return core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(body.MessageID)))
-	}
-	fork, err := h.chat.Fork(c.Request.Context(), scopeOf(c), core.ForkSession{SessionID: id, MessageID: body.MessageID})
-	if err != nil {
-		return err
-	}
-	c.Header("Location", "/api/v1/sessions/"+string(fork.ID))
-	return writeJSON(c, http.StatusCreated, fork)
+	return h.patchMessage(c, in.InMessage, core.MessagePatch{Feedback: &core.Feedback{Rating: in.Rating, Comment: in.Comment}})
 }
 
-// messageOf returns the session and the message in the path.
-func messageOf(c *gin.Context) (core.SessionID, core.MessageID) {
-	return core.SessionID(c.Param("id")), core.MessageID(c.Param("mid"))
+func (h Native) deleteFeedback(c *gin.Context, in ops.InMessage) (ops.Nothing, error) {
+	_, err := h.patchMessage(c, in, core.MessagePatch{Feedback: &core.Feedback{}})
+	return ops.Nothing{}, err
+}
+
+func (h Native) patchMessage(c *gin.Context, in ops.InMessage, patch core.MessagePatch) (core.Message, error) {
+	return h.Chat.UpdateMessage(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID, patch)
 }

@@ -3,87 +3,91 @@ package handlers
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-// Context answers …/context and …/summarize.
-type Context struct {
-	chat    chatService
-	streams *StreamLimiter
+func (h Native) getContext(c *gin.Context, in ops.InSession) (core.ContextReport, error) {
+	return h.Chat.Context(c.Request.Context(), scopeOf(c), in.SessionID)
 }
 
-// NewContext returns the handlers of the context.
-func NewContext(s Services, streams *StreamLimiter) *Context {
-	return &Context{chat: s.Chat, streams: streams}
+func (h Native) getPrompt(c *gin.Context, in ops.InSession) (core.PromptView, error) {
+	return h.Chat.Prompt(c.Request.Context(), scopeOf(c), in.SessionID)
 }
 
-// Report answers the plan for the next turn.
-func (h *Context) Report(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	report, err := h.chat.Context(c.Request.Context(), scopeOf(c), id)
-	return respond(c, http.StatusOK, report, err)
+func (h Native) whereIsMessage(c *gin.Context, in ops.InMessage) (core.MessageLocation, error) {
+	return h.Chat.Where(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID)
 }
 
-// Prompt answers the exact prompt of the next model call.
-func (h *Context) Prompt(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	prompt, err := h.chat.Prompt(c.Request.Context(), scopeOf(c), id)
-	return respond(c, http.StatusOK, prompt, err)
+func (h Native) getContextTurns(c *gin.Context, in ops.InSession) (core.ContextTurns, error) {
+	return h.Chat.Turns(c.Request.Context(), scopeOf(c), in.SessionID)
 }
 
-// Where answers whether and how a message is in the next prompt, and why.
-func (h *Context) Where(c *gin.Context) error {
-	session, id := messageOf(c)
-	where, err := h.chat.Where(c.Request.Context(), scopeOf(c), session, id)
-	return respond(c, http.StatusOK, where, err)
+func (h Native) planContext(c *gin.Context, in ops.Plan) (core.ContextPlan, error) {
+	return h.Chat.DryRun(c.Request.Context(), scopeOf(c), in.SessionID, in.PlanPreview)
 }
 
-// Turns answers where all messages are in the next prompt, and the sizes of earlier prompts.
-func (h *Context) Turns(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	turns, err := h.chat.Turns(c.Request.Context(), scopeOf(c), id)
-	return respond(c, http.StatusOK, turns, err)
-}
-
-// Plan answers a preview of the next prompt with another model, policy or message.
-func (h *Context) Plan(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	body, err := readBody[struct {
-		Model   string `json:"model"`
-		Policy  string `json:"policy"`
-		Content string `json:"content"`
-	}](c)
+// summarize creates a summary now. It holds the slot of a request that waits.
+func (h Native) summarize(c *gin.Context, in ops.Summarize) (core.Summary, error) {
+	held, err := h.Streams.acquireSlot(c)
 	if err != nil {
-		return err
+		return core.Summary{}, err
 	}
-	plan, err := h.chat.DryRun(c.Request.Context(), scopeOf(c), id, core.PlanPreview{Model: body.Model, Policy: body.Policy, Content: body.Content})
-	return respond(c, http.StatusOK, plan, err)
-}
-
-// Summarize creates a summary now and answers it.
-func (h *Context) Summarize(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	body, err := readBody[struct {
-		Focus string `json:"focus"` // what the summary must keep
-	}](c)
-	if err != nil {
-		return err
-	}
-	tenant := scopeOf(c)
-	held, err := h.streams.acquireSlot(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.releaseSlot(held)
-	ctx, cancel := context.WithTimeout(c.Request.Context(), h.streams.limits.Wait)
+	defer h.Streams.releaseSlot(held)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), h.Streams.limits.Wait)
 	defer cancel()
-	summary, err := h.chat.Summarize(ctx, tenant, id, body.Focus)
+	summary, err := h.Chat.Summarize(ctx, scopeOf(c), in.SessionID, in.Focus)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		return &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
+		err = &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}
-	return respond(c, http.StatusOK, summary, err)
+	return summary, err
+}
+
+func (h Native) listSummaries(c *gin.Context, in ops.SessionPage) (core.Page[core.Summary], error) {
+	if _, err := h.findSession(c, in.SessionID); err != nil {
+		return core.Page[core.Summary]{}, err
+	}
+	return h.Summaries.List(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
+}
+
+func (h Native) getSummary(c *gin.Context, in ops.InSummary) (core.Summary, error) {
+	if _, err := h.findSession(c, in.SessionID); err != nil {
+		return core.Summary{}, err
+	}
+	return h.Summaries.Get(c.Request.Context(), scopeOf(c), in.SessionID, in.Version)
+}
+
+func (h Native) diffSummary(c *gin.Context, in ops.SummaryDiff) (core.SummaryDiff, error) {
+	against := -1 // the previous one
+	if in.Against != nil {
+		against = *in.Against
+	}
+	return h.Chat.DiffSummary(c.Request.Context(), scopeOf(c), in.SessionID, in.Version, against)
+}
+
+func (h Native) editSummary(c *gin.Context, in ops.SummaryEdit) (core.Summary, error) {
+	return h.Chat.EditSummary(c.Request.Context(), scopeOf(c), in.SessionID, in.SummaryEdit)
+}
+
+func (h Native) restoreSummary(c *gin.Context, in ops.SummaryRestore) (core.Session, error) {
+	return h.Chat.RestoreSummary(c.Request.Context(), scopeOf(c), in.SessionID, in.Version)
+}
+
+func (h Native) listInstructions(c *gin.Context, in ops.SessionPage) (core.Page[core.StandingInstruction], error) {
+	return h.Chat.StandingInstructions(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
+}
+
+func (h Native) addInstruction(c *gin.Context, in ops.NewInstruction) (core.StandingInstruction, error) {
+	return h.Chat.AddInstruction(c.Request.Context(), scopeOf(c), in.SessionID, in.Text)
+}
+
+func (h Native) editInstruction(c *gin.Context, in ops.InstructionEdit) (core.StandingInstruction, error) {
+	return h.Chat.EditInstruction(c.Request.Context(), scopeOf(c), in.SessionID, in.InstructionID, in.Text)
+}
+
+func (h Native) removeInstruction(c *gin.Context, in ops.InInstruction) (ops.Nothing, error) {
+	return ops.Nothing{}, h.Chat.RemoveInstruction(c.Request.Context(), scopeOf(c), in.SessionID, in.InstructionID)
 }

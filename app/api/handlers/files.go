@@ -15,6 +15,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -32,21 +33,11 @@ type fileService interface {
 	MaxBytes() (each int64, files int)
 }
 
-// Files answers /api/v1/blobs and reads forms with files. Safe for concurrent use.
-type Files struct {
-	files    fileService
-	blobs    core.BlobStore
-	sessions core.SessionStore
-	space    Space
-}
-
-// NewFiles returns the handlers of images and files.
-func NewFiles(s Services, space Space) *Files {
-	return &Files{files: s.Files, blobs: s.Blobs, sessions: s.Sessions, space: space}
-}
-
-// Upload stores the form's one file: 201.
-func (h *Files) Upload(c *gin.Context) error {
+// uploadFile stores the form's one file: 201.
+func (h Native) uploadFile(c *gin.Context) error {
+	if err := readParams(c, &struct{}{}); err != nil {
+		return err
+	}
 	if !isForm(c.Request) {
 		return &core.Error{Kind: core.ErrInvalid, Code: CodeMediaType, Message: "the body must be a form with the field file: Content-Type: multipart/form-data"}
 	}
@@ -56,7 +47,7 @@ func (h *Files) Upload(c *gin.Context) error {
 	}
 	defer form.Close()
 	u, given := core.Upload{}, false
-	each, _ := h.files.MaxBytes()
+	each, _ := h.Files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) (err error) {
 		switch p.FormName() {
 		case "session_id":
@@ -81,7 +72,7 @@ func (h *Files) Upload(c *gin.Context) error {
 	if !given {
 		return formError("file", "is missing")
 	}
-	blob, err := h.files.Upload(c.Request.Context(), scopeOf(c), u)
+	blob, err := h.Files.Upload(c.Request.Context(), scopeOf(c), u)
 	if err != nil {
 		return err
 	}
@@ -91,27 +82,26 @@ func (h *Files) Upload(c *gin.Context) error {
 
 // receiveForm reads a whole form into a temporary file, then waits for the memory to
 // process it. The caller closes the file.
-func (h *Files) receiveForm(c *gin.Context) (*spoolFile, error) {
-	form, err := h.space.spoolBody(c)
+func (h Native) receiveForm(c *gin.Context) (*spoolFile, error) {
+	form, err := h.Space.spoolBody(c)
 	if err != nil {
 		return nil, err
 	}
-	each, _ := h.files.MaxBytes()
-	if err := holdOf(c).Resize(c.Request.Context(), min(form.size, each+h.space.Body)); err != nil {
+	each, _ := h.Files.MaxBytes()
+	if err := holdOf(c).Resize(c.Request.Context(), min(form.size, each+h.Space.Body)); err != nil {
 		return nil, errors.Join(err, form.Close())
 	}
 	return form, nil
 }
 
-// Get answers the content of a blob as a download: browsers do not render it in our origin.
-func (h *Files) Get(c *gin.Context) error {
-	id := core.BlobID(c.Param("id"))
+// getFile answers the content of a blob as a download: browsers do not render it in our origin.
+func (h Native) getFile(c *gin.Context, in ops.InBlob) error {
 	c.Header("Cache-Control", "private, no-cache") // it never changes, but access does
-	return h.serveBlob(c, id, "attachment")
+	return h.serveBlob(c, in.BlobID, "attachment")
 }
 
 // serveBlob answers the content of a blob.
-func (h *Files) serveBlob(c *gin.Context, id core.BlobID, disposition string) error {
+func (h Native) serveBlob(c *gin.Context, id core.BlobID, disposition string) error {
 	content, blob, err := h.openContent(c, id)
 	if err != nil {
 		return err
@@ -129,9 +119,9 @@ func (h *Files) serveBlob(c *gin.Context, id core.BlobID, disposition string) er
 
 // openContent returns the content of a blob in a temporary file, so that a slow reader
 // holds no memory.
-func (h *Files) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Blob, error) {
+func (h Native) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Blob, error) {
 	ctx, tenant, hold := c.Request.Context(), scopeOf(c), holdOf(c)
-	blob, err := h.blobs.Get(ctx, tenant, id)
+	blob, err := h.Blobs.Get(ctx, tenant, id)
 	if err != nil {
 		return nil, blob, err
 	}
@@ -139,11 +129,11 @@ func (h *Files) openContent(c *gin.Context, id core.BlobID) (*spoolFile, core.Bl
 		return nil, blob, err
 	}
 	defer hold.Release()
-	blob, data, err := h.blobs.Open(ctx, tenant, id)
+	blob, data, err := h.Blobs.Open(ctx, tenant, id)
 	if err != nil {
 		return nil, blob, err
 	}
-	file, err := h.space.createFile(c)
+	file, err := h.Space.createFile(c)
 	if err != nil {
 		return nil, blob, err
 	}
@@ -167,19 +157,18 @@ func servedType(mediaType string) string {
 // readFormMessage reads a message sent as a form: the field message holds the JSON body,
 // each field file an attached file. Files are stored as they arrive, so that only one of
 // them is in memory.
-func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMessage, error) {
-	var body newMessage
-	var parts []filePart
+func (h Native) readFormMessage(c *gin.Context, body *ops.NewMessage) error {
+	var parts []ops.FilePart
 	form, err := h.receiveForm(c)
 	if err != nil {
-		return body, err
+		return err
 	}
 	defer form.Close()
 	defer holdOf(c).Release() // the run may take long
 	given := false
 	content := sha256.New() // its borders are of this request alone
 	defer func() { hashRequest(c, content.Sum(nil)) }()
-	each, maxFiles := h.files.MaxBytes()
+	each, maxFiles := h.Files.MaxBytes()
 	err = readForm(c.Request, func(p *multipart.Part) error {
 		switch p.FormName() {
 		case "message":
@@ -187,12 +176,12 @@ func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMess
 				return formError("message", "is given more than once")
 			}
 			given = true
-			data, err := readPart(p, h.space.Body, form.size)
+			data, err := readPart(p, h.Space.Body, form.size)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(content, "message %x\n", sha256.Sum256(data))
-			return Decode(data, &body)
+			return Decode(data, body)
 		case "file":
 			if len(parts) >= maxFiles {
 				return core.Errorf(core.ErrInvalid, "the message has too many files: at most %d are allowed", maxFiles)
@@ -202,26 +191,19 @@ func (h *Files) readFormMessage(c *gin.Context, session core.SessionID) (newMess
 				return err
 			}
 			fmt.Fprintf(content, "file %q %x\n", p.FileName(), sha256.Sum256(data))
-			blob, err := h.files.Upload(c.Request.Context(), scopeOf(c), core.Upload{SessionID: session, Name: p.FileName(), Data: data})
-			parts = append(parts, filePart{BlobID: blob.ID})
+			blob, err := h.Files.Upload(c.Request.Context(), scopeOf(c), core.Upload{SessionID: body.SessionID, Name: p.FileName(), Data: data})
+			parts = append(parts, ops.FilePart{BlobID: blob.ID})
 			return err
 		default:
 			return invalidError([]core.FieldError{unknownName(p.FormName(), "field", []string{"message", "file"})})
 		}
 	})
 	body.Parts = append(body.Parts, parts...)
-	return body, err
-}
-
-// filePart is an image or a file of a message in a request.
-type filePart struct {
-	Type   string      `json:"type"`
-	BlobID core.BlobID `json:"blob_id"`
-	Name   string      `json:"name"`
+	return err
 }
 
 // partsOf returns the parts as core.Parts; nil stays nil.
-func partsOf(given []filePart) []core.Part {
+func partsOf(given []ops.FilePart) []core.Part {
 	if given == nil {
 		return nil
 	}

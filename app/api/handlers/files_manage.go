@@ -2,78 +2,59 @@ package handlers
 
 import (
 	"fmt"
-	"math"
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-// List answers a page of files, newest first.
-func (h *Files) List(c *gin.Context) error {
-	q := readQuery(c, "session_id", "user_id", "limit", "cursor")
-	query := core.BlobQuery{PageQuery: q.pageParams(), SessionID: core.SessionID(q.textParam("session_id"))}
-	if err := q.err(); err != nil {
-		return err
-	}
-	tenant, err := userScope(c, q.textParam("user_id"))
+func (h Native) listFiles(c *gin.Context, in core.BlobQuery) (core.Page[core.Blob], error) {
+	tenant, err := userScope(c, in.UserID)
 	if err != nil {
-		return err
+		return core.Page[core.Blob]{}, err
 	}
-	if query.SessionID != "" {
-		if _, err := h.sessions.Get(c.Request.Context(), scopeOf(c), query.SessionID); err != nil {
-			return err
+	if in.SessionID != "" {
+		if _, err := h.findSession(c, in.SessionID); err != nil {
+			return core.Page[core.Blob]{}, err
 		}
 	}
-	page, err := h.blobs.List(c.Request.Context(), tenant, query)
-	if err != nil {
-		return err
-	}
-	return writePage(c, page)
+	return h.Blobs.List(c.Request.Context(), tenant, core.BlobQuery{SessionID: in.SessionID, PageQuery: in.PageQuery})
 }
 
-// Describe answers the metadata of a file.
-func (h *Files) Describe(c *gin.Context) error {
-	id := core.BlobID(c.Param("id"))
-	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
-	return respond(c, http.StatusOK, blob, err)
+func (h Native) describeFile(c *gin.Context, in ops.InBlob) (core.Blob, error) {
+	return h.Blobs.Get(c.Request.Context(), scopeOf(c), in.BlobID)
 }
 
-// Delete permanently removes a file, also from messages that refer to it: 204.
-func (h *Files) Delete(c *gin.Context) error {
-	id := core.BlobID(c.Param("id"))
-	return noContent(c, h.blobs.Delete(c.Request.Context(), scopeOf(c), id))
+// deleteFile permanently removes a file, also from messages that refer to it.
+func (h Native) deleteFile(c *gin.Context, in ops.InBlob) (ops.Nothing, error) {
+	return ops.Nothing{}, h.Blobs.Delete(c.Request.Context(), scopeOf(c), in.BlobID)
 }
 
-// Link answers a temporary URL for browsers.
-func (h *Files) Link(c *gin.Context) error {
-	id := core.BlobID(c.Param("id"))
-	body, err := readBody[struct {
-		ExpiresIn int `json:"expires_in"` // seconds
-	}](c)
-	if err != nil {
-		return err
+func (h Native) linkFile(c *gin.Context, in ops.NewBlobLink) (core.BlobLink, error) {
+	if in.ExpiresIn < 0 {
+		return core.BlobLink{}, invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
 	}
-	if body.ExpiresIn < 0 || body.ExpiresIn > math.MaxInt32 {
-		return invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
-	}
-	link, err := h.files.Link(c.Request.Context(), scopeOf(c), id, time.Duration(body.ExpiresIn)*time.Second)
-	return respond(c, http.StatusOK, link, err)
+	return h.Files.Link(c.Request.Context(), scopeOf(c), in.BlobID, time.Duration(in.ExpiresIn)*time.Second)
+}
+
+// fileLink is a link to a file.
+type fileLink struct {
+	ops.InBlob
+	Expires   int64  `query:"expires" min:"0"`
+	Signature string `query:"signature"`
 }
 
 // Follow checks a link and makes the file's owner the caller of the request, which has no key.
-func (h *Files) Follow(c *gin.Context) error {
-	q := readQuery(c, "expires", "signature")
-	expires := q.numberParam("expires")
-	if err := q.err(); err != nil {
+func (h Native) Follow(c *gin.Context) error {
+	var in fileLink
+	if err := readParams(c, &in); err != nil {
 		return err
 	}
-	id := core.BlobID(c.Param("id"))
 	ctx := c.Request.Context()
-	blob, err := h.files.Follow(ctx, id, expires, q.textParam("signature"))
+	blob, err := h.Files.Follow(ctx, in.BlobID, in.Expires, in.Signature)
 	if err != nil {
 		return err
 	}
@@ -83,9 +64,9 @@ func (h *Files) Follow(c *gin.Context) error {
 
 // Content answers the file of a link. Images that cannot contain scripts are shown in
 // pages, also of other sites; all other files are downloads.
-func (h *Files) Content(c *gin.Context) error {
+func (h Native) Content(c *gin.Context) error {
 	id := core.BlobID(c.Param("id"))
-	blob, err := h.blobs.Get(c.Request.Context(), scopeOf(c), id)
+	blob, err := h.Blobs.Get(c.Request.Context(), scopeOf(c), id)
 	if err != nil {
 		return err
 	}

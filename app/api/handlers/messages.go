@@ -1,8 +1,8 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -11,37 +11,16 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-// Messages answers /api/v1/sessions/{id}/messages.
-type Messages struct {
-	chat     chatService
-	transfer transferService
-	files    *Files
-	sessions core.SessionStore
-	messages core.MessageStore
-	runs     core.RunStore
-	streams  *StreamLimiter
-}
-
-// NewMessages returns the handlers of messages.
-func NewMessages(s Services, files *Files, streams *StreamLimiter) *Messages {
-	return &Messages{chat: s.Chat, transfer: s.Transfer, files: files, sessions: s.Sessions, messages: s.Messages, runs: s.Runs, streams: streams}
-}
-
-// List answers a page of messages in the order of their seq, or newest first. The field
+// listMessages answers a page of messages in the order of their seq, or newest first. The field
 // pending holds the queued messages: accepted, not in the log yet, with seq 0. The field
 // last_event_id says where to start with the session's events, so that nothing is missed
 // between the two requests: earlier events are reflected in this answer.
-func (h *Messages) List(c *gin.Context) error {
-	q := readQuery(c, "before", "after", "order", "all_branches", "limit", "cursor")
-	query := core.MessageQuery{PageQuery: q.pageParams(), Before: q.numberParam("before"), After: q.numberParam("after"), AllBranches: q.boolParam("all_branches"),
-		Descending: q.choiceParam("order", "asc", "desc") == "desc"}
-	if err := q.err(); err != nil {
-		return err
-	}
-	session, err := sessionParam(c, h.sessions)
+func (h Native) listMessages(c *gin.Context, in ops.MessageList) error {
+	session, err := h.findSession(c, in.SessionID)
 	if err != nil {
 		return err
 	}
@@ -52,11 +31,11 @@ func (h *Messages) List(c *gin.Context) error {
 	// Read the session first, then the queue, then the log: a message that moves in between
 	// is read twice rather than missed.
 	ctx, tenant := c.Request.Context(), scopeOf(c)
-	queued, err := h.runs.Pending(ctx, tenant, session.ID)
+	queued, err := h.Runs.Pending(ctx, tenant, session.ID)
 	if err != nil {
 		return err
 	}
-	page, err := h.messages.List(ctx, tenant, session.ID, query)
+	page, err := h.Messages.List(ctx, tenant, session.ID, in.MessageQuery)
 	if err != nil {
 		return err
 	}
@@ -81,34 +60,71 @@ func (h *Messages) List(c *gin.Context) error {
 	return writePage(c, page, field{"pending", pending}, field{"last_event_id", lastEventID(session.LastEventSeq)})
 }
 
-// newMessage is the body of Send.
-type newMessage struct {
-	Content         string         `json:"content"`
-	ClientMessageID string         `json:"client_message_id"`
-	Model           string         `json:"model"`
-	Multitask       core.Multitask `json:"multitask"`
-	UserID          string         `json:"user_id"`
-	Author          string         `json:"author"`
-	Source          core.Source    `json:"source"`
-	Metadata        object         `json:"metadata"`
-	Parts           []filePart     `json:"parts"`
-	Webhook         *webhook       `json:"webhook"`
-	Options         *runOptions    `json:"options"`
-	After           core.MessageID `json:"after"`
-
-	Run        *bool           `json:"run"` // false = append to the log without a run
-	Role       core.Role       `json:"role"`
-	ToolCalls  []core.ToolCall `json:"tool_calls"`
-	ToolCallID string          `json:"tool_call_id"`
-	ToolName   string          `json:"tool_name"`
-	CreatedAt  *time.Time      `json:"created_at"`
-	AuthorID   string          `json:"author_id"`
+// sendMessage accepts a message and runs the session's agent. It answers with the run's events,
+// after the run's end, or immediately, as the headers Accept and Prefer ask for. A
+// repeated client_message_id gets the first run. A message with run: false is only
+// appended to the log.
+func (h Native) sendMessage(c *gin.Context) error {
+	var in ops.NewMessage
+	if err := h.readNewMessage(c, &in, &in); err != nil {
+		return err
+	}
+	if !wantsRun(in) {
+		return h.appendOnly(c, in)
+	}
+	message, err := toSendMessage(in)
+	if err != nil {
+		return err
+	}
+	return h.sendAndAnswer(c, message)
 }
 
-// runAnswer is the answer of Send when the run has ended.
-type runAnswer struct {
-	Run     core.Run      `json:"run"`
-	Message *core.Message `json:"message,omitempty"` // nil = the run ended without an answer
+// editMessage adds a new version of a user's message on a new branch and runs the agent. It
+// answers like sendMessage. With run: false it changes the text in place, and answers the message.
+func (h Native) editMessage(c *gin.Context) error {
+	var in ops.EditedMessage
+	if err := h.readNewMessage(c, &in, &in.NewMessage); err != nil {
+		return err
+	}
+	if !wantsRun(in.NewMessage) {
+		// An idempotency key is not its client_message_id.
+		if err := checkRevision(in.NewMessage); err != nil {
+			return err
+		}
+		message, err := h.Chat.Revise(KeyedContext(c), scopeOf(c), in.SessionID, in.MessageID, in.Content)
+		if err != nil {
+			return err
+		}
+		return writeJSON(c, http.StatusOK, messageAnswer{Message: message})
+	}
+	message, err := toSendMessage(in.NewMessage)
+	if err != nil {
+		return err
+	}
+	message.Edits = in.MessageID
+	return h.sendAndAnswer(c, message)
+}
+
+// regenerateMessage creates another answer to a message, on a new branch. It answers like sendMessage.
+func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
+	key, err := IdempotencyKey(c.Request)
+	if err != nil {
+		return err
+	}
+	id := cmp.Or(in.ClientMessageID, key)
+	held, err := h.acquireForRun(c)
+	if err != nil {
+		return err
+	}
+	defer h.Streams.releaseSlot(held)
+	accepted, err := h.Chat.Regenerate(c.Request.Context(), scopeOf(c), core.Regenerate{
+		SessionID: in.SessionID, MessageID: in.MessageID, User: in.UserID, ClientMessageID: id, RequestHash: HashOf(c, id),
+		Model: in.Model, Multitask: in.Multitask, Source: cmp.Or(in.Source, core.SourceAPI), Options: (*core.RunOptions)(in.Options),
+	})
+	if err != nil {
+		return err
+	}
+	return h.answerRun(c, held, accepted.Run)
 }
 
 // acceptedAnswer is the answer to a message whose run has not ended.
@@ -116,35 +132,15 @@ type acceptedAnswer struct {
 	Run core.Run `json:"run"`
 }
 
-// Send accepts a message and runs the session's agent. It answers with the run's events,
-// after the run's end, or immediately, as the headers Accept and Prefer ask for. A
-// repeated client_message_id gets the first run. A message with run: false is only
-// appended to the log.
-func (h *Messages) Send(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	body, err := h.readNewMessage(c, id)
-	if err != nil {
-		return err
-	}
-	if !body.wantsRun() {
-		return h.appendOnly(c, id, body)
-	}
-	message, err := body.toSendMessage(id)
-	if err != nil {
-		return err
-	}
-	return h.sendAndAnswer(c, message)
-}
-
 // sendAndAnswer sends the message and answers about its run.
-func (h *Messages) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
+func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	held, err := h.acquireForRun(c)
 	if err != nil {
 		return err
 	}
-	defer h.streams.releaseSlot(held)
+	defer h.Streams.releaseSlot(held)
 	m.RequestHash = HashOf(c, m.ClientMessageID)
-	accepted, err := h.chat.Send(c.Request.Context(), scopeOf(c), m)
+	accepted, err := h.Chat.Send(c.Request.Context(), scopeOf(c), m)
 	if err != nil {
 		return err
 	}
@@ -153,17 +149,17 @@ func (h *Messages) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 
 // acquireForRun acquires the slot of a request that streams its run or waits for it; nil for
 // one that is answered immediately. It comes before anything is changed.
-func (h *Messages) acquireForRun(c *gin.Context) (*slot, error) {
+func (h Native) acquireForRun(c *gin.Context) (*slot, error) {
 	prefer := readPreference(c.Request.Header)
 	if prefer.async && prefer.wait == 0 && !wantsStream(c.Request.Header) {
 		return nil, nil
 	}
-	return h.streams.acquireSlot(c)
+	return h.Streams.acquireSlot(c)
 }
 
 // answerRun answers about an accepted run as the headers Accept and Prefer ask for: with its
 // events, after its end, or immediately. The header Location names the run in any case.
-func (h *Messages) answerRun(c *gin.Context, held *slot, run core.Run) error {
+func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 	tenant := scopeOf(c)
 	c.Header("Location", runPath(run.ID))
 	switch {
@@ -171,8 +167,8 @@ func (h *Messages) answerRun(c *gin.Context, held *slot, run core.Run) error {
 		c.Header("Preference-Applied", "respond-async")
 		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
 	case wantsStream(c.Request.Header):
-		return h.streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
-			return h.chat.WatchAccepted(ctx, tenant, run)
+		return h.Streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
+			return h.Chat.WatchAccepted(ctx, tenant, run)
 		})
 	default:
 		return h.waitForRun(c, held, run.ID)
@@ -181,21 +177,21 @@ func (h *Messages) answerRun(c *gin.Context, held *slot, run core.Run) error {
 
 // waitForRun answers when the run has ended or waits for an approval, or after the time
 // limit with the current run. It releases the slot before.
-func (h *Messages) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
+func (h Native) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 	ReleaseBody(c)
-	limit := h.streams.limits.Wait
+	limit := h.Streams.limits.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}
-	run, err := AwaitRun(c.Request.Context(), h.chat, h.runs, id, limit)
-	h.streams.releaseSlot(held)
+	run, err := AwaitRun(c.Request.Context(), h.Chat, h.Runs, id, limit)
+	h.Streams.releaseSlot(held)
 	switch {
 	case err != nil:
 		return err
 	case run.Status.Ended():
-		result := runAnswer{Run: run}
+		result := ops.RunAnswer{Run: run}
 		if run.AnswerID != "" {
-			message, err := h.messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
+			message, err := h.Messages.Get(c.Request.Context(), scopeOf(c), run.SessionID, run.AnswerID)
 			if err != nil {
 				return err
 			}
@@ -208,15 +204,15 @@ func (h *Messages) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 }
 
 // toSendMessage returns the message as a core.SendMessage.
-func (body newMessage) toSendMessage(id core.SessionID) (core.SendMessage, error) {
+func toSendMessage(body ops.NewMessage) (core.SendMessage, error) {
 	source, err := sourceOf(body.Source)
 	if err != nil {
 		return core.SendMessage{}, err
 	}
 	return core.SendMessage{
-		SessionID: id, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
-		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: json.RawMessage(body.Metadata),
-		Parts: partsOf(body.Parts), Webhook: body.Webhook.toCore(), Options: (*core.RunOptions)(body.Options),
+		SessionID: body.SessionID, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
+		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: body.Metadata,
+		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: (*core.RunOptions)(body.Options),
 	}, nil
 }
 

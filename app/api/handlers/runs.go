@@ -3,166 +3,144 @@ package handlers
 import (
 	"context"
 	"iter"
-	"net/http"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-// Runs answers /api/v1/runs, and the runs and events of sessions.
-type Runs struct {
-	chat     chatService
-	sessions core.SessionStore
-	runs     core.RunStore
-	streams  *StreamLimiter
+func (h Native) getRun(c *gin.Context, in ops.InRun) (core.Run, error) {
+	return h.Runs.Get(c.Request.Context(), scopeOf(c), in.RunID)
 }
 
-// NewRuns returns the handlers of runs.
-func NewRuns(s Services, streams *StreamLimiter) *Runs {
-	return &Runs{chat: s.Chat, sessions: s.Sessions, runs: s.Runs, streams: streams}
-}
-
-// Get answers one run.
-func (h *Runs) Get(c *gin.Context) error {
-	run, err := h.runParam(c)
-	return respond(c, http.StatusOK, run, err)
-}
-
-// List answers a page of a session's runs, newest first.
-func (h *Runs) List(c *gin.Context) error {
-	q := readQuery(c, "limit", "cursor")
-	query := q.pageParams()
-	if err := q.err(); err != nil {
-		return err
+func (h Native) listRuns(c *gin.Context, in ops.SessionPage) (core.Page[core.Run], error) {
+	if _, err := h.findSession(c, in.SessionID); err != nil {
+		return core.Page[core.Run]{}, err
 	}
-	session, err := sessionParam(c, h.sessions)
-	if err != nil {
-		return err
-	}
-	page, err := h.runs.List(c.Request.Context(), scopeOf(c), session.ID, query)
-	if err != nil {
-		return err
-	}
-	return writePage(c, page)
+	return h.Runs.List(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
 }
 
-// SessionEvents streams all events of a session: those after the event that the caller
+// watchSession streams all events of a session: those after the event that the caller
 // names, else new ones.
-func (h *Runs) SessionEvents(c *gin.Context) error {
-	after, given, err := resumeAfter(c)
+func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
+	after, given, err := resumeAfter(c, in.Resume)
 	if err != nil {
 		return err
 	}
-	session, err := sessionParam(c, h.sessions)
+	session, err := h.findSession(c, in.SessionID)
 	if err != nil {
 		return err
 	}
 	if !given {
 		after = session.LastEventSeq
 	}
-	tenant := scopeOf(c)
-	held, err := h.streams.acquireSlot(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.releaseSlot(held)
 	// The stream starts after the event with the number after. The reader gets that number first, to
 	// reconnect with it if the connection breaks before the next event.
-	source := func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
-	}
-	held.endless = true
-	number := strconv.FormatInt(after, 10)
-	c.Header("Last-Event-ID", number)
-	opts := h.streams.limits.Stream
-	opts.ID = number
-	return h.streams.serveEvents(c, held, opts, source)
-}
-
-// Heads streams the heads of the caller's sessions as they change.
-func (h *Runs) Heads(c *gin.Context) error {
-	tenant := scopeOf(c)
-	held, err := h.streams.acquireSlot(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.releaseSlot(held)
-	held.endless = true
-	return h.streams.serveEvents(c, held, h.streams.limits.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.WatchHeads(ctx, tenant)
+	number, tenant := strconv.FormatInt(after, 10), scopeOf(c)
+	return h.stream(c, number, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.Chat.Watch(ctx, tenant, session.ID, core.Cursor{After: after})
 	})
 }
 
-// Events streams the events of a run: those after the event that the caller names, else
+// watchSessions streams the heads of the caller's sessions as they change.
+func (h Native) watchSessions(c *gin.Context, _ struct{}) error {
+	tenant := scopeOf(c)
+	return h.stream(c, "", func(ctx context.Context) iter.Seq2[core.Event, error] { return h.Chat.WatchHeads(ctx, tenant) })
+}
+
+// stream serves events that never end by themselves, with the id of the event before them.
+func (h Native) stream(c *gin.Context, id string, source EventSource) error {
+	held, err := h.Streams.acquireSlot(c)
+	if err != nil {
+		return err
+	}
+	defer h.Streams.releaseSlot(held)
+	held.endless = true
+	opts := h.Streams.limits.Stream
+	if opts.ID = id; id != "" {
+		c.Header("Last-Event-ID", id)
+	}
+	return h.Streams.serveEvents(c, held, opts, source)
+}
+
+// watchRun streams the events of a run: those after the event that the caller names, else
 // all. It ends with the run.
-func (h *Runs) Events(c *gin.Context) error {
-	after, _, err := resumeAfter(c)
+func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
+	after, _, err := resumeAfter(c, in.Resume)
 	if err != nil {
 		return err
 	}
-	run, err := h.runParam(c)
+	run, err := h.getRun(c, in.InRun)
 	if err != nil {
 		return err
 	}
+	held, err := h.Streams.acquireSlot(c)
+	if err != nil {
+		return err
+	}
+	defer h.Streams.releaseSlot(held)
 	tenant := scopeOf(c)
-	held, err := h.streams.acquireSlot(c)
-	if err != nil {
-		return err
-	}
-	defer h.streams.releaseSlot(held)
-	return h.streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
+	return h.Streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
 	})
 }
 
-// Cancel cancels a run and keeps its partial answer: 200 with the ended run, 202 if it has
-// not ended yet. It may be repeated.
-func (h *Runs) Cancel(c *gin.Context) error {
-	id := core.RunID(c.Param("id"))
-	body, err := readBody[struct {
-		Wait bool `json:"wait"`
-	}](c)
-	if err != nil {
-		return err
-	}
-	run, err := h.cancelAndWait(c, id, body.Wait)
-	if err != nil {
-		return err
-	}
-	status := http.StatusOK
-	if !run.Status.Ended() {
-		status = http.StatusAccepted
-		c.Header("Location", runPath(id))
-	}
-	return writeJSON(c, status, run)
-}
-
-func (h *Runs) cancelAndWait(c *gin.Context, id core.RunID, wait bool) (core.Run, error) {
+// cancelRun cancels a run and keeps its partial answer. It may be repeated.
+func (h Native) cancelRun(c *gin.Context, in ops.Cancel) (core.Run, error) {
 	ctx, tenant := c.Request.Context(), scopeOf(c)
-	if !wait {
-		return h.chat.Cancel(ctx, tenant, id, false)
+	if !in.Wait {
+		return h.Chat.Cancel(ctx, tenant, in.RunID, false)
 	}
-	held, err := h.streams.acquireSlot(c)
+	held, err := h.Streams.acquireSlot(c)
 	if err != nil {
 		return core.Run{}, err
 	}
-	defer h.streams.releaseSlot(held)
-	limited, stop := context.WithTimeout(ctx, h.streams.limits.Wait)
+	defer h.Streams.releaseSlot(held)
+	limited, stop := context.WithTimeout(ctx, h.Streams.limits.Wait)
 	defer stop()
-	run, err := h.chat.Cancel(limited, tenant, id, true)
+	run, err := h.Chat.Cancel(limited, tenant, in.RunID, true)
 	if err == nil {
 		return run, nil
 	}
-	run, getErr := runAfterTimeout(ctx, h.runs, id, err)
+	run, getErr := runAfterTimeout(ctx, h.Runs, in.RunID, err)
 	if getErr == nil && !run.Status.Ended() && !run.CancelRequested {
 		return core.Run{}, err // the cancellation was not stored: the caller must retry
 	}
 	return run, getErr
 }
 
-// runParam returns the run in the path.
-func (h *Runs) runParam(c *gin.Context) (core.Run, error) {
-	return h.runs.Get(c.Request.Context(), scopeOf(c), core.RunID(c.Param("id")))
+// decideApproval approves or denies a tool call, or answers it. The same decision may be repeated; a
+// different one is a conflict.
+func (h Native) decideApproval(c *gin.Context, in ops.Decision) (core.Approval, error) {
+	var faults core.Faults
+	kinds := 0
+	for _, given := range []bool{in.Decision != "", in.Respond != "", in.Result != nil} {
+		if given {
+			kinds++
+		}
+	}
+	switch {
+	case kinds != 1:
+		faults.Add("decision", "must be the only answer, or respond, or result: give one of the three")
+	case in.Decision != "" && in.Decision != "approve" && in.Decision != "deny":
+		faults.Add("decision", "must be approve or deny")
+	}
+	if err := invalidError(faults); err != nil {
+		return core.Approval{}, err
+	}
+	return h.Chat.Decide(c.Request.Context(), scopeOf(c), in.RunID, in.ApprovalID, core.ApprovalDecision{
+		Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,
+	})
+}
+
+// listDeliveries answers the deliveries of a run. They are few, so all are on one page.
+func (h Native) listDeliveries(c *gin.Context, in ops.InRun) (core.Page[core.Delivery], error) {
+	list, err := h.Deliveries.List(c.Request.Context(), scopeOf(c), in.RunID)
+	return core.Page[core.Delivery]{Items: list}, err
+}
+
+func (h Native) retryDelivery(c *gin.Context, in ops.InDelivery) (core.Delivery, error) {
+	return h.Deliveries.Retry(c.Request.Context(), scopeOf(c), in.RunID, in.DeliveryID)
 }

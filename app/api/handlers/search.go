@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -28,35 +27,13 @@ func SearchInPlace[T any](ctx context.Context, places *quota.Quota, search func(
 	return core.WithinSearchTime(ctx, search)
 }
 
-// Search answers /api/v1/search.
-type Search struct {
-	search core.SearchStore
-	places *quota.Quota
-}
-
-// NewSearch returns the handler of searches.
-func NewSearch(s Services) *Search { return &Search{search: s.Search, places: s.Searches} }
-
-// Messages answers a page of the messages that q finds.
-func (h *Search) Messages(c *gin.Context) error {
-	q := readQuery(c, "q", "sort", "session_id", "user_id", "agent", "role", "author", "after", "before", "all_branches", "limit", "cursor")
-	query := core.SearchQuery{
-		PageQuery: q.pageParams(), Text: q.textParam("q"), SessionID: core.SessionID(q.textParam("session_id")), UserID: q.textParam("user_id"),
-		Sort: core.SearchSort(q.choiceParam("sort", string(core.SortRelevance), string(core.SortNewest))), Agent: q.textParam("agent"), Author: q.textParam("author"),
-		Role: q.roleParam("role"), After: q.timeParam("after"), Before: q.timeParam("before"), AllBranches: q.boolParam("all_branches"),
-	}
-	if query.Text == "" {
-		q.faults.Add("q", "is missing: give the text to search for")
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if err := checkUser(c, query.UserID); err != nil {
+func (h Native) search(c *gin.Context, in core.SearchQuery) error {
+	if err := checkUser(c, in.UserID); err != nil {
 		return err
 	}
 	tenant := scopeOf(c)
-	page, err := SearchInPlace(c.Request.Context(), h.places, func(ctx context.Context) (core.SearchPage, error) {
-		return h.search.Messages(ctx, tenant, query)
+	page, err := SearchInPlace(c.Request.Context(), h.Searches, func(ctx context.Context) (core.SearchPage, error) {
+		return h.Search.Messages(ctx, tenant, in)
 	})
 	if err != nil {
 		return err
@@ -65,36 +42,8 @@ func (h *Search) Messages(c *gin.Context) error {
 	if page.Meaning != "" {
 		fields = append(fields, field{"meaning", page.Meaning})
 	}
-	if query.Sort != core.SortNewest {
+	if in.Sort != core.SortNewest {
 		fields = append(fields, field{"total", searchTotal(page.Total)})
 	}
 	return writePage(c, page.Page, fields...)
-}
-
-// roleParam returns the parameter, "" if it is not given.
-func (q *query) roleParam(name string) core.Role {
-	text, ok := q.lookupParam(name)
-	if !ok {
-		return ""
-	}
-	switch r := core.Role(text); r {
-	case core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem:
-		return r
-	default:
-		q.faults.Add(name, "must be user, assistant, tool or system")
-		return ""
-	}
-}
-
-// timeParam returns the parameter, the zero time if it is not given.
-func (q *query) timeParam(name string) time.Time {
-	text, ok := q.lookupParam(name)
-	if !ok {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		q.faults.Add(name, "must be a time such as 2026-01-31T12:00:00Z")
-	}
-	return t
 }

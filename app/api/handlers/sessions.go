@@ -1,176 +1,86 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
-	"bobbin/app/core/quota"
 )
 
-// Sessions answers /api/v1/sessions.
-type Sessions struct {
-	chat   chatService
-	store  core.SessionStore
-	usage  core.UsageStore
-	places *quota.Quota // for searches
-}
-
-// NewSessions returns the handlers of sessions.
-func NewSessions(s Services) *Sessions {
-	return &Sessions{chat: s.Chat, store: s.Sessions, usage: s.Usage, places: s.Searches}
-}
-
-// newSession is the body of Create.
-type newSession struct {
-	Agent        string      `json:"agent"`
-	Model        string      `json:"model"`
-	Title        string      `json:"title"`
-	UserID       string      `json:"user_id"`
-	Timezone     string      `json:"timezone"`
-	Instructions string      `json:"instructions"`
-	Source       core.Source `json:"source"`
-	Metadata     object      `json:"metadata"`
-	Pinned       bool        `json:"pinned"`
-	Tags         []string    `json:"tags"`
-	Webhook      *webhook    `json:"webhook"`
-	Temporary    bool        `json:"temporary"`
-}
-
-// Create creates a session: 201.
-func (h *Sessions) Create(c *gin.Context) error {
-	body, err := readBody[newSession](c)
-	if err != nil {
-		return err
+func (h Native) createSession(c *gin.Context, in ops.NewSession) (core.Session, error) {
+	if err := checkWebhook(c, in.Webhook); err != nil {
+		return core.Session{}, err
 	}
-	source, err := sourceOf(body.Source)
-	if err != nil {
-		return err
-	}
-	if err := checkWebhook(c, body.Webhook); err != nil {
-		return err
-	}
-	session, err := h.chat.CreateSession(c.Request.Context(), scopeOf(c), core.Session{
-		Agent: body.Agent, Model: body.Model, Title: body.Title, UserID: body.UserID, Timezone: body.Timezone,
-		Instructions: body.Instructions, Source: source, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
-		Pinned: body.Pinned, Tags: body.Tags, Temporary: body.Temporary,
+	return h.Chat.CreateSession(c.Request.Context(), scopeOf(c), core.Session{
+		Agent: in.Agent, Model: in.Model, Title: in.Title, UserID: in.UserID, Timezone: in.Timezone,
+		Instructions: in.Instructions, Source: cmp.Or(in.Source, core.SourceAPI), Metadata: in.Metadata, Webhook: in.Webhook.ToCore(),
+		Pinned: in.Pinned, Tags: in.Tags, Temporary: in.Temporary,
 	})
-	if err != nil {
-		return err
-	}
-	c.Header("Location", "/api/v1/sessions/"+string(session.ID))
-	return writeJSON(c, http.StatusCreated, session)
 }
 
-// List answers a page of sessions, newest activity first.
-func (h *Sessions) List(c *gin.Context) error {
-	q := readQuery(c, "q", "in", "agent", "user_id", "status", "pinned", "tag", "metadata", "created_after", "created_before",
-		"updated_after", "updated_before", "archived", "order", "include", "limit", "cursor")
-	query := core.SessionQuery{
-		PageQuery: q.pageParams(), Order: core.SessionOrder(q.choiceParam("order", string(core.OrderByActivity), string(core.OrderByCreation), string(core.OrderByRelevance))),
-		Text: q.textParam("q"), TitlesOnly: q.choiceParam("in", "title") != "", Agent: q.textParam("agent"), UserID: q.textParam("user_id"),
-		Status: core.SessionStatus(q.choiceParam("status", string(core.SessionIdle), string(core.SessionQueued), string(core.SessionRunning), string(core.SessionWaiting))),
-		Pinned: q.optionalBool("pinned"), Tag: q.textParam("tag"), Metadata: q.objectParam("metadata"),
-		Created:  core.TimeRange{After: q.timeParam("created_after"), Before: q.timeParam("created_before")},
-		Updated:  core.TimeRange{After: q.timeParam("updated_after"), Before: q.timeParam("updated_before")},
-		Archived: q.boolParam("archived"), Summaries: q.choiceParam("include", "summary") != "",
-	}
-	if query.TitlesOnly && query.Text == "" {
-		q.faults.Add("in", "requires q")
-	}
-	switch {
-	case query.Order == core.OrderByRelevance && (query.Text == "" || query.TitlesOnly):
-		q.faults.Add("order", "relevance requires q, without in=title")
-	case query.Order == "" && query.Text != "" && !query.TitlesOnly:
-		query.Order = core.OrderByRelevance
-	}
-	if err := q.err(); err != nil {
-		return err
-	}
-	if err := checkUser(c, query.UserID); err != nil {
-		return err
+func (h Native) listSessions(c *gin.Context, in core.SessionQuery) (core.Page[core.Session], error) {
+	if err := checkUser(c, in.UserID); err != nil {
+		return core.Page[core.Session]{}, err
 	}
 	tenant := scopeOf(c)
-	list := func(ctx context.Context) (core.Page[core.Session], error) { return h.store.List(ctx, tenant, query) }
-	var page core.Page[core.Session]
-	var err error
-	if query.Text == "" && query.Tag == "" && query.Metadata == nil {
-		page, err = list(c.Request.Context())
-	} else {
-		page, err = SearchInPlace(c.Request.Context(), h.places, list)
+	list := func(ctx context.Context) (core.Page[core.Session], error) {
+		return h.Sessions.List(ctx, tenant, in)
 	}
-	if err != nil {
-		return err
+	if in.Text == "" && in.Tag == "" && in.Metadata == nil {
+		return list(c.Request.Context())
 	}
-	return writePage(c, page)
+	return SearchInPlace(c.Request.Context(), h.Searches, list)
 }
 
-// Get answers one session with its usage.
-func (h *Sessions) Get(c *gin.Context) error {
-	session, err := sessionParam(c, h.store)
+func (h Native) getSession(c *gin.Context, in ops.InSession) (core.SessionDetail, error) {
+	ctx, tenant := c.Request.Context(), scopeOf(c)
+	session, err := h.Sessions.Get(ctx, tenant, in.SessionID)
 	if err != nil {
-		return err
+		return core.SessionDetail{}, err
 	}
-	usage, err := h.usage.SessionTotal(c.Request.Context(), scopeOf(c), session.ID)
-	return respond(c, http.StatusOK, core.SessionDetail{Session: session, Usage: usage}, err)
+	usage, err := h.Usage.SessionTotal(ctx, tenant, session.ID)
+	return core.SessionDetail{Session: session, Usage: usage}, err
 }
 
-// sessionPatch is the body of Update.
-type sessionPatch struct {
-	Title        *string  `json:"title"`
-	Agent        *string  `json:"agent"`
-	Model        *string  `json:"model"`
-	Timezone     *string  `json:"timezone"`
-	Instructions *string  `json:"instructions"`
-	Metadata     object   `json:"metadata"`
-	Pinned       *bool    `json:"pinned"`
-	Tags         []string `json:"tags"`
-	Webhook      *webhook `json:"webhook"`
-	Archived     *bool    `json:"archived"`
-	Force        bool     `json:"force"`
+func (h Native) updateSession(c *gin.Context, in ops.SessionPatch) (core.Session, error) {
+	if err := checkWebhook(c, in.Webhook); err != nil {
+		return core.Session{}, err
+	}
+	patch := in.SessionPatch
+	patch.Webhook = in.Webhook.ToCore()
+	return h.Chat.UpdateSession(c.Request.Context(), scopeOf(c), in.SessionID, patch)
 }
 
-// Update changes the given fields and answers the session.
-func (h *Sessions) Update(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	body, err := readBody[sessionPatch](c)
-	if err != nil {
-		return err
+func (h Native) archiveSession(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
+	_, err := h.Chat.UpdateSession(c.Request.Context(), scopeOf(c), in.SessionID, core.SessionPatch{Archived: new(true)})
+	return ops.Nothing{}, err
+}
+
+func (h Native) forkSession(c *gin.Context, in core.ForkSession) (core.Session, error) {
+	if in.MessageID != "" && !core.ValidID(in.MessageID) {
+		return core.Session{}, core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(in.MessageID)))
 	}
-	if err := checkWebhook(c, body.Webhook); err != nil {
-		return err
-	}
-	session, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{
-		Title: body.Title, Agent: body.Agent, Model: body.Model, Timezone: body.Timezone,
-		Instructions: body.Instructions, Metadata: json.RawMessage(body.Metadata), Webhook: body.Webhook.toCore(),
-		Pinned: body.Pinned, Tags: body.Tags, Archived: body.Archived, Force: body.Force,
+	return h.Chat.Fork(c.Request.Context(), scopeOf(c), in)
+}
+
+func (h Native) getSlackThread(c *gin.Context, in ops.InSession) (core.SlackThreadStatus, error) {
+	return h.Chat.SlackThread(c.Request.Context(), scopeOf(c), in.SessionID)
+}
+
+func (h Native) putSlackThread(c *gin.Context, in ops.NewSlackThread) (core.SlackThread, error) {
+	return h.Chat.AttachSlack(c.Request.Context(), scopeOf(c), core.SlackThread{
+		SessionID: in.SessionID, Team: in.Team, Channel: in.Channel, Thread: in.Thread, Mode: in.Mode,
 	})
-	return respond(c, http.StatusOK, session, err)
 }
 
-// Archive hides a session from lists and keeps its messages: 204.
-func (h *Sessions) Archive(c *gin.Context) error {
-	id := core.SessionID(c.Param("id"))
-	_, err := h.chat.UpdateSession(c.Request.Context(), scopeOf(c), id, core.SessionPatch{Archived: new(true)})
-	return noContent(c, err)
+func (h Native) deleteSlackThread(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
+	return ops.Nothing{}, h.Chat.DetachSlack(c.Request.Context(), scopeOf(c), in.SessionID)
 }
 
-// sessionParam returns the session in the path.
-func sessionParam(c *gin.Context, store core.SessionStore) (core.Session, error) {
-	return store.Get(c.Request.Context(), scopeOf(c), core.SessionID(c.Param("id")))
-}
-
-// sourceOf checks the surface that a body names; requests cannot claim to be Slack.
-func sourceOf(s core.Source) (core.Source, error) {
-	switch s {
-	case "":
-		return core.SourceAPI, nil
-	case core.SourceAPI, core.SourceWeb, core.SourceCLI:
-		return s, nil
-	default:
-		return "", invalidError([]core.FieldError{{Field: "source", Detail: "must be api, web or cli"}})
-	}
+// findSession returns a session of the caller.
+func (h Native) findSession(c *gin.Context, id core.SessionID) (core.Session, error) {
+	return h.Sessions.Get(c.Request.Context(), scopeOf(c), id)
 }

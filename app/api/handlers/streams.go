@@ -14,6 +14,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -239,12 +240,7 @@ func wantsStream(h http.Header) bool {
 // resumeAfter returns the number of the event after which the stream starts: from the
 // header Last-Event-ID, which browsers send when they reconnect, else from ?after=, for
 // clients that cannot set headers. given is false without either.
-func resumeAfter(c *gin.Context) (after int64, given bool, err error) {
-	q := readQuery(c, "after")
-	after = q.numberParam("after")
-	if err := q.err(); err != nil {
-		return 0, false, err
-	}
+func resumeAfter(c *gin.Context, in ops.Resume) (after int64, given bool, err error) {
 	if text := c.GetHeader("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
@@ -252,8 +248,10 @@ func resumeAfter(c *gin.Context) (after int64, given bool, err error) {
 		}
 		return n, true, nil
 	}
-	_, given = q.lookupParam("after")
-	return after, given, nil
+	if in.After == nil {
+		return 0, false, nil
+	}
+	return *in.After, true, nil
 }
 
 // preference is what the header Prefer asks for (RFC 7240).

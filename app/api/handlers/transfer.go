@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,49 +11,37 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-// Transfer answers …/messages/import and …/export.
-type Transfer struct {
-	transfer transferService
-	sessions core.SessionStore
-	space    Space
-}
-
-// NewTransfer returns the handlers of imports and exports.
-func NewTransfer(s Services, space Space) *Transfer {
-	return &Transfer{transfer: s.Transfer, sessions: s.Sessions, space: space}
-}
-
-// Import appends a history to the session, completely or not at all: 200.
-func (h *Transfer) Import(c *gin.Context) error {
-	q := readQuery(c, "source")
-	if err := q.err(); err != nil {
-		return err
-	}
-	source, err := sourceOf(core.Source(q.textParam("source")))
-	if err != nil {
+// importMessages appends a history to the session, completely or not at all: 200. Its body is the history.
+func (h Native) importMessages(c *gin.Context) error {
+	var in ops.Import
+	if err := readParams(c, &in); err != nil {
 		return err
 	}
 	format, err := importFormat(c.GetHeader("Content-Type"))
 	if err != nil {
 		return err
 	}
-	session, err := sessionParam(c, h.sessions)
+	session, err := h.findSession(c, in.SessionID)
 	if err != nil {
 		return err
 	}
 	c.Request.Body = faultReader{c.Request.Body}
-	history, values, err := h.space.spoolJSON(c, nil)
+	history, values, err := h.Space.spoolJSON(c, nil)
 	if err != nil {
 		return err
 	}
 	defer history.Close()
-	done, err := h.transfer.Import(c.Request.Context(), scopeOf(c), core.ImportMessages{
-		SessionID: session.ID, Body: history, Size: history.size, Values: values, Format: format, Source: source,
+	done, err := h.Transfer.Import(c.Request.Context(), scopeOf(c), core.ImportMessages{
+		SessionID: session.ID, Body: history, Size: history.size, Values: values, Format: format, Source: cmp.Or(in.Source, core.SourceAPI),
 	})
-	return respond(c, http.StatusOK, done, err)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, done)
 }
 
 // importFormat returns the format of the media type. As with other bodies, types that a web
@@ -88,20 +77,16 @@ func (r faultReader) Read(p []byte) (int, error) {
 	}
 }
 
-// Export sends the session as a file. An error in the middle breaks the connection, so
+// exportSession sends the session as a file. An error in the middle breaks the connection, so
 // that a partial file is not mistaken for a complete one.
-func (h *Transfer) Export(c *gin.Context) error {
-	q := readQuery(c, "format")
-	format := core.ExportFormat(q.wordParam("format", string(core.ExportJSON), string(core.ExportLines), string(core.ExportMarkdown)))
-	if err := q.err(); err != nil {
-		return err
-	}
+func (h Native) exportSession(c *gin.Context, in ops.SessionExport) error {
+	format := cmp.Or(in.Format, core.ExportJSON)
 	kind := map[core.ExportFormat]struct{ media, extension string }{
 		core.ExportJSON:     {"application/json", "json"},
 		core.ExportLines:    {"application/jsonl", "jsonl"},
 		core.ExportMarkdown: {"text/markdown; charset=utf-8", "md"},
 	}[format]
-	session, err := sessionParam(c, h.sessions)
+	session, err := h.findSession(c, in.SessionID)
 	if err != nil {
 		return err
 	}
@@ -112,7 +97,7 @@ func (h *Transfer) Export(c *gin.Context) error {
 	if scopeOf(c).User != "" {
 		session = userSession(session)
 	}
-	if err := h.transfer.Export(c.Request.Context(), scopeOf(c), session, format, out); err != nil {
+	if err := h.Transfer.Export(c.Request.Context(), scopeOf(c), session, format, out); err != nil {
 		return err
 	}
 	out.writeHeader() // the export may be empty

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -27,7 +28,7 @@ func ownersOnlyError(what string) error {
 
 // checkWebhook refuses a webhook of an end user: only the owner decides where the server
 // sends requests.
-func checkWebhook(c *gin.Context, w *webhook) error {
+func checkWebhook(c *gin.Context, w *ops.NewWebhook) error {
 	if w != nil && scopeOf(c).User != "" {
 		return ownersOnlyError("webhook")
 	}
@@ -67,7 +68,7 @@ func userView(body any) (any, error) {
 		return b, nil
 	case core.Run:
 		return userRun(b), nil
-	case runAnswer:
+	case ops.RunAnswer:
 		b.Run = userRun(b.Run)
 		return b, nil
 	case acceptedAnswer:

@@ -10,13 +10,10 @@ import (
 )
 
 //go:embed openapi.yaml
-var operations string
+var written string
 
 //go:embed components.yaml
 var components string
-
-// anchors is the part of the source that only holds YAML anchors.
-const anchors = "x-responses"
 
 // Document is the description of the API. It is immutable and safe for concurrent use.
 type Document struct {
@@ -41,11 +38,13 @@ func New() (*Document, error) { return embedded() }
 var embedded = sync.OnceValues(buildDocument)
 
 func buildDocument() (*Document, error) {
-	tree, err := parseYAML(operations + "\n" + components)
+	tree, err := parseYAML(written + "\n" + components)
+	if err == nil {
+		tree, err = withOperations(tree)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("openapi document: %w", err)
 	}
-	tree = tree.withoutMember(anchors)
 	groups := reader{tree}.operationGroups()
 	shown, err := renderPage(tree, groups)
 	if err != nil {

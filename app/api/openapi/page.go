@@ -93,12 +93,8 @@ func (r reader) operationGroups() []Group {
 	}
 	paths, _ := r.doc.get("paths").(object)
 	for _, path := range paths {
-		item := path.value.(object)
-		for _, m := range item {
-			if m.name == "parameters" {
-				continue
-			}
-			op := r.readOperation(path.name, m.name, item, m.value.(object))
+		for _, m := range path.value.(object) {
+			op := r.readOperation(path.name, m.name, m.value.(object))
 			tag := fmt.Sprint(listOf(m.value.(object), "tags")[0])
 			groups[index[tag]].Operations = append(groups[index[tag]].Operations, op)
 		}
@@ -128,11 +124,11 @@ func accessText(security []any) (words string, public bool) {
 	return words, false
 }
 
-func (r reader) readOperation(path, method string, item, raw object) Operation {
+func (r reader) readOperation(path, method string, raw object) Operation {
 	op := Operation{ID: stringOf(raw, "operationId"), Method: strings.ToUpper(method), Path: path, Summary: stringOf(raw, "summary"), Description: stringOf(raw, "description")}
 	op.Access, op.NoKey = accessText(listOf(raw, "security"))
 	var params []object
-	for _, p := range append(listOf(item, "parameters"), listOf(raw, "parameters")...) {
+	for _, p := range listOf(raw, "parameters") {
 		params = append(params, r.resolveRef(p))
 	}
 	for _, p := range params {

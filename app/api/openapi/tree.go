@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,15 +28,16 @@ func (o object) get(name string) any {
 	return nil
 }
 
-// withoutMember returns the object without the member.
-func (o object) withoutMember(name string) object {
-	out := make(object, 0, len(o))
-	for _, m := range o {
-		if m.name != name {
-			out = append(out, m)
+// with returns the object with the member, in place of the one of its name.
+func (o object) with(name string, value any) object {
+	for i, m := range o {
+		if m.name == name {
+			out := slices.Clone(o)
+			out[i].value = value
+			return out
 		}
 	}
-	return out
+	return append(o[:len(o):len(o)], member{name, value})
 }
 
 // MarshalJSON writes the members in their order.

@@ -9,18 +9,19 @@ import (
 	"slices"
 	"strings"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
 // sendMessage sends a message and shows its run. It also returns the error that ended the run.
 func (c *Conversation) sendMessage(ctx context.Context, content string) error {
-	id, err := c.ensureSession(ctx)
-	if err != nil {
+	if err := c.ensureSession(ctx); err != nil {
 		return err
 	}
 	return c.showRun(ctx, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return c.Service.Send(ctx, core.SendMessage{SessionID: id, Content: content, Model: c.Model, Source: core.SourceCLI, Parts: c.attached})
+		return c.Service.Send(ctx, core.SendMessage{SessionID: c.Session.ID, Content: content, Model: c.Model, Source: core.SourceCLI, Parts: c.attached})
 	})
 }
 
@@ -200,16 +201,16 @@ func (v *runView) askApprovals(ctx context.Context) error {
 	asked := v.approvals
 	v.approvals = nil
 	for _, a := range asked {
-		d, err := v.askApproval(ctx, a)
+		in, err := v.askApproval(ctx, a)
 		if errors.Is(err, term.ErrInterrupted) {
-			_, err = v.c.Service.CancelRun(ctx, a.RunID, false)
+			_, err = client.Call(ctx, v.c.Service, ops.CancelRun, ops.Cancel{InRun: in.InRun})
 			return err
 		}
 		if err != nil {
 			return err
 		}
 		// Another client may have decided first.
-		if _, err := v.c.Service.Decide(ctx, a.RunID, a.ID, d); errors.Is(err, core.ErrConflict) {
+		if _, err := client.Call(ctx, v.c.Service, ops.DecideApproval, in); errors.Is(err, core.ErrConflict) {
 			v.c.printNotice("! ", term.ErrorText(err))
 		} else if err != nil {
 			return err
@@ -219,7 +220,8 @@ func (v *runView) askApprovals(ctx context.Context) error {
 }
 
 // askApproval shows the whole tool call, escaped, and reads yes, or no with an optional reason.
-func (v *runView) askApproval(ctx context.Context, a core.Approval) (core.ApprovalDecision, error) {
+func (v *runView) askApproval(ctx context.Context, a core.Approval) (ops.Decision, error) {
+	in := ops.Decision{InRun: ops.InRun{RunID: a.RunID}, ApprovalID: a.ID}
 	v.close()
 	v.c.printNotice("? ", fmt.Sprintf("Allow %s? %s", core.Literal(a.Tool), core.Literal(a.Arguments)))
 	for {
@@ -228,18 +230,20 @@ func (v *runView) askApproval(ctx context.Context, a core.Approval) (core.Approv
 		}
 		text, err := v.c.Lines.Line(ctx)
 		if errors.Is(err, io.EOF) {
-			return core.ApprovalDecision{}, core.Errorf(core.ErrUnavailable,
+			return in, core.Errorf(core.ErrUnavailable,
 				"the run waits for an approval: decide with bobbin runs approve %s, or deny", a.RunID)
 		}
 		if err != nil {
-			return core.ApprovalDecision{}, err
+			return in, err
 		}
 		word, why, _ := strings.Cut(strings.TrimSpace(text), " ")
 		switch strings.ToLower(word) {
 		case "y", "yes":
-			return core.ApprovalDecision{Approve: true}, nil
+			in.Decision = "approve"
+			return in, nil
 		case "n", "no":
-			return core.ApprovalDecision{Comment: strings.TrimSpace(why)}, nil
+			in.Decision, in.Comment = "deny", strings.TrimSpace(why)
+			return in, nil
 		}
 	}
 }
@@ -291,7 +295,7 @@ func (v *runView) cancelOnInterrupt(ctx context.Context, leave context.CancelCau
 			return
 		}
 		if interrupts == 1 && run != "" {
-			if _, err := v.c.Service.CancelRun(ctx, run, false); err != nil {
+			if _, err := client.Call(ctx, v.c.Service, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: run}}); err != nil {
 				leave(errStoppedWaiting)
 				return
 			}

@@ -14,7 +14,9 @@ import (
 	"strings"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -38,21 +40,21 @@ func slashCommands() []slashCommand {
 				return errNothingSaid
 			}
 			if c.lastAnswer == "" { // given before this conversation was opened
-				session, err := c.Service.Session(ctx, c.Session.ID)
+				session, err := client.Call(ctx, c.Service, ops.GetSession, c.inSession())
 				if err != nil {
 					return err
 				}
 				if session.MessageCount == 0 {
 					return errNothingSaid
 				}
-				m, err := c.Service.MessageNumber(ctx, c.Session.ID, int64(session.MessageCount))
+				m, err := c.findMessage(ctx, int64(session.MessageCount))
 				if err != nil {
 					return err
 				}
 				c.lastAnswer = m.ID
 			}
 			return c.showRun(ctx, func(ctx context.Context) iter.Seq2[core.Event, error] {
-				return c.Service.Regenerate(ctx, core.Regenerate{SessionID: c.Session.ID, MessageID: c.lastAnswer, Model: c.Model, Source: core.SourceCLI})
+				return c.Service.Regenerate(ctx, ops.Regenerate{InMessage: ops.InMessage{InSession: c.inSession(), MessageID: c.lastAnswer}, Model: c.Model, Source: core.SourceCLI})
 			})
 		}},
 		{"/model", "[name]", "show the models, or change that of this chat", (*Conversation).showOrSetModel},
@@ -128,13 +130,13 @@ func (c *Conversation) explainPlacement(ctx context.Context, about string) error
 		return c.showPlacement(ctx, core.MessageID(about), "")
 	}
 	if seq, err := strconv.ParseInt(strings.TrimPrefix(about, "#"), 10, 64); err == nil && seq > 0 {
-		m, err := c.Service.MessageNumber(ctx, c.Session.ID, seq)
+		m, err := c.findMessage(ctx, seq)
 		if err != nil {
 			return err
 		}
 		return c.showPlacement(ctx, m.ID, m.Content)
 	}
-	page, err := c.Service.Search(ctx, core.SearchQuery{
+	page, err := client.Call(ctx, c.Service, ops.Search, core.SearchQuery{
 		Text: about, SessionID: c.Session.ID, AllBranches: true, Sort: core.SortNewest, PageQuery: core.PageQuery{Limit: maxExplained},
 	})
 	if err != nil {
@@ -154,9 +156,23 @@ func (c *Conversation) explainPlacement(ctx context.Context, about string) error
 	return nil
 }
 
+// findMessage returns the message with the seq, on any branch.
+func (c *Conversation) findMessage(ctx context.Context, seq int64) (core.Message, error) {
+	page, err := client.Call(ctx, c.Service, ops.ListMessages, ops.MessageList{
+		InSession: c.inSession(), MessageQuery: core.MessageQuery{After: seq - 1, AllBranches: true, PageQuery: core.PageQuery{Limit: 1}},
+	})
+	if err == nil && (len(page.Items) == 0 || page.Items[0].Seq != seq) {
+		err = core.Errorf(core.ErrNotFound, "message #%d does not exist or was deleted", seq)
+	}
+	if err != nil {
+		return core.Message{}, err
+	}
+	return page.Items[0], nil
+}
+
 // showPlacement shows where one message is.
 func (c *Conversation) showPlacement(ctx context.Context, id core.MessageID, words string) error {
-	where, err := c.Service.Where(ctx, c.Session.ID, id)
+	where, err := client.Call(ctx, c.Service, ops.WhereIsMessage, ops.InMessage{InSession: c.inSession(), MessageID: id})
 	if err != nil {
 		return err
 	}
@@ -167,13 +183,13 @@ func (c *Conversation) showPlacement(ctx context.Context, id core.MessageID, wor
 
 // showOrSetModel shows which model answers and which others may, or changes it.
 func (c *Conversation) showOrSetModel(ctx context.Context, name string) error {
-	agents, err := c.Service.Agents(ctx)
+	agents, err := client.Call(ctx, c.Service, ops.ListAgents, struct{}{})
 	if err != nil {
 		return err
 	}
 	var names []string
 	current := cmp.Or(c.Model, c.Session.Model)
-	for _, a := range agents {
+	for _, a := range agents.Items {
 		if a.Name != cmp.Or(c.Session.Agent, a.Name) {
 			continue
 		}
@@ -206,7 +222,7 @@ func (c *Conversation) searchMessages(ctx context.Context, words string) error {
 	if words == "" {
 		return core.Errorf(core.ErrInvalid, "no search words given: /search <words>")
 	}
-	page, err := c.Service.Search(ctx, core.SearchQuery{Text: words, PageQuery: core.PageQuery{Limit: maxFound}})
+	page, err := client.Call(ctx, c.Service, ops.Search, core.SearchQuery{Text: words, PageQuery: core.PageQuery{Limit: maxFound}})
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,14 @@ import (
 	"io"
 	"iter"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/chat"
 	"bobbin/app/cli/term"
-	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -34,12 +35,6 @@ func (f *fake) note(call string) {
 	f.calls = append(f.calls, call)
 }
 
-func (f *fake) CreateSession(_ context.Context, s core.Session) (core.Session, error) {
-	f.note("create " + s.Agent)
-	s.ID = "new"
-	return s, nil
-}
-
 func (f *fake) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error] {
 	files := ""
 	for _, p := range m.Parts {
@@ -52,37 +47,9 @@ func (f *fake) Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Even
 	return func(yield func(core.Event, error) bool) { f.send(ctx, yield) }
 }
 
-func (f *fake) Regenerate(_ context.Context, r core.Regenerate) iter.Seq2[core.Event, error] {
-	f.note(fmt.Sprintf("regenerate %s %s by %q", r.SessionID, r.MessageID, r.Model))
+func (f *fake) Regenerate(_ context.Context, in ops.Regenerate) iter.Seq2[core.Event, error] {
+	f.note(fmt.Sprintf("regenerate %s %s by %q", in.SessionID, in.MessageID, in.Model))
 	return func(yield func(core.Event, error) bool) { f.send(context.Background(), yield) }
-}
-
-func (f *fake) CancelRun(ctx context.Context, id core.RunID, _ bool) (core.Run, error) {
-	f.note("cancel " + string(id))
-	return core.Run{}, f.cancel(ctx)
-}
-
-func (f *fake) Decide(_ context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
-	f.note(fmt.Sprintf("decide %s %s %t %s", run, id, d.Approve, d.Comment))
-	if id == "taken" {
-		return core.Approval{}, core.Errorf(core.ErrConflict, "it was denied by bob")
-	}
-	if id == "broken" {
-		return core.Approval{}, core.Errorf(core.ErrUnavailable, "the server is away")
-	}
-	return core.Approval{}, nil
-}
-
-func (f *fake) Agents(context.Context) ([]core.AgentDetail, error) {
-	return []core.AgentDetail{
-		{Agent: core.Agent{Name: "a"}, Models: []core.ModelChoice{{Name: "small", Default: true}, {Name: "big"}}},
-		{Agent: core.Agent{Name: "b"}, Models: []core.ModelChoice{{Name: "other", Default: true}}},
-	}, nil
-}
-
-func (f *fake) Context(_ context.Context, id core.SessionID) (core.ContextReport, error) {
-	f.note("context " + string(id))
-	return f.report, nil
 }
 
 func (f *fake) UploadBlob(_ context.Context, u core.Upload) (core.Blob, error) {
@@ -93,69 +60,84 @@ func (f *fake) UploadBlob(_ context.Context, u core.Upload) (core.Blob, error) {
 	return core.Blob{ID: "blob", Name: "first.txt", MediaType: "text/plain", Size: int64(len(u.Data))}, nil
 }
 
-func (f *fake) Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error) {
-	f.note("summarize " + string(id) + " " + focus)
-	return f.summary(ctx, focus)
-}
-
-// The versions that a fake has: the second one is in use.
-func (f *fake) Session(_ context.Context, id core.SessionID) (core.Session, error) {
-	f.note("session " + string(id))
-	return core.Session{ID: id, SummaryVersion: f.version}, nil
-}
-
-func (f *fake) Summaries(context.Context, core.SessionID, core.PageQuery) (core.Page[core.Summary], error) {
-	next := "more"
-	return core.Page[core.Summary]{NextCursor: &next, Items: []core.Summary{
-		{Version: 2, State: core.SummaryActive, MessagesCovered: 8, TokenCount: 90}, {Version: 1, State: core.SummaryUndone, MessagesCovered: 4, TokenCount: 50},
-	}}, nil
-}
-
-func (f *fake) Summary(_ context.Context, _ core.SessionID, version int) (core.Summary, error) {
-	if version > 2 {
-		return core.Summary{}, core.Errorf(core.ErrNotFound, "there is no version %d", version)
+// CallOperation answers with a history of twelve messages and two versions of the summary.
+func (f *fake) CallOperation(ctx context.Context, op ops.Operation, in, out any) error {
+	answer, err := f.answer(ctx, op, in)
+	if err == nil {
+		reflect.ValueOf(out).Elem().Set(reflect.ValueOf(answer))
 	}
-	return core.Summary{Version: version, State: core.SummaryActive, MessagesCovered: 4 * version, ThroughSeq: 7, TokenCount: 90, Focus: "names", Content: "## Facts\n- Rex is a dog."}, nil
+	return err
 }
 
-func (f *fake) DiffSummary(_ context.Context, _ core.SessionID, version, against int) (core.SummaryDiff, error) {
-	f.note(fmt.Sprint("diff ", version, " ", against))
-	return core.SummaryDiff{Version: version, Against: 1, Added: 1, Removed: 1, Equal: 2, Ops: []core.DiffOp{
-		{Op: core.DiffEqual, Pieces: []string{"## Facts\n"}}, {Op: core.DiffRemoved, Pieces: []string{"- Rex barks.\n"}}, {Op: core.DiffAdded, Pieces: []string{"- Rex sleeps.\n"}},
-	}}, nil
-}
-
-func (f *fake) RestoreSummary(_ context.Context, id core.SessionID, version int) (core.Session, error) {
-	f.note(fmt.Sprint("restore ", version))
-	return core.Session{ID: id, SummaryVersion: min(version, 1) * 3, SummarizedCount: 4 * version, MessageCount: 12}, nil
-}
-
-func (f *fake) UndoSummary(ctx context.Context, id core.SessionID) (client.UndoneSummary, error) {
-	s, err := f.RestoreSummary(ctx, id, f.version-1)
-	return client.UndoneSummary{Session: s, From: f.version, To: f.version - 1}, err
-}
-
-func (f *fake) Where(_ context.Context, _ core.SessionID, id core.MessageID) (core.MessageLocation, error) {
-	f.note("where " + string(id))
-	return core.MessageLocation{MessageID: id, Seq: 12, Role: core.RoleUser, Placement: core.PlaceCovered, Reason: "It is covered.", Note: "Not for long.", Pinned: true, TokenCount: 1000, WholeTokens: 1100, Model: "m"}, nil
-}
-
-func (f *fake) Search(_ context.Context, q core.SearchQuery) (core.SearchPage, error) {
-	f.note("search " + string(q.SessionID) + " " + q.Text)
-	var page core.SearchPage
-	if q.Text == "dog" {
-		next := "more"
-		page.NextCursor = &next
-		page.Items = []core.SearchHit{{MessageID: "m12", Excerpt: "my dog is", Pieces: []core.Piece{{Text: "my "}, {Text: "dog", Match: true}, {Text: " is"}}}}
+func (f *fake) answer(ctx context.Context, op ops.Operation, in any) (any, error) {
+	now := core.Now()
+	switch in := in.(type) {
+	case ops.NewSession:
+		f.note("create " + in.Agent)
+		return core.Session{ID: "new", Agent: in.Agent, Model: in.Model, Source: in.Source}, nil
+	case ops.Cancel:
+		f.note("cancel " + string(in.RunID))
+		return core.Run{}, f.cancel(ctx)
+	case ops.Decision:
+		f.note(fmt.Sprintf("%s %s %s %s", in.Decision, in.RunID, in.ApprovalID, in.Comment))
+		switch in.ApprovalID {
+		case "taken":
+			return nil, core.Errorf(core.ErrConflict, "it was denied by bob")
+		case "broken":
+			return nil, core.Errorf(core.ErrUnavailable, "the server is away")
+		}
+		return core.Approval{}, nil
+	case ops.InSession:
+		if op.ID == ops.GetContext.ID {
+			f.note("context " + string(in.SessionID))
+			return f.report, nil
+		}
+		f.note("session " + string(in.SessionID))
+		return core.SessionDetail{Session: core.Session{ID: in.SessionID, SummaryVersion: f.version}}, nil
+	case ops.Summarize:
+		f.note("summarize " + string(in.SessionID) + " " + in.Focus)
+		return f.summary(ctx, in.Focus)
+	case ops.SessionPage:
+		if in.Cursor != "" {
+			return core.Page[core.Summary]{}, nil
+		}
+		return core.Page[core.Summary]{NextCursor: new("more"), Items: []core.Summary{
+			{Version: 2, State: core.SummaryActive, MessagesCovered: 8, TokenCount: 90},
+			{Version: 1, Kind: core.SummaryRolling, State: core.SummaryDropped, ActivatedAt: &now, MessagesCovered: 4, TokenCount: 50},
+		}}, nil
+	case ops.InSummary:
+		if in.Version > 2 {
+			return nil, core.Errorf(core.ErrNotFound, "there is no version %d", in.Version)
+		}
+		return core.Summary{Version: in.Version, State: core.SummaryActive, MessagesCovered: 4 * in.Version, ThroughSeq: 7, TokenCount: 90, Focus: "names", Content: "## Facts\n- Rex is a dog."}, nil
+	case ops.SummaryDiff:
+		f.note(fmt.Sprint("diff ", in.Version, " ", in.Against))
+		return core.SummaryDiff{Version: in.Version, Against: 1, Added: 1, Removed: 1, Equal: 2, Ops: []core.DiffOp{
+			{Op: core.DiffEqual, Pieces: []string{"## Facts\n"}}, {Op: core.DiffRemoved, Pieces: []string{"- Rex barks.\n"}}, {Op: core.DiffAdded, Pieces: []string{"- Rex sleeps.\n"}},
+		}}, nil
+	case ops.SummaryRestore:
+		f.note(fmt.Sprint("restore ", in.Version))
+		return core.Session{ID: in.SessionID, SummaryVersion: min(in.Version, 1) * 3, SummarizedCount: 4 * in.Version, MessageCount: 12}, nil
+	case ops.InMessage:
+		f.note("where " + string(in.MessageID))
+		return core.MessageLocation{MessageID: in.MessageID, Seq: 12, Role: core.RoleUser, Placement: core.PlaceCovered, Reason: "It is covered.", Note: "Not for long.", Pinned: true, TokenCount: 1000, WholeTokens: 1100, Model: "m"}, nil
+	case core.SearchQuery:
+		f.note("search " + string(in.SessionID) + " " + in.Text)
+		if in.Text != "dog" {
+			return core.SearchPage{}, nil
+		}
+		hit := core.SearchHit{MessageID: "m12", Excerpt: "my dog is", Pieces: []core.Piece{{Text: "my "}, {Text: "dog", Match: true}, {Text: " is"}}}
+		return core.SearchPage{Page: core.Page[core.SearchHit]{NextCursor: new("more"), Items: []core.SearchHit{hit}}}, nil
+	case ops.MessageList:
+		seq := min(in.After+1, 13)
+		return ops.MessagePage{Page: core.Page[core.Message]{Items: []core.Message{{ID: core.MessageID(fmt.Sprint("m", seq)), Seq: seq, Content: "my dog"}}}}, nil
+	case struct{}:
+		return core.Page[core.AgentDetail]{Items: []core.AgentDetail{
+			{Agent: core.Agent{Name: "a"}, Models: []core.ModelChoice{{Name: "small", Default: true}, {Name: "big"}}},
+			{Agent: core.Agent{Name: "b"}, Models: []core.ModelChoice{{Name: "other", Default: true}}},
+		}}, nil
 	}
-	return page, nil
-}
-
-func (f *fake) MessageNumber(_ context.Context, _ core.SessionID, seq int64) (core.Message, error) {
-	if seq > 12 {
-		return core.Message{}, core.Errorf(core.ErrNotFound, "there is no message #%d", seq)
-	}
-	return core.Message{ID: core.MessageID(fmt.Sprint("m", seq)), Content: "my dog"}, nil
+	return nil, fmt.Errorf("unexpected operation %s", op.ID)
 }
 
 // typed is what the user types; "^C" stands for the key.

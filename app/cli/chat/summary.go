@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
+	"bobbin/app/client"
 	"bobbin/app/core"
 )
 
@@ -29,7 +31,7 @@ func (c *Conversation) handleSummary(ctx context.Context, rest string) error {
 	case rest == "":
 		return c.showSummary(ctx, 0)
 	case rest == "list":
-		page, err := c.Service.Summaries(ctx, c.Session.ID, core.PageQuery{Limit: 20})
+		page, err := client.Call(ctx, c.Service, ops.ListSummaries, ops.SessionPage{InSession: c.inSession(), PageQuery: core.PageQuery{Limit: 20}})
 		if err != nil {
 			return err
 		}
@@ -42,7 +44,7 @@ func (c *Conversation) handleSummary(ctx context.Context, rest string) error {
 	case rest == "diff", word == "diff" && isNumber:
 		return c.showDiff(ctx, version)
 	case word == "restore" && isNumber:
-		session, err := c.Service.RestoreSummary(ctx, c.Session.ID, version)
+		session, err := client.Call(ctx, c.Service, ops.RestoreSummary, ops.SummaryRestore{InSession: c.inSession(), Version: version})
 		if err != nil {
 			return err
 		}
@@ -63,7 +65,7 @@ func versionOf(text string) (int, bool) {
 
 // activeVersion returns the active version.
 func (c *Conversation) activeVersion(ctx context.Context) (int, error) {
-	session, err := c.Service.Session(ctx, c.Session.ID)
+	session, err := client.Call(ctx, c.Service, ops.GetSession, c.inSession())
 	if err == nil && session.SummaryVersion == 0 {
 		err = errNoSummary
 	}
@@ -78,7 +80,7 @@ func (c *Conversation) showSummary(ctx context.Context, version int) error {
 			return err
 		}
 	}
-	s, err := c.Service.Summary(ctx, c.Session.ID, version)
+	s, err := client.Call(ctx, c.Service, ops.GetSummary, ops.InSummary{InSession: c.inSession(), Version: version})
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (c *Conversation) showDiff(ctx context.Context, version int) error {
 			return err
 		}
 	}
-	d, err := c.Service.DiffSummary(ctx, c.Session.ID, version, -1)
+	d, err := client.Call(ctx, c.Service, ops.DiffSummary, ops.SummaryDiff{InSummary: ops.InSummary{InSession: c.inSession(), Version: version}})
 	if err != nil {
 		return err
 	}
@@ -109,17 +111,17 @@ func (c *Conversation) undoSummary(ctx context.Context) error {
 	if c.Session.ID == "" {
 		return errNothingSaid
 	}
-	done, err := c.Service.UndoSummary(ctx, c.Session.ID)
+	done, err := restoreEarlier(ctx, c.Service, c.inSession())
 	if err != nil {
 		return err
 	}
-	c.printNotice("· ", term.RestoredText(done.To, done.Session)+fmt.Sprintf("; to undo: /summary restore %d", done.From))
+	c.printNotice("· ", term.RestoredText(done.to, done.session)+fmt.Sprintf("; to undo: /summary restore %d", done.from))
 	return c.warnOfTrigger(ctx)
 }
 
 // warnOfTrigger warns if the next message will summarize again.
 func (c *Conversation) warnOfTrigger(ctx context.Context) error {
-	report, err := c.Service.Context(ctx, c.Session.ID)
+	report, err := client.Call(ctx, c.Service, ops.GetContext, c.inSession())
 	if err == nil && report.WillTrigger {
 		c.printNotice("  ", "summarization will trigger on the next message")
 	}

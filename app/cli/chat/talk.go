@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
@@ -19,24 +20,10 @@ import (
 
 // service is the part of client.Client that a conversation needs.
 type service interface {
-	CreateSession(ctx context.Context, s core.Session) (core.Session, error)
+	client.Caller
 	Send(ctx context.Context, m core.SendMessage) iter.Seq2[core.Event, error]
-	Regenerate(ctx context.Context, r core.Regenerate) iter.Seq2[core.Event, error]
-	CancelRun(ctx context.Context, id core.RunID, wait bool) (core.Run, error)
-	Decide(ctx context.Context, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error)
-	Agents(ctx context.Context) ([]core.AgentDetail, error)
-	Context(ctx context.Context, id core.SessionID) (core.ContextReport, error)
-	Summarize(ctx context.Context, id core.SessionID, focus string) (core.Summary, error)
+	Regenerate(ctx context.Context, in ops.Regenerate) iter.Seq2[core.Event, error]
 	UploadBlob(ctx context.Context, u core.Upload) (core.Blob, error)
-	Session(ctx context.Context, id core.SessionID) (core.Session, error)
-	Summaries(ctx context.Context, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error)
-	Summary(ctx context.Context, id core.SessionID, version int) (core.Summary, error)
-	DiffSummary(ctx context.Context, id core.SessionID, version, against int) (core.SummaryDiff, error)
-	RestoreSummary(ctx context.Context, id core.SessionID, version int) (core.Session, error)
-	UndoSummary(ctx context.Context, id core.SessionID) (client.UndoneSummary, error)
-	Where(ctx context.Context, id core.SessionID, message core.MessageID) (core.MessageLocation, error)
-	Search(ctx context.Context, q core.SearchQuery) (core.SearchPage, error)
-	MessageNumber(ctx context.Context, id core.SessionID, seq int64) (core.Message, error)
 }
 
 // Options configure a Conversation.
@@ -106,23 +93,26 @@ func (c *Conversation) Run(ctx context.Context) error {
 func (c *Conversation) Ask(ctx context.Context, text string) error { return c.sendMessage(ctx, text) }
 
 // ensureSession creates the session if there is none yet.
-func (c *Conversation) ensureSession(ctx context.Context) (core.SessionID, error) {
-	if c.Session.ID == "" {
-		created, err := c.Service.CreateSession(ctx, c.Session)
-		if err != nil {
-			return "", err
-		}
+func (c *Conversation) ensureSession(ctx context.Context) error {
+	if c.Session.ID != "" {
+		return nil
+	}
+	in := ops.NewSession{Agent: c.Session.Agent, Model: c.Session.Model, Source: c.Session.Source, Temporary: c.Session.Temporary}
+	created, err := client.Call(ctx, c.Service, ops.CreateSession, in)
+	if err == nil {
 		c.Session = created
 	}
-	return c.Session.ID, nil
+	return err
 }
 
+// inSession are the fields of operations on the session, which exists.
+func (c *Conversation) inSession() ops.InSession { return ops.InSession{SessionID: c.Session.ID} }
+
 func (c *Conversation) showContext(ctx context.Context) error {
-	id, err := c.ensureSession(ctx)
-	if err != nil {
+	if err := c.ensureSession(ctx); err != nil {
 		return err
 	}
-	report, err := c.Service.Context(ctx, id)
+	report, err := client.Call(ctx, c.Service, ops.GetContext, c.inSession())
 	if err != nil {
 		return err
 	}
@@ -133,12 +123,11 @@ func (c *Conversation) showContext(ctx context.Context) error {
 
 // summarizeNow summarizes now and shows its progress.
 func (c *Conversation) summarizeNow(ctx context.Context, focus string) error {
-	id, err := c.ensureSession(ctx)
-	if err != nil {
+	if err := c.ensureSession(ctx); err != nil {
 		return err
 	}
 	stop := c.showProgress("summarizing")
-	s, err := c.Service.Summarize(ctx, id, focus)
+	s, err := client.Call(ctx, c.Service, ops.SummarizeSession, ops.Summarize{InSession: c.inSession(), Focus: focus})
 	stop()
 	if err != nil {
 		return err

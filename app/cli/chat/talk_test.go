@@ -296,9 +296,9 @@ func TestControlCommands(t *testing.T) {
 		{"/summary 9", 2, false, "! there is no version 9\n", ""},
 		{"/summary", 0, false, "! there is no active summary; /summarize creates one, /summary list shows earlier versions\n", "session s"},
 		{"/summary diff", 0, false, "! there is no active summary", "session s"},
-		{"/summary list", 2, false, "  summary v2: 8 messages → 90 cl100k tokens\n  undone v1: 4 messages → 50 cl100k tokens\n  and older ones\n", ""},
-		{"/summary diff", 2, false, "version 2 compared to version 1: 1 added, 1 removed, 2 unchanged\n  ## Facts\n- - Rex barks.\n+ - Rex sleeps.\n", "diff 2 -1"},
-		{"/summary diff 1", 2, false, "version 1 compared to", "diff 1 -1"},
+		{"/summary list", 2, false, "  summary v2: 8 messages → 90 cl100k tokens\n  earlier v1: 4 messages → 50 cl100k tokens\n  and older ones\n", ""},
+		{"/summary diff", 2, false, "version 2 compared to version 1: 1 added, 1 removed, 2 unchanged\n  ## Facts\n- - Rex barks.\n+ - Rex sleeps.\n", "diff 2 <nil>"},
+		{"/summary diff 1", 2, false, "version 1 compared to", "diff 1 <nil>"},
 		{"/summary restore 1", 2, false, "· restored version 1 as version 3: it covers 4 of 12 messages\n", "context s"},
 		{"/summary nonsense", 2, false, "! use /summary, /summary 2, /summary list, /summary diff, or /summary restore 2\n", ""},
 		{"/undo", 2, true, "· restored version 1 as version 3: it covers 4 of 12 messages; to undo: /summary restore 2\n  summarization will trigger on the next message\n", "context s"},
@@ -306,7 +306,7 @@ func TestControlCommands(t *testing.T) {
 		{"/why dog", 0, false, "#12 user: summarized, pinned\n    my [dog] is\n    It is covered.\n    Not for long.\n    1,000 tokens stored (1,100 for m), 0 in the prompt\nthere are more; these are the 1 newest\n", "where m12"},
 		{"/why #12", 0, false, "#12 user: summarized, pinned\n    my dog\n", "where m12"},
 		{"/why 7", 0, false, "#12 user", "where m7"},
-		{"/why #99", 0, false, "! there is no message #99\n", ""},
+		{"/why #99", 0, false, "! message #99 does not exist or was deleted\n", ""},
 		{"/why " + id, 0, false, "#12 user: summarized, pinned\n    It is covered.", "where " + id},
 		{"/why cat", 0, false, "! no message of this conversation contains all these words;", "search s cat"},
 		{"/why", 0, false, "! which message? use /why with words from it, or with its number: /why #12\n", ""},
@@ -359,18 +359,18 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		calls  []string
 		want   string
 	}{
-		"yes": {[]core.Event{question("a", core.ApprovalOpen), waits, question("a", core.ApprovalApproved), done}, []string{" Yes "}, []string{"decide r a true "}, asked + choice + "done\n"},
+		"yes": {[]core.Event{question("a", core.ApprovalOpen), waits, question("a", core.ApprovalApproved), done}, []string{" Yes "}, []string{"approve r a "}, asked + choice + "done\n"},
 		"no, with a reason": {
 			[]core.Event{question("a", core.ApprovalOpen), waits, question("a", core.ApprovalDenied), done},
 			[]string{"", "perhaps", "n not  today "},
-			[]string{"decide r a false not  today"}, asked + choice + choice + choice + "· pay: not approved\ndone\n",
+			[]string{"deny r a not  today"}, asked + choice + choice + choice + "· pay: not approved\ndone\n",
 		},
 		"two, one of them decided elsewhere": {
 			[]core.Event{question("a", core.ApprovalOpen), question("b", core.ApprovalOpen), question("b", core.ApprovalExpired), waits, done},
-			[]string{"n"}, []string{"decide r a false "}, "· pay: not approved\n" + asked + choice + "done\n",
+			[]string{"n"}, []string{"deny r a "}, "· pay: not approved\n" + asked + choice + "done\n",
 		},
-		"somebody was quicker": {[]core.Event{question("taken", core.ApprovalOpen), waits, done}, []string{"y"}, []string{"decide r taken true "}, asked + choice + "! it was denied by bob\ndone\n"},
-		"server away":          {[]core.Event{question("broken", core.ApprovalOpen), waits, done}, []string{"y"}, []string{"decide r broken true "}, asked + choice + "! the server is away\n"},
+		"somebody was quicker": {[]core.Event{question("taken", core.ApprovalOpen), waits, done}, []string{"y"}, []string{"approve r taken "}, asked + choice + "! it was denied by bob\ndone\n"},
+		"server away":          {[]core.Event{question("broken", core.ApprovalOpen), waits, done}, []string{"y"}, []string{"approve r broken "}, asked + choice + "! the server is away\n"},
 		"Ctrl-C":               {[]core.Event{question("a", core.ApprovalOpen), waits, event(t, core.EventRunCanceled, core.RunData{})}, []string{"^C"}, []string{"cancel r"}, asked + choice + "· stopped; the partial answer is kept\n"},
 		"a client's tool": {
 			[]core.Event{clientCall(core.ApprovalOpen), waits, clientCall(core.ApprovalAnswered), done}, nil, nil,
@@ -391,7 +391,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			}
 			var calls []string
 			for _, call := range f.calls {
-				if strings.HasPrefix(call, "decide") || strings.HasPrefix(call, "cancel") {
+				if strings.HasPrefix(call, "approve") || strings.HasPrefix(call, "deny") || strings.HasPrefix(call, "cancel") {
 					calls = append(calls, call)
 				}
 			}

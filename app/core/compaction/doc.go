@@ -22,6 +22,10 @@
 //	Prepare ─▶ prepared ─▶ Activate ─▶ active ─▶ dropped
 //	              └─ another summary, or a change of what it covers ─▶ dropped
 //
+// An order is at most one call of the summary model; the next plan orders the next part. Versions form
+// a chain: each covers what the ones before it cover, and more. A prompt has the oldest with which it is
+// below the triggers of its model, so what a smaller model needed does not take a larger one's messages.
+//
 // A Compactor is safe for concurrent use. A lease on the session row ensures that only one
 // summary of a session is made at a time across all processes; notes on a tool loop are
 // made by their run alone. Run owns the goroutines: its workers, which get the grace period

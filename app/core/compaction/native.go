@@ -14,7 +14,7 @@ import (
 )
 
 // With the strategy native, the provider of the conversation's model writes a compaction of its own
-// beside each version of the summary (core.NativeSummary, ADR 0029). Both are made at the same time
+// beside each version of the summary (core.NativeSummary). Both are made at the same time
 // and stored in one transaction: no version is without its plain words. Which of them stands in a
 // prompt is decided when the prompt is made: the native one where the model and its account are those
 // that it was made with, the prompt can begin with the system prompt and the tools of its making

@@ -41,7 +41,7 @@ type Commits struct {
 
 // New returns commits without any, of which so many batches may be under way.
 func New(writers int) *Commits {
-	return &Commits{group: newGroup(writers), deciding: map[string]int{}}
+	return &Commits{group: &group{turns: make(chan struct{}, writers)}, deciding: map[string]int{}}
 }
 
 const pluginName = "bobbin:commits"

@@ -25,9 +25,6 @@ type batch struct {
 	err     error         // its result; set before done is closed
 }
 
-// newGroup returns a group with that many writers.
-func newGroup(writers int) *group { return &group{turns: make(chan struct{}, writers)} }
-
 // do returns when the change was written, with the error of its batch. The first of a batch calls its
 // write.
 func (g *group) do(ch *Change, write func(all []*Change) error) error {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
 
@@ -25,7 +26,7 @@ func sessionUpdate(before, after models.Session) (statement, bool) {
 		after.LastEventSeq - before.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt, after.Speakers,
 		after.StandingCount - before.StandingCount, after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
 		a.OutputTokens - b.OutputTokens, a.ReasoningTokens - b.ReasoningTokens, a.CacheReadTokens - b.CacheReadTokens,
-		a.CacheWriteTokens - b.CacheWriteTokens, a.CostMicroUsd - b.CostMicroUsd, a.UnpricedCalls - b.UnpricedCalls,
+		a.CacheWriteTokens - b.CacheWriteTokens, a.CostMicroUSD - b.CostMicroUSD, a.UnpricedCalls - b.UnpricedCalls,
 		before.ID, before.LastEventSeq, before.ArchivedAt == nil,
 	}
 	return statement{target: sessionUpdateSQL, kinds: strings.Fields(sessionKinds), rows: [][]any{values}}, reflect.DeepEqual(same, after)
@@ -48,7 +49,7 @@ type Run struct {
 	Write          string // core.RunWrite.ID
 	State, Context models.JSON
 	Partial        *string
-	Usage          models.Usage // to add
+	Usage          core.Usage // to add
 }
 
 // UpdateRun adds a write of the session's run, which the attempt must own. Alone it reports whether it does.

@@ -22,9 +22,6 @@ type Calibration struct {
 // TableName is the table's name.
 func (Calibration) TableName() string { return "model_calibrations" }
 
-// CalibrationFrom returns the row of a calibration.
-func CalibrationFrom(c core.Calibration) Calibration { return Calibration(c) }
-
 // Core returns the calibration of the row.
 func (r Calibration) Core() core.Calibration {
 	r.UpdatedAt, r.WindowAt = toUTC(r.UpdatedAt), toUTCPtr(r.WindowAt)

@@ -37,12 +37,6 @@ func DeletionFrom(d core.Deletion) Deletion {
 	}
 }
 
-// PlanFrom returns the column of a plan.
-func PlanFrom(p core.DeletionPlan) JSON { return encodeJSON(p) }
-
-// ReportFrom returns the column of a report.
-func ReportFrom(r core.PurgeReport) JSON { return encodeJSON(r) }
-
 // Core returns the deletion of the row.
 func (r Deletion) Core() (core.Deletion, error) {
 	d := core.Deletion{

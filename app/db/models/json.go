@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"bobbin/app/core"
@@ -54,22 +55,17 @@ func jsonFrom(raw []byte) JSON {
 	return JSON(raw)
 }
 
-// encodeJSON returns v as a column. It panics on values that JSON cannot represent: v is
-// always a plain value of core.
-func encodeJSON(v any) JSON {
+// EncodeJSON returns v as a column: NULL for a nil pointer and an empty list. It panics on values that JSON cannot
+// represent: v is always a plain value of core.
+func EncodeJSON(v any) JSON {
+	if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && r.IsNil() || r.Kind() == reflect.Slice && r.Len() == 0 {
+		return nil
+	}
 	raw, err := core.EncodeJSON(v)
 	if err != nil {
 		panic("models: " + err.Error())
 	}
 	return JSON(raw)
-}
-
-// encodeList is encodeJSON with NULL for an empty list.
-func encodeList[T any](list []T) JSON {
-	if len(list) == 0 {
-		return nil
-	}
-	return encodeJSON(list)
 }
 
 // decodeInto reads a column into v; NULL leaves v as it is.

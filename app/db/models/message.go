@@ -44,11 +44,11 @@ type Message struct {
 func MessageFrom(m core.Message) Message {
 	return Message{
 		ID: string(m.ID), SessionID: string(m.SessionID), Owner: m.Owner, Seq: m.Seq, ParentID: Ref(m.ParentID),
-		OnPath: m.OnPath, Role: string(m.Role), Content: m.Content, Parts: encodeList(m.Parts),
-		Status: string(m.Status), ToolCalls: encodeList(m.ToolCalls), ToolCallID: m.ToolCallID, ToolName: m.ToolName,
+		OnPath: m.OnPath, Role: string(m.Role), Content: m.Content, Parts: EncodeJSON(m.Parts),
+		Status: string(m.Status), ToolCalls: EncodeJSON(m.ToolCalls), ToolCallID: m.ToolCallID, ToolName: m.ToolName,
 		Model: m.Model, FinishReason: string(m.FinishReason), TokenCount: m.TokenCount, Pinned: m.Pinned,
 		Source: string(m.Source), Author: m.Author, AuthorID: m.AuthorID, Named: m.Named, RunID: Ref(m.RunID), ClientMessageID: Ref(m.ClientMessageID),
-		Metadata: jsonFrom(m.Metadata), CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt, Feedback: FeedbackFrom(m.Feedback), RevisedAt: m.RevisedAt,
+		Metadata: jsonFrom(m.Metadata), CreatedAt: m.CreatedAt, DeletedAt: m.DeletedAt, Feedback: EncodeJSON(m.Feedback), RevisedAt: m.RevisedAt,
 	}
 }
 
@@ -73,12 +73,4 @@ func (r Message) Core() (core.Message, error) {
 		return core.Message{}, fmt.Errorf("feedback on message %s: %w", r.ID, err)
 	}
 	return m, nil
-}
-
-// FeedbackFrom returns the column of a feedback; nil = NULL.
-func FeedbackFrom(f *core.Feedback) JSON {
-	if f == nil {
-		return nil
-	}
-	return encodeJSON(f)
 }

@@ -18,7 +18,7 @@ type ModelCall struct {
 	Model           string
 	Provider        string
 	EstimatedTokens int
-	Usage           `gorm:"embedded"`
+	core.Usage      `gorm:"embedded"`
 	CostMicroUsd    *int64
 	FinishReason    string
 	Error           string
@@ -37,37 +37,16 @@ const (
 
 // UsageDay is a row of usage_days: the usage of model calls of one day.
 type UsageDay struct {
-	Owner       string `gorm:"primaryKey"`
-	Level       string `gorm:"primaryKey"` // whose they were; see the constants
-	UserID      string `gorm:"primaryKey"`
-	SessionID   string `gorm:"primaryKey"`
-	Day         string `gorm:"primaryKey"` // of UTC: 2026-01-31
-	Agent       string `gorm:"primaryKey"`
-	Model       string `gorm:"primaryKey"`
-	Shard       int    `gorm:"primaryKey"`
-	UsageTotal  `gorm:"embedded"`
-	SpentTokens int64 // that count against a limit
-}
-
-// UsageTotal are the columns of a core.UsageTotal.
-type UsageTotal struct {
-	Calls            int64
-	InputTokens      int64
-	OutputTokens     int64
-	ReasoningTokens  int64
-	CacheReadTokens  int64
-	CacheWriteTokens int64
-	CostMicroUsd     int64
-	UnpricedCalls    int64
-}
-
-// Core returns the total of the columns.
-func (t UsageTotal) Core() core.UsageTotal {
-	return core.UsageTotal{
-		Calls: t.Calls, InputTokens: t.InputTokens, OutputTokens: t.OutputTokens, ReasoningTokens: t.ReasoningTokens,
-		CacheReadTokens: t.CacheReadTokens, CacheWriteTokens: t.CacheWriteTokens,
-		CostMicroUSD: t.CostMicroUsd, UnpricedCalls: t.UnpricedCalls,
-	}
+	Owner           string `gorm:"primaryKey"`
+	Level           string `gorm:"primaryKey"` // whose they were; see the constants
+	UserID          string `gorm:"primaryKey"`
+	SessionID       string `gorm:"primaryKey"`
+	Day             string `gorm:"primaryKey"` // of UTC: 2026-01-31
+	Agent           string `gorm:"primaryKey"`
+	Model           string `gorm:"primaryKey"`
+	Shard           int    `gorm:"primaryKey"`
+	core.UsageTotal `gorm:"embedded"`
+	SpentTokens     int64 // that count against a limit
 }
 
 // ModelCallFrom returns the row of a model call.
@@ -75,17 +54,7 @@ func ModelCallFrom(c core.ModelCall) ModelCall {
 	return ModelCall{
 		ID: c.ID, Owner: c.Owner, UserID: c.User, SessionID: Ref(c.SessionID), RunID: Ref(c.RunID), Agent: c.Agent,
 		Purpose: string(c.Purpose), Model: c.Model, Provider: c.Provider, EstimatedTokens: c.Estimated,
-		Usage: Usage(c.Usage), CostMicroUsd: c.Cost, FinishReason: string(c.FinishReason), Error: c.Error,
+		Usage: c.Usage, CostMicroUsd: c.Cost, FinishReason: string(c.FinishReason), Error: c.Error,
 		DurationNs: int64(c.Duration), CreatedAt: c.CreatedAt,
-	}
-}
-
-// Core returns the model call of the row.
-func (r ModelCall) Core() core.ModelCall {
-	return core.ModelCall{
-		ID: r.ID, Owner: r.Owner, User: r.UserID, SessionID: core.SessionID(r.SessionID), RunID: core.RunID(r.RunID),
-		Agent: r.Agent, Purpose: core.ModelPurpose(r.Purpose), Model: r.Model, Provider: r.Provider,
-		Estimated: r.EstimatedTokens, Usage: core.Usage(r.Usage), Cost: r.CostMicroUsd, FinishReason: core.FinishReason(r.FinishReason),
-		Error: r.Error, Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt),
 	}
 }

@@ -4,23 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"bobbin/app/core"
 	"bobbin/app/db/models"
 )
-
-func TestModelCallIsTheSameAfterwards(t *testing.T) {
-	t.Parallel()
-	want := core.ModelCall{
-		ID: core.NewID[string](), Owner: "ann", User: "carol", SessionID: core.NewID[core.SessionID](), RunID: core.NewID[core.RunID](),
-		Agent: "a", Purpose: core.PurposeAnswer, Model: "m", Provider: "p", Estimated: 7, Usage: core.Usage{InputTokens: 1, CacheWriteTokens: 5},
-		FinishReason: core.FinishStop, Error: "timeout", Duration: 3, CreatedAt: core.Now(),
-	}
-	if diff := cmp.Diff(want, models.ModelCallFrom(want).Core()); diff != "" {
-		t.Errorf("model call (-want +got):\n%s", diff)
-	}
-}
 
 // A corrupted column is an error that names the row.
 func TestSpoiledColumnsAreErrors(t *testing.T) {

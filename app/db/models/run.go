@@ -34,7 +34,7 @@ type Run struct {
 	State           JSON
 	Context         JSON
 	Error           JSON
-	Usage           `gorm:"embedded"`
+	core.Usage      `gorm:"embedded"`
 	AnswerID        Ref       `gorm:"type:uuid"`
 	FirstEventSeq   int64     // number of its first event; 0 = not known
 	LastWrite       string    // core.RunWrite.ID
@@ -49,31 +49,15 @@ func (Run) TableName() string { return "runs" }
 
 // RunFrom returns the row of a run.
 func RunFrom(r core.Run) Run {
-	row := Run{
+	return Run{
 		ID: string(r.ID), SessionID: string(r.SessionID), Owner: r.Owner, UserID: r.User, QueueSeq: r.QueueSeq,
 		Status: string(r.Status), Agent: r.Agent, AgentVersion: r.AgentVersion, Model: r.Model,
-		Input: InputFrom(r.Input), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID), RequestHash: r.RequestHash,
+		Input: EncodeJSON(r.Input), Options: EncodeJSON(r.Options), UserMessageID: string(r.UserMessageID), ClientMessageID: Ref(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: string(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner, LeaseUntil: r.LeaseUntil,
 		Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial, State: jsonFrom(r.State), Context: jsonFrom(r.Context),
-		Usage: Usage(r.Usage), AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
+		Error: EncodeJSON(r.Error), Usage: r.Usage, AnswerID: Ref(r.AnswerID), FirstEventSeq: r.FirstEvent, Webhook: WebhookFrom(r.Webhook),
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 	}
-	row.Error = RunErrorFrom(r.Error)
-	if r.Options != nil {
-		row.Options = encodeJSON(r.Options)
-	}
-	return row
-}
-
-// InputFrom returns the column of a run's input.
-func InputFrom(in core.RunInput) JSON { return encodeJSON(in) }
-
-// RunErrorFrom returns the column of a run's error.
-func RunErrorFrom(e *core.RunError) JSON {
-	if e == nil {
-		return nil
-	}
-	return encodeJSON(e)
 }
 
 // Core returns the run of the row.
@@ -84,7 +68,7 @@ func (r Run) Core() (core.Run, error) {
 		Model: r.Model, UserMessageID: core.MessageID(r.UserMessageID), ClientMessageID: string(r.ClientMessageID), RequestHash: r.RequestHash,
 		Multitask: core.Multitask(r.Multitask), Attempt: r.Attempt, LeaseOwner: r.LeaseOwner,
 		LeaseUntil: toUTCPtr(r.LeaseUntil), Deaths: r.Deaths, GiveBacks: r.GiveBacks, CancelRequested: r.CancelRequested, Partial: r.Partial,
-		State: r.State.rawMessage(), Context: r.Context.rawMessage(), Usage: core.Usage(r.Usage), AnswerID: core.MessageID(r.AnswerID), FirstEvent: r.FirstEventSeq, Webhook: r.Webhook.Core(),
+		State: r.State.rawMessage(), Context: r.Context.rawMessage(), Usage: r.Usage, AnswerID: core.MessageID(r.AnswerID), FirstEvent: r.FirstEventSeq, Webhook: r.Webhook.Core(),
 		CreatedAt: toUTC(r.CreatedAt), StartedAt: toUTCPtr(r.StartedAt), FinishedAt: toUTCPtr(r.FinishedAt),
 	}
 	if err := r.Input.decodeInto(&run.Input); err != nil {
@@ -97,13 +81,4 @@ func (r Run) Core() (core.Run, error) {
 		return core.Run{}, fmt.Errorf("error of run %s: %w", r.ID, err)
 	}
 	return run, nil
-}
-
-// Usage are the columns of a core.Usage.
-type Usage struct {
-	InputTokens      int
-	OutputTokens     int
-	ReasoningTokens  int
-	CacheReadTokens  int
-	CacheWriteTokens int
 }

@@ -15,7 +15,7 @@ type SearchEntry struct {
 	Seq       int64     // of the message; 0 = the title
 	OnPath    bool
 	Length    int    // words, without stop words
-	Terms     []byte // searchtext.Terms; nil = indexed by an older version
+	Terms     []byte // searchtext.Terms
 }
 
 // The readers of messages.

@@ -52,8 +52,8 @@ type Session struct {
 	StandingCount       int   // rows of standing_instructions
 	StoredBytes         int64 // of its messages
 
-	Usage   UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
-	Webhook Webhook    `gorm:"embedded;embeddedPrefix:webhook_"`
+	Usage   core.UsageTotal `gorm:"embedded;embeddedPrefix:usage_"`
+	Webhook Webhook         `gorm:"embedded;embeddedPrefix:webhook_"`
 
 	SummaryLeaseOwner   string // who is summarizing; Sessions.LeaseSummary
 	SummaryLeaseUntil   *time.Time
@@ -75,7 +75,7 @@ func SessionFrom(s core.Session) Session {
 	row := Session{
 		ID: string(s.ID), Owner: s.Owner, Agent: s.Agent, Model: s.Model, Title: s.Title,
 		UserID: s.UserID, Source: string(s.Source), Timezone: s.Timezone, Instructions: s.Instructions,
-		Metadata: jsonFrom(s.Metadata), Pinned: s.Pinned, Temporary: s.Temporary, Tags: encodeList(s.Tags), MessageCount: s.MessageCount,
+		Metadata: jsonFrom(s.Metadata), Pinned: s.Pinned, Temporary: s.Temporary, Tags: EncodeJSON(s.Tags), MessageCount: s.MessageCount,
 		LastSeq: s.LastSeq, LastEventSeq: s.LastEventSeq, Speakers: s.Speakers,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, ArchivedAt: s.ArchivedAt, TitledAt: s.TitledAt,
 		ConversationSummary: s.ConversationSummary, SummaryThroughSeq: s.SummaryThroughSeq,
@@ -95,7 +95,7 @@ func (r Session) Core() core.Session {
 	s := core.Session{
 		ID: core.SessionID(r.ID), Owner: r.Owner, Agent: r.Agent, Model: r.Model, Title: r.Title,
 		UserID: r.UserID, Source: core.Source(r.Source), Timezone: r.Timezone, Instructions: r.Instructions,
-		Metadata: r.Metadata.rawMessage(), Pinned: r.Pinned, Temporary: r.Temporary, Tags: r.decodeTags(), MessageCount: r.MessageCount,
+		Metadata: r.Metadata.rawMessage(), Pinned: r.Pinned, Temporary: r.Temporary, MessageCount: r.MessageCount,
 		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq, Speakers: r.Speakers,
 		CreatedAt: toUTC(r.CreatedAt), UpdatedAt: toUTC(r.UpdatedAt), ArchivedAt: toUTCPtr(r.ArchivedAt), TitledAt: toUTCPtr(r.TitledAt),
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
@@ -108,20 +108,11 @@ func (r Session) Core() core.Session {
 		id := core.MessageID(r.SummaryThroughID)
 		s.SummaryThroughID = &id
 	}
+	if r.Tags.decodeInto(&s.Tags) != nil {
+		s.Tags = nil
+	}
 	return s.WithExpiry()
 }
-
-// decodeTags returns the tags; none for a column that cannot be decoded.
-func (r Session) decodeTags() []string {
-	var tags []string
-	if r.Tags.decodeInto(&tags) != nil {
-		return nil
-	}
-	return tags
-}
-
-// TagsFrom returns the column of tags.
-func TagsFrom(tags []string) JSON { return encodeList(tags) }
 
 // SessionRuns is the state of a session's runs, read with the session.
 type SessionRuns struct {

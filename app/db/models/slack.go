@@ -39,16 +39,16 @@ func (t SlackThread) Backlog() core.SlackBacklog {
 
 // SlackPost is a row of slack_posts.
 type SlackPost struct {
-	SessionID string `gorm:"primaryKey"`
-	ItemID    string `gorm:"primaryKey"`
-	Part      int    `gorm:"primaryKey;autoIncrement:false"`
+	SessionID core.SessionID `gorm:"primaryKey"`
+	ItemID    string         `gorm:"primaryKey"`
+	Part      int            `gorm:"primaryKey;autoIncrement:false"`
 	Owner     string
-	Kind      string
+	Kind      core.SlackPostKind
 	Team      string
 	Channel   string
 	Thread    string
 	TS        string
-	State     string
+	State     core.SlackPostState
 	Streaming bool
 	OffPath   bool
 	From      int `gorm:"column:text_from"`
@@ -58,20 +58,8 @@ type SlackPost struct {
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 }
 
-// SlackPostFrom returns the row of a post.
-func SlackPostFrom(p core.SlackPost) SlackPost {
-	return SlackPost{
-		SessionID: string(p.SessionID), ItemID: p.ItemID, Part: p.Part, Owner: p.Owner, Kind: string(p.Kind),
-		Team: p.Team, Channel: p.Channel, Thread: p.Thread, TS: p.TS, State: string(p.State), Streaming: p.Streaming, OffPath: p.OffPath,
-		From: p.From, To: p.To, Hash: p.Hash, Error: p.Error, CreatedAt: p.CreatedAt,
-	}
-}
-
 // Core returns the post of the row.
 func (p SlackPost) Core() core.SlackPost {
-	return core.SlackPost{
-		SessionID: core.SessionID(p.SessionID), ItemID: p.ItemID, Part: p.Part, Owner: p.Owner, Kind: core.SlackPostKind(p.Kind),
-		Team: p.Team, Channel: p.Channel, Thread: p.Thread, TS: p.TS, State: core.SlackPostState(p.State), Streaming: p.Streaming, OffPath: p.OffPath,
-		From: p.From, To: p.To, Hash: p.Hash, Error: p.Error, CreatedAt: toUTC(p.CreatedAt),
-	}
+	p.CreatedAt = toUTC(p.CreatedAt)
+	return core.SlackPost(p)
 }

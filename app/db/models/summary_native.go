@@ -23,7 +23,7 @@ func NativeFrom(n *core.NativeSummary) JSON {
 	if n == nil {
 		return nil
 	}
-	return encodeJSON(nativeSummary{
+	return EncodeJSON(nativeSummary{
 		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
 		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes,
 	})

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // An alias names one session of its owner, however many open it concurrently.
@@ -59,26 +60,19 @@ func TestAliasRebind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		aliases, s := repositories.NewAliases(d.Gorm), open(d)
 		thread := core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
-		first, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}))(t)
 		second := s.session(t)
 		if err := aliases.Rebind(t.Context(), "eve", thread, first.ID, second.ID); !errors.Is(err, core.ErrStale) {
 			t.Errorf("another owner: got error %v, want ErrStale", err)
 		}
-		if err := aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID))
 		if err := aliases.Rebind(t.Context(), "ann", thread, first.ID, second.ID); !errors.Is(err, core.ErrStale) {
 			t.Errorf("the second time: got error %v, want ErrStale", err)
 		}
 		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID != second.ID {
 			t.Errorf("got session %s and error %v, want %s", got.ID, err, second.ID)
 		}
-		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), second.ID, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), second.ID, false))(t)
 		if got, err := aliases.Open(t.Context(), thread, core.Session{Owner: "ann", Agent: "tester"}); err != nil || got.ID == second.ID {
 			t.Errorf("after the purge: got session %s and error %v, want a new session", got.ID, err)
 		}

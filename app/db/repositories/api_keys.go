@@ -59,11 +59,8 @@ func (r *APIKeys) List(ctx context.Context) ([]core.APIKey, error) {
 // Revoke revokes the key immediately, and stores the entry in the audit log. A key that was
 // revoked before stays as it is, without a new entry.
 func (r *APIKeys) Revoke(ctx context.Context, id core.KeyID, entry core.AuditEntry) error {
-	if err := requireID("API key", id); err != nil {
-		return err
-	}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		res := tx.Model(&models.APIKey{}).Where("id = ? AND revoked_at IS NULL", id).UpdateColumn("revoked_at", entry.CreatedAt)
+		res := byID(ctx, tx, "API key", id).Model(&models.APIKey{}).Where("id = ? AND revoked_at IS NULL", id).UpdateColumn("revoked_at", entry.CreatedAt)
 		if res.Error != nil || res.RowsAffected == 0 {
 			return res.Error
 		}

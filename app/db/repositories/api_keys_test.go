@@ -11,6 +11,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/ops"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A key is created, found by its secret alone, used and revoked, and the audit log has an
@@ -32,17 +33,13 @@ func TestAPIKeys(t *testing.T) {
 		wantError(t, "another secret", err, core.ErrNotFound)
 		later := made.CreatedAt.Add(2 * time.Minute)
 		for _, at := range []time.Time{later, made.CreatedAt} { // replicas tell in any order
-			if err := keys.Used(t.Context(), map[core.KeyID]time.Time{made.ID: at}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, keys.Used(t.Context(), map[core.KeyID]time.Time{made.ID: at}))
 		}
 		for range 2 { // revoked twice is revoked once
 			if _, err := service.RevokeKey(t.Context(), "web", "cli:bob"); err != nil {
 				wantError(t, "a name that no valid key has", err, core.ErrNotFound)
 			}
-			if _, err := service.RevokeKey(t.Context(), string(made.ID), "cli:bob"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(service.RevokeKey(t.Context(), string(made.ID), "cli:bob"))(t)
 		}
 		list, err := service.Keys(t.Context())
 		if err != nil || len(list) != 1 || list[0].RevokedAt == nil || list[0].LastUsedAt == nil || !list[0].LastUsedAt.Equal(later) {
@@ -86,9 +83,7 @@ func TestAPIKeyNames(t *testing.T) {
 		}
 		_, err := service.RevokeKey(t.Context(), "web", "")
 		wantError(t, "a name that two keys have", err, core.ErrConflict)
-		if _, err := service.RevokeKey(t.Context(), string(first.ID), ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(service.RevokeKey(t.Context(), string(first.ID), ""))(t)
 		if got, err := service.RevokeKey(t.Context(), "web", ""); err != nil || got.ID == first.ID {
 			t.Errorf("got %v, %v, want the one that is valid revoked", got.ID, err)
 		}

@@ -13,10 +13,7 @@ import (
 // Approvals returns the approvals of a run, decided or not, in the order of the requests:
 // those of the calls, or all if none is named.
 func (r *Runs) Approvals(ctx context.Context, id core.RunID, calls ...string) ([]core.Approval, error) {
-	if err := requireID("run", id); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx).Where("run_id = ?", id)
+	db := byID(ctx, r.db, "run", id).Where("run_id = ?", id)
 	if len(calls) > 0 {
 		db = db.Where("call_id IN ?", calls)
 	}
@@ -26,21 +23,14 @@ func (r *Runs) Approvals(ctx context.Context, id core.RunID, calls ...string) ([
 
 // approvals reads the approvals that db selects.
 func approvals(db *gorm.DB) ([]core.Approval, error) {
-	var rows []models.Approval
-	if err := db.Order("requested_at, id").Find(&rows).Error; err != nil {
-		return nil, err
-	}
-	return mapRows(rows, infallible(models.Approval.Core))
+	return findAll(db.Order("requested_at, id"), infallible(models.Approval.Core))
 }
 
 // Allowed returns the definitions of the tools that need no further approval in the session:
 // those with mode "first" of which a call was approved.
 func (r *Runs) Allowed(ctx context.Context, session core.SessionID, tools []string) (map[string]bool, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
 	var definitions []string
-	err := r.db.WithContext(ctx).Model(&models.Approval{}).Distinct("definition").
+	err := byID(ctx, r.db, "session", session).Model(&models.Approval{}).Distinct("definition").
 		Where("session_id = ? AND tool IN ? AND mode = 'first' AND status = 'approved'", session, tools).Scan(&definitions).Error
 	allowed := map[string]bool{}
 	for _, definition := range definitions {

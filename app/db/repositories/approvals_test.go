@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // waits makes a run of a new session request its tool calls, named tool:mode, and wait for
@@ -38,19 +39,13 @@ func (s *store) waits(t *testing.T, session core.SessionID, expiry time.Duration
 
 func (s *store) run(t *testing.T, id core.RunID) core.Run {
 	t.Helper()
-	run, err := s.runs.Get(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := must.Get(s.runs.Get(t.Context(), ann(), id))(t)
 	return run
 }
 
 func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
 	t.Helper()
-	c, err := s.runs.Claim(t.Context(), session, worker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.runs.Claim(t.Context(), session, worker))(t)
 	return c
 }
 
@@ -63,9 +58,7 @@ func TestAllowed(t *testing.T) {
 		session := s.session(t).ID
 		run := s.waits(t, session, 0, "pay:always", "look:first", "read:first")
 		for i, a := range run.Approvals {
-			if _, err := s.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: i < 2}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: i < 2}))(t)
 		}
 		tools := []string{"pay", "look", "read"}
 		got, err := s.runs.Allowed(t.Context(), session, tools)
@@ -141,15 +134,11 @@ func TestDeleteErasesApprovals(t *testing.T) {
 		session := s.session(t).ID
 		run := s.waits(t, session, 0, "pay:always", "ask:always", "look:always")
 		for i, d := range []core.ApprovalDecision{{Comment: "no Rosebud"}, {Approve: true, Arguments: `{"n": "Rosebud 2"}`}, {Respond: "Rosebud"}} {
-			if _, err := s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[i].ID, d); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.runs.Decide(t.Context(), ann(), run.ID, run.Approvals[i].ID, d))(t)
 		}
 		s.finish(t, s.claim(t, session).Run, "done")
 		log := s.log(t, session)
-		if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, log[1].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, log[1].ID))(t)
 		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM approvals WHERE arguments || edited_arguments || result || comment LIKE '%Rosebud%') + (SELECT COUNT(*) FROM session_events WHERE CAST(data AS text) LIKE '%Rosebud%')"); n != 0 {
 			t.Errorf("%d rows still have what was deleted", n)
 		}

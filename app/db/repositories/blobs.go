@@ -183,13 +183,10 @@ func lockBlobs(tx *gorm.DB, owner string) error {
 
 // Get returns one blob.
 func (r *Blobs) Get(ctx context.Context, tenant core.Tenant, id core.BlobID) (core.Blob, error) {
-	return takeBlob(r.db.WithContext(ctx).Scopes(inScope(tenant)), id)
+	return takeBlob(byID(ctx, r.db, "blob", id).Scopes(inScope(tenant)), id)
 }
 
 func takeBlob(db *gorm.DB, id core.BlobID) (core.Blob, error) {
-	if err := requireID("blob", id); err != nil {
-		return core.Blob{}, err
-	}
 	var row models.Blob
 	err := db.Where("id = ?", id).Take(&row).Error
 	return row.Core(), wrapError(err, "blob", id)

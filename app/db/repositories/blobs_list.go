@@ -35,21 +35,18 @@ func (r *Blobs) List(ctx context.Context, tenant core.Tenant, q core.BlobQuery) 
 
 // Find returns a file of any owner.
 func (r *Blobs) Find(ctx context.Context, id core.BlobID) (core.Blob, error) {
-	return takeBlob(r.db.WithContext(ctx), id)
+	return takeBlob(byID(ctx, r.db, "blob", id), id)
 }
 
 // Delete removes a file even if messages refer to it: these keep its name and show that it
 // is no longer stored.
 func (r *Blobs) Delete(ctx context.Context, tenant core.Tenant, id core.BlobID) error {
-	if err := requireID("blob", id); err != nil {
-		return err
-	}
 	return wrapError(inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := lockBlobs(tx, tenant.Owner); err != nil {
 			return err
 		}
 		var row models.Blob
-		if err := tx.Scopes(inScope(tenant)).Where("id = ?", id).Take(&row).Error; err != nil {
+		if err := byID(ctx, tx, "blob", id).Scopes(inScope(tenant)).Where("id = ?", id).Take(&row).Error; err != nil {
 			return err
 		}
 		if err := tx.Where("blob_id = ?", id).Delete(&models.BlobReference{}).Error; err != nil {

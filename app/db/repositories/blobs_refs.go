@@ -83,20 +83,6 @@ func (stx *sessionTx) releaseFiles(messages []models.Ref) error {
 	return err
 }
 
-// copyReferences copies the references of the messages to their copies, the first of which
-// has the n-th place of the log.
-func (stx *sessionTx) copyReferences(originals []models.Ref, n int, prefix string) error {
-	var rows []models.BlobReference
-	if err := stx.tx.Where("message_id IN ?", originals).Find(&rows).Error; err != nil {
-		return err
-	}
-	for i, row := range rows {
-		seq := n + slices.Index(originals, models.Ref(row.MessageID)) + 1
-		rows[i].MessageID, rows[i].SessionID = string(copyID(prefix, seq)), stx.session.ID
-	}
-	return insertRows(stx.tx, &rows)
-}
-
 // sweepBatch bounds the blobs that one transaction removes.
 const sweepBatch = 500
 

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 const quota = 1 << 20
@@ -62,9 +63,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 		}
 		theirs := blobOf("", "a.txt", "content")
 		theirs.Owner = "bob"
-		if _, err := s.blobs.Put(t.Context(), theirs, core.BlobContent{Data: []byte("content")}, core.BlobRoom{Owner: quota}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.blobs.Put(t.Context(), theirs, core.BlobContent{Data: []byte("content")}, core.BlobRoom{Owner: quota}))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM blob_contents WHERE owner = 'ann'"); n != 1 {
 			t.Errorf("ann has %d contents, want 1", n)
 		}
@@ -97,9 +96,7 @@ func TestReferredBlobsStay(t *testing.T) {
 		_, err := s.blobs.Get(t.Context(), ann(), orphan.ID)
 		wantNotFound(t, "orphan", err)
 		s.finish(t, first.Run, "seen")
-		if _, err := s.runs.Claim(t.Context(), session.ID, worker); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.runs.Claim(t.Context(), session.ID, worker))(t)
 		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
 			t.Errorf("got %+v, want the part of the queued message", list[2].Parts)
 		}
@@ -198,10 +195,7 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 			in.Input.Parts = parts
 			s.finish(t, s.accept(t, in).Run, "answer")
 			if i == 1 {
-				fork, err := repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: session})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: session}))(t)
 				if n := s.count(t, "SELECT COUNT(*) FROM blob_references WHERE session_id = ?", fork.ID); n != 3 {
 					t.Errorf("the fork has %d references, want 3", n)
 				}
@@ -210,9 +204,7 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 		}
 		log := s.log(t, session)
 		for i, delete := range []core.MessageID{log[0].ID, log[2].ID} {
-			if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, delete); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, delete))(t)
 			if n := s.count(t, "SELECT COUNT(*) FROM blob_contents"); n != 1 {
 				t.Errorf("after deletion %d: %d contents are left, want the fork's", i, n)
 			}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A run stores the number of its first event, so that no reader scans those of its session.
@@ -43,10 +44,7 @@ func TestSessionUsage(t *testing.T) {
 		s := open(d)
 		id := s.session(t).ID
 		usage := func() core.Usage {
-			got, err := s.sessionUsage(t.Context(), ann(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(s.sessionUsage(t.Context(), ann(), id))(t)
 			return got
 		}
 		if got := usage(); got != (core.Usage{}) {
@@ -72,9 +70,7 @@ func TestCalibrations(t *testing.T) {
 		newer := a
 		newer.Factor, newer.Samples, newer.Window, newer.WindowAt = 1.2, 8, 8192, &at
 		for _, list := range [][]core.Calibration{nil, {b, a}, {newer}, {b, a, newer}} {
-			if err := s.calibrations.Save(t.Context(), list); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.calibrations.Save(t.Context(), list))
 		}
 		got, err := s.calibrations.All(t.Context())
 		if diff := cmp.Diff([]core.Calibration{newer, b}, got); err != nil || diff != "" {

@@ -81,9 +81,6 @@ func (stx *sessionTx) resolveBranch(in core.AcceptRun) (core.AcceptRun, error) {
 
 // findMessage returns a message of the session that was not deleted.
 func (stx *sessionTx) findMessage(id core.MessageID) (core.Message, error) {
-	if err := requireID("message", id); err != nil {
-		return core.Message{}, err
-	}
 	m, err := stx.findInLog(id)
 	switch {
 	case err != nil:
@@ -224,7 +221,7 @@ func (stx *sessionTx) fallBack(before int64, why string) error {
 	case len(valid) == 0:
 		err = stx.clearSummary()
 	case valid[0].Version != stx.session.SummaryVersion:
-		_, err = stx.activateSummary(repeatVersion(valid[0], why))
+		_, err = stx.activateSummary(repeatVersion(valid[0], why, ""))
 	}
 	if err != nil {
 		return err
@@ -232,12 +229,12 @@ func (stx *sessionTx) fallBack(before int64, why string) error {
 	return stx.resumeLoops(before)
 }
 
-// repeatVersion returns the version as a new one, not stored yet.
-func repeatVersion(row models.Summary, why string) core.Summary {
+// repeatVersion returns the version, of another session if one is named, as a new one that is not stored yet.
+func repeatVersion(row models.Summary, why, of string) core.Summary {
 	s := row.Core()
 	s.ID, s.CreatedAt = "", core.Now()
 	s.MessagesAdded, s.TokensBefore, s.TokensAfter, s.Duration = 0, s.TokenCount, s.TokenCount, 0
-	s.Trigger, s.Note = why, fmt.Sprintf("repeats version %d", s.Version)
+	s.Trigger, s.Note = why, fmt.Sprintf("repeats version %d%s", s.Version, of)
 	return s
 }
 

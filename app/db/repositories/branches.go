@@ -91,7 +91,7 @@ func (r *Branches) UpdateMessage(ctx context.Context, tenant core.Tenant, sessio
 			if m.Feedback = p.Feedback; p.Feedback.Rating == "" {
 				m.Feedback = nil
 			}
-			changes["feedback"] = models.FeedbackFrom(m.Feedback)
+			changes["feedback"] = models.EncodeJSON(m.Feedback)
 		}
 		return changes, nil
 	})

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -34,10 +35,7 @@ func TestBranchesAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		page, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}, AllBranches: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 200}, AllBranches: true}))(t)
 		var last core.MessageID
 		for _, m := range page.Items {
 			if !m.OnPath {

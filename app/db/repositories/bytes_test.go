@@ -13,6 +13,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // walk reads a list page by page. No page has more bytes than that but with a single
@@ -65,9 +66,7 @@ func TestPagesOfMessagesInBytes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		id := s.session(t).ID
-		if _, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: large(), Import: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: large(), Import: true}))(t)
 		var want []int64
 		for seq := range int64(20) {
 			want = append(want, seq+1)
@@ -134,9 +133,7 @@ func TestPagesInBytes(t *testing.T) {
 		check("summaries", len(summaries), 9, pages, 2)
 		memories := repositories.NewMemories(d.Gorm)
 		for range 40 {
-			if _, err := memories.Create(t.Context(), core.Memory{Owner: "ann", Content: text[:32<<10]}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(memories.Create(t.Context(), core.Memory{Owner: "ann", Content: text[:32<<10]}))(t)
 		}
 		found, pages := walk(t, core.MaxPageBytes, func(cursor string) (core.Page[core.Memory], error) {
 			return memories.List(t.Context(), ann(), core.PageQuery{Limit: 200, Cursor: cursor})
@@ -152,9 +149,7 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 		s := open(d)
 		id := s.session(t).ID
 		for _, m := range large() { // each with an event of its own
-			if _, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: []core.Message{m}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: []core.Message{m}}))(t)
 		}
 		want := s.allEvents(t, id)
 		var got []core.Event

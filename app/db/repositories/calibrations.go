@@ -34,7 +34,7 @@ func (r *Calibrations) Save(ctx context.Context, list []core.Calibration) error 
 		if c.UpdatedAt.IsZero() {
 			c.UpdatedAt = core.Now()
 		}
-		byModel[c.Model] = models.CalibrationFrom(c)
+		byModel[c.Model] = models.Calibration(c)
 	}
 	// A fixed order prevents deadlocks between replicas.
 	rows := make([]models.Calibration, 0, len(byModel))

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A message is accepted in a second attempt after a deadlock: it refers to two files while
@@ -17,14 +18,9 @@ func TestAcceptAfterADeadlock(t *testing.T) {
 	t.Parallel()
 	url := dbtest.PostgresURL(t)
 	s := open(dbtest.Open(t, url))
-	if err := s.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Migrate(t.Context()))
 	first, second := s.upload(t, "", "a.txt", "a"), s.upload(t, "", "b.txt", "b")
-	other, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(pgx.Connect(t.Context(), url))(t)
 	defer func() { _ = other.Close(context.WithoutCancel(t.Context())) }()
 	exec := func(stmt string, args ...any) {
 		t.Helper()

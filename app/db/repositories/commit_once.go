@@ -44,11 +44,27 @@ func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name s
 		in := work.Request
 		if in.Token == "" {
 			in.Token = core.NewID[string]()
-			if err := takeKey(ctx, tx, in, hash); err != nil {
+			known, err := NewIdempotencyKeys(tx).Begin(ctx, in)
+			switch {
+			case err != nil:
 				return err
+			case known == nil:
+			case known.Status == 0 && known.Result == nil:
+				return core.KeyInProgress()
+			case known.Target == in.Target && known.Result != nil && known.Result.RequestHash == hash:
+				return errRepeated
+			default:
+				return core.KeyReused(known.Target)
 			}
 		}
-		return recordResult(tx, in, core.KeyedResult{RequestHash: hash, Name: name})
+		res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).UpdateColumns(map[string]any{"result": cmp.Or(name, emptyName), "result_hash": hash})
+		if res.Error == nil && res.RowsAffected == 0 { // another execution has taken over the key: this one must not commit
+			return core.KeyInProgress()
+		}
+		if res.Error != nil {
+			return res.Error
+		}
+		return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: name}))
 	})
 	if errors.Is(err, errRepeated) {
 		return "", true, nil
@@ -58,20 +74,6 @@ func commitOnce(ctx context.Context, do func(note resultRecorder) error) (name s
 
 // errRepeated rolls a transaction back whose effect is committed already.
 var errRepeated = errors.New("the request was executed before")
-
-// takeKey acquires the key. It returns errRepeated if an execution of the same request has it.
-func takeKey(ctx context.Context, tx *gorm.DB, in core.KeyedRequest, hash string) error {
-	known, err := NewIdempotencyKeys(tx).Begin(ctx, in)
-	switch {
-	case err != nil || known == nil:
-		return err
-	case known.Status == 0 && known.Result == nil:
-		return core.KeyInProgress()
-	case known.Target == in.Target && known.Result != nil && known.Result.RequestHash == hash:
-		return errRepeated
-	}
-	return core.KeyReused(known.Target)
-}
 
 // commitRowOnce is commitOnce for a plain transaction. Do returns the name of the result.
 func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name string, err error)) (name string, repeated bool, err error) {
@@ -88,18 +90,3 @@ func commitRowOnce(ctx context.Context, db *gorm.DB, do func(tx *gorm.DB) (name 
 
 // emptyName stands for the name of a result without one: an empty column means no result.
 const emptyName = "-"
-
-// recordResult stores the result in the row of the key, with what it mentions. It returns
-// ErrConflict if another execution of the request has taken over the key: this one must not
-// commit then.
-func recordResult(tx *gorm.DB, in core.KeyedRequest, result core.KeyedResult) error {
-	res := tx.Model(&models.IdempotencyKey{}).Scopes(keyInProgress(in)).
-		UpdateColumns(map[string]any{"result": cmp.Or(result.Name, emptyName), "result_hash": result.RequestHash})
-	if res.Error == nil && res.RowsAffected == 0 {
-		return core.KeyInProgress()
-	}
-	if res.Error != nil {
-		return res.Error
-	}
-	return storeMentions(tx, in, mentionsOf(in.Target, core.KeyedAnswer{Location: result.Name}))
-}

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
 	"bobbin/tests/seed"
 )
@@ -45,20 +46,6 @@ func (s *store) together(t testing.TB, release func(), writes []func() error) []
 	return errs
 }
 
-// step is a run with a step to write.
-func (s *store) step(t testing.TB, id core.SessionID, run core.Run, m core.Message) core.RunWrite {
-	t.Helper()
-	last, err := s.events.Last(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return core.RunWrite{
-		ID: core.NewID[string](), RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{m}, LastEvent: last, LastMessage: run.UserMessageID,
-		ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m", Usage: core.Usage{InputTokens: 3}}},
-		End:        &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
-	}
-}
-
 // A change that the database refuses, or that comes too late, fails alone: all others of its batch are
 // written once.
 func TestBadChangeFailsAlone(t *testing.T) {
@@ -79,7 +66,12 @@ func TestBadChangeFailsAlone(t *testing.T) {
 					continue
 				}
 				run, m := s.accept(t, ask(id, "hello")).Run, answer("bye")
-				w := s.step(t, id, run, m)
+				last := must.Get(s.events.Last(t.Context(), ann(), id))(t)
+				w := core.RunWrite{
+					ID: core.NewID[string](), RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{m}, LastEvent: last, LastMessage: run.UserMessageID,
+					ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m", Usage: core.Usage{InputTokens: 3}}},
+					End:        &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+				}
 				switch {
 				case i == bad && kind == "refused":
 					w.Messages[0].ID = taken.ID

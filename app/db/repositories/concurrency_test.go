@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // race calls f n times concurrently and waits for all.
@@ -41,10 +42,7 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 		if got := s.count(t, "SELECT COUNT(*) FROM runs WHERE status = 'running'"); got != 1 {
 			t.Errorf("running: got %d, want exactly 1", got)
 		}
-		list, err := s.runs.List(t.Context(), ann(), session, core.PageQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(s.runs.List(t.Context(), ann(), session, core.PageQuery{}))(t)
 		if len(list.Items) != racers {
 			t.Fatalf("runs: got %d, want %d", len(list.Items), racers)
 		}
@@ -154,10 +152,7 @@ func TestConcurrentAppendersLeaveNoGap(t *testing.T) {
 				t.Fatalf("message %d: got parent %s, want the message before, %s", i+1, m.ParentID, log[i].ID)
 			}
 		}
-		stored, err := s.runs.Get(t.Context(), ann(), run.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must.Get(s.runs.Get(t.Context(), ann(), run.ID))(t)
 		if want := (core.Usage{InputTokens: each * racers, OutputTokens: 2 * each * racers}); stored.Usage != want {
 			t.Errorf("usage: got %+v, want %+v", stored.Usage, want)
 		}

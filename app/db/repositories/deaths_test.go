@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Deaths count runs of processes that died. Runs that were given back, and runs that the
@@ -33,9 +34,7 @@ func TestDeathsAreCounted(t *testing.T) {
 			{"was restarted", func() error { return nil }, "worker-6/2", 3},
 		}
 		for _, step := range steps {
-			if err := step.leave(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, step.leave())
 			due, err := s.runs.Due(t.Context(), step.worker, true)
 			if diff := cmp.Diff(map[int]int{step.deaths: 1}, due); err != nil || diff != "" {
 				t.Fatalf("%s: due: %v (-want +got):\n%s", step.name, err, diff)
@@ -71,9 +70,7 @@ func TestDeathIsCountedLater(t *testing.T) {
 		}
 		wantError(t, "count for another attempt", s.runs.CountDeath(t.Context(), run.ID, run.Attempt-1, 3), core.ErrStale)
 		for range 2 { // the answer to the first may be lost
-			if err := s.runs.CountDeath(t.Context(), run.ID, run.Attempt, 3); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.runs.CountDeath(t.Context(), run.ID, run.Attempt, 3))
 		}
 		s.expire(t)
 		if due, err := s.runs.Due(t.Context(), "worker-3", true); err != nil || due[4] != 1 {

@@ -40,7 +40,7 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 			}
 			return row.Core()
 		}
-		open, err := r.findNewest(ctx, "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
+		open, err := findNewest(r.db.WithContext(ctx), "owner = ? AND kind = ? AND target = ? AND finished_at IS NULL", d.Owner, row.Kind, row.Target)
 		if !isNotFound(err) { // otherwise it has finished meanwhile
 			return open, err
 		}
@@ -49,30 +49,27 @@ func (r *Deletions) Create(ctx context.Context, d core.Deletion) (core.Deletion,
 
 // Get returns a deletion of the scope; with a user, one of the user's data.
 func (r *Deletions) Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error) {
-	if err := requireID("deletion", id); err != nil {
-		return core.Deletion{}, err
-	}
-	return r.findInScope(ctx, tenant, "id = ?", id)
+	return findInScope(byID(ctx, r.db, "deletion", id), tenant, "id = ?", id)
 }
 
 // OfSession returns the newest deletion of the session.
 func (r *Deletions) OfSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Deletion, error) {
-	return r.findInScope(ctx, tenant, "kind = ? AND target = ?", string(core.DeleteSession), string(id))
+	return findInScope(r.db.WithContext(ctx), tenant, "kind = ? AND target = ?", string(core.DeleteSession), string(id))
 }
 
 // findInScope returns the newest deletion of the scope that matches.
-func (r *Deletions) findInScope(ctx context.Context, tenant core.Tenant, where string, args ...any) (core.Deletion, error) {
+func findInScope(db *gorm.DB, tenant core.Tenant, where string, args ...any) (core.Deletion, error) {
 	where, args = where+" AND owner = ?", append(args, tenant.Owner)
 	if tenant.User != "" {
 		where, args = where+" AND user_hash = ?", append(args, core.SecretHash(tenant.User))
 	}
-	return r.findNewest(ctx, where, args...)
+	return findNewest(db, where, args...)
 }
 
 // findNewest returns the newest deletion that matches.
-func (r *Deletions) findNewest(ctx context.Context, where string, args ...any) (core.Deletion, error) {
+func findNewest(db *gorm.DB, where string, args ...any) (core.Deletion, error) {
 	var row models.Deletion
-	err := r.db.WithContext(ctx).Where(where, args...).Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
+	err := db.Where(where, args...).Order("created_at DESC, id DESC").Limit(1).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return core.Deletion{}, core.Errorf(core.ErrNotFound, "this deletion does not exist")
 	}
@@ -98,38 +95,26 @@ func (r *Deletions) Claim(ctx context.Context, worker string) (core.Deletion, er
 // Renew renews the lease and stores how many rows are left. ErrStale when the lease was
 // lost.
 func (r *Deletions) Renew(ctx context.Context, d core.Deletion) error {
-	return r.updateLeased(ctx, d, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"rows_left": d.RowsLeft, "due_at": gorm.Expr(clockSQL(r.db, core.RunLease))})
 }
 
 // SavePlan stores the state at the beginning. ErrStale when the lease was lost.
 func (r *Deletions) SavePlan(ctx context.Context, d core.Deletion) error {
-	return r.updateLeased(ctx, d, map[string]any{"plan": models.PlanFrom(*d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"plan": models.EncodeJSON(d.Plan), "rows_total": d.RowsTotal, "rows_left": d.RowsTotal})
 }
 
 // Retry ends the lease after a failed attempt, and stores the error. ErrStale when the
 // lease was lost.
 func (r *Deletions) Retry(ctx context.Context, d core.Deletion, wait time.Duration) error {
-	return r.updateLeased(ctx, d, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{"error": d.Error, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait))})
 }
 
 // Finish stores the report and clears the user's name. ErrStale when the lease was lost.
 func (r *Deletions) Finish(ctx context.Context, d core.Deletion) error {
-	return r.updateLeased(ctx, d, map[string]any{
-		"report": models.ReportFrom(*d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
+	return updateLeased[models.Deletion](r.db.WithContext(ctx), "deletion", d.ID, d.Lease, map[string]any{
+		"report": models.EncodeJSON(d.Report), "finished_at": core.Now(), "rows_left": d.Report.Left(), "rows_total": d.RowsTotal,
 		"user_id": "", "plan": nil, "error": "", "lease_owner": "",
 	})
-}
-
-// updateLeased changes a deletion whose lease is still held.
-func (r *Deletions) updateLeased(ctx context.Context, d core.Deletion, changes map[string]any) error {
-	err := retryDelays(func() error {
-		res := r.db.WithContext(ctx).Model(&models.Deletion{}).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", d.ID, d.Lease).UpdateColumns(changes)
-		if res.Error == nil && res.RowsAffected == 0 {
-			return core.Errorf(core.ErrStale, "another process has taken over deletion %s", d.ID)
-		}
-		return res.Error
-	})
-	return wrapError(err, "deletion", d.ID)
 }
 
 // Sweep removes deletions that finished longer than keep ago.

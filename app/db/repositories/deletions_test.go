@@ -8,6 +8,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // userDeletion is the deletion of a user of ann's.
@@ -21,10 +22,7 @@ func TestDeletions(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, ctx, deletions := open(d), t.Context(), repositories.NewDeletions(d.Gorm)
-		first, err := deletions.Create(ctx, userDeletion("carol"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(deletions.Create(ctx, userDeletion("carol")))(t)
 		if again, err := deletions.Create(ctx, userDeletion("carol")); err != nil || again.ID != first.ID || again.Status != core.DeletionPending {
 			t.Errorf("accepted again: %+v, %v, want the first one", again, err)
 		}
@@ -43,18 +41,14 @@ func TestDeletions(t *testing.T) {
 		_, err = deletions.Claim(ctx, "two/1")
 		wantNotFound(t, "a second claim", err)
 		job.Plan, job.RowsTotal = &core.DeletionPlan{Sessions: []core.SessionID{"a"}}, 7
-		if err := deletions.SavePlan(ctx, job); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, deletions.SavePlan(ctx, job))
 		later, err := deletions.Claim(ctx, "one/2") // the same replica, started again
 		if err != nil || later.Attempts != 2 || later.RowsTotal != 7 || later.Plan == nil || later.Plan.Sessions[0] != "a" {
 			t.Errorf("after a restart: %+v, %v", later, err)
 		}
 		wantError(t, "renew a lease that was lost", deletions.Renew(ctx, job), core.ErrStale)
 		later.Error = "the disk is full"
-		if err := deletions.Retry(ctx, later, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, deletions.Retry(ctx, later, time.Minute))
 		_, err = deletions.Claim(ctx, "two/1")
 		wantNotFound(t, "a claim before its time", err)
 		if waits, err := deletions.Get(ctx, ann(), first.ID); err != nil || waits.Error != "the disk is full" || waits.Status != core.DeletionPending {
@@ -66,9 +60,7 @@ func TestDeletions(t *testing.T) {
 			t.Fatalf("claimed when it is due: %+v, %v", last, err)
 		}
 		last.Report = &core.PurgeReport{Sessions: []core.SessionID{}, Tables: []core.PurgedTable{{Table: "messages", Removed: 7}}, Notes: []string{}}
-		if err := deletions.Finish(ctx, last); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, deletions.Finish(ctx, last))
 		done, err := deletions.Get(ctx, carol(), first.ID)
 		if err != nil || done.Status != core.DeletionSucceeded || done.User != "" || done.Plan != nil || done.Error != "" || done.Report.Tables[0].Removed != 7 {
 			t.Errorf("done: %+v, %v", done, err)
@@ -77,9 +69,7 @@ func TestDeletions(t *testing.T) {
 			t.Errorf("accepted after the first is done: %+v, %v, want a new one", next, err)
 		}
 		s.exec(t, "UPDATE deletions SET finished_at = '2020-01-01 00:00:00+00:00' WHERE finished_at IS NOT NULL")
-		if err := deletions.Sweep(ctx, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, deletions.Sweep(ctx, time.Hour))
 		_, err = deletions.Get(ctx, ann(), first.ID)
 		wantNotFound(t, "one that was done long ago", err)
 	})

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/db/models"
@@ -21,11 +20,31 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 	var rows []models.Delivery
 	leasedBefore := map[string]bool{}
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		receivers, err := dueReceivers(tx, c)
+		// The receivers that may get deliveries and have one due, the longest waiting first.
+		none := []string{"/"} // no receiver has a slash
+		for receiver, n := range c.Receivers {
+			if n <= 0 {
+				none = append(none, receiver)
+			}
+		}
+		var receivers []string
+		err := tx.Raw(receiversSQL+clockBoundSQL(tx, 0)+" AND receiver NOT IN ? ORDER BY due_at, receiver LIMIT ?", none, c.Limit).Scan(&receivers).Error
 		if err != nil || len(receivers) == 0 {
 			return err
 		}
-		due, err := dueDeliveries(tx, receivers, c)
+		var parts []string
+		var args []any
+		for _, receiver := range receivers {
+			limit, ok := c.Receivers[receiver]
+			if !ok {
+				limit = c.Each
+			}
+			parts = append(parts, "SELECT * FROM (SELECT id, lease_owner, ROW_NUMBER() OVER (ORDER BY due_at, id) AS turn, due_at FROM deliveries"+
+				" WHERE receiver = ? AND "+dueSQL(tx)+" ORDER BY due_at, id LIMIT ?) d")
+			args = append(args, receiver, min(limit, c.Limit))
+		}
+		var due []models.Delivery
+		err = tx.Raw(strings.Join(parts, " UNION ALL ")+" ORDER BY turn, due_at, id LIMIT ?", append(args, c.Limit)...).Scan(&due).Error
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -35,10 +54,7 @@ func (r *Deliveries) Claim(ctx context.Context, c core.DeliveryClaim) ([]core.De
 			leasedBefore[d.ID] = d.LeaseOwner != ""
 		}
 		// Checks again that they are due, now that the rows are locked.
-		free := tx.Model(&models.Delivery{}).Select("id").Where("id IN ?", ids).Where(dueSQL(tx)).Order("id")
-		if isPostgres(tx) {
-			free = free.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
-		}
+		free := tx.Model(&models.Delivery{}).Select("id").Where("id IN ?", ids).Where(dueSQL(tx)).Order("id").Clauses(skipLocked())
 		return tx.Model(&rows).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN (?)", free).UpdateColumns(map[string]any{
 			"attempt": gorm.Expr("attempt + 1"), "tries": gorm.Expr("tries + 1"), "lease_owner": c.Worker,
 			"lease_until": gorm.Expr(clockSQL(tx, c.Lease)), "due_at": gorm.Expr(clockSQL(tx, c.Lease)),
@@ -69,41 +85,3 @@ const receiversSQL = `WITH RECURSIVE receivers (receiver) AS (
 SELECT receiver FROM (SELECT receiver, (SELECT MIN(d.due_at) FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receivers.receiver) AS due_at
 	FROM receivers WHERE receiver IS NOT NULL) r
 WHERE due_at <= `
-
-// dueReceivers returns the receivers that may get deliveries and have one due, the longest
-// waiting first.
-func dueReceivers(tx *gorm.DB, c core.DeliveryClaim) ([]string, error) {
-	none := []string{"/"} // no receiver has a slash
-	for receiver, n := range c.Receivers {
-		if n <= 0 {
-			none = append(none, receiver)
-		}
-	}
-	var receivers []string
-	err := tx.Raw(receiversSQL+clockBoundSQL(tx, 0)+" AND receiver NOT IN ? ORDER BY due_at, receiver LIMIT ?", none, c.Limit).Scan(&receivers).Error
-	return receivers, err
-}
-
-// dueDelivery is a delivery that can be claimed.
-type dueDelivery struct {
-	ID, LeaseOwner string
-	Turn           int // among those of its receiver
-}
-
-// dueDeliveries selects deliveries to the receivers.
-func dueDeliveries(tx *gorm.DB, receivers []string, c core.DeliveryClaim) ([]dueDelivery, error) {
-	var parts []string
-	var args []any
-	for _, receiver := range receivers {
-		limit, ok := c.Receivers[receiver]
-		if !ok {
-			limit = c.Each
-		}
-		parts = append(parts, "SELECT * FROM (SELECT id, lease_owner, ROW_NUMBER() OVER (ORDER BY due_at, id) AS turn, due_at FROM deliveries"+
-			" WHERE receiver = ? AND "+dueSQL(tx)+" ORDER BY due_at, id LIMIT ?) d")
-		args = append(args, receiver, min(limit, c.Limit))
-	}
-	var due []dueDelivery
-	err := tx.Raw(strings.Join(parts, " UNION ALL ")+" ORDER BY turn, due_at, id LIMIT ?", append(args, c.Limit)...).Scan(&due).Error
-	return due, err
-}

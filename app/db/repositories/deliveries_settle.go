@@ -84,50 +84,43 @@ func (r *Deliveries) updateInSession(ctx context.Context, id core.DeliveryID, fi
 func (r *Deliveries) GiveUpReceiver(ctx context.Context, in core.ReceiverGivenUp) ([]core.Event, error) {
 	var events []core.Event
 	err := retryDelays(func() error {
-		return inTx(ctx, r.db, func(tx *gorm.DB) (err error) {
-			events, err = giveUpReceiver(tx, in)
-			return err
+		return inTx(ctx, r.db, func(tx *gorm.DB) error {
+			var found, gone []models.Delivery
+			if err := tx.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit).Find(&found).Error; err != nil {
+				return err
+			}
+			txs, err := lockSessions(tx, found)
+			if err != nil {
+				return err
+			}
+			var ids []string
+			for _, d := range found {
+				if txs[d.SessionID] != nil {
+					ids = append(ids, d.ID)
+				}
+			}
+			err = tx.Model(&gone).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
+				"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
+			}).Error
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
+			for _, d := range gone {
+				txs[d.SessionID].emitEvents(d.Core().Updated())
+			}
+			events = nil
+			for _, id := range slices.Sorted(maps.Keys(txs)) {
+				if err := txs[id].saveChanges(); err != nil {
+					return err
+				}
+				events = append(events, txs[id].events...)
+			}
+			return tx.Where("receiver = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receiver_outages.receiver)", in.Receiver).
+				Delete(&models.ReceiverOutage{}).Error
 		})
 	})
 	return events, wrapError(err, "deliveries to", in.Receiver)
-}
-
-// giveUpReceiver is GiveUpReceiver in a transaction.
-func giveUpReceiver(tx *gorm.DB, in core.ReceiverGivenUp) ([]core.Event, error) {
-	var found []models.Delivery
-	if err := tx.Select("id, session_id").Scopes(undeliverable(in)).Order("due_at, id").Limit(in.Limit).Find(&found).Error; err != nil {
-		return nil, err
-	}
-	txs, err := lockSessions(tx, found)
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, d := range found {
-		if txs[d.SessionID] != nil {
-			ids = append(ids, d.ID)
-		}
-	}
-	var gone []models.Delivery
-	err = tx.Model(&gone).Clauses(returningAll(tx, &models.Delivery{})).Where("id IN ?", ids).Scopes(undeliverable(in)).UpdateColumns(map[string]any{
-		"state": string(core.DeliveryFailed), "error": in.Reason, "lease_owner": "", "lease_until": nil, "finished_at": core.Now(),
-	}).Error
-	slices.SortFunc(gone, func(a, b models.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	for _, d := range gone {
-		txs[d.SessionID].emitEvents(d.Core().Updated())
-	}
-	if err != nil {
-		return nil, err
-	}
-	var events []core.Event
-	for _, id := range slices.Sorted(maps.Keys(txs)) {
-		if err := txs[id].saveChanges(); err != nil {
-			return nil, err
-		}
-		events = append(events, txs[id].events...)
-	}
-	return events, tx.Where("receiver = ? AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.state = 'pending' AND d.receiver = receiver_outages.receiver)", in.Receiver).
-		Delete(&models.ReceiverOutage{}).Error
 }
 
 // undeliverable narrows a query to deliveries that are to be abandoned.

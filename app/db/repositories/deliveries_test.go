@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func hook(path string) *core.Webhook {
@@ -50,10 +51,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("session")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("session")}))(t)
 		in := ask(session.ID, "one")
 		in.Webhook = hook("run")
 		own := s.accept(t, in).Run
@@ -164,9 +162,7 @@ func TestRetryADelivery(t *testing.T) {
 		c := s.due(t, worker)[0]
 		_, _, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
 		wantError(t, "retry at work", err, core.ErrConflict)
-		if _, err := s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: 1, State: core.DeliveryFailed}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: 1, State: core.DeliveryFailed}))(t)
 		for _, tenant := range []core.Tenant{bob(), carol()} {
 			_, _, err = s.deliveries.Retry(t.Context(), tenant, run.ID, c.ID)
 			wantNotFound(t, "retry of another's", err)
@@ -229,9 +225,7 @@ func TestClaimDeliveries(t *testing.T) {
 		s.exec(t, "UPDATE deliveries SET lease_until = '2000-01-01 00:00:00+00:00', due_at = '2000-01-01 00:00:00+00:00' WHERE lease_owner = 'worker-1'")
 		taken := s.due(t, "worker-3")
 		past := len(taken)
-		if err := s.deliveries.Release(t.Context(), "worker-2", false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.deliveries.Release(t.Context(), "worker-2", false))
 		freed := s.due(t, "worker-3")
 		if past+len(freed) != n {
 			t.Errorf("taken over: got %d, want all of %d", past+len(freed), n)
@@ -258,10 +252,7 @@ func TestClaimIsFairBetweenReceivers(t *testing.T) {
 		claim := func(c core.DeliveryClaim) map[string]int {
 			t.Helper()
 			c.Worker, c.Lease = worker, time.Minute
-			list, err := s.deliveries.Claim(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			list := must.Get(s.deliveries.Claim(t.Context(), c))(t)
 			got := map[string]int{}
 			for _, one := range list {
 				got[one.Receiver]++

@@ -24,9 +24,6 @@ import (
 // changes nothing. ErrConflict while the session has a run. A message that was canceled
 // while it was queued, and never entered the log, can be deleted at any time.
 func (r *Branches) Delete(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) ([]core.Event, error) {
-	if err := requireID("message", id); err != nil {
-		return nil, err
-	}
 	stx, err := r.changeOnce(ctx, tenant, session, func(stx *sessionTx) error {
 		m, err := stx.findInLog(id)
 		if err == nil && m == nil {
@@ -209,7 +206,7 @@ func (stx *sessionTx) eraseMessages(ids []models.Ref) ([]core.Message, error) {
 // eraseInput clears the input and the options of a run.
 func (stx *sessionTx) eraseInput(run core.Run) error {
 	return stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).
-		UpdateColumns(map[string]any{"input": models.InputFrom(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
+		UpdateColumns(map[string]any{"input": models.EncodeJSON(run.Input.Emptied()), "options": nil, "request_hash": ""}).Error
 }
 
 // eraseUnsent deletes a message that only its run has: it was canceled while it was queued.

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // titled creates a session with a turn and a generated title that contains the secret, and
@@ -23,10 +24,7 @@ func (s *store) titled(t *testing.T) (core.SessionID, []core.Message) {
 
 func (s *store) giveTitle(t *testing.T, id core.SessionID, title string, of ...core.MessageID) []core.Event {
 	t.Helper()
-	events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of}))(t)
 	return events
 }
 
@@ -115,10 +113,7 @@ func TestDeleteTakesTheTitleOfAFork(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		id, log := s.titled(t)
-		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"}))(t)
 		s.erase(t, id, log[0].ID)
 		if got := s.sessionOf(t, fork.ID); got.Title == "" {
 			t.Error("the title of the fork went with the original")

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // secret is in every text of the turn that is deleted.
@@ -149,14 +150,9 @@ func TestDeleteSparesForks(t *testing.T) {
 		branches := repositories.NewBranches(d.Gorm)
 		id := s.session(t).ID
 		log := s.confess(t, id)
-		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: log[1].ID, Title: "copy"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: log[1].ID, Title: "copy"}))(t)
 		s.index(t)
-		if _, err := branches.Delete(t.Context(), ann(), id, log[1].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(branches.Delete(t.Context(), ann(), id, log[1].ID))(t)
 		copies := s.log(t, fork.ID)
 		if len(copies) != 3 || !strings.Contains(copies[1].ToolCalls[0].Arguments, secret) || copies[2].ToolCallID != "call-1" {
 			t.Errorf("got %+v, want the question, and the call with its result", copies)

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 var errInjected = errors.New("injected")
@@ -59,15 +60,13 @@ func (f *faults) install(t *testing.T, g *gorm.DB) {
 		}
 	}
 	cb := g.Callback()
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		cb.Create().Before("gorm:create").Register("faults:create", fail),
 		cb.Query().Before("gorm:query").Register("faults:query", fail),
 		cb.Update().Before("gorm:update").Register("faults:update", fail),
 		cb.Row().Before("gorm:row").Register("faults:row", fail),
 		cb.Raw().Before("gorm:raw").Register("faults:raw", fail),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 }
 
 // rows is all that is in the database.
@@ -185,9 +184,7 @@ func TestABusySQLiteIsUnavailable(t *testing.T) {
 	t.Parallel()
 	url := dbtest.SQLiteURL(t)
 	first, second := dbtest.Open(t, url), dbtest.Open(t, url)
-	if err := first.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Migrate(t.Context()))
 	tx := first.Gorm.WithContext(t.Context()).Begin()
 	if tx.Error != nil {
 		t.Fatal(tx.Error)

@@ -22,16 +22,14 @@ func NewEvents(db *gorm.DB) *Events { return &Events{db: db} }
 // and the session in them have their present state, without deleted content. The caller
 // must have checked access to the session.
 func (r *Events) After(ctx context.Context, session core.SessionID, afterSeq int64, limit int) ([]core.Event, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
+	db := byID(ctx, r.db, "session", session)
 	var rows []models.Event
-	err := r.db.WithContext(ctx).Where("session_id = ? AND event_seq > ?", session, afterSeq).
+	err := db.Where("session_id = ? AND event_seq > ?", session, afterSeq).
 		Order("event_seq").Limit(limit).Find(&rows).Error
 	if err != nil {
 		return nil, wrapError(err, "events of session", session)
 	}
-	events, err := renderEvents(r.db.WithContext(ctx), session, rows)
+	events, err := renderEvents(db, session, rows)
 	return events, wrapError(err, "events of session", session)
 }
 
@@ -39,10 +37,7 @@ func (r *Events) After(ctx context.Context, session core.SessionID, afterSeq int
 // limit, and at most core.MaxPageBytes together, but at least one. More reports whether
 // others may follow. The caller must have checked access to the session.
 func (r *Events) Page(ctx context.Context, session core.SessionID, afterSeq int64, limit int) (page []core.Event, more bool, err error) {
-	if err := requireID("session", session); err != nil {
-		return nil, false, err
-	}
-	list := r.db.WithContext(ctx).Model(&models.Event{}).Where("session_id = ? AND event_seq > ?", session, afterSeq).
+	list := byID(ctx, r.db, "session", session).Model(&models.Event{}).Where("session_id = ? AND event_seq > ?", session, afterSeq).
 		Order("event_seq").Session(&gorm.Session{})
 	n, err := fitRows(list, longEventColumns(list), limit, core.MaxPageBytes)
 	if err != nil {
@@ -54,11 +49,8 @@ func (r *Events) Page(ctx context.Context, session core.SessionID, afterSeq int6
 
 // Oldest returns the number of the oldest stored event, 0 if there is none.
 func (r *Events) Oldest(ctx context.Context, session core.SessionID) (int64, error) {
-	if err := requireID("session", session); err != nil {
-		return 0, err
-	}
 	var seq int64
-	err := r.db.WithContext(ctx).Model(&models.Event{}).Select("COALESCE(MIN(event_seq), 0)").
+	err := byID(ctx, r.db, "session", session).Model(&models.Event{}).Select("COALESCE(MIN(event_seq), 0)").
 		Where("session_id = ?", session).Scan(&seq).Error
 	return seq, wrapError(err, "events of session", session)
 }
@@ -79,11 +71,8 @@ func (r *Events) LastOf(ctx context.Context, sessions []core.SessionID) (map[cor
 
 // Last returns the number of the newest event, 0 if there is none yet.
 func (r *Events) Last(ctx context.Context, tenant core.Tenant, session core.SessionID) (int64, error) {
-	if err := requireID("session", session); err != nil {
-		return 0, err
-	}
 	var row models.Session
-	err := r.db.WithContext(ctx).Select("last_event_seq").Scopes(visibleTo(tenant)).
+	err := byID(ctx, r.db, "session", session).Select("last_event_seq").Scopes(visibleTo(tenant)).
 		Where("id = ?", session).Take(&row).Error
 	return row.LastEventSeq, wrapError(err, "session", session)
 }

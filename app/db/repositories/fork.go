@@ -96,7 +96,15 @@ func (f *forkJob) copySome(ctx context.Context, rows int) error {
 		if err := stx.copyLog(part, f.copied, f.prefix); err != nil {
 			return err
 		}
-		return stx.copyReferences(part, f.copied, f.prefix)
+		var rows []models.BlobReference
+		if err := stx.tx.Where("message_id IN ?", part).Find(&rows).Error; err != nil {
+			return err
+		}
+		for i, row := range rows {
+			seq := f.copied + slices.Index(part, models.Ref(row.MessageID)) + 1
+			rows[i].MessageID, rows[i].SessionID = string(copyID(f.prefix, seq)), stx.session.ID
+		}
+		return insertRows(stx.tx, &rows)
 	})
 	if err == nil {
 		f.copied += len(part)
@@ -128,7 +136,14 @@ func (f *forkJob) finishFork(ctx context.Context, note resultRecorder) (out core
 		if err := fork.copyInstructions(source, copies); err != nil {
 			return err
 		}
-		if err := fork.copySetups(source); err != nil {
+		var rows []models.PromptSetup
+		if err := fork.tx.Where("session_id = ?", source.session.ID).Find(&rows).Error; err != nil {
+			return err
+		}
+		for i := range rows {
+			rows[i].SessionID = fork.session.ID
+		}
+		if err := insertRows(fork.tx, &rows); err != nil {
 			return err
 		}
 		// Erasing the message of the title erases the title.
@@ -253,7 +268,7 @@ func (stx *sessionTx) copySummary(source *sessionTx, copies map[models.Ref]messa
 	if err := stx.tx.Where("id = ?", rows[newest].ID).Take(&row).Error; err != nil {
 		return err
 	}
-	s, last := repeatFromFork(row, source), copies[row.ThroughID]
+	s, last := repeatVersion(row, "fork", " of session "+source.session.ID), copies[row.ThroughID]
 	s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = copyID(string(last.id)[:idPrefix], 1), 1, last.id, last.seq
 	s.MessagesCovered, s.MessagesAdded = int(last.seq), int(last.seq)
 	_, err := stx.activateSummary(s)

@@ -7,6 +7,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // beginFork copies the first n messages of a session.
@@ -50,9 +51,7 @@ func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
 		if n := s.recover(t); n != 0 {
 			t.Errorf("recovered %d sessions, want none: the fork goes on", n)
 		}
-		if err := finish(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, finish())
 		log := s.log(t, fork)
 		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
 		session, err := s.sessions.Get(t.Context(), ann(), fork)
@@ -145,9 +144,7 @@ func TestDeletedWhileItIsForked(t *testing.T) {
 			log := s.log(t, id)
 			s.summarize(t, id, log[2])
 			fork, finish := s.beginFork(t, id, 2)
-			if _, err := branches.Delete(t.Context(), ann(), id, log[tt.seq-1].ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(branches.Delete(t.Context(), ann(), id, log[tt.seq-1].ID))(t)
 			wantError(t, tt.name, finish(), tt.want)
 			if tt.want != nil {
 				continue

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // bigHistory is the database of testdata/history.sql.
@@ -39,10 +40,7 @@ func (h *bigHistory) turn(n int) (run core.RunID, question, answer core.MessageI
 // load has the database write the history.
 func (h *bigHistory) load(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/history.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/history.sql"))(t)
 	for _, stmt := range strings.Split(string(text), ";\n") {
 		if stmt = h.translated(stmt); stmt != "" {
 			h.exec(t, stmt)

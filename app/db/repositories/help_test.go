@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/must"
 )
 
 // store is everything a test needs of one database.
@@ -229,10 +230,7 @@ func wantNotFound(t *testing.T, what string, got error) {
 // dataText returns the data of an event as its readers get them.
 func dataText(t *testing.T, e core.Event) string {
 	t.Helper()
-	text, err := json.Marshal(e.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(e.Data))(t)
 	return string(text)
 }
 

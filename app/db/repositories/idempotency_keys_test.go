@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func keyed(owner, key string) core.KeyedRequest {
@@ -47,17 +48,13 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Errorf("got %+v for another owner's key, want nil", known)
 		}
 		answer := core.KeyedAnswer{RequestHash: "h", Status: 201, ContentType: "application/json", Location: "/x", Body: []byte("{}\x00"), Kept: true}
-		if err := keys.Finish(t.Context(), first, answer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, keys.Finish(t.Context(), first, answer))
 		answer.Target = first.Target
 		if diff := cmp.Diff(&answer, begin(keyed("ann", "k"))); diff != "" {
 			t.Errorf("kept answer (-want +got):\n%s", diff)
 		}
 		// What the first one does later changes nothing.
-		if err := keys.Release(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, keys.Release(t.Context(), first))
 		if known := begin(keyed("ann", "k")); known == nil {
 			t.Error("got a free key after a late release, want it kept")
 		}
@@ -82,12 +79,8 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 				s.exec(t, "UPDATE idempotency_keys SET created_at = '2000-01-01 00:00:00+00:00'")
 			}
 		}
-		if err := keys.Finish(t.Context(), dead, core.KeyedAnswer{Status: 200, Kept: true}); err != nil {
-			t.Fatal(err)
-		}
-		if err := keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 204, RequestHash: "h"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, keys.Finish(t.Context(), dead, core.KeyedAnswer{Status: 200, Kept: true}))
+		must.Do(t, keys.Finish(t.Context(), next, core.KeyedAnswer{Status: 204, RequestHash: "h"}))
 		known, err := keys.Begin(t.Context(), keyed("ann", "k"))
 		if err != nil || known == nil || known.Status != 204 || known.Kept {
 			t.Errorf("got %+v, %v, want the answer of the one that took over, without a body", known, err)
@@ -97,9 +90,7 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 			if known, err := keys.Begin(t.Context(), other); err != nil || known != nil {
 				t.Fatalf("got %+v, %v, want the key", known, err)
 			}
-			if err := keys.Release(t.Context(), other); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, keys.Release(t.Context(), other))
 		}
 		_, err = keys.Begin(t.Context(), keyed("ann", "\x00"))
 		wantError(t, "a key that cannot be stored", err, core.ErrInvalid)
@@ -139,9 +130,7 @@ func TestIdempotencyKeySweep(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
 		for i := range 5 {
-			if _, err := keys.Begin(t.Context(), keyed("ann", fmt.Sprint("k", i))); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(keys.Begin(t.Context(), keyed("ann", fmt.Sprint("k", i))))(t)
 		}
 		s.exec(t, "UPDATE idempotency_keys SET expires_at = '2000-01-01 00:00:00+00:00' WHERE key <> 'k0'")
 		for _, want := range []int{3, 1, 0} {
@@ -177,13 +166,8 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		}
 		dead, next := keyed("ann", "k"), keyed("ann", "k")
 		begin(dead)
-		made, err := s.sessions.Create(keyedContext(t, dead, "h", nil), core.Session{Owner: "ann", Title: "once"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := keys.Release(t.Context(), dead); err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(s.sessions.Create(keyedContext(t, dead, "h", nil), core.Session{Owner: "ann", Title: "once"}))(t)
+		must.Do(t, keys.Release(t.Context(), dead))
 		known := begin(next)
 		if known == nil || known.Status != 0 || known.Result == nil || known.Result.Name != string(made.ID) {
 			t.Fatalf("got %+v after a release, want the session %s", known, made.ID)

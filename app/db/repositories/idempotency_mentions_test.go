@@ -8,6 +8,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // begun takes a key for a request that has not been answered yet.
@@ -31,10 +32,7 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 		created, kept := s.session(t).ID, s.session(t).ID
 		s.turns(t, kept, 1)
 		log := s.log(t, kept)
-		memory, err := repositories.NewMemories(d.Gorm).Create(t.Context(), core.Memory{Owner: "ann", UserID: "eve", Content: secret})
-		if err != nil {
-			t.Fatal(err)
-		}
+		memory := must.Get(repositories.NewMemories(d.Gorm).Create(t.Context(), core.Memory{Owner: "ann", UserID: "eve", Content: secret}))(t)
 		path := "/api/v1/sessions/" + string(kept)
 		for name, tt := range map[string]struct {
 			target, location, body string
@@ -56,13 +54,9 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 			"a message that is there": {"POST " + path + "/messages", "", `{"message":{"id":"` + string(log[0].ID) + `","session_id":"` + string(kept) + `","parent_id":"` + string(log[1].ID) + `"}}`, func() error { return nil }, true},
 		} {
 			keys, in := s.begun(t, tt.target)
-			if err := tt.remove(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tt.remove())
 			a := core.KeyedAnswer{RequestHash: "h", Status: 201, Location: tt.location, Body: []byte(tt.body), Kept: true}
-			if err := keys.Finish(t.Context(), in, a); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, keys.Finish(t.Context(), in, a))
 			in.Token = core.NewID[string]()
 			known, err := keys.Begin(t.Context(), in)
 			if err != nil || known == nil || known.Kept != tt.kept || known.Status != 201 {

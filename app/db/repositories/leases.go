@@ -1,10 +1,8 @@
 package repositories
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -37,18 +35,15 @@ func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error
 		order: "created_at, id", limit: t.Limit, skipLocked: true,
 		set:       "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
 		values:    []any{t.Worker, t.Deaths - later},
-		returning: strings.Join(columnsOf(r.db, &models.Run{}), ", "),
+		returning: "id",
 	}
 	var runs []core.Run
 	err := inTx(ctx, r.reserve, func(tx *gorm.DB) error {
 		rows, err := leaseRuns(tx, q)
-		if err != nil {
-			return err
+		if err == nil && len(rows) > 0 {
+			ids := idsOf(rows, func(r models.Run) string { return r.ID })
+			runs, err = findRuns(tx, tx.Where("id IN ?", ids), "created_at, id") // with their inputs
 		}
-		slices.SortFunc(rows, func(a, b models.Run) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-		})
-		runs, err = loadInputs(tx, rows)
 		return err
 	})
 	return runs, wrapError(err, "runs for worker", t.Worker)
@@ -196,15 +191,29 @@ func claimDue[T any](ctx context.Context, g *gorm.DB, worker string, lease time.
 	err = inTx(ctx, g, func(tx *gorm.DB) error {
 		due := tx.Model(new(T)).Select("id").
 			Where("finished_at IS NULL AND (due_at <= "+clockBoundSQL(tx, 0)+" OR substr(lease_owner, 1, ?) = ? AND substr(lease_owner, 1, ?) <> ?)"+and, len(former), former, len(own), own).
-			Order("due_at, id").Limit(1)
-		if isPostgres(tx) {
-			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
-		}
+			Order("due_at, id").Limit(1).Clauses(skipLocked())
 		return tx.Model(&rows).Clauses(returningAll(tx, new(T))).Where("id IN (?)", due).UpdateColumns(map[string]any{
 			"attempts": gorm.Expr("attempts + 1"), "lease_owner": own + core.NewID[string](), "due_at": gorm.Expr(clockSQL(tx, lease)),
 		}).Error
 	})
 	return rows, err
+}
+
+// skipLocked locks rows on PostgreSQL, and leaves out those that another transaction has locked.
+func skipLocked() clause.Locking {
+	return clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}
+}
+
+// updateLeased changes a row whose lease is still held.
+func updateLeased[T any, I ~string](g *gorm.DB, what string, id I, lease string, changes map[string]any) error {
+	err := retryDelays(func() error {
+		res := g.Model(new(T)).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", id, lease).UpdateColumns(changes)
+		if res.Error == nil && res.RowsAffected == 0 {
+			return core.Errorf(core.ErrStale, "another process has taken over %s %s", what, id)
+		}
+		return res.Error
+	})
+	return wrapError(err, what, id)
 }
 
 // leaseRuns selects and locks the rows in a fixed order, and returns them as they are after

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func runIDs(runs []core.Run) []core.RunID {
@@ -41,10 +42,7 @@ func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 				takers[r.ID]++
 			}
 		})
-		rest, err := s.takeOver(t.Context(), "worker-z", true, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rest := must.Get(s.takeOver(t.Context(), "worker-z", true, n))(t)
 		for _, r := range rest {
 			takers[r.ID]++
 		}

@@ -21,20 +21,14 @@ import (
 // Find returns the summaries of a session with these ids, whatever their state; missing
 // ones are left out.
 func (r *Summaries) Find(ctx context.Context, tenant core.Tenant, id core.SessionID, ids []core.SummaryID) ([]core.Summary, error) {
-	if err := requireID("session", id); err != nil {
-		return nil, err
-	}
-	list, err := findAll(r.db.WithContext(ctx).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"), infallible(models.Summary.Core))
+	list, err := findAll(byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).Where("id IN ?", ids).Order("version"), infallible(models.Summary.Core))
 	return list, wrapError(err, "session", id)
 }
 
 // Loops returns the notes on tool loops of the conversation after the seq: for each loop
 // the newest whose messages are all on the current path.
 func (r *Summaries) Loops(ctx context.Context, tenant core.Tenant, id core.SessionID, after int64) ([]core.Summary, error) {
-	if err := requireID("session", id); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", id)
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}
@@ -135,8 +129,8 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 		if from.seq == 0 {
 			return fmt.Errorf("the messages of notes %s were not copied", row.ID)
 		}
-		s := repeatFromFork(row, source)
-		s.ID = core.NewID[core.SummaryID]()
+		s := repeatVersion(row, "fork", " of session "+source.session.ID)
+		s.ID, s.MessagesAdded = core.NewID[core.SummaryID](), row.MessagesAdded
 		s.FromID, s.FromSeq, s.ThroughID, s.ThroughSeq = from.id, from.seq, through.id, through.seq
 		if s.FromSeq <= stx.session.SummaryThroughSeq {
 			continue
@@ -147,13 +141,4 @@ func (stx *sessionTx) copyLoops(source *sessionTx, copies map[models.Ref]message
 		rows = append(rows, models.SummaryFrom(s))
 	}
 	return stx.useLoops(rows)
-}
-
-// repeatFromFork returns a summary of the source as a new one.
-func repeatFromFork(row models.Summary, source *sessionTx) core.Summary {
-	s := row.Core()
-	s.ID, s.CreatedAt = "", core.Now()
-	s.TokensBefore, s.TokensAfter, s.Duration = s.TokenCount, s.TokenCount, 0
-	s.Trigger, s.Note = "fork", fmt.Sprintf("repeats version %d of session %s", s.Version, source.session.ID)
-	return s
 }

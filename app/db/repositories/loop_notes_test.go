@@ -12,6 +12,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // loop makes a turn of so many tool rounds and returns the question, the rounds and
@@ -57,18 +58,12 @@ func (s *store) note(t *testing.T, id core.SessionID, from, through core.Message
 // wantLoops checks which notes are in use: by the prompt state and by their rows.
 func (s *store) wantLoops(t *testing.T, what string, id core.SessionID, want ...string) {
 	t.Helper()
-	state, err := contextwindow.DecodeState(s.get(t, id).PromptState)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := must.Get(contextwindow.DecodeState(s.get(t, id).PromptState))(t)
 	var ids []core.SummaryID
 	for _, r := range state.Loops {
 		ids = append(ids, r.ID)
 	}
-	found, err := s.summaries.Find(t.Context(), ann(), id, ids)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(s.summaries.Find(t.Context(), ann(), id, ids))(t)
 	var got []string
 	for i, n := range found {
 		got = append(got, n.Content)
@@ -105,9 +100,7 @@ func TestDeletingTakesNotes(t *testing.T) {
 			turn := s.loop(t, id, 6)
 			s.note(t, id, turn[1], turn[4])
 			s.note(t, id, turn[1], turn[8])
-			if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, turn[tt.at].ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, turn[tt.at].ID))(t)
 			s.wantLoops(t, tt.name, id, tt.want...)
 			gone := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND state = 'erased' AND content = ''", id)
 			if left := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND content <> ''", id); gone+left != 2 || left < len(tt.want) {
@@ -137,9 +130,7 @@ func TestDeletingAQuestionThatWasAnsweredAnew(t *testing.T) {
 		log := s.log(t, id) // #1, #3, #4, #5
 		s.note(t, id, log[1], log[2])
 		s.wantLoops(t, "before", id, "notes 3–4")
-		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, question.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, question.ID))(t)
 		s.wantLoops(t, "after", id)
 		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND content <> ''", id); n != 0 {
 			t.Errorf("%d notes still say something", n)
@@ -161,10 +152,7 @@ func TestForkCopiesNotes(t *testing.T) {
 		branches := repositories.NewBranches(d.Gorm)
 		fork := func(m core.MessageID) core.Session {
 			t.Helper()
-			out, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: m})
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: m}))(t)
 			return out
 		}
 		s.wantLoops(t, "a copy of all", fork("").ID, "notes 6–13")
@@ -172,9 +160,7 @@ func TestForkCopiesNotes(t *testing.T) {
 		s.wantLoops(t, "before it", fork(turn[0].ID).ID)
 		s.wantLoops(t, "the source", id, "notes 6–13")
 
-		if _, err := branches.Delete(t.Context(), ann(), id, first[1].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(branches.Delete(t.Context(), ann(), id, first[1].ID))(t)
 		copied := fork("") // what was deleted is not copied: all numbers are one less
 		found, err := s.summaries.Loops(t.Context(), ann(), copied.ID, 0)
 		if err != nil || len(found) != 1 || found[0].FromSeq != 5 || found[0].ThroughSeq != 12 || found[0].Version != 1 || !strings.HasPrefix(found[0].Note, "repeats version 2 of session ") {

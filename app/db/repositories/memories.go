@@ -57,10 +57,7 @@ func (r *Memories) Create(ctx context.Context, m core.Memory) (core.Memory, erro
 
 // Get returns the memory, without its vector.
 func (r *Memories) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
-	if err := requireID("memory", id); err != nil {
-		return core.Memory{}, err
-	}
-	row, err := takeMemory(r.db.WithContext(ctx), tenant, id)
+	row, err := takeMemory(byID(ctx, r.db, "memory", id), tenant, id)
 	if err != nil {
 		return core.Memory{}, wrapError(err, "memory", id)
 	}
@@ -106,16 +103,13 @@ func (r *Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuer
 // If m has no vector, the stored one stays with the same content and is removed with a
 // different one.
 func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory) (core.Memory, error) {
-	if err := requireID("memory", m.ID); err != nil {
-		return core.Memory{}, err
-	}
 	if err := checkMetadata(m.Metadata); err != nil {
 		return core.Memory{}, err
 	}
 	var row models.Memory
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		var err error
-		if row, err = takeMemory(tx.Scopes(withRowLock("memories", clause.LockingStrengthUpdate)), tenant, m.ID); err != nil {
+		if row, err = takeMemory(byID(ctx, tx, "memory", m.ID).Scopes(withRowLock("memories", clause.LockingStrengthUpdate)), tenant, m.ID); err != nil {
 			return err
 		}
 		wanted := models.MemoryFrom(m)
@@ -141,10 +135,7 @@ func (r *Memories) Update(ctx context.Context, tenant core.Tenant, m core.Memory
 
 // Delete removes the memory permanently.
 func (r *Memories) Delete(ctx context.Context, tenant core.Tenant, id core.MemoryID) error {
-	if err := requireID("memory", id); err != nil {
-		return err
-	}
-	res := r.db.WithContext(ctx).Scopes(inScope(tenant)).Where("id = ?", id).Delete(&models.Memory{})
+	res := byID(ctx, r.db, "memory", id).Scopes(inScope(tenant)).Where("id = ?", id).Delete(&models.Memory{})
 	if res.Error == nil && res.RowsAffected == 0 {
 		return notFound("memory", id)
 	}

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // space is where the tests' vectors lie.
@@ -102,10 +103,7 @@ func TestMemoryPages(t *testing.T) {
 		var got []core.MemoryID
 		q := core.PageQuery{Limit: 7}
 		for {
-			page, err := r.List(t.Context(), carol(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(r.List(t.Context(), carol(), q))(t)
 			for _, m := range page.Items {
 				got = append(got, m.ID)
 			}
@@ -114,9 +112,7 @@ func TestMemoryPages(t *testing.T) {
 			}
 			q.Cursor = *page.NextCursor
 			keep(t, r, "carol", "newer than the first page")
-			if _, err := r.Update(t.Context(), ann(), core.Memory{ID: got[0], Content: "changed"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Update(t.Context(), ann(), core.Memory{ID: got[0], Content: "changed"}))(t)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("ids (-want +got):\n%s", diff)

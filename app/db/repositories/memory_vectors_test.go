@@ -9,6 +9,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Only vectors of the space are read, in batches that neither repeat nor omit.
@@ -24,16 +25,11 @@ func TestVectorsOfASpace(t *testing.T) {
 			{}, {Embedding: []float32{1, 0}, EmbeddingModel: "m-0"}, {Embedding: []float32{1, 0}, EmbeddingModel: "m-2"}, {Embedding: []float32{1, 0, 0}, EmbeddingModel: "m-1"},
 		} {
 			m.Owner, m.Content = "ann", "stale"
-			if _, err := r.Create(t.Context(), m); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Create(t.Context(), m))(t)
 		}
 		q, got := core.VectorQuery{Space: space(), Limit: 3}, map[core.MemoryID]bool{}
 		for {
-			batch, err := r.Vectors(t.Context(), ann(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			batch := must.Get(r.Vectors(t.Context(), ann(), q))(t)
 			for _, v := range batch {
 				if got[v.ID] || len(v.Vector) != 2 {
 					t.Errorf("got %+v, want each once with its vector", v)
@@ -81,17 +77,12 @@ func TestSetVectors(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := repositories.NewMemories(d.Gorm)
 		for _, owner := range []string{"ann", "bob", "ann", "ann", "bob"} {
-			if _, err := r.Create(t.Context(), core.Memory{Owner: owner, Content: "x"}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Create(t.Context(), core.Memory{Owner: owner, Content: "x"}))(t)
 		}
 		var all []core.Memory
 		q := core.PageQuery{Limit: 2}
 		for {
-			page, err := r.Stale(t.Context(), core.Tenant{}, space(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(r.Stale(t.Context(), core.Tenant{}, space(), q))(t)
 			all = append(all, page.Items...)
 			if page.NextCursor == nil {
 				break
@@ -108,12 +99,8 @@ func TestSetVectors(t *testing.T) {
 		wantError(t, "a bad cursor", err, core.ErrInvalid)
 
 		changed, gone := all[0], all[2]
-		if _, err := r.Update(t.Context(), ann(), core.Memory{ID: changed.ID, Content: "newer"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Delete(t.Context(), ann(), gone.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Update(t.Context(), ann(), core.Memory{ID: changed.ID, Content: "newer"}))(t)
+		must.Do(t, r.Delete(t.Context(), ann(), gone.ID))
 		for i := range all {
 			all[i].Embedding, all[i].EmbeddingModel = []float32{0, 1}, "m-1"
 		}

@@ -23,16 +23,10 @@ func NewMessages(db *gorm.DB) *Messages { return &Messages{db: db} }
 
 // Get returns one message of any branch, deleted or not, with its revisions.
 func (r *Messages) Get(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID) (core.Message, error) {
-	if err := requireID("message", id); err != nil {
-		return core.Message{}, err
-	}
-	if err := requireID("session", session); err != nil {
-		return core.Message{}, err
-	}
 	// The session is compared here: with both conditions a planner may scan all messages of
 	// the session.
 	var row models.Message
-	err := r.db.WithContext(ctx).Scopes(ownedBy(tenant, session)).Where("id = ?", id).Where(inLogOf, session).Take(&row).Error
+	err := byID(ctx, byID(ctx, r.db, "session", session), "message", id).Scopes(ownedBy(tenant, session)).Where("id = ?", id).Where(inLogOf, session).Take(&row).Error
 	if err == nil && row.SessionID != string(session) {
 		err = gorm.ErrRecordNotFound
 	}
@@ -84,10 +78,7 @@ func (r *Messages) Pinned(ctx context.Context, tenant core.Tenant, session core.
 
 // CountOnPath returns the number of messages in the conversation.
 func (r *Messages) CountOnPath(ctx context.Context, tenant core.Tenant, session core.SessionID) (int, error) {
-	if err := requireID("session", session); err != nil {
-		return 0, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	var n int64
 	err := db.Model(&models.Message{}).Scopes(withinLog(tenant, session), inConversation).Count(&n).Error
 	if err == nil && n == 0 {
@@ -116,9 +107,6 @@ func longMessageColumns() longColumns {
 // continues in its own direction.
 func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.MessageQuery) (core.Page[core.Message], error) {
 	none := core.Page[core.Message]{}
-	if err := requireID("session", session); err != nil {
-		return none, err
-	}
 	limit, from, err := pageStart(q.Limit, q.Cursor, messagesForward, messagesBackward, messagesDescending)
 	if err != nil {
 		return none, err
@@ -131,7 +119,7 @@ func (r *Messages) List(ctx context.Context, tenant core.Tenant, session core.Se
 	} else if q.Before > 0 {
 		direction = messagesBackward
 	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	list := db.Scopes(withinLog(tenant, session)).Where("deleted_at IS NULL AND seq > ?", q.After)
 	if !q.AllBranches {
 		list = list.Where("on_path")

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func said(role core.Role, content string) core.Message {
@@ -130,9 +131,7 @@ func TestAppendIsRefused(t *testing.T) {
 		if n := len(s.log(t, session.ID)); n != 2 {
 			t.Errorf("got %d messages in the log, want only the turn", n)
 		}
-		if err := s.archive(t.Context(), ann(), session.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.archive(t.Context(), ann(), session.ID))
 		wantError(t, "archived", try(ann(), session.ID, false, hello), core.ErrConflict)
 	})
 }
@@ -213,10 +212,7 @@ func TestAppendBranch(t *testing.T) {
 		before := s.log(t, session.ID)
 		for after, length := range map[core.MessageID]int{before[1].ID: 4, "": 2} {
 			in := core.AppendMessages{SessionID: session.ID, Branch: &after, Messages: []core.Message{said(core.RoleUser, "other"), said(core.RoleAssistant, "answer")}}
-			got, err := s.messages.Append(t.Context(), ann(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(s.messages.Append(t.Context(), ann(), in))(t)
 			if m := got.Messages[0]; m.ParentID != after || !m.OnPath {
 				t.Errorf("after %q: got parent %q, on path %v", after, m.ParentID, m.OnPath)
 			}

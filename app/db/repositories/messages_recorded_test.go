@@ -9,6 +9,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Messages get the author and the time of a recording, each where it has one, and a search by
@@ -25,24 +26,17 @@ func TestSetRecorded(t *testing.T) {
 				messages = append(messages, core.Message{Role: core.RoleAssistant, Content: "Good.", CreatedAt: day.AddDate(0, 0, 9)})
 			}
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		s.index(t)
 		recorded := []core.Message{{Seq: 7, Author: "Ann"}, {Seq: 8}, {Seq: 13, CreatedAt: day}}
-		if err := s.messages.SetRecorded(t.Context(), ann(), id, recorded); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.messages.SetRecorded(t.Context(), ann(), id, recorded))
 		for question, want := range map[string]int64{"What did Ann say about the canoe?": 7, "the canoe on 10 January 2026": 13} {
 			got := s.ranked(t, core.SearchQuery{Text: question, SessionID: id})
 			if len(got) == 0 || got[0].Seq != want {
 				t.Errorf("%s: got %v first, want message %d", question, got, want)
 			}
 		}
-		page, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 50}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 50}}))(t)
 		for _, m := range page.Items {
 			author, at := messages[m.Seq-1].Author, messages[m.Seq-1].CreatedAt
 			switch m.Seq {

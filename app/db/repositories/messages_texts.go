@@ -22,39 +22,11 @@ const textBytes = 1 << 20
 const messageColumns = "id, seq, parent_id, on_path, role, status, tool_call_id, tool_name, model, " +
 	"finish_reason, token_count, pinned, source, author, author_id, named, run_id, client_message_id, created_at, deleted_at, revised_at"
 
-// textColumns are the columns of a message's texts, in the dialect of the database.
-type textColumns struct {
-	size      string // bytes of all of them; cheap: neither database reads a large text for it
-	parts     string // without their texts and signatures
-	toolCalls string // without their arguments and signatures
-}
-
-func textColumnsOf(db *gorm.DB) textColumns {
-	size := "octet_length(content) + COALESCE(octet_length(%[1]s), 0) + COALESCE(octet_length(%[2]s), 0) + COALESCE(octet_length(%[3]s), 0)"
-	if isPostgres(db) {
-		strip := "(SELECT jsonb_agg(e.value - '{%[2]s}'::text[] ORDER BY e.n) FROM jsonb_array_elements(%[1]s) WITH ORDINALITY AS e (value, n))"
-		return textColumns{
-			size:      fmt.Sprintf(size, "parts::text", "tool_calls::text", "metadata::text"),
-			parts:     fmt.Sprintf(strip, "parts", "text,signature"),
-			toolCalls: fmt.Sprintf(strip, "tool_calls", "arguments,signature"),
-		}
-	}
-	strip := "(SELECT NULLIF(json_group_array(json(json_remove(e.value, %[2]s))), '[]') FROM json_each(%[1]s) AS e)"
-	return textColumns{
-		size:      fmt.Sprintf(size, "parts", "tool_calls", "metadata"),
-		parts:     fmt.Sprintf(strip, "parts", "'$.text', '$.signature'"),
-		toolCalls: fmt.Sprintf(strip, "tool_calls", "'$.arguments', '$.signature'"),
-	}
-}
-
 // loadConversation returns the messages of the conversation that match which, in the order
 // of their seq: the newest of them whole, up to textBytes, the others without their texts.
 // It is one statement, which reads no text that it does not return.
 func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, session core.SessionID, which func(*gorm.DB) *gorm.DB) ([]core.Message, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	rows, err := withTexts(db, func(db *gorm.DB) *gorm.DB {
 		return db.Scopes(withinLog(tenant, session), inConversation, which)
 	}).Order("seq").Rows()
@@ -88,16 +60,22 @@ func (r *Messages) loadConversation(ctx context.Context, tenant core.Tenant, ses
 }
 
 // withTexts selects the messages that match which, with the newest textBytes of their
-// texts. first_seq is the oldest of them that is whole; NULL = none.
+// texts. first_seq is the oldest of them that is whole; NULL = none. Neither database reads a large text for its size.
+// Without their texts, parts and tool calls come without signatures, too.
 func withTexts(db *gorm.DB, which func(*gorm.DB) *gorm.DB) *gorm.DB {
-	texts := textColumnsOf(db)
-	sizes := which(db.Table("messages")).Select("seq, SUM(" + texts.size + ") OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS bytes")
+	strip, text, arguments, cast := "(SELECT NULLIF(json_group_array(json(json_remove(e.value, %[2]s))), '[]') FROM json_each(%[1]s) AS e)", "'$.text', '$.signature'", "'$.arguments', '$.signature'", ""
+	if isPostgres(db) {
+		strip = "(SELECT jsonb_agg(e.value - '{%[2]s}'::text[] ORDER BY e.n) FROM jsonb_array_elements(%[1]s) WITH ORDINALITY AS e (value, n))"
+		text, arguments, cast = "text,signature", "arguments,signature", "::text"
+	}
+	size := fmt.Sprintf("octet_length(content) + COALESCE(octet_length(parts%[1]s), 0) + COALESCE(octet_length(tool_calls%[1]s), 0) + COALESCE(octet_length(metadata%[1]s), 0)", cast)
+	sizes := which(db.Table("messages")).Select("seq, SUM(" + size + ") OVER (ORDER BY seq DESC ROWS UNBOUNDED PRECEDING) AS bytes")
 	first := db.Table("(?) AS sizes", sizes).Select("MIN(seq) AS first_seq").Where("bytes <= ?", textBytes)
 	either := "CASE WHEN seq >= first_seq THEN %s ELSE %s END AS %s"
 	return which(db.Clauses(withClause{"texts", first}).Table("messages")).Joins("CROSS JOIN texts").Select(messageColumns + ", " +
-		fmt.Sprintf(either, "content", "''", "content") + ", " + fmt.Sprintf(either, "parts", texts.parts, "parts") + ", " +
-		fmt.Sprintf(either, "tool_calls", texts.toolCalls, "tool_calls") + ", " + fmt.Sprintf(either, "metadata", "NULL", "metadata") + ", " +
-		fmt.Sprintf(either, "0", texts.size, "unloaded"))
+		fmt.Sprintf(either, "content", "''", "content") + ", " + fmt.Sprintf(either, "parts", fmt.Sprintf(strip, "parts", text), "parts") + ", " +
+		fmt.Sprintf(either, "tool_calls", fmt.Sprintf(strip, "tool_calls", arguments), "tool_calls") + ", " + fmt.Sprintf(either, "metadata", "NULL", "metadata") + ", " +
+		fmt.Sprintf(either, "0", size, "unloaded"))
 }
 
 // withClause is a WITH before a SELECT: a table that is computed once. PostgreSQL may
@@ -130,8 +108,8 @@ func (r *Messages) GetMessages(ctx context.Context, tenant core.Tenant, session 
 		inLog := visibleTo(tenant)(db.Model(&models.Session{}).Select("1")).
 			Where("sessions.id = messages.session_id AND messages.seq <= sessions.last_seq AND archived_at IS NULL")
 		visible = func(db *gorm.DB) *gorm.DB { return db.Where("EXISTS (?)", inLog) }
-	} else if err := requireID("session", session); err != nil {
-		return nil, err
+	} else {
+		db = byID(ctx, db, "session", session)
 	}
 	var rows []models.Message
 	for batch := range slices.Chunk(ids, maxMessageIDs) {

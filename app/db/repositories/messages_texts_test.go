@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // large puts messages of 300 KiB into a new session, which have it in any of their texts,
@@ -55,10 +56,7 @@ func TestConversationLoadsTheNewestTexts(t *testing.T) {
 		for _, m := range got {
 			ids = append(ids, m.ID)
 		}
-		whole, err := s.messages.GetMessages(t.Context(), ann(), id, ids)
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get(s.messages.GetMessages(t.Context(), ann(), id, ids))(t)
 		// Three of 300 KiB fit, and the short ones between them.
 		want := append([]core.Message(nil), whole...)
 		for i := range 10 {

@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"bobbin/tests/must"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,14 +55,8 @@ func (s *store) plan(t *testing.T, q statement, before ...statement) string {
 // explain is plan in the form that the words before the statement ask for.
 func (s *store) explain(t *testing.T, words string, q statement, before ...statement) string {
 	t.Helper()
-	pool, err := s.Gorm.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx, err := pool.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(s.Gorm.DB())(t)
+	tx := must.Get(pool.BeginTx(t.Context(), nil))(t)
 	defer func() { _ = tx.Rollback() }()
 	for _, b := range before {
 		if _, err := tx.ExecContext(t.Context(), b.text, b.values...); err != nil {
@@ -73,27 +68,20 @@ func (s *store) explain(t *testing.T, words string, q statement, before ...state
 		t.Fatalf("explain %s: %v", q.text, err)
 	}
 	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must.Get(rows.Columns())(t)
 	var b strings.Builder
 	for rows.Next() {
 		cells := make([]any, len(columns))
 		for i := range cells {
 			cells[i] = new(any)
 		}
-		if err := rows.Scan(cells...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(cells...))
 		line := *cells[len(cells)-1].(*any) // the last column
 		if raw, ok := line.([]byte); ok {
 			line = string(raw)
 		}
 		fmt.Fprintln(&b, line)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return b.String()
 }

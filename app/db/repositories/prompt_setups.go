@@ -24,10 +24,7 @@ func NewPromptSetups(db *gorm.DB) *PromptSetups { return &PromptSetups{db: db} }
 
 // Find returns those of the setups that are stored with the session, in no order.
 func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session core.SessionID, hashes []string) ([]core.PromptSetup, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	rows, err := findIn[models.PromptSetup](db.Where("session_id = ?", session), "hash", hashes)
 	if err != nil {
 		return nil, wrapError(err, "system prompts of session", session)
@@ -37,11 +34,7 @@ func (r *PromptSetups) Find(ctx context.Context, tenant core.Tenant, session cor
 			return nil, err
 		}
 	}
-	out := make([]core.PromptSetup, len(rows))
-	for i, row := range rows {
-		out[i] = row.Core()
-	}
-	return out, nil
+	return mapRows(rows, infallible(models.PromptSetup.Core))
 }
 
 // storeSetup stores a setup, unless the session has it.
@@ -55,16 +48,4 @@ func (stx *sessionTx) storeSetup(s core.PromptSetup) error {
 	}
 	newest := stx.tx.Model(&models.PromptSetup{}).Select("hash").Where("session_id = ?", stx.session.ID).Order("created_at DESC, hash").Limit(maxSetups)
 	return stx.tx.Where("session_id = ? AND hash NOT IN (?)", stx.session.ID, newest).Delete(&models.PromptSetup{}).Error
-}
-
-// copySetups copies the setups of the source.
-func (stx *sessionTx) copySetups(source *sessionTx) error {
-	var rows []models.PromptSetup
-	if err := stx.tx.Where("session_id = ?", source.session.ID).Find(&rows).Error; err != nil {
-		return err
-	}
-	for i := range rows {
-		rows[i].SessionID = stx.session.ID
-	}
-	return insertRows(stx.tx, &rows)
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A setup is stored with the answer whose thoughts are bound to it, or with the summary that is, byte for byte and once. Forks get
@@ -50,10 +51,7 @@ func TestPromptSetups(t *testing.T) {
 		if diff := cmp.Diff([]core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown")); diff != "" {
 			t.Errorf("the first one (-want +got):\n%s", diff)
 		}
-		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		if got := find(ann(), fork.ID, first.Hash, second.Hash); len(got) != 2 {
 			t.Errorf("got %+v in a fork, want both", got)
 		}
@@ -66,9 +64,7 @@ func TestPromptSetups(t *testing.T) {
 		if got := find(ann(), id, first.Hash, second.Hash); len(got) > 0 {
 			t.Errorf("got %+v behind 16 others, want none", got)
 		}
-		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM prompt_setups WHERE session_id = ?", id); n != 0 {
 			t.Errorf("%d system prompts are left of a purged session", n)
 		}

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -78,10 +79,7 @@ func sessionIDs(db *gorm.DB) ([]core.SessionID, error) {
 // named.
 func (r *Purges) Exist(ctx context.Context, owner string, ids []core.SessionID) error {
 	for _, id := range ids {
-		if err := requireID("session", id); err != nil {
-			return err
-		}
-		db := r.db.WithContext(ctx).Model(&models.Session{}).Where("id = ?", id)
+		db := byID(ctx, r.db, "session", id).Model(&models.Session{}).Where("id = ?", id)
 		if owner != "" {
 			db = db.Where("owner = ?", owner)
 		}
@@ -197,14 +195,39 @@ func (lease *sessionLease) purgeSession(ctx context.Context) (core.Purged, error
 // purgeUsage removes the session and the names of its users from the usage records.
 func (lease *sessionLease) purgeUsage(ctx context.Context, gone *core.Purged) error {
 	err := lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, gone *core.Purged) (int64, error) {
-		n, err := stx.forgetCalls(limit)
-		gone.Empty("model_calls", n)
-		return n, err
+		var ids []string
+		err := stx.tx.Model(&models.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
+		if err == nil && len(ids) > 0 {
+			err = stx.forgetUsers(ids)
+		}
+		if err != nil || len(ids) == 0 {
+			return 0, err
+		}
+		res := stx.tx.Model(&models.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
+		gone.Empty("model_calls", res.RowsAffected)
+		return res.RowsAffected, res.Error
 	})
 	if err != nil {
 		return err
 	}
-	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) { return stx.forgetDays(limit) })
+	return lease.runSteps(ctx, gone, func(stx *sessionTx, limit int, _ *core.Purged) (int64, error) {
+		ofSession := func() *gorm.DB {
+			return stx.tx.Where("owner = ? AND level = ? AND user_id = '' AND session_id = ?", stx.session.Owner, models.UsageOfSession, stx.session.ID)
+		}
+		var rows []models.UsageDay
+		if err := ofSession().Order("day").Limit(limit).Find(&rows).Error; err != nil || len(rows) == 0 {
+			return 0, err
+		}
+		days := make([]string, 0, len(rows))
+		for i, row := range rows {
+			days = append(days, row.Day)
+			rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
+		}
+		if err := commit.Insert(stx.tx, sumDays(rows)); err != nil {
+			return 0, err
+		}
+		return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
+	})
 }
 
 // CountSessions counts the rows of the sessions by table.
@@ -212,7 +235,7 @@ func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.
 	var there core.Purged
 	db := r.db.WithContext(ctx)
 	for part := range slices.Chunk(ids, purgeChunk) {
-		for _, table := range append([]string{"sessions"}, sessionTables()...) {
+		for _, table := range append([]string{"sessions", "model_calls", "blob_references", "blobs"}, sessionTables()...) {
 			column := "session_id"
 			if table == "sessions" {
 				column = "id"
@@ -221,18 +244,11 @@ func (r *Purges) CountSessions(ctx context.Context, ids []core.SessionID) (core.
 			if err != nil {
 				return there, err
 			}
-			there.Remove(table, n)
-		}
-		n, err := countRows(db, "model_calls", "session_id IN ?", part)
-		if err != nil {
-			return there, err
-		}
-		there.Empty("model_calls", n)
-		for _, table := range []string{"blob_references", "blobs"} {
-			if n, err = countRows(db, table, "session_id IN ?", part); err != nil {
-				return there, err
+			if table == "model_calls" {
+				there.Empty(table, n)
+			} else {
+				there.Remove(table, n)
 			}
-			there.Remove(table, n)
 		}
 	}
 	return there, nil

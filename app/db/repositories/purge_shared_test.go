@@ -7,6 +7,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // wrote is what the user eve says in sessions of others.
@@ -86,14 +87,8 @@ func TestPurgeFindsCopies(t *testing.T) {
 		s.turns(t, id, 1)
 		s.finish(t, s.accept(t, wrote(id)).Run, "it is "+secret)
 		branches := repositories.NewBranches(d.Gorm)
-		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: fork.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
+		again := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: fork.ID}))(t)
 		shared, err := purges.Shared(t.Context(), "ann", "eve")
 		if err != nil || len(shared) != 3 {
 			t.Fatalf("got %v, error %v, want the session and both forks", shared, err)
@@ -142,10 +137,7 @@ func TestPurgeOfAppendedMessages(t *testing.T) {
 		m.Author, m.AuthorID, m.ClientMessageID = secret, "eve", "c-"+secret
 		s.append(t, id, false, m)
 		s.append(t, id, false, said(core.RoleAssistant, "noted"))
-		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		if log := s.log(t, fork.ID); log[0].AuthorID != "eve" {
 			t.Errorf("the copy is by %q, want its author", log[0].AuthorID)
 		}

@@ -7,6 +7,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A session that is being removed is hidden; when the process dies, another one continues,
@@ -25,9 +26,7 @@ func TestPurgeThatBreaksOff(t *testing.T) {
 		s.finish(t, s.accept(t, in).Run, "rope")
 		s.append(t, id, true, history(700, "rope")...)
 		s.summarize(t, id, s.log(t, id)[100])
-		if err := repositories.BeginPurge(t.Context(), purges, id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.BeginPurge(t.Context(), purges, id))
 		s.checkHidden(t, id)
 		_, err := purges.Session(t.Context(), id, true)
 		wantBusy(t, "another purge", err)
@@ -60,9 +59,7 @@ func TestPurgeOfABusySession(t *testing.T) {
 		}{"import": {id, func() error { return finishImport(t.Context()) }}, "fork": {fork, finishFork}} {
 			_, err := purges.Session(t.Context(), tt.id, false)
 			wantBusy(t, "a purge during the "+what, err)
-			if _, err := purges.Session(t.Context(), tt.id, true); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(purges.Session(t.Context(), tt.id, true))(t)
 			if err := tt.finish(); err == nil {
 				t.Errorf("the %s went on after the purge", what)
 			}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // The purge of a session with calls of many days, which takes several steps, keeps what
@@ -43,9 +44,7 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM usage_days WHERE session_id = ? OR calls <= 0", large); n != 0 {
 			t.Errorf("%d rows of the session are left", n)
 		}
-		if _, err := purges.User(t.Context(), "ann", "carol"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(purges.User(t.Context(), "ann", "carol"))(t)
 		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 122", "dave 1"}; !cmp.Equal(got, want) {
 			t.Errorf("by user: got %v, want %v", got, want)
 		}
@@ -97,10 +96,7 @@ func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, purges := open(d), repositories.NewPurges(d.Gorm)
 		_, in := s.begun(t, "POST /api/v1/sessions")
-		made, err := s.sessions.Create(keyedContext(t, in, "h", nil), core.Session{Owner: "ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(s.sessions.Create(keyedContext(t, in, "h", nil), core.Session{Owner: "ann"}))(t)
 		marks := core.PurgeMarks{IDs: map[string]bool{string(made.ID): true}}
 		if n, err := purges.Answers(t.Context(), marks, false); err != nil || n != 1 {
 			t.Errorf("removed %d, %v, want 1", n, err)

@@ -111,21 +111,15 @@ func (r *Purges) purgeUserUsage(ctx context.Context, owner, user string, gone *c
 func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged, error) {
 	var there core.Purged
 	db, args := r.db.WithContext(ctx), userParams(owner, user)
-	var n int64
-	var err error
-	for _, table := range []string{"memories", "blobs", "slack_inbox"} {
-		if n, err = countRows(db, table, "owner = @owner AND user_id = @user", args); err != nil {
-			return there, err
-		}
-		there.Remove(table, n)
-	}
 	encoded, _ := core.EncodeJSON(user) // a string can always be encoded
 	args["field"] = `"user_id":` + string(encoded)
 	named := "instr(CAST(data AS text), @field) > 0"
 	if isPostgres(r.db) {
 		named = "position(@field IN CAST(data AS text)) > 0"
 	}
+	const ofUser = "owner = @owner AND user_id = @user"
 	for _, c := range []struct{ table, where string }{
+		{"memories", ofUser}, {"blobs", ofUser}, {"slack_inbox", ofUser},
 		{"messages", userMessagesSQL},
 		{"runs", userRunsSQL},
 		{"session_events", "owner = @owner AND " + otherSessionsSQL + " AND " + named},
@@ -133,10 +127,15 @@ func (r *Purges) CountUser(ctx context.Context, owner, user string) (core.Purged
 		{"usage_days", "owner = @owner AND level IN ('user', 'user_session') AND user_id = @user"},
 		{"blob_totals", "owner = @owner AND by_user AND user_id = @user"},
 	} {
-		if n, err = countRows(db, c.table, c.where, args); err != nil {
+		n, err := countRows(db, c.table, c.where, args)
+		if err != nil {
 			return there, err
 		}
-		there.Empty(c.table, n)
+		if c.where == ofUser {
+			there.Remove(c.table, n)
+		} else {
+			there.Empty(c.table, n)
+		}
 	}
 	return there, nil
 }

@@ -3,7 +3,6 @@ package repositories
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -81,7 +80,7 @@ func renderEvents(db *gorm.DB, session core.SessionID, rows []models.Event) ([]c
 				e.Size += len(m.Content)
 			}
 		}
-		if e.Type == core.EventSessionUpdated && !hasKey(row.Data, "session") {
+		if e.Type == core.EventSessionUpdated {
 			if current == nil {
 				if current, err = loadSession(db, session); err != nil {
 					return nil, err
@@ -116,21 +115,13 @@ func longEventColumns(db *gorm.DB) longColumns {
 	return longColumns{jsons: []string{"data"}, related: []string{fmt.Sprintf(reference, revised, longSessionColumns().sumSQL(db))}}
 }
 
-// hasKey reports whether data, an object, begins with the key, as events of earlier
-// versions do.
-func hasKey(data models.JSON, key string) bool {
-	return len(data) > len(key)+2 && string(data[2:len(key)+2]) == key
-}
-
 // referredMessage returns the reference of the event to a message; an empty one = none.
 func referredMessage(row models.Event) (stored messageReference) {
 	switch core.EventType(row.Type) {
 	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated:
-		if hasKey(row.Data, "message_id") && json.Unmarshal(row.Data, &stored) == nil {
-			return stored
-		}
+		_ = json.Unmarshal(row.Data, &stored) // data of another kind have no id
 	}
-	return messageReference{}
+	return stored
 }
 
 // referredMessages returns the messages that events refer to: from the log, or from their
@@ -179,7 +170,7 @@ func referredMessages(db *gorm.DB, rows []models.Event) (map[models.Ref]core.Mes
 // meanwhile.
 func loadSession(db *gorm.DB, id core.SessionID) (*core.Session, error) {
 	var rows []sessionRow
-	if err := db.Model(&models.Session{}).Scopes(selectWithoutTexts).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
+	if err := db.Model(&models.Session{}).Scopes(selectSessions(false)).Where("id = ?", id).Limit(1).Find(&rows).Error; err != nil {
 		return nil, err
 	}
 	session := core.Session{ID: id, Status: core.SessionIdle}
@@ -229,20 +220,6 @@ func findRun(db, which *gorm.DB) (core.Run, error) {
 		return core.Run{}, err
 	}
 	return runs[0], nil
-}
-
-// loadInputs returns the runs of the rows with their inputs.
-func loadInputs(db *gorm.DB, rows []models.Run) ([]core.Run, error) {
-	runs := make([]core.Run, 0, len(rows))
-	for part := range slices.Chunk(rows, maxIDs) {
-		ids := idsOf(part, func(r models.Run) string { return r.ID })
-		some, err := findRuns(db, db.Where("id IN ?", ids), "created_at, id")
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, some...)
-	}
-	return runs, nil
 }
 
 // toCore returns the run. Runs of earlier versions store their input themselves.

@@ -50,41 +50,36 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 				t.Errorf("%q: got it in %v, want %v", text, got, want)
 			}
 		}
-		s.wantReadable(t, id, claimed.Run, question)
-	})
-}
 
-// wantReadable checks that readers of events and runs get the question.
-func (s *store) wantReadable(t *testing.T, id core.SessionID, run core.Run, question string) {
-	t.Helper()
-	log := map[core.MessageID]core.Message{}
-	for _, m := range s.log(t, id) {
-		log[m.ID] = m
-	}
-	for _, e := range s.allEvents(t, id) {
-		switch e.Type {
-		case core.EventMessageCreated, core.EventMessageUpdated:
-			m := decode[core.MessageData](t, e).Message
-			if diff := cmp.Diff(log[m.ID], m); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", e.Type, diff)
-			}
-		case core.EventRunQueued:
-			if m := decode[core.MessageData](t, e).Message; m.Content != question || m.ID != run.UserMessageID || m.Seq != 0 || m.ParentID != "" {
-				t.Errorf("run.queued has %+v, want the question without a place in the log", m)
-			}
-		case core.EventRunStarted, core.EventRunSucceeded:
-			if in := decode[core.RunData](t, e).Run.Input; in.Content != "" || in.Source == "" {
-				t.Errorf("%s: got the input %+v, want it without content", e.Type, in)
+		log := map[core.MessageID]core.Message{}
+		for _, m := range s.log(t, id) {
+			log[m.ID] = m
+		}
+		for _, e := range s.allEvents(t, id) {
+			switch e.Type {
+			case core.EventMessageCreated, core.EventMessageUpdated:
+				m := decode[core.MessageData](t, e).Message
+				if diff := cmp.Diff(log[m.ID], m); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", e.Type, diff)
+				}
+			case core.EventRunQueued:
+				if m := decode[core.MessageData](t, e).Message; m.Content != question || m.ID != claimed.Run.UserMessageID || m.Seq != 0 || m.ParentID != "" {
+					t.Errorf("run.queued has %+v, want the question without a place in the log", m)
+				}
+			case core.EventRunStarted, core.EventRunSucceeded:
+				if in := decode[core.RunData](t, e).Run.Input; in.Content != "" || in.Source == "" {
+					t.Errorf("%s: got the input %+v, want it without content", e.Type, in)
+				}
 			}
 		}
-	}
-	runs, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{})
-	if err != nil || runs.Items[0].Input.Content != question || runs.Items[0].Input.TokenCount != 7 {
-		t.Errorf("list: got %+v, %v, want the question", runs.Items[0].Input, err)
-	}
-	if got := s.run(t, run.ID).Input; got.Content != question {
-		t.Errorf("get: got %+v, want the question", got)
-	}
+		runs, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{})
+		if err != nil || runs.Items[0].Input.Content != question || runs.Items[0].Input.TokenCount != 7 {
+			t.Errorf("list: got %+v, %v, want the question", runs.Items[0].Input, err)
+		}
+		if got := s.run(t, claimed.Run.ID).Input; got.Content != question {
+			t.Errorf("get: got %+v, want the question", got)
+		}
+	})
 }
 
 // A run that another process takes over knows its question.

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 const month = 30 * 24 * time.Hour
@@ -19,10 +20,7 @@ func sweep(t *testing.T, r *repositories.Retention, limit int) int {
 	removed := 0
 	var place core.EventPlace
 	for range 1000 {
-		step, err := r.SweepEvents(t.Context(), month, place, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		step := must.Get(r.SweepEvents(t.Context(), month, place, limit))(t)
 		removed += int(step.Removed)
 		if step.Done {
 			return removed
@@ -144,9 +142,7 @@ func TestArchivedSessions(t *testing.T) {
 		s.session(t) // not archived
 		s.accept(t, ask(working.ID, "work"))
 		for _, session := range []core.Session{older, old, fresh, working} {
-			if err := s.archive(t.Context(), ann(), session.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.archive(t.Context(), ann(), session.ID))
 		}
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id IN (?, ?)", older.ID, working.ID)
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-02-01 00:00:00+00:00' WHERE id = ?", old.ID)

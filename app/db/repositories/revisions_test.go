@@ -8,6 +8,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // remainsOf counts the rows of every table in which a text is.
@@ -70,10 +71,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 				t.Errorf("list with revisions %v: got %+v, error %v", wanted, page.Items[0], err)
 			}
 		}
-		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		if copied := s.log(t, fork.ID)[0]; copied.Content != "the horse is blue" || copied.RevisedAt != nil {
 			t.Errorf("fork: got %+v, want the new text without a revision", copied)
 		}

@@ -16,9 +16,6 @@ import (
 // Reports returns the context reports of the newest runs of a session, oldest first, and how many
 // runs are older than these.
 func (r *Runs) Reports(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.RunReport, int, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, 0, err
-	}
 	var rows []struct {
 		ID        string
 		QueueSeq  int64
@@ -26,7 +23,7 @@ func (r *Runs) Reports(ctx context.Context, tenant core.Tenant, session core.Ses
 		CreatedAt time.Time
 		Context   models.JSON
 	}
-	runs := r.db.WithContext(ctx).Model(&models.Run{}).Scopes(withinSession(tenant, session)).Session(&gorm.Session{})
+	runs := byID(ctx, r.db, "session", session).Model(&models.Run{}).Scopes(withinSession(tenant, session)).Session(&gorm.Session{})
 	err := runs.Select("id, queue_seq, created_at, context, COALESCE((SELECT m.seq FROM messages m WHERE m.id = runs.user_message_id), 0) AS seq").
 		Where("context IS NOT NULL").Order("queue_seq DESC").Limit(limit).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {

@@ -31,10 +31,7 @@ func (r *Runs) WithReserve(reserve *gorm.DB) *Runs { return &Runs{db: r.db, rese
 
 // Get returns the run; a waiting one with its open approvals.
 func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
-	if err := requireID("run", id); err != nil {
-		return core.Run{}, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "run", id)
 	which := db.Where("owner = ? AND id = ?", tenant.Owner, id)
 	if tenant.User != "" {
 		which = which.Where("EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND sessions.user_id = ?)", tenant.User)
@@ -56,14 +53,11 @@ func (r *Runs) Repeated(ctx context.Context, tenant core.Tenant, session core.Se
 // List returns the runs of a session, the newest first.
 func (r *Runs) List(ctx context.Context, tenant core.Tenant, session core.SessionID, q core.PageQuery) (core.Page[core.Run], error) {
 	none := core.Page[core.Run]{}
-	if err := requireID("session", session); err != nil {
-		return none, err
-	}
 	limit, after, err := pageStart(q.Limit, q.Cursor, "runs")
 	if err != nil {
 		return none, err
 	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	list := db.Scopes(withinSession(tenant, session))
 	if after.isSet() {
 		list = list.Where("queue_seq < ?", after.N)
@@ -96,10 +90,7 @@ func longRunColumns(db *gorm.DB) longColumns {
 // Pending returns the queued runs of a session in the order in which they will start: as
 // many as fit into core.MaxPageBytes, at least one.
 func (r *Runs) Pending(ctx context.Context, tenant core.Tenant, session core.SessionID) ([]core.Run, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	var runs []core.Run
 	list := db.Model(&models.Run{}).Scopes(withinSession(tenant, session)).Where("status = 'queued'").Session(&gorm.Session{})
 	limit, err := fitRows(list.Order("queue_seq"), longRunColumns(db), core.MaxPageLimit, core.MaxPageBytes)
@@ -129,10 +120,7 @@ func (r *Runs) Queue(ctx context.Context) (core.QueueStats, error) {
 
 // Active returns the run of a session that is running or waiting.
 func (r *Runs) Active(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.Run, error) {
-	if err := requireID("session", session); err != nil {
-		return core.Run{}, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	run, err := findRun(db, db.Scopes(withinSession(tenant, session)).Where("status IN ('running', 'waiting')"))
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		if err = requireVisible(db, tenant, session); err == nil {

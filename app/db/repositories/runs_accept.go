@@ -82,7 +82,32 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLim
 	if err != nil {
 		return core.Accepted{}, err
 	}
-	return stx.storeAccepted(f, c, s.Question)
+	if err := stx.storeChange(c); err != nil {
+		return core.Accepted{}, err
+	}
+	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
+	starts := run.Status == core.RunRunning
+	if starts {
+		row.Input = models.EncodeJSON(run.Input.Emptied()) // the message enters the log now
+	}
+	if err := stx.change.Insert(&row); err != nil {
+		return core.Accepted{}, wrapError(err, "run", run.ID)
+	}
+	if err := stx.linkBlobs(run.UserMessage()); err != nil {
+		return core.Accepted{}, err
+	}
+	stx.session.LastQueueSeq = run.QueueSeq
+	stx.setUpdatedAt()
+	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
+	if starts {
+		var err error
+		if out.Message, err = stx.enterLog(run, f, s.Question); err != nil {
+			return core.Accepted{}, err
+		}
+		out.Session = stx.sessionWithRun(run)
+	}
+	out.Events = stx.events
+	return out, nil
 }
 
 // sessionFacts is the state of a session that decides whether a run starts or is queued.
@@ -137,36 +162,6 @@ func (q factsQuery) columns(db *gorm.DB) (string, []any) {
 	}
 }
 
-// storeAccepted stores an accepted run. Its message may be in the log already.
-func (stx *sessionTx) storeAccepted(f sessionFacts, c conversation.Change, inLog *core.Message) (core.Accepted, error) {
-	if err := stx.storeChange(c); err != nil {
-		return core.Accepted{}, err
-	}
-	run, row := *c.Accepted, models.RunFrom(*c.Accepted)
-	starts := run.Status == core.RunRunning
-	if starts {
-		row.Input = models.InputFrom(run.Input.Emptied()) // the message enters the log now
-	}
-	if err := stx.change.Insert(&row); err != nil {
-		return core.Accepted{}, wrapError(err, "run", run.ID)
-	}
-	if err := stx.linkBlobs(run.UserMessage()); err != nil {
-		return core.Accepted{}, err
-	}
-	stx.session.LastQueueSeq = run.QueueSeq
-	stx.setUpdatedAt()
-	out := core.Accepted{Run: run, Message: c.Message, Instead: c.Instead}
-	if starts {
-		var err error
-		if out.Message, err = stx.enterLog(run, f, inLog); err != nil {
-			return core.Accepted{}, err
-		}
-		out.Session = stx.sessionWithRun(run)
-	}
-	out.Events = stx.events
-	return out, nil
-}
-
 // enterLog selects the branch of a run that has started, and appends its message to the log,
 // unless it is already there.
 func (stx *sessionTx) enterLog(run core.Run, f sessionFacts, inLog *core.Message) (core.Message, error) {
@@ -205,7 +200,7 @@ func (stx *sessionTx) repeatAccepted(id models.Ref) (core.Accepted, error) {
 // findInLog returns a message of the session, nil if it is not in the log.
 func (stx *sessionTx) findInLog(id core.MessageID) (*core.Message, error) {
 	var rows []models.Message
-	err := stx.tx.Where("id = ?", id).Limit(1).Find(&rows).Error
+	err := byID(stx.tx.Statement.Context, stx.tx, "message", id).Where("id = ?", id).Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 || rows[0].SessionID != stx.session.ID {
 		return nil, err
 	}

@@ -15,11 +15,20 @@ import (
 // (conversation.Claim); its message enters the log. If several workers claim concurrently, one
 // gets the run.
 func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string) (core.Claimed, error) {
-	if err := r.checkClaimable(ctx, session, worker); err != nil {
+	// Without a lock: each turn ends with this check, and usually nothing is queued. It misses nothing: Accept starts a
+	// run in its own transaction if none is active, or wakes a process with a free slot afterwards.
+	var found bool
+	err := r.db.WithContext(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued') OR
+		EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?)`,
+		session, session, worker).Scan(&found).Error
+	if err == nil && !found {
+		err = conversation.NothingToStart(session)
+	}
+	if err != nil {
 		return core.Claimed{}, wrapError(err, "session", session)
 	}
 	var out core.Claimed
-	err := changeLog(ctx, r.db, session, func(stx *sessionTx) error {
+	err = changeLog(ctx, r.db, session, func(stx *sessionTx) error {
 		f, err := stx.loadFacts()
 		if err != nil {
 			return err
@@ -48,7 +57,7 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 			"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
 		}
 		if inLog == nil {
-			changes["input"] = models.InputFrom(run.Input.Emptied())
+			changes["input"] = models.EncodeJSON(run.Input.Emptied())
 		}
 		message, err := stx.enterLog(run, f, inLog)
 		if err == nil {
@@ -62,19 +71,4 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		return core.Claimed{}, wrapError(err, "session", session)
 	}
 	return out, nil
-}
-
-// checkClaimable returns ErrNotFound if the session has no queued run and none of the
-// worker, without a lock: each turn ends with this check, and usually nothing is queued. It
-// misses nothing: Accept starts a run in its own transaction if none is active, or wakes a
-// process with a free slot afterwards.
-func (r *Runs) checkClaimable(ctx context.Context, session core.SessionID, worker string) error {
-	var found bool
-	err := r.db.WithContext(ctx).Raw(`SELECT EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status = 'queued') OR
-		EXISTS (SELECT 1 FROM runs WHERE session_id = ? AND status IN ('running', 'waiting') AND status = 'running' AND lease_owner = ?)`,
-		session, session, worker).Scan(&found).Error
-	if err == nil && !found {
-		err = conversation.NothingToStart(session)
-	}
-	return err
 }

@@ -110,7 +110,7 @@ func (stx *sessionTx) storeWait(run core.RunID, w core.RunWait) (core.Run, error
 
 // updateOwnedRun updates the run if the attempt owns it: now, or with the change.
 func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bool, err error) {
-	u := commit.Run{Write: w.ID, State: models.JSON(w.State), Context: models.JSON(w.Context), Usage: models.Usage(w.Usage)}
+	u := commit.Run{Write: w.ID, State: models.JSON(w.State), Context: models.JSON(w.Context), Usage: w.Usage}
 	if len(w.Messages) > 0 || w.Wait != nil || w.End != nil {
 		u.Partial = new(string)
 	}
@@ -123,7 +123,7 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 	}
 	if w.End != nil {
 		now := core.Now()
-		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.RunErrorFrom(w.End.Error), &now, "", nil
+		row.Status, row.Error, row.FinishedAt, row.LeaseOwner, row.LeaseUntil = string(w.End.Status), models.EncodeJSON(w.End.Error), &now, "", nil
 		row.AnswerID = cmp.Or(models.Ref(w.End.AnswerID), row.AnswerID)
 	}
 	if u.State != nil {
@@ -135,7 +135,7 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 	if u.Partial != nil {
 		row.Partial = *u.Partial
 	}
-	row.LastWrite, row.Usage = cmp.Or(w.ID, row.LastWrite), models.Usage(core.Usage(row.Usage).Add(w.Usage))
+	row.LastWrite, row.Usage = cmp.Or(w.ID, row.LastWrite), row.Usage.Add(w.Usage)
 	u.Row = *row
 	return stx.change.UpdateRun(u)
 }

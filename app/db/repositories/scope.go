@@ -1,6 +1,7 @@
 package repositories
 
 import (
+	"context"
 	"strings"
 
 	"gorm.io/gorm"
@@ -16,6 +17,13 @@ func requireID[T ~string](what string, id T) error {
 		return notFound(what, id)
 	}
 	return nil
+}
+
+// byID returns a handle for queries by the id. They fail with ErrNotFound if it cannot exist (requireID).
+func byID[T ~string](ctx context.Context, db *gorm.DB, what string, id T) *gorm.DB {
+	db = db.WithContext(ctx)
+	_ = db.AddError(requireID(what, id)) // the error of each query
+	return db
 }
 
 // visibleTo narrows a query on sessions to the visible ones of the scope.

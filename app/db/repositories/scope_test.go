@@ -7,6 +7,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Every row has an owner: what belongs to another owner does not exist. The table names
@@ -116,10 +117,7 @@ func TestOtherOwnersSeeNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		fill := func() target {
-			session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "carol"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "carol"}))(t)
 			s.turns(t, session.ID, 1)
 			log := s.log(t, session.ID)
 			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(session, "sum", log[0], log[0])); err != nil {

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"gorm.io/gorm"
@@ -31,15 +32,20 @@ const maxExamined = 1000
 // searched for, ErrNotFound for a session outside of the scope.
 func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.SearchQuery) (core.SearchPage, error) {
 	none := core.SearchPage{}
-	read, list, err := r.parseSearch(q)
+	s := rankedSearch{messageSearch: messageSearch{scope: tenant, q: q}, bounds: r.bounds}
+	list, read := "relevance", s.readRanked
+	var err error
+	if q.Sort == core.SortNewest {
+		list, read = "search", s.readNewest
+		s.must, err = searchtext.Parse(q.Text)
+	} else {
+		err = s.parseQuestion()
+	}
 	if err != nil {
 		return none, err
 	}
 	if q.SessionID != "" {
-		if err := requireID("session", q.SessionID); err != nil {
-			return none, err
-		}
-		if err := requireVisible(r.db.WithContext(ctx), tenant, q.SessionID); err != nil {
+		if err := requireVisible(byID(ctx, r.db, "session", q.SessionID), tenant, q.SessionID); err != nil {
 			return none, err
 		}
 	}
@@ -53,8 +59,8 @@ func (r *Search) Messages(ctx context.Context, tenant core.Tenant, q core.Search
 	}
 	var page core.SearchPage
 	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
-		s := messageSearch{db: db, scope: tenant, q: q, from: from}
-		if page, err = read(s, limit); err == nil {
+		s.db, s.from = db, from
+		if page, err = read(limit); err == nil {
 			err = s.addAround(page.Items)
 		}
 		return err
@@ -88,7 +94,7 @@ func (r *Search) Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuer
 		if !isWanted {
 			continue
 		}
-		hit, _, err := s.newHit(row, func(text string) ([]searchtext.Span, bool) {
+		hit, _, err := s.newHit(*row, func(text string) ([]searchtext.Span, bool) {
 			spans, _ := question.FindWords(text)
 			return spans, true
 		})
@@ -104,24 +110,6 @@ func (r *Search) Hits(ctx context.Context, tenant core.Tenant, q core.SearchQuer
 func (r *Search) AddNeighbors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, hits []core.SearchHit) error {
 	s := messageSearch{db: r.db.WithContext(ctx), scope: tenant, q: q}
 	return wrapError(s.addAround(hits), "search of", tenant.Owner)
-}
-
-// parseSearch parses the query, and returns how to read a page, and the name of the list
-// for its cursors.
-func (r *Search) parseSearch(q core.SearchQuery) (read func(messageSearch, int) (core.SearchPage, error), list string, err error) {
-	if q.Sort == core.SortNewest {
-		query, err := searchtext.Parse(q.Text)
-		return func(s messageSearch, limit int) (core.SearchPage, error) {
-			s.query = query
-			p, err := s.readPage(limit)
-			return core.SearchPage{Page: p}, err
-		}, "search", err
-	}
-	question, err := searchtext.ParseQuestion(q.Text)
-	return func(s messageSearch, limit int) (core.SearchPage, error) {
-		ranked := rankedSearch{messageSearch: s, question: question, bounds: r.bounds}
-		return ranked.readRanked(limit)
-	}, "relevance", err
 }
 
 // indexTime is how long a search takes at most to index what it reads, or waits until another
@@ -166,11 +154,8 @@ func (r *Search) indexScope(ctx context.Context, tenant core.Tenant, session cor
 	}
 }
 
-// foundMessage is a message that the index found, with the position of its entry.
+// foundMessage is a message that the index found.
 type foundMessage struct {
-	N         int64
-	EntryAt   time.Time
-	Allowed   bool
 	ID        string
 	SessionID string
 	Title     string
@@ -185,27 +170,31 @@ type foundMessage struct {
 
 // messageSearch is one search.
 type messageSearch struct {
-	db    *gorm.DB
-	scope core.Tenant
-	q     core.SearchQuery
-	query searchtext.Query
-	from  position // the end of the last page
+	db     *gorm.DB
+	scope  core.Tenant
+	q      core.SearchQuery
+	must   searchtext.Query // what each message must have
+	from   position         // the end of the last page
+	newest string           // only messages up to this one, by id; "" = all
+	budget int              // how many bytes of terms the next query may read
+	isCut  bool             // the last query found more than it was to read
 }
 
-// readPage reads rows from the index until the page is full.
-func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
-	p := core.Page[core.SearchHit]{Items: []core.SearchHit{}}
-	read := s.candidatesSQLite
-	if isPostgres(s.db) {
-		read = s.candidatesPostgres
-	}
+// readNewest returns a page of the messages that have all of the query. It reads entries from the index until the page is full.
+func (s *messageSearch) readNewest(limit int) (core.SearchPage, error) {
+	p := core.SearchPage{Page: core.Page[core.SearchHit]{Items: []core.SearchHit{}}}
+	s.budget = math.MaxInt
 	for examined := 0; ; {
 		want := limit - len(p.Items) + 1
-		rows, err := read(want)
+		entries, err := s.newestEntries(want)
 		if err != nil {
 			return p, err
 		}
-		for _, row := range rows {
+		found, err := s.allowedMessages(idsOf(entries, func(e searchEntry) string { return e.MessageID }))
+		if err != nil {
+			return p, err
+		}
+		for _, e := range entries {
 			if err := s.db.Statement.Context.Err(); err != nil {
 				return p, err
 			}
@@ -214,14 +203,12 @@ func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 				return p, nil
 			}
 			examined++
-			s.from = position{List: "search", N: row.N}
-			if isPostgres(s.db) {
-				s.from.N, s.from.M = row.EntryAt.UnixMicro(), row.N
-			}
-			if !row.Allowed {
+			s.from = position{List: "search", N: e.CreatedAt.UnixMicro(), M: e.N}
+			f := found[e.MessageID]
+			if f == nil {
 				continue
 			}
-			hit, ok, err := s.newHit(row, s.query.Find)
+			hit, ok, err := s.newHit(*f, s.must.Find)
 			if err != nil {
 				return p, err
 			}
@@ -229,7 +216,7 @@ func (s *messageSearch) readPage(limit int) (core.Page[core.SearchHit], error) {
 				p.Items = append(p.Items, hit)
 			}
 		}
-		if len(rows) < want {
+		if len(entries) < want {
 			return p, nil
 		}
 	}
@@ -262,12 +249,17 @@ func (s *messageSearch) newHit(f foundMessage, find func(string) ([]searchtext.S
 	return hit, true, nil
 }
 
-// allowedMessages returns those of the messages that the search may show.
-func (s *messageSearch) allowedMessages(ids []string) (rows []foundMessage, err error) {
+// allowedMessages returns those of the messages that the search may show, by their ids.
+func (s *messageSearch) allowedMessages(ids []string) (map[string]*foundMessage, error) {
+	var rows []foundMessage
 	allowed, args := s.allowedSQL()
-	err = s.db.Raw("SELECT true AS allowed, "+foundColumns+" FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+allowed,
+	err := s.db.Raw("SELECT "+foundColumns+" FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ? AND "+allowed,
 		append([]any{ids}, args...)...).Scan(&rows).Error
-	return rows, err
+	found := make(map[string]*foundMessage, len(rows))
+	for i := range rows {
+		found[rows[i].ID] = &rows[i]
+	}
+	return found, err
 }
 
 // ownerWords are the words that narrow a search to a scope.
@@ -294,8 +286,7 @@ func (s *messageSearch) scopeWords() []string {
 	return words
 }
 
-// foundColumns are the columns of a foundMessage, except for the first three. The query
-// reads no more of a message than is indexed.
+// foundColumns are the columns of a foundMessage. The query reads no more of a message than is indexed.
 const foundColumns = `m.id, m.session_id, s.title, m.seq, m.role, substr(m.content, 1, 262144) AS content, m.tool_calls, m.tool_name, m.author, m.created_at`
 
 // allowedSQL returns the conditions that the index does not contain, and those of the scope

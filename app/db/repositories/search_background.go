@@ -166,7 +166,7 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 		return err
 	}
 	// The rows of the sessions come last, and locked ones another time: a turn waits only for the commit.
-	free := tx.Model(&models.Session{}).Select("id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}).Where("id IN ?", ids)
+	free := tx.Model(&models.Session{}).Select("id").Clauses(skipLocked()).Where("id IN ?", ids)
 	through := gorm.Expr("(SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?)", models.ReaderSearch)
 	return tx.Model(&models.Session{}).Where("id IN (?)", free).UpdateColumn("indexed_seq", through).Error
 }

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // endedContext is a context that ends without telling the database.
@@ -39,9 +40,7 @@ func TestSearchEndsInTime(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{{Role: core.RoleUser, Content: "the pump"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{{Role: core.RoleUser, Content: "the pump"}}))
 		for _, until := range []string{"substr(m.content", "FROM search_", "FROM messages"} {
 			ctx := &endedContext{Context: t.Context()}
 			after := func(db *gorm.DB) {
@@ -77,9 +76,7 @@ func TestSearchForManyWords(t *testing.T) {
 			}
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: text})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
 		for name, search := range map[string]*repositories.Search{"all": repositories.NewSearch(s.Gorm), "few": repositories.NewSmallSearch(s.Gorm)} {
 			page, err := search.Messages(t.Context(), ann(), core.SearchQuery{Text: strings.Join(words, " ") + " zebra nowhere w1.w2*"})
 			if err != nil || len(page.Items) == 0 || page.Items[0].Seq < 29 || page.Items[0].Seq > 33 {
@@ -102,9 +99,7 @@ func TestSearchReadsFewBytes(t *testing.T) {
 			}
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: b.String()})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
 		s.index(t)
 		// An entry has 201 terms of 5 bytes; the last one is read whole. Then come neighbors.
 		for bytes, want := range map[int]int{20 * 1005: 21, 1 << 20: 60} {
@@ -125,9 +120,7 @@ func TestPhrasesAreCheckedTogether(t *testing.T) {
 		for i := range 30 {
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: strings.Repeat("pump hall ", 300) + []string{"ERR_CONN_RESET", "RESET CONN ERR"}[i%2]})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
 		s.index(t)
 		queries := 0
 		count := func(*gorm.DB) { queries++ }
@@ -155,14 +148,11 @@ func TestPathSwitchWritesFewEntries(t *testing.T) {
 		s.turns(t, id, 2)
 		last := s.log(t, id)[3].ID
 		written := int64(0)
-		err := s.Gorm.Callback().Raw().After("gorm:raw").Register("count", func(db *gorm.DB) {
+		must.Do(t, s.Gorm.Callback().Raw().After("gorm:raw").Register("count", func(db *gorm.DB) {
 			if strings.Contains(db.Statement.SQL.String(), "UPDATE search_entries SET on_path") {
 				written += db.RowsAffected
 			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for range 3 {
 			s.index(t)
 			s.again(t, id, last)
@@ -183,10 +173,7 @@ func TestSessionsWithFrequentWords(t *testing.T) {
 		var common, old []string
 		for i := range sessions {
 			title := fmt.Sprint(i)
-			created, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: title})
-			if err != nil {
-				t.Fatal(err)
-			}
+			created := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: title}))(t)
 			text := "nothing"
 			if i%40 == 0 {
 				text, common = "the pump", append(common, title)
@@ -197,9 +184,7 @@ func TestSessionsWithFrequentWords(t *testing.T) {
 			if text == "nothing" {
 				continue
 			}
-			if err := repositories.Fillup(t.Context(), s.Gorm, created.ID, slices.Repeat([]core.Message{{Role: core.RoleUser, Content: text}}, 80)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, created.ID, slices.Repeat([]core.Message{{Role: core.RoleUser, Content: text}}, 80)))
 		}
 		s.index(t)
 		for text, want := range map[string][]string{"pump": common, "hall": old, "pump hall": {"0"}} {
@@ -221,9 +206,7 @@ func TestRankedPagesOfAnAuthor(t *testing.T) {
 		for i := range 30 {
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i), Author: []string{"Ann", "Ann", "Ben"}[i%3]})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		for skip, want := range map[int]int{0: 4, 4: 4, 8: 1, 9: 0} {
 			q := core.SearchQuery{Text: "pump", SessionID: id, Author: "Ben", Skip: skip, Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 4}}
 			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
@@ -233,10 +216,7 @@ func TestRankedPagesOfAnAuthor(t *testing.T) {
 		}
 		seen := map[int64]bool{}
 		for q := (core.SearchQuery{Text: "pump", Author: "Ben", Except: map[int64]bool{3: true}, PageQuery: core.PageQuery{Limit: 2}}); ; {
-			page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), q))(t)
 			for _, h := range page.Items {
 				if seen[h.Seq] || h.Author != "Ben" || h.Seq == 3 {
 					t.Errorf("got message %d of %s again, or not of Ben", h.Seq, h.Author)

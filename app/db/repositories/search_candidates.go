@@ -146,8 +146,21 @@ func (s *rankedSearch) findCandidates(q relevance.Question) (relevance.Question,
 		}
 		s.addEntries(entries, false)
 	}
-	if err := s.countMessages(); err != nil {
-		return q, nil, err
+	if s.total <= 0 { // more than the index has, which makes no difference
+		where, args := "owner = ?", []any{s.scope.Owner}
+		for _, user := range []string{s.scope.User, s.q.UserID} {
+			if user != "" {
+				where, args = where+" AND user_id = ?", append(args, user)
+			}
+		}
+		if s.q.SessionID != "" {
+			where, args = where+" AND id = ?", append(args, s.q.SessionID)
+		}
+		err := s.db.Raw("SELECT COALESCE(SUM(last_seq), 0) FROM sessions WHERE "+where, args...).Scan(&s.total).Error
+		s.total = max(s.total, int64(len(s.documents)))
+		if err != nil {
+			return q, nil, err
+		}
 	}
 	out := q.Frequencies(s.documents)
 	for i, n := range sample {
@@ -168,25 +181,6 @@ func countWith(documents []relevance.Document, groups ...searchtext.Group) int {
 		}
 	}
 	return n
-}
-
-// countMessages sets total. It counts more than the index has, which makes no difference.
-func (s *rankedSearch) countMessages() error {
-	if s.total > 0 {
-		return nil
-	}
-	where, args := "owner = ?", []any{s.scope.Owner}
-	for _, user := range []string{s.scope.User, s.q.UserID} {
-		if user != "" {
-			where, args = where+" AND user_id = ?", append(args, user)
-		}
-	}
-	if s.q.SessionID != "" {
-		where, args = where+" AND id = ?", append(args, s.q.SessionID)
-	}
-	err := s.db.Raw("SELECT COALESCE(SUM(last_seq), 0) FROM sessions WHERE "+where, args...).Scan(&s.total).Error
-	s.total = max(s.total, int64(len(s.documents)))
-	return err
 }
 
 // addNeighbors adds the documents around the best results.

@@ -19,10 +19,13 @@ const (
 )
 
 // entrySQL returns the conditions of entries e that the words of the index do not contain.
-func (s *rankedSearch) entrySQL() (string, []any) {
-	sql, args := "e.message_id IS NOT NULL AND e.terms IS NOT NULL AND e.owner = ?", []any{s.scope.Owner}
+func (s *messageSearch) entrySQL() (string, []any) {
+	sql, args := "e.message_id IS NOT NULL AND e.owner = ?", []any{s.scope.Owner}
 	if !s.q.AllBranches {
 		sql += " AND e.on_path"
+	}
+	if s.from.isSet() && isPostgres(s.db) {
+		sql, args = sql+" AND (e.created_at, e.n) < (?, ?)", append(args, time.UnixMicro(s.from.N).UTC(), s.from.M)
 	}
 	if s.newest != "" {
 		sql, args = sql+" AND e.message_id <= ?", append(args, s.newest)
@@ -37,11 +40,22 @@ func (s *rankedSearch) entrySQL() (string, []any) {
 }
 
 // newestEntries returns the newest entries in the scope with what they must have.
-func (s *rankedSearch) newestEntries(limit int) ([]searchEntry, error) {
+func (s *messageSearch) newestEntries(limit int) ([]searchEntry, error) {
 	if isPostgres(s.db) {
-		return s.newestPostgres(limit)
+		if s.q.SessionID == "" && (s.scope.User != "" || s.q.UserID != "" || s.q.Role != "" || len(s.must.Terms) > 0) {
+			return s.indexedPostgres(nil, limit)
+		}
+		match, matched := matchPostgres(s.must, s.scopeWords())
+		where, args := s.entrySQL()
+		if s.q.SessionID != "" {
+			where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
+			if s.q.Role != "" || len(s.must.Terms) > 0 {
+				where, args = where+" AND "+match, append(args, matched...)
+			}
+		}
+		return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
 	}
-	if s.q.SessionID != "" && s.q.Role == "" && len(s.question.Must.Terms) == 0 {
+	if s.q.SessionID != "" && s.q.Role == "" && len(s.must.Terms) == 0 {
 		where, args := s.entrySQL()
 		return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE e.session_id = ? AND "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?",
 			slices.Concat([]any{s.q.SessionID}, args, []any{limit}))
@@ -50,7 +64,7 @@ func (s *rankedSearch) newestEntries(limit int) ([]searchEntry, error) {
 }
 
 // entriesWith returns the newest entries with all of the groups.
-func (s *rankedSearch) entriesWith(groups []searchtext.Group, limit int) ([]searchEntry, error) {
+func (s *messageSearch) entriesWith(groups []searchtext.Group, limit int) ([]searchEntry, error) {
 	if isPostgres(s.db) {
 		return s.indexedPostgres(groups, limit)
 	}
@@ -67,7 +81,7 @@ func (s *rankedSearch) entriesWith(groups []searchtext.Group, limit int) ([]sear
 
 // readEntries reads entries within the budget, at least one, and sets isCut if there are more.
 // It scans the rows itself: thousands of them.
-func (s *rankedSearch) readEntries(sql string, args []any) (entries []searchEntry, err error) {
+func (s *messageSearch) readEntries(sql string, args []any) (entries []searchEntry, err error) {
 	rows, err := s.db.Raw(sql, args...).Rows()
 	if err != nil {
 		return nil, err
@@ -89,14 +103,17 @@ func (s *rankedSearch) readEntries(sql string, args []any) (entries []searchEntr
 }
 
 // matchMust returns the query for FTS5 of what every entry must have.
-func (s *rankedSearch) matchMust() string {
-	return sqliteMatch(coarseQuery(s.question.Must), s.scopeWords())
+func (s *messageSearch) matchMust() string {
+	return sqliteMatch(coarseQuery(s.must), s.scopeWords())
 }
 
 // walkSQLite walks the index from its end.
-func (s *rankedSearch) walkSQLite(match string, limit int) ([]searchEntry, error) {
+func (s *messageSearch) walkSQLite(match string, limit int) ([]searchEntry, error) {
 	where, args := s.entrySQL()
 	args = append([]any{match}, args...)
+	if s.from.isSet() {
+		where, args = where+" AND search_words.rowid < ?", append(args, s.from.M)
+	}
 	if !s.q.After.IsZero() {
 		where, args = where+" AND search_words.rowid >= ?", append(args, firstOf(s.q.After))
 	}
@@ -107,21 +124,13 @@ func (s *rankedSearch) walkSQLite(match string, limit int) ([]searchEntry, error
 		WHERE search_words MATCH ? AND e.n = search_words.rowid AND `+where+" ORDER BY search_words.rowid DESC LIMIT ?", append(args, limit))
 }
 
-// newestPostgres reads the newest entries of the session, of the owner, or of a user.
-func (s *rankedSearch) newestPostgres(limit int) ([]searchEntry, error) {
-	if s.q.SessionID == "" && (s.scope.User != "" || s.q.UserID != "" || s.q.Role != "" || len(s.question.Must.Terms) > 0) {
-		return s.indexedPostgres(nil, limit)
-	}
-	match, matched := matchPostgres(s.question.Must, s.scopeWords())
-	where, args := s.entrySQL()
-	if s.q.SessionID != "" {
-		where, args = where+" AND e.session_id = ?", append(args, s.q.SessionID)
-		if s.q.Role != "" || len(s.question.Must.Terms) > 0 {
-			where, args = where+" AND "+match, append(args, matched...)
-		}
-	}
-	return s.readEntries("SELECT "+exactColumns+" FROM search_entries e WHERE "+where+" ORDER BY e.created_at DESC, e.n DESC LIMIT ?", append(args, limit))
-}
+// How many of the newest entries are read before the index is used. The index has no order:
+// for a frequent word it would return everything, to be sorted. More are read if the newest
+// promise enough.
+const (
+	newestFirst = 1000
+	newestMore  = 12_000
+)
 
 // walkedPerEntry bounds how many of the newest entries are read, for each entry that is wanted, before
 // the index is used. For rarer phrases the index is faster, up to about a million entries.
@@ -130,10 +139,10 @@ const walkedPerEntry = 30
 // indexedPostgres returns the newest entries with what they must have and the groups. For
 // phrases, prefixes, roles and users it reads the newest entries of all first: for frequent ones
 // the index would return very many, to be checked and sorted. A word alone is known to be rare.
-func (s *rankedSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]searchEntry, error) {
+func (s *messageSearch) indexedPostgres(groups []searchtext.Group, limit int) ([]searchEntry, error) {
 	where, args := s.entrySQL()
-	match, matched := matchPostgres(s.question.Must, s.scopeWords())
-	probe := s.q.SessionID == "" && (len(groups) == 0 || len(s.question.Must.Terms) > 0)
+	match, matched := matchPostgres(s.must, s.scopeWords())
+	probe := s.q.SessionID == "" && (len(groups) == 0 || len(s.must.Terms) > 0)
 	for _, g := range groups {
 		sql, more := "e.words @@ CAST(? AS tsquery)", []any{"'" + strings.Join(g.Words, "' | '") + "'"}
 		if g.Term != nil {

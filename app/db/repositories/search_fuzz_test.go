@@ -11,6 +11,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -38,17 +39,12 @@ func TestSearchFuzz(t *testing.T) {
 			return b.String()
 		}
 		for _, owner := range []string{"ann", "bob"} {
-			session, err := s.sessions.Create(t.Context(), core.Session{Owner: owner, Title: owner})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: owner, Title: owner}))(t)
 			messages := []core.Message{{Role: core.RoleUser, Content: strings.Repeat("pump", 50_000)}, {Role: core.RoleUser, Content: strings.Repeat("pump the ", 20_000)}}
 			for range 120 {
 				messages = append(messages, core.Message{Role: core.RoleUser, Content: owner + " " + strings.ToValidUTF8(strings.ReplaceAll(write(12), "\x00", ""), "")})
 			}
-			if err := repositories.Fillup(t.Context(), s.Gorm, session.ID, messages); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, session.ID, messages))
 		}
 		refused, found, failed, foreign := 0, 0, 0, 0
 		searches := []*repositories.Search{repositories.NewSearch(s.Gorm), repositories.NewSmallSearch(s.Gorm)}

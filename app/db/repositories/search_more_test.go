@@ -17,6 +17,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -76,14 +77,9 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		}
 
 		branches := repositories.NewBranches(s.Gorm)
-		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: session.ID, Title: "forked"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: session.ID, Title: "forked"}))(t)
 		want("the fork", ann(), core.SearchQuery{Text: "pump", SessionID: fork.ID}, "red pump")
-		if _, err := branches.Delete(t.Context(), ann(), session.ID, s.log(t, session.ID)[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(branches.Delete(t.Context(), ann(), session.ID, s.log(t, session.ID)[0].ID))(t)
 		want("deleted", ann(), core.SearchQuery{Text: "pump", SessionID: session.ID, AllBranches: true})
 		want("its copy", ann(), core.SearchQuery{Text: "pump"}, "red pump")
 
@@ -138,9 +134,7 @@ func TestSearchPages(t *testing.T) {
 		for i := range 300 {
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i), CreatedAt: at(i)})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		var got []string
 		q := core.SearchQuery{Text: "pump", PageQuery: core.PageQuery{Limit: 7}}
 		for n := 0; ; n++ {
@@ -153,9 +147,7 @@ func TestSearchPages(t *testing.T) {
 			}
 			q.Cursor = *page.NextCursor
 			newer := core.Message{Role: core.RoleUser, Content: "pump later", CreatedAt: at(10_000 + n)}
-			if err := repositories.Fillup(t.Context(), s.Gorm, id, []core.Message{newer}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, []core.Message{newer}))
 		}
 		want := make([]string, 300)
 		for i := range want {
@@ -188,25 +180,17 @@ func TestSearchPagesDuringAnImport(t *testing.T) {
 		for i := range 5 {
 			imported.Messages = append(imported.Messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump pump pump %d", i)})
 		}
-		finish, err := repositories.BeginImport(t.Context(), s.messages, ann(), imported)
-		if err != nil {
-			t.Fatal(err)
-		}
+		finish := must.Get(repositories.BeginImport(t.Context(), s.messages, ann(), imported))(t)
 		for i := range 12 {
 			message := core.Message{Role: core.RoleUser, Content: fmt.Sprintf("the pump of hall %d is dry", i)}
-			if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{message}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{message}))
 		}
 		s.index(t)
 		messages, sessions := map[core.MessageID]int{}, map[core.SessionID]int{}
 		q, list := core.SearchQuery{Text: "pump", Sort: core.SortRelevance, PageQuery: core.PageQuery{Limit: 6}}, core.SessionQuery{Text: "pump", Order: core.OrderByRelevance, PageQuery: core.PageQuery{Limit: 6}}
 		for range 2 {
 			page := s.search(t, ann(), q)
-			found, err := s.sessions.List(t.Context(), ann(), list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := must.Get(s.sessions.List(t.Context(), ann(), list))(t)
 			for _, h := range page.Items {
 				messages[h.MessageID]++
 			}
@@ -215,9 +199,7 @@ func TestSearchPagesDuringAnImport(t *testing.T) {
 			}
 			if finish != nil {
 				q.Cursor, list.Cursor = *page.NextCursor, *found.NextCursor
-				if err := finish(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, finish(t.Context()))
 				finish = nil
 				s.index(t)
 			}
@@ -259,9 +241,7 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 		for i, text := range texts {
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: text, CreatedAt: time.Unix(int64(i), 0)})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		for range 200 {
 			query := write(6)
 			q, err := searchtext.Parse(query)
@@ -351,9 +331,7 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 			for i := range each {
 				messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump %d", i)})
 			}
-			if err := repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, messages))
 		}
 		var wg sync.WaitGroup
 		for worker := range 3 {
@@ -390,10 +368,7 @@ func TestSearchLongPhrases(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: "x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: "x"}))(t)
 		s.finish(t, s.accept(t, ask(session.ID, "one two three four five six seven eight nine")).Run, "one two three four five six nine eight seven")
 		const long, other = `"one two three four five six seven eight nine"`, `"one two three four five six nine eight seven"`
 		for query, want := range map[string][]string{

@@ -54,23 +54,28 @@ type rankedSearch struct {
 
 	bounds   searchBounds
 	question searchtext.Question
-	newest   string // only messages up to this one, by id; "" = all, on the first page
-	total    int64  // messages in the scope; 0 = to be counted, on the first page
+	total    int64 // messages in the scope; 0 = to be counted, on the first page
 
 	documents []relevance.Document
 	messages  map[int64]string // the documents' messages
 	texts     map[int64]string // of documents that the index does not have
 	known     map[relevance.Place]bool
 	last      string // the newest message among the documents, by id
-	budget    int    // how many bytes of terms the next query may read
-	isCut     bool   // the last query found more than it was to read
 	inexact   int    // texts read to check phrases
 	indexing  bool   // there are more than those that the index does not have
 }
 
+// parseQuestion parses the text of the query.
+func (s *rankedSearch) parseQuestion() (err error) {
+	s.question, err = searchtext.ParseQuestion(s.q.Text)
+	s.must = s.question.Must
+	return err
+}
+
 // readRanked returns a page.
 func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
-	s.newest, s.total = s.from.ID, max(0, s.from.M)
+	from := s.from
+	s.newest, s.total, s.from = from.ID, max(0, from.M), position{}
 	list, err := s.rankEntries()
 	if err != nil {
 		return core.SearchPage{}, err
@@ -84,13 +89,13 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 		return p, err
 	}
 	p.Total = len(list)
-	at := indexAfter(s.from, list, s.messageOf)
-	if !s.from.isSet() {
+	at := indexAfter(from, list, s.messageOf)
+	if !from.isSet() {
 		at = min(max(0, s.q.Skip), len(list))
 	}
 	for examined := 0; at < len(list) && len(p.Items) < limit && examined <= maxExamined; {
 		part := list[at:min(len(list), at+limit)]
-		found, err := s.findMessages(part)
+		found, err := s.allowedMessages(idsOf(part, s.messageOf))
 		if err != nil {
 			return p, err
 		}
@@ -116,43 +121,10 @@ func (s *rankedSearch) readRanked(limit int) (core.SearchPage, error) {
 			}
 		}
 	}
-	if s.indexing && at == len(list) && len(p.Items) < limit {
-		if err := s.addExact(&p, limit); err != nil {
-			return p, err
-		}
-	}
 	if at < len(list) {
 		p.NextCursor = position{List: "relevance", N: int64(at), ID: cmp.Or(s.newest, s.last), M: s.total, Key: s.messageOf(list[at-1])}.encodeCursor()
 	}
 	return p, nil
-}
-
-// addExact adds to the last page messages that have all of the words, newest first. Entries of
-// older versions, which cannot be ranked before they are indexed again, are among these.
-func (s *rankedSearch) addExact(p *core.SearchPage, limit int) (err error) {
-	exact := s.messageSearch
-	exact.from = position{}
-	if exact.query, err = searchtext.Parse(s.q.Text); err != nil {
-		return nil //nolint:nilerr // a question that is no exact query
-	}
-	found, err := exact.readPage(limit)
-	for _, h := range found.Items {
-		isNew := !s.known[relevance.Place{Session: string(h.SessionID), Seq: h.Seq}] && !s.q.Except[h.Seq]
-		if isNew && len(p.Items) < limit {
-			p.Items, p.Total = append(p.Items, h), p.Total+1
-		}
-	}
-	return err
-}
-
-// findMessages returns the messages of results that may be shown, by their ids.
-func (s *rankedSearch) findMessages(part []relevance.Result) (map[string]*foundMessage, error) {
-	rows, err := s.allowedMessages(idsOf(part, s.messageOf))
-	found := make(map[string]*foundMessage, len(rows))
-	for i := range rows {
-		found[rows[i].ID] = &rows[i]
-	}
-	return found, err
 }
 
 // allowedResults returns the results of the agent and the author of the query, which the index
@@ -223,7 +195,7 @@ func (s *rankedSearch) rankEntries() ([]relevance.Result, error) {
 // isNarrowed reports whether messages of the path are left out, so that entries in a row
 // are not always neighbors.
 func (s *rankedSearch) isNarrowed() bool {
-	return s.q.Role != "" || s.q.AllBranches || len(s.question.Must.Terms) > 0
+	return s.q.Role != "" || s.q.AllBranches || len(s.must.Terms) > 0
 }
 
 // addEntries adds entries to the documents.
@@ -257,8 +229,8 @@ func (s *rankedSearch) addUnindexed() error {
 		if len(d.Words) == 0 || !s.covers(m) {
 			continue
 		}
-		if len(s.question.Must.Terms) > 0 {
-			if _, ok := s.question.Must.Find(text); !ok {
+		if len(s.must.Terms) > 0 {
+			if _, ok := s.must.Find(text); !ok {
 				continue
 			}
 		}

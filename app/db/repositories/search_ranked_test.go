@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // ranked returns the first results of a ranked search.
@@ -71,9 +72,7 @@ func TestSearchRanking(t *testing.T) {
 		for i, text := range texts {
 			messages = append(messages, core.Message{Role: []core.Role{core.RoleUser, core.RoleAssistant}[i%2], Content: text, Author: []string{"Ann", "Ben"}[i/8%2]})
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		for _, tt := range []struct {
 			name  string
 			q     core.SearchQuery
@@ -120,19 +119,14 @@ func TestRankedPagesAreStable(t *testing.T) {
 			for i := range n {
 				messages = append(messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf(text, i%7, i)})
 			}
-			if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		}
 		add(200, "valve%d and pump%d")
 		for name, search := range map[string]*repositories.Search{"all": repositories.NewSearch(s.Gorm), "few": repositories.NewSmallSearch(s.Gorm)} {
 			read := func(limit int, then func()) []core.MessageID {
 				var got []core.MessageID
 				for q := (core.SearchQuery{Text: "valve3 valve5 pump7", PageQuery: core.PageQuery{Limit: limit}}); ; then() {
-					page, err := search.Messages(t.Context(), ann(), q)
-					if err != nil {
-						t.Fatal(err)
-					}
+					page := must.Get(search.Messages(t.Context(), ann(), q))(t)
 					for _, h := range page.Items {
 						got = append(got, h.MessageID)
 					}

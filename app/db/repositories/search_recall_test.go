@@ -13,6 +13,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // recallTalk is a conversation with questions, in the shape of ../shared/data.
@@ -40,9 +41,7 @@ func TestShowRankedRecall(t *testing.T) {
 		t.Skipf("no data: %v", err)
 	}
 	var talks []recallTalk
-	if err := json.Unmarshal(raw, &talks); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &talks))
 	for name, c := range map[string]struct {
 		answers int // messages in an answer between every two
 		least   []float64
@@ -74,9 +73,7 @@ func showRankedRecall(t *testing.T, talks []recallTalk, answers int, floors []fl
 					messages = append(messages, core.Message{Role: core.RoleAssistant, Content: answer.String()})
 				}
 			}
-			if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 			for _, q := range talk.Questions {
 				q.Evidence = slices.DeleteFunc(q.Evidence, func(id string) bool { return seqs[id] == 0 })
 				if len(q.Evidence) == 0 {

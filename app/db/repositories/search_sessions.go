@@ -78,7 +78,7 @@ func (h sessionSearch) findFirst(n int, list *gorm.DB) ([]sessionRow, error) {
 
 // findIn returns the first n sessions of a list narrowed to those that match.
 func (h sessionSearch) findIn(list *gorm.DB, n int, narrow func(*gorm.DB) *gorm.DB) (rows []sessionRow, err error) {
-	err = h.db.Table("(?) AS sessions", list).Scopes(narrow, h.selectColumns).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
+	err = h.db.Table("(?) AS sessions", list).Scopes(narrow, selectSessions(h.withSummaries)).Order(h.newestFirstSQL()).Limit(n).Find(&rows).Error
 	return rows, err
 }
 
@@ -112,10 +112,8 @@ func (h sessionSearch) isCommon() (bool, error) {
 	return found >= commonNewest, err
 }
 
-// visibleEntrySQL is the condition for entries e of messages m that may be found. Only a
-// busy session has messages outside of the log, and usually there is none.
-const visibleEntrySQL = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL AND" +
-	" NOT EXISTS (SELECT 1 FROM sessions b WHERE b.busy <> '' AND b.id = m.session_id AND b.last_seq < m.seq))"
+// visibleEntrySQL is the condition for entries e of messages m that may be found.
+const visibleEntrySQL = " AND (m.id IS NULL OR m.on_path AND m.deleted_at IS NULL)"
 
 // withIndexedEntry narrows a list to the sessions of all matching entries.
 func (h sessionSearch) withIndexedEntry(list *gorm.DB) *gorm.DB {
@@ -146,8 +144,11 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 	if err != nil {
 		return none, err
 	}
-	question, err := searchtext.ParseQuestion(q.Text)
-	if err != nil {
+	s := rankedSearch{
+		messageSearch: messageSearch{scope: tenant, q: core.SearchQuery{Text: q.Text, UserID: q.UserID, Agent: q.Agent}, newest: cmp.Or(from.ID, core.NewID[string]())},
+		bounds:        defaultBounds(), total: max(0, from.M),
+	}
+	if err := s.parseQuestion(); err != nil {
 		return none, err
 	}
 	list, err := filterSessions(r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("NOT temporary"), tenant, q)
@@ -158,10 +159,6 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		list = list.Where("archived_at IS NULL")
 	}
 	list = list.Model(&models.Session{}).Session(&gorm.Session{})
-	s := rankedSearch{
-		messageSearch: messageSearch{scope: tenant, q: core.SearchQuery{Text: q.Text, UserID: q.UserID, Agent: q.Agent}},
-		bounds:        defaultBounds(), question: question, newest: cmp.Or(from.ID, core.NewID[string]()), total: max(0, from.M),
-	}
 	var ids []string
 	err = withoutJIT(r.db.WithContext(ctx), func(db *gorm.DB) (err error) {
 		s.db = db
@@ -176,14 +173,12 @@ func (r *Sessions) listRanked(ctx context.Context, tenant core.Tenant, q core.Se
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
 	var rows []sessionRow
-	if err := list.Where("id IN ?", ids).Scopes(sessionListOf(q).selectColumns).Find(&rows).Error; err != nil {
+	if err := list.Where("id IN ?", ids).Scopes(selectSessions(q.Summaries)).Find(&rows).Error; err != nil {
 		return none, wrapError(err, "sessions of", tenant.Owner)
 	}
 	slices.SortFunc(rows, func(a, b sessionRow) int { return cmp.Compare(slices.Index(ids, a.ID), slices.Index(ids, b.ID)) })
-	page := core.Page[core.Session]{Items: []core.Session{}}
-	for _, row := range rows {
-		page.Items = append(page.Items, row.toCore())
-	}
+	var page core.Page[core.Session]
+	page.Items, _ = mapRows(rows, infallible(sessionRow.toCore))
 	if next > 0 {
 		page.NextCursor = position{List: "sessions-relevance", N: int64(next), ID: s.newest, M: s.total, Key: ids[len(ids)-1]}.encodeCursor()
 	}
@@ -200,27 +195,20 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 			ids = append(ids, id)
 		}
 	}
-	addExact := func(titlesOnly bool) error {
-		exact := q
-		exact.TitlesOnly, exact.Limit, exact.Order = titlesOnly, maxExactSessions, core.OrderByCreation // activity would move them between pages
-		if _, err := searchtext.Parse(q.Text); err != nil {
-			return nil //nolint:nilerr // a question that is no exact query
+	if _, err := searchtext.Parse(q.Text); err == nil { // else it is a question that is no exact query
+		titled := q
+		titled.TitlesOnly, titled.Limit, titled.Order = true, maxExactSessions, core.OrderByCreation // activity would move them between pages
+		rows, err := sessionListOf(titled).sessionsWith(list.Where("id <= ?", s.newest), s.scope, titled)
+		if err != nil {
+			return nil, err
 		}
-		rows, err := sessionListOf(exact).sessionsWith(list.Where("id <= ?", s.newest), s.scope, exact)
 		for _, row := range rows {
 			add(row.ID)
 		}
-		return err
-	}
-	if err := addExact(true); err != nil {
-		return nil, err
 	}
 	results, err := s.rankEntries()
 	if err == nil {
 		results, err = s.allowedResults(results)
-	}
-	if err != nil {
-		return nil, err
 	}
 	sessions := make(map[int64]string, len(s.documents))
 	for _, d := range s.documents {
@@ -228,9 +216,6 @@ func (s *rankedSearch) rankSessions(list *gorm.DB, q core.SessionQuery) (ids []s
 	}
 	for _, found := range results {
 		add(sessions[found.ID])
-	}
-	if s.indexing { // entries of older versions cannot be ranked before they are indexed again
-		err = addExact(false)
 	}
 	return ids, err
 }

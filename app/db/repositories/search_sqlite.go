@@ -108,26 +108,3 @@ func coarseQuery(q searchtext.Query) searchtext.Query {
 	}
 	return out
 }
-
-// candidatesSQLite walks the index from its end. CROSS JOIN makes SQLite keep the order of
-// the tables.
-func (s *messageSearch) candidatesSQLite(n int) ([]foundMessage, error) {
-	sql := `SELECT e.n, e.created_at AS entry_at, true AS allowed, ` + foundColumns + `
-		FROM search_words CROSS JOIN search_entries e CROSS JOIN messages m CROSS JOIN sessions s
-		WHERE search_words MATCH ? AND e.n = search_words.rowid AND m.id = e.message_id AND s.id = m.session_id AND `
-	args := []any{sqliteMatch(coarseQuery(s.query), s.scopeWords())}
-	allowed, more := s.allowedSQL()
-	sql, args = sql+allowed, append(args, more...)
-	if s.from.isSet() {
-		sql, args = sql+" AND search_words.rowid < ?", append(args, s.from.N)
-	}
-	if !s.q.After.IsZero() {
-		sql, args = sql+" AND search_words.rowid >= ?", append(args, firstOf(s.q.After))
-	}
-	if !s.q.Before.IsZero() {
-		sql, args = sql+" AND search_words.rowid < ?", append(args, firstOf(s.q.Before.Add(time.Millisecond)))
-	}
-	var rows []foundMessage
-	err := s.db.Raw(sql+" ORDER BY search_words.rowid DESC LIMIT ?", append(args, n)...).Scan(&rows).Error
-	return rows, err
-}

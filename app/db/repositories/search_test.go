@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
+	"bobbin/tests/must"
 )
 
 // most is how many hits of a query are compared.
@@ -35,7 +36,20 @@ func TestSearchFindsTheSame(t *testing.T) {
 				t.Errorf("sessions with %s (-searchtext +database):\n%s", text, diff)
 			}
 		}
-		s.goldenSearch(t, "search_800")
+
+		var b strings.Builder
+		for _, text := range corpusQueries() {
+			hits := s.found(t, text)
+			count := fmt.Sprint(len(hits))
+			if len(hits) == most {
+				count = "many"
+			}
+			fmt.Fprintf(&b, "%s\n  %s: %s\n", text, count, strings.Join(keysOf(hits[:min(len(hits), 12)]), " "))
+			if len(hits) > 0 {
+				fmt.Fprintf(&b, "  %s\n", marked(hits[0]))
+			}
+		}
+		golden.Check(t, "testdata/"+"search_800"+".golden", b.String())
 	})
 }
 
@@ -77,10 +91,7 @@ func keysOf(hits []core.SearchHit) []string {
 // expected returns the keys that searchtext finds, newest first.
 func expected(t *testing.T, texts map[string]string, query string) []string {
 	t.Helper()
-	q, err := searchtext.Parse(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(searchtext.Parse(query))(t)
 	keys := []string{}
 	for i := len(texts) - 1; i >= 0 && len(keys) < most; i-- {
 		key := corpusKey(i/corpusSession, i%corpusSession+1)
@@ -95,10 +106,7 @@ func expected(t *testing.T, texts map[string]string, query string) []string {
 // something, the newest first.
 func expectedSessions(t *testing.T, texts map[string]string, query string) []string {
 	t.Helper()
-	q, err := searchtext.Parse(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(searchtext.Parse(query))(t)
 	titles := []string{}
 	for session := len(texts)/corpusSession - 1; session >= 0; session-- {
 		_, found := q.Find(fmt.Sprint(session))
@@ -130,25 +138,6 @@ func (s *store) sessionPages(t *testing.T, text string) []string {
 		}
 		q.Cursor = *page.NextCursor
 	}
-}
-
-// goldenSearch compares what is found with the file of that name, which is the
-// same for both databases.
-func (s *store) goldenSearch(t *testing.T, name string) {
-	t.Helper()
-	var b strings.Builder
-	for _, text := range corpusQueries() {
-		hits := s.found(t, text)
-		count := fmt.Sprint(len(hits))
-		if len(hits) == most {
-			count = "many"
-		}
-		fmt.Fprintf(&b, "%s\n  %s: %s\n", text, count, strings.Join(keysOf(hits[:min(len(hits), 12)]), " "))
-		if len(hits) > 0 {
-			fmt.Fprintf(&b, "  %s\n", marked(hits[0]))
-		}
-	}
-	golden.Check(t, "testdata/"+name+".golden", b.String())
 }
 
 // marked returns the excerpt with its highlights in brackets.

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -21,8 +22,6 @@ type corpus struct {
 	rand *rand.Rand
 	n    int
 }
-
-func newCorpus() *corpus { return &corpus{rand: seed.Fixed(7, 7)} }
 
 func (c *corpus) pick(words string) string {
 	list := strings.Fields(words)
@@ -39,7 +38,11 @@ func (c *corpus) next() core.Message {
 	}
 	c.n++
 	if c.n%97 == 0 {
-		b.WriteString(c.needle())
+		list := []string{
+			"ERR_CONN_RESET", "zebra crossing", "Zimmerpflanze", "紫色的大象", "kubectl rollout restart", "C'est déjà l'été", "Фильтр насоса",
+			"ポンプ室の温度", "🎉 done", "ｆｕｌｌ－ｗｉｄｔｈ", "café au lait",
+		}
+		b.WriteString(list[c.n/97%len(list)])
 	}
 	roles := []core.Role{core.RoleUser, core.RoleAssistant, core.RoleUser, core.RoleTool, core.RoleAssistant}
 	return core.Message{
@@ -76,35 +79,21 @@ func (c *corpus) code() string {
 		c.pick("connection_refused duplicate_key table_not_found lease_lost"), c.pick("app/db/repositories/messages.go app/runs/service.go cmd/main.go src/index.ts"), c.rand.IntN(900))
 }
 
-// needle returns something that few messages have.
-func (c *corpus) needle() string {
-	list := []string{
-		"ERR_CONN_RESET", "zebra crossing", "Zimmerpflanze", "紫色的大象", "kubectl rollout restart", "C'est déjà l'été", "Фильтр насоса",
-		"ポンプ室の温度", "🎉 done", "ｆｕｌｌ－ｗｉｄｔｈ", "café au lait",
-	}
-	return list[c.n/97%len(list)]
-}
-
 // corpusKey names a message of the corpus.
 func corpusKey(session, seq int) string { return fmt.Sprintf("%d#%d", session, seq) }
 
 // fill stores n messages of the corpus for ann and returns their texts by key.
 func (s *store) fill(t testing.TB, n int) map[string]string {
 	t.Helper()
-	c, texts := newCorpus(), map[string]string{}
+	c, texts := &corpus{rand: seed.Fixed(7, 7)}, map[string]string{}
 	for i := range n / corpusSession {
-		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: fmt.Sprint(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: fmt.Sprint(i)}))(t)
 		messages := make([]core.Message, corpusSession)
 		for k := range messages {
 			messages[k] = c.next()
 			texts[corpusKey(i, k+1)] = messages[k].Content
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, session.ID, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, session.ID, messages))
 		s.index(t)
 	}
 	return texts

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // history returns n messages for an import, questions and answers.
@@ -104,9 +105,7 @@ func TestImportingSessionIsBusy(t *testing.T) {
 		}
 		s.checkUnread(t, id, 4)
 
-		if err := finish(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, finish(t.Context()))
 		log := s.log(t, id)
 		gapless(t, "messages", log, func(m core.Message) int64 { return m.Seq })
 		if len(log) != 304 || log[4].ParentID != log[3].ID {
@@ -212,9 +211,7 @@ func TestAbandonedByAFormerProcess(t *testing.T) {
 				t.Errorf("abandoned for %s: got %v, %v, want %d", worker, ids, err, want)
 			}
 		}
-		if _, err := purges.Recover(t.Context(), id, core.NewWorker("replica", "second")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(purges.Recover(t.Context(), id, core.NewWorker("replica", "second")))(t)
 		s.append(t, id, true, history(300, "rope")...)
 	})
 }
@@ -244,9 +241,7 @@ func TestImportIntoASessionThatIsArchived(t *testing.T) {
 		s := open(d)
 		id := s.session(t).ID
 		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
-		if err := s.archive(t.Context(), ann(), id); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.archive(t.Context(), ann(), id))
 		wantError(t, "the last step", finish(t.Context()), core.ErrConflict)
 		s.wantFree(t, id)
 	})
@@ -347,10 +342,7 @@ func TestOthersWriteDuringAnImport(t *testing.T) {
 			default:
 			}
 			s.append(t, other, false, said(core.RoleUser, "hello"))
-			session, err := s.sessions.Get(t.Context(), ann(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Get(t.Context(), ann(), id))(t)
 			if session.Importing {
 				writes++
 			}

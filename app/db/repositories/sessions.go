@@ -97,11 +97,8 @@ func checkMetadata(raw json.RawMessage) error {
 
 // Get returns the session, archived or not.
 func (r *Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
-	if err := requireID("session", id); err != nil {
-		return core.Session{}, err
-	}
 	var row sessionRow
-	err := r.db.WithContext(ctx).Model(&models.Session{}).Scopes(visibleTo(tenant), selectWithRuns).Where("id = ?", id).Take(&row).Error
+	err := byID(ctx, r.db, "session", id).Model(&models.Session{}).Scopes(visibleTo(tenant), selectSessions(true)).Where("id = ?", id).Take(&row).Error
 	if err != nil {
 		return core.Session{}, wrapError(err, "session", id)
 	}
@@ -165,7 +162,7 @@ func applyPatch(stx *sessionTx, p core.SessionPatch) bool {
 		s.Pinned = *p.Pinned
 	}
 	if p.Tags != nil {
-		s.Tags = models.TagsFrom(p.Tags)
+		s.Tags = models.EncodeJSON(p.Tags)
 	}
 	if p.Webhook != nil {
 		s.Webhook = models.WebhookFrom(p.Webhook)

@@ -3,6 +3,7 @@ package repositories
 import (
 	"cmp"
 	"encoding/json"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -20,8 +21,17 @@ func filterSessions(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) (*gorm
 	if q.Pinned != nil { // a literal, as the partial indexes have it
 		db = db.Where(map[bool]string{true: "pinned", false: "NOT pinned"}[*q.Pinned])
 	}
-	db = inRange(inRange(db, "created_at", q.Created), "updated_at", q.Updated)
-	db = withStatus(db, tenant, q.Status)
+	db = inRange(inRange(db, "created_at", q.CreatedAfter, q.CreatedBefore), "updated_at", q.UpdatedAfter, q.UpdatedBefore)
+	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
+	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
+	switch q.Status { // few runs are unfinished, and partial indexes cover them
+	case core.SessionRunning, core.SessionWaiting:
+		db = db.Where(active+" AND r.status = ?)", tenant.Owner, string(q.Status))
+	case core.SessionQueued:
+		db = db.Where(queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	case core.SessionIdle:
+		db = db.Where("NOT "+queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
+	}
 	if q.Tag != "" {
 		if isPostgres(db) {
 			db = db.Where("tags @> jsonb_build_array(CAST(? AS text))", q.Tag)
@@ -52,32 +62,15 @@ func withNarrowIndex(db *gorm.DB, tenant core.Tenant, q core.SessionQuery) *gorm
 	return db.Table("sessions INDEXED BY " + index)
 }
 
-// inRange narrows a list to rows in a time range.
-func inRange(db *gorm.DB, column string, r core.TimeRange) *gorm.DB {
-	if !r.After.IsZero() {
-		db = db.Where(column+" >= ?", r.After.UTC())
+// inRange narrows a list to rows in a time range; a zero time is no bound.
+func inRange(db *gorm.DB, column string, after, before time.Time) *gorm.DB {
+	if !after.IsZero() {
+		db = db.Where(column+" >= ?", after.UTC())
 	}
-	if !r.Before.IsZero() {
-		db = db.Where(column+" < ?", r.Before.UTC())
+	if !before.IsZero() {
+		db = db.Where(column+" < ?", before.UTC())
 	}
 	return db
-}
-
-// withStatus narrows a list of sessions to a status. Few runs are unfinished, and partial
-// indexes cover them.
-func withStatus(db *gorm.DB, tenant core.Tenant, status core.SessionStatus) *gorm.DB {
-	const active = "id IN (SELECT r.session_id FROM runs r WHERE r.status IN ('running', 'waiting') AND r.owner = ?"
-	const queued = "id IN (SELECT r.session_id FROM runs r WHERE r.status = 'queued' AND r.status IN ('queued', 'running') AND r.owner = ?)"
-	switch status {
-	case core.SessionRunning, core.SessionWaiting:
-		return db.Where(active+" AND r.status = ?)", tenant.Owner, string(status))
-	case core.SessionQueued:
-		return db.Where(queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
-	case core.SessionIdle:
-		return db.Where("NOT "+queued+" AND NOT "+active+")", tenant.Owner, tenant.Owner)
-	default:
-		return db
-	}
 }
 
 // withMetadata narrows a list of sessions to those whose metadata have all members of an

@@ -23,24 +23,6 @@ type sessionList struct {
 // newestFirstSQL is the order by the column, total by the id.
 func (l sessionList) newestFirstSQL() string { return l.column + " DESC, id DESC" }
 
-// selectColumns selects the columns that the list returns.
-func (l sessionList) selectColumns(db *gorm.DB) *gorm.DB {
-	if l.withSummaries {
-		return selectWithRuns(db)
-	}
-	return selectWithoutTexts(db)
-}
-
-// longColumns are the columns of the list that may be long.
-func (l sessionList) longColumns() longColumns {
-	long := longSessionColumns()
-	if l.withSummaries {
-		long.texts = append(long.texts, "conversation_summary")
-		long.jsons = append(long.jsons, "prompt_state", "native_summary")
-	}
-	return long
-}
-
 // sessionListOf returns the list for the query.
 func sessionListOf(q core.SessionQuery) sessionList {
 	if q.Order == core.OrderByCreation {
@@ -112,9 +94,14 @@ func (l sessionList) findSessions(db *gorm.DB, tenant core.Tenant, q core.Sessio
 // findSome returns the first sessions of a list, like findSessions.
 func (l sessionList) findSome(list *gorm.DB, limit int, bytes int64) (rows []sessionRow, _ int, err error) {
 	list = list.Order(l.newestFirstSQL()).Session(&gorm.Session{})
-	limit, err = fitRows(list, l.longColumns(), limit, bytes)
+	long := longSessionColumns()
+	if l.withSummaries {
+		long.texts = append(long.texts, "conversation_summary")
+		long.jsons = append(long.jsons, "prompt_state", "native_summary")
+	}
+	limit, err = fitRows(list, long, limit, bytes)
 	if err == nil {
-		err = list.Scopes(l.selectColumns).Limit(limit + 1).Find(&rows).Error
+		err = list.Scopes(selectSessions(l.withSummaries)).Limit(limit + 1).Find(&rows).Error
 	}
 	return rows, limit, err
 }

@@ -10,16 +10,14 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // pages reads all pages of a list, and calls between after the first.
 func (s *store) pages(t *testing.T, q core.SessionQuery, between func()) (ids []core.SessionID) {
 	t.Helper()
 	for {
-		page, err := s.sessions.List(t.Context(), ann(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
 		for _, one := range page.Items {
 			ids = append(ids, one.ID)
 		}
@@ -44,9 +42,7 @@ func TestListByCreationIsStable(t *testing.T) {
 			all = append(all, s.session(t).ID)
 		}
 		slices.Reverse(all)
-		if err := s.archive(t.Context(), ann(), all[4]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.archive(t.Context(), ann(), all[4]))
 		used := func() {
 			for _, id := range []core.SessionID{all[8], all[1], all[6]} {
 				if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("used")}); err != nil {
@@ -54,9 +50,7 @@ func TestListByCreationIsStable(t *testing.T) {
 				}
 			}
 			s.session(t)
-			if err := s.archive(t.Context(), ann(), all[7]); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.archive(t.Context(), ann(), all[7]))
 		}
 		q := core.SessionQuery{PageQuery: core.PageQuery{Limit: 2}, Order: core.OrderByCreation, Archived: true}
 		if got := s.pages(t, q, used); !slices.Equal(got, all) {
@@ -86,9 +80,7 @@ func TestListWithArchivedSessions(t *testing.T) {
 		for i := range 10 {
 			id := s.session(t).ID
 			if i%3 != 0 {
-				if err := s.archive(t.Context(), ann(), id); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.archive(t.Context(), ann(), id))
 			}
 			want = append(want, id)
 		}
@@ -110,15 +102,10 @@ func TestRankedSessions(t *testing.T) {
 		s := open(d)
 		create := func(title, owner string, questions ...string) core.Session {
 			t.Helper()
-			session, err := s.sessions.Create(t.Context(), core.Session{Owner: owner, UserID: "carol", Agent: "a", Title: title})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: owner, UserID: "carol", Agent: "a", Title: title}))(t)
 			for _, q := range questions {
 				in := core.AppendMessages{SessionID: session.ID, Messages: []core.Message{said(core.RoleUser, q)}}
-				if _, err := s.messages.Append(t.Context(), core.Tenant{Owner: owner}, in); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.messages.Append(t.Context(), core.Tenant{Owner: owner}, in))(t)
 			}
 			return session
 		}
@@ -128,17 +115,12 @@ func TestRankedSessions(t *testing.T) {
 		create("other pump", "ann", "A pump stands in the garden.")
 		archived := create("archived", "ann", "The pump of hall seven leaks again, and the pump of hall seven is old.")
 		create("bob's", "bob", "The pump of hall seven leaks.")
-		if err := s.archive(t.Context(), ann(), archived.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.archive(t.Context(), ann(), archived.ID))
 		const question = "Which pump was leaking in hall seven?"
 		list := func(q core.SessionQuery) (titles []string) {
 			t.Helper()
 			for q.Order = core.OrderByRelevance; ; {
-				page, err := s.sessions.List(t.Context(), ann(), q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
 				for _, it := range page.Items {
 					titles = append(titles, it.Title)
 				}

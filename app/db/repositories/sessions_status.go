@@ -27,24 +27,18 @@ const sessionRunsSQL = "(SELECT r.id " + activeRunSQL + ") AS runs_active_id, " 
 	"(SELECT r.id FROM runs r WHERE r.session_id = sessions.id AND r.status = 'queued' ORDER BY r.queue_seq LIMIT 1) AS runs_next_id, " +
 	"(SELECT COUNT(*) FROM approvals a WHERE a.status = 'open' AND a.run_id = (SELECT r.id " + activeRunSQL + ")) AS runs_open_approvals"
 
-// selectWithRuns selects sessions with the state of their runs.
-func selectWithRuns(db *gorm.DB) *gorm.DB { return selectSessions(db) }
-
-// selectWithoutTexts is selectWithRuns without summary texts and prompt states.
-func selectWithoutTexts(db *gorm.DB) *gorm.DB {
-	return selectSessions(db, "conversation_summary", "native_summary", "prompt_state")
-}
-
-// selectSessions names the columns, except those left out: a migration may add columns
-// while statements are prepared.
-func selectSessions(db *gorm.DB, without ...string) *gorm.DB {
-	var columns []string
-	for _, column := range columnsOf(db, &models.Session{}) {
-		if !slices.Contains(without, column) {
-			columns = append(columns, "sessions."+column)
+// selectSessions selects sessions with the state of their runs, with or without summary texts and prompt states. It names
+// the columns: a migration may add some while statements are prepared.
+func selectSessions(withTexts bool) condition {
+	return func(db *gorm.DB) *gorm.DB {
+		var columns []string
+		for _, column := range columnsOf(db, &models.Session{}) {
+			if withTexts || !slices.Contains([]string{"conversation_summary", "native_summary", "prompt_state"}, column) {
+				columns = append(columns, "sessions."+column)
+			}
 		}
+		return db.Select(strings.Join(columns, ", ") + ", " + sessionRunsSQL)
 	}
-	return db.Select(strings.Join(columns, ", ") + ", " + sessionRunsSQL)
 }
 
 // toCore returns the session.

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // listSessions returns all pages, checking each.
@@ -66,11 +67,8 @@ func TestListSessionsPages(t *testing.T) {
 		for i := range 23 {
 			// Several share a time, whole seconds and microseconds mixed.
 			at := base.Add(time.Duration(i/3) * 333_333 * time.Microsecond)
-			got, err := s.sessions.Create(t.Context(), core.Session{
-				Owner: "ann", Agent: fmt.Sprint("agent-", i%2), UserID: fmt.Sprint("user-", i%3), CreatedAt: base, UpdatedAt: at})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(s.sessions.Create(t.Context(), core.Session{
+				Owner: "ann", Agent: fmt.Sprint("agent-", i%2), UserID: fmt.Sprint("user-", i%3), CreatedAt: base, UpdatedAt: at}))(t)
 			want = append(want, entry{got.ID, at})
 		}
 		slices.SortFunc(want, func(a, b entry) int {

@@ -74,28 +74,16 @@ func (r *SlackInbox) Repeats(ctx context.Context, item core.SlackItem) (bool, er
 // Retry ends the lease after an attempt, and stores its error, its session and its user, by which
 // purges find it; the item is due after wait. ErrStale when the lease was lost.
 func (r *SlackInbox) Retry(ctx context.Context, item core.SlackItem, wait time.Duration) error {
-	return r.updateLeased(ctx, item, map[string]any{
+	return updateLeased[models.SlackItem](r.db.WithContext(ctx), "slack item", item.ID, item.Lease, map[string]any{
 		"error": item.Error, "session_id": models.Ref(item.SessionID), "user_id": item.User, "lease_owner": "", "due_at": gorm.Expr(clockSQL(r.db, wait)),
 	})
 }
 
 // Finish removes the payload of an item that is done. ErrStale when the lease was lost.
 func (r *SlackInbox) Finish(ctx context.Context, item core.SlackItem) error {
-	return r.updateLeased(ctx, item, map[string]any{
+	return updateLeased[models.SlackItem](r.db.WithContext(ctx), "slack item", item.ID, item.Lease, map[string]any{
 		"payload": "", "finished_at": core.Now(), "session_id": models.Ref(item.SessionID), "user_id": item.User, "error": item.Error, "lease_owner": "",
 	})
-}
-
-// updateLeased changes an item whose lease is still held.
-func (r *SlackInbox) updateLeased(ctx context.Context, item core.SlackItem, changes map[string]any) error {
-	err := retryDelays(func() error {
-		res := r.db.WithContext(ctx).Model(&models.SlackItem{}).Where("id = ? AND lease_owner = ? AND finished_at IS NULL", item.ID, item.Lease).UpdateColumns(changes)
-		if res.Error == nil && res.RowsAffected == 0 {
-			return core.Errorf(core.ErrStale, "another process has taken over item %s of Slack", item.ID)
-		}
-		return res.Error
-	})
-	return wrapError(err, "slack item", item.ID)
 }
 
 // FindMessage returns the message of the session that the client message id names: in the log,

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // slackItem is a message of a thread, with the user carol.
@@ -79,9 +80,7 @@ func TestSlackItemIsStoredOnce(t *testing.T) {
 		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
 			t.Errorf("repeated while it is handled: got %v, %v", added, err)
 		}
-		if err := restarted.Finish(t.Context(), item); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, restarted.Finish(t.Context(), item))
 		if added, err := restarted.Add(t.Context(), slackItem("1.0", "1.0")); err != nil || added {
 			t.Errorf("repeated when it is done: got %v, %v", added, err)
 		}
@@ -103,14 +102,10 @@ func TestSlackLanes(t *testing.T) {
 		addItems(t, inbox, slackItem("1.0", "0.5"), slackItem("9.0", "9.0")) // a late one, and another thread
 		claimItem(t, inbox, "two/1", "C1/9.0")
 		claimItem(t, inbox, "two/1", "")
-		if err := inbox.Finish(ctx, first); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, inbox.Finish(ctx, first))
 		late := claimItem(t, inbox, "two/1", "C1/0.5")
 		late.Error = "a run is at work"
-		if err := inbox.Retry(ctx, late, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, inbox.Retry(ctx, late, time.Minute))
 		claimItem(t, inbox, "one/1", "") // those behind it wait
 		s.exec(t, "UPDATE slack_inbox SET due_at = '2000-01-01 00:00:00+00:00' WHERE item_key = 'C1/0.5'")
 		again := claimItem(t, inbox, "one/1", "C1/0.5")
@@ -136,9 +131,7 @@ func TestSlackLease(t *testing.T) {
 		s.exec(t, "UPDATE slack_inbox SET due_at = '2000-01-01 00:00:00+00:00'")
 		last := claimItem(t, inbox, "two/1", "C1/1.0")
 		last.SessionID, last.User = core.NewID[core.SessionID](), "dave"
-		if err := inbox.Finish(t.Context(), last); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, inbox.Finish(t.Context(), last))
 		if n := s.count(t, "SELECT COUNT(*) FROM slack_inbox WHERE payload = '' AND user_id = 'dave' AND lease_owner = '' AND session_id IS NOT NULL"); n != 1 {
 			t.Error("a finished item keeps its payload, or does not say whose it was")
 		}
@@ -178,14 +171,9 @@ func TestSlackGesture(t *testing.T) {
 		want(late, false)
 		want(other, false)
 		for range 4 { // the newer one was first: the older one repeats it
-			i, err := inbox.Claim(ctx, "one/1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			i := must.Get(inbox.Claim(ctx, "one/1"))(t)
 			if i.ID == twin.ID {
-				if err := inbox.Finish(ctx, i); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, inbox.Finish(ctx, i))
 			}
 		}
 		want(first, true)
@@ -211,11 +199,8 @@ func TestFindSlackMessage(t *testing.T) {
 		q.SessionID = "" // its thread is not bound yet
 		want(core.SlackMessageRef{Pending: true})
 		q.SessionID = session.ID
-		stored, err := s.messages.Append(ctx, ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{
-			{Role: core.RoleUser, Content: "the pump", ClientMessageID: "T1/C1/1.0"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := must.Get(s.messages.Append(ctx, ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{
+			{Role: core.RoleUser, Content: "the pump", ClientMessageID: "T1/C1/1.0"}}}))(t)
 		want(core.SlackMessageRef{MessageID: stored.Messages[0].ID, Pending: true})
 		accepted, err := s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}})
 		if err != nil {
@@ -235,9 +220,7 @@ func TestSlackInboxIsPurged(t *testing.T) {
 		session := s.session(t)
 		item := claimItem(t, inbox, "one/1", "C1/1.0")
 		item.SessionID, item.User = session.ID, "dave"
-		if err := inbox.Finish(ctx, item); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, inbox.Finish(ctx, item))
 		if there, err := purges.CountUser(ctx, "ann", "carol"); err != nil || there.Removed["slack_inbox"] != 1 {
 			t.Errorf("counted %v, %v, want one item of carol", there.Removed, err)
 		}

@@ -20,7 +20,7 @@ func NewSlackInstallations(db *gorm.DB) *SlackInstallations { return &SlackInsta
 
 // Save stores an installation, in the place of an earlier one of the team.
 func (r *SlackInstallations) Save(ctx context.Context, i core.SlackInstallation) error {
-	row := models.SlackInstallationFrom(i)
+	row := models.SlackInstallation(i)
 	err := r.db.WithContext(ctx).Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
 	return wrapError(err, "Slack installation", i.Team)
 }

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func installation(team, tokens string) core.SlackInstallation {
@@ -26,19 +27,13 @@ func TestSlackInstallationFind(t *testing.T) {
 		r := repositories.NewSlackInstallations(d.Gorm)
 		own := installation("T1", "one")
 		for _, i := range []core.SlackInstallation{installation("T1", "old"), own, installation("T0", "other")} {
-			if err := r.Save(t.Context(), i); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Save(t.Context(), i))
 		}
-		if err := r.Revoke(t.Context(), installation("T1", "old")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Revoke(t.Context(), installation("T1", "old")))
 		if got, err := r.Find(t.Context(), "T1"); err != nil || cmp.Diff(own, got) != "" {
 			t.Errorf("error %v, and the installation (-want +got):\n%s", err, cmp.Diff(own, got))
 		}
-		if err := r.Revoke(t.Context(), own); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Revoke(t.Context(), own))
 		_, err := r.Find(t.Context(), "T1")
 		wantNotFound(t, "the installation", err)
 		all, err := r.List(t.Context())

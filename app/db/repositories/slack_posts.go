@@ -90,7 +90,7 @@ func (r *SlackPosts) LastPosted(ctx context.Context, t core.SlackThread) (ts str
 // returns that and false. ErrStale if the worker no longer has the thread's lease.
 func (r *SlackPosts) Begin(ctx context.Context, worker string, p core.SlackPost) (core.SlackPost, bool, error) {
 	p.State, p.CreatedAt = core.SlackPostSending, core.Now()
-	row := models.SlackPostFrom(p)
+	row := models.SlackPost(p)
 	begun := false
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := checkThreadLease(tx, worker, p.SessionID); err != nil {
@@ -131,7 +131,7 @@ func (r *SlackPosts) Confirm(ctx context.Context, p core.SlackPost) error {
 // Update stores what became of a post. ErrStale if the worker no longer has the thread's
 // lease.
 func (r *SlackPosts) Update(ctx context.Context, worker string, p core.SlackPost) error {
-	row := models.SlackPostFrom(p)
+	row := models.SlackPost(p)
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
 		if err := checkThreadLease(tx, worker, p.SessionID); err != nil {
 			return err

@@ -142,9 +142,6 @@ func (r *SlackThreads) CountBehind(ctx context.Context) (n int64, err error) {
 // SetMode changes the mode of the session's thread. A thread that showed nothing until then
 // begins with what happens afterwards; in a mode that shows nothing, posting ends.
 func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session core.SessionID, mode core.SlackMode) (_ core.SlackThread, events []core.Event, err error) {
-	if err := requireID("session", session); err != nil {
-		return core.SlackThread{}, nil, err
-	}
 	var row models.SlackThread
 	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		if err := stx.tx.Where("session_id = ?", session).Take(&row).Error; err != nil {
@@ -183,9 +180,6 @@ func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) error {
 // Unbind separates the session from its thread, whose name is no longer its alias. It may be
 // repeated. What was posted stays in Slack.
 func (r *SlackThreads) Unbind(ctx context.Context, tenant core.Tenant, session core.SessionID) (events []core.Event, err error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
 	err = changeSession(ctx, r.db, session, func(stx *sessionTx) error {
 		var rows []models.SlackThread
 		if err := stx.tx.Where("session_id = ?", session).Find(&rows).Error; err != nil || len(rows) == 0 {
@@ -214,12 +208,9 @@ const behindSQL = "sent_seq < last_seq AND mode IN ('two_way', 'to_slack')"
 func (r *SlackThreads) Claim(ctx context.Context, c core.SlackClaim) ([]core.SlackBacklog, error) {
 	var rows []models.SlackThread
 	err := inTx(ctx, r.db, func(tx *gorm.DB) error {
-		due := tx.Model(&models.SlackThread{}).Select("session_id").Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit)
+		due := tx.Model(&models.SlackThread{}).Select("session_id").Where(behindSQL).Where("due_at <= " + clockBoundSQL(tx, 0)).Order("due_at").Limit(c.Limit).Clauses(skipLocked())
 		if len(c.Busy) > 0 {
 			due = due.Where("team || '/' || channel NOT IN ?", c.Busy)
-		}
-		if isPostgres(tx) {
-			due = due.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked})
 		}
 		return tx.Model(&rows).Clauses(returningAll(tx, &models.SlackThread{})).Where("session_id IN (?)", due).UpdateColumns(leasedUntil(tx, c.Worker, c.Lease)).Error
 	})
@@ -281,12 +272,8 @@ func (r *SlackThreads) ReleaseAll(ctx context.Context, worker string) error {
 
 // checkThreadLease checks in a transaction that the worker has the thread's lease, and locks its row.
 func checkThreadLease(tx *gorm.DB, worker string, session core.SessionID) error {
-	q := tx.Scopes(heldBy(worker, session)).Select("session_id")
-	if isPostgres(tx) {
-		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
-	}
 	var row models.SlackThread
-	err := q.Take(&row).Error
+	err := tx.Scopes(heldBy(worker, session)).Select("session_id").Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return errThreadLost(session)
 	}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func slackThread(session core.SessionID, ts string) core.SlackThread {
@@ -20,9 +21,7 @@ func slackThread(session core.SessionID, ts string) core.SlackThread {
 func (s *store) bindThread(t *testing.T, ts string) core.SlackThread {
 	t.Helper()
 	thread := slackThread(s.session(t).ID, ts)
-	if err := bindThread(t, repositories.NewSlackThreads(s.Gorm), thread); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, bindThread(t, repositories.NewSlackThreads(s.Gorm), thread))
 	return thread
 }
 
@@ -49,9 +48,7 @@ func TestSlackBindNamesSpeakers(t *testing.T) {
 			in := ask(thread.SessionID, "before")
 			in.User = "u1"
 			s.finish(t, s.accept(t, in).Run, "done")
-			if err := bindThread(t, repositories.NewSlackThreads(s.Gorm), thread); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, bindThread(t, repositories.NewSlackThreads(s.Gorm), thread))
 			in = ask(thread.SessionID, "after")
 			in.User = "u1"
 			if got := s.accept(t, in).Message.Named; got != named || s.log(t, thread.SessionID)[0].Named {
@@ -94,19 +91,13 @@ func TestSlackBind(t *testing.T) {
 		wantError(t, "a thread of another owner", bindThread(t, threads, stolen), core.ErrConflict)
 
 		// The alias of an archived session moves to its fork; the thread follows.
-		if err := repositories.NewAliases(d.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID); err != nil {
-			t.Fatal(err)
-		}
-		if err := bindThread(t, threads, slackThread(other.ID, "1.1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.NewAliases(d.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID))
+		must.Do(t, bindThread(t, threads, slackThread(other.ID, "1.1")))
 		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got.SessionID != other.ID {
 			t.Errorf("moved: got session %s (%v), want %s", got.SessionID, err, other.ID)
 		}
 		for range 2 {
-			if _, err := threads.Unbind(t.Context(), ann(), other.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(threads.Unbind(t.Context(), ann(), other.ID))(t)
 		}
 		_, err = threads.Find(t.Context(), "T1", "C1", "1.1")
 		wantNotFound(t, "detached", err)
@@ -126,10 +117,7 @@ func TestSlackClaim(t *testing.T) {
 			t.Fatalf("nothing happened: got %+v (%v), want no thread", got, err)
 		}
 		s.turns(t, thread.SessionID, 1)
-		last, err := s.events.Last(t.Context(), ann(), thread.SessionID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		last := must.Get(s.events.Last(t.Context(), ann(), thread.SessionID))(t)
 		var wait sync.WaitGroup
 		got := make([][]core.SlackBacklog, 4)
 		for i := range got {
@@ -152,21 +140,15 @@ func TestSlackClaim(t *testing.T) {
 			}
 		}
 		wantError(t, "another worker", threads.Advance(t.Context(), "x/1", thread.SessionID, last, time.Minute), core.ErrStale)
-		if err := threads.Advance(t.Context(), holder, thread.SessionID, last-1, time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		if err := threads.Release(t.Context(), holder, thread.SessionID, 0, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, threads.Advance(t.Context(), holder, thread.SessionID, last-1, time.Minute))
+		must.Do(t, threads.Release(t.Context(), holder, thread.SessionID, 0, ""))
 		wantError(t, "after the release", threads.Advance(t.Context(), holder, thread.SessionID, last, time.Minute), core.ErrStale)
 		again, err := threads.Claim(t.Context(), claimOf("y/1"))
 		if err != nil || len(again) != 1 || again[0].SentSeq != last-1 {
 			t.Fatalf("got %+v (%v), want the thread after event %d", again, err, last-1)
 		}
 		// The same replica starts again.
-		if err := threads.ReleaseAll(t.Context(), "y/2"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, threads.ReleaseAll(t.Context(), "y/2"))
 		busy := core.SlackClaim{Worker: "z/1", Lease: time.Minute, Limit: 10, Busy: []string{"T1/C1"}}
 		if list, err := threads.Claim(t.Context(), busy); err != nil || len(list) != 0 {
 			t.Errorf("a busy channel: got %+v (%v), want nothing", list, err)
@@ -174,9 +156,7 @@ func TestSlackClaim(t *testing.T) {
 		if list, err := threads.Claim(t.Context(), claimOf("z/1")); err != nil || len(list) != 1 {
 			t.Fatalf("got %+v (%v), want the thread", list, err)
 		}
-		if err := threads.Release(t.Context(), "z/1", thread.SessionID, time.Hour, "invalid_auth"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, threads.Release(t.Context(), "z/1", thread.SessionID, time.Hour, "invalid_auth"))
 		status, err := threads.Status(t.Context(), core.Tenant{Owner: thread.Owner}, thread.SessionID)
 		behind, countErr := threads.CountBehind(t.Context())
 		if err != nil || countErr != nil || behind != 1 || status.SlackThread != thread || status.Reason != "invalid_auth" || status.BehindSince == nil {
@@ -254,9 +234,7 @@ func TestSlackPosts(t *testing.T) {
 		}
 		begun.State, begun.TS, begun.Hash = core.SlackPostSent, "1.2", "h"
 		wantError(t, "an update without the lease", posts.Update(t.Context(), "b/1", begun), core.ErrStale)
-		if err := posts.Update(t.Context(), "a/1", begun); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, posts.Update(t.Context(), "a/1", begun))
 		if got, err := posts.PostAt(t.Context(), "T1", "C1", "1.2"); err != nil || got != begun {
 			t.Errorf("got post %+v (%v), want %+v", got, err, begun)
 		}
@@ -275,9 +253,7 @@ func TestSlackPosts(t *testing.T) {
 		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
 			t.Errorf("off the path: got %+v (%v), want one post", list, err)
 		}
-		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), thread.SessionID, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), thread.SessionID, false))(t)
 		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM slack_posts) + (SELECT COUNT(*) FROM slack_threads)"); n != 0 {
 			t.Errorf("purged: got %d rows, want none", n)
 		}
@@ -305,9 +281,7 @@ func TestSlackPostOfSeveralParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.State, p.TS = core.SlackPostSent, ts
-			if err := posts.Update(t.Context(), "a/1", p); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, posts.Update(t.Context(), "a/1", p))
 			sent = append(sent, p)
 		}
 		sent[0].Hash = "edited"

@@ -33,16 +33,13 @@ ORDER BY i.seq DESC, CASE WHEN i.message_id IS NULL THEN 0 ELSE 1 END, i.number 
 // OnPath returns the newest instructions of the session's current path, at most as many as the
 // limit, oldest first, without their states; those that only withdraw others are among them.
 func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, session core.SessionID, limit int) ([]core.StandingInstruction, error) {
-	if err := requireID("session", session); err != nil {
-		return nil, err
-	}
 	var rows []struct {
 		models.StandingInstruction
 		Author   string
 		AuthorID string
 		Named    bool
 	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", session)
 	if err := db.Raw(onPathSQL, map[string]any{"session": session, "limit": limit}).Scan(&rows).Error; err != nil {
 		return nil, wrapError(err, "standing instructions of session", session)
 	}
@@ -126,9 +123,6 @@ func (r *StandingInstructions) Remove(ctx context.Context, tenant core.Tenant, s
 
 // change changes an instruction with its session locked.
 func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID, change func(*sessionTx, models.StandingInstruction) error) error {
-	if err := requireID("standing instruction", id); err != nil {
-		return err
-	}
 	_, err := changeOnce(ctx, r.db, session, func(stx *sessionTx) error {
 		row, err := findInstruction(stx.tx, session, id)
 		if err == nil {
@@ -142,7 +136,7 @@ func (r *StandingInstructions) change(ctx context.Context, tenant core.Tenant, s
 
 func findInstruction(db *gorm.DB, session core.SessionID, id core.InstructionID) (models.StandingInstruction, error) {
 	var row models.StandingInstruction
-	err := db.Where("id = ? AND session_id = ? AND NOT withdraws", id, session).Take(&row).Error
+	err := byID(db.Statement.Context, db, "standing instruction", id).Where("id = ? AND session_id = ? AND NOT withdraws", id, session).Take(&row).Error
 	return row, err
 }
 

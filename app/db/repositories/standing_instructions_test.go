@@ -10,16 +10,14 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // instructions returns the texts of the instructions on the path, each after the seq of its
 // message.
 func (s *store) instructions(t *testing.T, session core.SessionID) string {
 	t.Helper()
-	all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), session, core.MaxInstructions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), session, core.MaxInstructions))(t)
 	var out []string
 	for _, i := range all {
 		out = append(out, fmt.Sprintf("%d %s", i.Seq, i.Text))
@@ -78,9 +76,7 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 		s.erase(t, id, log[0].ID)
 		s.wantInstructions(t, "deleted", id, "3 My budget is 400 €.")
 		s.wantInstructions(t, "deleted in the source of a fork", fork.ID, "1 Always answer in Dutch.")
-		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id); n != 0 {
 			t.Errorf("%d instructions are left of a purged session", n)
 		}
@@ -135,16 +131,10 @@ func TestStandingInstructionsByHand(t *testing.T) {
 		s, byHand := open(d), repositories.NewStandingInstructions(d.Gorm)
 		id := s.session(t).ID
 		s.finish(t, s.accept(t, ask(id, "Always answer in Dutch.")).Run, "goed")
-		added, err := byHand.Add(t.Context(), ann(), core.NewInstruction{SessionID: id, Text: "Be brief."})
-		if err != nil {
-			t.Fatal(err)
-		}
+		added := must.Get(byHand.Add(t.Context(), ann(), core.NewInstruction{SessionID: id, Text: "Be brief."}))(t)
 		s.finish(t, s.accept(t, ask(id, "Never use emojis.")).Run, "goed")
 		s.wantInstructions(t, "added", id, "1 Always answer in Dutch.; 2 Be brief.; 3 Never use emojis.")
-		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		s.wantInstructions(t, "forked", fork.ID, "1 Always answer in Dutch.; 2 Be brief.; 3 Never use emojis.")
 
 		edited, err := byHand.Edit(t.Context(), ann(), added.ID, core.NewInstruction{SessionID: id, Text: "Be very brief."})

@@ -8,6 +8,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // What is stored of a session is counted, whatever adds to it and removes from it.
@@ -18,10 +19,7 @@ func TestStoredBytes(t *testing.T) {
 		eve := core.Tenant{Owner: "ann", User: "eve"}
 		total := func() int64 {
 			t.Helper()
-			n, err := s.sessions.StoredBytes(t.Context(), eve)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(s.sessions.StoredBytes(t.Context(), eve))(t)
 			return n
 		}
 		create := func() core.SessionID {
@@ -56,10 +54,7 @@ func TestStoredBytes(t *testing.T) {
 		}
 		s.append(t, id, true, many...)
 		want("import in steps", id, 33_000, 302)
-		fork, err := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: first.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: first.ID}))(t)
 		want("fork", fork.ID, 1000, 1)
 		if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}); err != nil {
 			t.Fatal(err)
@@ -68,13 +63,9 @@ func TestStoredBytes(t *testing.T) {
 		if got, most := total(), int64(2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
 			t.Errorf("got %d bytes of two sessions, want %d", got, most)
 		}
-		if _, err := branches.Delete(t.Context(), ann(), id, first.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(branches.Delete(t.Context(), ann(), id, first.ID))(t)
 		want("delete", id, 32_000, 302)
-		if _, err := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
 		if got := total(); got > 1124+1000+512+100 {
 			t.Errorf("got %d bytes after the purge, want those of the fork", got)
 		}

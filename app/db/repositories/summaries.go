@@ -25,14 +25,11 @@ func NewSummaries(db *gorm.DB) *Summaries { return &Summaries{db: db} }
 // List returns the versions of a session's summary, the newest first.
 func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.SessionID, q core.PageQuery) (core.Page[core.Summary], error) {
 	none := core.Page[core.Summary]{}
-	if err := requireID("session", id); err != nil {
-		return none, err
-	}
 	limit, after, err := pageStart(q.Limit, q.Cursor, "summaries")
 	if err != nil {
 		return none, err
 	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", id)
 	list := db.Scopes(withinSession(tenant, id))
 	if after.isSet() {
 		list = list.Where("version < ?", after.N)
@@ -56,10 +53,7 @@ func (r *Summaries) List(ctx context.Context, tenant core.Tenant, id core.Sessio
 
 // Get returns one version of a session's summary.
 func (r *Summaries) Get(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	if err := requireID("session", id); err != nil {
-		return core.Summary{}, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", id)
 	var row models.Summary
 	err := db.Scopes(withinSession(tenant, id)).Where("version = ?", version).Take(&row).Error
 	if errors.Is(err, gorm.ErrRecordNotFound) {
@@ -82,10 +76,7 @@ ORDER BY s.through_seq DESC, s.version DESC LIMIT @max`
 // without their text, in ascending order of what they cover. Of several that cover the same
 // messages it returns the newest, and of more than maxVersions those that cover most.
 func (r *Summaries) Versions(ctx context.Context, tenant core.Tenant, id core.SessionID) ([]core.SummaryVersion, error) {
-	if err := requireID("session", id); err != nil {
-		return nil, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", id)
 	if err := requireVisible(db, tenant, id); err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (stx *sessionTx) restoreVersion(version int) (int, error) {
 	if err := stx.undoVersions(row); err != nil {
 		return 0, err
 	}
-	s := repeatVersion(row, core.TriggerRestore)
+	s := repeatVersion(row, core.TriggerRestore, "")
 	s.MadeFor = 0 // a person wants it, whatever the model is
 	return stx.activateSummary(s)
 }
@@ -125,11 +125,8 @@ func (stx *sessionTx) undoVersions(to models.Summary) error {
 // Before returns the newest version of the conversation's summary before the given one
 // whose text still exists; ErrNotFound if there is none.
 func (r *Summaries) Before(ctx context.Context, tenant core.Tenant, id core.SessionID, version int) (core.Summary, error) {
-	if err := requireID("session", id); err != nil {
-		return core.Summary{}, err
-	}
 	var row models.Summary
-	err := r.db.WithContext(ctx).Scopes(withinSession(tenant, id)).
+	err := byID(ctx, r.db, "session", id).Scopes(withinSession(tenant, id)).
 		Where("kind = 'rolling' AND state IN ('active', 'dropped', 'undone') AND activated_at IS NOT NULL AND version < ?", version).
 		Order("version DESC").Take(&row).Error
 	return row.Core(), wrapError(err, "session", id)
@@ -141,10 +138,7 @@ WHERE s.session_id = @s AND s.owner = @owner AND s.kind = 'rolling' AND s.activa
 // FirstCovering returns the first version of the summary of the present conversation that
 // covered the message with the seq; 0 = none.
 func (r *Summaries) FirstCovering(ctx context.Context, tenant core.Tenant, id core.SessionID, seq int64) (int, error) {
-	if err := requireID("session", id); err != nil {
-		return 0, err
-	}
-	db := r.db.WithContext(ctx)
+	db := byID(ctx, r.db, "session", id)
 	if err := requireVisible(db, tenant, id); err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // restore makes a version the active one again.
@@ -113,9 +114,7 @@ func TestRestoreRefused(t *testing.T) {
 		if s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'undone'") != 0 {
 			t.Error("a version was taken back by a restore that was refused")
 		}
-		if _, err := branches.Delete(t.Context(), ann(), id, log[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(branches.Delete(t.Context(), ann(), id, log[0].ID))(t)
 		err := restore(4, ann(), 0)
 		wantError(t, "erased", err, core.ErrUnprocessable)
 		if err == nil || !strings.Contains(err.Error(), "was deleted") {
@@ -127,10 +126,7 @@ func TestRestoreRefused(t *testing.T) {
 // summary returns a version.
 func (s *store) summary(t *testing.T, id core.SessionID, version int) *core.Summary {
 	t.Helper()
-	got, err := s.summaries.Get(t.Context(), ann(), id, version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(s.summaries.Get(t.Context(), ann(), id, version))(t)
 	return &got
 }
 

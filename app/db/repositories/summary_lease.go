@@ -12,9 +12,6 @@ import (
 
 // SummaryWork returns the state of the session's background summaries.
 func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.SummaryWork, error) {
-	if err := requireID("session", id); err != nil {
-		return core.SummaryWork{}, err
-	}
 	var row struct {
 		PromptRevision, SummaryFailures int
 		SummaryFailure                  string
@@ -29,7 +26,7 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 		ThroughSeq                      int64
 	}
 	now := clockSQL(r.db, 0)
-	err := r.db.WithContext(ctx).Table("(?) AS s", r.db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id)).
+	err := byID(ctx, r.db, "session", id).Table("(?) AS s", r.db.Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id)).
 		Joins("LEFT JOIN session_summaries p ON p.session_id = s.id AND p.kind = 'rolling' AND p.state = 'prepared'").
 		Select("s.prompt_revision, s.summary_failures, s.summary_failure, s.summary_breaker_until, s.summary_lease_since, " +
 			"COALESCE(s.summary_lease_until > " + now + ", false) AS busy, COALESCE(s.summary_breaker_until > " + now + ", false) AS open, " +
@@ -64,12 +61,9 @@ func (r *Sessions) SummaryWork(ctx context.Context, tenant core.Tenant, id core.
 // returns whether the holder has the lease, for d by the database's clock. A holder that
 // already has it extends it.
 func (r *Sessions) LeaseSummary(ctx context.Context, tenant core.Tenant, id core.SessionID, holder string, d time.Duration) (core.LeaseResult, error) {
-	if err := requireID("session", id); err != nil {
-		return core.GrantRefused, err
-	}
 	since := gorm.Expr("CASE WHEN summary_lease_owner = ? THEN summary_lease_since ELSE "+clockSQL(r.db, 0)+" END", holder)
 	take := func(when string, args ...any) (bool, error) {
-		res := r.db.WithContext(ctx).Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
+		res := byID(ctx, r.db, "session", id).Model(&models.Session{}).Scopes(visibleTo(tenant)).Where("id = ?", id).Where(when, args...).
 			UpdateColumns(map[string]any{"summary_lease_owner": holder, "summary_lease_until": gorm.Expr(clockSQL(r.db, d)), "summary_lease_since": since})
 		return res.RowsAffected > 0, wrapError(res.Error, "session", id)
 	}

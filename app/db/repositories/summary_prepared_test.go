@@ -8,6 +8,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // ahead prepares a summary of the path up to the message.
@@ -30,10 +31,7 @@ func (s *store) ahead(t *testing.T, id core.SessionID, through core.Message) cor
 // work returns what goes on with the session's summaries.
 func (s *store) work(t *testing.T, id core.SessionID) core.SummaryWork {
 	t.Helper()
-	w, err := s.sessions.SummaryWork(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(s.sessions.SummaryWork(t.Context(), ann(), id))(t)
 	return w
 }
 
@@ -58,9 +56,7 @@ func TestDeleteErasesPreparedSummaries(t *testing.T) {
 		s.ahead(t, id, log[5])
 		s.exec(t, "UPDATE session_summaries SET content = ? WHERE session_id = ?", "told "+secret, id)
 		for _, m := range log[2:6] {
-			if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, m.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
 		}
 		if left := s.remains(t); len(left) > 0 {
 			t.Errorf("the secret is still in %v", left)

@@ -8,15 +8,13 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // temporary creates a temporary session of ann.
 func (s *store) temporary(t *testing.T, user string) core.Session {
 	t.Helper()
-	session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true}))(t)
 	return session
 }
 
@@ -38,9 +36,7 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if err != nil || !fork.Temporary {
 			t.Errorf("got the fork %+v, %v, want it temporary", fork, err)
 		}
-		if err := s.archive(t.Context(), ann(), fork.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.archive(t.Context(), ann(), fork.ID))
 		for _, q := range []core.SessionQuery{{}, {Archived: true}, {Order: core.OrderByCreation}, {UserID: "carol"}, {Text: "bees", Archived: true}, {Text: "bees", TitlesOnly: true}, {Agent: "a"}} {
 			page, err := s.sessions.List(t.Context(), ann(), q)
 			if err != nil {
@@ -69,9 +65,7 @@ func TestTemporarySessionsAndWebhooks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		hook := core.Webhook{URL: "https://example.com/hook", Secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"}
-		if err := repositories.NewOwnerWebhooks(d.Gorm).Set(t.Context(), "ann", hook); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.NewOwnerWebhooks(d.Gorm).Set(t.Context(), "ann", hook))
 		brief := s.temporary(t, "").ID
 		s.turns(t, brief, 1)
 		if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != 0 {
@@ -110,9 +104,7 @@ func TestTemporarySessionsExpire(t *testing.T) {
 			t.Errorf("the user's sessions are %v, %v, want the temporary one", own, err)
 		}
 		for _, id := range due {
-			if _, err := purges.Session(t.Context(), id, true); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(purges.Session(t.Context(), id, true))(t)
 		}
 		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM messages WHERE session_id = ?) + (SELECT COUNT(*) FROM runs WHERE session_id = ?)", old, waiting); n != 0 {
 			t.Errorf("%d rows are left", n)

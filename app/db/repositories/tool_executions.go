@@ -40,7 +40,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 			if e.StartedAt.IsZero() {
 				e.StartedAt = core.Now()
 			}
-			rows = append(rows, models.ToolExecutionFrom(e))
+			rows = append(rows, models.ToolExecution(e))
 		}
 		return insertRows(tx.Clauses(clause.OnConflict{
 			Columns:   []clause.Column{{Name: "run_id"}, {Name: "call_id"}},
@@ -53,10 +53,7 @@ func (r *Runs) StartTools(ctx context.Context, id core.RunID, attempt int, list 
 // ToolExecutions returns the executions of a run in the order in which they started. One
 // without FinishedAt, of an attempt that is over, was interrupted: its effect is unknown.
 func (r *Runs) ToolExecutions(ctx context.Context, id core.RunID) ([]core.ToolExecution, error) {
-	if err := requireID("run", id); err != nil {
-		return nil, err
-	}
-	list, err := findAll(r.db.WithContext(ctx).Where("run_id = ?", id).Order("started_at, call_id"), infallible(models.ToolExecution.Core))
+	list, err := findAll(byID(ctx, r.db, "run", id).Where("run_id = ?", id).Order("started_at, call_id"), infallible(models.ToolExecution.Core))
 	return list, wrapError(err, "run", id)
 }
 

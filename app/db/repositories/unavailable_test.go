@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A PostgreSQL that stops, is unavailable, or starts again causes an error that asks for a
@@ -30,18 +31,14 @@ func TestDatabaseAway(t *testing.T) {
 	s := open(d)
 	session := s.session(t).ID
 	for _, mode := range []dbtest.StopMode{dbtest.StopFast, dbtest.StopImmediate} {
-		if err := server.Stop(mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Stop(mode))
 		_, err := s.sessions.Get(t.Context(), ann(), session)
 		wantAway(t, "read", err)
 		_, err = s.runs.Accept(t.Context(), ann(), ask(session, "hello"))
 		wantAway(t, "write", err)
 		_, err = s.runs.Approvals(t.Context(), core.NewID[core.RunID]())
 		wantAway(t, "read of what has no words for its errors", err)
-		if err := server.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Start(t.Context()))
 		if _, err := s.sessions.Get(t.Context(), ann(), session); err != nil {
 			t.Errorf("%s: got %v when the server is there again", mode, err)
 		}
@@ -91,10 +88,7 @@ func wantAway(t *testing.T, what string, err error) {
 // and its connections.
 func breakable(t *testing.T, url string) (behind string, breaks func()) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	head, rest, _ := strings.Cut(url, "@")
 	target, rest, _ := strings.Cut(rest, "/")
 	ctx, cancel := context.WithCancel(t.Context())

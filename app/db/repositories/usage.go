@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -42,19 +43,16 @@ const daysSQL = "CAST(COALESCE(SUM(calls), 0) AS bigint) AS calls, " + sumsSQL +
 
 // usageRow is a group of usage.
 type usageRow struct {
-	Key               string
-	models.UsageTotal `gorm:"embedded"`
+	Key             string
+	core.UsageTotal `gorm:"embedded"`
 }
 
 // SessionTotal returns the usage of all model calls of a session, including summaries and
 // its title.
 func (r *ModelCalls) SessionTotal(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.UsageTotal, error) {
-	if err := requireID("session", session); err != nil {
-		return core.UsageTotal{}, err
-	}
 	var row models.Session
-	err := r.db.WithContext(ctx).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
-	return row.Usage.Core(), wrapError(err, "session", session)
+	err := byID(ctx, r.db, "session", session).Scopes(visibleTo(tenant)).Where("id = ?", session).Take(&row).Error
+	return row.Usage, wrapError(err, "session", session)
 }
 
 // RecordCall stores a call that belongs to no session.
@@ -65,7 +63,7 @@ func (r *ModelCalls) RecordCall(ctx context.Context, call core.ModelCall) error 
 			if err := tx.Create(&row).Error; err != nil {
 				return err
 			}
-			return addUsageDays(tx, usageDays(row, "", usageShard(row.ID)))
+			return commit.Insert(tx, sumDays(usageDays(row, "", usageShard(row.ID))))
 		})
 	}), "usage of", call.Owner)
 }
@@ -82,18 +80,24 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 		return core.UsageReport{}, err
 	}
 	report := core.UsageReport{GroupBy: q.GroupBy, From: q.From, To: q.To}
-	var sum models.UsageTotal
+	var sum core.UsageTotal
 	if err := r.usageBetween(ctx, tenant, q, models.UsageOfAll).Select(daysSQL).Scan(&sum).Error; err != nil {
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
-	report.Total = sum.Core()
-	key, order, beyond := groupSQL(r.db, q.GroupBy)
-	level := models.UsageOfAll
+	report.Total = sum
+	key, order, beyond, level := "model", "ASC", ">", models.UsageOfAll
 	switch q.GroupBy {
-	case core.UsageBySession:
-		level = models.UsageOfSession
+	case core.UsageByDay:
+		key, order, beyond = "day", "DESC", "<"
+	case core.UsageBySession: // the newest first: their ids begin with the time
+		key, order, beyond, level = "session_id", "DESC", "<", models.UsageOfSession
 	case core.UsageByUser:
-		level = models.UsageOfUser
+		key, level = "user_id", models.UsageOfUser
+	case core.UsageByAgent:
+		key = "agent"
+	}
+	if key != "day" && isPostgres(r.db) { // texts compare by their bytes on both databases
+		key += ` COLLATE "C"`
 	}
 	db := r.usageBetween(ctx, tenant, q, level).Select(key + " AS key, " + daysSQL).Group(key).Order(key + " " + order).Limit(limit + 1)
 	if after.isSet() {
@@ -104,7 +108,7 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 		return core.UsageReport{}, wrapError(err, "usage of", tenant.Owner)
 	}
 	page, err := pageOf(rows, limit, infallible(func(t usageRow) core.UsageRow {
-		return core.UsageRow{Key: t.Key, UsageTotal: t.Core()}
+		return core.UsageRow{Key: t.Key, UsageTotal: t.UsageTotal}
 	}), func(t usageRow) position { return position{List: list, Key: t.Key} })
 	report.Items, report.NextCursor = page.Items, page.NextCursor
 	return report, err
@@ -156,28 +160,6 @@ func dayOfCallSQL(db *gorm.DB) string {
 		return "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 	}
 	return "substr(created_at, 1, 10)" // SQLite stores times as text in UTC
-}
-
-// groupSQL returns the expression of a group's key, the order of the groups, and the
-// comparison for keys after a given one. Texts compare by their bytes on both databases.
-func groupSQL(db *gorm.DB, by core.UsageGroup) (key, order, beyond string) {
-	order, beyond = "ASC", ">"
-	switch by {
-	case core.UsageByDay:
-		return "day", "DESC", "<"
-	case core.UsageBySession: // the newest first: their ids begin with the time
-		key, order, beyond = "session_id", "DESC", "<"
-	case core.UsageByUser:
-		key = "user_id"
-	case core.UsageByAgent:
-		key = "agent"
-	default:
-		key = "model"
-	}
-	if isPostgres(db) {
-		key += ` COLLATE "C"`
-	}
-	return key, order, beyond
 }
 
 // Spent returns the usage of the owner's model calls on the UTC day that begins at the

@@ -24,13 +24,13 @@ const usageShards = 8
 func usageDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // callUsage returns the usage of a call.
-func callUsage(c models.ModelCall) models.UsageTotal {
-	t := models.UsageTotal{
+func callUsage(c models.ModelCall) core.UsageTotal {
+	t := core.UsageTotal{
 		Calls: 1, InputTokens: int64(c.InputTokens), OutputTokens: int64(c.OutputTokens), ReasoningTokens: int64(c.ReasoningTokens),
 		CacheReadTokens: int64(c.CacheReadTokens), CacheWriteTokens: int64(c.CacheWriteTokens),
 	}
 	if c.CostMicroUsd != nil {
-		t.CostMicroUsd = *c.CostMicroUsd
+		t.CostMicroUSD = *c.CostMicroUsd
 	}
 	// A call that failed before any output has no missing price; one that was canceled during the output has.
 	if c.CostMicroUsd == nil && (c.Error == "" || c.Error == "canceled" || c.InputTokens > 0) {
@@ -73,14 +73,14 @@ func usageShard(id string) int {
 }
 
 // sumUsage returns a plus b times a factor.
-func sumUsage(a, b models.UsageTotal, times int64) models.UsageTotal {
+func sumUsage(a, b core.UsageTotal, times int64) core.UsageTotal {
 	a.Calls += times * b.Calls
 	a.InputTokens += times * b.InputTokens
 	a.OutputTokens += times * b.OutputTokens
 	a.ReasoningTokens += times * b.ReasoningTokens
 	a.CacheReadTokens += times * b.CacheReadTokens
 	a.CacheWriteTokens += times * b.CacheWriteTokens
-	a.CostMicroUsd += times * b.CostMicroUsd
+	a.CostMicroUSD += times * b.CostMicroUSD
 	a.UnpricedCalls += times * b.UnpricedCalls
 	return a
 }
@@ -90,7 +90,7 @@ func sumDays(days []models.UsageDay) []models.UsageDay {
 	sums := map[models.UsageDay]models.UsageDay{} // by their keys
 	for _, d := range days {
 		key := d
-		key.UsageTotal, key.SpentTokens = models.UsageTotal{}, 0
+		key.UsageTotal, key.SpentTokens = core.UsageTotal{}, 0
 		sum, ok := sums[key]
 		if !ok {
 			sum = key
@@ -98,18 +98,10 @@ func sumDays(days []models.UsageDay) []models.UsageDay {
 		sum.UsageTotal, sum.SpentTokens = sumUsage(sum.UsageTotal, d.UsageTotal, 1), sum.SpentTokens+d.SpentTokens
 		sums[key] = sum
 	}
-	return slices.SortedFunc(maps.Values(sums), compareUsageDays)
-}
-
-// addUsageDays adds to the days.
-func addUsageDays(tx *gorm.DB, days []models.UsageDay) error {
-	return commit.Insert(tx, sumDays(days))
-}
-
-// compareUsageDays compares two days by their keys.
-func compareUsageDays(a, b models.UsageDay) int {
-	return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Level, b.Level), strings.Compare(a.UserID, b.UserID), strings.Compare(a.SessionID, b.SessionID),
-		strings.Compare(a.Day, b.Day), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Model, b.Model), cmp.Compare(a.Shard, b.Shard))
+	return slices.SortedFunc(maps.Values(sums), func(a, b models.UsageDay) int {
+		return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.Level, b.Level), strings.Compare(a.UserID, b.UserID), strings.Compare(a.SessionID, b.SessionID),
+			strings.Compare(a.Day, b.Day), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Model, b.Model), cmp.Compare(a.Shard, b.Shard))
+	})
 }
 
 // forgetUserDays moves the usage of a user's days to rows without a user, some days in a
@@ -138,7 +130,7 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 			for i := range rows {
 				rows[i].UserID = ""
 			}
-			if err := addUsageDays(tx, rows); err != nil {
+			if err := commit.Insert(tx, sumDays(rows)); err != nil {
 				return err
 			}
 			res := which.Delete(&models.UsageDay{})
@@ -160,21 +152,6 @@ func (r *Purges) forgetUserDays(ctx context.Context, owner, user string, gone *c
 	return nil
 }
 
-// forgetCalls removes the session and the names of users from up to limit of its model
-// calls, and the names from the days of these calls. It returns how many calls there were.
-func (stx *sessionTx) forgetCalls(limit int) (int64, error) {
-	var ids []string
-	err := stx.tx.Model(&models.ModelCall{}).Where("session_id = ?", stx.session.ID).Limit(limit).Pluck("id", &ids).Error
-	if err != nil || len(ids) == 0 {
-		return 0, err
-	}
-	if err := stx.forgetUsers(ids); err != nil {
-		return 0, err
-	}
-	res := stx.tx.Model(&models.ModelCall{}).Where("id IN ?", ids).UpdateColumns(map[string]any{"session_id": nil, "run_id": nil, "user_id": ""})
-	return res.RowsAffected, res.Error
-}
-
 // forgetUsers moves what the calls added to the days of users to rows without a user.
 func (stx *sessionTx) forgetUsers(calls []string) error {
 	day := dayOfCallSQL(stx.tx)
@@ -192,10 +169,10 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 		d.Level = models.UsageOfUser
 		anonymous, less := d, d
 		anonymous.UserID, anonymous.Shard = "", usageShard(stx.session.ID)
-		less.UsageTotal, less.SpentTokens = sumUsage(models.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
+		less.UsageTotal, less.SpentTokens = sumUsage(core.UsageTotal{}, d.UsageTotal, -1), -d.SpentTokens
 		moved = append(moved, anonymous, less)
 	}
-	if err := addUsageDays(stx.tx, moved); err != nil {
+	if err := commit.Insert(stx.tx, sumDays(moved)); err != nil {
 		return err
 	}
 	names := slices.Collect(maps.Keys(users))
@@ -204,25 +181,4 @@ func (stx *sessionTx) forgetUsers(calls []string) error {
 		return err
 	}
 	return stx.tx.Where("owner = ? AND level = ? AND user_id IN ? AND calls <= 0", stx.session.Owner, models.UsageOfUser, names).Delete(&models.UsageDay{}).Error
-}
-
-// forgetDays removes the session from up to limit of its days, and returns how many there
-// were.
-func (stx *sessionTx) forgetDays(limit int) (int64, error) {
-	ofSession := func() *gorm.DB {
-		return stx.tx.Where("owner = ? AND level = ? AND user_id = '' AND session_id = ?", stx.session.Owner, models.UsageOfSession, stx.session.ID)
-	}
-	var rows []models.UsageDay
-	if err := ofSession().Order("day").Limit(limit).Find(&rows).Error; err != nil || len(rows) == 0 {
-		return 0, err
-	}
-	days := make([]string, 0, len(rows))
-	for i, row := range rows {
-		days = append(days, row.Day)
-		rows[i].SessionID, rows[i].Shard = "", usageShard(stx.session.ID)
-	}
-	if err := addUsageDays(stx.tx, rows); err != nil {
-		return 0, err
-	}
-	return int64(len(rows)), ofSession().Where("day IN ?", days).Delete(&models.UsageDay{}).Error
 }

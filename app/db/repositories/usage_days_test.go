@@ -12,6 +12,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // call is a call of a model that costs 7 tokens and $3.
@@ -100,19 +101,14 @@ func TestUsageAfterPurges(t *testing.T) {
 		s := open(d)
 		var ids []core.SessionID
 		for i := range 6 {
-			session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: fmt.Sprint("user ", i%2), Agent: "assistant"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: fmt.Sprint("user ", i%2), Agent: "assistant"}))(t)
 			run := s.accept(t, ask(session.ID, "go")).Run
 			s.write(t, core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: 1, ModelCalls: []core.ModelCall{call(day(2, 9))}, End: &core.RunEnd{Status: core.RunSucceeded}})
 			ids = append(ids, session.ID)
 		}
 		purges := repositories.NewPurges(d.Gorm)
 		for _, i := range []int{1, 2, 4} {
-			if _, err := purges.Session(t.Context(), ids[i], false); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(purges.Session(t.Context(), ids[i], false))(t)
 		}
 		want := []string{string(ids[5]) + " 1", string(ids[3]) + " 1", string(ids[0]) + " 1", " 3"}
 		if got := s.usageKeys(t, core.UsageBySession); !cmp.Equal(got, want) {
@@ -143,10 +139,7 @@ func (s *store) usageKeys(t *testing.T, by core.UsageGroup) (keys []string) {
 	q := january()
 	q.GroupBy, q.Limit = by, 2
 	for {
-		page, err := s.modelCalls.Usage(t.Context(), ann(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(s.modelCalls.Usage(t.Context(), ann(), q))(t)
 		for _, row := range page.Items {
 			keys = append(keys, fmt.Sprint(row.Key, " ", row.Calls))
 		}

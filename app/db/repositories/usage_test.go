@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // day is a time of a day in January 2026, in another zone than UTC.
@@ -21,10 +22,7 @@ func day(n, hour int) time.Time {
 func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
 	t.Helper()
 	opened := func(user string) (core.SessionID, func(...core.ModelCall)) {
-		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: user, Agent: "assistant"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: user, Agent: "assistant"}))(t)
 		run := s.accept(t, ask(session.ID, "go")).Run
 		return session.ID, func(calls ...core.ModelCall) {
 			s.write(t, core.RunWrite{RunID: run.ID, SessionID: session.ID, Attempt: 1, ModelCalls: calls})
@@ -169,13 +167,10 @@ func TestCallsWithoutASession(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		for _, user := range []string{"", "carol", "carol"} {
-			err := s.modelCalls.RecordCall(t.Context(), core.ModelCall{
+			must.Do(t, s.modelCalls.RecordCall(t.Context(), core.ModelCall{
 				ID: core.NewID[string](), Owner: "ann", User: user, Purpose: core.PurposeEmbedding, Model: "embed",
 				Usage: core.Usage{InputTokens: 5}, Cost: new(int64(2)), CreatedAt: day(2, 3),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 		for by, want := range map[core.UsageGroup][]string{
 			core.UsageBySession: {" 3 15+0 $6 0"},

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/datadir"
@@ -120,7 +121,7 @@ func (b bobbin) count(t *testing.T, turns int, until time.Time) map[string]int {
 	dir := b.den.Temp(t)
 	running, c := b.start(t, dir)
 	for range sessions {
-		session, err := c.CreateSession(t.Context(), core.Session{})
+		session, err := client.Call(t.Context(), c, ops.CreateSession, ops.NewSession{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,34 +20,6 @@ func sent(t *testing.T, options openai.Options, req llm.Request) map[string]any 
 	return s.Last().JSON()
 }
 
-func TestO13TemperatureOnlyWhenAsked(t *testing.T) {
-	t.Parallel()
-	warm, zero := 0.7, 0.0
-	for name, c := range map[string]struct {
-		model       string
-		temperature *float64
-		want        any
-	}{
-		"not asked":           {"gpt-4o", nil, nil},
-		"asked":               {"gpt-4o", &warm, 0.7},
-		"asked for zero":      {"gpt-4o", &zero, 0.0},
-		"o1":                  {"o1", &warm, nil},
-		"o3 mini":             {"openai/o3-mini", &warm, nil},
-		"gpt-5":               {"gpt-5.4-nano", &warm, nil},
-		"gpt-5 chat":          {"gpt-5-chat-latest", &warm, 0.7},
-		"not OpenAI's series": {"olmo-2", &warm, 0.7},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			req := ask("hi")
-			req.Temperature = c.temperature
-			if got := sent(t, openai.Options{Model: c.model}, req)["temperature"]; got != c.want {
-				t.Errorf("got temperature %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
 func TestO15Images(t *testing.T) {
 	t.Parallel()
 	url := func(data string) map[string]any {

@@ -65,23 +65,6 @@ func TestO3ErrorEventByName(t *testing.T) {
 	}
 }
 
-func TestO8TextAndToolCallsApart(t *testing.T) {
-	t.Parallel()
-	s := serve(t, stream(
-		`{"choices":[{"delta":{"role":"assistant","content":""}}]}`,
-		text("Let me "), text("look."),
-		call(`{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{}"}}`),
-		finishTools, done))
-	var deltas []llm.Delta
-	res, err := llm.Collect(s.model(t, openai.Options{}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { deltas = append(deltas, d) })
-	if err != nil || res.Text != "Let me look." || calls(res) != "a weather {}" {
-		t.Fatalf("got %q, %q, %v", res.Text, calls(res), err)
-	}
-	if len(deltas) != 4 || deltas[0].Text != "Let me " || deltas[2].ToolCall == nil || deltas[2].Text != "" || deltas[3].Finish == "" {
-		t.Errorf("got %+v, want two texts, a call, the end, and nothing empty", deltas)
-	}
-}
-
 func TestO9FinishReasonIsKept(t *testing.T) {
 	t.Parallel()
 	s := serve(t, stream(text("cut o"),

@@ -135,18 +135,3 @@ func TestReasoningModels(t *testing.T) {
 		}
 	}
 }
-
-// What a model lacks is said by the parameter's key.
-func TestLacking(t *testing.T) {
-	t.Parallel()
-	m, err := openai.New(openai.Options{Model: "gpt-5"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]llm.Parameter{llm.Temperature, llm.TopP, llm.Stop}, m.Info().Lacking(parameters())); diff != "" {
-		t.Errorf("gpt-5 lacks (-want +got):\n%s", diff)
-	}
-	if got := m.Info().Lacking(core.ModelParameters{ReasoningEffort: "low", Seed: new(1)}); len(got) > 0 {
-		t.Errorf("got %v, want nothing that is not set", got)
-	}
-}

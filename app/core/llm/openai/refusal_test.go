@@ -180,11 +180,3 @@ func TestRetryAfterFromGoogle(t *testing.T) {
 		t.Errorf("got %s after %v, want rate_limit after 34 s", e.Kind, e.RetryAfter)
 	}
 }
-
-func TestLongRefusalsAreCut(t *testing.T) {
-	t.Parallel()
-	e := refused(t, 400, strings.Repeat("ä", 40_000))
-	if len(e.Message) > 1_010 || !strings.HasSuffix(e.Message, "ä…") {
-		t.Errorf("got %d bytes that end in %q, want about 1,000 and a mark", len(e.Message), e.Message[len(e.Message)-6:])
-	}
-}

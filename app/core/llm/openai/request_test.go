@@ -195,16 +195,6 @@ func TestUnknownRoleIsRefused(t *testing.T) {
 	}
 }
 
-func TestRequestThatCannotBeBuilt(t *testing.T) {
-	t.Parallel()
-	s := serve(t, stream(done))
-	req := ask("hi")
-	req.Tools = []llm.ToolSpec{{Name: "f", Parameters: json.RawMessage(`{broken`)}}
-	if _, err := collect(t, s.model(t, openai.Options{}), req); !llm.IsKind(err, llm.KindInvalid) {
-		t.Errorf("broken schema: got %v, want KindInvalid", err)
-	}
-}
-
 // L5: notes on a tool loop follow the question. A server of one's own, whose template
 // may want user and assistant to alternate, gets them as one message; OpenAI as they are.
 func TestUsersInARow(t *testing.T) {

@@ -312,28 +312,6 @@ func TestDefaultTimeouts(t *testing.T) {
 	}
 }
 
-func TestSlowReaderIsNotBlamedOnTheProvider(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			say(w, text("a"))
-			<-time.After(50 * time.Second)
-			say(w, text("b"), finishStop, done)
-		})
-		var got string
-		for d, err := range s.model(t, openai.Options{Timeouts: openai.Timeouts{Idle: time.Minute}}).Stream(t.Context(), ask("hi")) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got += d.Text
-			<-time.After(time.Hour)
-		}
-		if got != "ab" {
-			t.Errorf("got %q, want ab", got)
-		}
-	})
-}
-
 func TestNoTimeLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -348,26 +326,6 @@ func TestNoTimeLimit(t *testing.T) {
 			t.Errorf("got %q, %v, want a", got.Text, err)
 		}
 	})
-}
-
-func TestLeavingAtAnyDelta(t *testing.T) {
-	t.Parallel()
-	s := serve(t, stream(text("a"), call(`{"index":0,"function":{"name":"f","arguments":"{}"}}`), finishTools, done))
-	m := s.model(t, openai.Options{})
-	for n := 1; n <= 4; n++ {
-		seen := 0
-		for _, err := range m.Stream(t.Context(), ask("hi")) {
-			if err != nil {
-				t.Fatalf("got %v", err)
-			}
-			if seen++; seen == n {
-				break
-			}
-		}
-		if seen != n {
-			t.Errorf("got %d deltas, want to leave at %d", seen, n)
-		}
-	}
 }
 
 func TestConnectionsAreUsedAgain(t *testing.T) {

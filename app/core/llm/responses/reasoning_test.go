@@ -131,25 +131,3 @@ func TestReasoningOfAnotherModel(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
-
-// A conversation whose reasoning the provider cannot decrypt any more goes on without it.
-func TestReasoningThatCannotBeDecrypted(t *testing.T) {
-	t.Parallel()
-	const refusal = `{"error":{"message":"The encrypted content for item rs_1 could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}`
-	req := ask("hi")
-	req.Messages = append(req.Messages, llm.Message{Role: core.RoleAssistant, Content: "x", Parts: []core.Part{
-		{Type: "reasoning", Name: "rs_1", Signature: "blob-1", Origin: "openai/gpt-6"},
-	}})
-	s := serve(t, refuse(400, refusal), fine)
-	res, err := collect(t, open(t, s, responses.Options{}), req)
-	if err != nil || res.Text != "ok" || len(s.Received()) != 2 {
-		t.Fatalf("got %q, %v after %d requests", res.Text, err, len(s.Received()))
-	}
-	if !strings.Contains(string(s.Received()[0].Body), "blob-1") || strings.Contains(string(s.Received()[1].Body), "rs_1") {
-		t.Errorf("got %s\nthen %s, want the reasoning once", string(s.Received()[0].Body), string(s.Received()[1].Body))
-	}
-	s = serve(t, refuse(400, refusal))
-	if _, err := collect(t, open(t, s, responses.Options{}), ask("hi")); !llm.IsKind(err, llm.KindInvalid) || len(s.Received()) != 1 {
-		t.Errorf("without reasoning: got %v after %d requests, want one", err, len(s.Received()))
-	}
-}

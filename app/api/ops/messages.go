@@ -1,0 +1,166 @@
+package ops
+
+import (
+	"encoding/json"
+	"time"
+
+	"bobbin/app/core"
+)
+
+// InMessage are the fields of operations on a message.
+type InMessage struct {
+	InSession
+	MessageID core.MessageID `path:"mid,message" doc:"The message." example:"01a1fd1c-7a10-7000-8000-000000000001"`
+}
+
+// MessageList asks for messages of a session.
+type MessageList struct {
+	InSession
+	core.MessageQuery
+}
+
+// MessagePage is a page of messages, with the queued ones.
+type MessagePage struct {
+	core.Page[core.Message]
+	Pending     []core.Message `json:"pending"`       // accepted but not in the log yet: Seq 0
+	LastEventID int64          `json:"last_event_id"` // where to start WatchSession to miss nothing
+}
+
+// NewMessage is a message that is sent, or only appended to the log.
+type NewMessage struct {
+	InSession
+	Content         string          `json:"content"`
+	ClientMessageID string          `json:"client_message_id"`
+	Model           string          `json:"model"`
+	Multitask       core.Multitask  `json:"multitask"`
+	UserID          string          `json:"user_id"`
+	Author          string          `json:"author"`
+	Source          core.Source     `json:"source"`
+	Metadata        json.RawMessage `json:"metadata" schema:"Metadata"`
+	Parts           []FilePart      `json:"parts"` // of an edit: nil keeps the files, an empty list removes them
+	Webhook         *NewWebhook     `json:"webhook"`
+	Options         *RunOptions     `json:"options"`
+	After           core.MessageID  `json:"after"`
+
+	Run        *bool           `json:"run"` // false = append to the log without a run
+	Role       core.Role       `json:"role"`
+	ToolCalls  []core.ToolCall `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolName   string          `json:"tool_name"`
+	CreatedAt  *time.Time      `json:"created_at"`
+	AuthorID   string          `json:"author_id"`
+}
+
+// EditedMessage is a new version of a message.
+type EditedMessage struct {
+	NewMessage
+	MessageID core.MessageID `path:"mid,message" doc:"The message." example:"01a1fd1c-7a10-7000-8000-000000000001"`
+}
+
+// FilePart is an image or a file of a message in a request.
+type FilePart struct {
+	Type   string      `json:"type,omitempty"`
+	BlobID core.BlobID `json:"blob_id"`
+	Name   string      `json:"name,omitempty"`
+}
+
+// Regenerate asks for another answer to a message.
+type Regenerate struct {
+	InMessage
+	ClientMessageID string         `json:"client_message_id"`
+	Model           string         `json:"model"`
+	Multitask       core.Multitask `json:"multitask"`
+	UserID          string         `json:"user_id"`
+	Source          core.Source    `json:"source" enum:"api,web,cli"`
+	Options         *RunOptions    `json:"options"`
+}
+
+// RunAnswer is the answer to a message.
+type RunAnswer struct {
+	Run     core.Run      `json:"run"`               // not ended if the server's time limit passed
+	Message *core.Message `json:"message,omitempty"` // nil = no answer, or none yet
+}
+
+// Pinned says whether a message is pinned.
+type Pinned struct {
+	InMessage
+	Pinned *bool `json:"pinned" required:"true"`
+}
+
+// MessageMetadata is the metadata of a message.
+type MessageMetadata struct {
+	InMessage
+	Metadata json.RawMessage `json:"metadata" schema:"Metadata" required:"true"`
+}
+
+// MessageFeedback is a person's feedback on a message.
+type MessageFeedback struct {
+	InMessage
+	Rating  core.Rating `json:"rating" required:"true"`
+	Comment string      `json:"comment" max:"2000"`
+}
+
+// The operations on messages and branches. The document describes those that start runs by hand:
+// their answers are streams as well.
+//
+//nolint:gochecknoglobals // a constant table
+var (
+	SendMessage = describe[NewMessage, RunAnswer](Operation{
+		ID: "sendMessage", Route: "POST /api/v1/sessions/{id}/messages", Scope: core.CanWrite,
+	})
+	EditMessage = describe[EditedMessage, RunAnswer](Operation{
+		ID: "editMessage", Route: "PATCH /api/v1/sessions/{id}/messages/{mid}", Scope: core.CanWrite,
+	})
+	RegenerateMessage = describe[Regenerate, RunAnswer](Operation{
+		ID: "regenerateMessage", Route: "POST /api/v1/sessions/{id}/messages/{mid}/regenerate", Scope: core.CanWrite,
+	})
+	ListMessages = describe[MessageList, MessagePage](Operation{
+		ID: "listMessages", Route: "GET /api/v1/sessions/{id}/messages", Tag: "Messages", Scope: core.CanRead, Returns: "A page of messages, and the queued ones",
+		Summary: "List messages", Description: "In the order of seq, including summarized messages. Only the current path, unless all_branches is set.",
+	})
+	GetMessage = describe[InMessage, core.Message](Operation{
+		ID: "getMessage", Route: "GET /api/v1/sessions/{id}/messages/{mid}", Tag: "Messages", Scope: core.CanRead, Returns: "The message",
+		Summary: "Get a message", Description: "On any branch, with its revisions. Deleted and queued messages return 404.",
+	})
+	DeleteMessage = describe[InMessage, Nothing](Operation{
+		ID: "deleteMessage", Route: "DELETE /api/v1/sessions/{id}/messages/{mid}", Tag: "Branches", Scope: core.CanWrite, Returns: "The message is deleted",
+		Summary: "Permanently delete a message", Description: "Its row stays, so that seq has no gaps, but its content is removed from the log, the run, search, stored answers and summaries. " +
+			"A tool call is deleted with its results. May be repeated. 409 while the session has a run.",
+	})
+	SelectMessage = describe[InMessage, core.Session](Operation{
+		ID: "selectMessage", Route: "POST /api/v1/sessions/{id}/messages/{mid}/select", Tag: "Branches", Scope: core.CanWrite, Returns: "The session",
+		Summary:     "Make the branch through a message the current path",
+		Description: "The path ends at the newest message after it. A message on the current path changes nothing. 409 while the session has a run.",
+	})
+	PinMessage = describe[Pinned, core.Message](Operation{
+		ID: "pinMessage", Route: "PUT /api/v1/sessions/{id}/messages/{mid}/pin", Tag: "Branches", Scope: core.CanWrite, Returns: "The message", Example: `{"pinned": true}`,
+		Summary: "Pin a message", Description: "A pinned message is in every prompt, even when it is summarized. 422 `context_floor` if the pinned messages would leave no room in prompts.",
+	})
+	UnpinMessage = describe[InMessage, Nothing](Operation{
+		ID: "unpinMessage", Route: "DELETE /api/v1/sessions/{id}/messages/{mid}/pin", Tag: "Branches", Scope: core.CanWrite, Returns: "The message is not pinned",
+		Summary: "Unpin a message",
+	})
+	PutMessageMetadata = describe[MessageMetadata, core.Message](Operation{
+		ID: "putMessageMetadata", Route: "PUT /api/v1/sessions/{id}/messages/{mid}/metadata", Tag: "Messages", Scope: core.CanWrite, Returns: "The message",
+		Summary: "Replace the metadata of a message", Description: "Starts no run and no branch. The members `excerpt` and `replaced_characters` are reserved and do not change.",
+		Example: `{"metadata": {"label": "important"}}`,
+	})
+	PutFeedback = describe[MessageFeedback, core.Message](Operation{
+		ID: "putFeedback", Route: "PUT /api/v1/sessions/{id}/messages/{mid}/feedback", Tag: "Messages", Scope: core.CanWrite, Returns: "The message",
+		Summary: "Rate a message", Example: `{"rating": "down", "comment": "The date is wrong."}`,
+		Description: "Replaces the feedback on the message. It is part of the message, its exports and `message.updated`, but of no prompt, and is deleted with the message.",
+	})
+	DeleteFeedback = describe[InMessage, Nothing](Operation{
+		ID: "deleteFeedback", Route: "DELETE /api/v1/sessions/{id}/messages/{mid}/feedback", Tag: "Messages", Scope: core.CanWrite, Returns: "There is none",
+		Summary: "Remove the feedback on a message",
+	})
+	ImportMessages = describe[Import, core.Imported](Operation{
+		ID: "importMessages", Route: "POST /api/v1/sessions/{id}/messages/import", Scope: core.CanWrite,
+	})
+)
+
+// Import are the parameters of an import; the history is the body.
+type Import struct {
+	InSession
+	Source core.Source `query:"source" enum:"api,web,cli" default:"api" doc:"For messages without a source."`
+}

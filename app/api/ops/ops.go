@@ -1,0 +1,155 @@
+// Package ops is the table of the operations of the HTTP API: for each its route, who may call it,
+// what goes in and comes out, and the texts that describe it. Routes, the client, the command line
+// and the OpenAPI document follow from it.
+//
+// An operation takes one struct. The tags of its fields say where a value is in the request, and
+// everything that the document says of it:
+//
+//	path:"id,session"     a part of the path; the noun is for "session … does not exist"
+//	query:"limit"         a parameter of the query string
+//	json:"title"          a member of the body
+//	doc:"…" example:"…"   texts; 'word' stands for a word in backquotes
+//	enum:"a,b"            the values of a string
+//	word:"title"          the value of a string that stands for true, of a bool
+//	min:"1" max:"200"     limits of a number, or of a text in bytes
+//	schema:"Name"         the schema of the document's components that the value has
+//	default:"50"          what holds when the value is not given
+//	required:"true"       the value must be given
+//
+// Fields without such a tag, or with json:"-", are not part of the request. Embedded structs count
+// as their fields.
+package ops
+
+import (
+	"reflect"
+	"strings"
+
+	"bobbin/app/core"
+)
+
+// Operation is what is known of an operation without its types.
+type Operation struct {
+	ID          string
+	Route       string // method and path: POST /api/v1/sessions/{id}/fork
+	Tag         string
+	Summary     string
+	Description string
+	Scope       core.Scopes // that the caller's key needs
+	OwnersOnly  bool        // end users may not call it
+	Returns     string      // what the answer is, in a few words
+	Accepted    string      // what the answer with status 202 is; empty = there is none
+	Example     string      // of a body, JSON
+	CallsModel  bool        // its failure is a 502
+	Created     bool        // the answer has status 201
+	HasLocation bool        // its answers have a header Location; set by located
+	In, Out     reflect.Type
+}
+
+// Method returns the HTTP method.
+func (o Operation) Method() string {
+	method, _, _ := strings.Cut(o.Route, " ")
+	return method
+}
+
+// Path returns the path with its parameters in braces.
+func (o Operation) Path() string {
+	_, path, _ := strings.Cut(o.Route, " ")
+	return path
+}
+
+// Op is an operation that takes an In and answers with an Out.
+type Op[In, Out any] struct {
+	Operation
+	Location func(Out) string // the header Location of the answer; nil = none
+	IsDone   func(Out) bool   // false = status 202; nil = it always is
+}
+
+// Nothing is the Out of operations that answer with status 204.
+type Nothing struct{}
+
+// table is all operations. It is complete when the package is initialized.
+//
+//nolint:gochecknoglobals // a constant table
+var table []Operation
+
+// All returns the table; the caller must not modify it.
+func All() []Operation { return table }
+
+// describe returns an operation of the types and adds it to the table.
+func describe[In, Out any](o Operation) Op[In, Out] {
+	o.In, o.Out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	table = append(table, o)
+	return Op[In, Out]{Operation: o}
+}
+
+// located returns the operation, which was described last, with a header Location in its answers.
+func located[In, Out any](op Op[In, Out], location func(Out) string) Op[In, Out] {
+	table[len(table)-1].HasLocation = true
+	op.Location = location
+	return op
+}
+
+// until returns the operation with a status 202 of answers that are not done.
+func until[In, Out any](op Op[In, Out], done func(Out) bool) Op[In, Out] {
+	op.IsDone = done
+	return op
+}
+
+// Place is where a request has a value.
+type Place string
+
+// The places.
+const (
+	InPath  Place = "path"
+	InQuery Place = "query"
+	InBody  Place = "body"
+)
+
+// Field is a value of a request.
+type Field struct {
+	Name  string
+	Place Place
+	Noun  string // of an id in the path
+	Index []int  // of the struct's field
+	Type  reflect.Type
+	Tag   reflect.StructTag // doc, enum, word, min, max, default, required, example
+}
+
+// Enum returns the values that the field may have, nil = any.
+func (f Field) Enum() []string {
+	words := f.Tag.Get("enum")
+	if words == "" {
+		words = f.Tag.Get("word")
+	}
+	if words == "" {
+		return nil
+	}
+	return strings.Split(words, ",")
+}
+
+// Fields returns the values of a request, in the order of the struct.
+func Fields(in reflect.Type) []Field { return fieldsOf(in, nil) }
+
+func fieldsOf(in reflect.Type, index []int) []Field {
+	var out []Field
+	for i := range in.NumField() {
+		field := in.Field(i)
+		at := append(index[:len(index):len(index)], i)
+		if field.Anonymous && field.Type.Kind() == reflect.Struct {
+			out = append(out, fieldsOf(field.Type, at)...)
+			continue
+		}
+		f := Field{Index: at, Type: field.Type, Tag: field.Tag}
+		if f.Name, f.Noun, _ = strings.Cut(field.Tag.Get("path"), ","); f.Name != "" {
+			f.Place = InPath
+		} else if f.Name = field.Tag.Get("query"); f.Name != "" {
+			f.Place = InQuery
+		} else if f.Name, _, _ = strings.Cut(field.Tag.Get("json"), ","); f.Name != "" && f.Name != "-" {
+			f.Place = InBody
+		} else {
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
