@@ -96,21 +96,9 @@ func (t *Titler) askModel(ctx context.Context, model llm.Model, m material) (llm
 		System: []string{systemPrompt}, Messages: []llm.Message{{Role: core.RoleUser, Content: text}},
 		MaxOutputTokens: limit, Temperature: &temperature, Background: true,
 	}), nil)
-	call := core.ModelCall{
-		ID: core.NewID[string](), Owner: m.session.Owner, User: m.session.UserID, SessionID: m.session.ID, RunID: m.run.ID,
-		Agent: m.run.Agent, Purpose: core.PurposeTitle, Model: info.Name, Provider: info.Provider,
-		Estimated: t.Counter.Text(systemPrompt) + t.Counter.Text(text), Cost: info.Cost(res.Usage), FinishReason: res.Finish,
-		Duration: time.Since(start), CreatedAt: core.Now(),
-	}
-	if res.Usage != nil {
-		call.Usage = *res.Usage
-	}
-	if err != nil {
-		call.Error = string(llm.KindUnknown)
-		if e := llm.AsError(err); e != nil {
-			call.Error = string(e.Kind)
-		}
-	}
+	call := info.NewCall(core.PurposeTitle, t.Counter.Text(systemPrompt)+t.Counter.Text(text), res, err, start)
+	call.ID, call.Owner, call.User = core.NewID[string](), m.session.Owner, m.session.UserID
+	call.SessionID, call.RunID, call.Agent = m.session.ID, m.run.ID, m.run.Agent
 	return res, call, err
 }
 

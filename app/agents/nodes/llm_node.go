@@ -281,16 +281,10 @@ func (s AgentState) owesClientCall() bool {
 // recordCall books one call and lets the calibration learn from it.
 func (n *LLM) recordCall(s AgentState, sent contextwindow.PromptSize, res llm.Response, err error, start time.Time) core.ModelCall {
 	info := s.Profile.Model.Info()
-	m := core.ModelCall{
-		ID: core.NewID[string](), Owner: s.Run.Owner, User: s.Run.User, SessionID: s.Run.SessionID, RunID: s.Run.ID,
-		Agent: s.Run.Agent, Purpose: core.PurposeAnswer, Model: info.Name, Provider: info.Provider,
-		Estimated: sent.Total(), Cost: info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
-	}
-	if e := llm.AsError(err); e != nil {
-		m.Error = string(e.Kind)
-	}
+	m := info.NewCall(core.PurposeAnswer, sent.Total(), res, err, start)
+	m.ID, m.Owner, m.User = core.NewID[string](), s.Run.Owner, s.Run.User
+	m.SessionID, m.RunID, m.Agent = s.Run.SessionID, s.Run.ID, s.Run.Agent
 	if res.Usage != nil {
-		m.Usage = *res.Usage
 		n.Calibrator.Fitted(info.Name, res.Usage.InputTokens+res.Usage.OutputTokens)
 		if sent.Comparable() {
 			n.Calibrator.Observe(info.Name, s.Session.ID, sent.Counted(), res.Usage.InputTokens)

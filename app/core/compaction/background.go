@@ -4,25 +4,32 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 )
 
-// workers is how many sessions this process summarizes in the background concurrently.
-const workers = 4
-
 // Enqueue queues the session for background work, whatever the policy's timing: a summary due after
 // a run or an import, or one to prepare.
-// It returns immediately. It does nothing while Run does not run, or when the queue is full:
+// It returns immediately. It does nothing while Run does not run, or when too many wait:
 // the session's next plan asks again. A nil Compactor does nothing.
 func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
 	if k == nil {
 		return
 	}
-	k.jobs.addJob(job{core.Tenant{Owner: tenant.Owner}, id})
+	j := k.jobs
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch q, accepting := j.bySession[id], j.accepting; {
+	case accepting == nil, q == nil && len(j.bySession) >= maxJobs:
+	case q != nil:
+		q.requeue = q.running
+	default:
+		q = &job{}
+		j.bySession[id] = q
+		j.calls.Go(func() { k.runJob(accepting, core.Tenant{Owner: tenant.Owner}, id, q) })
+	}
 }
 
 // IsDone reports whether a run that has ended with the turn leaves no background work, as most do.
@@ -38,21 +45,14 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 
 // Run does the background work until ctx ends. Then it starts nothing new, gives the work in
 // progress the grace period, and cancels the rest; an unfinished summary leaves nothing
-// behind. It returns nil when all workers have stopped. Call it once.
+// behind. It returns nil when all work has stopped. Call it once.
 func (k *Compactor) Run(ctx context.Context) error {
 	k.releaseOwnLeases(ctx)
-	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(nil)
-	var wait sync.WaitGroup
-	k.jobs.acceptJobs(true)
-	for range workers {
-		wait.Go(func() { k.runWorker(ctx, work) })
-	}
+	k.jobs.acceptJobs(ctx)
 	<-ctx.Done()
-	k.jobs.acceptJobs(false)
+	k.jobs.acceptJobs(nil)
 	left := make(chan struct{})
 	go func() {
-		wait.Wait()
 		k.jobs.calls.Wait()
 		close(left)
 	}()
@@ -61,7 +61,6 @@ func (k *Compactor) Run(ctx context.Context) error {
 	select {
 	case <-left:
 	case <-grace.C:
-		stop(core.ErrStopping)
 		k.jobs.cancelCalls(core.ErrStopping)
 		<-left
 	}
@@ -81,17 +80,20 @@ func (k *Compactor) releaseOwnLeases(ctx context.Context) {
 	}
 }
 
-// runWorker runs jobs until ctx ends, each of at most one summary: what is left to do is queued again
-// behind the jobs of other sessions. Work is the context of the jobs.
-func (k *Compactor) runWorker(ctx, work context.Context) {
-	for {
-		select {
-		case id := <-k.jobs.queue:
-			n, ok := k.jobs.beginJob(id)
-			if !ok {
-				continue
-			}
-			more, err := k.advanceSession(work, n)
+// runJob does what is due in a session, a summary at a time: the jobs of other sessions come in between. It
+// is dropped when ctx ends while it waits.
+func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.SessionID, q *job) {
+	work, cancel := context.WithCancel(k.jobs.calling)
+	defer cancel()
+	for more := true; more; {
+		dropped := k.jobs.workers.Acquire(ctx, 1)
+		k.jobs.mu.Lock()
+		q.running, q.requeue = true, false
+		k.jobs.mu.Unlock()
+		if dropped == nil {
+			var err error
+			more, err = k.advanceSession(work, tenant, id)
+			k.jobs.workers.Release(1)
 			switch {
 			case err == nil, errors.Is(err, core.ErrNotFound), errors.Is(err, core.ErrContextFloor): // the session was deleted; its next run reports the floor
 			case errors.Is(err, core.ErrStopping), errors.Is(err, core.ErrStale):
@@ -99,10 +101,13 @@ func (k *Compactor) runWorker(ctx, work context.Context) {
 			default:
 				k.Logger.WarnContext(work, "background summary failed", "session_id", id, "err", err)
 			}
-			k.jobs.finishJob(id, more)
-		case <-ctx.Done():
-			return
 		}
+		k.jobs.mu.Lock()
+		q.running, more = false, dropped == nil && (more || q.requeue) && k.jobs.accepting != nil
+		if !more {
+			delete(k.jobs.bySession, id)
+		}
+		k.jobs.mu.Unlock()
 	}
 }
 
@@ -113,28 +118,28 @@ func (k *Compactor) runWorker(ctx, work context.Context) {
 func (k *Compactor) SummarizeDue(ctx context.Context, tenant core.Tenant, id core.SessionID) error {
 	t, err := k.loadProfile(ctx, tenant, id, "")
 	for more := t.Profile.Policy.Timing != contextwindow.TimingInline; more && err == nil; {
-		more, err = k.advanceSession(ctx, job{tenant, id})
+		more, err = k.advanceSession(ctx, tenant, id)
 	}
 	return err
 }
 
 // advanceSession makes at most one summary, in one call, and reports whether there may be
 // more to do.
-func (k *Compactor) advanceSession(ctx context.Context, n job) (more bool, err error) {
-	t, err := k.loadProfile(ctx, n.scope, n.id, "")
+func (k *Compactor) advanceSession(ctx context.Context, tenant core.Tenant, id core.SessionID) (more bool, err error) {
+	t, err := k.loadProfile(ctx, tenant, id, "")
 	if err != nil {
 		return false, err
 	}
 	if t.Profile.Policy.Timing == contextwindow.TimingInline {
 		t.Profile.Policy.Timing = contextwindow.TimingAfterRun
 	}
-	if t, err = k.loadTurnMessages(ctx, n.scope, t); err != nil {
+	if t, err = k.loadTurnMessages(ctx, tenant, t); err != nil {
 		return false, err
 	}
 	if _, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun); err != nil || quiet {
 		return false, err
 	}
-	lease, err := k.acquireLease(ctx, n.scope, n.id)
+	lease, err := k.acquireLease(ctx, tenant, id)
 	if err != nil || lease == nil {
 		return false, err
 	}

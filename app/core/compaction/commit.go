@@ -11,8 +11,8 @@ import (
 )
 
 // commitDraft stores the summary, as the one in use or as a prepared one, and returns the next plan. If the session was changed
-// meanwhile by something that the summary does not depend on, it computes the change again
-// without another model call. ErrStale: the summary depends on what changed.
+// meanwhile by something that a summary of the conversation does not depend on, it computes the change
+// again without another model call. ErrStale: the summary depends on what changed.
 func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e *progress) (Turn, plan, error) {
 	for {
 		next, change := p, core.ContextChange{Summary: &m.summary, ModelCalls: m.calls}
@@ -36,7 +36,7 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 			ctx = core.WithoutKeyedWork(ctx)
 			err = k.applyChange(ctx, &t, change)
 		}
-		if errors.Is(err, core.ErrStale) && e.conflicts < maxReloads {
+		if errors.Is(err, core.ErrStale) && e.conflicts < maxReloads && m.order.Kind == core.SummaryRolling {
 			e.conflicts++
 			fresh, again, ok, err := k.revalidateDraft(ctx, t, p, m, e)
 			if err != nil {

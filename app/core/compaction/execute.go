@@ -297,12 +297,7 @@ const maxRefused = 2
 
 // messagesAfter returns the messages behind the cursor.
 func messagesAfter(messages []core.Message, cursor int64) []core.Message {
-	for i, m := range messages {
-		if m.Seq > cursor {
-			return messages[i:]
-		}
-	}
-	return nil
+	return messages[len(messagesThrough(messages, cursor)):]
 }
 
 // floorError returns the decision's refusal as an error that may be shown to users.

@@ -6,6 +6,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/app/core/llm"
 )
 
 // Inspector answers questions about a session's context (what the next prompt is, where a message is,
@@ -111,19 +112,13 @@ func (c *Inspector) CheckPin(ctx context.Context, tenant core.Tenant, id core.Se
 		return err
 	}
 	m.Pinned = true
-	model := t.Profile.Model.Info()
-	list := []contextwindow.Item{contextwindow.ItemOf(m, model, c.Counter)}
-	for _, p := range pinned {
-		if p.ID != m.ID {
-			list = append(list, contextwindow.ItemOf(p, model, c.Counter))
-		}
-	}
-	floor, room := contextwindow.PinnedFloor(in, list)
+	pinned = append(slices.DeleteFunc(pinned, func(p core.Message) bool { return p.ID == m.ID }), m)
+	floor, room := contextwindow.PinnedFloor(in, c.planItems(t, pinned, llm.Info{})) // they are quoted
 	if floor <= room {
 		return nil
 	}
 	e := core.Errorf(core.ErrContextFloor, "with this message pinned, %d tokens could not be shrunk (system prompt, tools and %d pinned messages), "+
-		"and %s leaves room for %d: unpin another message, or use a model with a larger window", floor, len(list), model.Name, room)
+		"and %s leaves room for %d: unpin another message, or use a model with a larger window", floor, len(pinned), t.Profile.Model.Info().Name, room)
 	e.Code = "context_floor"
 	return e
 }

@@ -5,78 +5,34 @@ import (
 	"errors"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"bobbin/app/core"
 )
 
-// maxJobs bounds the sessions that wait for background work. Further ones are dropped: their
-// next plan asks again.
-const maxJobs = 1024
-
-// job is a session that may need a summary.
-type job struct {
-	scope core.Tenant
-	id    core.SessionID
-}
+// Bounds of background work in this process. Further sessions are dropped: their next plan asks again.
+const (
+	maxJobs = 1024 // sessions that wait or are summarized
+	workers = 4    // sessions that are summarized concurrently
+)
 
 // jobs is the work beside prompts.
 type jobs struct {
-	queue chan core.SessionID // in order of arrival, each session once
+	workers *semaphore.Weighted // in order of arrival
+	calls   sync.WaitGroup      // work that began while jobs were accepted: Run waits for it
+
+	calling     context.Context // of all work
+	cancelCalls context.CancelCauseFunc
 
 	mu        sync.Mutex
-	accepting bool                          // jobs are accepted; guarded by mu, as all below
-	bySession map[core.SessionID]*queuedJob // queued or running
-	calls     sync.WaitGroup                // begun before closed
-	closed    bool                          // Run no longer waits for calls begun now
-
-	calling     context.Context // of all calls
-	cancelCalls context.CancelCauseFunc
+	accepting context.Context         // of Run; nil = jobs are not accepted; guarded by mu, as all below
+	bySession map[core.SessionID]*job // waiting or running
 }
 
-// queuedJob is a job and its progress.
-type queuedJob struct {
-	job
+// job is a session that may need a summary.
+type job struct {
 	running bool
 	requeue bool // run it once more
-}
-
-// addJob queues a job. It does nothing while jobs are not accepted.
-func (j *jobs) addJob(n job) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	q := j.bySession[n.id]
-	switch {
-	case !j.accepting, q == nil && len(j.bySession) >= maxJobs:
-	case q == nil:
-		j.bySession[n.id] = &queuedJob{job: n}
-		j.queue <- n.id // has room for all of bySession
-	default:
-		q.requeue = q.running
-	}
-}
-
-// beginJob marks a job that was taken from the queue as running; false if it was dropped.
-func (j *jobs) beginJob(id core.SessionID) (job, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	q := j.bySession[id]
-	if q == nil || !j.accepting {
-		return job{}, false
-	}
-	q.running, q.requeue = true, false
-	return q.job, true
-}
-
-// finishJob ends a job that was begun; with more it is queued again, behind the others.
-func (j *jobs) finishJob(id core.SessionID, more bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	q := j.bySession[id]
-	if (more || q.requeue) && j.accepting {
-		q.running = false
-		j.queue <- id
-		return
-	}
-	delete(j.bySession, id)
 }
 
 // hasSession reports whether the session is queued or running.
@@ -86,16 +42,11 @@ func (j *jobs) hasSession(id core.SessionID) bool {
 	return j.bySession[id] != nil
 }
 
-// acceptJobs starts or stops accepting jobs. Those that wait when it stops are dropped.
-func (j *jobs) acceptJobs(accept bool) {
+// acceptJobs accepts jobs until ctx ends; nil = no more.
+func (j *jobs) acceptJobs(ctx context.Context) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepting, j.closed = accept, !accept
-	for id, q := range j.bySession {
-		if !q.running {
-			delete(j.bySession, id)
-		}
-	}
+	j.accepting = ctx
 }
 
 // call is work that may outlive the prompt that started it.
@@ -118,10 +69,10 @@ func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
-		go do()
-	} else {
+	if j.accepting != nil {
 		j.calls.Go(do)
+	} else {
+		go do()
 	}
 	return c
 }

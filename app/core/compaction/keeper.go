@@ -64,7 +64,7 @@ func New(o Options) *Compactor {
 	calling, cancel := context.WithCancelCause(context.Background())
 	return &Compactor{
 		Options: o,
-		jobs:    &jobs{bySession: map[core.SessionID]*queuedJob{}, queue: make(chan core.SessionID, maxJobs), calling: calling, cancelCalls: cancel},
+		jobs:    &jobs{workers: semaphore.NewWeighted(workers), bySession: map[core.SessionID]*job{}, calling: calling, cancelCalls: cancel},
 		limits: textLimits{
 			slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
 		},

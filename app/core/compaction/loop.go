@@ -18,22 +18,15 @@ func (k *Compactor) compactLoop(ctx context.Context, t Turn, p plan, e *progress
 	m := draft{order: *p.d.Summarize, writer: k.chooseNotesWriter(ctx, t)}
 	m.order.SummaryID = core.NewID[core.SummaryID]()
 	m, err := k.makeSummary(ctx, t, p, m)
-	if m.err = err; err != nil {
-		return k.continueWithout(ctx, t, p, m, e)
+	if err == nil {
+		noted, next, failed := k.commitDraft(ctx, t, p, m, e)
+		if failed == nil || errors.Is(failed, core.ErrStale) {
+			return noted.withNotes(m.summary), next, failed
+		}
+		err = failed
 	}
-	next := newPlan(p.changed().After(m.order, m.summary.TokenCount, m.summary.MessagesCovered))
-	noted := t.withNotes(m.summary)
-	err = k.applyChange(ctx, &noted, m.contextChange(noted, p.d, next))
-	k.reportCommit(ctx, Commit{Turn: noted, Summary: m.summary, Before: p.d, After: next.d, Err: err})
-	switch {
-	case err == nil:
-		return noted, next, nil
-	case errors.Is(err, core.ErrStale):
-		return t, p, fmt.Errorf("commit the notes: %w", err)
-	default:
-		m.err = err
-		return k.continueWithout(ctx, t, p, m, e)
-	}
+	m.err = err
+	return k.continueWithout(ctx, t, p, m, e)
 }
 
 // earlierNotes returns the notes that the order extends; the zero summary if there are none,

@@ -235,20 +235,10 @@ func (k *Compactor) requestCompaction(ctx context.Context, t Turn, d contextwind
 	}.WithParameters(parameters, info)
 	start := time.Now()
 	res, err := llm.Collect(t.Profile.Model.Stream(ctx, req), nil)
-	call := core.ModelCall{
-		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider, Estimated: prompt.Sent.Total(),
-		Cost: info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
-	}
-	if res.Usage != nil {
-		call.Usage = *res.Usage
-	}
 	if err == nil && (res.Compaction == nil || res.Compaction.Text == "") {
 		err = &llm.Error{Kind: llm.KindEmpty, Provider: info.Provider, Message: "the provider returned no compaction"}
 	}
-	if e := llm.AsError(err); e != nil {
-		call.Error = string(e.Kind)
-	}
-	return res, call, err
+	return res, info.NewCall(core.PurposeSummary, prompt.Sent.Total(), res, err, start), err
 }
 
 // RefuseNative records that the provider did not take back the native summary in the turn's prompt:

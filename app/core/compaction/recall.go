@@ -127,10 +127,8 @@ func (k *Compactor) loadQuotes(ctx context.Context, t Turn, d contextwindow.Deci
 	if len(missing) == 0 {
 		return t.Quotes, nil
 	}
-	quotes := maps.Clone(t.Quotes)
-	if quotes == nil {
-		quotes = contextwindow.Quotes{}
-	}
+	quotes := contextwindow.Quotes{}
+	maps.Copy(quotes, t.Quotes)
 	err := k.eachMessage(ctx, t, slices.Sorted(maps.Keys(missing)), func(m core.Message) {
 		for _, p := range missing[m.ID] {
 			text, ok := p.Quote(m)

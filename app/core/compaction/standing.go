@@ -33,21 +33,17 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 	t.Standing = &Standing{given: all}
 	// A prompt may have to list the newest that stand, and the newest that a message replaced or withdrew,
 	// which stand until that message has left the prompt.
-	stand, ended, from := 0, 0, len(all)
-	listed := map[core.InstructionID]bool{}
-	for from > 0 && stand < core.MaxPromptedStanding {
-		from--
-		switch i := all[from]; {
+	stand, ended := 0, 0
+	for _, i := range slices.Backward(all) {
+		if stand == core.MaxPromptedStanding {
+			break
+		}
+		switch {
 		case i.State == core.InstructionStands:
 			stand++
-			listed[i.ID] = true
 		case i.EndSeq > 0 && ended < core.MaxPromptedStanding:
 			ended++
-			listed[i.ID] = true
-		}
-	}
-	for _, i := range all[from:] {
-		if !listed[i.ID] {
+		default:
 			continue
 		}
 		line := contextwindow.InstructionLine(i)
@@ -55,6 +51,7 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 			ID: i.ID, Seq: i.Seq, Line: line, Tokens: k.Counter.Text(line), ByHand: i.ByHand(), IsStrong: i.ByHand() || standing.IsStrong(i.Text), EndSeq: i.EndSeq,
 		})
 	}
+	slices.Reverse(t.Standing.inputs)
 	return t, err
 }
 

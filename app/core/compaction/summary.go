@@ -51,11 +51,9 @@ func (k *Compactor) makeSummary(ctx context.Context, t Turn, p plan, m draft) (d
 // writeSummary is makeSummary without the observer.
 func (k *Compactor) writeSummary(ctx context.Context, t Turn, p plan, m draft) (draft, error) {
 	o, note, again := m.order, m.writer.note, m.failure != ""
-	counts := o.Kind == core.SummaryRolling // the breaker counts failures
-	if counts && !again {
-		if note == noModel || note == noStrategy { // the next summary will not have its model either
-			m.failure = strings.TrimPrefix(note, fallback)
-		}
+	counts := o.Kind == core.SummaryRolling                          // the breaker counts failures
+	if counts && !again && (note == noModel || note == noStrategy) { // the next summary will not have its model either
+		m.failure = strings.TrimPrefix(note, fallback)
 	}
 	if note != "" && o.Strict {
 		return m, fmt.Errorf("%w: %s", summarize.ErrFailed, note)

@@ -160,8 +160,10 @@ func (k *Compactor) planInput(ctx context.Context, t Turn) (contextwindow.Input,
 	if t.Standing != nil {
 		in.Standing = t.Standing.inputs
 	}
-	parts := k.promptParts(t, nil)
-	in.System, in.Tools, in.Setups = contextwindow.SystemTokens(parts, k.Counter), parts.Tools, parts.Setups
+	in.Tools, in.Setups = k.Counter.Tools(t.Profile.Tools), t.Setups
+	in.System = contextwindow.SystemTokens(contextwindow.Parts{
+		SystemPrompt: t.Profile.SystemPrompt, ToolUsage: t.Profile.ToolUsage, Instructions: t.Profile.Instructions, Model: info,
+	}, k.Counter)
 	if setup, ok := k.promptSetup(t); ok {
 		in.Setup = setup.Hash
 	}

@@ -3,6 +3,7 @@ package contextwindow
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"bobbin/app/core"
 )
@@ -161,21 +162,14 @@ func (p *planner) levelRun(target, floor int) {
 		}
 		return size <= target
 	}
-	low, high := floor, 0
+	high := 0
 	for _, s := range p.run[1:] {
 		high = max(high, s.Tokens)
 	}
 	if floor > 0 && !fits(floor) {
 		return
 	}
-	for low < high { // the largest size that fits; monotone
-		mid := (low + high + 1) / 2
-		if fits(mid) {
-			low = mid
-		} else {
-			high = mid - 1
-		}
-	}
+	low := floor + sort.Search(high-floor, func(i int) bool { return !fits(floor + i + 1) }) // the largest size that fits
 	p.shortenSlots(p.run[1:], low)
 }
 

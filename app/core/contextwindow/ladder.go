@@ -159,7 +159,7 @@ func (p *planner) summaryOrder(f firedTriggers) *Order {
 	}
 	if f.byTokens() {
 		others := cut
-		deeper(p.cutUntil(p.total-p.summarySize()+p.budget.SummaryLimit+p.scale.toModel(summaryWrap), p.budget.Landing, p.coveredGain))
+		deeper(p.cutUntil(p.total-p.summarySize()+p.budget.SummaryLimit+p.scale.toModel(summaryWrap), p.budget.Landing, p.removalGain))
 		if cut > others && !p.in.Force { // a larger model would cut less
 			madeFor = p.triggerSize()
 		}
@@ -220,8 +220,8 @@ func (p *planner) cutOneCall(maxCut int) int {
 func (p *planner) coverOverflows(cut int) bool {
 	_, limit := p.takeOver(cut)
 	size := p.total - p.summarySize() + p.scale.toModel(limit+summaryWrap)
-	for i := range cut {
-		size -= p.coveredGain(i)
+	for _, s := range p.history[:cut] {
+		size -= p.removalGain(s)
 	}
 	return size > p.limit && size >= p.total
 }
@@ -261,14 +261,14 @@ func (p *planner) cutKeeping(keep int) int {
 	return best
 }
 
-// cutUntil returns the earliest cut that brings size down to target, where covering message
-// i frees gain(i); if none does, the one that brings it lowest. The rung is 2 if that keeps
+// cutUntil returns the earliest cut that brings size down to target, where covering a
+// message frees its gain; if none does, the one that brings it lowest. The rung is 2 if that keeps
 // the recent messages, else 3.
-func (p *planner) cutUntil(size, target int, gain func(i int) int) (cut, rung int) {
+func (p *planner) cutUntil(size, target int, gain func(Slot) int) (cut, rung int) {
 	smallest, next := math.MaxInt, 0
 	for _, c := range p.cutPoints() {
 		for ; next < c; next++ {
-			size -= gain(next)
+			size -= gain(p.history[next])
 		}
 		if size < smallest {
 			cut, smallest = c, size
@@ -286,17 +286,14 @@ func (p *planner) cutUntil(size, target int, gain func(i int) int) (cut, rung in
 // sinceCursor returns the tokens since the cursor.
 func (p *planner) sinceCursor() int {
 	size := 0
-	for i := range p.in.History {
-		size += p.rawGain(i)
+	for _, s := range p.history {
+		size += p.rawGain(s)
 	}
 	return size
 }
 
-// rawGain returns what covering message i takes from the tokens since the cursor.
-func (p *planner) rawGain(i int) int { return p.scale.toModel(p.history[i].sourceTokens()) }
-
-// coveredGain returns what covering message i frees in the prompt.
-func (p *planner) coveredGain(i int) int { return p.removalGain(p.history[i]) }
+// rawGain returns what covering the message takes from the tokens since the cursor.
+func (p *planner) rawGain(s Slot) int { return p.scale.toModel(s.sourceTokens()) }
 
 // removalGain returns what the prompt loses without the message in its place. A pinned message then
 // moves to the notes, where it costs more.

@@ -208,14 +208,11 @@ func (p *planner) sumSections() {
 
 // summarySize returns the tokens of the summary block, 0 without one.
 func (p *planner) summarySize() int {
-	if p.in.Summary.Version == 0 {
-		return 0
-	}
-	tokens := p.in.Summary.Tokens
+	s := p.in.Summary
 	if p.state.SummaryCut > 0 {
-		tokens = min(tokens, p.state.SummaryCut)
+		s.Tokens = min(s.Tokens, p.state.SummaryCut)
 	}
-	return p.scale.toModel(tokens + summaryWrap)
+	return p.sizeOf(s)
 }
 
 func (p *planner) anyLeftOut() bool {

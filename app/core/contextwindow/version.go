@@ -110,7 +110,7 @@ func (p *planner) readyVersion(byTokens bool) (best core.SummaryVersion, fits bo
 		}
 		cut := cuts[i]
 		for ; next < cut; next++ {
-			size, tokens = size-p.coveredGain(next), tokens-p.rawGain(next)
+			size, tokens = size-p.removalGain(p.history[next]), tokens-p.rawGain(p.history[next])
 		}
 		with, left := size+p.sizeOf(v), len(p.in.History)-cut
 		little := byTokens && with < p.budget.Landing/2 || !byTokens && left < p.in.Policy.MinRecent

@@ -166,21 +166,7 @@ func (j *job) callModel(ctx context.Context, text string) (llm.Response, error) 
 		Temperature:     &t,
 		Background:      true,
 	}), nil)
-	call := core.ModelCall{
-		Purpose: core.PurposeSummary, Model: info.Name, Provider: info.Provider,
-		Estimated: j.count.Text(j.system) + j.count.Text(text) + promptOverhead,
-		Cost:      info.Cost(res.Usage), FinishReason: res.Finish, Duration: time.Since(start), CreatedAt: core.Now(),
-	}
-	if res.Usage != nil {
-		call.Usage = *res.Usage
-	}
-	if err != nil {
-		call.Error = string(llm.KindUnknown)
-	}
-	if e := llm.AsError(err); e != nil {
-		call.Error = string(e.Kind)
-	}
-	j.calls = append(j.calls, call)
+	j.calls = append(j.calls, info.NewCall(core.PurposeSummary, j.count.Text(j.system)+j.count.Text(text)+promptOverhead, res, err, start))
 	if err != nil {
 		return res, fmt.Errorf("summarize with %s: %w", info.Name, err)
 	}
