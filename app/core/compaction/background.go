@@ -21,14 +21,14 @@ func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
 	j := k.jobs
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	switch q, accepting := j.bySession[id], j.accepting; {
-	case accepting == nil, q == nil && len(j.bySession) >= maxJobs:
+	switch q := j.bySession[id]; {
+	case j.start == nil, q == nil && len(j.bySession) >= maxJobs:
 	case q != nil:
 		q.requeue = q.running
 	default:
 		q = &job{}
 		j.bySession[id] = q
-		j.calls.Go(func() { k.runJob(accepting, core.Tenant{Owner: tenant.Owner}, id, q) })
+		j.start(core.Tenant{Owner: tenant.Owner}, id, q)
 	}
 }
 
@@ -48,9 +48,11 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 // behind. It returns nil when all work has stopped. Call it once.
 func (k *Compactor) Run(ctx context.Context) error {
 	k.releaseOwnLeases(ctx)
-	k.jobs.acceptJobs(ctx)
+	k.jobs.accept(func(tenant core.Tenant, id core.SessionID, q *job) {
+		k.jobs.calls.Go(func() { k.runJob(ctx, tenant, id, q) })
+	})
 	<-ctx.Done()
-	k.jobs.acceptJobs(nil)
+	k.jobs.accept(nil)
 	left := make(chan struct{})
 	go func() {
 		k.jobs.calls.Wait()
@@ -61,7 +63,7 @@ func (k *Compactor) Run(ctx context.Context) error {
 	select {
 	case <-left:
 	case <-grace.C:
-		k.jobs.cancelCalls(core.ErrStopping)
+		k.jobs.stopAll()
 		<-left
 	}
 	return nil
@@ -83,8 +85,9 @@ func (k *Compactor) releaseOwnLeases(ctx context.Context) {
 // runJob does what is due in a session, a summary at a time: the jobs of other sessions come in between. It
 // is dropped when ctx ends while it waits.
 func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.SessionID, q *job) {
-	work, cancel := context.WithCancel(k.jobs.calling)
-	defer cancel()
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer k.jobs.onStop(func() { cancel(core.ErrStopping) })()
 	for more := true; more; {
 		dropped := k.jobs.workers.Acquire(ctx, 1)
 		k.jobs.mu.Lock()
@@ -103,7 +106,7 @@ func (k *Compactor) runJob(ctx context.Context, tenant core.Tenant, id core.Sess
 			}
 		}
 		k.jobs.mu.Lock()
-		q.running, more = false, dropped == nil && (more || q.requeue) && k.jobs.accepting != nil
+		q.running, more = false, dropped == nil && (more || q.requeue) && k.jobs.start != nil
 		if !more {
 			delete(k.jobs.bySession, id)
 		}

@@ -21,12 +21,12 @@ type jobs struct {
 	workers *semaphore.Weighted // in order of arrival
 	calls   sync.WaitGroup      // work that began while jobs were accepted: Run waits for it
 
-	calling     context.Context // of all work
-	cancelCalls context.CancelCauseFunc
+	onStop  func(cancel func()) (done func() bool) // has work canceled that outlives the grace period
+	stopAll func()                                 // cancels it
 
 	mu        sync.Mutex
-	accepting context.Context         // of Run; nil = jobs are not accepted; guarded by mu, as all below
-	bySession map[core.SessionID]*job // waiting or running
+	start     func(core.Tenant, core.SessionID, *job) // of Run; nil = jobs are not accepted; guarded by mu, as all below
+	bySession map[core.SessionID]*job                 // waiting or running
 }
 
 // job is a session that may need a summary.
@@ -42,11 +42,11 @@ func (j *jobs) hasSession(id core.SessionID) bool {
 	return j.bySession[id] != nil
 }
 
-// acceptJobs accepts jobs until ctx ends; nil = no more.
-func (j *jobs) acceptJobs(ctx context.Context) {
+// accept accepts jobs and starts each; nil = no more.
+func (j *jobs) accept(start func(core.Tenant, core.SessionID, *job)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepting = ctx
+	j.start = start
 }
 
 // call is work that may outlive the prompt that started it.
@@ -60,7 +60,7 @@ type call struct {
 func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) error) *call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &call{done: make(chan struct{}), cancel: cancel}
-	done := context.AfterFunc(j.calling, func() { cancel(context.Cause(j.calling)) })
+	done := j.onStop(func() { cancel(core.ErrStopping) })
 	do := func() {
 		defer close(c.done)
 		defer cancel(nil)
@@ -69,7 +69,7 @@ func (j *jobs) beginCall(ctx context.Context, work func(ctx context.Context) err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.accepting != nil {
+	if j.start != nil {
 		j.calls.Go(do)
 	} else {
 		go do()

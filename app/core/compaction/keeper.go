@@ -61,10 +61,13 @@ func New(o Options) *Compactor {
 	if o.Observer == nil {
 		o.Observer = noopObserver{}
 	}
-	calling, cancel := context.WithCancelCause(context.Background())
+	working, stop := context.WithCancel(context.Background())
 	return &Compactor{
 		Options: o,
-		jobs:    &jobs{workers: semaphore.NewWeighted(workers), bySession: map[core.SessionID]*job{}, calling: calling, cancelCalls: cancel},
+		jobs: &jobs{
+			workers: semaphore.NewWeighted(workers), bySession: map[core.SessionID]*job{},
+			onStop: func(cancel func()) func() bool { return context.AfterFunc(working, cancel) }, stopAll: stop,
+		},
 		limits: textLimits{
 			slices: semaphore.NewWeighted(slicesBytes), summaries: semaphore.NewWeighted(summaryBytes), views: semaphore.NewWeighted(maxViews),
 		},
