@@ -85,7 +85,7 @@ func (st *stage) buildParts(ctx context.Context, s stageSettings) error {
 		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval",
 	}
 	agents := wire.Agents{Catalog: agents.CatalogOf(s.agent), Tools: s.tools, Global: wire.GlobalContext(s.cfg, false)}
-	if st.engine, err = wire.NewEngine(st.Deps, agents); err != nil {
+	if st.engine, err = wire.NewEngine(st.Deps, agents); err != nil { //nolint:contextcheck // its background work lives as long as the engine
 		return err
 	}
 	work := wire.NewRuns(st.Deps, st.engine)
