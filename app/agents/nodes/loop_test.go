@@ -1,6 +1,7 @@
 package nodes_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -194,6 +195,34 @@ func TestWebAndSlackInOneSession(t *testing.T) {
 	// The bystander's message stands between a call and its result in the log.
 	if diff := cmp.Diff(want, slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "[A tool result") })); diff != "" {
 		t.Errorf("what users said, in the prompt (-want +got):\n%s", diff)
+	}
+}
+
+// W3, W6, B6: a session goes on from its cursor; the report that is stored with
+// the answer says how much of the history the summary covers.
+func TestResumingASession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 128_000, "answer").turns(26, 10)
+	notes := "They spoke of turns."
+	through := w.Messages[24]
+	w.Session.ConversationSummary, w.Session.SummaryThroughID = &notes, &through.ID
+	w.Session.SummaryThroughSeq, w.Session.SummaryVersion = through.Seq, 1
+	w.Session.SummaryTokens, w.Session.SummarizedCount = w.count.Text(notes), 25
+	s := w.begin("go on")
+	if diff := cmp.Diff([]core.MessageID{through.ID}, w.Cursors); diff != "" {
+		t.Errorf("messages were read after (-want +got):\n%s", diff)
+	}
+	if s.ConversationSummary != notes || len(s.ContextMessages) != 27 {
+		t.Errorf("got summary %q and %d messages, want the session's and the 27 after it", s.ConversationSummary, len(s.ContextMessages))
+	}
+	w.mustCall(s)
+	var report core.ContextReport
+	if err := json.Unmarshal(w.Writes[0].Context, &report); err != nil {
+		t.Fatal(err)
+	}
+	// 52 messages in history (25 summarized), and the question.
+	if c := report.Coverage; c.Messages != 53 || c.Summarized != 25 || c.Verbatim != 28 || c.Lost != 0 {
+		t.Errorf("got coverage %+v, want 53 messages, 25 summarized", c)
 	}
 }
 

@@ -14,11 +14,49 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
 
 // key stands for an API key. No error and no log may hold it.
 const key = "sk-test-0123456789"
+
+func TestKeyIsSentAndNeverShown(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"refusal":     refuse(401, `{"error":{"message":"Incorrect API key `+key+`","code":"`+key+`"}}`, "X-Request-Id: "+key),
+		"plain text":  refuse(401, "no such key: "+key),
+		"in a stream": stream(text("a"), `{"error":"`+key+`"}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, answer)
+			_, err := collect(t, s.model(t, openai.Options{APIKey: key}), ask("hi"))
+			if got := s.Received()[0].Header.Get("Authorization"); got != "Bearer "+key {
+				t.Errorf("got authorization %q, want the key", got)
+			}
+			if e := llm.AsError(err); e == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, *e, *e), key) {
+				t.Errorf("got %+v, want an error without the key", err)
+			}
+		})
+	}
+	t.Run("network", func(t *testing.T) {
+		t.Parallel()
+		m, err := openai.New(openai.Options{
+			Model: "m", APIKey: key, BaseURL: "http://user:" + key + "@provider.test/v1",
+			Transport: llmtest.Transport(func(r *http.Request) (*http.Response, error) {
+				return nil, fmt.Errorf("cannot send %s %v", r.URL, r.Header)
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = collect(t, m, ask("hi"))
+		if !llm.IsKind(err, llm.KindNetwork) || strings.Contains(err.Error(), key) {
+			t.Errorf("got %v, want KindNetwork without the key", err)
+		}
+	})
+}
 
 func TestKeyIsNotPrinted(t *testing.T) {
 	t.Parallel()
