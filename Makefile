@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-exhaustion show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,7 +128,7 @@ show-injection: ## 60 planted instructions in messages, tools, summaries, ledger
 show-garbage: ## 408 bad and 100 good answers in four languages: which become the summary of a conversation, or extend one
 	BOBBIN_TEST_LONG=1 go test ./tests/garbage -v -count=1 -timeout=20m -run '^TestShowGarbage$$'
 
-show-exhaustion: ## end users who take all that their limits allow, on a server of 1 GiB: what each gets, memory, CPU
+show-attacks: ## end users who take all that their limits allow, on a server of 1 GiB: what each gets, memory, CPU
 	BOBBIN_TEST_LONG=1 go test ./tests/commandline -v -count=1 -timeout=20m -run '^(TestExhaustion|TestExportsTakePlaces)$$'
 
 show-slack-sync: ## 1,000 messages in 20 threads of Slack and on the web, two replicas, 429, lost answers, kill -9: missing, doubled, out of order, loops
