@@ -5,6 +5,7 @@ import (
 	_ "embed" // the page
 	"fmt"
 	"html/template"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -196,7 +197,7 @@ func curlCommand(op Operation, params []object) string {
 		case stringOf(p, "in") == "path" && p.get("example") != nil:
 			path = strings.Replace(path, "{"+stringOf(p, "name")+"}", value, 1)
 		case stringOf(p, "in") == "query" && p.get("example") != nil:
-			query += "&" + stringOf(p, "name") + "=" + strings.ReplaceAll(value, " ", "%20")
+			query += "&" + stringOf(p, "name") + "=" + url.PathEscape(value)
 		}
 	}
 	if query != "" {
