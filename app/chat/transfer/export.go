@@ -108,7 +108,7 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 
 // standingInstructions returns the standing instructions of the current path, the oldest first.
 func (s *Service) standingInstructions(ctx context.Context, tenant core.Tenant, session core.Session) ([]core.StandingInstruction, error) {
-	if s.Instructions == nil || session.StandingCount == 0 {
+	if s.Instructions == nil {
 		return nil, nil
 	}
 	given, err := s.Instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions)

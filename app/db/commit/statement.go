@@ -121,21 +121,21 @@ func (s statement) execute(tx *gorm.DB) (n int64, err error) {
 
 // sessionUpdateSQL adds to what others add to as well.
 const sessionUpdateSQL = `UPDATE sessions SET last_event_seq = last_event_seq + %, last_queue_seq = %, last_seq = %, message_count = %, updated_at = %, speakers = %,
-standing_count = standing_count + %, stored_bytes = stored_bytes + %, usage_calls = usage_calls + %, usage_input_tokens = usage_input_tokens + %,
+stored_bytes = stored_bytes + %, usage_calls = usage_calls + %, usage_input_tokens = usage_input_tokens + %,
 usage_output_tokens = usage_output_tokens + %, usage_reasoning_tokens = usage_reasoning_tokens + %, usage_cache_read_tokens = usage_cache_read_tokens + %,
 usage_cache_write_tokens = usage_cache_write_tokens + %, usage_cost_micro_usd = usage_cost_micro_usd + %, usage_unpriced_calls = usage_unpriced_calls + %
  WHERE sessions.id = % AND last_event_seq = % AND busy = '' AND (archived_at IS NULL) = %`
 
-const sessionKinds = "bigint bigint bigint bigint timestamptz text bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint uuid bigint boolean"
+const sessionKinds = "bigint bigint bigint bigint timestamptz text bigint bigint bigint bigint bigint bigint bigint bigint bigint uuid bigint boolean"
 
 // sessionUpdate returns the UPDATE of a session; false if it changes other columns.
 func sessionUpdate(before, after models.Session) (statement, bool) {
 	b, a, same := before.Usage, after.Usage, before
 	same.LastEventSeq, same.LastQueueSeq, same.LastSeq, same.MessageCount, same.UpdatedAt = after.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt
-	same.Speakers, same.StandingCount, same.StoredBytes, same.Usage = after.Speakers, after.StandingCount, after.StoredBytes, after.Usage
+	same.Speakers, same.StoredBytes, same.Usage = after.Speakers, after.StoredBytes, after.Usage
 	values := []any{
 		after.LastEventSeq - before.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt, after.Speakers,
-		after.StandingCount - before.StandingCount, after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
+		after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
 		a.OutputTokens - b.OutputTokens, a.ReasoningTokens - b.ReasoningTokens, a.CacheReadTokens - b.CacheReadTokens,
 		a.CacheWriteTokens - b.CacheWriteTokens, a.CostMicroUSD - b.CostMicroUSD, a.UnpricedCalls - b.UnpricedCalls,
 		before.ID, before.LastEventSeq, before.ArchivedAt == nil,
