@@ -73,7 +73,8 @@ func (d Decision) ShowsWhole(seq int64) bool {
 // HidesRequests reports whether the prompt of the decision lacks text of users' messages that the summary
 // does not cover.
 func (d Decision) HidesRequests() bool {
-	return slices.ContainsFunc(slices.Concat(d.History, d.Run), func(s Slot) bool { return s.Role == core.RoleUser && !s.isWhole() })
+	hides := func(s Slot) bool { return s.Role == core.RoleUser && !s.isWhole() }
+	return slices.ContainsFunc(d.History, hides) || slices.ContainsFunc(d.Run, hides)
 }
 
 func showsWhole(slots []Slot, seq int64) bool {
