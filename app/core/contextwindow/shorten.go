@@ -1,6 +1,7 @@
 package contextwindow
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -58,51 +59,12 @@ const headShare = 2.0 / 3
 // headTail returns the beginning and the end of text with the marker between, in at most
 // limit tokens; at least the marker.
 func headTail(text string, limit int, marker string, count core.TextCounter) string {
-	room := limit - count.Text(marker) - 2 // the cuts may split a token each
-	if room <= 0 {
-		return strings.TrimSpace(marker)
-	}
-	head := nTokens(text, int(headShare*float64(room)), count, core.Clip)
-	tail := lastTokens(text[len(head):], room-count.Text(head), count)
-	for {
-		out := head + marker + tail
-		if count.Text(out) <= limit || head == "" && tail == "" {
-			return out
+	out := prompttext.Within(count, limit, len(text), func(n int) string {
+		if n == 0 {
+			return ""
 		}
-		head, tail = core.Clip(head, len(head)*9/10), prompttext.Tail(tail, len(tail)*9/10)
-	}
-}
-
-// lastTokens returns about the longest end of text with at most n tokens.
-func lastTokens(text string, n int, count core.TextCounter) string {
-	return nTokens(text, n, count, prompttext.Tail)
-}
-
-// maxGuesses bounds how often nTokens counts a text to improve its cut.
-const maxGuesses = 8
-
-// nTokens guesses how much of text has n tokens until the guess is between 90 % of n and n.
-// The first guess is small, and the next ones follow the text's own density in steps, so
-// that a long text is never counted as a whole.
-func nTokens(text string, n int, count core.TextCounter, clip func(string, int) string) string {
-	if n <= 0 {
-		return ""
-	}
-	best, low, high := "", 0, len(text) // low is known to fit, more than high is not
-	size := min(high, n*4)
-	for guess := 1; low < high && (guess <= maxGuesses || best == ""); guess++ {
-		out := clip(text, size)
-		got := count.Text(out)
-		if got <= n {
-			best, low = out, size
-		} else {
-			high = size - 1
-		}
-		if low == size && got >= n*9/10 {
-			break
-		}
-		next := min(size*(n*19/20)/max(got, 1), 4*size) // the text may be denser further on
-		size = min(max(next, low+1), high)
-	}
-	return best
+		head := core.Clip(text, int(headShare*float64(n)))
+		return head + marker + prompttext.Tail(text, n-len(head))
+	})
+	return cmp.Or(out, strings.TrimSpace(marker))
 }
