@@ -72,21 +72,6 @@ func TestSummaryModelPrecedence(t *testing.T) {
 	}
 }
 
-// C3: the policy's strategy makes the summary; extractive needs no model.
-func TestStrategyOfThePolicy(t *testing.T) {
-	t.Parallel()
-	for strategy, calls := range map[string]int{"llm": 1, "hybrid": 1, "extractive": 0} {
-		w := newWorld(t, core.ContextSettings{Strategy: &strategy}, 8192)
-		w.writer.Add(notes)
-		w.turns(30, 110)
-		w.ask("next")
-		w.fit()
-		if v := w.Summaries[0]; v.Strategy != strategy || v.Note != "" || len(w.writer.Requests()) != calls {
-			t.Errorf("got strategy %q, note %q and %d calls, want %q and %d", v.Strategy, v.Note, len(w.writer.Requests()), strategy, calls)
-		}
-	}
-}
-
 // pricing refuses the models without a price, as a limit in US dollars does.
 type pricing map[string]bool
 

@@ -174,7 +174,6 @@ func (s Slot) sourceTokens() int {
 type toolRounds struct {
 	notes  int   // index of the first message that no notes replace
 	starts []int // indexes of the assistant's messages from there on
-	end    int   // index behind the last of them
 }
 
 // findRounds finds the tool rounds of the run. They end at the first message that is not
@@ -185,12 +184,12 @@ func (p *planner) findRounds() toolRounds {
 	for i < len(p.run) && p.run[i].Loop != "" {
 		i++
 	}
-	r.notes, r.end = i, i
+	r.notes = i
 	for i < len(p.run) && len(p.run[i].Calls) > 0 && p.followsPrevious(i) {
 		start := i
 		for i++; i < len(p.run) && p.run[i].Role == core.RoleTool && p.followsPrevious(i); i++ {
 		}
-		r.starts, r.end = append(r.starts, start), i
+		r.starts = append(r.starts, start)
 	}
 	return r
 }
