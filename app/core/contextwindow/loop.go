@@ -259,7 +259,11 @@ func (p *planner) loopOrder(trigger string) *Order {
 	if replaced < loopWrap+loopWorth {
 		return nil
 	}
-	if trigger == triggerLoopTokens && fresh < shareOf(resetShare, p.loopLimit()) {
+	most := p.budget.Trigger
+	if l.MaxContextTokens > 0 {
+		most = min(most, l.MaxContextTokens)
+	}
+	if trigger == triggerLoopTokens && fresh < shareOf(resetShare, most) {
 		return nil
 	}
 	maxNotes := min(summarySize(p.budget.Window), shareOf(loopLandingShare, p.budget.Landing))
@@ -269,14 +273,6 @@ func (p *planner) loopOrder(trigger string) *Order {
 		Kind: core.SummaryRun, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
 		Messages: cut - 1, Tokens: replaced - loopWrap, Limit: limit, AskFor: limit, Trigger: trigger, Rung: 2, MadeFor: p.triggerSize(),
 	}
-}
-
-// loopLimit returns the max prompt size of a run.
-func (p *planner) loopLimit() int {
-	if limit := p.in.Loop.MaxContextTokens; limit > 0 {
-		return min(limit, p.budget.Trigger)
-	}
-	return p.budget.Trigger
 }
 
 // loopFirst returns the order for the tool loop if it comes before everything else: by its

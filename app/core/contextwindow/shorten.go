@@ -23,8 +23,19 @@ func shortenMessage(m core.Message, s Slot, count core.TextCounter) (string, []c
 	if (len(calls) > 0 || hasFiles(m)) && count.Text(m.Content) <= room {
 		return m.Content, calls // without calls and images the text is too long
 	}
-	return headTail(m.Content, room, fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID), count), calls
+	marker := fmt.Sprintf("\n[… shortened from %d tokens; the whole text is message %s …]\n", s.asText(), m.ID)
+	out := prompttext.Within(count, room, len(m.Content), func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		head := core.Clip(m.Content, int(headShare*float64(n)))
+		return head + marker + prompttext.Tail(m.Content, n-len(head))
+	})
+	return cmp.Or(out, strings.TrimSpace(marker)), calls
 }
+
+// headShare is the part of a shortened text that comes from its beginning.
+const headShare = 2.0 / 3
 
 // shortenedCalls replaces large arguments with a JSON object that says so; it also returns
 // the tokens of all calls.
@@ -52,19 +63,3 @@ func shortenedCalls(m core.Message, s Slot, count core.TextCounter) ([]core.Tool
 
 // callOverhead is the cost of a tool call besides its name and arguments.
 const callOverhead = 8
-
-// headShare is the part of a shortened text that comes from its beginning.
-const headShare = 2.0 / 3
-
-// headTail returns the beginning and the end of text with the marker between, in at most
-// limit tokens; at least the marker.
-func headTail(text string, limit int, marker string, count core.TextCounter) string {
-	out := prompttext.Within(count, limit, len(text), func(n int) string {
-		if n == 0 {
-			return ""
-		}
-		head := core.Clip(text, int(headShare*float64(n)))
-		return head + marker + prompttext.Tail(text, n-len(head))
-	})
-	return cmp.Or(out, strings.TrimSpace(marker))
-}
