@@ -48,9 +48,6 @@ func (p plan) withRecalled(r *Recalled) plan {
 	return newPlan(in)
 }
 
-// isDone reports whether nothing is left to carry out.
-func (p plan) isDone() bool { return p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted }
-
 // nextOrder returns the summary that the plan orders, now or ahead; nil = none.
 func (p plan) nextOrder() *contextwindow.Order { return cmp.Or(p.d.Summarize, p.d.Prepare) }
 

@@ -78,7 +78,7 @@ func (it *Item) addThoughts(m core.Message, model llm.Info) {
 		return
 	}
 	for _, p := range m.Parts {
-		if isOwnThought(p, model) {
+		if p.Type == core.PartReasoning && p.Origin != "" && p.Origin == model.ThoughtOrigin && p.Prefix != "" {
 			it.Thoughts += p.Tokens
 			it.Recalled = cmp.Or(it.Recalled, p.Recalled)
 			if !model.AppendsInstructions() {
