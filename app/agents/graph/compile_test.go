@@ -137,7 +137,7 @@ func TestCompiledNeverChanges(t *testing.T) {
 	if after := compiled.Mermaid(); after != before {
 		t.Errorf("got another graph after Compile:\n%s\nwant\n%s", after, before)
 	}
-	got, err := compiled.Run(t.Context(), nil)
+	got, err := compiled.Run(t.Context(), nil, 10, nil)
 	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" || err != nil {
 		t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
 	}

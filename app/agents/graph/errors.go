@@ -8,7 +8,7 @@ import (
 // StepLimitError says that a run would have taken more steps than allowed.
 type StepLimitError struct {
 	Limit int
-	Node  string // which would have been next; a run From it goes on
+	Node  string // which would have been next
 }
 
 // Error says how many steps there were.
@@ -19,7 +19,7 @@ func (e *StepLimitError) Error() string {
 // CanceledError says that the context of a run ended. errors.Is finds its cause
 // (context.Cause), ctx.Err(), and what the node at work returned.
 type CanceledError struct {
-	Node  string // which would have been next, or was at work; a run From it goes on
+	Node  string // which would have been next, or was at work
 	Cause error  // context.Cause of the run's context
 	errs  []error
 }
@@ -71,19 +71,7 @@ func (e *RouteError) Error() string {
 	return fmt.Sprintf("the router of %s answered %q, which is not among its targets: %s", displayName(e.Node), e.Target, strings.Join(shown, ", "))
 }
 
-// EntryError says that a run was to begin at a node that the graph does not have.
-type EntryError struct {
-	Graph string
-	Node  string
-}
-
-// Error names the graph and the node.
-func (e *EntryError) Error() string {
-	return fmt.Sprintf("graph %q has no node %q to begin at", e.Graph, e.Node)
-}
-
 // InterruptError says that a node wants something from outside before it goes on.
-// Run again with From(Node), and the run goes on there.
 type InterruptError[V any] struct {
 	Node  string // which interrupted; set by Run
 	Value V      // what it asks for

@@ -20,8 +20,10 @@ type draft struct {
 // until a person has answered.
 func Example() {
 	write := func(_ context.Context, d draft) (draft, error) {
-		d.rounds++
-		d.text = strings.Repeat("long ", 3-d.rounds) + "text"
+		if d.rounds < 3 { // else it was written before the run was interrupted
+			d.rounds++
+			d.text = strings.Repeat("long ", 3-d.rounds) + "text"
+		}
 		return d, nil
 	}
 	publish := func(_ context.Context, d draft) (draft, error) {
@@ -47,12 +49,12 @@ func Example() {
 	}
 
 	ctx := context.Background()
-	state, err := compiled.Run(ctx, draft{}, graph.MaxSteps(10))
+	state, err := compiled.Run(ctx, draft{}, 10, nil)
 	if question, ok := errors.AsType[*graph.InterruptError[string]](err); ok {
 		fmt.Println(question.Node, "asks:", question.Value)
-		// Here a program stores the state and the node, and asks. With the answer the run goes on there.
+		// Here a program stores the state, and asks.
 		state.approved = new(true)
-		state, err = compiled.Run(ctx, state, graph.From(question.Node))
+		state, err = compiled.Run(ctx, state, 10, nil)
 	}
 	fmt.Println(state.text, state.rounds, *state.approved, err)
 	fmt.Print(compiled.Mermaid())

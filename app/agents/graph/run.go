@@ -6,52 +6,40 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"time"
 )
 
-// Run takes the state through the graph until END and returns the last state.
+// Observer is told when a step starts, 1, 2, 3 … in the run, and gives the node its context; ended is
+// called when the node and its router have ended, with the error that ends the run here. It is called
+// in the run's goroutine, which waits for it.
+type Observer func(ctx context.Context, node string, step int) (_ context.Context, ended func(err error))
+
+// Run takes the state through the graph until END and returns the last state. It enters at most
+// maxSteps nodes; observe may be nil.
 //
 // On an error the state is the last good one: what the failed node was given.
 // Errors are *CanceledError, *StepLimitError, *PanicError, *RouteError,
-// *EntryError, *InterruptError, or what a node returned, wrapped with its name.
-func (c *Compiled[S]) Run(ctx context.Context, state S, opts ...Option) (S, error) {
-	o := options{from: START, maxSteps: DefaultMaxSteps, observe: func(context.Context, Event) {}}
-	for _, opt := range opts {
-		opt(&o)
+// *InterruptError, or what a node returned, wrapped with its name.
+func (c *Compiled[S]) Run(ctx context.Context, state S, maxSteps int, observe Observer) (S, error) {
+	if observe == nil {
+		observe = func(ctx context.Context, _ string, _ int) (context.Context, func(error)) { return ctx, func(error) {} }
 	}
-	node := o.from
-	if _, ok := c.nodes[node]; !ok && node != START && node != END {
-		return state, &EntryError{Graph: c.name, Node: node}
-	}
-	var err error
-	if node == START {
-		node, err = c.nextNode(ctx, state, START)
-	}
+	node, err := c.nextNode(ctx, state, START)
 	for step := 1; err == nil && node != END; step++ {
 		switch {
 		case ctx.Err() != nil:
-			err = cancelError(ctx, node, nil)
-		case step > o.maxSteps:
-			err = &StepLimitError{Limit: o.maxSteps, Node: node}
-		default:
-			state, node, err = c.runStep(ctx, state, o.observe, Event{Node: node, Step: step})
+			return state, cancelError(ctx, node, nil)
+		case step > maxSteps:
+			return state, &StepLimitError{Limit: maxSteps, Node: node}
 		}
+		nodeCtx, ended := observe(ctx, node, step)
+		var out S
+		if out, err = c.callNode(nodeCtx, node, state); err == nil {
+			state = out
+			node, err = c.nextNode(nodeCtx, state, node)
+		}
+		ended(err)
 	}
 	return state, err
-}
-
-// runStep runs the node of the event and returns the state and the node after it.
-func (c *Compiled[S]) runStep(ctx context.Context, state S, observe Observer, e Event) (S, string, error) {
-	observe(ctx, e)
-	begin := time.Now()
-	out, err := c.callNode(ctx, e.Node, state)
-	if err == nil {
-		state = out
-		e.Next, err = c.nextNode(ctx, state, e.Node)
-	}
-	e.Finished, e.Duration, e.Err = true, time.Since(begin), err
-	observe(ctx, e)
-	return state, e.Next, err
 }
 
 // callNode runs one node, and makes its errors tell where they came from.

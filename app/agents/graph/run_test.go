@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/agents/graph"
 )
@@ -37,75 +36,50 @@ func rounds(n int) graph.Router[trace] {
 	}
 }
 
-func TestRunFromUnknownNode(t *testing.T) {
-	t.Parallel()
-	if got, err := loop(t, visit("a"), visit("b"), rounds(1)).Run(t.Context(), trace{"x"}, graph.From(graph.END)); err != nil || !cmp.Equal(got, trace{"x"}) {
-		t.Errorf("from END: got %v, error %v", got, err)
-	}
-	got, err := loop(t, visit("a"), visit("b"), rounds(1)).Run(t.Context(), trace{"x"}, graph.From("c"))
-	if diff := cmp.Diff(&graph.EntryError{Graph: "loop", Node: "c"}, err); diff != "" {
-		t.Errorf("error (-want +got):\n%s", diff)
-	}
-	if want := `graph "loop" has no node "c" to begin at`; err == nil || err.Error() != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
-	if diff := cmp.Diff(trace{"x"}, got); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
-}
-
 func TestStepLimit(t *testing.T) {
 	t.Parallel()
-	got, err := loop(t, visit("a"), visit("b"), rounds(1000)).Run(t.Context(), nil)
+	got, err := loop(t, visit("a"), visit("b"), rounds(1000)).Run(t.Context(), nil, 100, nil)
 	limit, ok := errors.AsType[*graph.StepLimitError](err)
-	if !ok || limit.Limit != graph.DefaultMaxSteps || limit.Node != "a" {
-		t.Fatalf("got error %v, want the default step limit before a", err)
+	if !ok || limit.Limit != 100 || limit.Node != "a" || err.Error() != `the step limit of 100 was reached before node "a"` {
+		t.Fatalf("got error %v, want the step limit before a", err)
 	}
-	if want := `the step limit of 100 was reached before node "a"`; err.Error() != want {
-		t.Errorf("got message %q, want %q", err, want)
-	}
-	if len(got) != graph.DefaultMaxSteps {
-		t.Errorf("got %d steps in the state, want %d", len(got), graph.DefaultMaxSteps)
+	if len(got) != 100 {
+		t.Errorf("got %d steps in the state, want 100", len(got))
 	}
 }
 
+type observedKey struct{}
+
+// The observer hears of each step in order, with the error that ends the run; nodes and routers get
+// its context.
 func TestObserver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		slow := func(ctx context.Context, s trace) (trace, error) {
-			time.Sleep(3 * time.Second)
-			return visit("a")(ctx, s)
+	failing := func(ctx context.Context, s trace) (trace, error) {
+		if len(s) > 2 {
+			return nil, io.ErrUnexpectedEOF
 		}
-		failing := func(_ context.Context, s trace) (trace, error) {
-			if len(s) > 2 {
-				return nil, io.ErrUnexpectedEOF
-			}
-			return visit("b")(t.Context(), s)
-		}
-		var got []graph.Event
-		observer := func(_ context.Context, e graph.Event) { got = append(got, e) }
-		state, err := loop(t, slow, failing, rounds(2)).Run(t.Context(), nil, graph.Observe(observer))
-		if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != `node "b": unexpected EOF` {
-			t.Errorf("got error %v, want the node's with its name", err)
-		}
-		if diff := cmp.Diff(trace{"a", "b", "a"}, state); diff != "" {
-			t.Errorf("the last good state (-want +got):\n%s", diff)
-		}
-		want := []graph.Event{
-			{Node: "a", Step: 1}, {Node: "a", Step: 1, Finished: true, Duration: 3 * time.Second, Next: "b"},
-			{Node: "b", Step: 2}, {Node: "b", Step: 2, Finished: true, Next: "a"},
-			{Node: "a", Step: 3}, {Node: "a", Step: 3, Finished: true, Duration: 3 * time.Second, Next: "b"},
-			{Node: "b", Step: 4}, {Node: "b", Step: 4, Finished: true, Err: io.ErrUnexpectedEOF},
-		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		return visit(fmt.Sprint("b", ctx.Value(observedKey{})))(ctx, s)
+	}
+	var told []string
+	state, err := loop(t, visit("a"), failing, rounds(2)).Run(t.Context(), nil, 10, func(ctx context.Context, node string, step int) (context.Context, func(error)) {
+		told = append(told, fmt.Sprint(node, step))
+		return context.WithValue(ctx, observedKey{}, step), func(err error) { told = append(told, fmt.Sprint(node, step, err)) }
 	})
+	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != `node "b": unexpected EOF` {
+		t.Errorf("got error %v, want the node's with its name", err)
+	}
+	if diff := cmp.Diff(trace{"a", "b2", "a"}, state); diff != "" {
+		t.Errorf("the last good state (-want +got):\n%s", diff)
+	}
+	want := []string{"a1", "a1 <nil>", "b2", "b2 <nil>", "a3", "a3 <nil>", "b4", `b4 node "b": unexpected EOF`}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
 }
 
 func TestRouteError(t *testing.T) {
 	t.Parallel()
-	got, err := loop(t, visit("a"), visit("b"), to("nowhere")).Run(t.Context(), nil)
+	got, err := loop(t, visit("a"), visit("b"), to("nowhere")).Run(t.Context(), nil, 10, nil)
 	want := &graph.RouteError{Node: "b", Target: "nowhere", Targets: []string{"a", graph.END}}
 	if diff := cmp.Diff(want, err); diff != "" {
 		t.Fatalf("error (-want +got):\n%s", diff)
@@ -133,7 +107,7 @@ func TestPanic(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := loop(t, tt.a, visit("b"), tt.router).Run(t.Context(), trace{"x"})
+			got, err := loop(t, tt.a, visit("b"), tt.router).Run(t.Context(), trace{"x"}, 10, nil)
 			failure, ok := errors.AsType[*graph.PanicError](err)
 			if !ok {
 				t.Fatalf("got error %v, want a *PanicError", err)
@@ -198,7 +172,7 @@ func TestCancel(t *testing.T) {
 					time.Sleep(time.Minute) // b is at work by then
 					cancel(cause)
 				}()
-				got, err := loop(t, visit("a"), tt.b, rounds(5)).Run(ctx, nil)
+				got, err := loop(t, visit("a"), tt.b, rounds(5)).Run(ctx, nil, 100, nil)
 				if !errors.Is(err, tt.wantErr) || err.Error() != tt.wantText {
 					t.Errorf("got error %v, want %s", err, tt.wantText)
 				}
@@ -221,7 +195,7 @@ func TestCancelAtTheEnd(t *testing.T) {
 		cancel()
 		return visit("b")(ctx, s)
 	}
-	got, err := loop(t, visit("a"), last, rounds(1)).Run(ctx, nil)
+	got, err := loop(t, visit("a"), last, rounds(1)).Run(ctx, nil, 100, nil)
 	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" || err != nil {
 		t.Errorf("run: error %v, state (-want +got):\n%s", err, diff)
 	}
@@ -229,7 +203,7 @@ func TestCancelAtTheEnd(t *testing.T) {
 
 type question struct{ Text string }
 
-func TestInterruptAndResume(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	answered := false
 	shared := graph.Interrupt(question{"may I?"})
@@ -240,8 +214,10 @@ func TestInterruptAndResume(t *testing.T) {
 		return visit("b")(ctx, s)
 	}
 	c := loop(t, visit("a"), ask, rounds(1))
-	var last graph.Event
-	state, err := c.Run(t.Context(), trace{}, graph.Observe(func(_ context.Context, e graph.Event) { last = e }))
+	var last error
+	state, err := c.Run(t.Context(), trace{}, 10, func(ctx context.Context, _ string, _ int) (context.Context, func(error)) {
+		return ctx, func(err error) { last = err }
+	})
 	interrupt, ok := errors.AsType[*graph.InterruptError[question]](err)
 	if !ok {
 		t.Fatalf("got error %v, want an *InterruptError[question]", err)
@@ -249,8 +225,8 @@ func TestInterruptAndResume(t *testing.T) {
 	if interrupt.Node != "b" || interrupt.Value.Text != "may I?" || err.Error() != `node "b" interrupted the run` {
 		t.Errorf("got %+v (%v), want the question of b", interrupt, err)
 	}
-	if last.Node != "b" || !errors.Is(last.Err, err) {
-		t.Errorf("got last event %+v, want the interrupt of b", last)
+	if !errors.Is(last, err) {
+		t.Errorf("the observer got %v at last, want the interrupt", last)
 	}
 	if diff := cmp.Diff(trace{"a"}, state); diff != "" {
 		t.Errorf("the state as the node got it (-want +got):\n%s", diff)
@@ -260,8 +236,8 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 
 	answered = true
-	state, err = c.Run(t.Context(), state, graph.From(interrupt.Node))
+	state, err = c.Run(t.Context(), trace{}, 10, nil)
 	if diff := cmp.Diff(trace{"a", "b"}, state); diff != "" || err != nil {
-		t.Errorf("resumed: error %v, state (-want +got):\n%s", err, diff)
+		t.Errorf("answered: error %v, state (-want +got):\n%s", err, diff)
 	}
 }
