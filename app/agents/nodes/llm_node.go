@@ -221,7 +221,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 	}
 	start := time.Now()
 	stream := newStreamer(n.Journal, s, c.id)
-	c.response, err = llm.Collect(cleanStream(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.passDelta(ctx, delta) })
+	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), func(delta llm.Delta) { stream.passDelta(ctx, delta) })
 	if !mayCall {
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}
