@@ -292,7 +292,11 @@ func addToolCall(calls map[int]*core.ToolCall, order []int, d *ToolCallDelta) []
 func cleanDelta(d Delta) Delta {
 	d.Text, d.Reasoning = core.CleanText(d.Text), core.CleanText(d.Reasoning)
 	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
-	d.Part, d.Compaction = cleanPart(d.Part), cleanPart(d.Compaction)
+	if d.Part != nil {
+		p := *d.Part
+		p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
+		d.Part = &p
+	}
 	if d.ToolCall != nil {
 		c := *d.ToolCall
 		c.ID, c.Name = core.CleanText(c.ID), core.CleanText(c.Name)
@@ -300,13 +304,4 @@ func cleanDelta(d Delta) Delta {
 		d.ToolCall = &c
 	}
 	return d
-}
-
-func cleanPart(part *core.Part) *core.Part {
-	if part == nil {
-		return nil
-	}
-	p := *part
-	p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
-	return &p
 }
