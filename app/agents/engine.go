@@ -33,7 +33,7 @@ func NewEngine(d nodes.Deps) (*Engine, error) {
 
 // buildGraph puts the nodes together. This is the whole shape of an agent.
 func buildGraph(node map[string]graph.NodeFunc[nodes.AgentState]) (*graph.Compiled[nodes.AgentState], error) {
-	g := graph.New[nodes.AgentState]("agent")
+	g := graph.New[nodes.AgentState]()
 	for _, name := range []string{nodes.NameProcessMessage, nodes.NameRetrieveContext, nodes.NameSaveUserMessage, nodes.NameLLM, nodes.NameTools} {
 		g.Node(name, node[name])
 	}

@@ -35,7 +35,7 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 			tell(ctx, core.EventNodeStarted, core.NodeData{Node: node, Step: step})
 			ctx, ended := e.deps.Observer.Node(ctx, node)
 			return ctx, func(err error) {
-				if _, waits := pendingRequests(err); waits {
+				if _, waits := errors.AsType[*nodes.WaitError](err); waits {
 					err = nil
 				}
 				ended(err)
@@ -49,28 +49,19 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 		}
 		return nil
 	}
-	if questions, waits := pendingRequests(err); waits {
+	if w, waits := errors.AsType[*nodes.WaitError](err); waits {
 		_, err := e.deps.Journal.Append(ctx, core.RunWrite{
 			RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
-			Wait: &core.RunWait{Approvals: questions, Expiry: e.deps.ApprovalTime},
+			Wait: &core.RunWait{Approvals: w.Approvals, Expiry: e.deps.ApprovalTime},
 		})
 		if err != nil {
 			return fmt.Errorf("wait for approval: %w", err)
 		}
 		return nil
 	}
-	if limit, ok := errors.AsType[*graph.StepLimitError](err); ok {
+	if errors.Is(err, graph.ErrStepLimit) {
 		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Err: err,
-			Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", limit.Limit)}
+			Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", mostSteps)}
 	}
 	return err
-}
-
-// pendingRequests returns what a run that was interrupted asks for.
-func pendingRequests(err error) ([]core.Approval, bool) {
-	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
-	if !ok {
-		return nil, false
-	}
-	return interrupt.Value, true
 }

@@ -237,10 +237,6 @@ func failedRunEnd(ctx context.Context, log *slog.Logger, v outcome) core.RunEnd 
 	if e.Code == "internal" {
 		level = slog.LevelError
 	}
-	var panicked interface{ StackTrace() []byte } // the engine may recover panics itself
-	if errors.As(err, &panicked) {
-		log = log.With("stack", string(panicked.StackTrace()))
-	}
 	var kept *core.Error // keeps its cause out of its message
 	if errors.As(err, &kept) && kept.Err != nil {
 		log = log.With("cause", kept.Err)

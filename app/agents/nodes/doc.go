@@ -10,7 +10,7 @@
 // returns, and every execution of a run, also one after a crash, passes through
 // all nodes. llm_node and tool_node do only what the log does not hold yet, so
 // that nothing is said or done twice. For calls that a person must approve tool_node
-// interrupts the graph; the execution after the decision comes by it again.
+// ends the execution; the one after the decision comes by it again.
 package nodes
 
 import (

@@ -323,7 +323,7 @@ func (n *LLM) boundParts(c call) []core.Part {
 func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentState, err error) {
 	m := core.Message{
 		ID: c.id, SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true, Role: core.RoleAssistant,
-		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendableCalls(c.response.ToolCalls, s.ContextMessages, s.RunMessages),
+		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendableCalls(c.response.ToolCalls, s.History, s.RunMessages),
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}
