@@ -163,7 +163,7 @@ func openDeps(ctx context.Context, r *resources, d wire.Deps, build Build, space
 		return d, err
 	}
 	d.Counter = tokens.NewCounter()
-	if d.Models, err = wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: d.Counter, Backoff: llm.Backoff{Logger: log}, Observe: d.Telemetry.Model}); err != nil {
+	if d.Models, err = wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: d.Counter, Logger: log, Observe: d.Telemetry.Model}); err != nil {
 		return d, err
 	}
 	rows, err := d.Stores.Calibrations.All(ctx)

@@ -56,7 +56,7 @@ func (v *evaluator) setSummarizer(ctx context.Context) error {
 		v.sums = scripted{demo.New(v.count, 0), v.info.Window}
 		return nil
 	}
-	models, err := wire.OpenModels(ctx, v.cfg, wire.ModelOptions{Counter: v.count, Backoff: llm.Backoff{Logger: v.log}})
+	models, err := wire.OpenModels(ctx, v.cfg, wire.ModelOptions{Counter: v.count, Logger: v.log})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ type AgentFiles struct {
 // whether the settings have context_usage_threshold.
 func OpenAgentFiles(ctx context.Context, cfg config.Config, thresholdSet bool) (*AgentFiles, error) {
 	counter := tokens.NewCounter()
-	models, err := wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: counter, Backoff: llm.Backoff{Logger: slog.New(slog.DiscardHandler)}})
+	models, err := wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: counter, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (d *doctor) checkTokenKeys(ctx context.Context) {
 
 // checkModels checks the models, and the agents that name them.
 func (d *doctor) checkModels(ctx context.Context) {
-	m, err := wire.OpenModels(ctx, d.Config, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: d.Logger}})
+	m, err := wire.OpenModels(ctx, d.Config, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: d.Logger})
 	if err != nil {
 		d.addFailure("model", shownError(err), "check models")
 		return

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"bobbin/app/core/config"
@@ -25,10 +26,10 @@ type Models struct {
 	Calibrator *tokens.Calibrator
 }
 
-// ModelOptions are what OpenModels needs besides the settings: Counter is required.
+// ModelOptions are what OpenModels needs besides the settings: Counter and Logger are required.
 type ModelOptions struct {
 	Counter llm.TokenCounter
-	Backoff llm.Backoff
+	Logger  *slog.Logger
 	// Observe returns the model with its calls counted, under that label; nil = none are.
 	Observe func(m llm.Model, label string) llm.Model
 }
@@ -36,7 +37,7 @@ type ModelOptions struct {
 // OpenModels builds the registry of models and chooses the default one. It needs no
 // database; models are opened when they are used.
 func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models, error) {
-	known := tokens.NewModels(o.Backoff.Logger)
+	known := tokens.NewModels(o.Logger)
 	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, llm.OllamaModels)}
 	var err error
 	entries := make([]llm.Entry, 0, len(cfg.Models))
@@ -63,7 +64,7 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 		if err != nil {
 			return nil, err
 		}
-		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Backoff), nil
+		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Logger), nil
 	}, llm.Defaults{
 		Model: m.Choice.Model, Env: os.Getenv,
 		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
@@ -81,10 +82,8 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 		return Models{}, err
 	}
 	m.Calibrator = tokens.NewCalibrator(m.priorFactor)
-	if log := o.Backoff.Logger; log != nil {
-		m.Calibrator.Warn = func(model string, ratio float64) { //nolint:contextcheck // it is of all calls, not of the start
-			log.WarnContext(context.Background(), "the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
-		}
+	m.Calibrator.Warn = func(model string, ratio float64) { //nolint:contextcheck // it is of all calls, not of the start
+		o.Logger.WarnContext(context.Background(), "the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
 	}
 	return m, nil
 }

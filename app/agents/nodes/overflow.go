@@ -100,7 +100,7 @@ func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Erro
 	size := c.sent.Used(c.decision)
 	n.Logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", c.modelName(),
 		"estimated", size, "limit", e.Limit, "requested", e.Requested, "unclear", e.Unclear, "status", e.Status, "err", e.Message)
-	return n.warn(ctx, s, "tell of the refused prompt", core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
+	return n.warn(ctx, s, core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
 }
 
 // modelName returns the name of the model that was called.

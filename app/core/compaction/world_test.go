@@ -190,7 +190,7 @@ func (w *world) request(turn compaction.Turn, d contextwindow.Decision) llm.Requ
 func (w *world) size(req llm.Request) int {
 	n := tokens.ListOverhead + tokens.MessageOverhead + w.count.Text(strings.Join(req.System, "\n\n")) + w.count.Tools(req.Tools)
 	for _, m := range req.Messages {
-		n += w.count.Prompted(m)
+		n += tokens.Prompted(w.count.Text, m)
 	}
 	return n
 }
