@@ -187,21 +187,3 @@ func TestSlackSpeakers(t *testing.T) {
 		}
 	})
 }
-
-// Bots of other apps are ignored, also when they mention the bot.
-func TestSlackBots(t *testing.T) {
-	t.Parallel()
-	inWorkspace(t, func(t *testing.T, w *workspace) {
-		other := w.ws.AddBot("other")
-		w.post(t, other, "", w.mention("let me in"))
-		root := w.post(t, w.alice, "", w.mention("hello"))
-		w.conversation(t, 2)
-		w.post(t, other, root, w.mention("and me"))
-		w.awaitDelivered(t)
-		w.post(t, w.alice, root, "go on")
-		_, all := w.conversation(t, 4)
-		if got, want := contents(all, core.RoleUser), []string{"hello", "go on"}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	})
-}
