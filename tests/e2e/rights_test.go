@@ -116,6 +116,12 @@ func TestRights(t *testing.T) {
 		}
 		p.checkExported(a)
 
+		before := p.Marks.Find(t, p.Folders)
+		for _, place := range p.Marks.Places {
+			if before[place] == "" && !strings.HasPrefix(place, "word of") {
+				t.Errorf("the mark of %q is in no file before the deletion: the search cannot find it", place)
+			}
+		}
 		others := p.rest()
 		d := apptest.Must(apptest.AwaitDeletion(t.Context(), rights, apptest.Must(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {

@@ -68,7 +68,7 @@ func TestSlackStops(t *testing.T) {
 // there is a button to stop it.
 func (w *workspace) awaitAgent(t *testing.T, root, status string) {
 	t.Helper()
-	if err := w.Wait(t.Context(), func() bool { return w.ws.ThreadState(w.channel, root).Session == status }); err != nil {
+	if err := w.Wait(t.Context(), func() bool { return w.ws.SessionStatus(w.channel, root) == status }); err != nil {
 		t.Fatalf("the agent is not %s: %v", status, err)
 	}
 }

@@ -49,7 +49,7 @@ func TestSlackLostAnswerIsFoundByItsEvent(t *testing.T) {
 		if calls := w.Calls("conversations.replies"); len(calls) > 0 || len(w.faults(t, session.ID)) > 0 {
 			t.Errorf("the thread was read (%+v), or there are faults: %+v", calls, w.faults(t, session.ID))
 		}
-		w.DisturbEvents(fakeslack.EventFaults{Reverse: 1000}) // none comes
+		w.DisturbEvents(fakeslack.EventFaults{Held: true})
 		say("the second", 5)
 		if f := w.faults(t, session.ID); len(f) != 1 || f[0].State != core.SlackPostUnknown {
 			t.Errorf("without events: got the faults %+v, want an unknown post", f)

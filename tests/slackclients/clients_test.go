@@ -137,7 +137,7 @@ func TestBolt(t *testing.T) {
 		t.Fatalf("got %v, want the message and the mention", got)
 	}
 	thread := w.ws.Thread("C1", root)
-	if len(thread) != 3 || thread[1].Markdown() != "**one** two" || thread[1].Stream.Open || thread[1].Stream.Tasks[0].Status != "complete" || w.ws.ThreadState("C1", root).Session != "processing" {
+	if len(thread) != 3 || thread[1].Markdown() != "**one** two" || thread[1].Stream.Open || thread[1].Stream.Tasks[0].Status != "complete" || w.ws.SessionStatus("C1", root) != "processing" {
 		t.Errorf("got %+v, want a stream and a question", thread)
 	}
 	_, err = w.alice.Command("C1", "/context", "")
