@@ -102,6 +102,12 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newPurging(t, url)
+		before := p.Marks.Find(t, p.Folders)
+		for _, place := range p.Marks.Places {
+			if before[place] == "" && !strings.HasPrefix(place, "word of") {
+				t.Errorf("the mark of %q is in no file before the deletion: the search cannot find it", place)
+			}
+		}
 		p.fillMore(1000)
 		_, secret := createKey(p.Bobbin, ops.NewKey{Name: "rights", Owner: "north", Rights: core.CanDelete | core.CanExport})
 		rights := p.NewClient(secret)
@@ -116,12 +122,6 @@ func TestRights(t *testing.T) {
 		}
 		p.checkExported(a)
 
-		before := p.Marks.Find(t, p.Folders)
-		for _, place := range p.Marks.Places {
-			if before[place] == "" && !strings.HasPrefix(place, "word of") {
-				t.Errorf("the mark of %q is in no file before the deletion: the search cannot find it", place)
-			}
-		}
 		others := p.rest()
 		d := apptest.Must(apptest.AwaitDeletion(t.Context(), rights, apptest.Must(client.Call(t.Context(), rights, operations.CreateDeletion, operations.NewDeletion{UserID: p.user}))(t).ID))(t)
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
