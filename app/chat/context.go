@@ -27,7 +27,7 @@ func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.Sessio
 // ErrInvalid for a focus that is too long, ErrNotFound.
 func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
 	var f faults
-	focus = f.Text("focus", focus, s.Limits.Focus)
+	focus = f.Text("focus", focus, maxFocus)
 	if err := f.Err(); err != nil {
 		return core.Summary{}, err
 	}

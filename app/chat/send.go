@@ -212,17 +212,17 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 		f.Add("content", "is empty")
 	}
 	multitask := f.checkMultitask(m.Multitask, m.Edits != "" || m.After != "")
-	f.checkID("after", string(m.After), s.Limits.Name)
+	f.checkID("after", string(m.After), maxName)
 	if m.Edits != "" && m.After != "" {
 		f.Add("after", "cannot be given for an edit: the new version stands beside the old one")
 	}
 	if len(m.Results) > 0 && (m.Multitask != "" || m.Edits != "" || m.After != "") {
 		f.Add("results", "end the run that waits for them: the message comes at the end of the path, without multitask")
 	}
-	f.checkID("client_message_id", m.ClientMessageID, s.Limits.Name)
-	f.checkID("user_id", user, s.Limits.Name)
-	f.Metadata(m.Metadata, s.Limits.Metadata)
-	author := f.Text("author", m.Author, s.Limits.Name)
+	f.checkID("client_message_id", m.ClientMessageID, maxName)
+	f.checkID("user_id", user, maxName)
+	f.Metadata(m.Metadata, maxMetadata)
+	author := f.Text("author", m.Author, maxName)
 	s.checkModel(&f, m.Model)
 	f.checkWebhook(m.Webhook, s.PrivateWebhooks)
 	options := f.checkOptions(m.Options)
