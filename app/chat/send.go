@@ -137,7 +137,14 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 	}
 	accepted.Ignored = ignored
 	if in.Multitask == core.MultitaskInterrupt && !accepted.Repeated {
-		s.interruptActive(ctx, tenant, accepted.Run)
+		// The new run is committed already: an interrupt that fails delays it and loses nothing.
+		active, err := s.Runs.Active(ctx, tenant, in.SessionID)
+		if err == nil && active.QueueSeq < accepted.Run.QueueSeq {
+			_, err = s.cancelRun(ctx, tenant, active.ID)
+		}
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
+			s.Logger.WarnContext(ctx, "active run not interrupted", "session_id", in.SessionID, "run_id", accepted.Run.ID, "err", err)
+		}
 	}
 	return accepted, nil
 }
@@ -180,21 +187,6 @@ func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core
 		s.Work.Next(ctx, accepted.Run.SessionID)
 	}
 	return accepted, err
-}
-
-// interruptActive cancels the run that is active before the new one. The new one is
-// committed already: an interrupt that fails delays it and loses nothing.
-func (s *Service) interruptActive(ctx context.Context, tenant core.Tenant, next core.Run) {
-	active, err := s.Runs.Active(ctx, tenant, next.SessionID)
-	if errors.Is(err, core.ErrNotFound) {
-		return
-	}
-	if err == nil && active.QueueSeq < next.QueueSeq {
-		_, err = s.cancelRun(ctx, tenant, active.ID)
-	}
-	if err != nil {
-		s.Logger.WarnContext(ctx, "active run not interrupted", "session_id", next.SessionID, "run_id", next.ID, "err", err)
-	}
 }
 
 // checkMessage returns the message as it is to be accepted, without its agent.
