@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -119,7 +118,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
-	agents, err := wire.LoadAgents(cfg, set, false, d.Models)
+	agents, err := wire.LoadAgents(cfg, set, d.Models)
 	if err != nil {
 		return nil, err
 	}
@@ -341,6 +340,3 @@ func (r *resources) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// processID is this process's number.
-func processID() int { return os.Getpid() }

@@ -26,16 +26,6 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return core.Errorf(core.ErrInvalid, "%s accepts only flags, not %q; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
 }
 
-// allowMaxArgs accepts at most n arguments.
-func allowMaxArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) <= n {
-			return nil
-		}
-		return core.Errorf(core.ErrInvalid, "too many arguments, starting with %q; usage: %s", args[n], cmd.UseLine())
-	}
-}
-
 // requireOne accepts exactly one argument; the hint says how to find it.
 func requireOne(what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -193,13 +183,13 @@ func lastSession(ctx context.Context, c *client.Client, agent string) (core.Sess
 	return page.Items[0].ID, nil
 }
 
-// maxText is the maximum size of a text file, in bytes; the server accepts less.
+// maxText is the maximum size of a text file or of the standard input, in bytes; the server accepts less.
 const maxText = 8 << 20
 
 // readText reads a file; - is the standard input.
 func (p *program) readText(name string) (string, error) {
 	if name == "-" {
-		return p.readInput(maxText)
+		return readAll(p.In, maxText)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -208,9 +198,6 @@ func (p *program) readText(name string) (string, error) {
 	defer f.Close()
 	return readAll(f, maxText)
 }
-
-// readInput reads the standard input to its end.
-func (p *program) readInput(maxBytes int64) (string, error) { return readAll(p.In, maxBytes) }
 
 func readAll(r io.Reader, maxBytes int64) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))

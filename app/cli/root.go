@@ -137,9 +137,8 @@ func (p *program) serverAddress(cmd *cobra.Command) string {
 	return os.Getenv(config.URLVariable)
 }
 
-// loadWithLogger reads the settings like loadFolderSettings, for a command that logs errors only.
-func (p *program) loadWithLogger(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
-	cfg, origins, err := p.loadFolderSettings(cmd)
+// withLogger returns loaded settings with a logger, for a command that logs errors only.
+func (p *program) withLogger(cfg config.Config, origins config.Origins, err error) (config.Config, *slog.Logger, error) {
 	if err != nil {
 		return cfg, nil, err
 	}

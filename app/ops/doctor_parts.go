@@ -181,7 +181,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 		d.addFailure("agents", shownError(err), "")
 		return
 	}
-	loaded, err := wire.LoadAgents(d.Config, set, false, m)
+	loaded, err := wire.LoadAgents(d.Config, set, m)
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			d.addFailure("agents", line, "")
