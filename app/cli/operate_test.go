@@ -188,6 +188,22 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// Of a run's id the beginning is enough, if no other recent one begins with it.
+func TestBeginningOfARunsID(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	succeed(t, flags, "hello", "chat")
+	call(t, flags, 0, "again", "chat", "--last")
+	session := firstID.FindString(succeed(t, flags, "", "sessions list"))
+	newest := firstID.FindString(succeed(t, flags, "", "runs list "+session))
+	if out := succeed(t, flags, "", "runs show "+newest[:23]); !strings.Contains(out, newest) || !strings.Contains(out, "again") {
+		t.Errorf("runs show %s: got %q, want the run %s", newest[:23], out, newest)
+	}
+	if _, errs := call(t, flags, 1, "", "runs", "cancel", "0"); !strings.Contains(errs, "2 run ids begin with 0") || !strings.Contains(errs, newest+"  again") {
+		t.Errorf("runs cancel 0: got %q, want both runs", errs)
+	}
+}
+
 // Who opens a server to other machines without a key in sight is told so, and how to
 // make one.
 func TestServeNeedsKeys(t *testing.T) {
