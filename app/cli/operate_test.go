@@ -37,6 +37,12 @@ func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not") || strings.Contains(out, "fail") {
 		t.Errorf("doctor: got %d, %q, %q, want a warning that names the secret", code, out, errs)
 	}
+	// The secret alone, which is no setting without the server's others, is not looked at either.
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	must.Do(t, os.WriteFile(file, []byte("nats: {secret: 0123456789abcdef0123456789abcdef}\n"), 0o600))
+	if code, out, errs := run(t, "", append([]string{"doctor", "--config", file}, flags...)...); code != 0 || strings.Contains(out, "fail") {
+		t.Errorf("doctor with the secret: got %d, %q, %q, want no failure", code, out, errs)
+	}
 	if code, out, errs := run(t, "", append([]string{"agents", "list"}, flags...)...); code != 1 || !strings.Contains(errs, "run it with the server's environment") {
 		t.Errorf("agents list: got %d, %q, %q, want the same reason", code, out, errs)
 	}
