@@ -100,9 +100,9 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 }
 
 // learnFromAccepted notes what an accepted prompt says about those that were refused before it: the
-// window that was supposed holds.
+// window that was supposed holds. A server that was overloaded may only have recovered.
 func (n *LLM) learnFromAccepted(s *AgentState, t *attempts, c call) {
-	if !t.supposed {
+	if !t.supposed || t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded {
 		return
 	}
 	if t.suspected != nil {
