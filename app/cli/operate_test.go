@@ -48,6 +48,23 @@ func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	}
 }
 
+// A tool's variable that this command has not may be in the environment of the server that runs.
+func TestDoctorWithoutAToolsVariable(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	toolsDir := filepath.Join(filepath.Dir(flags[5]), "tools")
+	must.Do(t, os.MkdirAll(toolsDir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(toolsDir, "shop.yaml"), []byte("name: shop\nkind: http\nurl: https://shop.example/\ndescription: d\nbearer: BOBBIN_TEST_NOT_SET\n"), 0o600))
+	held := must.Get(datadir.Hold(t.Context(), flags[3]))(t)
+	start := datadir.StartOptions{Settings: map[string]string{"tools.allow": "http", "agents_dir": flags[5]}}
+	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
+	t.Cleanup(func() { _ = held.Release() })
+	_, out, _ := run(t, "", append([]string{"doctor"}, flags...)...)
+	if !strings.Contains(out, "BOBBIN_TEST_NOT_SET is not set\n") || !strings.Contains(out, "the server may have it") {
+		t.Errorf("doctor: got %q, want that the server may have the variable", out)
+	}
+}
+
 // Every check says what to do, and a failed one ends with 1.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
