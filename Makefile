@@ -131,10 +131,10 @@ show-attacks: ## end users who take all that their limits allow, on a server of 
 show-slack-sync: ## 1,000 messages in 20 threads of Slack and on the web, two replicas, 429, lost answers, kill -9: missing, doubled, out of order, loops
 	BOBBIN_TEST_LONG=1 go test ./tests/crash -v -count=1 -timeout=30m -run '^TestShowSlackSync$$'
 
-show-dialects: ## the openai packages of npm and PyPI and LangChain's ChatOpenAI with a Bobbin in a process: client × feature: SQLite and PostgreSQL
+show-dialects: ## the openai packages of npm and PyPI and LangChain's ChatOpenAI with a Bobbin in a process: client × feature: SQLite and PostgreSQL; the AI SDK, pydantic-ai and the Agents SDK
 	scripts/clients
 	scripts/clients python
-	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^TestShowDialects$$'
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^(TestShowDialects|TestAISDK|TestPythonFrameworks)$$'
 
 # measure_page prints what a test of tests/browser measures.
 measure_page = go test ./tests/browser -v -count=1 -timeout=30m -run

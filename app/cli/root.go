@@ -176,16 +176,19 @@ func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origin
 }
 
 // loadServerSettings reads the settings of the server that runs on the data folder. It uses
-// the server's environment and flags, which the folder records, instead of this command's.
-// Without a server it is loadFolderSettings.
+// the server's environment and flags, which the folder records, instead of this command's, which may be
+// a part of them that is none by itself. Without a server it is loadFolderSettings.
 func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
-	cfg, origins, err := p.loadFolderSettings(cmd)
-	if err != nil {
+	cfg, origins, err := p.loadSettings(cmd)
+	if cfg.DataDir == "" || config.UnnamedFile(err) != "" { // the folder is not known, or not trusted
 		return cfg, origins, err
+	}
+	if foreign := core.CheckOwner(cfg.DataDir); foreign != nil {
+		return cfg, origins, foreign
 	}
 	server, ok := datadir.Running(cfg.DataDir)
 	if !ok || server.Start.File == "" && len(server.Start.Settings) == 0 {
-		return cfg, origins, nil
+		return cfg, origins, err
 	}
 	settings := map[string]string{}
 	maps.Copy(settings, server.Start.Settings)

@@ -308,12 +308,15 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 		for _, note := range append(agents.ToolWarnings(definition), listed[i].Notes...) {
 			d.addWarning("tool "+definition.Name, note, "")
 		}
-		problem := listed[i].Problem
+		problem, remedy := listed[i].Problem, "agents answer without it until this is corrected"
 		if err := tools.Environment(os.Getenv).Check(definition); err != nil {
 			problem = cmp.Or(problem, err.Error())
+			if _, running := datadir.Running(d.Config.DataDir); running {
+				remedy = "this command has not what it needs, and the server may have it: run doctor with the server's environment"
+			}
 		}
 		if problem != "" {
-			d.addWarning("tool "+definition.Name, problem, "agents answer without it until this is corrected")
+			d.addWarning("tool "+definition.Name, problem, remedy)
 			continue
 		}
 		d.addOK("tool "+definition.Name, "%s, %s", definition.Kind, definition.File)
