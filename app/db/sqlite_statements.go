@@ -11,7 +11,7 @@ import (
 
 // Bounds of the prepared statements that a connection keeps.
 const (
-	maxStatements     = 64
+	maxStatements     = 128
 	maxStatementBytes = 16 << 10 // longer ones are long lists, which do not come again
 )
 
@@ -116,9 +116,10 @@ func (c *cachingConn) prepareCached(ctx context.Context, query string, args []dr
 		return nil, nil
 	}
 	if len(c.statements) >= maxStatements {
-		for old, s := range c.statements { // any order: what is used again comes back
+		for old, s := range c.statements { // any one: what is used again comes back
 			if !s.isBusy {
 				c.dropStatement(old, s)
+				break
 			}
 		}
 	}
