@@ -8,8 +8,7 @@ PKG ?= ./...
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Every build, test and measurement leaves out gin's MessagePack, as the release does. `go run .` without
-# make compiles it as well; nothing uses it.
+# Every build, test and measurement leaves out gin's MessagePack, as the release does: nothing uses it.
 export GOFLAGS := -trimpath -tags=nomsgpack $(GOFLAGS)
 
 build: ## build bin/bobbin, one static file without debug information

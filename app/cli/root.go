@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -273,6 +274,13 @@ func programName() string {
 	name := os.Args[0]
 	switch {
 	case strings.Contains(filepath.ToSlash(name), "/go-build"):
+		if info, ok := debug.ReadBuildInfo(); ok { // with other tags everything would be compiled again
+			for _, s := range info.Settings {
+				if s.Key == "-tags" {
+					return "go run -tags " + s.Value + " ."
+				}
+			}
+		}
 		return "go run ."
 	case name == "":
 		return "bobbin"

@@ -47,12 +47,12 @@ func TestReadmeCommands(t *testing.T) {
 			server := s.serve(t, "--addr", "127.0.0.1:0")
 			var script strings.Builder
 			for _, block := range blocks(t, "README.md", "sh") {
-				if strings.Contains(block, "serve") || strings.Contains(block, "scripts/test") || strings.Contains(block, "go run . chat") {
+				if strings.Contains(block, "serve") || strings.Contains(block, "scripts/test") || strings.Contains(block, "go run -tags nomsgpack . chat") {
 					continue // a server, the tests, and what wants a terminal
 				}
 				fmt.Fprintln(&script, block)
 			}
-			text := strings.NewReplacer("--policy all", "--policy window", "go run .", den.Program(t, raceEnabled), "http://127.0.0.1:8080", server.URL).Replace(script.String())
+			text := strings.NewReplacer("--policy all", "--policy window", "go run -tags nomsgpack .", den.Program(t, raceEnabled), "http://127.0.0.1:8080", server.URL).Replace(script.String())
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			var out bytes.Buffer
@@ -97,7 +97,7 @@ func TestReadmeTranscript(t *testing.T) {
 	t.Parallel()
 	shown := ""
 	for _, block := range blocks(t, "README.md", "text") {
-		if strings.HasPrefix(block, "$ go run . chat\n") {
+		if strings.HasPrefix(block, "$ go run -tags nomsgpack . chat\n") {
 			shown = block
 		}
 	}
@@ -113,7 +113,7 @@ func TestReadmeTranscript(t *testing.T) {
 		t.Fatalf("the README shows %q, want a conversation", shown)
 	}
 	var happened strings.Builder
-	happened.WriteString("$ go run . chat\nthe server at http://127.0.0.1:8080\n/help lists the commands, Ctrl-D quits\n")
+	happened.WriteString("$ go run -tags nomsgpack . chat\nthe server at http://127.0.0.1:8080\n/help lists the commands, Ctrl-D quits\n")
 	args := []string{"chat", "-"}
 	for _, line := range typed {
 		said := s.run(t, line+"\n", args...)
@@ -124,7 +124,7 @@ func TestReadmeTranscript(t *testing.T) {
 		fmt.Fprintf(&happened, "> %s\n%s%s\n", line, notes, strings.TrimRight(said.out, "\n"))
 		args = []string{"chat", "--last", "-"}
 	}
-	happened.WriteString("to continue: go run . chat --session 01a1fd0a-a378-7b36-b3dd-a9be6fae4860")
+	happened.WriteString("to continue: go run -tags nomsgpack . chat --session 01a1fd0a-a378-7b36-b3dd-a9be6fae4860")
 	if *refresh {
 		path := filepath.Join(root, "README.md")
 		raw := must.Get(os.ReadFile(path))(t)
