@@ -58,7 +58,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 			if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Webhook: w}); err != nil {
 				t.Fatal(err)
 			}
-			return s.sessionOf(t, session.ID).Webhook
+			return s.get(t, session.ID).Webhook
 		}
 		if diff := cmp.Diff(hook("session"), webhook(hook("session"))); diff != "" {
 			t.Errorf("webhook (-want +got):\n%s", diff)
