@@ -34,7 +34,6 @@ type DB struct {
 	logger     *slog.Logger
 	statements *atomic.Int64
 	writes     writeCheck
-	turns      *SessionTurns
 	commits    *commit.Commits
 }
 
@@ -76,10 +75,7 @@ func Open(ctx context.Context, url string, logger *slog.Logger, opts ...Option) 
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{
-		backend: b, url: url, logger: logger, statements: new(atomic.Int64),
-		turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, commits: commit.New(b.writers),
-	}
+	d := &DB{backend: b, url: url, logger: logger, statements: new(atomic.Int64), commits: commit.New(b.writers)}
 	if d.Gorm, err = d.newHandle(b.main); err == nil {
 		d.Reserve, err = d.newHandle(b.forReserve)
 	}
@@ -110,7 +106,7 @@ func (d *DB) newHandle(dialector gorm.Dialector) (*gorm.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, errors.Join(g.Use(d.turns), g.Use(d.commits))
+	return g, g.Use(d.commits)
 }
 
 func newBackend(url string, o options) (backend, error) {

@@ -1,8 +1,8 @@
 package db
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5"
 
 	"bobbin/app/core"
 )
@@ -19,31 +19,21 @@ import (
 // lock on a separate connection. When the process dies the database releases it
 // immediately; when its machine or the network fails, within half a minute. Not safe for
 // concurrent use.
-type ReplicaLock struct {
-	pool *sql.DB   // of the one connection
-	conn *sql.Conn // nil = no lock: SQLite has one process
-}
+type ReplicaLock struct{ conn *pgx.Conn } // nil = no lock: SQLite has one process
 
-// Holder is the process that has a name.
-type Holder struct {
+// ReplicaLockedError reports that another process has a name.
+type ReplicaLockedError struct {
 	Who     string    // its own description
 	Address string    // as the database sees it; empty = this machine, or unknown
 	Since   time.Time // when it connected
 }
 
-// ReplicaLockedError reports that another process has a name.
-type ReplicaLockedError struct{ Holder Holder }
-
 // Error names the process that has the name.
 func (e *ReplicaLockedError) Error() string {
-	if e.Holder.Since.IsZero() {
+	if e.Since.IsZero() {
 		return "another process is using it"
 	}
-	at := "this machine"
-	if e.Holder.Address != "" {
-		at = e.Holder.Address
-	}
-	return fmt.Sprintf("a process at %s has been using it since %s", at, e.Holder.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("a process at %s has been using it since %s", cmp.Or(e.Address, "this machine"), e.Since.UTC().Format(time.RFC3339))
 }
 
 // programPrefix begins the application_name of connections that hold a name.
@@ -64,12 +54,11 @@ func (d *DB) LockReplica(ctx context.Context, name, who string) (*ReplicaLock, e
 		return nil, fmt.Errorf("lock the name %s: %w", name, err)
 	}
 	cfg.RuntimeParams["application_name"] = programPrefix + who
-	pool := stdlib.OpenDB(*cfg)
-	conn, err := pool.Conn(ctx)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the name %s: %w", name, err), pool.Close())
+		return nil, fmt.Errorf("lock the name %s: %w", name, err)
 	}
-	n := &ReplicaLock{pool: pool, conn: conn}
+	n := &ReplicaLock{conn}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("bobbin replica " + name))         // never fails
 	if err := n.tryLock(ctx, int64(h.Sum64())); err != nil { //nolint:gosec // any number will do
@@ -79,25 +68,25 @@ func (d *DB) LockReplica(ctx context.Context, name, who string) (*ReplicaLock, e
 }
 
 func (n *ReplicaLock) tryLock(ctx context.Context, key int64) error {
-	if _, err := n.conn.ExecContext(ctx, keepaliveSQL); err != nil {
+	if _, err := n.conn.Exec(ctx, keepaliveSQL); err != nil {
 		return fmt.Errorf("set keepalive: %w", err)
 	}
 	var ok bool
-	if err := n.conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&ok); err != nil {
+	if err := n.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&ok); err != nil {
 		return fmt.Errorf("lock a name: %w", err)
 	}
 	if ok {
 		return nil
 	}
 	taken := &ReplicaLockedError{}
-	err := n.conn.QueryRowContext(ctx, "SELECT a.application_name, COALESCE(host(a.client_addr), ''), COALESCE(a.backend_start, 'epoch') "+
+	err := n.conn.QueryRow(ctx, "SELECT a.application_name, COALESCE(host(a.client_addr), ''), COALESCE(a.backend_start, 'epoch') "+
 		"FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 "+
 		"AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "+
-		"AND (l.classid::bigint << 32) | l.objid::bigint = $1", key).Scan(&taken.Holder.Who, &taken.Holder.Address, &taken.Holder.Since)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) { // it has just ended
+		"AND (l.classid::bigint << 32) | l.objid::bigint = $1", key).Scan(&taken.Who, &taken.Address, &taken.Since)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // it has just ended
 		return fmt.Errorf("find the holder of a name: %w", err)
 	}
-	taken.Holder.Who = strings.TrimPrefix(taken.Holder.Who, programPrefix)
+	taken.Who = strings.TrimPrefix(taken.Who, programPrefix)
 	return taken
 }
 
@@ -107,7 +96,7 @@ func (n *ReplicaLock) Others(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	var others int
-	err := n.conn.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "+
+	err := n.conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "+
 		"AND application_name LIKE $1", programPrefix+"%").Scan(&others)
 	if err != nil {
 		return 0, fmt.Errorf("count the processes on the database: %w", err)
@@ -120,7 +109,7 @@ func (n *ReplicaLock) Check(ctx context.Context) error {
 	if n.conn == nil {
 		return nil
 	}
-	return n.conn.PingContext(ctx)
+	return n.conn.Ping(ctx)
 }
 
 // Close releases the name.
@@ -128,7 +117,9 @@ func (n *ReplicaLock) Close() error {
 	if n == nil || n.conn == nil {
 		return nil
 	}
-	return errors.Join(n.conn.Close(), n.pool.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), nameTime)
+	defer cancel()
+	return n.conn.Close(ctx)
 }
 
 // The clocks of a replica's name.
@@ -213,12 +204,12 @@ func WaitForReplica(ctx context.Context, database *DB, name, who string) (*Repli
 // warn tells once that another process has the name. One that seems to be this one is a
 // connection that was lost, and that the database has not missed yet.
 func (n *ReplicaName) warn(ctx context.Context, taken *ReplicaLockedError) {
-	if n.warned || taken.Holder.Who == n.start {
+	if n.warned || taken.Who == n.start {
 		return
 	}
 	n.warned = true
 	n.log.WarnContext(ctx, "two processes have the same replica name: give each its own replica.name, or data_dir. They do not share work, but neither takes its own over at once after a crash",
-		"replica", n.name, "other_addr", taken.Holder.Address, "other_since", taken.Holder.Since)
+		"replica", n.name, "other_addr", taken.Address, "other_since", taken.Since)
 }
 
 // Keep holds the name, and takes it again when the connection is lost, until ctx ends.

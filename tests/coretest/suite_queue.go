@@ -124,7 +124,7 @@ func (s *suite) approvals(run core.RunID) []core.Approval {
 func testClientTools(s *suite) {
 	run := s.accept(s.ask("one")).Run
 	w := waitFor(run, 0, "a", "b", "c")
-	w.Wait.Approvals[0].Kind, w.Wait.Approvals[1].Kind = core.KindClientTool, core.KindClientTool
+	w.Wait.Approvals[0].Kind, w.Wait.Approvals[1].Kind, w.Wait.Approvals[2].Mode = core.KindClientTool, core.KindClientTool, core.ApprovalAlways
 	s.write(w)
 	answer := func(results ...core.CallResult) (core.Decided, error) {
 		return s.Runs.AnswerCalls(s.Context(), tenant(), core.AnswerCalls{SessionID: s.session.ID, Results: results, By: "carol"})
@@ -174,6 +174,13 @@ func testClientTools(s *suite) {
 	s.fails("edited otherwise", decide(core.ApprovalDecision{Approve: true, Arguments: `{"a":2}`}), core.ErrConflict)
 	s.equal("edited arguments", s.approvals(run.ID)[2].Edited, `{"a":1}`)
 	s.equal("claimed", s.claim(other).Run.ID, run.ID)
+	s.equal("allowed", len(s.allowed(s.session.ID)), 0)
+}
+
+// allowed returns the definitions of the suite's tools that were approved once and for all.
+func (s *suite) allowed(session core.SessionID) map[string]bool {
+	s.Helper()
+	return must[map[string]bool](s, "allowed")(s.Runs.Allowed(s.Context(), session, []string{"pay", "look"}))
 }
 
 // A run waits until all its questions are decided; the first decision of each counts.
@@ -181,7 +188,9 @@ func testApprovals(s *suite) {
 	run := s.accept(s.ask("one")).Run
 	two := s.accept(s.ask("two")).Run
 	s.succeeds("count", s.Runs.CountDeath(s.Context(), run.ID, run.Attempt, 2))
-	out := s.write(waitFor(run, 0, "a", "b"))
+	w := waitFor(run, 0, "a", "b")
+	w.Wait.Approvals[1].Tool, w.Wait.Approvals[1].Definition = "look", "look-1"
+	out := s.write(w)
 	s.equal("events", Types(out.Events), []core.EventType{core.EventApprovalRequested, core.EventApprovalRequested, core.EventRunWaiting})
 	s.equal("run", []any{out.Run.Status, out.Run.LeaseOwner, out.Run.Deaths}, []any{core.RunWaiting, "", 0})
 	_, err := s.Runs.Claim(s.Context(), s.session.ID, worker)
@@ -202,7 +211,8 @@ func testApprovals(s *suite) {
 	s.fails("another decision", err, core.ErrConflict)
 	got = must[core.Decided](s, "decide")(decide(asked[1].ID, false))
 	s.equal("all decided", []any{got.Run.Status, got.Run.Suspended()}, []any{core.RunQueued, true})
-	s.equal("allowed", must[map[string]bool](s, "allowed")(s.Runs.Allowed(s.Context(), s.session.ID, []string{"pay", "look"})), map[string]bool{"pay-1": true})
+	s.equal("allowed", s.allowed(s.session.ID), map[string]bool{"pay-1": true})
+	s.equal("allowed in another session", len(s.allowed(s.create(core.Session{Owner: "ann"}).ID)), 0)
 
 	claimed := s.claim(other)
 	s.equal("first start", claimed.Run.StartedAt.Equal(*run.StartedAt), true)
@@ -212,14 +222,14 @@ func testApprovals(s *suite) {
 	s.equal("asked again", len(s.approvals(run.ID)), 2)
 	s.equal("run without an open question", s.run(run.ID).Status, core.RunQueued)
 
-	w := waitFor(s.claim(other).Run, 0, "a")
+	w = waitFor(s.claim(other).Run, 0, "a")
 	w.Wait.Approvals[0].Definition = "pay-2"
 	out = s.write(w)
 	s.equal("events of a tool that has changed", Types(out.Events), []core.EventType{core.EventApprovalDecided, core.EventApprovalRequested, core.EventRunWaiting})
 	asked = s.approvals(run.ID)
 	s.equal("old question", []any{asked[0].Status, asked[0].Comment, asked[0].DecidedBy}, []any{core.ApprovalClosed, core.ApprovalChanged, "carol"})
 	s.equal("new question", []any{asked[2].Status, asked[2].ToolCallID, asked[2].Definition}, []any{core.ApprovalOpen, "a", "pay-2"})
-	s.equal("allowed before", len(must[map[string]bool](s, "allowed")(s.Runs.Allowed(s.Context(), s.session.ID, []string{"pay"}))), 0)
+	s.equal("allowed before", len(s.allowed(s.session.ID)), 0)
 }
 
 // Results of a client's calls that come with a message are recorded, and the run that waits for

@@ -31,6 +31,7 @@ const maxTime = 10 * time.Second
 // Commits are those of a database. They are a gorm plugin to be found through the handle. Safe for
 // concurrent use.
 type Commits struct {
+	Turns  *SessionTurns
 	group  *group
 	tables sync.Map // *table by its schema
 	texts  sync.Map // of PostgreSQL's statements, by what they join: building one costs as much as its execution
@@ -41,7 +42,7 @@ type Commits struct {
 
 // New returns commits without any, of which so many batches may be under way.
 func New(writers int) *Commits {
-	return &Commits{group: &group{turns: make(chan struct{}, writers)}, deciding: map[string]int{}}
+	return &Commits{Turns: &SessionTurns{queues: map[core.SessionID]*turnQueue{}}, group: &group{turns: make(chan struct{}, writers)}, deciding: map[string]int{}}
 }
 
 const pluginName = "bobbin:commits"

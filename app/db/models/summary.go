@@ -73,6 +73,7 @@ type nativeSummary struct {
 	Part     core.Part  `json:"part"`
 	Model    string     `json:"model"`
 	Tokens   int        `json:"tokens"`
+	Text     string     `json:"-"`
 	Usage    core.Usage `json:"usage"`
 	Cost     *int64     `json:"cost,omitempty"`
 	Refused  string     `json:"refused,omitempty"`
@@ -85,15 +86,7 @@ type nativeSummary struct {
 }
 
 // NativeFrom returns the column of a native summary; null for nil.
-func NativeFrom(n *core.NativeSummary) JSON {
-	if n == nil {
-		return nil
-	}
-	return EncodeJSON(nativeSummary{
-		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes,
-	})
-}
+func NativeFrom(n *core.NativeSummary) JSON { return EncodeJSON((*nativeSummary)(n)) }
 
 // nativeOf returns the native summary of a column; nil for null, and for one that cannot be decoded.
 func nativeOf(column JSON) *core.NativeSummary {
@@ -101,8 +94,6 @@ func nativeOf(column JSON) *core.NativeSummary {
 	if len(column) == 0 || column.decodeInto(&n) != nil || n == nil {
 		return nil
 	}
-	return &core.NativeSummary{
-		Part: n.Part, Model: n.Model, Tokens: n.Tokens, Text: n.Part.Text, Usage: n.Usage, Cost: n.Cost, Refused: n.Refused,
-		Account: n.Account, Origin: n.Origin, Setup: n.Setup, Frozen: n.Frozen, Start: n.Start, Prefixes: n.Prefixes,
-	}
+	n.Text = n.Part.Text
+	return (*core.NativeSummary)(n)
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
@@ -47,28 +45,6 @@ func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
 	t.Helper()
 	c := must.Get(s.runs.Claim(t.Context(), session, worker))(t)
 	return c
-}
-
-// A tool with mode "first" is approved for its session after one call was approved, and
-// only then.
-func TestAllowed(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t).ID
-		run := s.waits(t, session, 0, "pay:always", "look:first", "read:first")
-		for i, a := range run.Approvals {
-			must.Get(s.runs.Decide(t.Context(), ann(), run.ID, a.ID, core.ApprovalDecision{Approve: i < 2}))(t)
-		}
-		tools := []string{"pay", "look", "read"}
-		got, err := s.runs.Allowed(t.Context(), session, tools)
-		if diff := cmp.Diff(map[string]bool{"look-1": true}, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
-		if got, err = s.runs.Allowed(t.Context(), s.session(t).ID, tools); err != nil || len(got) != 0 {
-			t.Errorf("another session: got %v, %v, want none", got, err)
-		}
-	})
 }
 
 // An expired approval is closed by exactly one of several sweeps.

@@ -52,7 +52,17 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
-		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("session")}))(t)
+		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("first")}))(t)
+		webhook := func(w *core.Webhook) *core.Webhook {
+			t.Helper()
+			if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Webhook: w}); err != nil {
+				t.Fatal(err)
+			}
+			return s.get(t, session.ID).Webhook
+		}
+		if diff := cmp.Diff(hook("session"), webhook(hook("session"))); diff != "" {
+			t.Errorf("webhook (-want +got):\n%s", diff)
+		}
 		in := ask(session.ID, "one")
 		in.Webhook = hook("run")
 		own := s.accept(t, in).Run
@@ -62,6 +72,9 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 		}
 		s.finish(t, own, "answer")
 		s.turns(t, s.session(t).ID, 1)
+		if got := webhook(&core.Webhook{}); got != nil {
+			t.Errorf("got the webhook %+v after it was taken away", got)
+		}
 		due := s.due(t, worker)
 		if len(due) != 2 {
 			t.Fatalf("due: got %+v, want 2 deliveries", due)
@@ -83,28 +96,6 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 		for _, e := range s.allEvents(t, session.ID) {
 			if text := dataText(t, e); strings.Contains(text, "whsec_") || strings.Contains(text, "token=") {
 				t.Errorf("the event %s has a secret: %s", e.Type, text)
-			}
-		}
-	})
-}
-
-// A session's webhook can be set and taken away.
-func TestWebhookOfASession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t).ID
-		for _, want := range []*core.Webhook{hook("a"), hook("b"), nil} {
-			patch := &core.Webhook{}
-			if want != nil {
-				patch = want
-			}
-			if _, _, err := s.sessions.Update(t.Context(), ann(), session, core.SessionPatch{Webhook: patch}); err != nil {
-				t.Fatal(err)
-			}
-			got := s.sessionOf(t, session)
-			if diff := cmp.Diff(want, got.Webhook); diff != "" {
-				t.Errorf("webhook (-want +got):\n%s", diff)
 			}
 		}
 	})

@@ -301,7 +301,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 		for name, which := range map[string]int{"question": 0, "answer": 3, "call": 1} {
 			id, log := s.titled(t)
 			s.erase(t, id, log[which].ID)
-			got := s.sessionOf(t, id)
+			got := s.get(t, id)
 			if got.Title != "" || got.TitledAt != nil {
 				t.Errorf("%s: got title %q, at %v, want none", name, got.Title, got.TitledAt)
 			}
@@ -316,7 +316,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 			s.turns(t, id, 1)
 			log = s.log(t, id)
 			s.giveTitle(t, id, "Another", log[len(log)-2].ID)
-			if got := s.sessionOf(t, id); got.Title != "Another" {
+			if got := s.get(t, id); got.Title != "Another" {
 				t.Errorf("%s: got title %q after the next answer", name, got.Title)
 			}
 		}
@@ -334,7 +334,7 @@ func TestDeleteSparesTitles(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.erase(t, id, log[0].ID)
-		if got := s.sessionOf(t, id); got.Title != "Mine" || got.TitledAt == nil {
+		if got := s.get(t, id); got.Title != "Mine" || got.TitledAt == nil {
 			t.Errorf("got title %q, at %v, want the user's own", got.Title, got.TitledAt)
 		}
 		if n := s.count(t, "SELECT COUNT(*) FROM session_events WHERE session_id = ? AND CAST(data AS text) LIKE ?", id, "%About "+secret+"%"); n > 0 {
@@ -344,7 +344,7 @@ func TestDeleteSparesTitles(t *testing.T) {
 		s.turns(t, other, 1)
 		log = s.log(t, other)
 		s.erase(t, other, log[len(log)-1].ID)
-		if got := s.sessionOf(t, other); !strings.Contains(got.Title, secret) {
+		if got := s.get(t, other); !strings.Contains(got.Title, secret) {
 			t.Errorf("got title %q, want it as it was: another turn was deleted", got.Title)
 		}
 	})
@@ -358,11 +358,11 @@ func TestDeleteTakesTheTitleOfAFork(t *testing.T) {
 		id, log := s.titled(t)
 		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"}))(t)
 		s.erase(t, id, log[0].ID)
-		if got := s.sessionOf(t, fork.ID); got.Title == "" {
+		if got := s.get(t, fork.ID); got.Title == "" {
 			t.Error("the title of the fork went with the original")
 		}
 		s.erase(t, fork.ID, s.log(t, fork.ID)[0].ID)
-		if got := s.sessionOf(t, fork.ID); got.Title != "" {
+		if got := s.get(t, fork.ID); got.Title != "" {
 			t.Errorf("got title %q of the fork, want none", got.Title)
 		}
 		s.wantNoTitle(t, fork.ID)

@@ -33,15 +33,13 @@ func (r *Runs) TakeOver(ctx context.Context, t core.TakeOver) ([]core.Run, error
 	q := leaseQuery{
 		where: where + " AND " + nextDeaths + " = ?", args: append(args, t.Worker, t.Deaths),
 		order: "created_at, id", limit: t.Limit, skipLocked: true,
-		set:       "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
-		values:    []any{t.Worker, t.Deaths - later},
-		returning: "id",
+		set:    "attempt = attempt + 1, lease_owner = ?, lease_until = " + clockSQL(r.db, core.RunLease) + ", deaths = ?",
+		values: []any{t.Worker, t.Deaths - later},
 	}
 	var runs []core.Run
 	err := inTx(ctx, r.reserve, func(tx *gorm.DB) error {
-		rows, err := leaseRuns(tx, q)
-		if err == nil && len(rows) > 0 {
-			ids := idsOf(rows, func(r models.Run) string { return r.ID })
+		ids, err := leaseRuns(tx, q)
+		if err == nil && len(ids) > 0 {
 			runs, err = findRuns(tx, tx.Where("id IN ?", ids), "created_at, id") // with their inputs
 		}
 		return err
@@ -99,14 +97,11 @@ const renewChunk = 1000
 // transaction is writing to: that lease stays as it is.
 func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (lost []core.RunID, err error) {
 	for chunk := range slices.Chunk(slices.Sorted(slices.Values(runs)), renewChunk) {
-		rows, err := r.leaseInTx(ctx, leaseQuery{
+		renewed, err := r.leaseInTx(ctx, leaseQuery{
 			where: "status = 'running' AND lease_owner = ? AND id IN ?", args: []any{worker, chunk},
-			order: "id", limit: len(chunk), skipLocked: true,
-			set: "lease_until = " + clockSQL(r.db, core.RunLease), returning: "id",
+			order: "id", limit: len(chunk), skipLocked: true, set: "lease_until = " + clockSQL(r.db, core.RunLease),
 		})
-		gone := slices.DeleteFunc(slices.Clone(chunk), func(id core.RunID) bool {
-			return slices.ContainsFunc(rows, func(row models.Run) bool { return row.ID == string(id) })
-		})
+		gone := slices.DeleteFunc(slices.Clone(chunk), func(id core.RunID) bool { return slices.Contains(renewed, id) })
 		var skipped []core.RunID
 		if err == nil && len(gone) > 0 {
 			err = runningRuns(ctx, r.reserve).Select("id").Where("lease_owner = ? AND id IN ?", worker, gone).Scan(&skipped).Error
@@ -124,13 +119,17 @@ func (r *Runs) Renew(ctx context.Context, worker string, runs []core.RunID) (los
 func (r *Runs) Release(ctx context.Context, worker string) error {
 	_, err := r.leaseInTx(ctx, leaseQuery{
 		where: "status = 'running' AND lease_owner = ?", args: []any{worker}, order: "id", limit: maxReleased,
-		set: unleasedSQL(r.db), returning: "id",
+		set: "lease_owner = '', lease_until = " + clockSQL(r.db, 0),
 	})
 	return wrapError(err, "leases of worker", worker)
 }
 
-// unleasedSQL sets the lease columns of a run without a worker.
-func unleasedSQL(db *gorm.DB) string { return "lease_owner = '', lease_until = " + clockSQL(db, 0) }
+// HandBack ends the worker's lease of one run: see Release.
+func (r *Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
+	err := runningRuns(ctx, r.reserve).Where("lease_owner = ? AND id = ?", worker, run).
+		UpdateColumns(map[string]any{"lease_owner": "", "lease_until": gorm.Expr(clockSQL(r.db, 0))}).Error
+	return wrapError(err, "run", run)
+}
 
 // Yield gives back a run whose attempt could not reach the database, so that any worker can
 // take it over without waiting, and counts that. ErrStale if the attempt no longer owns it.
@@ -152,15 +151,6 @@ func (r *Runs) updateAttempt(ctx context.Context, run core.RunID, attempt int, c
 	return wrapError(done.Error, "run", run)
 }
 
-// HandBack ends the worker's lease of one run: see Release.
-func (r *Runs) HandBack(ctx context.Context, worker string, run core.RunID) error {
-	_, err := r.leaseInTx(ctx, leaseQuery{
-		where: "status = 'running' AND lease_owner = ? AND id = ?", args: []any{worker, run}, order: "id", limit: 1,
-		set: unleasedSQL(r.db), returning: "id",
-	})
-	return wrapError(err, "run", run)
-}
-
 // maxReleased is more runs than one worker executes.
 const maxReleased = 100_000
 
@@ -173,16 +163,15 @@ type leaseQuery struct {
 	skipLocked bool // skip rows that another transaction has locked
 	set        string
 	values     []any
-	returning  string // columns
 }
 
 // leaseInTx is leaseRuns in its own transaction.
-func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (rows []models.Run, err error) {
+func (r *Runs) leaseInTx(ctx context.Context, q leaseQuery) (ids []core.RunID, err error) {
 	err = inTx(ctx, r.reserve, func(tx *gorm.DB) error {
-		rows, err = leaseRuns(tx, q)
+		ids, err = leaseRuns(tx, q)
 		return err
 	})
-	return rows, err
+	return ids, err
 }
 
 // claimDue leases the first of the rows that are due, or that an earlier process of the worker's replica held.
@@ -221,9 +210,8 @@ func updateLeased[T any, I ~string](g *gorm.DB, what string, id I, lease string,
 	return wrapError(err, what, id)
 }
 
-// leaseRuns selects and locks the rows in a fixed order, and returns them as they are after
-// the change.
-func leaseRuns(tx *gorm.DB, q leaseQuery) ([]models.Run, error) {
+// leaseRuns selects and locks the rows in a fixed order, changes them, and returns their ids.
+func leaseRuns(tx *gorm.DB, q leaseQuery) (ids []core.RunID, err error) {
 	lock := ""
 	if isPostgres(tx) {
 		lock = " FOR UPDATE"
@@ -232,11 +220,9 @@ func leaseRuns(tx *gorm.DB, q leaseQuery) ([]models.Run, error) {
 		}
 	}
 	stmt := "WITH due AS (SELECT id FROM runs WHERE " + q.where + " ORDER BY " + q.order + " LIMIT ?" + lock + ") " +
-		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING " + q.returning
-	args := slices.Concat(q.args, []any{q.limit}, q.values)
-	var rows []models.Run
-	err := tx.Raw(stmt, args...).Scan(&rows).Error
-	return rows, err
+		"UPDATE runs SET " + q.set + " WHERE id IN (SELECT id FROM due) RETURNING id"
+	err = tx.Raw(stmt, slices.Concat(q.args, []any{q.limit}, q.values)...).Scan(&ids).Error
+	return ids, err
 }
 
 // returningAll returns all columns of the row type by name: with * PostgreSQL would fail the

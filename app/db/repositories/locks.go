@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
@@ -136,7 +135,7 @@ func namedColumns(db *gorm.DB, row any, table, prefix string) string {
 // Another transaction that is in the way is waited for as long as a turn; fn begins anew then, as after
 // a collision. So what is reported as busy has been busy for long.
 func inSessionTurn(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(tx *gorm.DB) error) error {
-	until := time.Now().Add(db.MaxTurnWait)
+	until := time.Now().Add(commit.MaxTurnWait)
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
@@ -155,7 +154,7 @@ func takeTurn(ctx context.Context, g *gorm.DB, id core.SessionID) (release func(
 	if err := requireID("session", id); err != nil {
 		return nil, err
 	}
-	return db.TurnsOf(g).Take(ctx, id)
+	return commit.Of(g).Turns.Take(ctx, id)
 }
 
 // lockSession locks the session's row, busy or not, so that no other transaction adds to

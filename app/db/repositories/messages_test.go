@@ -153,7 +153,7 @@ func TestListSummariesAndRunsPages(t *testing.T) {
 		s.turns(t, id, 7)
 		log := s.log(t, id)
 		for i := range 7 {
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.sessionOf(t, id), fmt.Sprint(i), log[0], log[i])); err != nil {
+			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.get(t, id), fmt.Sprint(i), log[0], log[i])); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,7 +2,6 @@ package repositories_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -172,31 +171,8 @@ func TestPurgeOfABusySession(t *testing.T) {
 	})
 }
 
-// A purge of a large session counts what it removed in all its steps.
-func TestPurgeInSteps(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
-		id, other := s.session(t).ID, s.session(t).ID
-		s.append(t, id, true, history(100, "rope")...)
-		s.append(t, id, true, history(1234, "rope")...)
-		s.append(t, other, true, history(3, "rope")...)
-		s.index(t)
-		gone, err := purges.Session(t.Context(), id, false)
-		if err != nil || gone.Removed["messages"] != 1334 || gone.Removed["search_entries"] != 1334 || gone.Removed["session_events"] != 101 || gone.Removed["sessions"] != 1 {
-			t.Errorf("got %+v, %v, want all 1334 messages counted", gone, err)
-		}
-		if n := s.left(t, id); n != 0 {
-			t.Errorf("%d rows are left", n)
-		}
-		if got := len(s.log(t, other)); got != 3 {
-			t.Errorf("the other session has %d messages, want 3", got)
-		}
-	})
-}
-
-// The purge of a session with calls of many days, which takes several steps, keeps what
-// the days came to and leaves no name in them.
+// The purge of a large session, which takes several steps, counts what it removed in all of them,
+// keeps what the days came to and leaves no name in them.
 func TestUsageAfterAPurgeInSteps(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -212,10 +188,15 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 			run := s.accept(t, ask(id, "go")).Run
 			s.write(t, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, ModelCalls: some, End: &core.RunEnd{Status: core.RunSucceeded}})
 		}
+		s.append(t, large, true, history(1234, "rope")...)
+		s.index(t)
 		purges := repositories.NewPurges(d.Gorm)
 		gone, err := purges.Session(t.Context(), large, false)
-		if err != nil || gone.Emptied["model_calls"] != 120 {
-			t.Errorf("purge: got %+v, %v, want 120 calls emptied", gone.Emptied, err)
+		if err != nil || gone.Emptied["model_calls"] != 120 || gone.Removed["messages"] != 1235 || gone.Removed["search_entries"] != 1235 || gone.Removed["session_events"] != 4 || gone.Removed["sessions"] != 1 {
+			t.Errorf("purge: got %+v, %v, want 120 calls emptied and all 1235 messages counted", gone, err)
+		}
+		if n := s.left(t, large); n != 0 || len(s.log(t, small)) != 1 {
+			t.Errorf("%d rows are left, and another session has %d messages, want 1", n, len(s.log(t, small)))
 		}
 		if got, want := s.usageKeys(t, core.UsageByUser), []string{" 122", "carol 2", "dave 2"}; !cmp.Equal(got, want) {
 			t.Errorf("by user: got %v, want %v", got, want)
@@ -290,30 +271,6 @@ func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
 		marks := core.PurgeMarks{IDs: map[string]bool{string(made.ID): true}}
 		if n, err := purges.Answers(t.Context(), marks, false); err != nil || n != 1 {
 			t.Errorf("removed %d, %v, want 1", n, err)
-		}
-	})
-}
-
-// A page of events that refer to a long message or session is bounded by what readers get.
-func TestPagesOfEventsCountWhatTheyReferTo(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		long := strings.Repeat("x", core.MaxPageBytes/3)
-		for i := range 10 {
-			if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(strings.Repeat("t", i+1))}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.exec(t, "UPDATE sessions SET instructions = '"+long+"'")
-		page, more, err := s.events.Page(t.Context(), id, 0, 200)
-		bytes := 0
-		for _, e := range page {
-			bytes += len(dataText(t, e))
-		}
-		if err != nil || !more || bytes > core.MaxPageBytes {
-			t.Errorf("got %d events of %d bytes, more %v, %v, want at most %d bytes", len(page), bytes, more, err, core.MaxPageBytes)
 		}
 	})
 }

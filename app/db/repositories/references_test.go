@@ -264,6 +264,12 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 		for _, m := range large() { // each with an event of its own
 			must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: []core.Message{m}}))(t)
 		}
+		for i := range 10 { // each refers to the session
+			if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(strings.Repeat("t", i+1))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.exec(t, "UPDATE sessions SET instructions = '"+strings.Repeat("x", core.MaxPageBytes/3)+"'")
 		want := s.allEvents(t, id)
 		var got []core.Event
 		for last := int64(0); ; {
@@ -283,10 +289,10 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 				break
 			}
 		}
-		if diff := cmp.Diff(len(want), len(got)); diff != "" || len(got) != 20 {
+		if diff := cmp.Diff(len(want), len(got)); diff != "" || len(got) != 30 {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		if page, more, err := s.events.Page(t.Context(), id, 20, 200); len(page) != 0 || more || err != nil {
+		if page, more, err := s.events.Page(t.Context(), id, 30, 200); len(page) != 0 || more || err != nil {
 			t.Errorf("got %d events, %t, %v behind the last one, want none", len(page), more, err)
 		}
 	})

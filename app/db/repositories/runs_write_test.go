@@ -25,15 +25,6 @@ func sameJSON() cmp.Option {
 	})
 }
 
-func (s *store) sessionOf(t *testing.T, id core.SessionID) core.Session {
-	t.Helper()
-	session, err := s.sessions.Get(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatalf("get session: %v", err)
-	}
-	return session
-}
-
 // acceptAtOnce sends a message to each of n sessions concurrently, and returns how many
 // were accepted. The limit refused the others.
 func (s *store) acceptAtOnce(t *testing.T, n int, limit func(*core.AcceptRun)) int {

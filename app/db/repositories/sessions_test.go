@@ -154,7 +154,7 @@ func TestCreateSession(t *testing.T) {
 		if !core.ValidID(got.ID) || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.LastSeq != 0 || got.SummaryThroughID != nil {
 			t.Errorf("created: got %+v, want id, times, and nothing in it", got)
 		}
-		if diff := cmp.Diff(got, s.sessionOf(t, got.ID), sameJSON()); diff != "" {
+		if diff := cmp.Diff(got, s.get(t, got.ID), sameJSON()); diff != "" {
 			t.Errorf("session (-returned +stored):\n%s", diff)
 		}
 		again := core.Session{ID: got.ID, Owner: "bob"}

@@ -32,7 +32,7 @@ func TestStoredBytes(t *testing.T) {
 		}
 		want := func(what string, id core.SessionID, texts, rows int) {
 			t.Helper()
-			if got, want := s.sessionOf(t, id).StoredBytes, int64(texts+512*rows); got < want || got > want+want/20 {
+			if got, want := s.get(t, id).StoredBytes, int64(texts+512*rows); got < want || got > want+want/20 {
 				t.Errorf("%s: got %d bytes, want %d", what, got, want)
 			}
 		}

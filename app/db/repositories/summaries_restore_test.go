@@ -242,7 +242,7 @@ func TestConcurrentCompactionsOneWins(t *testing.T) {
 		s.turns(t, id, 2)
 		log := s.log(t, id)
 		for round := range 3 {
-			session := s.sessionOf(t, id)
+			session := s.get(t, id)
 			var won atomic.Int32
 			race(racers, func(i int) {
 				_, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(session, fmt.Sprint(round, i), log[0], log[1]))
@@ -256,7 +256,7 @@ func TestConcurrentCompactionsOneWins(t *testing.T) {
 				t.Errorf("round %d: got %d winners, want 1", round, won.Load())
 			}
 		}
-		got := s.sessionOf(t, id)
+		got := s.get(t, id)
 		if got.PromptRevision != 3 || got.SummaryVersion != 3 || got.SummaryCount != 3 {
 			t.Errorf("session: got %+v, want three compactions", got)
 		}

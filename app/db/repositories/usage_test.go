@@ -131,7 +131,7 @@ func TestGiveTitle(t *testing.T) {
 		if err != nil || len(events) != 1 || events[0].Type != core.EventSessionUpdated || events[0].Seq != 1 {
 			t.Fatalf("got events %+v, error %v, want session.updated", events, err)
 		}
-		got := s.sessionOf(t, fresh.ID)
+		got := s.get(t, fresh.ID)
 		if got.Title != "Bees" || got.TitledAt == nil || !got.UpdatedAt.Equal(fresh.UpdatedAt) {
 			t.Errorf("got %+v, want the title, and no later activity", got)
 		}
@@ -143,9 +143,9 @@ func TestGiveTitle(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want := s.sessionOf(t, session.ID).Title
+			want := s.get(t, session.ID).Title
 			events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: session.ID, Title: "Wasps", Calls: calls})
-			if got := s.sessionOf(t, session.ID).Title; err != nil || len(events) != 0 || got != want {
+			if got := s.get(t, session.ID).Title; err != nil || len(events) != 0 || got != want {
 				t.Errorf("%s: got title %q, events %v, error %v, want %q as before", what, got, events, err, want)
 			}
 		}

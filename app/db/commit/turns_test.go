@@ -1,4 +1,4 @@
-package db_test
+package commit_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
+	"bobbin/app/db/commit"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -23,7 +23,7 @@ const (
 // session do not wait for them.
 func TestSessionTurns(t *testing.T) {
 	t.Parallel()
-	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
+	turns := commit.Of(dbtest.SQLite(t).Gorm).Turns
 	synctest.Test(t, func(t *testing.T) {
 		release := must.Get(turns.Take(t.Context(), here))(t)
 		var mu sync.Mutex
@@ -60,7 +60,7 @@ func TestSessionTurns(t *testing.T) {
 // Waiting is bounded in time and in the number of writers.
 func TestSessionTurnsAreBounded(t *testing.T) {
 	t.Parallel()
-	turns := db.TurnsOf(dbtest.SQLite(t).Gorm)
+	turns := commit.Of(dbtest.SQLite(t).Gorm).Turns
 	synctest.Test(t, func(t *testing.T) {
 		release := must.Get(turns.Take(t.Context(), here))(t)
 		var late, canceled, refused int

@@ -1,11 +1,9 @@
-package db
+package commit
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"gorm.io/gorm"
 
 	"bobbin/app/core"
 )
@@ -17,8 +15,8 @@ const MaxTurnWait = 10 * time.Second
 const maxWaiters = 256
 
 // SessionTurns lets one writer of a session in at a time, in the order of arrival, so that
-// the clients of one session never occupy more than one connection of the pool. It is a
-// gorm plugin only to be found through the handle. Safe for concurrent use.
+// the clients of one session never occupy more than one connection of the pool. Safe for
+// concurrent use.
 type SessionTurns struct {
 	mu     sync.Mutex
 	queues map[core.SessionID]*turnQueue // guarded by mu
@@ -29,23 +27,6 @@ type turnQueue struct {
 	turn    chan struct{} // holds one token while a writer is active
 	writers int           // active and waiting
 }
-
-// TurnsOf returns the turns of the database.
-func TurnsOf(g *gorm.DB) *SessionTurns {
-	turns, ok := g.Plugins[turnsPlugin].(*SessionTurns)
-	if !ok {
-		panic("db: the database was not opened by Open")
-	}
-	return turns
-}
-
-const turnsPlugin = "bobbin:session_turns"
-
-// Name is part of gorm.Plugin.
-func (*SessionTurns) Name() string { return turnsPlugin }
-
-// Initialize is part of gorm.Plugin.
-func (*SessionTurns) Initialize(*gorm.DB) error { return nil }
 
 // Take waits for the caller's turn to write to the session; release ends it. The error is a
 // core.SessionBusy after 10 s, and immediately while 256 writers wait.
