@@ -126,7 +126,7 @@ func Default() Config {
 		Database: Database{Durability: DurabilityFull},
 		Log:      Log{Level: "info", Format: "auto"},
 		Auth:     Auth{JWT: defaultJWT()},
-		Files:    defaultFiles(), Webhooks: defaultWebhooks(), Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
+		Files:    defaultFiles(), Webhooks: Webhooks{Time: 15 * time.Second, Concurrent: 16}, Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, UserBytes: 512 << 20, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10,
 			QueuedRuns: 100, RunsPerOwner: 4096, RunsPerUser: 20, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,

@@ -22,11 +22,9 @@ func (k APIKey) Sum() ([sha256.Size]byte, bool) {
 		return sha256.Sum256([]byte(k.Secret.Reveal())), true
 	}
 	var sum [sha256.Size]byte
-	n, err := hex.Decode(sum[:], []byte(firstBytes(digits, 2*sha256.Size)))
+	n, err := hex.Decode(sum[:], []byte(digits[:min(2*sha256.Size, len(digits))]))
 	return sum, err == nil && n == sha256.Size && len(digits) == 2*sha256.Size
 }
-
-func firstBytes(s string, n int) string { return s[:min(n, len(s))] }
 
 // NewAPIKey returns a key with a fresh random secret of 256 bits, and the secret.
 // It panics if the system's random source fails.
@@ -34,7 +32,3 @@ func NewAPIKey(name string) (key APIKey, secret string) {
 	secret = core.NewSecret()
 	return APIKey{Name: name, Secret: NewSecret(HashPrefix + core.SecretHash(secret))}, secret
 }
-
-// ValidKeyName reports whether s can be the name of an API key: 1 to 64 letters,
-// digits, and . _ @ -.
-func ValidKeyName(s string) bool { return isKeyName(s) }

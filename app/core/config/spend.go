@@ -15,7 +15,7 @@ func (c Config) validateSpendLimits(found *faults) {
 	seen := map[string]int{}
 	for i, l := range c.Auth.Limits {
 		at := fmt.Sprintf("auth.limits[%d]", i)
-		found.checkKey(isKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
+		found.checkKey(ValidKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
 		if first, twice := seen[l.Key]; twice {
 			found.addFault(at+".key", "%q has a limit in auth.limits[%d] already", l.Key, first)
 		}

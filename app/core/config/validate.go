@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 	owners := map[[sha256.Size]byte]string{}
 	for i, k := range c.Auth.Keys {
 		at := fmt.Sprintf("auth.keys[%d]", i)
-		found.checkKey(isKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
+		found.checkKey(ValidKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
 		if k.Secret.Empty() {
 			found.addFault(at, "the secret of %q is missing; write name:secret", k.Name)
 			continue
@@ -205,8 +205,8 @@ func oneOf(found *faults, key, value string, words []string) {
 // isName reports whether s can be the name of an agent.
 func isName(s string) bool { return matchesWhole(`[a-z0-9][a-z0-9_-]{0,63}`, s) }
 
-// isKeyName reports whether s can be the name of an API key.
-func isKeyName(s string) bool { return matchesWhole(`[A-Za-z0-9._@-]{1,64}`, s) }
+// ValidKeyName reports whether s can be the name of an API key: 1 to 64 letters, digits, and . _ @ -.
+func ValidKeyName(s string) bool { return matchesWhole(`[A-Za-z0-9._@-]{1,64}`, s) }
 
 // isVariable reports whether s can be the name of an environment variable.
 func isVariable(s string) bool { return matchesWhole(`[A-Za-z_][A-Za-z0-9_]*`, s) }
