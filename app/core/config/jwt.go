@@ -38,10 +38,6 @@ func (j JWT) Rights() core.Scopes {
 	return rights
 }
 
-func defaultJWT() JWT {
-	return JWT{UserClaim: "sub", Scopes: []string{"read", "write"}, Leeway: 30 * time.Second, MaxLife: 24 * time.Hour, Refresh: 15 * time.Minute}
-}
-
 // Bounds of the times of tokens.
 const (
 	mostLeeway   = 5 * time.Minute

@@ -65,8 +65,3 @@ func (f FetchURL) validate(found *faults) {
 	found.checkKey(f.Time >= 100*time.Millisecond && f.Time <= 10*time.Minute, "tools.fetch_url.time", "%s is out of range; use 100ms to 10m", f.Time)
 	found.checkKey(f.Bytes >= 1024 && f.Bytes <= core.MaxToolResult, "tools.fetch_url.bytes", "%s is out of range; use 1KiB to 8MiB", f.Bytes)
 }
-
-func (l Limits) validateTools(found *faults) {
-	found.checkKey(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
-	found.checkKey(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
-}

@@ -42,7 +42,10 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	}
 	r := request{
 		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,
-		System: systemBlocks(req.System), Tools: toolList(req.Tools), Stream: true, Compaction: orderCompaction(req), Version: m.cloud.Version,
+		System: systemBlocks(req.System), Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
+	}
+	if req.Compact {
+		r.Compaction = &compactionOrder{Type: "summarize"}
 	}
 	if m.cloud.Path == "" { // else the path names it
 		r.Model = m.options.Model
