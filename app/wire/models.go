@@ -8,13 +8,11 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/bedrock"
 	"bobbin/app/core/llm/demo"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/app/core/llm/responses"
-	"bobbin/app/core/llm/vertex"
 	"bobbin/app/core/tokens"
 )
 
@@ -119,10 +117,10 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 	switch {
 	case e.Provider == anthropic.Provider:
 		return anthropic.New(o)
-	case e.Provider == bedrock.Provider:
-		return bedrock.New(bedrock.Options{Options: o, Region: e.Region})
-	case e.Provider == vertex.Provider:
-		return vertex.New(vertex.Options{Options: o})
+	case e.Provider == anthropic.Bedrock:
+		return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: e.Region})
+	case e.Provider == anthropic.Vertex:
+		return anthropic.NewOnVertex(anthropic.VertexOptions{Options: o})
 	case e.Provider == langchain.Provider:
 		return langchain.New(o)
 	case e.Responses:

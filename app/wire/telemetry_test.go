@@ -44,7 +44,7 @@ func TestNamedModels(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	models := must.Get(OpenModels(t.Context(), cfg, ModelOptions{Logger: log}))(t)
 	set := must.Get(NewTools(cfg, ToolParts{}))(t)
-	agents := must.Get(LoadAgents(cfg, set, false, Models{}))(t)
+	agents := must.Get(LoadAgents(cfg, set, Models{}))(t)
 	labels := NewLabels(log)
 	labels.Set(cfg, models, agents)
 	got := labels.current.Load().models

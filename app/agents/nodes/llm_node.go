@@ -79,7 +79,8 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
-		if err == nil && t.supposed { // an accepted prompt shows that the window that was supposed holds
+		recovered := t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded // perhaps: nothing is learned
+		if err == nil && t.supposed && !recovered {                                   // an accepted prompt shows that the window that was supposed holds
 			if t.suspected != nil {
 				s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
 			}

@@ -22,7 +22,7 @@ func (k APIKey) Sum() ([sha256.Size]byte, bool) {
 		return sha256.Sum256([]byte(k.Secret.Reveal())), true
 	}
 	var sum [sha256.Size]byte
-	n, err := hex.Decode(sum[:], []byte(digits[:min(2*sha256.Size, len(digits))]))
+	n, err := hex.Decode(sum[:], []byte(digits[:min(len(digits), 2*sha256.Size)]))
 	return sum, err == nil && n == sha256.Size && len(digits) == 2*sha256.Size
 }
 
