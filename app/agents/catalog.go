@@ -67,13 +67,6 @@ type agentSet struct {
 	tools  []CheckedFile         // the files of tools
 }
 
-// newCatalog returns the catalog of a set.
-func newCatalog(set *agentSet) *Catalog {
-	c := &Catalog{}
-	c.now.Store(set)
-	return c
-}
-
 // LoadCatalog reads the agents of the folder over the built-in ones. The folder need not
 // exist. The error joins everything that is wrong, a *FileFault each.
 func LoadCatalog(dir string, known KnownParts) (*Catalog, error) {
@@ -99,7 +92,9 @@ func LoadCatalog(dir string, known KnownParts) (*Catalog, error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	return newCatalog(set), nil
+	c := &Catalog{}
+	c.now.Store(set)
+	return c, nil
 }
 
 // loadBuiltin returns the built-in agents. They have no tools if the default model takes
@@ -129,7 +124,9 @@ func CatalogOf(agents ...core.Agent) *Catalog {
 	for _, agent := range agents {
 		set.agents[agent.Name] = agent
 	}
-	return newCatalog(set)
+	c := &Catalog{}
+	c.now.Store(set)
+	return c
 }
 
 // LoadAgentFile reads one agent's file, wherever it is. The error joins everything that

@@ -51,14 +51,9 @@ func WithExcerpt(m Message, limit int) Message {
 	return m
 }
 
-// Excerpt returns what prompts show of the message; false = all of it.
-func (m Message) Excerpt() (Excerpt, bool) {
-	e, _, ok := m.excerptText()
-	return e, ok
-}
-
-// excerptText is Excerpt with the text that it is of: the content, or the one that describes data.
-func (m Message) excerptText() (_ Excerpt, text string, ok bool) {
+// Excerpt returns what prompts show of the message, and the text that it is of: the content, or the
+// one that describes data; false = all of it.
+func (m Message) Excerpt() (_ Excerpt, text string, ok bool) {
 	if m.Role != RoleTool || len(m.Metadata) == 0 {
 		return Excerpt{}, "", false
 	}
@@ -82,7 +77,7 @@ func (m Message) excerptText() (_ Excerpt, text string, ok bool) {
 // that says what is left out and where it is, and with descriptions of data. Readable says
 // that the agent has the tool that reads the rest.
 func (m Message) Shown(readable bool) string {
-	e, text, ok := m.excerptText()
+	e, text, ok := m.Excerpt()
 	if !ok {
 		return m.Content
 	}

@@ -47,11 +47,12 @@ func (f *Faults) Text(field, value string, most int) string {
 // MaxMetadataDepth levels.
 func (f *Faults) Metadata(raw json.RawMessage, most int) {
 	var object map[string]json.RawMessage
+	_, depth := JSONSize(raw)
 	switch {
 	case len(raw) == 0:
 	case len(raw) > most:
 		f.Add("metadata", "has %d bytes, at most %d are allowed", len(raw), most)
-	case depthOf(raw) > MaxMetadataDepth:
+	case depth > MaxMetadataDepth:
 		f.Add("metadata", "is nested more than %d levels deep", MaxMetadataDepth)
 	case json.Unmarshal(raw, &object) != nil || object == nil:
 		f.Add("metadata", "must be a JSON object")
@@ -71,9 +72,4 @@ func (f *Faults) Feedback(field string, feedback Feedback) *Feedback {
 		feedback.At = Now()
 	}
 	return &feedback
-}
-
-func depthOf(text []byte) int {
-	_, depth := JSONSize(text)
-	return depth
 }

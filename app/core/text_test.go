@@ -138,7 +138,7 @@ func TestExcerptOfCharacters(t *testing.T) {
 	for _, letter := range []string{"a", "ü", "世", "👋"} {
 		for limit := 1; limit < 40; limit++ {
 			m := core.WithExcerpt(core.Message{Role: core.RoleTool, Content: strings.Repeat(letter, 50)}, limit)
-			e, ok := m.Excerpt()
+			e, _, ok := m.Excerpt()
 			if got := m.Shown(true); !utf8.ValidString(got) || ok && e.Head+e.Tail > limit {
 				t.Errorf("%s in %d bytes: got %+v, %q", letter, limit, e, got)
 			}

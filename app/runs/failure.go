@@ -78,36 +78,23 @@ func errorKinds() []errorKind {
 
 // modelError returns what users may see of a failed model call.
 func modelError(kind llm.ErrorKind) core.RunError {
-	message := "The model failed. Send the message again, or choose another model."
-	switch kind {
-	case llm.KindRateLimit:
-		message = "The model's provider is limiting requests at the moment. Wait a minute and send the message again."
-	case llm.KindAuth:
-		message = "The model's provider did not accept the API key. Check the provider's key in the server's configuration."
-	case llm.KindTimeout:
-		message = "The model did not answer in time. Send the message again, or choose a faster model."
-	case llm.KindOverloaded:
-		message = "The model's provider is overloaded or unavailable. Send the message again later, or choose another model."
-	case llm.KindContextLength:
-		message = "The provider refused the prompt as too long, and making it shorter did not help. Choose a model with a larger window, or check the configured context window of this one."
-	case llm.KindNotFound:
-		message = "The provider does not know this model. Choose another one, or check its name in the configuration."
-	case llm.KindInvalid:
-		message = "The provider did not accept the request. Choose another model, or check the model's configuration."
-	case llm.KindNetwork:
-		message = "The model's provider could not be reached. Check the network and the provider's URL, then send the message again."
-	case llm.KindTruncated:
-		message = "The model's answer was cut off. Send the message again."
-	case llm.KindContentFilter:
-		message = "The provider's content filter stopped the answer. Rephrase the message; if it also stops answers to other messages, delete or edit the one that it objects to."
-	case llm.KindEmpty:
-		message = "The model ended its answer without saying anything. Send the message again, or choose another model."
-	case llm.KindCompactionRefused:
-		message = "The provider did not take back its own summary of the conversation. Send the message again."
-	case llm.KindToolChangesRefused:
-		message = "The provider did not take the changes of the agent's tools. Send the message again."
-	case llm.KindUnknown, llm.KindCanceled, "":
-		kind = "error"
+	message, known := map[llm.ErrorKind]string{
+		llm.KindRateLimit:          "The model's provider is limiting requests at the moment. Wait a minute and send the message again.",
+		llm.KindAuth:               "The model's provider did not accept the API key. Check the provider's key in the server's configuration.",
+		llm.KindTimeout:            "The model did not answer in time. Send the message again, or choose a faster model.",
+		llm.KindOverloaded:         "The model's provider is overloaded or unavailable. Send the message again later, or choose another model.",
+		llm.KindContextLength:      "The provider refused the prompt as too long, and making it shorter did not help. Choose a model with a larger window, or check the configured context window of this one.",
+		llm.KindNotFound:           "The provider does not know this model. Choose another one, or check its name in the configuration.",
+		llm.KindInvalid:            "The provider did not accept the request. Choose another model, or check the model's configuration.",
+		llm.KindNetwork:            "The model's provider could not be reached. Check the network and the provider's URL, then send the message again.",
+		llm.KindTruncated:          "The model's answer was cut off. Send the message again.",
+		llm.KindContentFilter:      "The provider's content filter stopped the answer. Rephrase the message; if it also stops answers to other messages, delete or edit the one that it objects to.",
+		llm.KindEmpty:              "The model ended its answer without saying anything. Send the message again, or choose another model.",
+		llm.KindCompactionRefused:  "The provider did not take back its own summary of the conversation. Send the message again.",
+		llm.KindToolChangesRefused: "The provider did not take the changes of the agent's tools. Send the message again.",
+	}[kind]
+	if !known {
+		kind, message = "error", "The model failed. Send the message again, or choose another model."
 	}
 	return core.RunError{Code: "model_" + string(kind), Message: message}
 }

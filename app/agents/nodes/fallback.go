@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
@@ -31,12 +32,9 @@ type attempts struct {
 // canFallBack reports whether another model may do what this one could not: the
 // failure is the provider's or the account's, not the request's.
 func canFallBack(e *llm.Error) bool {
-	switch e.Kind {
-	case llm.KindOverloaded, llm.KindRateLimit, llm.KindTimeout, llm.KindNetwork, llm.KindTruncated, llm.KindAuth, llm.KindNotFound:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]llm.ErrorKind{
+		llm.KindOverloaded, llm.KindRateLimit, llm.KindTimeout, llm.KindNetwork, llm.KindTruncated, llm.KindAuth, llm.KindNotFound,
+	}, e.Kind)
 }
 
 // tooSmall returns the failure that is behind a window that cannot hold what cannot

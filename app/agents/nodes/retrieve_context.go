@@ -25,7 +25,19 @@ func (n *RetrieveContext) Run(ctx context.Context, s AgentState) (AgentState, er
 			return s, fmt.Errorf("load messages: %w", err)
 		}
 	}
-	s, err := n.openCalls(ctx, splitHistory(s, all))
+	for _, m := range all {
+		if m.ID == s.UserMessage.ID {
+			s.UserMessage = m
+		}
+	}
+	s.RunMessages = nil
+	for _, m := range all { // what the run has said so far carries its id; messages of others stay out of it
+		if s.UserMessage.Seq > 0 && m.Seq > s.UserMessage.Seq && m.RunID == s.Run.ID {
+			s.RunMessages = append(s.RunMessages, m)
+		}
+	}
+	s.History = compaction.BeforeRun(all, []core.Message{s.UserMessage})
+	s, err := n.openCalls(ctx, s)
 	if err != nil {
 		return s, err
 	}
@@ -59,24 +71,4 @@ func (n *RetrieveContext) openCalls(ctx context.Context, s AgentState) (AgentSta
 	}
 	s.RunMessages[last] = found[0]
 	return s, nil
-}
-
-// splitHistory tells the conversation before the run from what the run has said so far:
-// its own messages carry its id, so that messages of others stay out of it.
-func splitHistory(s AgentState, all []core.Message) AgentState {
-	for _, m := range all {
-		if m.ID == s.UserMessage.ID {
-			s.UserMessage = m
-		}
-	}
-	s.RunMessages = nil
-	if s.UserMessage.Seq > 0 {
-		for _, m := range all {
-			if m.Seq > s.UserMessage.Seq && m.RunID == s.Run.ID {
-				s.RunMessages = append(s.RunMessages, m)
-			}
-		}
-	}
-	s.History = compaction.BeforeRun(all, []core.Message{s.UserMessage})
-	return s
 }

@@ -160,7 +160,12 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 			list, fault = nil, &Fault{"document", "it is not an OpenAPI document that can be read"}
 		}
 	}()
-	document, err := loadDocument(data)
+	loader := openapi3.NewLoader()
+	loader.IsExternalRefsAllowed = false
+	document, err := loader.LoadFromData(data)
+	if err == nil && (!strings.HasPrefix(document.OpenAPI, "3.") || document.Paths == nil) {
+		err = errors.New("it must be of version 3.0 or 3.1, with paths")
+	}
 	if err != nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, &Fault{"document", "it is not an OpenAPI document that can be read: " + core.CleanText(core.Clip(line, 300))}
@@ -195,20 +200,6 @@ func newOperations(d core.ToolDefinition, data []byte, web Web) (list []*Custom,
 		list = append(list, tool)
 	}
 	return list, nil
-}
-
-// loadDocument parses a document.
-func loadDocument(data []byte) (*openapi3.T, error) {
-	loader := openapi3.NewLoader()
-	loader.IsExternalRefsAllowed = false
-	document, err := loader.LoadFromData(data)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.HasPrefix(document.OpenAPI, "3.") || document.Paths == nil {
-		return nil, errors.New("it must be of version 3.0 or 3.1, with paths")
-	}
-	return document, nil
 }
 
 // missingOperation says that there is no operation of the id.

@@ -4,6 +4,8 @@ import (
 	"net"
 	"path/filepath"
 	"time"
+
+	"bobbin/app/core"
 )
 
 // Config is all settings. A value of Load is complete and valid: nothing in it has
@@ -125,8 +127,8 @@ func Default() Config {
 		Tools:    Tools{FetchURL: FetchURL{Ports: []string{"80", "443"}, Time: 20 * time.Second, Bytes: 2 << 20}},
 		Database: Database{Durability: DurabilityFull},
 		Log:      Log{Level: "info", Format: "auto"},
-		Auth:     Auth{JWT: defaultJWT()},
-		Files:    defaultFiles(), Webhooks: defaultWebhooks(), Slack: defaultSlack(), Retention: Retention{Events: 720 * time.Hour},
+		Auth:     Auth{JWT: JWT{UserClaim: "sub", Scopes: []string{"read", "write"}, Leeway: 30 * time.Second, MaxLife: 24 * time.Hour, Refresh: 15 * time.Minute}},
+		Files:    defaultFiles(), Webhooks: Webhooks{Time: 15 * time.Second, Concurrent: 16}, Slack: Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/"}, Retention: Retention{Events: 720 * time.Hour},
 		Limits: Limits{
 			MessageBytes: 1 << 20, BodyBytes: 8 << 20, ImportBytes: 64 << 20, ImportMessages: 100_000, UserBytes: 512 << 20, RequestDiskBytes: 1 << 30, ToolOutputBytes: 4 << 20, ToolShownBytes: 64 << 10,
 			QueuedRuns: 100, RunsPerOwner: 4096, RunsPerUser: 20, OpenStreams: 8192, OpenStreamsPerOwner: 4096, OpenStreamsPerUser: 32, RequestsPerSecond: 100, UserRequests: 10, GuessesPerMinute: 60,

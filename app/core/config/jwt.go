@@ -38,10 +38,6 @@ func (j JWT) Rights() core.Scopes {
 	return rights
 }
 
-func defaultJWT() JWT {
-	return JWT{UserClaim: "sub", Scopes: []string{"read", "write"}, Leeway: 30 * time.Second, MaxLife: 24 * time.Hour, Refresh: 15 * time.Minute}
-}
-
 // Bounds of the times of tokens.
 const (
 	mostLeeway   = 5 * time.Minute
@@ -68,7 +64,7 @@ func (j JWT) validate(found *faults) {
 	case j.Owner != "" && j.OwnerClaim != "":
 		found.addFault("auth.jwt.owner_claim", "auth.jwt.owner is set as well; choose one of them")
 	case j.Owner != "":
-		found.checkKey(isKeyName(j.Owner), "auth.jwt.owner", "%q must be 1 to 64 letters, digits, and . _ @ -", j.Owner)
+		found.checkKey(ValidKeyName(j.Owner), "auth.jwt.owner", "%q must be 1 to 64 letters, digits, and . _ @ -", j.Owner)
 	}
 	found.checkKey(j.UserClaim != "", "auth.jwt.user_claim", "it is empty; name the claim that has the user, such as sub")
 	rights, err := core.ParseRights(j.Scopes)

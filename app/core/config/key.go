@@ -32,7 +32,3 @@ func NewAPIKey(name string) (key APIKey, secret string) {
 	secret = core.NewSecret()
 	return APIKey{Name: name, Secret: NewSecret(HashPrefix + core.SecretHash(secret))}, secret
 }
-
-// ValidKeyName reports whether s can be the name of an API key: 1 to 64 letters,
-// digits, and . _ @ -.
-func ValidKeyName(s string) bool { return isKeyName(s) }

@@ -49,7 +49,7 @@ func (n NATS) InTheClear() bool {
 
 func (c Config) validateReplicas(found *faults) {
 	n := c.NATS
-	found.checkKey(c.Replica.Name == "" || isKeyName(c.Replica.Name), "replica.name", "%q must be 1 to 64 letters, digits, and . _ @ -", c.Replica.Name)
+	found.checkKey(c.Replica.Name == "" || ValidKeyName(c.Replica.Name), "replica.name", "%q must be 1 to 64 letters, digits, and . _ @ -", c.Replica.Name)
 	if n.Shared() && strings.HasPrefix(c.Database.URL.Reveal(), "sqlite:") {
 		key := "nats.cluster_addr"
 		if !n.URL.Empty() {

@@ -44,10 +44,6 @@ func (s Slack) Key() []byte {
 	return key
 }
 
-func defaultSlack() Slack {
-	return Slack{Owner: core.LocalOwner, APIURL: "https://slack.com/api/"}
-}
-
 // Ids of Slack users and workspaces, and its tokens.
 var (
 	slackUser     = regexp.MustCompile(`^[UW][A-Z0-9]+$`)

@@ -15,7 +15,7 @@ func (c Config) validateSpendLimits(found *faults) {
 	seen := map[string]int{}
 	for i, l := range c.Auth.Limits {
 		at := fmt.Sprintf("auth.limits[%d]", i)
-		found.checkKey(isKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
+		found.checkKey(ValidKeyName(l.Key), at+".key", "%q is not the name of an owner; write the name of a key, or %s for this machine's own user", l.Key, core.LocalOwner)
 		if first, twice := seen[l.Key]; twice {
 			found.addFault(at+".key", "%q has a limit in auth.limits[%d] already", l.Key, first)
 		}
@@ -64,9 +64,4 @@ func (f FetchURL) validate(found *faults) {
 	found.checkKey(len(f.Ports) > 0, "tools.fetch_url.ports", "it is empty; write the ports that may be connected to, such as 80,443")
 	found.checkKey(f.Time >= 100*time.Millisecond && f.Time <= 10*time.Minute, "tools.fetch_url.time", "%s is out of range; use 100ms to 10m", f.Time)
 	found.checkKey(f.Bytes >= 1024 && f.Bytes <= core.MaxToolResult, "tools.fetch_url.bytes", "%s is out of range; use 1KiB to 8MiB", f.Bytes)
-}
-
-func (l Limits) validateTools(found *faults) {
-	found.checkKey(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
-	found.checkKey(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
 }

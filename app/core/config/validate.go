@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 	owners := map[[sha256.Size]byte]string{}
 	for i, k := range c.Auth.Keys {
 		at := fmt.Sprintf("auth.keys[%d]", i)
-		found.checkKey(isKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
+		found.checkKey(ValidKeyName(k.Name), at, "the name %q must be 1 to 64 letters, digits, and . _ @ -", k.Name)
 		if k.Secret.Empty() {
 			found.addFault(at, "the secret of %q is missing; write name:secret", k.Name)
 			continue
@@ -162,7 +162,8 @@ func (l Limits) validate(found *faults) {
 	found.checkKey(l.OwnerBytes == 0 || l.OwnerBytes >= 1<<20, "limits.owner_bytes", "%s is out of range; use 1MiB or more, or 0 for no limit", l.OwnerBytes)
 	found.checkKey(l.RequestMemoryBytes == 0 || l.RequestMemoryBytes >= l.BodyBytes, "limits.request_memory_bytes", "%s is less than limits.body_bytes (%s); use more, or 0 for what suits the machine", l.RequestMemoryBytes, l.BodyBytes)
 	found.checkKey(l.RequestDiskBytes >= l.ImportBytes, "limits.request_disk_bytes", "%s is less than limits.import_bytes (%s): no history of that size could come in", l.RequestDiskBytes, l.ImportBytes)
-	l.validateTools(found)
+	found.checkKey(l.ToolOutputBytes >= 1024 && l.ToolOutputBytes <= core.MaxToolResult, "limits.tool_output_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolOutputBytes)
+	found.checkKey(l.ToolShownBytes >= 1024 && l.ToolShownBytes <= core.MaxToolResult, "limits.tool_shown_bytes", "%s is out of range; use 1KiB to 8MiB", l.ToolShownBytes)
 	found.checkKey(l.BodyBytes >= l.MessageBytes, "limits.body_bytes", "%s is less than limits.message_bytes (%s): no message of that size could be sent", l.BodyBytes, l.MessageBytes)
 	for _, count := range []struct {
 		key   string
@@ -205,8 +206,8 @@ func oneOf(found *faults, key, value string, words []string) {
 // isName reports whether s can be the name of an agent.
 func isName(s string) bool { return matchesWhole(`[a-z0-9][a-z0-9_-]{0,63}`, s) }
 
-// isKeyName reports whether s can be the name of an API key.
-func isKeyName(s string) bool { return matchesWhole(`[A-Za-z0-9._@-]{1,64}`, s) }
+// ValidKeyName reports whether s can be the name of an API key: 1 to 64 letters, digits, and . _ @ -.
+func ValidKeyName(s string) bool { return matchesWhole(`[A-Za-z0-9._@-]{1,64}`, s) }
 
 // isVariable reports whether s can be the name of an environment variable.
 func isVariable(s string) bool { return matchesWhole(`[A-Za-z_][A-Za-z0-9_]*`, s) }

@@ -17,8 +17,6 @@ type Webhooks struct {
 // longestWebhook is less than the lease of a delivery.
 const longestWebhook = 50 * time.Second
 
-func defaultWebhooks() Webhooks { return Webhooks{Time: 15 * time.Second, Concurrent: 16} }
-
 func (w Webhooks) validate(found *faults) {
 	_, err := core.WebhookKey(w.Secret.Reveal())
 	found.checkKey(err == nil, "webhooks.secret", "it is not one; make it by: echo whsec_$(openssl rand -base64 32)")

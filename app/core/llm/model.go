@@ -204,7 +204,7 @@ type Response struct {
 	Reasoning  string
 	Parts      []core.Part      // blocks of reasoning that go back unchanged; most providers send none
 	Dropped    *DroppedThoughts // nil = the model saw all thoughts of the prompt, or the provider does not report it
-	Compaction *core.Part       // nil = none was asked for
+	Compaction *core.Part       // as it came; nil = none was asked for
 	ToolCalls  []core.ToolCall
 	Usage      *core.Usage // nil = the provider did not report it
 	Finish     core.FinishReason

@@ -16,15 +16,11 @@ const (
 	ToolsChangeable ToolChanges = "replace" // they also remove tools, and put others in their place
 )
 
-// changesTools reports whether a message of the request adds or removes tools.
-func (r Request) changesTools() bool {
-	return slices.ContainsFunc(r.Messages, func(m Message) bool { return len(m.AddedTools)+len(m.RemovedTools) > 0 })
-}
-
 // RefusedToolChanges returns the refusal of the request with KindToolChangesRefused if it is one of
 // what adds and removes tools in it: the account or the model does not know that. Nil = it is not.
 func (r Request) RefusedToolChanges(e *Error) *Error {
-	if e == nil || e.Kind != KindInvalid || e.Status != http.StatusBadRequest || !r.changesTools() {
+	changes := func(m Message) bool { return len(m.AddedTools)+len(m.RemovedTools) > 0 }
+	if e == nil || e.Kind != KindInvalid || e.Status != http.StatusBadRequest || !slices.ContainsFunc(r.Messages, changes) {
 		return nil
 	}
 	names := []string{"tool_addition", "tool_removal", "tool_definition", "inline-tools", "mid-conversation-tool-changes", "additional_tools"}

@@ -141,25 +141,18 @@ func (s *Server) serve(ctx context.Context) error {
 			return explainLoss(err, link.said)
 		case <-s.stale:
 		}
-		if err := s.listAgain(ctx, link.session); err != nil {
+		// The tools have changed, or it is to be seen whether the server still answers.
+		probe, cancel := context.WithTimeout(ctx, probeTime)
+		err := s.list(probe, link.session)
+		cancel()
+		if err != nil {
 			return explainLoss(err, link.said)
 		}
+		select {
+		case <-time.After(listPause):
+		case <-ctx.Done():
+		}
 	}
-}
-
-// listAgain lists the tools after they have changed, or when it is to be seen whether the server
-// still answers, at most once in listPause.
-func (s *Server) listAgain(ctx context.Context, session *sdk.ClientSession) error {
-	probe, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	if err := s.list(probe, session); err != nil {
-		return err
-	}
-	select {
-	case <-time.After(listPause):
-	case <-ctx.Done():
-	}
-	return nil
 }
 
 // markStale has the tools listed again.

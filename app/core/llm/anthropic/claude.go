@@ -5,11 +5,6 @@ import "bobbin/app/core/llm"
 // generation is which Claude a model is, by its name; zero = the name does not say.
 type generation struct{ llm.Version }
 
-func generationOf(model string) generation {
-	_, version := llm.ClaudeOf(model)
-	return generation{version}
-}
-
 // decidesThinking: the model decides how much it thinks; later ones refuse a
 // budget.
 func (g generation) decidesThinking() bool { return g.IsSince(4, 6) }

@@ -10,14 +10,6 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// orderCompaction returns what asks for a compaction; nil = none is asked for.
-func orderCompaction(req llm.Request) *compactionOrder {
-	if !req.Compact {
-		return nil
-	}
-	return &compactionOrder{Type: "summarize"}
-}
-
 // compactionPart returns a compaction as it is kept. Its opaque members are the signature; where there
 // are more than one, as a JSON object.
 func compactionPart(text string, members opaque, origin string) core.Part {

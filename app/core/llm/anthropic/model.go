@@ -38,7 +38,8 @@ func NewOnCloud(o Options, cloud Cloud) (*Model, error) {
 	}
 	isOwn := cloud.Provider == ""
 	// Thinking excludes sampling parameters; schemas came with Claude 4.5.
-	claude := generationOf(o.Model)
+	_, version := llm.ClaudeOf(o.Model)
+	claude := generation{version}
 	out := []llm.Parameter{llm.Seed, llm.ReasoningEffort, llm.JSONObject, llm.BlankStop}
 	if claude.fixedSampling() || o.Thinking > 0 {
 		out = append(out, llm.Temperature, llm.TopP)
@@ -116,7 +117,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 	}
 	failure := m.peer.Post(ctx, "/"+m.cloud.path(), body, prepare, func(body io.Reader, refusal func([]byte) *llm.Error) error {
 		shared := providerhttp.Answer{Emit: emit, Refusal: refusal}
-		return (&answer{Answer: shared, origin: m.signatureOrigin(), provider: m.options.Provider, compacts: req.Compact}).read(body)
+		return (&answer{Answer: shared, origin: m.options.Info.ThoughtOrigin, provider: m.options.Provider, compacts: req.Compact}).read(body)
 	})
 	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused

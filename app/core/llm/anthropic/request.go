@@ -42,7 +42,10 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	}
 	r := request{
 		MaxTokens: cmp.Or(max(req.MaxOutputTokens, 0), max(m.options.Info.MaxOutput, 0), DefaultMaxOutput), Messages: b.messages,
-		System: systemBlocks(req.System), Tools: toolList(req.Tools), Stream: true, Compaction: orderCompaction(req), Version: m.cloud.Version,
+		System: systemBlocks(req.System), Tools: toolList(req.Tools), Stream: true, Version: m.cloud.Version,
+	}
+	if req.Compact {
+		r.Compaction = &compactionOrder{Type: "summarize"}
 	}
 	if m.cloud.Path == "" { // else the path names it
 		r.Model = m.options.Model
@@ -50,7 +53,13 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 	if r.Thinking = m.thinkingConfig(req, turns, r.MaxTokens); r.Thinking != nil && m.bindsThoughts(req) {
 		r.Thinking.Binding = &blockBinding{"drop_block"} // without thinking the API refuses it, and Stream sends it without thoughts
 	}
-	m.setParameters(&r, req)
+	if !m.claude.fixedSampling() { // a summary or a title asks every model for a temperature
+		r.Temperature = req.Temperature
+	}
+	r.TopP, r.StopSequences = req.TopP, req.Stop
+	if f := req.ResponseFormat; f != nil && f.Type == core.FormatJSONSchema {
+		r.OutputConfig = &outputConfig{outputFormat{string(f.Type), f.Schema}}
+	}
 	if len(r.Tools) > 0 {
 		r.ToolChoice = toToolChoice(req)
 	}
@@ -61,7 +70,7 @@ func (m *Model) requestBody(req llm.Request) ([]byte, error) {
 // thinkingConfig returns how the model is to think; nil = its default,
 // which up to Claude 4.5 is not at all.
 func (m *Model) thinkingConfig(req llm.Request, turns []llm.Message, maxTokens int) *thinking {
-	always := req.ChecksPrefix && m.claude.decidesThinking() && m.hasThoughts(req)               // it thinks without being asked
+	always := req.ChecksPrefix && m.claude.decidesThinking() && m.countThoughts(req) > 0         // it thinks without being asked
 	if req.Temperature != nil || req.ToolChoice.Forced() || m.options.Thinking == 0 && !always { // the API refuses the first two beside it
 		return nil
 	}
@@ -92,23 +101,18 @@ func (m *Model) endsWithUnthinkingCalls(turns []llm.Message) bool {
 	return false
 }
 
-// signatureOrigin is whose signatures this model takes back.
-func (m *Model) signatureOrigin() string { return m.options.Info.ThoughtOrigin }
-
 // thinkingBlocks returns the blocks of thinking that go back with a message.
 func (m *Model) thinkingBlocks(turn llm.Message) []core.Part {
 	var out []core.Part
 	for _, p := range turn.Parts {
-		if p.Type == core.PartReasoning && p.Signature != "" && p.Origin == m.signatureOrigin() {
+		if p.Type == core.PartReasoning && p.Signature != "" && p.Origin == m.options.Info.ThoughtOrigin {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// hasThoughts reports whether any goes back with the request.
-func (m *Model) hasThoughts(req llm.Request) bool { return m.countThoughts(req) > 0 }
-
+// countThoughts returns how many go back with the request.
 func (m *Model) countThoughts(req llm.Request) (n int) {
 	for _, turn := range req.Messages {
 		n += len(m.thinkingBlocks(turn))
@@ -119,7 +123,7 @@ func (m *Model) countThoughts(req llm.Request) (n int) {
 // refusedThoughts reports whether the request was refused for the thoughts in it.
 // Such a conversation could never go on.
 func (m *Model) refusedThoughts(req llm.Request, e *llm.Error) bool {
-	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "thinking") && m.hasThoughts(req)
+	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "thinking") && m.countThoughts(req) > 0
 }
 
 func systemBlocks(texts []string) (out []block) {

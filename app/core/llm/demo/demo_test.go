@@ -279,20 +279,6 @@ func TestToolChoices(t *testing.T) {
 	}
 }
 
-func TestItIsDeterministic(t *testing.T) {
-	t.Parallel()
-	run := func() []llm.Message {
-		c := newChat(t)
-		for _, text := range []string{"Hello", "I like tea", "What do I like?", "What is 3*4?"} {
-			c.ask(text)
-		}
-		return c.req.Messages
-	}
-	if diff := cmp.Diff(run(), run()); diff != "" {
-		t.Errorf("two runs differ:\n%s", diff)
-	}
-}
-
 func TestWordByWord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -74,7 +74,7 @@ func (m *Model) callProvider(ctx context.Context, req llm.Request, emit func(llm
 		return m.peer.Invalid(err)
 	}
 	failure := m.peer.Post(ctx, "/responses", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
-		return (&answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}, origin: m.reasoningOrigin()}).read(body)
+		return (&answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}, origin: m.options.Info.ThoughtOrigin}).read(body)
 	})
 	if refused := req.RefusedToolChanges(failure); refused != nil {
 		return refused

@@ -16,9 +16,6 @@ type keptItem struct {
 	calls     int    // tool calls before it
 }
 
-// reasoningOrigin is whose reasoning this model takes back.
-func (m *Model) reasoningOrigin() string { return m.options.Info.ThoughtOrigin }
-
 // reasoningParts returns an item of reasoning as it is kept: one part for each text of its
 // summary, and at least one.
 func reasoningParts(came item, origin string) []core.Part {
@@ -49,7 +46,7 @@ func (m *Model) keptItems(turn llm.Message) []keptItem {
 	for _, p := range turn.Parts {
 		kept := keptItem{offset: p.Offset, calls: p.Calls}
 		switch {
-		case p.Origin != m.reasoningOrigin():
+		case p.Origin != m.options.Info.ThoughtOrigin:
 			continue
 		case p.Type == core.PartText:
 			kept.phase = p.Name
@@ -74,17 +71,8 @@ func (m *Model) keptItems(turn llm.Message) []keptItem {
 // refusedReasoning reports whether the request was refused for the reasoning in it, which the
 // API cannot decrypt. Such a conversation could never go on.
 func (m *Model) refusedReasoning(req llm.Request, e *llm.Error) bool {
-	return isRequestRefused(e) && isEncryptionRefused(e) && m.reasoningCount(req) > 0
-}
-
-// isRequestRefused reports whether the API refused what is in the request.
-func isRequestRefused(e *llm.Error) bool {
-	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest
-}
-
-// isEncryptionRefused reports whether the API could not decrypt an item of the request.
-func isEncryptionRefused(e *llm.Error) bool {
-	return e.Code == "invalid_encrypted_content" || strings.Contains(e.Message, "encrypted content")
+	return e != nil && e.Kind == llm.KindInvalid && e.Status == http.StatusBadRequest &&
+		(e.Code == "invalid_encrypted_content" || strings.Contains(e.Message, "encrypted content")) && m.reasoningCount(req) > 0
 }
 
 // reasoningCount returns how many items of reasoning go back with the request.
