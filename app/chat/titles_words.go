@@ -42,13 +42,28 @@ func (t *Titler) makeTitle(ctx context.Context, m material) (string, []core.Mode
 	return title, calls
 }
 
-// requestTitle has a model write a title, empty if the answer contains none.
+// requestTitle has a model write a title, empty if the answer contains none, and returns the call for
+// the usage records.
 func (t *Titler) requestTitle(ctx context.Context, m material) (string, []core.ModelCall, error) {
 	model, err := t.chooseModel(ctx, m)
 	if err != nil {
 		return "", nil, err
 	}
-	res, call, err := t.askModel(ctx, model, m)
+	ctx, cancel := context.WithTimeout(ctx, modelTime)
+	defer cancel()
+	text := "<question>\n" + prompttext.Harmless(core.Clip(m.question, maxQuestion)) + "\n</question>\nThe title:"
+	temperature := 0.2
+	start, info, limit := time.Now(), model.Info(), maxOutput+maxThoughts
+	if info.Window > 0 {
+		limit = min(limit, max(info.Window/4, maxOutput))
+	}
+	res, err := llm.Collect(model.Stream(ctx, llm.Request{
+		System: []string{systemPrompt}, Messages: []llm.Message{{Role: core.RoleUser, Content: text}},
+		MaxOutputTokens: limit, Temperature: &temperature, Background: true,
+	}), nil)
+	call := info.NewCall(core.PurposeTitle, t.Counter.Text(systemPrompt)+t.Counter.Text(text), res, err, start)
+	call.ID, call.Owner, call.User = core.NewID[string](), m.session.Owner, m.session.UserID
+	call.SessionID, call.RunID, call.Agent = m.session.ID, m.run.ID, m.run.Agent
 	if err != nil {
 		return "", []core.ModelCall{call}, err
 	}
@@ -80,26 +95,6 @@ func (t *Titler) chooseModel(ctx context.Context, m material) (llm.Model, error)
 		return cheap, nil
 	}
 	return model, t.Budget(ctx, session.Owner, model.Info())
-}
-
-// askModel has the model write a title, and returns the call for the usage records.
-func (t *Titler) askModel(ctx context.Context, model llm.Model, m material) (llm.Response, core.ModelCall, error) {
-	ctx, cancel := context.WithTimeout(ctx, modelTime)
-	defer cancel()
-	text := "<question>\n" + prompttext.Harmless(core.Clip(m.question, maxQuestion)) + "\n</question>\nThe title:"
-	temperature := 0.2
-	start, info, limit := time.Now(), model.Info(), maxOutput+maxThoughts
-	if info.Window > 0 {
-		limit = min(limit, max(info.Window/4, maxOutput))
-	}
-	res, err := llm.Collect(model.Stream(ctx, llm.Request{
-		System: []string{systemPrompt}, Messages: []llm.Message{{Role: core.RoleUser, Content: text}},
-		MaxOutputTokens: limit, Temperature: &temperature, Background: true,
-	}), nil)
-	call := info.NewCall(core.PurposeTitle, t.Counter.Text(systemPrompt)+t.Counter.Text(text), res, err, start)
-	call.ID, call.Owner, call.User = core.NewID[string](), m.session.Owner, m.session.UserID
-	call.SessionID, call.RunID, call.Agent = m.session.ID, m.run.ID, m.run.Agent
-	return res, call, err
 }
 
 // labelPrefix is what models like to write before a title.

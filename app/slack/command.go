@@ -252,13 +252,3 @@ func (s *workspace) recordFeedback(ctx context.Context, c interaction) (string, 
 	_, err = s.Chat.UpdateMessage(ctx, s.tenant(), post.SessionID, core.MessageID(post.ItemID), core.MessagePatch{Feedback: &core.Feedback{Rating: rating, At: core.Now()}})
 	return "Thank you for the feedback.", err
 }
-
-// handleStopButton stops the thread's run: somebody clicked Slack's own stop button.
-func (s *workspace) handleStopButton(ctx context.Context, item core.SlackItem, ev event) (core.SlackItem, error) {
-	thread, err := s.findThread(ctx, s.team, ev.Channel, ev.Thread)
-	if err != nil || thread.SessionID == "" {
-		return item, err
-	}
-	item.SessionID = thread.SessionID
-	return item, s.Chat.Stop(ctx, s.tenant(), thread.SessionID)
-}

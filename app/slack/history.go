@@ -65,11 +65,31 @@ func (s *Service) isKnown(ctx context.Context, m incoming, session core.SessionI
 	return post.SessionID == session, err
 }
 
-// copyMessage appends an earlier message of the thread to the session.
+// copyMessage appends an earlier message of the thread to the session: the bot's own as the assistant's.
 func (s *workspace) copyMessage(ctx context.Context, m incoming, session core.SessionID, old event) error {
-	message, err := s.historyMessage(ctx, m, old)
-	if err != nil || message.Content == "" {
+	text, err := s.readContent(ctx, old)
+	if err != nil {
 		return err
+	}
+	for _, f := range old.allFiles() {
+		text += "\n[file: " + core.CleanText(core.Clip(f.Name, 200)) + "]"
+	}
+	message := core.Message{
+		Role: core.RoleUser, Content: strings.TrimSpace(text), Source: core.SourceSlack, Author: "Slack",
+		ClientMessageID: clientMessageID(m.thread.Team, m.Channel, old.TS),
+		Metadata:        slackMetadata(m.thread.Team, event{Channel: m.Channel, TS: old.TS, User: old.User}),
+	}
+	if message.Content == "" {
+		return nil
+	}
+	if s.isOwn(old) {
+		message.Role, message.Author = core.RoleAssistant, ""
+	} else if old.author() != "" { // else it says what is missing
+		author, err := s.findAuthor(ctx, incoming{event: old, thread: m.thread})
+		if err != nil {
+			return err
+		}
+		message.AuthorID, message.Author = author.ID, author.Name
 	}
 	_, _, err = s.Transfer.Append(ctx, s.tenant(), session, message)
 	switch {
@@ -133,35 +153,6 @@ func gapAfter(messages []event, m incoming) event {
 		last = messages[n-1].TS
 	}
 	return event{Text: "[Messages of this thread are missing here: there are too many, or Slack did not give them.]", TS: last + "+"}
-}
-
-// historyMessage returns a message of the history as it enters the session: the bot's own as
-// the assistant's.
-func (s *workspace) historyMessage(ctx context.Context, m incoming, old event) (core.Message, error) {
-	text, err := s.readContent(ctx, old)
-	if err != nil {
-		return core.Message{}, err
-	}
-	for _, f := range old.allFiles() {
-		text += "\n[file: " + core.CleanText(core.Clip(f.Name, 200)) + "]"
-	}
-	out := core.Message{
-		Role: core.RoleUser, Content: strings.TrimSpace(text), Source: core.SourceSlack, Author: "Slack",
-		ClientMessageID: clientMessageID(m.thread.Team, m.Channel, old.TS),
-		Metadata:        slackMetadata(m.thread.Team, event{Channel: m.Channel, TS: old.TS, User: old.User}),
-	}
-	if s.isOwn(old) {
-		out.Role, out.Author = core.RoleAssistant, ""
-		return out, nil
-	}
-	if old.author() != "" { // else it says what is missing
-		author, err := s.findAuthor(ctx, incoming{event: old, thread: m.thread})
-		if err != nil {
-			return core.Message{}, err
-		}
-		out.AuthorID, out.Author = author.ID, author.Name
-	}
-	return out, nil
 }
 
 // lateTime is the age of a message from which on Slack has delivered later ones before it:

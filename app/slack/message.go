@@ -35,8 +35,13 @@ func (s *Service) handleEvent(ctx context.Context, item core.SlackItem, e envelo
 	if err != nil {
 		return item, err
 	}
-	if e.Event.Type == eventStopped {
-		return w.handleStopButton(ctx, item, e.Event)
+	if e.Event.Type == eventStopped { // somebody clicked Slack's own stop button
+		thread, err := s.findThread(ctx, install.Team, e.Event.Channel, e.Event.Thread)
+		if err != nil || thread.SessionID == "" {
+			return item, err
+		}
+		item.SessionID = thread.SessionID
+		return item, s.Chat.Stop(ctx, s.tenant(), thread.SessionID)
 	}
 	m := incoming{event: e.Event, app: e.App, attempt: item.Attempts, me: w.api.me, thread: core.SlackThread{
 		Owner: s.Settings.Owner, Team: install.Team, Channel: e.Event.Channel, Thread: e.Event.root(), Mode: core.SlackTwoWay,

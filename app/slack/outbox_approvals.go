@@ -88,7 +88,18 @@ func approvalContent(a core.Approval) content {
 // model's order, exactly as they are, with what is invisible escaped. Whole is false if that is
 // too long, so that values are shortened in their middle, or a secret is hidden.
 func argumentsText(arguments string) (text string, whole bool) {
-	lines := argumentLines(arguments)
+	lines := []string{core.Literal(arguments)} // of what is no object
+	d := json.NewDecoder(strings.NewReader(arguments))
+	if open, _ := d.Token(); open == json.Delim('{') && json.Valid([]byte(arguments)) {
+		d.UseNumber() // float64 lacks the last digits of a long one
+		lines = nil
+		for d.More() {
+			name, _ := d.Token() // it is valid
+			var value any
+			_ = d.Decode(&value)
+			lines = append(lines, literalJSON(name)+": "+literalJSON(value))
+		}
+	}
 	whole = true
 	for i, line := range lines {
 		lines[i] = redact.Text(line)
@@ -103,23 +114,6 @@ func argumentsText(arguments string) (text string, whole bool) {
 	}
 	text = strings.Join(lines, "\n")
 	return text[:core.UTF16Index(text, maxArguments)], false
-}
-
-// argumentLines returns each argument of a call with its name as JSON; what is no object is one line.
-func argumentLines(arguments string) []string {
-	d := json.NewDecoder(strings.NewReader(arguments))
-	if open, _ := d.Token(); open != json.Delim('{') || !json.Valid([]byte(arguments)) {
-		return []string{core.Literal(arguments)}
-	}
-	d.UseNumber() // float64 lacks the last digits of a long one
-	var lines []string
-	for d.More() {
-		name, _ := d.Token() // it is valid
-		var value any
-		_ = d.Decode(&value)
-		lines = append(lines, literalJSON(name)+": "+literalJSON(value))
-	}
-	return lines
 }
 
 // literalJSON returns a value as JSON on one line in which only what is invisible is escaped.

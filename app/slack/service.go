@@ -91,7 +91,12 @@ func New(o Options) *Service {
 		},
 	}
 	s.names = &nameCache{known: map[string]knownName{}}
-	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: s.wakeWorker}
+	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: func() {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}}
 	return s
 }
 
@@ -160,14 +165,6 @@ func (s *Service) checkToken(ctx context.Context) {
 
 // tenant is the scope in which Slack acts.
 func (s *Service) tenant() core.Tenant { return core.Tenant{Owner: s.Settings.Owner} }
-
-// wakeWorker lets a worker look for work immediately.
-func (s *Service) wakeWorker() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
 
 // How a lost socket is opened again.
 const (
