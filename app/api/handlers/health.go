@@ -46,20 +46,15 @@ func NewHealth(checks []Check, build Build, drain <-chan struct{}) *Health {
 	return &Health{checks: checks, build: build, drain: drain}
 }
 
-// liveness is the answer of Live.
-type liveness struct {
-	Status string `json:"status"`
-}
-
-// readiness is the answer of Ready.
+// readiness is the answer of Ready, and without checks that of Live.
 type readiness struct {
 	Status string            `json:"status"`
-	Checks map[string]string `json:"checks"`
+	Checks map[string]string `json:"checks,omitzero"`
 }
 
 // Live answers 200.
 func (h *Health) Live(c *gin.Context) error {
-	return writeJSON(c, http.StatusOK, liveness{Status: "ok"})
+	return writeJSON(c, http.StatusOK, readiness{Status: "ok"})
 }
 
 // Ready answers 200 if all checks pass that are not optional, else 503 with the failed ones.

@@ -164,18 +164,19 @@ func (s *StreamLimiter) Heartbeat() time.Duration {
 	return orDefault(s.limits.Stream.Heartbeat, defaultHeartbeat)
 }
 
-// serveRun serves a run's events, which end by themselves.
-func (s *StreamLimiter) serveRun(c *gin.Context, p *slot, source EventSource) error {
-	return s.serveEvents(c, p, s.limits.Stream, source)
-}
-
 func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions, source EventSource) error {
 	ReleaseBody(c) // a stream may last for minutes
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
-	s.startStream(p, cancel)
+	s.mu.Lock()
+	p.end = cancel // from here on Drain and End can end it
+	if s.draining && p.endless {
+		cancel(errDrain)
+	}
+	s.mu.Unlock()
 	if until := p.caller.Expires; !until.IsZero() {
-		limited, stop := context.WithDeadlineCause(ctx, until, expiredError())
+		limited, stop := context.WithDeadlineCause(ctx, until, &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
+			Message: "the token has expired; reconnect with a new token and Last-Event-ID"})
 		defer stop()
 		ctx = limited
 	}
@@ -204,22 +205,6 @@ func (s *StreamLimiter) releaseAtEnd(p *slot, source EventSource) EventSource {
 				}
 			}
 		}
-	}
-}
-
-// expiredError returns the error that ends the stream of an end user.
-func expiredError() error {
-	return &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
-		Message: "the token has expired; reconnect with a new token and Last-Event-ID"}
-}
-
-// startStream makes an open request a stream that Drain and End can end.
-func (s *StreamLimiter) startStream(p *slot, end context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.end = end
-	if s.draining && p.endless {
-		end(errDrain)
 	}
 }
 
