@@ -90,20 +90,15 @@ func (s *stream) followEvents(ctx context.Context) error {
 		if time.Since(alive) >= s.client.giveUp {
 			return err
 		}
-		if err := sleepContext(ctx, max(pause/2+rand.N(pause/2+1), retryAfter(err))); err != nil {
+		wait := pause/2 + rand.N(pause/2+1)
+		if problem := (*ProblemError)(nil); errors.As(err, &problem) {
+			wait = max(wait, problem.RetryAfter)
+		}
+		if err := sleepContext(ctx, wait); err != nil {
 			return err
 		}
 		pause = min(2*pause, maxPause)
 	}
-}
-
-// retryAfter returns the pause that the server asks for; 0 = none.
-func retryAfter(err error) time.Duration {
-	var problem *ProblemError
-	if errors.As(err, &problem) {
-		return problem.RetryAfter
-	}
-	return 0
 }
 
 func sleepContext(ctx context.Context, d time.Duration) error {

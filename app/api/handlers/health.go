@@ -69,7 +69,9 @@ func (h *Health) Ready(c *gin.Context) error {
 	var causes []error
 	for _, check := range h.checks {
 		ready.Checks[check.Name] = "ok"
-		err := runCheck(c.Request.Context(), check)
+		ctx, cancel := context.WithTimeout(c.Request.Context(), checkTimeout)
+		err := check.Run(ctx)
+		cancel()
 		switch {
 		case err == nil:
 		case check.Optional:
@@ -92,12 +94,6 @@ func faultOf(err error) string {
 		return shown.Message
 	}
 	return "failed"
-}
-
-func runCheck(ctx context.Context, check Check) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	return check.Run(ctx)
 }
 
 // Version answers the version of the program.
