@@ -67,21 +67,13 @@ func (s *Server) limitBody(c *gin.Context) error {
 		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", maxBytes)
 	}
 	b := &body{
-		ReadCloser: http.MaxBytesReader(serverWriter(c.Writer), r.Body, maxBytes),
+		ReadCloser: http.MaxBytesReader(handlers.ServerWriter(c.Writer), r.Body, maxBytes),
 		control:    http.NewResponseController(c.Writer), timeLimit: timeLimit,
 	}
 	// Only the writers of tests do not support deadlines.
 	_ = b.control.SetReadDeadline(time.Now().Add(timeLimit)) // also for bodies that are never read
 	r.Body = b
 	return nil
-}
-
-// serverWriter returns the server's own writer, whose connection MaxBytesReader closes.
-func serverWriter(w gin.ResponseWriter) http.ResponseWriter {
-	if u, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
-		return u.Unwrap()
-	}
-	return w
 }
 
 // body is the body of a request. It must arrive within a time limit, and it may never fall

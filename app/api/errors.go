@@ -69,7 +69,11 @@ func (s *Server) writeError(c *gin.Context, err error) {
 
 // logFault logs internal errors, and causes that the problem does not show, with more facts.
 func (s *Server) logFault(ctx context.Context, p problem, err error, facts ...any) {
-	facts = append(facts, slog.String("code", p.Code), slog.String("err", errorWithCause(err)))
+	text := err.Error()
+	if shown := (*core.Error)(nil); errors.As(err, &shown) && shown.Err != nil {
+		text += ": " + shown.Err.Error()
+	}
+	facts = append(facts, slog.String("code", p.Code), slog.String("err", text))
 	switch {
 	case p.Status == http.StatusInternalServerError:
 		s.log.ErrorContext(ctx, "request failed", facts...)
@@ -90,15 +94,6 @@ func (s *Server) explainError(ctx context.Context, err error) (text string, call
 		text += fmt.Sprintf("; retry in %d s", seconds)
 	}
 	return text, p.Status < http.StatusInternalServerError
-}
-
-// errorWithCause returns the error's text with the cause that core.Error does not show.
-func errorWithCause(err error) string {
-	var shown *core.Error
-	if errors.As(err, &shown) && shown.Err != nil {
-		return fmt.Sprintf("%v: %v", err, shown.Err)
-	}
-	return err.Error()
 }
 
 // writeProblem writes the problem; no other code writes error bodies.

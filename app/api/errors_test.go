@@ -205,27 +205,6 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestHalfAnAnswer: when an answer cannot be finished, the connection breaks.
-func TestHalfAnAnswer(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	r := request("GET", sessionPath, "")
-	defer func() {
-		if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-			t.Errorf("got panic %v, want http.ErrAbortHandler", err)
-		}
-	}()
-	api.New(opts).ServeHTTP(&breaking{header: http.Header{}}, r)
-	t.Error("got an answer, want a panic")
-}
-
-// breaking is a writer that panics in the middle of an answer.
-type breaking struct{ header http.Header }
-
-func (b *breaking) Header() http.Header       { return b.header }
-func (b *breaking) WriteHeader(int)           {}
-func (b *breaking) Write([]byte) (int, error) { panic("broken") }
-
 func TestReady(t *testing.T) {
 	t.Parallel()
 	opts, log := options(apitest.New())

@@ -48,7 +48,7 @@ const codeNotKept = "answer_not_kept"
 // error that says so; it is never executed twice.
 func (s *Server) idempotent(c *gin.Context) error {
 	method := c.Request.Method
-	if s.keys == nil || method != http.MethodPost && method != http.MethodPatch || asksAgent(c.FullPath()) {
+	if method != http.MethodPost && method != http.MethodPatch || asksAgent(c.FullPath()) {
 		return nil
 	}
 	key, err := handlers.IdempotencyKey(c.Request)
@@ -137,7 +137,10 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 	var answer *core.KeyedAnswer
 	if status := kept.Status(); status >= 200 && status <= 299 {
 		if hash, err := body.hashAll(); err == nil {
-			answer = kept.keyedAnswer(hash)
+			answer = &core.KeyedAnswer{
+				RequestHash: hash, Status: status, ContentType: kept.Header().Get("Content-Type"), Location: kept.Header().Get("Location"),
+				Body: kept.buffered.Bytes(), Kept: !kept.passing,
+			}
 		}
 	}
 	if answer == nil || !s.storeAnswer(ctx, in, *answer) {
@@ -259,13 +262,5 @@ func (w *answerRecorder) passThrough() {
 		_, _ = w.ResponseWriter.Write(w.buffered.Bytes()) // a client that is gone repeats the request
 	case w.headerDue:
 		w.ResponseWriter.WriteHeaderNow()
-	}
-}
-
-// keyedAnswer returns the answer as it is stored.
-func (w *answerRecorder) keyedAnswer(hash string) *core.KeyedAnswer {
-	return &core.KeyedAnswer{
-		RequestHash: hash, Status: w.Status(), ContentType: w.Header().Get("Content-Type"), Location: w.Header().Get("Location"),
-		Body: w.buffered.Bytes(), Kept: !w.passing,
 	}
 }

@@ -58,20 +58,6 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// An answer without a body is given again as it was.
-func TestIdempotentNothing(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	opts, _ := options(backend)
-	server := api.New(opts)
-	path := runPath + "/cancel"
-	for i := range 2 {
-		if w := do(server, request("POST", path, "", withKey)); w.Code != 202 || calls(backend, "Cancel") != 1 {
-			t.Errorf("time %d: got %d after %d calls, want 202 after one", i, w.Code, calls(backend, "Cancel"))
-		}
-	}
-}
-
 // Nothing was done, so the same key may be used again.
 func TestIdempotencyKeyAfterAnError(t *testing.T) {
 	t.Parallel()

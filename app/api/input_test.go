@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -60,17 +59,6 @@ func TestBodies(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestChunkedBodyTooLarge: the limit holds where the length is not told.
-func TestChunkedBodyTooLarge(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	opts.Limits.BodyBytes = 100
-	r := httptest.NewRequest("POST", sessionPath+"/messages", io.MultiReader(strings.NewReader(strings.Repeat(" ", 101))))
-	r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
-	r.Header.Set("Content-Type", "application/json")
-	wantProblem(t, do(api.New(opts), r), 413, "too_large")
 }
 
 // TestBrokenBody: a body that breaks off is no message.

@@ -76,10 +76,11 @@ func problemOf(err error) problem {
 	var shown *core.Error
 	if !errors.As(err, &shown) {
 		s, known := byKind(err)
+		detail := "no details; search the server's log for the request id"
 		if !known {
-			s = status{http.StatusInternalServerError, "Internal error", "internal"}
+			s, detail = status{http.StatusInternalServerError, "Internal error", "internal"}, "internal error"
 		}
-		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detailOf(s), Code: s.code, internal: true}.withRetry(0)
+		return problem{Type: typeOf(s.code), Title: s.title, Status: s.number, Detail: detail, Code: s.code, internal: true}.withRetry(0)
 	}
 	s, known := map[string]status{
 		handlers.CodeMalformed:   {http.StatusBadRequest, "Malformed body", handlers.CodeMalformed},
@@ -110,14 +111,6 @@ func Classify(err error) (number int, title, code string) {
 }
 
 func typeOf(code string) string { return "urn:bobbin:problem:" + code }
-
-// detailOf returns the detail of an error without a message to show.
-func detailOf(s status) string {
-	if s.number == http.StatusInternalServerError {
-		return "internal error"
-	}
-	return "no details; search the server's log for the request id"
-}
 
 // withRetry sets when to retry; problems with status 429 and 503 always say when.
 func (p problem) withRetry(after time.Duration) problem {

@@ -21,10 +21,10 @@ import (
 	"bobbin/app/core/quota"
 )
 
-// Options are the parts of a Server; Services, Auth and Logger are required.
+// Options are the parts of a Server; Services, Keys, Auth and Logger are required.
 type Options struct {
 	Services     handlers.Services
-	Keys         keyStore // of idempotent requests; nil = Idempotency-Key works for messages only
+	Keys         keyStore // of idempotent requests
 	Auth         *auth.Authenticator
 	Checks       []handlers.Check // readiness: database, migrations …
 	Build        handlers.Build

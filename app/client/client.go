@@ -22,10 +22,8 @@ type Options struct {
 	Key string // API key, or the server's local token; empty = none
 	// HTTP sends the requests; nil = a new client. It must not have a Timeout, which would
 	// end streams: use contexts.
-	HTTP        *http.Client
-	UserAgent   string        // empty = bobbin-client
-	GiveUpAfter time.Duration // a stream without any event for this long fails; 0 = 1 min
-	MaxSilence  time.Duration // a connection without any data for this long is dropped; 0 = 45 s, three keep-alives
+	HTTP      *http.Client
+	UserAgent string // empty = bobbin-client
 	// OnConnectionLost is called when a stream fails to reconnect, once until it receives data again, in
 	// the goroutine that reads the stream; nil = not called.
 	OnConnectionLost func()
@@ -33,13 +31,11 @@ type Options struct {
 
 // Client sends requests to one server.
 type Client struct {
-	base    *url.URL
-	key     string
-	http    *http.Client
-	agent   string
-	giveUp  time.Duration
-	silence time.Duration
-	lost    func()
+	base  *url.URL
+	key   string
+	http  *http.Client
+	agent string
+	lost  func()
 }
 
 // New returns a client. It fails if the URL is not an HTTP URL.
@@ -52,7 +48,7 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("server url %q: must be http://host:port", o.URL)
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
-	c := &Client{base: base, key: o.Key, http: o.HTTP, agent: o.UserAgent, giveUp: o.GiveUpAfter, silence: o.MaxSilence, lost: o.OnConnectionLost}
+	c := &Client{base: base, key: o.Key, http: o.HTTP, agent: o.UserAgent, lost: o.OnConnectionLost}
 	if c.http == nil {
 		c.http = &http.Client{}
 	}
@@ -61,12 +57,6 @@ func New(o Options) (*Client, error) {
 	}
 	if c.agent == "" {
 		c.agent = "bobbin-client"
-	}
-	if c.giveUp <= 0 {
-		c.giveUp = time.Minute
-	}
-	if c.silence <= 0 {
-		c.silence = 45 * time.Second
 	}
 	return c, nil
 }

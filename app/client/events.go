@@ -31,7 +31,8 @@ func decodeEvent(f frame) (core.Event, error) {
 	}
 	e := core.Event{SessionID: head.SessionID, RunID: head.RunID, At: head.At, Type: core.EventType(f.event)}
 	e.Data = core.DecodeEventData(e.Type, f.data)
-	if _, undecoded := e.Data.(json.RawMessage); undecoded && isOfMessage(e.Type) {
+	readByProgress := e.Type.IsText() || e.Type == core.EventMessageStarted || e.Type == core.EventMessageCreated || e.Type == core.EventMessageDiscarded
+	if _, undecoded := e.Data.(json.RawMessage); undecoded && readByProgress {
 		return core.Event{}, fmt.Errorf("decode event %s: unexpected data", e.Type)
 	}
 	if f.id != "" {
@@ -42,11 +43,6 @@ func decodeEvent(f frame) (core.Event, error) {
 		e.Seq = seq
 	}
 	return e, nil
-}
-
-// isOfMessage reports whether progress has to read the data of events of the type.
-func isOfMessage(t core.EventType) bool {
-	return t.IsText() || t == core.EventMessageStarted || t == core.EventMessageCreated || t == core.EventMessageDiscarded
 }
 
 // textKey identifies a streaming text.

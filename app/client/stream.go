@@ -17,10 +17,12 @@ import (
 	"bobbin/app/core"
 )
 
-// Pauses between two connections.
+// Pauses between two connections, and the patience of a stream.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 3 * time.Second
+	giveUp     = time.Minute      // a stream without any event for this long fails
+	maxSilence = 45 * time.Second // a connection without any data for this long is dropped: three keep-alives
 )
 
 var (
@@ -87,23 +89,18 @@ func (s *stream) followEvents(ctx context.Context) error {
 			lost = true
 			s.client.lost()
 		}
-		if time.Since(alive) >= s.client.giveUp {
+		if time.Since(alive) >= giveUp {
 			return err
 		}
-		if err := sleepContext(ctx, max(pause/2+rand.N(pause/2+1), retryAfter(err))); err != nil {
+		wait := pause/2 + rand.N(pause/2+1)
+		if problem := (*ProblemError)(nil); errors.As(err, &problem) {
+			wait = max(wait, problem.RetryAfter)
+		}
+		if err := sleepContext(ctx, wait); err != nil {
 			return err
 		}
 		pause = min(2*pause, maxPause)
 	}
-}
-
-// retryAfter returns the pause that the server asks for; 0 = none.
-func retryAfter(err error) time.Duration {
-	var problem *ProblemError
-	if errors.As(err, &problem) {
-		return problem.RetryAfter
-	}
-	return 0
 }
 
 func sleepContext(ctx context.Context, d time.Duration) error {
@@ -122,7 +119,7 @@ func sleepContext(ctx context.Context, d time.Duration) error {
 func (s *stream) readConnection(ctx context.Context) (brought bool, err error) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watchdog := time.AfterFunc(s.client.silence, func() { cancel(errSilent) })
+	watchdog := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer watchdog.Stop()
 
 	response, err := s.open(attempt, s.progress.after)
@@ -137,7 +134,7 @@ func (s *stream) readConnection(ctx context.Context) (brought bool, err error) {
 	if n, err := strconv.ParseInt(response.Header.Get("Last-Event-ID"), 10, 64); err == nil && s.progress.after == unknownSeq {
 		s.progress.after = n
 	}
-	brought, err = s.readFrames(&watchedReader{response.Body, watchdog, s.client.silence})
+	brought, err = s.readFrames(&watchedReader{response.Body, watchdog})
 	if cause := context.Cause(attempt); cause != nil && !errors.Is(err, errStreamOver) {
 		err = cause
 	}
@@ -228,13 +225,12 @@ func (s *stream) yieldEvent(f frame) error {
 type watchedReader struct {
 	io.Reader
 	watchdog *time.Timer
-	silence  time.Duration
 }
 
 func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if n > 0 {
-		w.watchdog.Reset(w.silence)
+		w.watchdog.Reset(maxSilence)
 	}
 	return n, err
 }

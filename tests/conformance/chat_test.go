@@ -169,10 +169,8 @@ func errorShapes(t *testing.T, c *conversation) {
 		{"unknown model", object{"model": "gpt-5"}, "", http.StatusNotFound, "model_not_found", ""},
 		{"unknown model of an agent", object{"model": "plain/none"}, "", http.StatusNotFound, "model_not_found", ""},
 		{"bad key", nil, "bbn-nobody-0123456789-0123456789", http.StatusUnauthorized, "", ""},
-		{"two answers", object{"n": 2}, "", http.StatusBadRequest, "invalid", "n"},
 		{"bad name of a tool", object{"tools": []any{object{"type": "function", "function": object{"name": "no name"}}}}, "", http.StatusBadRequest, "invalid", "tools[0].function.name"},
 		{"too long for the window", object{"model": "reader", "messages": []any{object{"role": "system", "content": differentWords(10_000)}, user("hello")}}, "", http.StatusBadRequest, "context_length_exceeded", ""},
-		{"too large", object{"messages": []any{user(strings.Repeat("x", 9<<20))}}, "", http.StatusRequestEntityTooLarge, "too_large", ""},
 	}
 	for _, tt := range tests {
 		made := c.newChat("create", hello, tt.more)

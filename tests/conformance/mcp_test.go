@@ -42,20 +42,19 @@ func mcpKinds() []mcpKind {
 	return kinds
 }
 
-// mcpUser is an MCP client at work with a key.
+// mcpUser is an MCP client at work.
 type mcpUser struct {
 	*bobbin
 
 	kind mcpKind
 	cl   *client
-	key  string
 	mark string // in its questions
 }
 
 // do makes a call and returns how it ended.
 func (u *mcpUser) do(t *testing.T, method string, params object) outcome {
 	t.Helper()
-	return await(t, u.cl.begin(t, call{Method: method, Params: params, URL: "http://" + u.addr + "/mcp", Key: u.key, Revision: u.kind.revision}))
+	return await(t, u.cl.begin(t, call{Method: method, Params: params, URL: "http://" + u.addr + "/mcp", Key: aliceKey, Revision: u.kind.revision}))
 }
 
 // get makes a call that succeeds and returns its result.
@@ -132,7 +131,7 @@ func TestMCPClients(t *testing.T) {
 func (b *bobbin) runHost(t *testing.T, kind mcpKind) {
 	t.Helper()
 	mark := strings.NewReplacer(" ", "-", "/", "-", "@", "", ".", "-").Replace(kind.name + kind.revision)
-	u := &mcpUser{bobbin: b, kind: kind, key: aliceKey, mark: mark, cl: startClient(t, kind.clientKind)}
+	u := &mcpUser{bobbin: b, kind: kind, mark: mark, cl: startClient(t, kind.clientKind)}
 	for _, o := range mcpOperations() {
 		t.Run(o.name, func(t *testing.T) { o.run(t, u) })
 	}
@@ -183,7 +182,7 @@ func TestMCPPage(t *testing.T) {
 			}
 		})
 	}
-	u := &mcpUser{bobbin: b, kind: mcpKinds()[0], key: aliceKey, cl: startClient(t, mcpKinds()[0].clientKind)}
+	u := &mcpUser{bobbin: b, kind: mcpKinds()[0], cl: startClient(t, mcpKinds()[0].clientKind)}
 	tools := get[struct{ Tools []struct{ Name string } }](t, u, "listTools", nil)
 	for _, tool := range tools.Tools {
 		if !strings.Contains(text, "| `"+tool.Name+"` | `") {

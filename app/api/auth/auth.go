@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 )
 
 // Options configure an Authenticator.
@@ -36,12 +37,13 @@ type Authenticator struct {
 	verify   func(ctx context.Context, token string) (core.Identity, error)
 	required bool
 	token    *Key
-	failed   *failedAttempts
+	proxies  []netip.Prefix // whose X-Forwarded-For is trusted
+	failures *quota.Buckets // by client address
 }
 
 // New returns an authenticator.
 func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, verify: opts.VerifyToken, required: opts.Required, failed: newFailedAttempts(opts.GuessesPerMinute, opts.Proxies)}
+	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, verify: opts.VerifyToken, required: opts.Required, proxies: opts.Proxies, failures: quota.NewBuckets(float64(opts.GuessesPerMinute)/60, opts.GuessesPerMinute)}
 	if opts.LocalToken != "" {
 		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
 		a.token = &token
@@ -59,7 +61,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (core.Identity, error) {
 	case errors.As(err, &shown) && shown.Code == core.CodeTokenExpired: // not a guess
 		return core.Identity{}, err
 	case errors.Is(err, core.ErrUnauthorized), errors.Is(err, core.ErrForbidden):
-		return core.Identity{}, a.failed.countFailure(r, err)
+		return core.Identity{}, a.countFailure(r, err)
 	default:
 		return who, err
 	}
@@ -81,16 +83,11 @@ func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
 		return who, err
 	case a.required:
 		return core.Identity{}, unauthorizedError("send an API key, as Authorization: Bearer … or X-API-Key")
-	case namesSecret(r) && isLoopback(r.RemoteAddr) && !a.takesAnySecret(r):
+	case len(r.Header.Values("Authorization"))+len(r.Header.Values("X-API-Key")) > 0 && isLoopback(r.RemoteAddr) && !a.takesAnySecret(r):
 		return core.Identity{}, unauthorizedError("the API key is empty; send one, or no such header to use this machine's own data")
 	default:
 		return localIdentity(), a.checkLocal(r)
 	}
-}
-
-// namesSecret reports whether the request has a header for a secret, which may be empty.
-func namesSecret(r *http.Request) bool {
-	return len(r.Header.Values("Authorization"))+len(r.Header.Values("X-API-Key")) > 0
 }
 
 // localIdentity returns who calls from this machine without a key.

@@ -8,29 +8,16 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/core/quota"
 )
 
 // CodeFailedAttempts means too many failed authentication attempts from an address.
 const CodeFailedAttempts = "too_many_guesses"
 
-// failedAttempts counts failed authentication attempts by client address. It limits only
-// failing requests: valid ones may come from the same address, as through a proxy, and 256
-// bits cannot be guessed. Safe for concurrent use.
-type failedAttempts struct {
-	buckets *quota.Buckets
-	proxies []netip.Prefix // whose X-Forwarded-For is trusted
-}
-
-// newFailedAttempts returns a counter that allows this many per minute; 0 = no limit.
-func newFailedAttempts(perMinute int, proxies []netip.Prefix) *failedAttempts {
-	return &failedAttempts{proxies: proxies, buckets: quota.NewBuckets(float64(perMinute)/60, perMinute)}
-}
-
-// countFailure counts a failed attempt and returns the error to answer: failure, or
-// ErrRateLimited if its address has exceeded the limit.
-func (g *failedAttempts) countFailure(r *http.Request, failure error) error {
-	wait := g.buckets.Take(g.clientNetwork(r))
+// countFailure counts a failed attempt by its client address and returns the error to answer: failure, or
+// ErrRateLimited if its address has exceeded the limit. It limits only failing requests: valid ones
+// may come from the same address, as through a proxy, and 256 bits cannot be guessed.
+func (a *Authenticator) countFailure(r *http.Request, failure error) error {
+	wait := a.failures.Take(a.clientNetwork(r))
 	if wait == 0 {
 		return failure
 	}
@@ -40,12 +27,12 @@ func (g *failedAttempts) countFailure(r *http.Request, failure error) error {
 
 // clientNetwork returns the bucket of a request: the client's IPv4 address or IPv6 /64
 // network.
-func (g *failedAttempts) clientNetwork(r *http.Request) string {
+func (a *Authenticator) clientNetwork(r *http.Request) string {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return "unknown"
 	}
-	ip := g.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For"))
+	ip := a.clientAddr(addr.Addr().Unmap(), r.Header.Values("X-Forwarded-For"))
 	if ip.Is4() {
 		return ip.String()
 	}
@@ -59,8 +46,8 @@ func (g *failedAttempts) clientNetwork(r *http.Request) string {
 // clientAddr returns the client address of a request from the peer: the peer itself, or
 // behind trusted proxies the last address in X-Forwarded-For that is not trusted. Earlier
 // addresses can be forged.
-func (g *failedAttempts) clientAddr(peer netip.Addr, forwarded []string) netip.Addr {
-	if !g.isTrusted(peer) {
+func (a *Authenticator) clientAddr(peer netip.Addr, forwarded []string) netip.Addr {
+	if !a.isTrusted(peer) {
 		return peer
 	}
 	hops := strings.Split(strings.Join(forwarded, ","), ",")
@@ -73,13 +60,13 @@ func (g *failedAttempts) clientAddr(peer netip.Addr, forwarded []string) netip.A
 		if err != nil {
 			return peer
 		}
-		if peer = addr.WithZone("").Unmap(); !g.isTrusted(peer) {
+		if peer = addr.WithZone("").Unmap(); !a.isTrusted(peer) {
 			return peer
 		}
 	}
 	return peer
 }
 
-func (g *failedAttempts) isTrusted(addr netip.Addr) bool {
-	return slices.ContainsFunc(g.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+func (a *Authenticator) isTrusted(addr netip.Addr) bool {
+	return slices.ContainsFunc(a.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

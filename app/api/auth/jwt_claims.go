@@ -53,7 +53,7 @@ func (v *Verifier) checkClaims(c claims, now time.Time) (core.Identity, error) {
 		return core.Identity{}, err
 	}
 	user, ok := c.all[v.opts.UserClaim].(string)
-	if !ok || !validUser(user) {
+	if !ok || user == "" || len(user) > maxUser || core.CleanText(user) != user || strings.TrimSpace(user) != user || strings.ContainsFunc(user, unicode.IsControl) {
 		return core.Identity{}, invalidToken("the token names no user: the user claim is missing, empty, longer than 200 bytes, or not plain text")
 	}
 	return core.Identity{
@@ -81,12 +81,6 @@ func (v *Verifier) ownerOf(c claims) (string, error) {
 
 // maxUser bounds a user's id in bytes, as in the API.
 const maxUser = 200
-
-// validUser reports whether the user id is valid.
-func validUser(user string) bool {
-	return user != "" && len(user) <= maxUser && core.CleanText(user) == user && strings.TrimSpace(user) == user &&
-		!strings.ContainsFunc(user, unicode.IsControl)
-}
 
 // rightsOf returns the scopes of the token.
 func (v *Verifier) rightsOf(c claims) core.Scopes {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +72,11 @@ func proxyHeaders() []string {
 // Browsers say so in Origin, and without it in Sec-Fetch-Site; following a link is allowed.
 func isForeignPage(r *http.Request) bool {
 	if origins := r.Header.Values("Origin"); len(origins) > 0 {
-		return len(origins) > 1 || !sameOrigin(origins[0], r)
+		own := "http://" + r.Host
+		if r.TLS != nil {
+			own = "https://" + r.Host
+		}
+		return len(origins) > 1 || !strings.EqualFold(origins[0], own)
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -81,15 +84,4 @@ func isForeignPage(r *http.Request) bool {
 	default:
 		return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Method != http.MethodGet
 	}
-}
-
-// sameOrigin reports whether an Origin header is the server's origin as the browser sees it.
-func sameOrigin(origin string, r *http.Request) bool {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Scheme == scheme && strings.EqualFold(u.Host, r.Host) &&
-		u.Path == "" && u.RawQuery == "" && u.User == nil && u.Fragment == ""
 }

@@ -69,7 +69,11 @@ func (s *Stored) findKey(ctx context.Context, secret string) (core.APIKey, error
 	if err := keyError(key, now); err != nil {
 		return core.APIKey{}, err
 	}
-	s.noteUse(key.ID, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.savedUses[key.ID]) >= useResolution {
+		s.pendingUses[key.ID] = now
+	}
 	return key, nil
 }
 
@@ -101,15 +105,6 @@ func keyError(key core.APIKey, now time.Time) error {
 		return unauthorizedError("this API key has expired")
 	default:
 		return nil
-	}
-}
-
-// noteUse records that the key was used.
-func (s *Stored) noteUse(id core.KeyID, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now.Sub(s.savedUses[id]) >= useResolution {
-		s.pendingUses[id] = now
 	}
 }
 

@@ -71,15 +71,15 @@ type pager interface {
 // so only one of them is in memory twice.
 func writePage(c *gin.Context, page pager, more ...field) error {
 	w := &pageWriter{c: c}
-	w.writeRaw(`{"items":[`)
+	w.buf.WriteString(`{"items":[`)
 	w.writeItems(page.Each)
-	w.writeRaw(`],"next_cursor":`)
+	w.buf.WriteString(`],"next_cursor":`)
 	w.writeValue((*nextCursor)(page.Next()))
 	for _, f := range more {
-		w.writeRaw(`,"` + f.name + `":`)
+		w.buf.WriteString(`,"` + f.name + `":`)
 		w.writeValue(f.value)
 	}
-	w.writeRaw("}\n")
+	w.buf.WriteString("}\n")
 	if w.err == nil {
 		w.flush()
 	}
@@ -94,17 +94,12 @@ type pageWriter struct {
 	err error
 }
 
-// writeRaw writes encoded JSON.
-func (w *pageWriter) writeRaw(json string) {
-	w.buf.WriteString(json)
-}
-
 // writeValue writes a value; a list of messages item by item.
 func (w *pageWriter) writeValue(v any) {
 	if list, ok := v.([]core.Message); ok {
-		w.writeRaw("[")
+		w.buf.WriteString("[")
 		w.writeItems(core.Page[core.Message]{Items: list}.Each)
-		w.writeRaw("]")
+		w.buf.WriteString("]")
 		return
 	}
 	w.encodeItem(v)
@@ -114,7 +109,7 @@ func (w *pageWriter) writeValue(v any) {
 func (w *pageWriter) writeItems(items iter.Seq[any]) {
 	comma := ""
 	for item := range items {
-		w.writeRaw(comma)
+		w.buf.WriteString(comma)
 		w.encodeItem(item)
 		comma = ","
 	}

@@ -148,7 +148,10 @@ func setParam(into reflect.Value, f ops.Field, text string, faults *core.Faults)
 	case into.Kind() == reflect.Bool && enum != nil:
 		into.SetBool(text == f.Tag.Get("word"))
 	case into.Kind() == reflect.Bool:
-		into.SetBool(boolParam(f.Name, text, faults))
+		if text != "true" && text != "false" {
+			faults.Add(f.Name, "must be true or false")
+		}
+		into.SetBool(text == "true")
 	case into.Type() == reflect.TypeFor[time.Time]():
 		into.Set(reflect.ValueOf(timeParam(f, text, faults)))
 	case into.Type() == reflect.TypeFor[json.RawMessage]():
@@ -173,13 +176,6 @@ func limitOf(f ops.Field, name string, none int64) int64 {
 		return n
 	}
 	return none
-}
-
-func boolParam(name, text string, faults *core.Faults) bool {
-	if text != "true" && text != "false" {
-		faults.Add(name, "must be true or false")
-	}
-	return text == "true"
 }
 
 // timeParam returns a time, or midnight UTC of a date where the field takes one.

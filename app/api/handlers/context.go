@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -37,9 +38,15 @@ func (h Native) summarize(c *gin.Context, in ops.Summarize) (core.Summary, error
 		return core.Summary{}, err
 	}
 	defer h.Streams.releaseSlot(held)
-	ctx, cancel := context.WithTimeout(c.Request.Context(), h.Streams.limits.Wait)
+	return SummarizeWithin(c.Request.Context(), h.Streams.limits.Wait, h.Chat, in.SessionID, in.Focus)
+}
+
+// SummarizeWithin creates a summary of the caller's session, within the time limit.
+func SummarizeWithin(ctx context.Context, limit time.Duration, chat chatService, id core.SessionID, focus string) (core.Summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	summary, err := h.Chat.Summarize(ctx, scopeOf(c), in.SessionID, in.Focus)
+	caller, _ := core.IdentityFrom(ctx)
+	summary, err := chat.Summarize(ctx, caller.Tenant(), id, focus)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		err = &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}

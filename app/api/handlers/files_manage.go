@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ func (h Native) Content(c *gin.Context) error {
 		return err
 	}
 	disposition := "attachment"
-	if isPicture(blob.MediaType) {
+	if slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, blob.MediaType) { // not SVG
 		disposition = "inline"
 	}
 	expires, _ := strconv.ParseInt(c.Query("expires"), 10, 64)
@@ -79,14 +80,4 @@ func (h Native) Content(c *gin.Context) error {
 	c.Header("Cache-Control", fmt.Sprintf("private, max-age=%d, immutable", int(left.Seconds())))
 	c.Header("Cross-Origin-Resource-Policy", "cross-origin")
 	return h.serveBlob(c, id, disposition)
-}
-
-// isPicture reports whether a file is an image without scripts. SVG counts as text.
-func isPicture(mediaType string) bool {
-	switch mediaType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return true
-	default:
-		return false
-	}
 }

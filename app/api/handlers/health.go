@@ -46,20 +46,15 @@ func NewHealth(checks []Check, build Build, drain <-chan struct{}) *Health {
 	return &Health{checks: checks, build: build, drain: drain}
 }
 
-// liveness is the answer of Live.
-type liveness struct {
-	Status string `json:"status"`
-}
-
-// readiness is the answer of Ready.
+// readiness is the answer of Ready, and without checks that of Live.
 type readiness struct {
 	Status string            `json:"status"`
-	Checks map[string]string `json:"checks"`
+	Checks map[string]string `json:"checks,omitzero"`
 }
 
 // Live answers 200.
 func (h *Health) Live(c *gin.Context) error {
-	return writeJSON(c, http.StatusOK, liveness{Status: "ok"})
+	return writeJSON(c, http.StatusOK, readiness{Status: "ok"})
 }
 
 // Ready answers 200 if all checks pass that are not optional, else 503 with the failed ones.
@@ -74,7 +69,9 @@ func (h *Health) Ready(c *gin.Context) error {
 	var causes []error
 	for _, check := range h.checks {
 		ready.Checks[check.Name] = "ok"
-		err := runCheck(c.Request.Context(), check)
+		ctx, cancel := context.WithTimeout(c.Request.Context(), checkTimeout)
+		err := check.Run(ctx)
+		cancel()
 		switch {
 		case err == nil:
 		case check.Optional:
@@ -97,12 +94,6 @@ func faultOf(err error) string {
 		return shown.Message
 	}
 	return "failed"
-}
-
-func runCheck(ctx context.Context, check Check) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	return check.Run(ctx)
 }
 
 // Version answers the version of the program.

@@ -127,11 +127,6 @@ func (h Native) regenerateMessage(c *gin.Context, in ops.Regenerate) error {
 	return h.answerRun(c, held, accepted.Run)
 }
 
-// acceptedAnswer is the answer to a message whose run has not ended.
-type acceptedAnswer struct {
-	Run core.Run `json:"run"`
-}
-
 // sendAndAnswer sends the message and answers about its run.
 func (h Native) sendAndAnswer(c *gin.Context, m core.SendMessage) error {
 	held, err := h.acquireForRun(c)
@@ -161,13 +156,13 @@ func (h Native) acquireForRun(c *gin.Context) (*slot, error) {
 // events, after its end, or immediately. The header Location names the run in any case.
 func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 	tenant := scopeOf(c)
-	c.Header("Location", runPath(run.ID))
+	c.Header("Location", ops.CancelRun.Location(run))
 	switch {
 	case held == nil:
 		c.Header("Preference-Applied", "respond-async")
-		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
+		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
 	case wantsStream(c.Request.Header):
-		return h.Streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.Streams.serveEvents(c, held, h.Streams.limits.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return h.Chat.WatchAccepted(ctx, tenant, run)
 		})
 	default:
@@ -199,7 +194,7 @@ func (h Native) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 		}
 		return writeJSON(c, http.StatusOK, result)
 	default:
-		return writeJSON(c, http.StatusAccepted, acceptedAnswer{Run: run})
+		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
 	}
 }
 
@@ -215,8 +210,6 @@ func toSendMessage(body ops.NewMessage) (core.SendMessage, error) {
 		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: (*core.RunOptions)(body.Options),
 	}, nil
 }
-
-func runPath(id core.RunID) string { return "/api/v1/runs/" + string(id) }
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the
 // time limit or if only the waiting failed: an error would make the caller send its message again.

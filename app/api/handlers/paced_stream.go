@@ -22,7 +22,7 @@ type PacedStream struct {
 // NewPacedStream returns the writer of the answer. The caller closes it before it returns.
 func NewPacedStream(c *gin.Context) *PacedStream {
 	c.Header("X-Accel-Buffering", "no")
-	return &PacedStream{header: c.Writer.Header(), flusher: http.NewResponseController(innermostWriter(c.Writer)), out: newPacedWriter(c)}
+	return &PacedStream{header: c.Writer.Header(), flusher: http.NewResponseController(ServerWriter(c.Writer)), out: newPacedWriter(c)}
 }
 
 // Header is part of http.ResponseWriter.

@@ -82,7 +82,7 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 	}
 	defer h.Streams.releaseSlot(held)
 	tenant := scopeOf(c)
-	return h.Streams.serveRun(c, held, func(ctx context.Context) iter.Seq2[core.Event, error] {
+	return h.Streams.serveEvents(c, held, h.Streams.limits.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
 		return h.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
 	})
 }

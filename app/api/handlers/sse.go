@@ -131,7 +131,7 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, opts StreamOptions) *stream {
 	return &stream{
-		w: w, control: http.NewResponseController(innermostWriter(w)), id: opts.ID, encode: opts.Encode,
+		w: w, control: http.NewResponseController(ServerWriter(w)), id: opts.ID, encode: opts.Encode,
 		timeout: orDefault(opts.WriteTimeout, 10*time.Second), every: orDefault(opts.Heartbeat, defaultHeartbeat),
 	}
 }
@@ -143,9 +143,9 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return d
 }
 
-// innermostWriter returns the server's own writer. The Flush of a wrapper may return no
-// error and hide that the reader is gone.
-func innermostWriter(w http.ResponseWriter) http.ResponseWriter {
+// ServerWriter returns the server's own writer: the Flush of a wrapper may return no error and hide that the
+// reader is gone, and MaxBytesReader closes the connection of no wrapper.
+func ServerWriter(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {

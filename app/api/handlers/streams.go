@@ -27,9 +27,9 @@ type StreamLimiter struct {
 	limits Limits
 
 	mu       sync.Mutex
-	draining bool               // guarded by mu
-	held     map[*slot]struct{} // guarded by mu
-	callers  map[string]int     // open requests by owner, and by owner and user; guarded by mu
+	draining bool                // guarded by mu
+	held     map[*slot]struct{}  // guarded by mu
+	callers  map[core.Tenant]int // open requests by owner, and by owner and user; guarded by mu
 }
 
 // slot belongs to one open request.
@@ -41,27 +41,27 @@ type slot struct {
 
 // NewStreamLimiter returns a limiter without open requests.
 func NewStreamLimiter(limits Limits) *StreamLimiter {
-	return &StreamLimiter{limits: limits, held: map[*slot]struct{}{}, callers: map[string]int{}}
+	return &StreamLimiter{limits: limits, held: map[*slot]struct{}{}, callers: map[core.Tenant]int{}}
 }
 
 // acquireSlot acquires a slot, which the caller releases with releaseSlot. Handlers call it
 // before they change anything, so that no work is done for a request that cannot be answered.
 func (s *StreamLimiter) acquireSlot(c *gin.Context) (*slot, error) {
 	p := &slot{caller: callerOf(c)}
-	owner, user := p.bucketNames()
+	owner, user := core.Tenant{Owner: p.caller.Owner}, p.caller.Tenant()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.held) >= s.limits.Streams {
 		return nil, &core.Error{Kind: core.ErrUnavailable, Code: "too_many_streams", RetryAfter: 5 * time.Second,
 			Message: "too many open requests on this server; try again later"}
 	}
-	if s.callers[owner] >= s.limits.StreamsPerOwner || s.isCrowded(owner) || user != "" && s.callers[user] >= s.limits.StreamsPerUser {
+	if s.callers[owner] >= s.limits.StreamsPerOwner || s.isCrowded(owner) || user != owner && s.callers[user] >= s.limits.StreamsPerUser {
 		return nil, &core.Error{Kind: core.ErrRateLimited, Code: "too_many_streams", RetryAfter: 5 * time.Second,
 			Message: "you have too many open requests; close some"}
 	}
 	s.held[p] = struct{}{}
 	s.callers[owner]++
-	if user != "" {
+	if user != owner {
 		s.callers[user]++
 	}
 	return p, nil
@@ -70,19 +70,9 @@ func (s *StreamLimiter) acquireSlot(c *gin.Context) (*slot, error) {
 // isCrowded reports whether the remaining slots are reserved for owners who hold less than a
 // quarter of all slots. Not where one owner may hold all: there is only one owner then. The
 // caller holds mu.
-func (s *StreamLimiter) isCrowded(owner string) bool {
+func (s *StreamLimiter) isCrowded(owner core.Tenant) bool {
 	quarter := max(s.limits.Streams/4, 1)
 	return s.limits.StreamsPerOwner < s.limits.Streams && s.callers[owner] >= quarter && len(s.held) >= s.limits.Streams-quarter
-}
-
-// bucketNames returns the names under which the caller's open requests are counted: the
-// owner, and the user if the caller is an end user.
-func (p *slot) bucketNames() (owner, user string) {
-	owner = p.caller.Owner
-	if p.caller.User != "" {
-		user = owner + "\x00" + p.caller.User
-	}
-	return owner, user
 }
 
 // releaseSlot releases the slot, if it is not nil. It may be called more than once.
@@ -93,8 +83,7 @@ func (s *StreamLimiter) releaseSlot(p *slot) {
 		return
 	}
 	delete(s.held, p)
-	owner, user := p.bucketNames()
-	for _, bucket := range []string{owner, user} {
+	for _, bucket := range slices.Compact([]core.Tenant{{Owner: p.caller.Owner}, p.caller.Tenant()}) {
 		if s.callers[bucket]--; s.callers[bucket] <= 0 {
 			delete(s.callers, bucket)
 		}
@@ -164,18 +153,19 @@ func (s *StreamLimiter) Heartbeat() time.Duration {
 	return orDefault(s.limits.Stream.Heartbeat, defaultHeartbeat)
 }
 
-// serveRun serves a run's events, which end by themselves.
-func (s *StreamLimiter) serveRun(c *gin.Context, p *slot, source EventSource) error {
-	return s.serveEvents(c, p, s.limits.Stream, source)
-}
-
 func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions, source EventSource) error {
 	ReleaseBody(c) // a stream may last for minutes
 	ctx, cancel := context.WithCancelCause(c.Request.Context())
 	defer cancel(nil)
-	s.startStream(p, cancel)
+	s.mu.Lock()
+	p.end = cancel // from here on Drain and End can end it
+	if s.draining && p.endless {
+		cancel(errDrain)
+	}
+	s.mu.Unlock()
 	if until := p.caller.Expires; !until.IsZero() {
-		limited, stop := context.WithDeadlineCause(ctx, until, expiredError())
+		limited, stop := context.WithDeadlineCause(ctx, until, &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
+			Message: "the token has expired; reconnect with a new token and Last-Event-ID"})
 		defer stop()
 		ctx = limited
 	}
@@ -204,22 +194,6 @@ func (s *StreamLimiter) releaseAtEnd(p *slot, source EventSource) EventSource {
 				}
 			}
 		}
-	}
-}
-
-// expiredError returns the error that ends the stream of an end user.
-func expiredError() error {
-	return &core.Error{Kind: core.ErrUnauthorized, Code: core.CodeTokenExpired,
-		Message: "the token has expired; reconnect with a new token and Last-Event-ID"}
-}
-
-// startStream makes an open request a stream that Drain and End can end.
-func (s *StreamLimiter) startStream(p *slot, end context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.end = end
-	if s.draining && p.endless {
-		end(errDrain)
 	}
 }
 

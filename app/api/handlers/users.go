@@ -71,9 +71,6 @@ func userView(body any) (any, error) {
 	case ops.RunAnswer:
 		b.Run = userRun(b.Run)
 		return b, nil
-	case acceptedAnswer:
-		b.Run = userRun(b.Run)
-		return b, nil
 	case core.AgentDetail:
 		b.SystemPrompt, b.ToolSettings = "", nil
 		return b, nil
@@ -82,7 +79,7 @@ func userView(body any) (any, error) {
 	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
 		core.ContextReport, core.ContextPlan, core.ContextTurns, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
 		core.StandingInstruction, core.Memory, core.SavedMemory, core.MemoryMatches, core.Deletion,
-		Build, liveness, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
+		Build, readiness, *nextCursor, searchTotal, searchIndexing, lastEventID:
 		return b, nil // all of it
 	default:
 		return nil, fmt.Errorf("userView does not list the type %T", body)

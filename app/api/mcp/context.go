@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -41,9 +40,6 @@ type contextView struct {
 }
 
 func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (contextView, error) {
-	if err := checkID("session", in.SessionID); err != nil {
-		return contextView{}, err
-	}
 	report, err := s.Chat.Context(ctx, c.tenant, in.SessionID)
 	if err != nil {
 		return contextView{}, err
@@ -55,7 +51,7 @@ func (s *Server) getContext(ctx context.Context, c call, in sessionParam) (conte
 	}
 	for _, summary := range report.Summaries {
 		if summary.Version == report.SummaryVersion {
-			out.Summary = clip(summary.Content, pageBytes)
+			out.Summary = core.Clip(summary.Content, pageBytes)
 		}
 	}
 	return out, nil
@@ -77,21 +73,13 @@ type summaryView struct {
 	TokensAfter     int            `json:"tokens_after"`
 }
 
-func (s *Server) summarizeSession(ctx context.Context, c call, in newSummary) (summaryView, error) {
-	if err := checkID("session", in.SessionID); err != nil {
-		return summaryView{}, err
-	}
-	limited, cancel := context.WithTimeout(ctx, s.Streams.Wait())
-	defer cancel()
-	summary, err := s.Chat.Summarize(limited, c.tenant, in.SessionID, in.Focus)
-	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil {
-		err = &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
-	}
+func (s *Server) summarizeSession(ctx context.Context, _ call, in newSummary) (summaryView, error) {
+	summary, err := handlers.SummarizeWithin(ctx, s.Streams.Wait(), s.Chat, in.SessionID, in.Focus)
 	if err != nil {
 		return summaryView{}, err
 	}
 	return summaryView{
-		SessionID: summary.SessionID, Version: summary.Version, Content: clip(summary.Content, pageBytes), MessagesCovered: summary.MessagesCovered,
+		SessionID: summary.SessionID, Version: summary.Version, Content: core.Clip(summary.Content, pageBytes), MessagesCovered: summary.MessagesCovered,
 		TokensBefore: summary.TokensBefore, TokensAfter: summary.TokensAfter,
 	}, nil
 }

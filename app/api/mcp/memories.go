@@ -38,7 +38,7 @@ type memoryItem struct {
 }
 
 func memoryOf(m core.Memory) memoryItem {
-	return memoryItem{MemoryID: m.ID, Content: clip(m.Content, maxText), UserID: m.UserID, CreatedAt: m.CreatedAt}
+	return memoryItem{MemoryID: m.ID, Content: core.Clip(m.Content, maxText), UserID: m.UserID, CreatedAt: m.CreatedAt}
 }
 
 // memorySearch is the arguments of search_memories.
@@ -93,9 +93,6 @@ type deleted struct {
 }
 
 func (s *Server) deleteMemory(ctx context.Context, c call, in memoryParam) (deleted, error) {
-	if err := checkID("memory", in.MemoryID); err != nil {
-		return deleted{}, err
-	}
 	if err := s.Memories.Delete(ctx, c.tenant, in.MemoryID); err != nil {
 		return deleted{}, err
 	}

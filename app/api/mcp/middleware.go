@@ -28,7 +28,7 @@ func (s *Server) answerErrors(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		if x := exchangeOf(ctx); x != nil {
+		if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok { // what else the SDK handles has none
 			x.bindCall(cancel)
 		}
 		defer func() {

@@ -53,10 +53,8 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	if !canRead(caller, templateOf(aspect)) {
 		return nil, &core.Error{Kind: core.ErrForbidden, Code: handlers.CodeOwnersOnly, Message: "the prompt is for API keys, not for end users"}
 	}
-	if x := exchangeOf(ctx); x != nil {
-		if err := x.reserve(8 * handlers.AnswerBytes); err != nil {
-			return nil, err
-		}
+	if err := exchangeOf(ctx).reserve(8 * handlers.AnswerBytes); err != nil {
+		return nil, err
 	}
 	text, err := s.readAspect(ctx, caller.Tenant(), core.SessionID(id), aspect)
 	switch {
@@ -72,8 +70,8 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 
 // readAspect returns the text of a resource.
 func (s *Server) readAspect(ctx context.Context, tenant core.Tenant, id core.SessionID, aspect string) (string, error) {
-	if err := checkID("session", id); err != nil {
-		return "", err
+	if !core.ValidID(id) {
+		return "", core.ErrNotFound
 	}
 	var view any
 	var err error
@@ -107,10 +105,8 @@ func (s *Server) listResources(ctx context.Context, caller core.Identity, req sd
 	if list, ok := req.(*sdk.ListResourcesRequest); ok && list.Params != nil {
 		query.Cursor = list.Params.Cursor
 	}
-	if x := exchangeOf(ctx); x != nil {
-		if err := x.reserve(handlers.AnswerBytes); err != nil {
-			return nil, err
-		}
+	if err := exchangeOf(ctx).reserve(handlers.AnswerBytes); err != nil {
+		return nil, err
 	}
 	page, err := s.readSessions(ctx, caller.Tenant(), query)
 	if err != nil {

@@ -89,9 +89,6 @@ func (s *Server) sendMessage(ctx context.Context, c call, in newMessage) (runRes
 	} else if in.Agent != "" || in.Title != "" {
 		return runResult{}, core.Errorf(core.ErrInvalid, "agent and title are for a new session: leave them out, or session_id")
 	}
-	if err := checkID("session", in.SessionID); err != nil {
-		return runResult{}, err
-	}
 	accepted, err := s.Chat.Send(ctx, c.tenant, core.SendMessage{SessionID: in.SessionID, Content: in.Content, Model: in.Model, Source: core.SourceAPI})
 	if err != nil {
 		if created { // nobody would use it
@@ -113,9 +110,6 @@ type runQuery struct {
 }
 
 func (s *Server) waitForRunTool(ctx context.Context, c call, in runQuery) (runResult, error) {
-	if err := checkID("run", in.RunID); err != nil {
-		return runResult{}, err
-	}
 	run, err := s.Runs.Get(ctx, c.tenant, in.RunID)
 	if err != nil {
 		return runResult{}, err
@@ -132,9 +126,6 @@ type runParam struct {
 }
 
 func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult, error) {
-	if err := checkID("run", in.RunID); err != nil {
-		return runResult{}, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, min(defaultWait, s.Streams.Wait()))
 	defer cancel()
 	run, err := s.Chat.Cancel(ctx, c.tenant, in.RunID, true)
@@ -142,14 +133,6 @@ func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult,
 		return runResult{}, err
 	}
 	return s.resultOf(ctx, c, run)
-}
-
-// checkID returns ErrNotFound for an id that is none.
-func checkID[T ~string](what string, id T) error {
-	if core.ValidID(id) {
-		return nil
-	}
-	return core.Errorf(core.ErrNotFound, "%s %q does not exist", what, core.Clip(string(id), 64))
 }
 
 // waitForRun returns the run when it has ended or waits for a person, or as it is after the time
@@ -200,8 +183,8 @@ func (s *Server) reportProgress(ctx context.Context, c call, run core.RunID, wai
 			ProgressToken: token, Progress: waited.Seconds(), Message: fmt.Sprintf("run %s has not ended yet", run),
 		})
 	}
-	if x := exchangeOf(ctx); x != nil && waited >= s.Streams.Heartbeat()/2 {
-		return x.stream.KeepAlive()
+	if waited >= s.Streams.Heartbeat()/2 {
+		return exchangeOf(ctx).stream.KeepAlive()
 	}
 	return nil
 }
@@ -211,7 +194,7 @@ func (s *Server) resultOf(ctx context.Context, c call, run core.Run) (runResult,
 	r := runResult{SessionID: run.SessionID, RunID: run.ID, Status: run.Status}
 	for _, a := range run.Approvals {
 		if a.Status == core.ApprovalOpen && len(r.Approvals) < maxApprovals {
-			r.Approvals = append(r.Approvals, openApproval{ApprovalID: a.ID, Tool: a.Tool, Arguments: clip(a.Arguments, maxText)})
+			r.Approvals = append(r.Approvals, openApproval{ApprovalID: a.ID, Tool: a.Tool, Arguments: core.Clip(a.Arguments, maxText)})
 		}
 	}
 	switch {
@@ -227,7 +210,7 @@ func (s *Server) resultOf(ctx context.Context, c call, run core.Run) (runResult,
 		if err != nil {
 			return r, err
 		}
-		r.Answer = clip(message.Content, maxAnswer)
+		r.Answer = core.Clip(message.Content, maxAnswer)
 		r.Truncated = len(r.Answer) < len(message.Content)
 	}
 	return r, nil

@@ -108,10 +108,8 @@ func (x *exchange) endCall(cause error) {
 
 type exchangeKey struct{}
 
-func exchangeOf(ctx context.Context) *exchange {
-	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	return x
-}
+// exchangeOf returns the request behind a call.
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
 // Serve answers POST /mcp.
 func (s *Server) Serve(c *gin.Context) error {

@@ -19,9 +19,6 @@ const (
 	maxCursor = 512
 )
 
-// clip returns the beginning of a text, of at most maxBytes bytes.
-func clip(text string, maxBytes int) string { return core.Clip(text, maxBytes) }
-
 func (s *Server) addSessionTools(server *sdk.Server) {
 	limitPage := func(a map[string]*jsonschema.Schema) { between(a["limit"], 1, maxItems) }
 	addTool(s, server, tool{
@@ -147,9 +144,6 @@ type runItem struct {
 }
 
 func (s *Server) getSession(ctx context.Context, c call, in sessionParam) (sessionDetail, error) {
-	if err := checkID("session", in.SessionID); err != nil {
-		return sessionDetail{}, err
-	}
 	session, err := s.Sessions.Get(ctx, c.tenant, in.SessionID)
 	if err != nil {
 		return sessionDetail{}, err
@@ -160,7 +154,7 @@ func (s *Server) getSession(ctx context.Context, c call, in sessionParam) (sessi
 	}
 	out := sessionDetail{Session: itemOf(session), Model: session.Model, Archived: session.ArchivedAt != nil, SummarizedCount: session.SummarizedCount, Runs: []runItem{}}
 	if session.ConversationSummary != nil {
-		out.Summary = clip(*session.ConversationSummary, pageBytes)
+		out.Summary = core.Clip(*session.ConversationSummary, pageBytes)
 	}
 	for _, run := range runs.Items {
 		item := runItem{RunID: run.ID, Status: run.Status, CreatedAt: run.CreatedAt}
@@ -198,9 +192,6 @@ type messageItem struct {
 }
 
 func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (messagePage, error) {
-	if err := checkID("session", in.SessionID); err != nil {
-		return messagePage{}, err
-	}
 	query := core.MessageQuery{Descending: true}
 	var err error
 	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
@@ -213,7 +204,7 @@ func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (mess
 	}
 	out := messagePage{Messages: []messageItem{}, NextCursor: cursorOf(page.NextCursor)}
 	for _, m := range page.Items {
-		item := messageItem{MessageID: m.ID, Role: m.Role, Author: m.Author, Content: clip(m.Content, maxText), ToolName: m.ToolName, CreatedAt: m.CreatedAt}
+		item := messageItem{MessageID: m.ID, Role: m.Role, Author: m.Author, Content: core.Clip(m.Content, maxText), ToolName: m.ToolName, CreatedAt: m.CreatedAt}
 		item.Truncated = len(item.Content) < len(m.Content)
 		for _, called := range m.ToolCalls {
 			item.ToolCalls = append(item.ToolCalls, called.Name)
@@ -266,9 +257,6 @@ func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (
 		return hitPage{}, err
 	}
 	if in.SessionID != "" {
-		if err := checkID("session", in.SessionID); err != nil {
-			return hitPage{}, err
-		}
 		if _, err := s.Sessions.Get(ctx, c.tenant, in.SessionID); err != nil {
 			return hitPage{}, err
 		}

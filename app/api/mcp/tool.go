@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bobbin/app/api/handlers"
+	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
@@ -89,13 +91,33 @@ func callTool[In, Out any](ctx context.Context, t tool, req *sdk.CallToolRequest
 	if err := check.Validate(given); err != nil {
 		return out, core.Errorf(core.ErrInvalid, "the arguments are not valid: %s", core.Clip(strings.TrimPrefix(err.Error(), "validating root: "), 500))
 	}
-	if x := exchangeOf(ctx); x != nil && t.answer > 0 {
-		if err := x.reserve(t.answer); err != nil {
+	if err := checkIDs(in); err != nil {
+		return out, err
+	}
+	if t.answer > 0 {
+		if err := exchangeOf(ctx).reserve(t.answer); err != nil {
 			return out, err
 		}
 	}
 	caller, _ := core.IdentityFrom(ctx)
 	return answer(ctx, call{caller: caller, tenant: caller.Tenant(), request: req}, in)
+}
+
+// checkIDs returns ErrNotFound for an id in the arguments that is none. Those that may be left out may be
+// empty.
+func checkIDs(in any) error {
+	values := reflect.ValueOf(in)
+	for _, f := range ops.Fields(values.Type()) {
+		noun, isID := strings.CutSuffix(f.Name, "_id")
+		if !isID {
+			continue
+		}
+		id := values.FieldByIndex(f.Index).String()
+		if !core.ValidID(id) && (id != "" || !strings.HasSuffix(f.Tag.Get("json"), ",omitempty")) {
+			return core.Errorf(core.ErrNotFound, "%s %q does not exist", noun, core.Clip(id, 64))
+		}
+	}
+	return nil
 }
 
 // argumentsError returns the error with the word that callers of tools know.

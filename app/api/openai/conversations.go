@@ -46,9 +46,11 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	metadata, err := encodeMetadata(body.Metadata)
-	if err != nil {
-		return err
+	var metadata json.RawMessage
+	if len(body.Metadata) > 0 {
+		if metadata, err = core.EncodeJSON(body.Metadata); err != nil {
+			return err
+		}
 	}
 	var messages []message
 	if len(body.Items) > 0 {
@@ -69,14 +71,6 @@ func (a *API) CreateConversation(c *gin.Context) error {
 		return err
 	}
 	return writeJSON(c, newConversationObject(session))
-}
-
-// encodeMetadata returns the metadata of a session; nil for none.
-func encodeMetadata(m map[string]string) (json.RawMessage, error) {
-	if len(m) == 0 {
-		return nil, nil
-	}
-	return core.EncodeJSON(m)
 }
 
 // addItems adds items to the end of a conversation without an answer.

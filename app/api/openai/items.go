@@ -89,7 +89,7 @@ func (in input) messages(field string) ([]message, error) {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch item.Type {
 		case "", "message":
-			if !item.hasRole() {
+			if !slices.Contains([]string{"user", "assistant", "system", "developer"}, item.Role) {
 				faults.Add(at+".role", "must be user, assistant, system or developer")
 			}
 			list = append(list, message{Role: item.Role, Content: item.Content.content})
@@ -118,11 +118,6 @@ func (in input) messages(field string) ([]message, error) {
 		faults.Add(field, "has %d items, at most %d are allowed", len(in), maxMessages)
 	}
 	return list, faults.Err()
-}
-
-// hasRole reports whether the role is one that a message may have.
-func (item inputItem) hasRole() bool {
-	return slices.Contains([]string{"user", "assistant", "system", "developer"}, item.Role)
 }
 
 // outputText returns the result of a function: a text, or a list of texts.
