@@ -135,7 +135,7 @@ func testHostileText(t *testing.T, b *bobbin) {
 	for _, name := range []string{"watch", "thread", "names", "summary", "shapes", "long"} {
 		t.Run(name, func(t *testing.T) {
 			var got struct{ Payloads int }
-			b.play(t, "xss", name, map[string]any{"payloads": apptest.ChooseSize(40, 300)}, &got)
+			b.play(t, "xss", name, map[string]any{"payloads": apptest.ChooseSize(48, 300)}, &got)
 			table.AddRow(name, got.Payloads)
 		})
 	}

@@ -204,13 +204,17 @@ func FindPageTools(t testing.TB, folder string) string {
 	return npm
 }
 
-// FindBrowser returns the paths of Node, for scripts in the folder, and of Chromium. Without them the test is skipped.
+// FindBrowser returns the paths of Node, for scripts in the folder, and of Chromium: of its headless shell, which takes
+// half of the processor's time, if it is there. Without them the test is skipped.
 func FindBrowser(t testing.TB, folder string) (node, chromium string) {
 	t.Helper()
 	node = FindNode(t)
-	chromium, err := exec.LookPath("chromium")
+	chromium, err := exec.LookPath("chromium-headless-shell")
 	if err != nil {
-		skipTest(t, "browser", "chromium is missing; install Debian's package chromium")
+		chromium, err = exec.LookPath("chromium")
+	}
+	if err != nil {
+		skipTest(t, "browser", "Chromium is missing; install Debian's package chromium-headless-shell")
 	}
 	requirePackages(t, "browser", folder)
 	return node, chromium
@@ -228,8 +232,13 @@ func requirePackages(t testing.TB, requirement, folder string) {
 // Without it the test is skipped.
 func FindPythonClients(t testing.TB) string {
 	t.Helper()
-	if _, err := os.Stat("venv/installed"); err != nil {
-		skipTest(t, "python", "the clients of PyPI are missing; run scripts/clients python")
+	locked, err := os.ReadFile("requirements.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed, _ := os.ReadFile("venv/installed") // of an older lock file after a merge
+	if !bytes.Equal(installed, locked) {
+		skipTest(t, "python", "the clients of PyPI are missing or older than requirements.txt; run scripts/clients python")
 	}
 	return "venv/bin/python"
 }

@@ -231,6 +231,9 @@ func (s Slot) FilesAsText() bool {
 	return s.Place == core.PlaceShortened && s.Native > 0 && s.Limit == s.asText()
 }
 
+// isWhole reports whether the prompt has the text of the message in its place.
+func (s Slot) isWhole() bool { return s.Place == core.PlaceVerbatim || s.FilesAsText() }
+
 // Decision is what is sent, and why.
 type Decision struct {
 	Budget          Budget

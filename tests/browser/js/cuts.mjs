@@ -43,7 +43,7 @@ async function play(open, steps) {
 
 export const cases = {
   async fixed(open) {
-    return play(open, [{ fault: 'cut', piece: 0 }, { fault: 'cut', piece: 4 }, { fault: 'late', piece: 2 }, { fault: 'away', piece: 5 }, { fault: 'restart', piece: 3 }])
+    return play(open, [{ fault: 'cut', piece: 4 }, { fault: 'late', piece: 2 }, { fault: 'restart', piece: 3 }])
   },
 
   /** Steps that the Go test has drawn. */

@@ -115,14 +115,15 @@ export const cases = {
     const path = `sessions/${v.session()}`
     const { last_event_id: last } = await v.api(`${path}/messages?limit=1`)
     const streams = '**/sessions/*/events'
-    await v.page.route(streams, route => route.abort())
+    const abort = route => route.abort()
+    await v.page.route(streams, abort)
     await v.control('cut')
     await v.page.getByText('No connection').first().waitFor()
     await v.api(`${path}/messages`, { method: 'POST', json: { content: 'calculate out of order' } })
     const told = await v.events(last, 'run.succeeded')
     const broken = ['event: message.created\ndata: {"half', 'event: of.tomorrow\ndata: {"message":{}}', 'event: message.delta\ndata: {"message_id":"nobody","offset_utf16":7,"text":"lost"}', 'data', ':']
-    await v.page.unroute(streams)
     await v.page.route(streams, route => route.fulfill({ status: 200, contentType: 'text/event-stream', body: [...told.toReversed(), ...broken, ...told, ''].join('\n\n') }), { times: 1 })
+    await v.page.unroute(streams, abort)
     await v.settled('answer to: calculate out of order')
     await v.ask('in order again')
     await compare(v)

@@ -6,7 +6,8 @@ const report = process.env.REPORT
 const wide = { viewport: { width: 1440, height: 900 } }
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true }
 
-/** Contexts by what they look like: the second tab in one has the page's files compiled already. */
+/** Contexts by what they look like, and in each the tabs that no case has any more: a tab that is open already needs
+ *  half of the processor's time for the next case's document. */
 const contexts = new Map()
 
 function contextOf(browser, { width, theme = 'light', fresh }) {
@@ -17,43 +18,49 @@ function contextOf(browser, { width, theme = 'light', fresh }) {
   return contexts.get(key)
 }
 
+const unused = new WeakMap()
+
+/** A tab of the context. What it does is noted in the visit that has it. */
+async function newTab(context) {
+  const tab = { page: await context.newPage() }
+  const { page } = tab
+  const fault = text => tab.visit?.faults.push(text)
+  page.on('dialog', d => { fault(`dialog: ${d.message()}`); void d.dismiss() })
+  page.on('pageerror', e => fault(`error: ${e.stack ?? e}`))
+  page.on('popup', p => fault(`window: ${p.url()}`))
+  page.on('console', m => {
+    if (m.type() === 'error' && !/Failed to load resource|net::ERR_/.test(m.text())) fault(`console: ${m.text()}`)
+  })
+  for (const end of ['requestfinished', 'requestfailed']) page.on(end, r => tab.visit?.held.delete(r))
+  page.on('request', r => {
+    const url = r.url()
+    if (url.endsWith('/events')) tab.visit?.held.add(r)
+    if (tab.visit && !url.startsWith(new URL(tab.visit.args.url).origin) && !/^(data|blob|about):/.test(url)) { tab.visit.foreign.push(url); fault(`request: ${url}`) }
+  })
+  await page.exposeFunction('tellViolation', text => { tab.visit?.violations.push(text); fault(`policy: ${text}`) })
+  await page.exposeFunction('pwned', text => fault(`script: ${text}`))
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector('textarea')) return
+      window.usableAt = performance.now()
+      observer.disconnect()
+    }).observe(document, { childList: true, subtree: true })
+    addEventListener('securitypolicyviolation', e => window.tellViolation(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`))
+  })
+  return tab
+}
+
 export class Visit {
   static async open(browser, args, label) {
     const visit = new Visit()
     Object.assign(visit, { args, label, faults: [], foreign: [], violations: [], held: new Set() })
     visit.context = args.share?.context ?? await contextOf(browser, args)
-    visit.page = await visit.context.newPage()
+    visit.tab = unused.get(visit.context)?.pop() ?? await newTab(visit.context)
+    visit.tab.visit = visit
+    visit.page = visit.tab.page
     visit.page.setDefaultTimeout(args.patience ?? 15_000)
-    await visit.watch()
     await visit.page.goto(args.url + (args.hash ?? ''))
     return visit
-  }
-
-  /** Notes scripts of others, requests elsewhere, violations of the page's policy and errors. */
-  async watch() {
-    const { page, faults } = this
-    const origin = new URL(this.args.url).origin
-    page.on('dialog', d => { faults.push(`dialog: ${d.message()}`); void d.dismiss() })
-    page.on('pageerror', e => faults.push(`error: ${e.stack ?? e}`))
-    page.on('popup', p => faults.push(`window: ${p.url()}`))
-    page.on('console', m => {
-      if (m.type() === 'error' && !/Failed to load resource|net::ERR_/.test(m.text())) faults.push(`console: ${m.text()}`)
-    })
-    for (const end of ['requestfinished', 'requestfailed']) page.on(end, r => this.held.delete(r))
-    page.on('request', r => {
-      if (r.url().endsWith('/events')) this.held.add(r)
-      if (!r.url().startsWith(origin) && !/^(data|blob|about):/.test(r.url())) { this.foreign.push(r.url()); faults.push(`request: ${r.url()}`) }
-    })
-    await page.exposeFunction('tellViolation', text => { this.violations.push(text); faults.push(`policy: ${text}`) })
-    await page.exposeFunction('pwned', text => { faults.push(`script: ${text}`) })
-    await page.addInitScript(() => {
-      new MutationObserver((_, observer) => {
-        if (!document.querySelector('textarea')) return
-        window.usableAt = performance.now()
-        observer.disconnect()
-      }).observe(document, { childList: true, subtree: true })
-      addEventListener('securitypolicyviolation', e => window.tellViolation(`${e.violatedDirective} ${e.blockedURI} ${e.sample}`))
-    })
   }
 
   get field() { return this.page.getByRole('textbox', { name: /^Write / }) }
@@ -138,11 +145,11 @@ export class Visit {
 
   /** Seconds of the processor that the page's main thread has taken so far. */
   async cpu() {
-    if (!this.devtools) {
-      this.devtools = await this.context.newCDPSession(this.page)
-      await this.devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
+    if (!this.tab.devtools) {
+      this.tab.devtools = await this.context.newCDPSession(this.page)
+      await this.tab.devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
     }
-    const { metrics } = await this.devtools.send('Performance.getMetrics')
+    const { metrics } = await this.tab.devtools.send('Performance.getMetrics')
     return metrics.find(m => m.name === 'TaskDuration').value
   }
 
@@ -158,10 +165,18 @@ export class Visit {
     return `at ${this.page.url()}, with ${this.faults.join('; ') || 'no faults'}:\n${text.length > 5000 ? text.slice(0, 1500) + '\n…\n' + text.slice(-3500) : text}`
   }
 
+  /** What a case has left in its tab goes: the next one is another person's. */
   async close() {
     await this.page.unrouteAll({ behavior: 'ignoreErrors' }).catch(() => {})
-    await this.page.evaluate(() => localStorage.clear()).catch(() => {}) // the next case is another person's
-    await (this.args.fresh ? this.context : this.page).close().catch(() => {})
+    if (this.args.fresh) return this.context.close().catch(() => {})
+    try {
+      await this.page.evaluate(() => { localStorage.clear(); sessionStorage.clear() })
+      await this.page.goto('about:blank')
+      this.tab.visit = undefined
+      unused.set(this.context, [...unused.get(this.context) ?? [], this.tab])
+    } catch {
+      await this.page.close().catch(() => {}) // it hangs, or is gone
+    }
   }
 }
 

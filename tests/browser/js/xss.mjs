@@ -4,6 +4,9 @@ import { payloads } from './payloads.mjs'
 
 const cut = (text, bytes) => { while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1); return text }
 
+/** A list in parts of so many. */
+const parts = (all, size) => Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size))
+
 /** What must not be in the document, whatever was said. */
 function inspect() {
   const bad = []
@@ -37,22 +40,20 @@ export const cases = {
   async thread(open, { payloads: count }) {
     const v = await open()
     const all = payloads(count)
-    let id = ''
-    for (let from = 0; from < all.length; from += 20) {
-      const some = all.slice(from, from + 20)
+    for (const some of parts(all, 8)) { // the page loads 50 messages
       const messages = some.flatMap((p, i) => {
         const call = `call_${i}`
         return [
           { role: 'user', content: p, author: cut(p, 150) }, { role: 'assistant', content: p },
           { role: 'user', content: `and the tool ${i}` },
           { role: 'assistant', content: '', tool_calls: [{ id: call, type: 'function', function: { name: 'calculator', arguments: JSON.stringify({ expression: p }) } }] },
-          { role: 'tool', tool_call_id: call, content: p }, { role: 'assistant', content: `drawn ${from + i}` },
+          { role: 'tool', tool_call_id: call, content: p }, { role: 'assistant', content: `drawn ${i}` },
         ]
       })
-      id = await v.imported(messages, { title: cut(some[0], 200) })
-      await v.open(id)
-      await v.log.getByText(`drawn ${from + some.length - 1}`, { exact: true }).waitFor()
-      await read(v, `payloads from ${from}`)
+      await v.open(await v.imported(messages, { title: cut(some[0], 200) }))
+      await v.log.getByText(`drawn ${some.length - 1}`, { exact: true }).waitFor()
+      equal(await v.articles.count(), 4 * some.length, 'messages in the document')
+      await read(v, some[0])
     }
     equal(v.foreign, [], 'requests elsewhere')
     return { payloads: all.length }
@@ -62,24 +63,30 @@ export const cases = {
   async names(open, { payloads: count }) {
     const v = await open()
     const all = payloads(count)
-    for (const p of all) await v.imported([{ role: 'user', content: `needle ${p}` }], { title: cut(p, 200) })
-    const parts = []
-    for (const p of all.slice(0, 8)) {
-      const form = new FormData()
-      form.append('file', new Blob(['text of a file'], { type: 'text/plain' }), cut(p.replaceAll(/[\r\n\0"/\\]/g, ' '), 100))
-      parts.push({ blob_id: (await v.api('blobs', { method: 'POST', body: form })).id })
+    for (const [round, some] of parts(all, 20).entries()) {
+      const ids = []
+      const files = []
+      for (const p of some) {
+        ids.push(await v.imported([{ role: 'user', content: `needle${round} ${p}` }], { title: cut(p, 200) }))
+        const form = new FormData()
+        form.append('file', new Blob(['text of a file'], { type: 'text/plain' }), cut(p.replaceAll(/[\p{Cc}"/\\]/gu, ' '), 100))
+        files.push({ blob_id: (await v.api('blobs', { method: 'POST', body: form })).id })
+      }
+      for (const eight of parts(files, 8)) await v.api(`sessions/${ids[0]}/messages`, { method: 'POST', json: { content: 'with files', parts: eight } })
+      await v.open(ids[0])
+      await v.settled('answer to: ')
+      equal(await v.log.locator('button.file').count(), some.length, 'files')
+      await until('they are in the list', async () => {
+        const links = await v.list.getByRole('link').evaluateAll(all => all.map(e => e.hash))
+        return ids.every(id => links.includes(`#/s/${id}`))
+      })
+      await read(v, 'names')
+      await v.page.keyboard.press('Control+k')
+      await v.page.getByRole('combobox').fill(`needle${round}`)
+      await until('all are found', async () => await v.page.getByRole('option', { name: `needle${round}` }).count() >= some.length)
+      await read(v, 'hits')
+      await v.page.keyboard.press('Escape')
     }
-    const id = await v.imported([], { title: cut(all[0], 200) })
-    await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'with files', parts } })
-    await v.open(id)
-    await v.page.reload()
-    await v.settled('answer to: with files')
-    await until('they are in the list', async () => (await v.list.getByRole('link').count()) >= 30)
-    await read(v, 'names')
-    await v.page.keyboard.press('Control+k')
-    await v.page.getByRole('combobox').fill('needle')
-    await v.page.getByRole('option').first().waitFor()
-    await read(v, 'hits')
     return { payloads: all.length }
   },
 
@@ -89,14 +96,18 @@ export const cases = {
     const all = payloads(count)
     const id = await v.imported(Array.from({ length: 60 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `turn ${i} ${'of many words '.repeat(40)}` })))
     await v.api(`sessions/${id}/summarize`, { method: 'POST' })
-    for (let from = 0; from < all.length; from += 20) {
-      await v.api(`sessions/${id}/summary`, { method: 'PUT', json: { content: all.slice(from, from + 20).join('\n\n').replaceAll('\0', '') } })
-      await v.open(id)
-      await v.page.reload()
-      await v.log.getByText('turn 59').waitFor()
-      await v.page.keyboard.press('Control+.')
-      await v.page.getByRole('complementary', { name: 'Context' }).waitFor({ state: 'attached' })
-      await read(v, `summary from ${from}`)
+    await v.open(id)
+    await v.page.keyboard.press('Control+.')
+    await v.page.getByRole('region', { name: 'Summary v1' }).getByRole('button', { expanded: false }).click()
+    for (const [round, some] of parts(all, 20).entries()) {
+      const version = round + 2
+      await v.api(`sessions/${id}/summary`, { method: 'PUT', json: { content: [...some, `the end of v${version}`].join('\n\n').replaceAll('\0', '') } })
+      await v.page.getByRole('region', { name: `Summary v${version}` }).getByText(`the end of v${version}`).waitFor()
+      await read(v, `the text of v${version}`)
+      await v.button(`What v${version} changed`).click()
+      await v.page.getByRole('dialog').getByText(`the end of v${version}`).waitFor()
+      await read(v, `the changes of v${version}`)
+      await v.page.keyboard.press('Escape')
     }
     return { payloads: all.length }
   },

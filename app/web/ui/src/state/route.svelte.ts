@@ -22,11 +22,11 @@ class Router {
     addEventListener("hashchange", () => (this.current = parseRoute(location.hash)));
   }
 
+  /** What reads it is drawn before the next key: its event comes later than letters that are typed. */
   go(href: string, replace = false): void {
-    if (replace) {
-      history.replaceState(null, "", href);
-      this.current = parseRoute(href);
-    } else location.hash = href.slice(1);
+    if (replace) history.replaceState(null, "", href);
+    else location.hash = href.slice(1);
+    this.current = parseRoute(href);
   }
 }
 

@@ -1,0 +1,86 @@
+package compaction
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"bobbin/app/core"
+)
+
+// The bounds of what is found.
+const (
+	maxHits      = 40    // messages with words of the question
+	withBeside   = 10    // of these, the first have their neighbors
+	beside       = 1     // neighbors on each side
+	hitSize      = 500   // characters of a message with words of the question
+	besideSize   = 240   // bytes of a neighbor
+	questionSize = 2_000 // bytes of the message that count: its beginning
+)
+
+// Finder is a Recaller: it finds the passages that a search for the message's own words finds, and what was
+// said right before and after. Safe for concurrent use.
+type Finder struct{ Search core.SearchStore }
+
+// Recall returns messages of the session for the question, the best first, each followed by
+// its neighbors, none twice. The Content of each is what can be quoted of it, in a single
+// line. None is found for a question without words, nor those of shown, by seq.
+func (f Finder) Recall(ctx context.Context, session core.Session, question string, shown map[int64]bool) ([]core.Message, error) {
+	text := plainWords(question)
+	if text == "" {
+		return nil, nil
+	}
+	page, err := f.Search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, core.SearchQuery{
+		PageQuery: core.PageQuery{Limit: maxHits}, SessionID: session.ID, Text: text, Excerpt: hitSize, Around: beside, Except: shown,
+	})
+	if errors.Is(err, core.ErrInvalid) { // no word to search for
+		return nil, nil
+	}
+	var out []core.Message
+	known := map[int64]bool{}
+	for _, h := range page.Items {
+		known[h.Seq] = true
+	}
+	for i, h := range page.Items {
+		out = append(out, core.Message{
+			ID: h.MessageID, Seq: h.Seq, Role: h.Role, Author: h.Author, Named: h.Author != "", Content: singleLine(h.Excerpt), CreatedAt: h.CreatedAt,
+		})
+		if i >= withBeside {
+			continue
+		}
+		for _, n := range slices.Concat(h.Before, h.After) {
+			if known[n.Seq] || shown[n.Seq] {
+				continue
+			}
+			known[n.Seq] = true
+			out = append(out, core.Message{
+				ID: n.MessageID, Seq: n.Seq, Role: n.Role, Author: n.Author, Named: n.Author != "", Content: core.Clip(singleLine(n.Excerpt), besideSize), CreatedAt: n.CreatedAt,
+			})
+		}
+	}
+	return slices.DeleteFunc(out, func(m core.Message) bool { return m.Content == "" }), err
+}
+
+func singleLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// plainWords returns the beginning of a message as a query without operators: quotation marks,
+// asterisks and the minus before a word mean nothing in it.
+func plainWords(message string) string {
+	if len(message) > questionSize {
+		cut := questionSize
+		for cut > 0 && !utf8.RuneStart(message[cut]) {
+			cut--
+		}
+		message = message[:cut]
+	}
+	words := strings.FieldsFunc(message, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.In(r, unicode.Quotation_Mark) || r == '*' || r == '"'
+	})
+	for i, w := range words {
+		words[i] = strings.TrimLeft(w, "-–−‐")
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,156 @@
+package anthropic_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/oauth2"
+
+	"bobbin/app/core"
+	"bobbin/app/core/llm"
+	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/must"
+)
+
+// cloud is Vertex, and the server of Google's tokens.
+type cloud struct {
+	url      string
+	status   int    // of tokens
+	token    string // the answer to a request for one
+	path     string
+	header   http.Header
+	asked    int // for tokens
+	requests int
+}
+
+func serveVertex(t *testing.T) *cloud {
+	t.Helper()
+	c := &cloud{status: http.StatusOK, token: `{"access_token":"the-token","expires_in":3600,"token_type":"Bearer"}`}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			c.asked++
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.token)
+			return
+		}
+		c.requests++
+		c.path, c.header = r.URL.Path, r.Header.Clone()
+		fmt.Fprint(w, fine)
+	}))
+	t.Cleanup(web.Close)
+	c.url = web.URL
+	return c
+}
+
+// credentials makes a file of a service account's key, for the application default credentials.
+func (c *cloud) credentials(t *testing.T) {
+	t.Helper()
+	private := must.Get(rsa.GenerateKey(rand.Reader, 2048))(t)
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}
+	raw, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "bobbin@project.test", "private_key": string(pem.EncodeToMemory(block)), "token_uri": c.url + "/token",
+	})
+	must.Do(t, err)
+	file := filepath.Join(t.TempDir(), "credentials.json")
+	must.Do(t, os.WriteFile(file, raw, 0o600))
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+}
+
+func (c *cloud) open(t *testing.T, options anthropic.VertexOptions) *anthropic.Model {
+	t.Helper()
+	options.Model, options.BaseURL = "claude-opus-5-5@20260901", c.url+"/v1/projects/p/locations/eu"
+	m := must.Get(anthropic.NewOnVertex(options))(t)
+	return m
+}
+
+func callVertex(t *testing.T, m llm.Model) (llm.Response, error) {
+	t.Helper()
+	return llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
+}
+
+// Thoughts are the cloud's own, and what is not known to work there is off.
+func TestInfoOnClouds(t *testing.T) {
+	t.Parallel()
+	o := anthropic.Options{Model: "claude-opus-5-5", BaseURL: "http://provider.test"}
+	for provider, m := range map[string]*anthropic.Model{
+		"bedrock": must.Get(anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: "us-east-1"}))(t),
+		"vertex":  must.Get(anthropic.NewOnVertex(anthropic.VertexOptions{Options: o}))(t),
+	} {
+		if info := m.Info(); info.Provider != provider || info.ThoughtOrigin != provider+"/claude-opus-5-5" || info.SystemMessages || info.Compacts {
+			t.Errorf("%s: got %+v, want neither system messages nor compactions", provider, info)
+		}
+	}
+	_, err := anthropic.NewOnBedrock(anthropic.BedrockOptions{})
+	_, err2 := anthropic.NewOnVertex(anthropic.VertexOptions{})
+	if !errors.Is(err, core.ErrInvalid) || !errors.Is(err2, core.ErrInvalid) {
+		t.Errorf("got %v and %v for no model, want core.ErrInvalid", err, err2)
+	}
+}
+
+// The default credentials give a token, which is kept; the path names the model.
+func TestVertexCredentials(t *testing.T) {
+	c := serveVertex(t)
+	c.credentials(t)
+	m := c.open(t, anthropic.VertexOptions{})
+	for range 2 {
+		if res, err := callVertex(t, m); err != nil || res.Text != "ok" {
+			t.Fatalf("got %q, %v", res.Text, err)
+		}
+	}
+	if got := c.header.Get("Authorization"); got != "Bearer the-token" || c.asked != 1 {
+		t.Errorf("got %q and %d requests for tokens, want one", got, c.asked)
+	}
+	if want := "/v1/projects/p/locations/eu/publishers/anthropic/models/claude-opus-5-5@20260901:streamRawPredict"; c.path != want {
+		t.Errorf("got the path %s, want %s", c.path, want)
+	}
+}
+
+// Credentials that are refused or missing end a call; a server of tokens that is broken may recover.
+func TestVertexTokenFailures(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		file   string // other credentials
+		kind   llm.ErrorKind
+		says   string
+	}{
+		"refused":     {status: http.StatusBadRequest, kind: llm.KindAuth, says: "invalid_grant"},
+		"broken":      {status: http.StatusServiceUnavailable, kind: llm.KindNetwork},
+		"a file gone": {status: http.StatusOK, file: "/nonexistent/credentials.json", kind: llm.KindAuth, says: "application default credentials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := serveVertex(t)
+			c.credentials(t)
+			c.status, c.token = tt.status, `{"error":"invalid_grant","error_description":"expired"}`
+			if tt.file != "" {
+				t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", tt.file)
+			}
+			_, err := callVertex(t, c.open(t, anthropic.VertexOptions{}))
+			if !llm.IsKind(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || c.requests > 0 {
+				t.Errorf("got %v after %d requests, want %s that says %q", err, c.requests, tt.kind, tt.says)
+			}
+		})
+	}
+}
+
+// A key of the settings is sent as the token, such as that of a proxy.
+func TestVertexKeyIsTheToken(t *testing.T) {
+	t.Parallel()
+	c := serveVertex(t)
+	m := c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "other"})})
+	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.header.Get("X-Api-Key") != "" {
+		t.Errorf("got %v, %v", c.header, err)
+	}
+}
