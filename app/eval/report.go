@@ -120,16 +120,6 @@ type Compaction struct {
 	core.ContextData
 }
 
-// Summarized reports whether a summary came into use in the turn, or after it.
-func (t Turned) Summarized() (in, after bool) {
-	for _, c := range t.Compactions {
-		if c.Event == string(core.EventContextCompleted) && !c.Ahead {
-			in, after = in || !c.After, after || c.After
-		}
-	}
-	return in, after
-}
-
 // Largest returns the largest prompt of the turn; 0 = there was none.
 func (t Turned) Largest() int {
 	most := 0

@@ -106,17 +106,12 @@ func newPeriod(year, month, day string) (period, bool) {
 // monthOf returns the month of a name, in full or its first three letters, or of a number; 0 if
 // it is none.
 func monthOf(name string) time.Month {
-	if n, err := strconv.Atoi(name); err == nil && n <= 12 {
-		return time.Month(n)
-	}
-	name = strings.ToLower(name)
-	for m := time.January; m <= time.December; m++ {
-		english := strings.ToLower(m.String())
-		if name == english || name == english[:3] || name == germanMonths[m] {
-			return m
+	for _, layout := range []string{"1", "January", "Jan"} {
+		if t, err := time.Parse(layout, name); err == nil {
+			return t.Month()
 		}
 	}
-	return 0
+	return time.Month(max(0, slices.Index(germanMonths[:], strings.ToLower(name))))
 }
 
 //nolint:gochecknoglobals // immutable

@@ -234,7 +234,11 @@ func (s *scanner) flush() {
 	case s.kind == unspaced && s.length == 1:
 		s.emit(token{text: s.pair, start: s.second, end: s.end, kind: unspaced, run: s.run})
 	case s.kind == spaced || s.kind == symbol:
-		s.emit(token{text: clipWord(s.word), start: s.start, end: s.end, kind: s.kind, run: s.run})
+		word := s.word
+		if len(word) > maxWord {
+			word = []byte(core.Clip(string(word), maxWord))
+		}
+		s.emit(token{text: word, start: s.start, end: s.end, kind: s.kind, run: s.run})
 		s.emitHumps()
 	}
 	s.kind, s.word, s.humps, s.before, s.end = separator, s.word[:0], s.humps[:0], [2]rune{}, 0
@@ -252,18 +256,6 @@ func (s *scanner) emitHumps() {
 		}
 		from = to
 	}
-}
-
-// clipWord returns the part of a word that counts.
-func clipWord(word []byte) []byte {
-	if len(word) <= maxWord {
-		return word
-	}
-	n := maxWord
-	for n > 0 && !utf8.RuneStart(word[n]) {
-		n--
-	}
-	return word[:n]
 }
 
 // Document is the searchable form of a text.
