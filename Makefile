@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,9 +119,6 @@ show-standing: ## what users set for the whole conversation: recognized, changed
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits
 	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=30m -run '^TestShowBacklog$$'
 
-show-turns: ## people who write after 0, 1 and 3 s, models at a local and a remote address: turns over a hard limit, gaps, summary calls, by policy
-	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTurns$$' -timeout=30m
-
 show-injection: ## 60 planted instructions in messages, tools, summaries, ledgers and chat templates: where each ends
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowInjection$$'
 
@@ -134,10 +131,10 @@ show-attacks: ## end users who take all that their limits allow, on a server of 
 show-slack-sync: ## 1,000 messages in 20 threads of Slack and on the web, two replicas, 429, lost answers, kill -9: missing, doubled, out of order, loops
 	BOBBIN_TEST_LONG=1 go test ./tests/crash -v -count=1 -timeout=30m -run '^TestShowSlackSync$$'
 
-show-dialects: ## the openai packages of npm and PyPI and LangChain's ChatOpenAI with a Bobbin in a process: client × feature: SQLite and PostgreSQL
+show-dialects: ## the openai packages of npm and PyPI and LangChain's ChatOpenAI with a Bobbin in a process: client × feature: SQLite and PostgreSQL; the AI SDK, pydantic-ai and the Agents SDK
 	scripts/clients
 	scripts/clients python
-	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^TestShowDialects$$'
+	BOBBIN_TEST_LONG=1 go test ./tests/conformance -v -count=1 -timeout=20m -run '^(TestShowDialects|TestAISDK|TestPythonFrameworks)$$'
 
 # measure_page prints what a test of tests/browser measures.
 measure_page = go test ./tests/browser -v -count=1 -timeout=30m -run

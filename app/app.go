@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -119,7 +118,7 @@ func openApp(ctx context.Context, r *resources, cfg config.Config, build Build, 
 	if err != nil {
 		return nil, err
 	}
-	agents, err := wire.LoadAgents(cfg, set, false, d.Models)
+	agents, err := wire.LoadAgents(cfg, set, d.Models)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +162,7 @@ func openDeps(ctx context.Context, r *resources, d wire.Deps, build Build, space
 		return d, err
 	}
 	d.Counter = tokens.NewCounter()
-	if d.Models, err = wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: d.Counter, Backoff: llm.Backoff{Logger: log}, Observe: d.Telemetry.Model}); err != nil {
+	if d.Models, err = wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: d.Counter, Logger: log, Observe: d.Telemetry.Model}); err != nil {
 		return d, err
 	}
 	rows, err := d.Stores.Calibrations.All(ctx)
@@ -216,6 +215,10 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	if a.slack != nil {
 		fromSlack, installSlack = a.slack.Handler(), a.slack.InstallHandler()
 	}
+	limits := api.DefaultLimits()
+	limits.BodyBytes, limits.ImportBytes, limits.FileBytes, limits.FilesPerMessage = int64(l.BodyBytes), int64(l.ImportBytes), int64(files.Bytes), files.PerMessage
+	limits.Streams, limits.StreamsPerOwner, limits.StreamsPerUser = l.OpenStreams, l.OpenStreamsPerOwner, l.OpenStreamsPerUser
+	limits.PerSecond, limits.UserPerSecond, limits.Wait, limits.Grace = l.RequestsPerSecond, l.UserRequests, l.WaitTime, l.ShutdownGrace+answerGrace
 	a.server = api.New(api.Options{
 		Slack: fromSlack, InstallSlack: installSlack,
 		Services: handlers.Services{
@@ -228,12 +231,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 		Operator: handlers.OperatorOperations{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User, ReloadAgents: a.ReloadAgents},
 		Metrics:  handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
 		Build: build, Origins: a.Config.Server.CORSOrigins, Ready: a.runs.Ready(), Work: a.drained,
-		Limits: api.Limits{
-			BodyBytes: int64(l.BodyBytes), ImportBytes: int64(l.ImportBytes), FileBytes: int64(files.Bytes), FilesPerMessage: files.PerMessage,
-			Wait: l.WaitTime, Streams: l.OpenStreams, StreamsPerOwner: l.OpenStreamsPerOwner, StreamsPerUser: l.OpenStreamsPerUser,
-			PerSecond: l.RequestsPerSecond, UserPerSecond: l.UserRequests, Grace: l.ShutdownGrace + answerGrace,
-		},
-		Logger: a.Logger, Space: space,
+		Limits: limits, Logger: a.Logger, Space: space,
 	})
 	return nil
 }
@@ -342,6 +340,3 @@ func (r *resources) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// processID is this process's number.
-func processID() int { return os.Getpid() }

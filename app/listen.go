@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 
@@ -32,7 +33,7 @@ func (a *App) Listen(ctx context.Context, start datadir.StartOptions) (net.Liste
 
 // announce writes where this process can be reached into the data folder.
 func (a *App) announce(listener net.Listener) error {
-	return a.folder.Announce(datadir.Server{URL: a.LocalURL(listener), PID: processID(), Token: a.token, Start: a.start})
+	return a.folder.Announce(datadir.Server{URL: a.LocalURL(listener), PID: os.Getpid(), Token: a.token, Start: a.start})
 }
 
 // LocalURL returns the URL by which this machine reaches the listener. One of all

@@ -18,39 +18,22 @@ type Engine struct {
 // NewEngine builds the graph. An error is a programmer's.
 func NewEngine(d nodes.Deps) (*Engine, error) {
 	d.Observer = core.ObserverOrNone(d.Observer)
-	compiled, err := buildGraph(observeNodes(d.Observer, map[string]graph.NodeFunc[nodes.AgentState]{
+	compiled, err := buildGraph(map[string]graph.NodeFunc[nodes.AgentState]{
 		nodes.NameProcessMessage:  (&nodes.ProcessMessage{Deps: d}).Run,
 		nodes.NameRetrieveContext: (&nodes.RetrieveContext{Deps: d}).Run,
 		nodes.NameSaveUserMessage: (&nodes.SaveUserMessage{Deps: d}).Run,
 		nodes.NameLLM:             (&nodes.LLM{Deps: d}).Run,
 		nodes.NameTools:           (&nodes.Tools{Deps: d}).Run,
-	}))
+	})
 	if err != nil {
 		return nil, fmt.Errorf("agent graph: %w", err)
 	}
 	return &Engine{graph: compiled, deps: d}, nil
 }
 
-// observeNodes returns the nodes with the observer told of each.
-func observeNodes(o core.Observer, node map[string]graph.NodeFunc[nodes.AgentState]) map[string]graph.NodeFunc[nodes.AgentState] {
-	for name, run := range node {
-		node[name] = func(ctx context.Context, s nodes.AgentState) (nodes.AgentState, error) {
-			ctx, ended := o.Node(ctx, name)
-			out, err := run(ctx, s)
-			if _, waits := pendingRequests(err); waits {
-				ended(nil)
-				return out, err
-			}
-			ended(err)
-			return out, err
-		}
-	}
-	return node
-}
-
 // buildGraph puts the nodes together. This is the whole shape of an agent.
 func buildGraph(node map[string]graph.NodeFunc[nodes.AgentState]) (*graph.Compiled[nodes.AgentState], error) {
-	g := graph.New[nodes.AgentState]("agent")
+	g := graph.New[nodes.AgentState]()
 	for _, name := range []string{nodes.NameProcessMessage, nodes.NameRetrieveContext, nodes.NameSaveUserMessage, nodes.NameLLM, nodes.NameTools} {
 		g.Node(name, node[name])
 	}

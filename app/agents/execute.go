@@ -26,15 +26,22 @@ const mostSteps = 2*1000 + stepsBesides
 // ones are loaded.
 func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 	run := c.Run
-	s, err := e.graph.Run(ctx, nodes.AgentState{Turn: compaction.Turn{Session: c.Session}, Run: run, UserMessage: c.Message},
-		graph.MaxSteps(mostSteps),
-		graph.Observe(func(ctx context.Context, ev graph.Event) { // the watchers see where the run is
-			kind, data := core.EventNodeStarted, core.NodeData{Node: ev.Node, Step: ev.Step}
-			if ev.Finished {
-				kind, data.MS = core.EventNodeFinished, int64(ev.Duration/time.Millisecond)
+	tell := func(ctx context.Context, kind core.EventType, data core.NodeData) { // the watchers, where the run is
+		e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
+	}
+	s, err := e.graph.Run(ctx, nodes.AgentState{Turn: compaction.Turn{Session: c.Session}, Run: run, UserMessage: c.Message}, mostSteps,
+		func(ctx context.Context, node string, step int) (context.Context, func(error)) {
+			begin := time.Now()
+			tell(ctx, core.EventNodeStarted, core.NodeData{Node: node, Step: step})
+			ctx, ended := e.deps.Observer.Node(ctx, node)
+			return ctx, func(err error) {
+				if _, waits := errors.AsType[*nodes.WaitError](err); waits {
+					err = nil
+				}
+				ended(err)
+				tell(ctx, core.EventNodeFinished, core.NodeData{Node: node, Step: step, MS: int64(time.Since(begin) / time.Millisecond)})
 			}
-			e.deps.Journal.Delta(ctx, core.NewEvent(run.SessionID, run.ID, kind, data))
-		}))
+		})
 	if err == nil {
 		// Another model or other options than the session's say nothing about its next run.
 		if run.Model != "" || run.Options != nil || !e.deps.Compactor.IsDone(ctx, s.NextTurn()) {
@@ -42,28 +49,19 @@ func (e *Engine) Execute(ctx context.Context, c core.Claimed) error {
 		}
 		return nil
 	}
-	if questions, waits := pendingRequests(err); waits {
+	if w, waits := errors.AsType[*nodes.WaitError](err); waits {
 		_, err := e.deps.Journal.Append(ctx, core.RunWrite{
 			RunID: run.ID, SessionID: run.SessionID, Attempt: run.Attempt,
-			Wait: &core.RunWait{Approvals: questions, Expiry: e.deps.ApprovalTime},
+			Wait: &core.RunWait{Approvals: w.Approvals, Expiry: e.deps.ApprovalTime},
 		})
 		if err != nil {
 			return fmt.Errorf("wait for approval: %w", err)
 		}
 		return nil
 	}
-	if limit, ok := errors.AsType[*graph.StepLimitError](err); ok {
+	if errors.Is(err, graph.ErrStepLimit) {
 		return &core.Error{Kind: core.ErrUnprocessable, Code: "step_limit", Err: err,
-			Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", limit.Limit)}
+			Message: fmt.Sprintf("The answer took more than %d steps and was stopped. Ask for less at once.", mostSteps)}
 	}
 	return err
-}
-
-// pendingRequests returns what a run that was interrupted asks for.
-func pendingRequests(err error) ([]core.Approval, bool) {
-	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
-	if !ok {
-		return nil, false
-	}
-	return interrupt.Value, true
 }

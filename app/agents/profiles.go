@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
@@ -25,13 +24,6 @@ type Profiles struct {
 	models llm.Models
 	tools  *tools.Set
 	global contextwindow.Global
-	setups sync.Map // agentSetup by the agent's name
-}
-
-// agentSetup is what follows from an agent alone. It holds for one version of it.
-type agentSetup struct {
-	version string
-	profile compaction.Profile
 }
 
 // NewProfiles returns Profiles. Global are the context settings of all agents.
@@ -53,11 +45,15 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 		return compaction.Profile{}, llm.HideCause(name, err)
 	}
 	agent, specs := p.tools.Resolve(agent)
-	profile, err := p.agentProfile(agent, specs)
-	if err != nil {
+	policy, err := contextwindow.Resolve(p.global, agent.Context)
+	loop, err2 := contextwindow.ResolveLoop(policy.Name, agent.Compaction)
+	if err = cmp.Or(err, err2); err != nil {
 		return compaction.Profile{}, fmt.Errorf("agent %s: %w", agent.Name, err)
 	}
-	profile.Model, profile.SystemPrompt = m, systemPrompt(agent, session)
+	profile := compaction.Profile{Agent: agent, Policy: policy, Loop: loop, Tools: specs, Model: m, SystemPrompt: systemPrompt(agent, session)}
+	if len(specs) > 0 {
+		profile.ToolUsage = strings.TrimSpace(toolUsage)
+	}
 	for _, name := range agent.FallbackModels { // wire.AgentWarnings reports those that cannot be used
 		if fallback, err := p.models.Get(name); err == nil && fallback.Info().Name != m.Info().Name {
 			profile.Fallbacks = append(profile.Fallbacks, fallback)
@@ -68,29 +64,6 @@ func (p *Profiles) Profile(_ context.Context, session core.Session, model string
 		profile.Policy, err = contextwindow.ResolveTemporary(p.global, agent.Context)
 	}
 	return profile, err
-}
-
-// agentProfile returns what follows from the agent alone: its policy and tools. It is worked
-// out once for each version.
-func (p *Profiles) agentProfile(agent core.Agent, specs []llm.ToolSpec) (compaction.Profile, error) {
-	known, _ := p.setups.Load(agent.Name)
-	if setup, ok := known.(agentSetup); ok && setup.version == agent.Version && agent.Version != "" {
-		return setup.profile, nil
-	}
-	policy, err := contextwindow.Resolve(p.global, agent.Context)
-	if err != nil {
-		return compaction.Profile{}, err
-	}
-	loop, err := contextwindow.ResolveLoop(policy.Name, agent.Compaction)
-	if err != nil {
-		return compaction.Profile{}, err
-	}
-	profile := compaction.Profile{Agent: agent, Policy: policy, Loop: loop, Tools: specs}
-	if len(profile.Tools) > 0 {
-		profile.ToolUsage = strings.TrimSpace(toolUsage)
-	}
-	p.setups.Store(agent.Name, agentSetup{agent.Version, profile})
-	return profile, nil
 }
 
 // Preset returns the policy of that name with the settings that all agents share, and

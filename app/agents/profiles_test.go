@@ -68,22 +68,6 @@ func TestTwoAgentsWithDifferentBudgets(t *testing.T) {
 	}
 }
 
-// An agent that was reloaded with other settings is used with them immediately.
-func TestReloadedAgent(t *testing.T) {
-	t.Parallel()
-	c := catalog{}
-	p := newProfiles(t, c, contextwindow.Global{})
-	for version, recent := range map[string]int{"a": 4, "b": 6} {
-		c["quick"] = core.Agent{Name: "quick", Version: version, Context: core.ContextSettings{MinRecentMessages: &recent}}
-		for range 2 {
-			got, err := p.Profile(t.Context(), core.Session{Agent: "quick", Timezone: version}, version)
-			if err != nil || got.Policy.MinRecent != recent || got.Model.Info().Name != version || !strings.Contains(got.SystemPrompt, "time zone is "+version) {
-				t.Errorf("version %s: got %d recent messages, model %s, prompt %q, error %v", version, got.Policy.MinRecent, got.Model.Info().Name, got.SystemPrompt, err)
-			}
-		}
-	}
-}
-
 // W8: the global settings hold for agents that do not say otherwise; contradictions
 // are refused with the agent's name.
 func TestGlobalSettings(t *testing.T) {

@@ -41,6 +41,7 @@ func options(b *apitest.Backend) (api.Options, *log) {
 	return api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
+		Limits:   api.DefaultLimits(),
 		Metrics:  handlers.MetricsOptions{Expose: apitest.Metrics{}.Expose},
 		Auth:     auth.New(auth.Options{}),
 		Build:    handlers.Build{Version: "1.2.3", Commit: "abc", Date: "2026-01-02", Go: "go1.26"},

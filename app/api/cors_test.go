@@ -87,6 +87,9 @@ func TestPreflight(t *testing.T) {
 	if code, methods, _ := ask(server, "https://chat.example", "/internal/v1/purge/users"); code == 204 || methods != "" {
 		t.Errorf("got %d, methods %q for what is for operators, want none", code, methods)
 	}
+	if code, _, headers := ask(server, "https://chat.example", "/mcp"); code != 204 || !strings.Contains(headers, "Mcp-Protocol-Version") {
+		t.Errorf("got %d, headers %q for MCP, want its own", code, headers)
+	}
 	opts.Origins = nil
 	if code, methods, _ := ask(api.New(opts), "https://chat.example", sessionPath); code != 405 || methods != "" {
 		t.Errorf("got %d, methods %q without configured origins, want 405 and none", code, methods)

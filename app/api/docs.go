@@ -11,12 +11,9 @@ import (
 	"bobbin/app/core"
 )
 
-// docs serves the API document and its page, without authentication. They are made when
-// somebody first asks for them: that takes longer than the rest of the server's start.
-type docs struct{}
-
-// serveDocument answers the document, or 304 if the client has it.
-func (h docs) serveDocument(c *gin.Context) error {
+// serveDocument answers the API document, or 304 if the client has it. It is made when somebody first
+// asks for it or for its page: that takes longer than the rest of the server's start.
+func serveDocument(c *gin.Context) error {
 	document, err := openapi.New()
 	if err != nil || writeNotModified(c, document.ETag(), revalidated) {
 		return err
@@ -25,16 +22,12 @@ func (h docs) serveDocument(c *gin.Context) error {
 	return nil
 }
 
-// servePage answers the document as a web page.
-func (h docs) servePage(c *gin.Context) error { return h.serveFile(c, "") }
-
-// serveParam answers the file of the page that the path names.
-func (h docs) serveParam(c *gin.Context) error { return h.serveFile(c, c.Param("file")) }
-
 // docsPolicy lets the page load only files of this server.
 const docsPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-func (h docs) serveFile(c *gin.Context, name string) error {
+// serveDocs answers the document as a web page, or the file of the page that the path names.
+func serveDocs(c *gin.Context) error {
+	name := c.Param("file")
 	document, err := openapi.New()
 	if err != nil {
 		return err

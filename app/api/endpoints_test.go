@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"bobbin/app/api"
 	"bobbin/app/core"
@@ -46,5 +47,17 @@ func TestEmptyLists(t *testing.T) {
 	w := do(api.New(opts), request("GET", sessionPath+"/messages", ""))
 	if !strings.Contains(w.Body.String(), `{"items":[],"next_cursor":null,"pending":[`) {
 		t.Errorf("got %s, want an empty list", w.Body)
+	}
+}
+
+// Usage is that of whole days of UTC unless the caller says otherwise.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	backend := apitest.New()
+	opts, _ := options(backend)
+	do(api.New(opts), request("GET", "/api/v1/usage", ""))
+	q, ok := backend.Calls()[0].Args[0].(core.UsageQuery)
+	if !ok || q.To.Sub(q.From) != 30*24*time.Hour || q.To.Before(time.Now()) || !q.To.Equal(q.To.Truncate(24*time.Hour)) {
+		t.Errorf("got %+v without parameters, want the last 30 days", q)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,14 +77,19 @@ func TestLongStart(t *testing.T) {
 	}
 }
 
-// While the server stops a run's stream goes on, new requests are refused and told to
-// come again, also by connections that are new, and until the work beside them is over.
-func TestRefusedWhileStopping(t *testing.T) {
+// While the server stops the feeds of sessions end at once, a run's stream goes on, new requests are
+// refused and told to come again, also by connections that are new, and until the work beside them is
+// over. Only then the server ends.
+func TestStop(t *testing.T) {
 	t.Parallel()
 	backend := apitest.New()
 	finish, work := make(chan struct{}), make(chan struct{})
-	backend.Streaming = func(_ context.Context, _ core.Cursor) iter.Seq2[core.Event, error] {
+	backend.Streaming = func(ctx context.Context, from core.Cursor) iter.Seq2[core.Event, error] {
 		return func(yield func(core.Event, error) bool) {
+			if from.After > 0 {
+				<-ctx.Done()
+				return
+			}
 			if yield(backend.Events[0], nil) {
 				<-finish
 				yield(backend.Events[len(backend.Events)-1], nil)
@@ -93,11 +99,15 @@ func TestRefusedWhileStopping(t *testing.T) {
 	opts, _ := options(backend)
 	opts.Work = work
 	s := serve(t, opts)
+	feed := open(t, "GET", s.url+sessionPath+"/events", "")
 	run := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
 	if line, err := run.ReadString('\n'); err != nil || line != ": connected\n" {
 		t.Fatalf("got line %q, %v, want a comment at once", line, err)
 	}
 	s.stop()
+	if rest, err := io.ReadAll(feed.Body); err != nil || string(rest) != ": connected\nid: 4\n\n" {
+		t.Errorf("got feed %q, %v, want its end in order", rest, err)
+	}
 	for open(t, "GET", s.url+"/readyz", "").StatusCode == 200 { // the stop has not begun yet
 	}
 	refused := func(when string) {
@@ -119,5 +129,8 @@ func TestRefusedWhileStopping(t *testing.T) {
 	close(work)
 	if err := <-s.done; err != nil {
 		t.Errorf("got %v from a stop in order, want nil", err)
+	}
+	if _, err := net.Dial("tcp", s.addr); err == nil {
+		t.Error("got a connection after the stop, want none")
 	}
 }

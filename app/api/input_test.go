@@ -112,6 +112,8 @@ func TestQueries(t *testing.T) {
 		{sessionPath + "/events?from=1", "from", "is not a known parameter; known are after"},
 		{runPath + "/events?after=1.5", "after", "must be a whole number from 0 to 9223372036854775807"},
 		{"/api/v1/agents/assistant/graph?format=svg", "format", "must be json or mermaid"},
+		{"/api/v1/usage?from=0000-01-01", "from", "must be a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z"},
+		{"/api/v1/usage?from=2026-02-01&to=2026-02-01", "to", "must be after from"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.path[:min(60, len(tt.path))], func(t *testing.T) {

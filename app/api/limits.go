@@ -6,58 +6,35 @@ import (
 	"bobbin/app/api/handlers"
 )
 
-// Limits bound one request. A zero field means its default.
+// Limits bound one request.
 type Limits struct {
-	BodyBytes       int64         // 8 MiB; a message of 1 MiB may be six times as long in JSON
-	ImportBytes     int64         // of an import: 64 MiB
-	FileBytes       int64         // of a file: 20 MiB
-	FilesPerMessage int           // 8
-	HeaderBytes     int           // 64 KiB
-	ReadHeader      time.Duration // for the request's header: 10 s
-	ReadBody        time.Duration // for its body: 30 s
-	Idle            time.Duration // of a connection between requests: 2 min
-	Write           time.Duration // for one frame of a stream: 10 s
-	Heartbeat       time.Duration // of a stream: 15 s
-	Start           time.Duration // a request waits this long for the server to start: 10 s
-	Wait            time.Duration // a request waits this long for its run: 5 min
-	Streams         int           // open streams and waiting requests, all callers: 8,192
-	StreamsPerOwner int           // of one owner: 4,096
-	StreamsPerUser  int           // of one end user: 32
-	Grace           time.Duration // for requests in progress when the server stops: 35 s
+	BodyBytes       int64 // a message of 1 MiB may be six times as long in JSON
+	ImportBytes     int64 // of an import
+	FileBytes       int64 // of a file
+	FilesPerMessage int
+	HeaderBytes     int
+	ReadHeader      time.Duration // for the request's header
+	ReadBody        time.Duration // for its body
+	Idle            time.Duration // of a connection between requests
+	Write           time.Duration // for one frame of a stream
+	Heartbeat       time.Duration // of a stream
+	Start           time.Duration // a request waits this long for the server to start
+	Wait            time.Duration // a request waits this long for its run
+	Streams         int           // open streams and waiting requests, all callers
+	StreamsPerOwner int           // of one owner
+	StreamsPerUser  int           // of one end user
+	Grace           time.Duration // for requests in progress when the server stops
 	PerSecond       int           // requests of one key, with bursts of ten times as many; 0 = no limit
 	UserPerSecond   int           // requests of one end user, likewise
 }
 
-// withDefaults returns the limits with no field zero.
-func (l Limits) withDefaults() Limits {
+// DefaultLimits returns the limits that hold without settings.
+func DefaultLimits() Limits {
 	return Limits{
-		BodyBytes:       orDefault(l.BodyBytes, 8<<20),
-		ImportBytes:     orDefault(l.ImportBytes, 64<<20),
-		FileBytes:       orDefault(l.FileBytes, 20<<20),
-		FilesPerMessage: orDefault(l.FilesPerMessage, 8),
-		HeaderBytes:     orDefault(l.HeaderBytes, 64<<10),
-		ReadHeader:      orDefault(l.ReadHeader, 10*time.Second),
-		ReadBody:        orDefault(l.ReadBody, 30*time.Second),
-		Idle:            orDefault(l.Idle, 2*time.Minute),
-		Write:           orDefault(l.Write, 10*time.Second),
-		Heartbeat:       orDefault(l.Heartbeat, 15*time.Second),
-		Start:           orDefault(l.Start, 10*time.Second),
-		Wait:            orDefault(l.Wait, 5*time.Minute),
-		Streams:         orDefault(l.Streams, 8192),
-		StreamsPerOwner: orDefault(l.StreamsPerOwner, 4096),
-		StreamsPerUser:  orDefault(l.StreamsPerUser, 32),
-		Grace:           orDefault(l.Grace, 35*time.Second),
-		PerSecond:       l.PerSecond,
-		UserPerSecond:   l.UserPerSecond,
+		BodyBytes: 8 << 20, ImportBytes: 64 << 20, FileBytes: 20 << 20, FilesPerMessage: 8, HeaderBytes: 64 << 10,
+		ReadHeader: 10 * time.Second, ReadBody: 30 * time.Second, Idle: 2 * time.Minute, Write: 10 * time.Second, Heartbeat: 15 * time.Second,
+		Start: 10 * time.Second, Wait: 5 * time.Minute, Streams: 8192, StreamsPerOwner: 4096, StreamsPerUser: 32, Grace: 35 * time.Second,
 	}
-}
-
-// orDefault returns v if it is positive, else the default.
-func orDefault[T int | int64 | time.Duration](v, fallback T) T {
-	if v > 0 {
-		return v
-	}
-	return fallback
 }
 
 // streamLimits returns the limits of streams and waiting requests.

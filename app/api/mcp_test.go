@@ -212,17 +212,6 @@ func TestMCPHidesFailures(t *testing.T) {
 	}
 }
 
-// Pages of configured origins may use the server; their browsers ask first.
-func TestMCPCORS(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	opts.Origins = []string{"https://chat.example"}
-	w := do(api.New(opts), request("OPTIONS", "/mcp", "", "Origin: https://chat.example", "Access-Control-Request-Method: POST"))
-	if allowed := w.Header().Get("Access-Control-Allow-Headers"); w.Code != http.StatusNoContent || !strings.Contains(allowed, "Mcp-Protocol-Version") {
-		t.Errorf("got %d, allowed %q, want the headers of MCP", w.Code, allowed)
-	}
-}
-
 // While a call waits for a run, something is sent: proxies close idle connections. A client that
 // goes away ends the call and not the run, with either revision.
 func TestMCPWaits(t *testing.T) {

@@ -72,37 +72,24 @@ func setSecurityHeaders(c *gin.Context) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// authenticateCaller puts the caller's identity into the request's context and enforces
-// the caller's rate limit.
+// authenticateCaller puts the caller's identity into the request's context and enforces the rate
+// limit of the key, or of the end user. This machine's own user has none.
 func (s *Server) authenticateCaller(c *gin.Context) error {
 	caller, err := s.auth.Authenticate(c.Request)
 	if err != nil {
 		return err
 	}
-	if err := s.rateLimit(caller); err != nil {
-		return err
+	buckets, bucket, limit, whose, setting := s.rates, []string{caller.Owner, caller.Key, string(caller.KeyID)}, s.limits.PerSecond, "with this key", "requests_per_second"
+	if caller.User != "" {
+		buckets, bucket, limit, whose, setting = s.users, []string{caller.Owner, caller.User}, s.limits.UserPerSecond, "from this user", "user_requests_per_second"
+	}
+	if caller.User != "" || caller.Key != "" {
+		if wait := buckets.Take(strings.Join(bucket, "\x00")); wait > 0 {
+			return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
+				Message: fmt.Sprintf("more than %d requests per second %s; wait, then send fewer (the operator can raise limits.%s)", limit, whose, setting)}
+		}
 	}
 	c.Request = c.Request.WithContext(core.WithIdentity(c.Request.Context(), caller))
-	return nil
-}
-
-// rateLimit returns ErrRateLimited for a key or an end user with too many requests.
-func (s *Server) rateLimit(caller core.Identity) error {
-	if caller.User != "" {
-		if wait := s.users.Take(caller.Owner + "\x00" + caller.User); wait > 0 {
-			return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
-				Message: fmt.Sprintf("more than %d requests per second from this user; wait, then send fewer (the operator can raise limits.user_requests_per_second)", s.limits.UserPerSecond)}
-		}
-		return nil
-	}
-	if caller.Key == "" {
-		return nil
-	}
-	bucket := strings.Join([]string{caller.Owner, caller.Key, string(caller.KeyID)}, "\x00")
-	if wait := s.rates.Take(bucket); wait > 0 {
-		return &core.Error{Kind: core.ErrRateLimited, RetryAfter: max(wait, time.Second),
-			Message: fmt.Sprintf("more than %d requests per second with this key; wait, then send fewer (the operator can raise limits.requests_per_second)", s.limits.PerSecond)}
-	}
 	return nil
 }
 

@@ -63,22 +63,6 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// TestLoopbackOnly: without keys, the rules of package auth hold for every route
-// but the probes.
-func TestLoopbackOnly(t *testing.T) {
-	t.Parallel()
-	opts, _ := options(apitest.New())
-	server := api.New(opts)
-	r := request("POST", sessionPath+"/messages", `{"content":"x"}`, "Origin: https://evil.example")
-	wantProblem(t, do(server, r), 403, "forbidden")
-	r = request("GET", "/api/v1/sessions", "")
-	r.Host = "evil.example"
-	wantProblem(t, do(server, r), 403, "forbidden")
-	r = request("GET", "/api/v1/sessions", "")
-	r.RemoteAddr = "192.168.1.7:3000"
-	wantProblem(t, do(server, r), 403, "forbidden")
-}
-
 // TestAccessLog: one line a request, with facts and without bodies.
 func TestAccessLog(t *testing.T) {
 	t.Parallel()

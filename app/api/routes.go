@@ -38,12 +38,11 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 	r.Match(probe, "/readyz", s.withErrors(health.Ready))
 
 	if opts.Metrics.Expose != nil {
-		metrics := handlers.NewMetrics(opts.Metrics)
 		var guards []gin.HandlerFunc
 		if !opts.Metrics.Open {
 			guards = []gin.HandlerFunc{s.withErrors(s.authenticateCaller), s.requireScope(core.CanMetrics)}
 		}
-		r.Group("", guards...).GET(metricsRoute, s.withoutQuery(metrics.Get))
+		r.Group("", guards...).GET(metricsRoute, s.withoutQuery(opts.Metrics.Serve))
 	}
 
 	if opts.Slack != nil { // it authenticates Slack itself, by a signature of the body
@@ -59,10 +58,9 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 
 	r.GET(pageRoute, s.withErrors(servePage))
 	r.GET(assetsRoute, s.withErrors(serveAsset))
-	document := docs{}
-	r.GET("/openapi.json", s.withErrors(document.serveDocument))
-	r.GET("/docs", s.withErrors(document.servePage))
-	r.GET("/docs/:file", s.withErrors(document.serveParam))
+	r.GET("/openapi.json", s.withErrors(serveDocument))
+	r.GET("/docs", s.withErrors(serveDocs))
+	r.GET("/docs/:file", s.withErrors(serveDocs))
 
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))

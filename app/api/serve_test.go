@@ -3,7 +3,6 @@ package api_test
 import (
 	"bufio"
 	"context"
-	"io"
 	"iter"
 	"net"
 	"net/http"
@@ -63,53 +62,6 @@ func open(t *testing.T, method, url, body string) *http.Response {
 	return response
 }
 
-// TestStop: at the end the feeds of sessions end at once, the streams of runs with
-// their run, and only then the server.
-func TestStop(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	finish := make(chan struct{})
-	backend.Streaming = func(ctx context.Context, from core.Cursor) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) {
-			if from.After > 0 {
-				<-ctx.Done()
-				return
-			}
-			if yield(backend.Events[0], nil) {
-				<-finish
-				yield(backend.Events[len(backend.Events)-1], nil)
-			}
-		}
-	}
-	opts, _ := options(backend)
-	s := serve(t, opts)
-	feed := open(t, "GET", s.url+sessionPath+"/events", "")
-	run := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
-	if line, err := run.ReadString('\n'); err != nil || line != ": connected\n" {
-		t.Fatalf("got line %q, %v, want a comment at once", line, err)
-	}
-
-	s.stop()
-	if rest, err := io.ReadAll(feed.Body); err != nil || string(rest) != ": connected\nid: 4\n\n" {
-		t.Errorf("got feed %q, %v, want its end in order", rest, err)
-	}
-	select {
-	case err := <-s.done:
-		t.Fatalf("got the end of the server, %v, want it to wait for the run", err)
-	default:
-	}
-	close(finish)
-	if rest, err := io.ReadAll(run); err != nil || !strings.Contains(string(rest), "event: run.succeeded") {
-		t.Errorf("got stream %q, %v, want the run's end", rest, err)
-	}
-	if err := <-s.done; err != nil {
-		t.Errorf("got %v from a stop in order, want nil", err)
-	}
-	if _, err := net.Dial("tcp", s.addr); err == nil {
-		t.Error("got a connection after the stop, want none")
-	}
-}
-
 // TestStopCutsOff: what does not end within the grace period is cut off.
 func TestStopCutsOff(t *testing.T) {
 	t.Parallel()
@@ -139,29 +91,6 @@ func TestStopCutsOff(t *testing.T) {
 	<-asked
 	if !strings.Contains(log.String(), "requests canceled") {
 		t.Errorf("got log %s, want a line that says so", log)
-	}
-}
-
-// TestNotReadyWhileStopping: load balancers are told before connections fail.
-func TestNotReadyWhileStopping(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	opts, _ := options(apitest.New())
-	server := api.New(opts)
-	if w := do(server, request("GET", "/readyz", "")); w.Code != 200 {
-		t.Errorf("got %d before the stop, want 200", w.Code)
-	}
-	cancel()
-	if err := server.Serve(ctx, listener); err != nil {
-		t.Errorf("got %v, want nil", err)
-	}
-	wantProblem(t, do(server, request("GET", "/readyz", "")), 503, "unavailable")
-	if w := do(server, request("GET", "/healthz", "")); w.Code != 200 {
-		t.Errorf("got %d from /healthz while stopping, want 200", w.Code)
 	}
 }
 

@@ -60,15 +60,15 @@ type Server struct {
 
 	ready      <-chan struct{} // closed when requests are admitted
 	background <-chan struct{} // closed when no work outlives the requests
-	inflight   *inflight
-	drain      chan struct{} // closed when the server stops
+	requests   sync.RWMutex    // held for reading by each request
+	drain      chan struct{}   // closed when the server stops
 	stopDrain  func()
 }
 
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits.withDefaults(), observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, ready: orClosed(opts.Ready), background: orClosed(opts.Work), inflight: newInflight(), drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits, observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, ready: orClosed(opts.Ready), background: orClosed(opts.Work), drain: make(chan struct{})}
 	s.space = opts.Space
 	s.space.Body = s.limits.BodyBytes
 	s.rates = quota.NewBuckets(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
@@ -85,7 +85,7 @@ func New(opts Options) *Server {
 	r.NoRoute(s.withErrors(s.noRoute))
 	r.NoMethod(s.withErrors(s.noMethod))
 	s.registerRoutes(r, opts)
-	s.handler = mustCompress(r)
+	s.handler = compressed(r)
 	routes := r.Routes()
 	var roots []string
 	for _, route := range routes {
@@ -184,7 +184,12 @@ func (s *Server) drainAndStop(ctx context.Context, server *http.Server, cancelRe
 	s.stopDrain()
 	grace, cancel := context.WithTimeout(ctx, s.limits.Grace)
 	defer cancel()
-	for _, done := range []<-chan struct{}{s.inflight.refuseMore(), s.background} {
+	idle := make(chan struct{})
+	go func() { // ends with the last request
+		s.requests.Lock()
+		close(idle)
+	}()
+	for _, done := range []<-chan struct{}{idle, s.background} {
 		select {
 		case <-done:
 		case <-grace.Done():

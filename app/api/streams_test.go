@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net/http"
@@ -116,18 +115,6 @@ func TestErrorInAStream(t *testing.T) {
 				t.Errorf("got %d log lines, want %d", got, tt.logged)
 			}
 		})
-	}
-}
-
-// TestBadEvent: an event that cannot be written ends the stream as an internal error.
-func TestBadEvent(t *testing.T) {
-	t.Parallel()
-	backend := apitest.New()
-	backend.Events[2].Data = json.RawMessage(`[1]`)
-	opts, _ := options(backend)
-	w := do(api.New(opts), request("GET", runPath+"/events", ""))
-	if !strings.Contains(w.Body.String(), "event: error\n") || !strings.Contains(w.Body.String(), "internal error") {
-		t.Errorf("got %q, want an error event", w.Body)
 	}
 }
 

@@ -21,8 +21,8 @@ func (s *Service) Regenerate(ctx context.Context, tenant core.Tenant, r core.Reg
 	}
 	var f faults
 	multitask := f.checkMultitask(r.Multitask, true)
-	f.checkID("client_message_id", r.ClientMessageID, s.Limits.Name)
-	f.checkID("user_id", user, s.Limits.Name)
+	f.checkID("client_message_id", r.ClientMessageID, maxName)
+	f.checkID("user_id", user, maxName)
 	s.checkModel(&f, r.Model)
 	options := f.checkOptions(r.Options)
 	if err := f.Err(); err != nil {
@@ -62,7 +62,7 @@ func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSess
 	}
 	const mark = " (fork)"
 	if in.Title = source.Title; in.Title != "" {
-		in.Title = core.Clip(in.Title, s.Limits.Title-len(mark)) + mark
+		in.Title = core.Clip(in.Title, maxSessionTitle-len(mark)) + mark
 	}
 	fork, err := s.Branches.Fork(ctx, tenant, in)
 	if err == nil {
@@ -127,7 +127,7 @@ func (s *Service) Pin(ctx context.Context, tenant core.Tenant, session core.Sess
 // returns the message. Nothing runs, and no branch begins.
 func (s *Service) UpdateMessage(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.MessageID, p core.MessagePatch) (core.Message, error) {
 	var f faults
-	f.Metadata(p.Metadata, s.Limits.Metadata)
+	f.Metadata(p.Metadata, maxMetadata)
 	if p.Feedback != nil {
 		p.Feedback = f.Feedback("", *p.Feedback)
 	}

@@ -27,7 +27,7 @@ func (s *Service) Prompt(ctx context.Context, tenant core.Tenant, id core.Sessio
 // ErrInvalid for a focus that is too long, ErrNotFound.
 func (s *Service) Summarize(ctx context.Context, tenant core.Tenant, id core.SessionID, focus string) (core.Summary, error) {
 	var f faults
-	focus = f.Text("focus", focus, s.Limits.Focus)
+	focus = f.Text("focus", focus, maxFocus)
 	if err := f.Err(); err != nil {
 		return core.Summary{}, err
 	}
@@ -44,26 +44,18 @@ func (s *Service) DryRun(ctx context.Context, tenant core.Tenant, id core.Sessio
 	}
 	var f faults
 	s.checkModel(&f, ask.Model)
-	f.checkPolicy(ask.Policy)
+	if known := contextwindow.PresetNames(); ask.Policy != "" && !slices.Contains(known, ask.Policy) { // empty is the agent's
+		name, near := core.Clip(ask.Policy, 100), ""
+		if n := core.Nearest(name, known); n != "" {
+			near = fmt.Sprintf(" (did you mean %s?)", n)
+		}
+		f.Add("policy", "%q does not exist%s; the policies are %s", name, near, strings.Join(known, ", "))
+	}
 	if err := f.Err(); err != nil {
 		return core.ContextPlan{}, err
 	}
 	ask.Content, ask.Tokens = content, s.Counter.Message(core.Message{Role: core.RoleUser, Content: content})
 	return s.ContextPlanner.DryRun(ctx, tenant, id, ask)
-}
-
-// checkPolicy complains about a preset that does not exist; empty is the agent's policy.
-func (f *faults) checkPolicy(name string) {
-	known := contextwindow.PresetNames()
-	if name == "" || slices.Contains(known, name) {
-		return
-	}
-	name = core.Clip(name, 100)
-	near := ""
-	if n := core.Nearest(name, known); n != "" {
-		near = fmt.Sprintf(" (did you mean %s?)", n)
-	}
-	f.Add("policy", "%q does not exist%s; the policies are %s", name, near, strings.Join(known, ", "))
 }
 
 // EditSummary replaces the words of the session's summary and returns the new

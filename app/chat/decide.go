@@ -90,7 +90,7 @@ func (s *Service) resumeDecided(ctx context.Context, d core.Decided) {
 // checkDecision returns the decision as it is stored.
 func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision, error) {
 	var f faults
-	d.Comment = f.Text("comment", d.Comment, s.Limits.Comment)
+	d.Comment = f.Text("comment", d.Comment, maxComment)
 	kinds := 0
 	for _, given := range []bool{d.Approve, d.Respond != "", d.Result != nil} {
 		if given {

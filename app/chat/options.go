@@ -29,7 +29,17 @@ func (f *faults) checkOptions(given *core.RunOptions) *core.RunOptions {
 	f.checkID("options.tool_choice", string(o.ToolChoice), maxToolName)
 	before := len(f.Faults)
 	agents.CheckParameters(&f.Faults, "options.", o.ModelParameters)
-	o.Tools = f.checkClientTools(o.Tools)
+	o.Tools = slices.Clone(o.Tools)
+	known := map[string]bool{}
+	for i, t := range o.Tools {
+		at := fmt.Sprintf("options.tools[%d]", i)
+		agents.CheckClientTool(&f.Faults, at, t)
+		if known[t.Name] {
+			f.Add(at+".name", "%q is there twice", core.Clip(t.Name, maxToolName))
+		}
+		known[t.Name] = true
+		o.Tools[i].Description = core.CleanText(t.Description)
+	}
 	if len(f.Faults) > before {
 		return nil
 	}
@@ -42,22 +52,6 @@ func (f *faults) checkOptions(given *core.RunOptions) *core.RunOptions {
 
 // maxToolName bounds the name of a tool, in bytes.
 const maxToolName = 64
-
-// checkClientTools returns the tools as they are kept.
-func (f *faults) checkClientTools(given []core.ClientTool) []core.ClientTool {
-	tools := slices.Clone(given)
-	known := map[string]bool{}
-	for i, t := range tools {
-		at := fmt.Sprintf("options.tools[%d]", i)
-		agents.CheckClientTool(&f.Faults, at, t)
-		if known[t.Name] {
-			f.Add(at+".name", "%q is there twice", core.Clip(t.Name, maxToolName))
-		}
-		known[t.Name] = true
-		tools[i].Description = core.CleanText(t.Description)
-	}
-	return tools
-}
 
 // checkForRun complains about options that do not go with the agent or with a model that may
 // answer. Fallback models need only take what an answer depends on: of the rest they leave

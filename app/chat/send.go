@@ -137,7 +137,14 @@ func (s *Service) startRunOf(ctx context.Context, tenant core.Tenant, in core.Ac
 	}
 	accepted.Ignored = ignored
 	if in.Multitask == core.MultitaskInterrupt && !accepted.Repeated {
-		s.interruptActive(ctx, tenant, accepted.Run)
+		// The new run is committed already: an interrupt that fails delays it and loses nothing.
+		active, err := s.Runs.Active(ctx, tenant, in.SessionID)
+		if err == nil && active.QueueSeq < accepted.Run.QueueSeq {
+			_, err = s.cancelRun(ctx, tenant, active.ID)
+		}
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
+			s.Logger.WarnContext(ctx, "active run not interrupted", "session_id", in.SessionID, "run_id", accepted.Run.ID, "err", err)
+		}
 	}
 	return accepted, nil
 }
@@ -182,21 +189,6 @@ func (s *Service) acceptMessage(ctx context.Context, tenant core.Tenant, in core
 	return accepted, err
 }
 
-// interruptActive cancels the run that is active before the new one. The new one is
-// committed already: an interrupt that fails delays it and loses nothing.
-func (s *Service) interruptActive(ctx context.Context, tenant core.Tenant, next core.Run) {
-	active, err := s.Runs.Active(ctx, tenant, next.SessionID)
-	if errors.Is(err, core.ErrNotFound) {
-		return
-	}
-	if err == nil && active.QueueSeq < next.QueueSeq {
-		_, err = s.cancelRun(ctx, tenant, active.ID)
-	}
-	if err != nil {
-		s.Logger.WarnContext(ctx, "active run not interrupted", "session_id", next.SessionID, "run_id", next.ID, "err", err)
-	}
-}
-
 // checkMessage returns the message as it is to be accepted, without its agent.
 func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.AcceptRun, error) {
 	user, err := userOf(tenant, m.User)
@@ -212,17 +204,17 @@ func (s *Service) checkMessage(tenant core.Tenant, m core.SendMessage) (core.Acc
 		f.Add("content", "is empty")
 	}
 	multitask := f.checkMultitask(m.Multitask, m.Edits != "" || m.After != "")
-	f.checkID("after", string(m.After), s.Limits.Name)
+	f.checkID("after", string(m.After), maxName)
 	if m.Edits != "" && m.After != "" {
 		f.Add("after", "cannot be given for an edit: the new version stands beside the old one")
 	}
 	if len(m.Results) > 0 && (m.Multitask != "" || m.Edits != "" || m.After != "") {
 		f.Add("results", "end the run that waits for them: the message comes at the end of the path, without multitask")
 	}
-	f.checkID("client_message_id", m.ClientMessageID, s.Limits.Name)
-	f.checkID("user_id", user, s.Limits.Name)
-	f.Metadata(m.Metadata, s.Limits.Metadata)
-	author := f.Text("author", m.Author, s.Limits.Name)
+	f.checkID("client_message_id", m.ClientMessageID, maxName)
+	f.checkID("user_id", user, maxName)
+	f.Metadata(m.Metadata, maxMetadata)
+	author := f.Text("author", m.Author, maxName)
 	s.checkModel(&f, m.Model)
 	f.checkWebhook(m.Webhook, s.PrivateWebhooks)
 	options := f.checkOptions(m.Options)

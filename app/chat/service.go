@@ -49,36 +49,26 @@ type instructionStore interface {
 	Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
 }
 
-// Limits bound what callers may send. Sizes are bytes of UTF-8; zero values mean
-// the defaults.
+// Limits bound what callers may send. Sizes are bytes of UTF-8.
 type Limits struct {
-	Message      int // content of a message; default 1 MiB
-	Title        int // default 500
-	Instructions int // default 16 KiB
-	Metadata     int // default 16 KiB
-	Name         int // names and ids that callers choose; default 200
-	Focus        int // of a summary; default 2,000
-	Comment      int // on a decision; default 2,000
-	Result       int // of a call that a client or a person answers; default 4 MiB
-	Queued       int // messages of a session that wait for their turn; default 100
-	Owned        int // runs of an owner that are queued or at work; default 1,000
-	OfUser       int // the same of an end user; default 20
+	Message int // content of a message
+	Result  int // of a call that a client or a person answers
+	Queued  int // messages of a session that wait for their turn
+	Owned   int // runs of an owner that are queued or at work
+	OfUser  int // the same of an end user
 }
 
-func (l Limits) withDefaults() Limits {
-	for field, value := range map[*int]int{
-		&l.Message: 1 << 20, &l.Title: 500, &l.Instructions: 16 << 10, &l.Metadata: 16 << 10,
-		&l.Name: 200, &l.Focus: 2000, &l.Comment: 2000, &l.Result: 4 << 20, &l.Queued: 100, &l.Owned: 1000, &l.OfUser: 20,
-	} {
-		if *field <= 0 {
-			*field = value
-		}
-	}
-	return l
-}
+// What else callers may send, in bytes.
+const (
+	maxSessionTitle = 500
+	maxInstructions = 16 << 10
+	maxMetadata     = 16 << 10
+	maxName         = 200 // names and ids that callers choose
+	maxFocus        = 2000
+	maxComment      = 2000
+)
 
-// Options are what a Service is made of. All but Limits, Budget and Observer are
-// required.
+// Options are what a Service is made of. All but Budget and Observer are required.
 type Options struct {
 	ContextPlanner
 
@@ -127,7 +117,7 @@ type agentKey struct {
 
 // New returns a Service.
 func New(o Options) *Service {
-	o.Limits, o.Observer = o.Limits.withDefaults(), core.ObserverOrNone(o.Observer)
+	o.Observer = core.ObserverOrNone(o.Observer)
 	return &Service{Options: o, forks: quota.New(quota.Limits{Total: 16, Owner: 4, User: 1, What: "fork"}), agents: core.NewCache[agentKey, core.SessionAgent](10_000)}
 }
 

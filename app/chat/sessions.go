@@ -43,11 +43,11 @@ func (s *Service) newSession(tenant core.Tenant, in core.Session) (core.Session,
 		session.Source = core.SourceAPI
 	}
 	var f faults
-	session.Title = f.Text("title", in.Title, s.Limits.Title)
-	session.Instructions = f.Text("instructions", in.Instructions, s.Limits.Instructions)
-	f.checkID("user_id", user, s.Limits.Name)
+	session.Title = f.Text("title", in.Title, maxSessionTitle)
+	session.Instructions = f.Text("instructions", in.Instructions, maxInstructions)
+	f.checkID("user_id", user, maxName)
 	session.Tags = f.checkTags(in.Tags)
-	f.Metadata(in.Metadata, s.Limits.Metadata)
+	f.Metadata(in.Metadata, maxMetadata)
 	f.checkTimezone(session.Timezone)
 	s.checkAgent(&f, session.Agent)
 	s.checkModel(&f, session.Model)
@@ -113,10 +113,10 @@ func (s *Service) agentModel(name string) (string, error) {
 func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	var f faults
 	if p.Title != nil {
-		p.Title = new(f.Text("title", *p.Title, s.Limits.Title))
+		p.Title = new(f.Text("title", *p.Title, maxSessionTitle))
 	}
 	if p.Instructions != nil {
-		p.Instructions = new(f.Text("instructions", *p.Instructions, s.Limits.Instructions))
+		p.Instructions = new(f.Text("instructions", *p.Instructions, maxInstructions))
 	}
 	if p.Agent != nil && *p.Agent == "" {
 		p.Agent = new(s.DefaultAgent)
@@ -130,7 +130,7 @@ func (s *Service) checkPatch(p core.SessionPatch) (core.SessionPatch, error) {
 	if p.Timezone != nil {
 		f.checkTimezone(*p.Timezone)
 	}
-	f.Metadata(p.Metadata, s.Limits.Metadata)
+	f.Metadata(p.Metadata, maxMetadata)
 	if p.Tags != nil {
 		p.Tags = f.checkTags(p.Tags)
 	}

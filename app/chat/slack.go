@@ -51,7 +51,13 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 		return core.SlackThread{}, err
 	}
 	if known.Team != t.Team { // else only the mode may be new
-		if err := s.checkInstalled(ctx, tenant, t); err != nil {
+		if _, err := s.Sessions.Get(ctx, tenant, t.SessionID); err != nil {
+			return core.SlackThread{}, err
+		}
+		if s.CheckInstalled == nil {
+			return core.SlackThread{}, core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
+		}
+		if err := s.CheckInstalled(ctx, t.Team); err != nil {
 			return core.SlackThread{}, err
 		}
 	}
@@ -63,17 +69,6 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 	}
 	thread, events, err := s.Slack.SetMode(ctx, tenant, t.SessionID, t.Mode)
 	return thread, s.publish(ctx, events, err)
-}
-
-// checkInstalled returns an error unless the session is there, and the app installed in the thread's workspace.
-func (s *Service) checkInstalled(ctx context.Context, tenant core.Tenant, t core.SlackThread) error {
-	if _, err := s.Sessions.Get(ctx, tenant, t.SessionID); err != nil {
-		return err
-	}
-	if s.CheckInstalled == nil {
-		return core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
-	}
-	return s.CheckInstalled(ctx, t.Team)
 }
 
 // BindSlack binds a thread of Slack to its session, as a core.SlackThreadStore does.

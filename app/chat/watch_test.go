@@ -86,21 +86,6 @@ func TestWatchRunResumes(t *testing.T) {
 	})
 }
 
-// Nothing of the run comes after its last event, whatever else the session does.
-func TestWatchRunWhoseEndIsKnown(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		h := newHouse(t, 0, answer)
-		a := h.send(t, "hello")
-		synctest.Wait()
-		h.send(t, "after")
-		synctest.Wait()
-		types, err := collect(h.WatchRun(t.Context(), ann, a.Run.ID, core.Cursor{After: 4}))
-		if err != nil || len(types) != 0 {
-			t.Errorf("got %v and error %v, want nothing", types, err)
-		}
-	})
-}
-
 func TestWatchRunErrors(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		h := newHouse(t, 0, talkUntilCanceled)

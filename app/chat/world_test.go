@@ -118,7 +118,7 @@ func newHouse(t *testing.T, buffer int, do execute) *house {
 	h.Service = chat.New(chat.Options{
 		Sessions: db.Sessions, Messages: log{branches: h.branches}, Branches: h.branches, Instructions: byHand{}, Runs: db.Runs, Events: db.Events, Feed: h.feed, Work: h.work,
 		Agents: catalog{}, FindModel: registry{}.Get, Counter: counter{}, ContextPlanner: keeper{},
-		DefaultAgent: "assistant", Limits: chat.Limits{Queued: 20}, Logger: logger,
+		DefaultAgent: "assistant", Limits: chat.Limits{Message: 1 << 20, Result: 4 << 20, Queued: 20, Owned: 1000, OfUser: 20}, Logger: logger,
 	})
 	h.session = db.AddSession()
 	ctx, cancel := context.WithCancel(context.Background())

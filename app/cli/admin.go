@@ -23,7 +23,7 @@ import (
 // withAdmin calls do with the service for keys, the audit log and deliveries. It works on the
 // database directly, whether a server runs or not.
 func (p *program) withAdmin(cmd *cobra.Command, do func(context.Context, *ops.Service) error) error {
-	cfg, logger, err := p.loadWithLogger(cmd)
+	cfg, logger, err := p.withLogger(p.loadFolderSettings(cmd))
 	if err != nil {
 		return err
 	}
@@ -56,11 +56,7 @@ func (p *program) backupCommand() *cobra.Command {
 		Example: "  bobbin backup /backups/bobbin-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, origins, err := p.loadServerSettings(cmd)
-			if err != nil {
-				return err
-			}
-			logger, err := p.newLogger(cfg, origins, true)
+			cfg, logger, err := p.withLogger(p.loadServerSettings(cmd))
 			if err != nil {
 				return err
 			}
@@ -84,7 +80,7 @@ func (p *program) migrateCommand() *cobra.Command {
 		Example: "  bobbin migrate --status",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, logger, err := p.loadWithLogger(cmd)
+			cfg, logger, err := p.withLogger(p.loadFolderSettings(cmd))
 			if err != nil {
 				return err
 			}

@@ -78,11 +78,11 @@ func printFiles[T any](p *program, page core.Page[T], titles, consequence string
 // agentFiles opens the agent files with the settings of the server that runs on the data folder, else
 // those of this command, and with its keys.
 func (p *program) agentFiles(cmd *cobra.Command) (*ops.AgentFiles, error) {
-	cfg, origins, err := p.loadServerSettings(cmd)
+	cfg, _, err := p.loadServerSettings(cmd)
 	if err != nil {
 		return nil, err
 	}
-	return ops.OpenAgentFiles(cmd.Context(), cfg, origins.Set("context_usage_threshold"))
+	return ops.OpenAgentFiles(cmd.Context(), cfg)
 }
 
 func (p *program) listAgentsCommand() *cobra.Command {
@@ -99,7 +99,7 @@ func (p *program) listAgentsCommand() *cobra.Command {
 			states, err := files.List()
 			return printList(p, core.Page[ops.AgentState]{Items: states}, err, list[ops.AgentState]{
 				titles: "AGENT|MODEL|USABLE",
-				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeUsability(a)} },
+				cells:  func(a ops.AgentState) []any { return []any{a.Agent, a.Model, describeState(a, "yes", "no: ")} },
 			})
 		},
 	}
@@ -107,16 +107,17 @@ func (p *program) listAgentsCommand() *cobra.Command {
 	return cmd
 }
 
-// describeUsability returns whether an agent can be used, and if not, or not with all of its
-// models, why.
-func describeUsability(a ops.AgentState) string {
+// describeState returns whether an agent can be used, and if not, or not with all of its models, why.
+func describeState(a ops.AgentState, yes, no string) string {
 	switch {
+	case len(a.Problems) > 0:
+		return "broken"
 	case !a.Usable:
-		return "no: " + a.Reason
+		return no + a.Reason
 	case len(a.Warnings) > 0:
-		return "yes, but " + strings.Join(a.Warnings, "; ")
+		return yes + ", but " + strings.Join(a.Warnings, "; ")
 	default:
-		return "yes"
+		return yes
 	}
 }
 
@@ -173,24 +174,10 @@ func (p *program) checkAgentsCommand() *cobra.Command {
 				return err
 			}
 			return printFiles(p, core.Page[ops.AgentState]{Items: list}, "NAME|RESULT", "", func(f ops.AgentState) ([]any, []string) {
-				return []any{f.File, cmp.Or(f.Agent, f.Tool), describeCheck(f)}, f.Problems
+				return []any{f.File, cmp.Or(f.Agent, f.Tool), describeState(f, "ok", "ok, but it cannot be used: ")}, f.Problems
 			})
 		},
 	}
 	p.withJSON(cmd)
 	return cmd
-}
-
-// describeCheck returns the result of the check of a file.
-func describeCheck(f ops.AgentState) string {
-	switch {
-	case len(f.Problems) > 0:
-		return "broken"
-	case !f.Usable:
-		return "ok, but it cannot be used: " + f.Reason
-	case len(f.Warnings) > 0:
-		return "ok, but " + strings.Join(f.Warnings, "; ")
-	default:
-		return "ok"
-	}
 }

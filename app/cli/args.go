@@ -26,16 +26,6 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return core.Errorf(core.ErrInvalid, "%s accepts only flags, not %q; see %s --help", cmd.CommandPath(), args[0], cmd.CommandPath())
 }
 
-// allowMaxArgs accepts at most n arguments.
-func allowMaxArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) <= n {
-			return nil
-		}
-		return core.Errorf(core.ErrInvalid, "too many arguments, starting with %q; usage: %s", args[n], cmd.UseLine())
-	}
-}
-
 // requireOne accepts exactly one argument; the hint says how to find it.
 func requireOne(what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -123,11 +113,22 @@ func (p *program) withSession(cmd *cobra.Command, name string, do func(context.C
 	})
 }
 
+// withRun is withServer for the run whose id is, or begins with, name.
+func (p *program) withRun(cmd *cobra.Command, name string, do func(context.Context, connection, ops.InRun) error) error {
+	return p.withServer(cmd, func(ctx context.Context, s connection) error {
+		id, err := findRun(ctx, s.client, name)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, ops.InRun{RunID: id})
+	})
+}
+
 // idLength is the length of a complete id, which is left to the server.
 const idLength = 36
 
-// maxScanned is how many recent sessions findSession compares with the beginning of an id.
-const maxScanned = 1_000
+// Of so many recent sessions findSession compares the ids with the beginning of one, and findRun the runs.
+const maxScanned, maxRunSessions = 1_000, 50
 
 // maxCandidates is how many ids pickID lists if the beginning of an id is ambiguous.
 const maxCandidates = 5
@@ -153,6 +154,35 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 		}
 		q.Cursor = *page.NextCursor
 	}
+	id, err := pickID("session", name, "sessions list", texts)
+	return core.SessionID(id), err
+}
+
+// findRun is findSession for a run of the sessions with the newest activity.
+func findRun(ctx context.Context, c *client.Client, name string) (core.RunID, error) {
+	if len(name) >= idLength {
+		return core.RunID(name), nil
+	}
+	texts := map[string]string{}
+	sessions, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: maxRunSessions}, Archived: true})
+	for _, s := range sessions.Items {
+		var page core.Page[core.Run]
+		if page, err = client.Call(ctx, c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: s.ID}}); err != nil {
+			break
+		}
+		for _, r := range page.Items {
+			texts[string(r.ID)] = r.Input.Content
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	id, err := pickID("run", name, "runs list <session id>", texts)
+	return core.RunID(id), err
+}
+
+// pickID returns the only id that begins with name; list is the command that shows the ids.
+func pickID(what, name, list string, texts map[string]string) (string, error) {
 	var found []string
 	for id := range texts {
 		if strings.HasPrefix(id, strings.ToLower(name)) {
@@ -161,9 +191,9 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 	}
 	switch len(found) {
 	case 0:
-		return "", core.Errorf(core.ErrNotFound, "no session id begins with %s; %s sessions list shows the ids", name, programName())
+		return "", core.Errorf(core.ErrNotFound, "no %s id begins with %s; %s %s shows the ids", what, name, programName(), list)
 	case 1:
-		return core.SessionID(found[0]), nil
+		return found[0], nil
 	}
 	slices.Sort(found)
 	slices.Reverse(found) // the newest first
@@ -175,7 +205,7 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 		}
 		fmt.Fprintf(&lines, "\n  %s  %s", id, term.Line(texts[id], maxTitle))
 	}
-	return "", core.Errorf(core.ErrInvalid, "%d session ids begin with %s; write more of the id:%s", len(found), name, &lines)
+	return "", core.Errorf(core.ErrInvalid, "%d %s ids begin with %s; write more of the id:%s", len(found), what, name, &lines)
 }
 
 // maxTitle is the maximum width of titles in lists.
@@ -193,13 +223,13 @@ func lastSession(ctx context.Context, c *client.Client, agent string) (core.Sess
 	return page.Items[0].ID, nil
 }
 
-// maxText is the maximum size of a text file, in bytes; the server accepts less.
+// maxText is the maximum size of a text file or of the standard input, in bytes; the server accepts less.
 const maxText = 8 << 20
 
 // readText reads a file; - is the standard input.
 func (p *program) readText(name string) (string, error) {
 	if name == "-" {
-		return p.readInput(maxText)
+		return readAll(p.In, maxText)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -208,9 +238,6 @@ func (p *program) readText(name string) (string, error) {
 	defer f.Close()
 	return readAll(f, maxText)
 }
-
-// readInput reads the standard input to its end.
-func (p *program) readInput(maxBytes int64) (string, error) { return readAll(p.In, maxBytes) }
 
 func readAll(r io.Reader, maxBytes int64) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))

@@ -51,7 +51,13 @@ func (p *program) chatCommand() *cobra.Command {
 			"continues the most recent one.\n\n" +
 			"Piped input is one message. With - as the last argument each line is a message.",
 		Example: "  bobbin chat\n  bobbin chat researcher\n  bobbin chat --last\n  bobbin chat --session 01a1fd1b-c2ab\n  bobbin chat quick - < questions.txt",
-		Args:    func(cmd *cobra.Command, args []string) error { return allowMaxArgs(1)(cmd, withoutDash(args)) }, ValidArgsFunction: p.completeAgents,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if args = withoutDash(args); len(args) > 1 {
+				return core.Errorf(core.ErrInvalid, "too many arguments, starting with %q; usage: %s", args[1], cmd.UseLine())
+			}
+			return nil
+		},
+		ValidArgsFunction: p.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := withoutDash(args)
 			lines := len(name) < len(args)
@@ -175,9 +181,6 @@ func (p *program) terminalSize() (width, height int) {
 	return width, height
 }
 
-// maxPiped is the maximum size of a piped message, in bytes.
-const maxPiped = 8 << 20
-
 // openInput returns the reader of the user's messages: with editing and history on a
 // terminal; otherwise each line is a message, or the whole input is one.
 func (p *program) openInput(terminal, each bool) (draw.Reader, error) {
@@ -187,7 +190,7 @@ func (p *program) openInput(terminal, each bool) (draw.Reader, error) {
 	case each:
 		return draw.NewPlain(p.In), nil
 	default:
-		return draw.NewWhole(p.In, maxPiped), nil
+		return draw.NewWhole(p.In, maxText), nil
 	}
 }
 
@@ -209,7 +212,7 @@ func (p *program) askCommand() *cobra.Command {
 				return core.Errorf(core.ErrInvalid, "no question given: %s ask <question>", programName())
 			}
 			if !typed || len(asked) < len(args) {
-				more, err := p.readInput(maxPiped)
+				more, err := p.readText("-")
 				if err != nil {
 					return err
 				}

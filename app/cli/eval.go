@@ -55,11 +55,7 @@ func (p *program) evalContextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg, origins, err := p.loadSettings(cmd)
-			if err != nil {
-				return err
-			}
-			logger, err := p.newLogger(cfg, origins, true)
+			cfg, logger, err := p.withLogger(p.loadSettings(cmd))
 			if err != nil {
 				return err
 			}

@@ -37,8 +37,31 @@ func TestDoctorWithoutTheServersSecrets(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "warn  configuration: the server has BOBBIN_NATS_SECRET in its environment, and this command has not") || strings.Contains(out, "fail") {
 		t.Errorf("doctor: got %d, %q, %q, want a warning that names the secret", code, out, errs)
 	}
+	// The secret alone, which is no setting without the server's others, is not looked at either.
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	must.Do(t, os.WriteFile(file, []byte("nats: {secret: 0123456789abcdef0123456789abcdef}\n"), 0o600))
+	if code, out, errs := run(t, "", append([]string{"doctor", "--config", file}, flags...)...); code != 0 || strings.Contains(out, "fail") {
+		t.Errorf("doctor with the secret: got %d, %q, %q, want no failure", code, out, errs)
+	}
 	if code, out, errs := run(t, "", append([]string{"agents", "list"}, flags...)...); code != 1 || !strings.Contains(errs, "run it with the server's environment") {
 		t.Errorf("agents list: got %d, %q, %q, want the same reason", code, out, errs)
+	}
+}
+
+// A tool's variable that this command has not may be in the environment of the server that runs.
+func TestDoctorWithoutAToolsVariable(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	toolsDir := filepath.Join(filepath.Dir(flags[5]), "tools")
+	must.Do(t, os.MkdirAll(toolsDir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(toolsDir, "shop.yaml"), []byte("name: shop\nkind: http\nurl: https://shop.example/\ndescription: d\nbearer: BOBBIN_TEST_NOT_SET\n"), 0o600))
+	held := must.Get(datadir.Hold(t.Context(), flags[3]))(t)
+	start := datadir.StartOptions{Settings: map[string]string{"tools.allow": "http", "agents_dir": flags[5]}}
+	must.Do(t, held.Announce(datadir.Server{URL: "http://127.0.0.1:1", PID: os.Getpid(), Start: start}))
+	t.Cleanup(func() { _ = held.Release() })
+	_, out, _ := run(t, "", append([]string{"doctor"}, flags...)...)
+	if !strings.Contains(out, "BOBBIN_TEST_NOT_SET is not set\n") || !strings.Contains(out, "the server may have it") {
+		t.Errorf("doctor: got %q, want that the server may have the variable", out)
 	}
 }
 
@@ -185,6 +208,22 @@ func TestCompletion(t *testing.T) {
 		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
 			t.Errorf("completion %s: %d, %.80q", shell, code, out)
 		}
+	}
+}
+
+// Of a run's id the beginning is enough, if no other recent one begins with it.
+func TestBeginningOfARunsID(t *testing.T) {
+	t.Parallel()
+	flags := folder(t)
+	succeed(t, flags, "hello", "chat")
+	call(t, flags, 0, "again", "chat", "--last")
+	session := firstID.FindString(succeed(t, flags, "", "sessions list"))
+	newest := firstID.FindString(succeed(t, flags, "", "runs list "+session))
+	if out := succeed(t, flags, "", "runs show "+newest[:23]); !strings.Contains(out, newest) || !strings.Contains(out, "again") {
+		t.Errorf("runs show %s: got %q, want the run %s", newest[:23], out, newest)
+	}
+	if _, errs := call(t, flags, 1, "", "runs", "cancel", "0"); !strings.Contains(errs, "2 run ids begin with 0") || !strings.Contains(errs, newest+"  again") {
+		t.Errorf("runs cancel 0: got %q, want both runs", errs)
 	}
 }
 

@@ -137,9 +137,8 @@ func (p *program) serverAddress(cmd *cobra.Command) string {
 	return os.Getenv(config.URLVariable)
 }
 
-// loadWithLogger reads the settings like loadFolderSettings, for a command that logs errors only.
-func (p *program) loadWithLogger(cmd *cobra.Command) (config.Config, *slog.Logger, error) {
-	cfg, origins, err := p.loadFolderSettings(cmd)
+// withLogger returns loaded settings with a logger, for a command that logs errors only.
+func (p *program) withLogger(cfg config.Config, origins config.Origins, err error) (config.Config, *slog.Logger, error) {
 	if err != nil {
 		return cfg, nil, err
 	}
@@ -177,16 +176,19 @@ func (p *program) loadSettings(cmd *cobra.Command) (config.Config, config.Origin
 }
 
 // loadServerSettings reads the settings of the server that runs on the data folder. It uses
-// the server's environment and flags, which the folder records, instead of this command's.
-// Without a server it is loadFolderSettings.
+// the server's environment and flags, which the folder records, instead of this command's, which may be
+// a part of them that is none by itself. Without a server it is loadFolderSettings.
 func (p *program) loadServerSettings(cmd *cobra.Command) (config.Config, config.Origins, error) {
-	cfg, origins, err := p.loadFolderSettings(cmd)
-	if err != nil {
+	cfg, origins, err := p.loadSettings(cmd)
+	if cfg.DataDir == "" || config.UnnamedFile(err) != "" { // the folder is not known, or not trusted
 		return cfg, origins, err
+	}
+	if foreign := core.CheckOwner(cfg.DataDir); foreign != nil {
+		return cfg, origins, foreign
 	}
 	server, ok := datadir.Running(cfg.DataDir)
 	if !ok || server.Start.File == "" && len(server.Start.Settings) == 0 {
-		return cfg, origins, nil
+		return cfg, origins, err
 	}
 	settings := map[string]string{}
 	maps.Copy(settings, server.Start.Settings)

@@ -64,8 +64,8 @@ func (p *program) showRunCommand() *cobra.Command {
 		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
 		Args: requireRun(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				run, err := client.Call(ctx, s.client, ops.GetRun, ops.InRun{RunID: core.RunID(args[0])})
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
+				run, err := client.Call(ctx, s.client, ops.GetRun, in)
 				return p.printRun(run, err)
 			})
 		},
@@ -114,8 +114,8 @@ func (p *program) cancelRunCommand() *cobra.Command {
 		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
 		Args: requireRun(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
-				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: ops.InRun{RunID: core.RunID(args[0])}, Wait: wait})
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
+				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: in, Wait: wait})
 				return p.printRun(run, err)
 			})
 		},
@@ -138,9 +138,9 @@ func (p *program) decideRunCommand(verb, short string) *cobra.Command {
 			return requireRun()(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withServer(cmd, func(ctx context.Context, s connection) error {
+			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
 				named := args[1:]
-				run, err := client.Call(ctx, s.client, ops.GetRun, ops.InRun{RunID: core.RunID(args[0])})
+				run, err := client.Call(ctx, s.client, ops.GetRun, in)
 				if err != nil {
 					return err
 				}
@@ -163,7 +163,7 @@ func (p *program) decideRunCommand(verb, short string) *cobra.Command {
 				}
 				decided := make([]core.Approval, 0, len(ids))
 				for _, id := range ids {
-					a, err := client.Call(ctx, s.client, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: id, Decision: verb, Comment: comment})
+					a, err := client.Call(ctx, s.client, ops.DecideApproval, ops.Decision{InRun: in, ApprovalID: id, Decision: verb, Comment: comment})
 					if err != nil {
 						return err
 					}

@@ -67,11 +67,7 @@ func (p *program) reindexSearchCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&rest, "rest", false, "index only what is not indexed yet")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, origins, err := p.loadServerSettings(cmd)
-		if err != nil {
-			return err
-		}
-		logger, err := p.newLogger(cfg, origins, true)
+		cfg, logger, err := p.withLogger(p.loadServerSettings(cmd))
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 	server := httptest.NewServer(api.New(api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
+		Limits:   api.DefaultLimits(),
 		Auth:     auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite)}, Required: true}),
 		Build:    handlers.Build{Version: "1.2.3"},
 		Logger:   slog.New(slog.DiscardHandler),

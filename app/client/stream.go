@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -184,17 +185,10 @@ func (s *stream) checkOver(ctx context.Context) error {
 
 // readFrames yields events until the connection ends.
 func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
-	frames := newFrameReader(r, maxFrame)
-	for first := true; ; first = false {
-		f, err := frames.nextFrame()
-		switch {
-		case errors.Is(err, io.EOF):
-			return brought, errEndedEarly
-		case errors.Is(err, errFrameTooLarge):
-			return brought, finalError{err}
-		case err != nil:
-			return brought, err
-		case f.comment:
+	frames := newFrames(r)
+	for first := true; frames.Scan(); first = false {
+		f := parseFrame(frames.Bytes())
+		if f.data == nil {
 			brought = brought || !first // the first one only confirms the connection
 			continue
 		}
@@ -202,6 +196,14 @@ func (s *stream) readFrames(r io.Reader) (brought bool, err error) {
 			return brought, err
 		}
 		brought = true
+	}
+	switch err := frames.Err(); {
+	case err == nil:
+		return brought, errEndedEarly
+	case errors.Is(err, bufio.ErrTooLong):
+		return brought, finalError{errors.New("an event of the stream is too large")}
+	default:
+		return brought, err
 	}
 }
 

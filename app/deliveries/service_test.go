@@ -23,7 +23,8 @@ type shelf struct {
 	mu       sync.Mutex
 	rows     map[core.DeliveryID]*core.Delivery
 	released int
-	broken   error // answer of Settle, once
+	broken   error        // answer of Settle, once
+	gone     []core.Event // of deliveries that are given up with their receiver
 }
 
 func newShelf(n int) *shelf {
@@ -79,9 +80,16 @@ func (s *shelf) Settle(_ context.Context, r core.Settlement) ([]core.Event, erro
 	return []core.Event{d.Updated()}, nil
 }
 
-// GiveUpReceiver gives up nothing: that is what the database does.
-func (s *shelf) GiveUpReceiver(context.Context, core.ReceiverGivenUp) ([]core.Event, error) {
-	return nil, nil
+// GiveUpReceiver gives up what is in gone, whose receiver the database would know.
+func (s *shelf) GiveUpReceiver(_ context.Context, in core.ReceiverGivenUp) (events []core.Event, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in.Tries != 8 || in.Age != 24*time.Hour || in.Reason == "" {
+		return nil, fmt.Errorf("got %+v, want eight tries in a day", in)
+	}
+	n := min(in.Limit, len(s.gone))
+	events, s.gone = s.gone[:n], s.gone[n:]
+	return events, nil
 }
 
 func (s *shelf) Release(_ context.Context, worker string, _ bool) error {

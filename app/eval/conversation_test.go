@@ -86,17 +86,3 @@ func TestSplit(t *testing.T) {
 		})
 	}
 }
-
-// All that is not the system's is replayed, and with it only what stands in.
-func TestMessages(t *testing.T) {
-	t.Parallel()
-	c := eval.Split([]core.Message{system("s"), says("o"), user("1"), says("", call("x", "f")), says("one"), says("rest"), user("2")})
-	var got []string
-	for _, m := range c.Messages() {
-		got = append(got, string(m.Role)+" "+m.Content)
-	}
-	want := []string{"assistant o", "user 1", "assistant ", "tool [no result was recorded]", "assistant one", "assistant rest", "user 2"}
-	if diff := cmp.Diff(want, got); diff != "" || c.Iterations() != 2 {
-		t.Errorf("got %d iterations, want 2; messages (-want +got):\n%s", c.Iterations(), diff)
-	}
-}

@@ -289,7 +289,7 @@ func (v *evaluator) makeAgent() (core.Agent, error) {
 	var err error
 	if v.Agent != "" {
 		agent, err = agents.LoadAgentFile(v.Agent, agents.KnownParts{Tools: v.tools.Names(), ToolsDir: wire.ToolsDir(v.cfg), Kinds: core.ToolKinds(), Validate: func(a core.Agent) error {
-			_, err := contextwindow.Resolve(wire.GlobalContext(v.cfg, false), a.Context)
+			_, err := contextwindow.Resolve(wire.GlobalContext(v.cfg), a.Context)
 			return err
 		}})
 		if err != nil {

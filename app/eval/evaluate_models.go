@@ -56,7 +56,7 @@ func (v *evaluator) setSummarizer(ctx context.Context) error {
 		v.sums = scripted{demo.New(v.count, 0), v.info.Window}
 		return nil
 	}
-	models, err := wire.OpenModels(ctx, v.cfg, wire.ModelOptions{Counter: v.count, Backoff: llm.Backoff{Logger: v.log}})
+	models, err := wire.OpenModels(ctx, v.cfg, wire.ModelOptions{Counter: v.count, Logger: v.log})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (v *evaluator) setPolicies(agent core.Agent) error {
 		if v.sums == nil {
 			a.Context.Strategy = new(SummarizerExtractive)
 		}
-		if _, err := contextwindow.Resolve(wire.GlobalContext(v.cfg, false), a.Context); err != nil {
+		if _, err := contextwindow.Resolve(wire.GlobalContext(v.cfg), a.Context); err != nil {
 			return core.Errorf(core.ErrInvalid, "--policy %s: %s", name, strings.TrimPrefix(err.Error(), "context.policy "))
 		}
 		v.agents = append(v.agents, a)

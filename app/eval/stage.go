@@ -84,7 +84,7 @@ func (st *stage) buildParts(ctx context.Context, s stageSettings) error {
 		Feed: feed, Bus: bus, Counter: s.counter, Models: models, Budget: wire.NewBudget(s.cfg, stores),
 		Telemetry: telemetry.New(telemetry.Options{}), Worker: "eval",
 	}
-	agents := wire.Agents{Catalog: agents.CatalogOf(s.agent), Tools: s.tools, Global: wire.GlobalContext(s.cfg, false)}
+	agents := wire.Agents{Catalog: agents.CatalogOf(s.agent), Tools: s.tools, Global: wire.GlobalContext(s.cfg)}
 	if st.engine, err = wire.NewEngine(st.Deps, agents); err != nil { //nolint:contextcheck // its background work lives as long as the engine
 		return err
 	}

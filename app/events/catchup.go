@@ -107,6 +107,7 @@ func (w *watcher) resync(ctx context.Context) error {
 // emitResync tells the reader to reload the messages, and continues after newest.
 func (w *watcher) emitResync(newest int64) error {
 	w.pending = nil
+	w.joined.Reset()
 	w.feed.observer.Count(core.CountResyncs, 1)
 	e := core.NewEvent(w.session, "", core.EventResync, nil)
 	e.Seq = newest // otherwise the reader would reconnect with a number that is invalid here

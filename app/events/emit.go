@@ -85,8 +85,10 @@ func (w *watcher) deliverDelta(ctx context.Context, d delta) error {
 	w.delivered[key] = deliveredText{run: d.event.RunID, bytes: end}
 	w.lastWriter = attempt{run: d.event.RunID, number: d.data.Attempt}
 	if w.pending != nil && keyOf(*w.pending) == key {
-		w.pending.data.Text += d.data.Text
-		w.pending.intact = false
+		if w.pending.intact = false; w.joined.Len() == 0 {
+			w.joined.WriteString(w.pending.data.Text)
+		}
+		w.joined.WriteString(d.data.Text)
 		return nil
 	}
 	if err := w.flushPending(); err != nil {
@@ -102,7 +104,8 @@ func (w *watcher) deliverDelta(ctx context.Context, d delta) error {
 			return errReaderLeft
 		}
 	}
-	w.pending = &d
+	first := d // the parameter stays on the stack: most pieces are joined with an earlier one
+	w.pending = &first
 	return nil
 }
 
@@ -127,6 +130,10 @@ func (w *watcher) flushPending() error {
 	}
 	d := w.pending
 	w.pending = nil
+	if w.joined.Len() > 0 {
+		d.data.Text = w.joined.String()
+		w.joined.Reset()
+	}
 	e := d.event
 	if !d.intact {
 		e = e.WithData(d.data)

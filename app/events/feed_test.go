@@ -188,7 +188,7 @@ var resync = event(core.EventResync, nil)
 
 func TestWatchReplaysThenFollows(t *testing.T) {
 	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
+	feed, store, bus := newFeed(t, 0)
 	var all []core.Event
 	for range 450 { // more than two pages
 		all = append(all, store.commit(started()))
@@ -198,6 +198,10 @@ func TestWatchReplaysThenFollows(t *testing.T) {
 	live := store.commit(started())
 	feed.Publish(t.Context(), []core.Event{live})
 	w.want(t, live)
+	w.stop()
+	if n := bus.Subscribers(); n != 0 {
+		t.Errorf("got %d open subscriptions after the reader left, want 0", n)
+	}
 }
 
 func TestWatchLiveSkipsThePast(t *testing.T) {
@@ -230,23 +234,6 @@ func TestWatchFillsHolesFromTheStore(t *testing.T) {
 	w.want(t, d)
 }
 
-// A lost message after which nothing else comes is found by asking the store.
-func TestWatchAsksTheStoreNowAndThen(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		feed, store, _ := newFeed(t, 0)
-		first := store.commit(started())
-		w := startWatch(t, feed, core.Cursor{})
-		w.want(t, first)
-		begin := time.Now()
-		lost := store.commit(started())
-		w.want(t, lost)
-		if took := time.Since(begin); took > 16*time.Second {
-			t.Errorf("got the lost event after %v, want at most 15 s", took)
-		}
-	})
-}
-
 func TestWatchResync(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -258,6 +245,7 @@ func TestWatchResync(t *testing.T) {
 		{"everything after it is gone", 5, 2},
 		{"nothing known, beginning is gone", 2, 0},
 		{"greater than the newest: another database", 0, 99},
+		{"all is gone, but nothing missed", 5, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -268,8 +256,10 @@ func TestWatchResync(t *testing.T) {
 			store.drop(c.kept)
 			feed.Delta(t.Context(), textDelta("m1", 0, "so far"))
 			w := startWatch(t, feed, core.Cursor{After: c.after})
-			if e, err, _ := w.next(); err != nil || e.Type != core.EventResync || e.Seq != 5 {
-				t.Fatalf("got %s %d, %v, want a resync with the number of the newest event", e.Type, e.Seq, err)
+			if c.after != 5 {
+				if e, err, _ := w.next(); err != nil || e.Type != core.EventResync || e.Seq != 5 {
+					t.Fatalf("got %s %d, %v, want a resync with the number of the newest event", e.Type, e.Seq, err)
+				}
 			}
 			w.want(t, textDelta("m1", 0, "so far"))
 			live := store.commit(started())
@@ -277,19 +267,6 @@ func TestWatchResync(t *testing.T) {
 			w.want(t, live)
 		})
 	}
-}
-
-func TestWatchAllDroppedButNothingMissed(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	for range 5 {
-		store.commit(started())
-	}
-	store.drop(5)
-	w := startWatch(t, feed, core.Cursor{After: 5})
-	live := store.commit(started())
-	go feed.Publish(context.Background(), []core.Event{live})
-	w.want(t, live)
 }
 
 func TestWatchErrors(t *testing.T) {
@@ -366,21 +343,6 @@ func TestWatchOutsideTheScope(t *testing.T) {
 		if !errors.Is(err, events.ErrClosed) {
 			t.Errorf("got %v, want %v", err, events.ErrClosed)
 		}
-	}
-}
-
-func TestLeavingTheLoopFreesEverything(t *testing.T) {
-	t.Parallel()
-	feed, store, bus := newFeed(t, 0)
-	store.commit(started())
-	for _, err := range feed.Watch(t.Context(), tenant, session, core.Cursor{}) {
-		if err != nil {
-			t.Errorf("got error %v, want an event", err)
-		}
-		break
-	}
-	if n := bus.Subscribers(); n != 0 {
-		t.Errorf("got %d open subscriptions, want 0", n)
 	}
 }
 

@@ -23,26 +23,6 @@ func TestWaitingDeltasAreJoined(t *testing.T) {
 	w.want(t, textDelta("m1", 0, strings.Repeat("x", 100)), node)
 }
 
-func TestReasoningAndAnswerAreTwoTexts(t *testing.T) {
-	t.Parallel()
-	feed, store, _ := newFeed(t, 0)
-	reasoning := func(offset int, text string) core.Event {
-		e := textDelta("m1", offset, text)
-		e.Type = core.EventReasoningDelta
-		return e
-	}
-	first := store.commit(started())
-	feed.Delta(t.Context(), reasoning(0, "hm"))
-	feed.Delta(t.Context(), textDelta("m1", 0, "yes"))
-	w := startWatch(t, feed, core.Cursor{})
-	w.want(t, first)
-	got, err, _ := w.next()
-	if err != nil || got.Type != core.EventReasoningDelta || got.Data.(core.DeltaData).Text != "hm" {
-		t.Errorf("got %s %+v and error %v, want the reasoning first", got.Type, got.Data, err)
-	}
-	w.want(t, textDelta("m1", 0, "yes"))
-}
-
 // A delta of an older attempt is dropped.
 func TestDeltaOfALostAttemptIsDropped(t *testing.T) {
 	t.Parallel()

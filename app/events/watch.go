@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"bobbin/app/core"
@@ -65,11 +66,12 @@ type watcher struct {
 	wanted         core.RunID // the run that the reader wants; empty = all of the session
 	lastSeq        int64      // number of the last durable event that the reader has
 	delivered      map[textKey]deliveredText
-	lastWriter     attempt        // whose text the reader got last
-	lastNode       core.Event     // the last node.started that the reader has
-	startedMessage core.MessageID // whose message.started the reader got last
-	closed         recent         // messages and runs whose late deltas are dropped
-	pending        *delta         // text not delivered yet, to be joined with the next
+	lastWriter     attempt         // whose text the reader got last
+	lastNode       core.Event      // the last node.started that the reader has
+	startedMessage core.MessageID  // whose message.started the reader got last
+	closed         recent          // messages and runs whose late deltas are dropped
+	pending        *delta          // text not delivered yet, to be joined with the next
+	joined         strings.Builder // the text of pending, once it is of several pieces
 	peers          peerTexts
 	lookup         *lookup // in progress; nil = none
 }
@@ -153,7 +155,7 @@ func (w *watcher) followBus(ctx context.Context, sub Subscription) error {
 	for {
 		// Small pieces are joined as long as more is there to read: a reader that is
 		// slower than the model gets fewer and larger ones.
-		if w.pending != nil && (!sub.Waiting() || len(w.pending.data.Text) >= joinLimit) {
+		if w.pending != nil && (!sub.Waiting() || w.joined.Len() >= joinLimit) {
 			if err := w.flushPending(); err != nil {
 				return err
 			}

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf16"
 
@@ -16,24 +15,17 @@ const averageWidth = 500
 type font struct {
 	bytes   int // of a code
 	unicode map[uint32]string
-	ranges  []unicodeRange
+	room    int              // how many more codes are read
 	encoder pdf.TextEncoding // if the font does not define its codes
 	widths  map[uint32]float64
 	missing float64
-}
-
-// unicodeRange maps a range of codes: to the characters from text on, or to each.
-type unicodeRange struct {
-	from, to uint32
-	text     []uint16
-	each     []string
 }
 
 // fontCache holds the fonts that were read, by their description in the file.
 type fontCache map[string]*font
 
 // maxFonts is how many fonts are cached.
-const maxFonts = 500
+const maxFonts = 50
 
 func (c fontCache) fontOf(v pdf.Value) *font {
 	key := v.String() // contains references, which identify fonts
@@ -43,7 +35,7 @@ func (c fontCache) fontOf(v pdf.Value) *font {
 	if len(c) >= maxFonts {
 		clear(c)
 	}
-	f := &font{bytes: 1, unicode: map[uint32]string{}, widths: map[uint32]float64{}, missing: averageWidth}
+	f := &font{bytes: 1, unicode: map[uint32]string{}, room: maxCodes, widths: map[uint32]float64{}, missing: averageWidth}
 	func() {
 		defer func() { _ = recover() }()
 		if v.Key("Subtype").Name() == "Type0" {
@@ -74,19 +66,18 @@ func (c fontCache) fontOf(v pdf.Value) *font {
 						f.bytes = min(n, 4)
 					}
 				case "endbfchar":
-					for i := 0; i+1 < len(args) && len(f.unicode) < maxCodes; i += 2 {
-						f.unicode[codeOf(args[i].RawString())] = decodeUTF16(utf16Units(args[i+1].RawString()))
+					for i := 0; i+1 < len(args); i += 2 {
+						f.mapCodes(args[i], args[i], args[i+1])
 					}
 				case "endbfrange":
-					for i := 0; i+2 < len(args) && len(f.ranges) < maxCodes; i += 3 {
-						f.ranges = append(f.ranges, rangeOf(args[i], args[i+1], args[i+2]))
+					for i := 0; i+2 < len(args); i += 3 {
+						f.mapCodes(args[i], args[i+1], args[i+2])
 					}
 				}
 			})
-			slices.SortStableFunc(f.ranges, func(a, b unicodeRange) int { return int(a.from) - int(b.from) })
 		}
 	}()
-	if len(f.unicode) == 0 && len(f.ranges) == 0 {
+	if len(f.unicode) == 0 {
 		f.encoder = (&pdf.Font{V: v}).Encoder()
 	}
 	c[key] = f
@@ -121,16 +112,18 @@ func (f *font) readCompositeWidths(v pdf.Value) {
 	}
 }
 
-func rangeOf(from, to, text pdf.Value) unicodeRange {
-	r := unicodeRange{from: codeOf(from.RawString()), to: codeOf(to.RawString())}
-	if text.Kind() != pdf.Array {
-		r.text = utf16Units(text.RawString())
-		return r
+// mapCodes maps the codes of a range to the characters from text on, or to each of a list.
+func (f *font) mapCodes(from, to, text pdf.Value) {
+	last, units := codeOf(to.RawString()), utf16Units(text.RawString())
+	for n, code := 0, codeOf(from.RawString()); code <= last && f.room > 0; n, code = n+1, code+1 {
+		if text.Kind() == pdf.Array {
+			units = utf16Units(text.Index(n).RawString())
+		}
+		f.unicode[code] = string(utf16.Decode(units))
+		if f.room--; len(units) > 0 {
+			units[len(units)-1]++
+		}
 	}
-	for i := range min(text.Len(), maxCodes) {
-		r.each = append(r.each, decodeUTF16(utf16Units(text.Index(i).RawString())))
-	}
-	return r
 }
 
 // codeOf returns the bytes as a number.
@@ -154,8 +147,6 @@ func utf16Units(raw string) []uint16 {
 	return out
 }
 
-func decodeUTF16(u []uint16) string { return string(utf16.Decode(u)) }
-
 // decode returns a text and its width in thousandths of the font size.
 func (f *font) decode(raw string) (string, float64) {
 	var out strings.Builder
@@ -168,45 +159,11 @@ func (f *font) decode(raw string) (string, float64) {
 		}
 		width += w
 		if f.encoder == nil {
-			out.WriteString(f.lookUp(c))
+			out.WriteString(f.unicode[c])
 		}
 	}
 	if f.encoder != nil {
 		return f.encoder.Decode(raw), width
 	}
 	return out.String(), width
-}
-
-// lookUp returns the text of a code; empty = the font does not define it.
-func (f *font) lookUp(c uint32) string {
-	if text, ok := f.unicode[c]; ok {
-		return text
-	}
-	i, exact := slices.BinarySearchFunc(f.ranges, c, func(r unicodeRange, c uint32) int { return int(r.from) - int(c) })
-	if !exact {
-		i--
-	}
-	if i < 0 || c > f.ranges[i].to {
-		return ""
-	}
-	text := f.ranges[i].textOf(c)
-	f.unicode[c] = text
-	return text
-}
-
-// textOf returns the text of a code in the range.
-func (r unicodeRange) textOf(c uint32) string {
-	n := int(c - r.from)
-	if r.each != nil {
-		if n < len(r.each) {
-			return r.each[n]
-		}
-		return ""
-	}
-	if len(r.text) == 0 {
-		return ""
-	}
-	u := slices.Clone(r.text)
-	u[len(u)-1] += uint16(n)
-	return decodeUTF16(u)
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"regexp"
 	"time"
 
 	"bobbin/app/core"
@@ -41,16 +40,13 @@ type NewKey struct {
 	Actor   string        // who creates it
 }
 
-// namePattern matches the allowed names of keys and owners.
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
-
 // CreateKey creates a key and returns it with its secret, which is never shown again.
 func (s *Service) CreateKey(ctx context.Context, in NewKey) (key core.APIKey, secret string, err error) {
 	if in.Owner == "" {
 		in.Owner = in.Name
 	}
 	for what, name := range map[string]string{"name": in.Name, "owner": in.Owner} {
-		if !namePattern.MatchString(name) {
+		if !config.ValidKeyName(name) {
 			return core.APIKey{}, "", core.Errorf(core.ErrInvalid, "the %s %.80q must be 1 to 64 letters, digits, and . _ @ -", what, name)
 		}
 	}
@@ -216,7 +212,7 @@ func loadAgents(cfg config.Config) (wire.Agents, error) {
 	if err != nil {
 		return wire.Agents{}, err
 	}
-	return wire.LoadAgents(cfg, set, false, wire.Models{})
+	return wire.LoadAgents(cfg, set, wire.Models{})
 }
 
 // reindexPause is how long a reindexing waits for messages that another process indexes.

@@ -41,11 +41,10 @@ type AgentFiles struct {
 	agents wire.Agents
 }
 
-// OpenAgentFiles opens the models that agents' files are checked against. ThresholdSet says
-// whether the settings have context_usage_threshold.
-func OpenAgentFiles(ctx context.Context, cfg config.Config, thresholdSet bool) (*AgentFiles, error) {
+// OpenAgentFiles opens the models that agents' files are checked against.
+func OpenAgentFiles(ctx context.Context, cfg config.Config) (*AgentFiles, error) {
 	counter := tokens.NewCounter()
-	models, err := wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: counter, Backoff: llm.Backoff{Logger: slog.New(slog.DiscardHandler)}})
+	models, err := wire.OpenModels(ctx, cfg, wire.ModelOptions{Counter: counter, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +52,7 @@ func OpenAgentFiles(ctx context.Context, cfg config.Config, thresholdSet bool) (
 	if err != nil {
 		return nil, err
 	}
-	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, set, thresholdSet, models)}, nil
+	return &AgentFiles{dir: cfg.AgentsDir, models: models, agents: wire.NewAgents(cfg, set, models)}, nil
 }
 
 // List returns the agents that a server would have. Errors are those of its start.

@@ -157,7 +157,7 @@ func (d *doctor) checkTokenKeys(ctx context.Context) {
 
 // checkModels checks the models, and the agents that name them.
 func (d *doctor) checkModels(ctx context.Context) {
-	m, err := wire.OpenModels(ctx, d.Config, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: d.Logger}})
+	m, err := wire.OpenModels(ctx, d.Config, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: d.Logger})
 	if err != nil {
 		d.addFailure("model", shownError(err), "check models")
 		return
@@ -181,7 +181,7 @@ func (d *doctor) checkModels(ctx context.Context) {
 		d.addFailure("agents", shownError(err), "")
 		return
 	}
-	loaded, err := wire.LoadAgents(d.Config, set, false, m)
+	loaded, err := wire.LoadAgents(d.Config, set, m)
 	if err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			d.addFailure("agents", line, "")
@@ -308,12 +308,15 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 		for _, note := range append(agents.ToolWarnings(definition), listed[i].Notes...) {
 			d.addWarning("tool "+definition.Name, note, "")
 		}
-		problem := listed[i].Problem
+		problem, remedy := listed[i].Problem, "agents answer without it until this is corrected"
 		if err := tools.Environment(os.Getenv).Check(definition); err != nil {
 			problem = cmp.Or(problem, err.Error())
+			if _, running := datadir.Running(d.Config.DataDir); running {
+				remedy = "this command has not what it needs, and the server may have it: run doctor with the server's environment"
+			}
 		}
 		if problem != "" {
-			d.addWarning("tool "+definition.Name, problem, "agents answer without it until this is corrected")
+			d.addWarning("tool "+definition.Name, problem, remedy)
 			continue
 		}
 		d.addOK("tool "+definition.Name, "%s, %s", definition.Kind, definition.File)

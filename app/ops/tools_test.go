@@ -82,7 +82,7 @@ func TestAgentShowsTools(t *testing.T) {
 	t.Parallel()
 	cfg := withServers(t)
 	cfg.Tools.Allow = []string{"mcp"}
-	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg, false))(t)
+	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg))(t)
 	fields := must.Get(files.Settings(t.Context(), "mine"))(t)
 	shown := map[string]string{}
 	for _, f := range fields {
@@ -113,7 +113,7 @@ func TestTooManyTools(t *testing.T) {
 		text := fmt.Sprintf("name: %s\ntools:\n  - {name: a, %s%s}\n  - {name: b, %s%s}\n", name, server, only, server, only)
 		must.Do(t, os.WriteFile(filepath.Join(cfg.AgentsDir, name+".yaml"), []byte(text), 0o600))
 	}
-	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg, false))(t)
+	files := must.Get(ops.OpenAgentFiles(t.Context(), cfg))(t)
 	list := must.Get(files.Check(nil))(t)
 	for _, f := range list {
 		if got := strings.Join(f.Warnings, "; "); strings.Contains(got, "it has 200 tools, and models get 128") != (f.Agent == "named") {

@@ -67,12 +67,12 @@ func (s *Runner) offerWork(ctx context.Context) {
 // slot, it leaves the choice to the sweep.
 func (s *Runner) claimNext(ctx context.Context, session core.SessionID) {
 	s.mu.Lock()
-	stopping := s.stopping
+	stopping, backlog := s.stopping, s.backlog
 	s.mu.Unlock()
 	switch {
 	case stopping:
 		s.notifyPeers(ctx, core.Wakeup{Free: true}) // others may execute it
-	case s.hasBacklog():
+	case backlog:
 	case s.reserveSlots(0, 1) == 1:
 		s.claimSession(ctx, session)
 	default:

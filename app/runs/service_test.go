@@ -58,29 +58,6 @@ func TestPanicBecomesAFailedRun(t *testing.T) {
 	})
 }
 
-// nodePanic is a panic that the engine recovered.
-type nodePanic struct{}
-
-func (nodePanic) Error() string      { return "node \"llm_node\" panicked" }
-func (nodePanic) StackTrace() []byte { return []byte("llm_node.go:42") }
-
-func TestPanicThatTheEngineRecovered(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		p := newProcess(t, coretest.New(), "w", runs.Limits{}, func(context.Context, *runs.Recorder, core.Run) error {
-			return fmt.Errorf("run: %w", nodePanic{})
-		}).run(t)
-		run := p.accept(t, "hello")
-		synctest.Wait()
-		if got := p.wantStatus(t, run, core.RunFailed); got.Error == nil || got.Error.Code != "internal" {
-			t.Errorf("got error %+v, want code internal", got.Error)
-		}
-		p.stop()
-		if !strings.Contains(p.log.String(), "llm_node.go:42") {
-			t.Error("got a log without the stack")
-		}
-	})
-}
-
 func TestErrorsOfRuns(t *testing.T) {
 	t.Parallel()
 	model := func(kind llm.ErrorKind) error {

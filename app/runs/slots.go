@@ -83,13 +83,6 @@ func (s *Runner) setBacklog(there bool) {
 	s.backlog = there
 }
 
-// hasBacklog reports whether work may wait for a slot of this process.
-func (s *Runner) hasBacklog() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.backlog
-}
-
 // triggerSweep has the sweep look for work now.
 func (s *Runner) triggerSweep() {
 	select {

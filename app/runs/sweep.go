@@ -93,7 +93,9 @@ func (s *Runner) resumeRuns(ctx context.Context) bool {
 
 // sweepAndReport sweeps, and reports work that no signal announced.
 func (s *Runner) sweepAndReport(ctx context.Context) {
-	known := s.hasBacklog()
+	s.mu.Lock()
+	known := s.backlog
+	s.mu.Unlock()
 	s.Observer.Count(core.CountFound, s.expireApprovals(ctx), foundExpired)
 	s.mu.Lock()
 	// A run that was claimed longer ago than a lease lasts is taken over anyway.

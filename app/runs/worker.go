@@ -49,10 +49,23 @@ func (s *Runner) executeRun(whole, work context.Context, x *activeRun) {
 // the process dies in this time, the run did not kill it.
 const quietTime = 5 * time.Second
 
-// acquireSlot waits until the run may begin. If ctx ends first, it returns the cause.
+// acquireSlot waits until the run may begin. If ctx ends first, it returns the cause. A run that
+// executes alone waits until nothing else executes, then the death is counted with which it was
+// taken over: if this process dies from now on, the run killed it.
 func (s *Runner) acquireSlot(ctx context.Context, x *activeRun) error {
 	if x.alone != nil {
-		if err := s.waitUntilAlone(ctx, x); err != nil {
+		s.Logger.WarnContext(ctx, "run waits until it executes alone: processes died while executing it", "run_id", x.run.ID, "session_id", x.run.SessionID)
+		select {
+		case <-x.alone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := sleep(ctx, quietTime); err != nil {
+			return err
+		}
+		if err := s.Journal.callWithRetry(ctx, "count death", func(ctx context.Context) error {
+			return s.Store.CountDeath(ctx, x.run.ID, x.run.Attempt, loneDeaths)
+		}); err != nil {
 			return err
 		}
 	}
@@ -63,23 +76,6 @@ func (s *Runner) acquireSlot(ctx context.Context, x *activeRun) error {
 	}
 	x.started = true
 	return nil
-}
-
-// waitUntilAlone waits until nothing else executes, then counts the death with which the run
-// was taken over: if this process dies from now on, the run killed it.
-func (s *Runner) waitUntilAlone(ctx context.Context, x *activeRun) error {
-	s.Logger.WarnContext(ctx, "run waits until it executes alone: processes died while executing it", "run_id", x.run.ID, "session_id", x.run.SessionID)
-	select {
-	case <-x.alone:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if err := sleep(ctx, quietTime); err != nil {
-		return err
-	}
-	return s.Journal.callWithRetry(ctx, "count death", func(ctx context.Context) error {
-		return s.Store.CountDeath(ctx, x.run.ID, x.run.Attempt, loneDeaths)
-	})
 }
 
 // outcome is how an execution ended.
@@ -240,10 +236,6 @@ func failedRunEnd(ctx context.Context, log *slog.Logger, v outcome) core.RunEnd 
 	level := slog.LevelWarn
 	if e.Code == "internal" {
 		level = slog.LevelError
-	}
-	var panicked interface{ StackTrace() []byte } // the engine may recover panics itself
-	if errors.As(err, &panicked) {
-		log = log.With("stack", string(panicked.StackTrace()))
 	}
 	var kept *core.Error // keeps its cause out of its message
 	if errors.As(err, &kept) && kept.Err != nil {

@@ -92,42 +92,30 @@ func checkToken(ctx context.Context, cfg config.Slack, name, token string) []Fin
 		}
 		return []Finding{{name, failure(err), do}}
 	}
-	return []Finding{
-		{name, fmt.Sprintf("%s in the workspace %s (%s)", me.User, me.Team, me.TeamID), ""},
-		checkScopes(cfg, me.Header), checkClock(me.Header),
-	}
-}
-
-// failure returns why a call failed, without addresses that may hold tokens.
-func failure(err error) string { return core.Clip(err.Error(), 200) }
-
-// checkScopes compares the token's scopes with those that are needed.
-func checkScopes(cfg config.Slack, h http.Header) Finding {
 	needed, missing := neededScopes(cfg.LinkByEmail), []string(nil)
-	granted := strings.FieldsFunc(h.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
+	granted := strings.FieldsFunc(me.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
 	for _, scope := range needed {
 		if !slices.Contains(granted, scope) {
 			missing = append(missing, scope)
 		}
 	}
+	scopes := Finding{"scopes", fmt.Sprintf("all %d are granted", len(needed)), ""}
 	if len(missing) > 0 {
-		return Finding{"scopes", "missing: " + strings.Join(missing, ", "), "add them to the app (bobbin slack manifest has all), and install it again"}
+		scopes = Finding{"scopes", "missing: " + strings.Join(missing, ", "), "add them to the app (bobbin slack manifest has all), and install it again"}
 	}
-	return Finding{"scopes", fmt.Sprintf("all %d are granted", len(needed)), ""}
+	clock := Finding{"clock", "Slack does not say what time it is", ""}
+	if at, err := http.ParseTime(me.Header.Get("Date")); err == nil {
+		skew := time.Since(at).Round(time.Second)
+		clock.Detail = fmt.Sprintf("%s off", skew)
+		if skew.Abs() > maxSkew {
+			clock.Detail, clock.Do = fmt.Sprintf("this machine is %s off; Slack's requests are refused from five minutes on", skew), "synchronize the clock (NTP)"
+		}
+	}
+	return []Finding{{name, fmt.Sprintf("%s in the workspace %s (%s)", me.User, me.Team, me.TeamID), ""}, scopes, clock}
 }
 
-// checkClock compares this machine's clock with Slack's.
-func checkClock(h http.Header) Finding {
-	at, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return Finding{"clock", "Slack does not say what time it is", ""}
-	}
-	skew := time.Since(at).Round(time.Second)
-	if skew.Abs() > maxSkew {
-		return Finding{"clock", fmt.Sprintf("this machine is %s off; Slack's requests are refused from five minutes on", skew), "synchronize the clock (NTP)"}
-	}
-	return Finding{"clock", fmt.Sprintf("%s off", skew), ""}
-}
+// failure returns why a call failed, without addresses that may hold tokens.
+func failure(err error) string { return core.Clip(err.Error(), 200) }
 
 // checkReach asks the Bobbin at the address to verify itself, as Slack does.
 func checkReach(ctx context.Context, cfg config.Slack, address string) Finding {

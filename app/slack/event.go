@@ -65,20 +65,11 @@ func (e *event) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return err
 	}
-	if !decodedTypes(head.Type) {
+	if !slices.Contains([]string{eventMessage, eventMention, eventStopped, ""}, head.Type) { // Bobbin handles no other
 		e.Type = head.Type
 		return nil
 	}
 	return json.Unmarshal(data, (*plain)(e))
-}
-
-// decodedTypes reports whether events of the type are decoded: those that Bobbin handles.
-func decodedTypes(kind string) bool {
-	switch kind {
-	case eventMessage, eventMention, eventStopped, "":
-		return true
-	}
-	return false
 }
 
 // file is a file of a message.

@@ -79,9 +79,16 @@ func (s *workspace) download(ctx context.Context, f file, limit int64) ([]byte, 
 	if f.Size > limit {
 		return nil, core.Errorf(core.ErrTooLarge, "it has %s, at most %s are allowed", core.ByteSize(f.Size), core.ByteSize(limit))
 	}
-	address, err := s.fileURL(ctx, f)
-	if err != nil {
-		return nil, err
+	if f.Access == "check_file_info" { // of a shared channel: its address must be asked for
+		info, _, _, err := s.api.GetFileInfoContext(ctx, f.ID, 0, 0)
+		if err != nil {
+			return nil, core.Errorf(core.ErrUnprocessable, "Slack does not give it (%s)", core.Clip(err.Error(), 100))
+		}
+		f.Download, f.Private = info.URLPrivateDownload, info.URLPrivate
+	}
+	address, err := url.Parse(cmp.Or(f.Download, f.Private))
+	if err != nil || !s.trustedURL(address) {
+		return nil, core.Errorf(core.ErrUnprocessable, "its address is not one of Slack")
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileTime)
 	defer cancel()
@@ -109,20 +116,4 @@ func (s *workspace) download(ctx context.Context, f file, limit int64) ([]byte, 
 		return nil, core.Errorf(core.ErrTooLarge, "at most %s are allowed", core.ByteSize(limit))
 	}
 	return data, err
-}
-
-// fileURL returns where the file is. That of a shared channel must be asked for.
-func (s *workspace) fileURL(ctx context.Context, f file) (*url.URL, error) {
-	if f.Access == "check_file_info" {
-		info, _, _, err := s.api.GetFileInfoContext(ctx, f.ID, 0, 0)
-		if err != nil {
-			return nil, core.Errorf(core.ErrUnprocessable, "Slack does not give it (%s)", core.Clip(err.Error(), 100))
-		}
-		f.Download, f.Private = info.URLPrivateDownload, info.URLPrivate
-	}
-	u, err := url.Parse(cmp.Or(f.Download, f.Private))
-	if err != nil || !s.trustedURL(u) {
-		return nil, core.Errorf(core.ErrUnprocessable, "its address is not one of Slack")
-	}
-	return u, nil
 }

@@ -286,11 +286,16 @@ func (f *follower) purgePost(ctx context.Context, p core.SlackPost) (core.SlackP
 		return p.State, nil
 	}
 	if p.State != core.SlackPostSent {
-		ts, err := f.findForPurge(ctx, p)
-		if err != nil || ts == "" {
+		err := sleep(ctx, f.Settle) // its answer was lost
+		if err == nil {
+			err = f.tryOften(ctx, func() (err error) {
+				p.TS, err = f.findPost(ctx, p, "")
+				return err
+			})
+		}
+		if err != nil || p.TS == "" {
 			return f.storePurge(ctx, p, err)
 		}
-		p.TS = ts
 	}
 	if p.Streaming { // one that is open may be protected; Slack may have ended it
 		err := f.callPatiently(ctx, func(ctx context.Context, api *client) error {
@@ -310,18 +315,6 @@ func (f *follower) purgePost(ctx context.Context, p core.SlackPost) (core.SlackP
 		return p.State, f.Posts.Purge(ctx, p)
 	}
 	return f.storePurge(ctx, p, err)
-}
-
-// findForPurge returns the ts of a post whose answer was lost; empty if it is not in Slack.
-func (f *follower) findForPurge(ctx context.Context, p core.SlackPost) (ts string, err error) {
-	if err := sleep(ctx, f.Settle); err != nil {
-		return "", err
-	}
-	err = f.tryOften(ctx, func() (err error) {
-		ts, err = f.findPost(ctx, p, "")
-		return err
-	})
-	return ts, err
 }
 
 // storePurge stores what became of a post that was not deleted: without an error, or with the one

@@ -70,12 +70,23 @@ func (f *follower) addTask(call, name string, status slack.TaskCardStatus) {
 // flushDraft shows what is new of the draft, unless the channel has more urgent posts.
 func (f *follower) flushDraft(ctx context.Context) error {
 	d := f.draft
-	if d == nil || d.broken || !f.canStream() || time.Since(d.started) < tickEvery || !f.pace.isFree(channelKey(f.SlackThread)) {
+	_, noStreams := f.noStreams.Load(f.Team)
+	canStream := !noStreams && (f.asker.user != "" || strings.HasPrefix(f.Channel, "D"))
+	if d == nil || d.broken || !canStream || time.Since(d.started) < tickEvery || !f.pace.isFree(channelKey(f.SlackThread)) {
 		return nil
 	}
 	for {
 		text := d.text()
-		end, full := d.nextEnd(text)
+		end := strings.LastIndexByte(text, '\n') + 1
+		if i := strings.LastIndexByte(text, ' ') + 1; i > end+longLine {
+			end = i
+		}
+		spans := splitText(text, d.from)
+		full := len(spans) > 1 // the part
+		if full {
+			end = spans[0].to
+		}
+		end = max(end, d.sent)
 		rotate := full || d.post.TS != "" && time.Since(d.started) > streamTime && end > d.sent
 		if end <= d.sent && !rotate && len(d.tasks) == 0 {
 			return nil
@@ -88,26 +99,6 @@ func (f *follower) flushDraft(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// nextEnd returns up to where the draft can be shown in its present part, and whether the
-// part is full then.
-func (d *draft) nextEnd(text string) (end int, full bool) {
-	spans := splitText(text, d.from)
-	if len(spans) > 1 {
-		return max(spans[0].to, d.sent), true
-	}
-	end = strings.LastIndexByte(text, '\n') + 1
-	if i := strings.LastIndexByte(text, ' ') + 1; i > end+longLine {
-		end = i
-	}
-	return max(end, d.sent), false
-}
-
-// canStream reports whether Slack shows the thread streams.
-func (f *follower) canStream() bool {
-	_, noStreams := f.noStreams.Load(f.Team)
-	return !noStreams && (f.asker.user != "" || strings.HasPrefix(f.Channel, "D"))
 }
 
 // startStream begins a part of the draft.

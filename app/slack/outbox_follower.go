@@ -105,7 +105,20 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
-	events, failed := f.watch(watch)
+	events, failed := make(chan core.Event), make(chan error, 1)
+	go func() {
+		for e, err := range f.Feed.Watch(watch, f.tenant, f.SessionID, core.Cursor{After: f.SentSeq}) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- e:
+			case <-watch.Done():
+				return
+			}
+		}
+	}()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {
@@ -122,25 +135,6 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// watch passes the events of the session on, and the error that ends them.
-func (f *follower) watch(ctx context.Context) (<-chan core.Event, <-chan error) {
-	events, failed := make(chan core.Event), make(chan error, 1)
-	go func() {
-		for e, err := range f.Feed.Watch(ctx, f.tenant, f.SessionID, core.Cursor{After: f.SentSeq}) {
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case events <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return events, failed
 }
 
 // handle posts what the event reports. When it returns nil, that is posted.
@@ -237,25 +231,19 @@ func (f *follower) tick(ctx context.Context) error {
 // statusTime bounds a call that says what the agent does: posts wait for it.
 const statusTime = 5 * time.Second
 
-// agentStatus returns what Slack shows of the agent after an event; empty = what it showed before.
-// While it is processing, people have a button to stop it.
-func agentStatus(event core.EventType) string {
-	switch event {
-	case core.EventRunStarted:
-		return slack.AgentSessionStatusProcessing
-	case core.EventRunWaiting:
-		return slack.AgentSessionStatusSuspended
-	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
-		return slack.AgentSessionStatusActive
-	default:
-		return ""
-	}
-}
-
 // showStatus lets Slack show what the agent does after the event. It is not repeated: without it
 // only the button is missing. Where Slack has no such method, it is not called any more.
 func (f *follower) showStatus(ctx context.Context, event core.EventType) {
-	status := agentStatus(event)
+	status := ""
+	switch event {
+	case core.EventRunStarted:
+		status = slack.AgentSessionStatusProcessing // people have a button to stop it
+	case core.EventRunWaiting:
+		status = slack.AgentSessionStatusSuspended
+	case core.EventRunSucceeded, core.EventRunFailed, core.EventRunCanceled:
+		status = slack.AgentSessionStatusActive
+	default: // what it showed before
+	}
 	if _, none := f.noStatus.Load(f.Team); none || status == "" || status == f.status {
 		return
 	}

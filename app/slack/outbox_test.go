@@ -139,23 +139,6 @@ func TestDeathBetweenPostAndTimestamp(t *testing.T) {
 	})
 }
 
-// Two processes post to a thread in turns.
-func TestTwoProcesses(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		stop := w.start(t, "a/1", func(*slack.OutboxOptions) {})
-		w.start(t, "b/1")
-		for i := range 10 {
-			w.turn(t, i)
-			if i == 5 {
-				stop()
-			}
-		}
-		w.slack.awaitTexts(t, turnTexts(10)...)
-	})
-}
-
 // A channel that Slack slows down holds up no other.
 func TestSlowChannel(t *testing.T) {
 	t.Parallel()

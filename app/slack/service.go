@@ -124,8 +124,16 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return core.Every(ctx, sweepTime, s.sweepItems) })
 	group.Go(func() error {
-		s.confirmLoop(ctx)
-		return nil
+		for { // what is lost here is found in the thread
+			select {
+			case post := <-s.intake.echoes:
+				if err := s.Posts.Confirm(ctx, post); err != nil && ctx.Err() == nil {
+					s.Logger.WarnContext(ctx, "post that Slack reports not confirmed", "item", post.ItemID, "part", post.Part, "err", err)
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
 	})
 	if !s.Settings.AppToken.Empty() {
 		group.Go(func() error {
@@ -221,7 +229,18 @@ func (s *Service) receive(ctx context.Context, client *socketmode.Client, e sock
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	err := s.storeEnvelope(ctx, request)
+	var err error
+	switch request.Type {
+	case socketmode.RequestTypeEventsAPI:
+		_, err = s.intake.Event(ctx, request.Payload)
+	case socketmode.RequestTypeInteractive:
+		err = s.intake.Interaction(ctx, request.Payload)
+	case socketmode.RequestTypeSlashCommands:
+		var c command
+		if json.Unmarshal(request.Payload, &c) == nil { // else it is none
+			err = s.intake.storeCommand(ctx, c)
+		}
+	}
 	if err != nil && !errors.Is(err, core.ErrInvalid) {
 		s.Logger.WarnContext(ctx, "what Slack sent is not stored", "type", request.Type, "err", err)
 		return
@@ -229,22 +248,4 @@ func (s *Service) receive(ctx context.Context, client *socketmode.Client, e sock
 	if err := client.AckCtx(ctx, request.EnvelopeID, nil); err != nil {
 		s.Logger.DebugContext(ctx, "not acknowledged to Slack, which sends it again", "err", err)
 	}
-}
-
-// storeEnvelope stores an envelope of the socket.
-func (s *Service) storeEnvelope(ctx context.Context, r *socketmode.Request) error {
-	switch r.Type {
-	case socketmode.RequestTypeEventsAPI:
-		_, err := s.intake.Event(ctx, r.Payload)
-		return err
-	case socketmode.RequestTypeInteractive:
-		return s.intake.Interaction(ctx, r.Payload)
-	case socketmode.RequestTypeSlashCommands:
-		var c command
-		if err := json.Unmarshal(r.Payload, &c); err != nil {
-			return core.Errorf(core.ErrInvalid, "this is not a slash command of Slack")
-		}
-		return s.intake.storeCommand(ctx, c)
-	}
-	return nil
 }

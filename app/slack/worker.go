@@ -41,21 +41,6 @@ func (s *Service) sweepItems(ctx context.Context) {
 // maxEchoes is how many reported posts wait to be confirmed.
 const maxEchoes = 1000
 
-// confirmLoop confirms posts that Slack reports until ctx ends. What is lost here is found in the
-// thread.
-func (s *Service) confirmLoop(ctx context.Context) {
-	for {
-		select {
-		case post := <-s.intake.echoes:
-			if err := s.Posts.Confirm(ctx, post); err != nil && ctx.Err() == nil {
-				s.Logger.WarnContext(ctx, "post that Slack reports not confirmed", "item", post.ItemID, "part", post.Part, "err", err)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // handleNext handles an item that is due, and reports whether there was one.
 func (s *Service) handleNext(ctx context.Context) bool {
 	if ctx.Err() != nil {

@@ -22,16 +22,23 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 	t.add("runs_started_total", 1, agent)
 	active.Inc()
 	span := trace.Span(noop.Span{})
-	if t.tracer != nil { // the root of its own trace, linked to the request
-		ctx, span = t.tracer.Start(ctx, "invoke_agent "+run.Agent, trace.WithNewRoot(), trace.WithAttributes(
+	if t.tracer != nil { // the root of its own trace, linked to the request: it outlives it, and may begin much later
+		t.mu.Lock()
+		request := trace.Link{SpanContext: t.requests[run.ID]}
+		delete(t.requests, run.ID)
+		t.mu.Unlock()
+		ctx, span = t.tracer.Start(ctx, "invoke_agent "+run.Agent, trace.WithNewRoot(), trace.WithLinks(request), trace.WithAttributes(
 			semconv.GenAIOperationNameInvokeAgent, semconv.GenAIAgentName(run.Agent), semconv.GenAIAgentVersion(run.AgentVersion),
 			semconv.GenAIConversationID(string(run.SessionID)),
 			attribute.String("bobbin.run.id", string(run.ID)), attribute.Int("bobbin.run.attempt", run.Attempt)))
-		t.links.addRun(run.ID, span)
 		ctx = withTraceID(ctx, span)
 	}
 	return ctx, func(status, code string) {
-		t.endRun(span, run.ID, status, code)
+		span.SetAttributes(attribute.String("bobbin.run.status", status))
+		if code != "" {
+			failSpan(span, code)
+		}
+		span.End()
 		active.Dec()
 		t.observe("run_duration_seconds", time.Since(start).Seconds(), agent, status)
 		if code != "" {
@@ -39,22 +46,6 @@ func (t *Telemetry) Run(ctx context.Context, run core.Run) (context.Context, fun
 		}
 		t.add("runs_finished_total", 1, agent, status) // last: who sees the end counted sees all of it
 	}
-}
-
-// endRun ends the span of an execution.
-func (t *Telemetry) endRun(span trace.Span, run core.RunID, status, code string) {
-	if t.tracer == nil {
-		return
-	}
-	span.SetAttributes(attribute.String("bobbin.run.status", status))
-	if code != "" {
-		failSpan(span, code)
-	}
-	span.End()
-	t.links.mu.Lock()
-	defer t.links.mu.Unlock()
-	delete(t.links.live, run)
-	delete(t.links.waiting, run)
 }
 
 // Node counts a node of the graph that begins. The caller continues with the returned context,

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -55,7 +56,9 @@ type Telemetry struct {
 
 	provider *sdktrace.TracerProvider // nil = tracing is disabled
 	tracer   trace.Tracer             // nil likewise
-	links    *links
+
+	mu       sync.Mutex
+	requests map[core.RunID]trace.SpanContext // whose runs have not begun; guarded by mu
 }
 
 // New returns a Telemetry with its own registry.
@@ -87,7 +90,7 @@ func New(o Options) *Telemetry {
 		}
 		r.MustRegister(vec)
 	}
-	t := &Telemetry{instruments: in, registry: r, labels: o.Labels, links: newLinks()}
+	t := &Telemetry{instruments: in, registry: r, labels: o.Labels, requests: map[core.RunID]trace.SpanContext{}}
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -158,49 +157,20 @@ func providerName(provider string) attribute.KeyValue {
 	}
 }
 
-// maxLinks bounds the requests whose runs have not begun. Beyond it all are dropped, and their
+// maxRequests bounds the requests whose runs have not begun. Beyond it all are dropped, and their
 // runs have no link.
-const maxLinks = 10_000
+const maxRequests = 10_000
 
-// links connects the spans of runs with those of the requests that started them. A run outlives
-// its request and may begin much later, so its span is not a child.
-type links struct {
-	mu      sync.Mutex
-	waiting map[core.RunID]trace.SpanContext // requests whose runs have not begun; guarded by mu
-	live    map[core.RunID]trace.Span        // runs whose requests are not known yet; guarded by mu
-}
-
-func newLinks() *links {
-	return &links{waiting: map[core.RunID]trace.SpanContext{}, live: map[core.RunID]trace.Span{}}
-}
-
-// addRun links the span of a run that begins.
-func (l *links) addRun(run core.RunID, span trace.Span) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if request, ok := l.waiting[run]; ok {
-		span.AddLink(trace.Link{SpanContext: request})
-		delete(l.waiting, run)
-		return
-	}
-	l.live[run] = span
-}
-
-// Accepted links a run with its request, before the run is started.
+// Accepted remembers the request of a run, before the run is started.
 func (t *Telemetry) Accepted(ctx context.Context, run core.Run) {
 	request := trace.SpanContextFromContext(ctx)
 	if t.tracer == nil || !request.IsValid() {
 		return
 	}
-	t.links.mu.Lock()
-	defer t.links.mu.Unlock()
-	if span, ok := t.links.live[run.ID]; ok {
-		span.AddLink(trace.Link{SpanContext: request})
-		delete(t.links.live, run.ID)
-		return
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.requests) >= maxRequests {
+		clear(t.requests)
 	}
-	if len(t.links.waiting) >= maxLinks {
-		clear(t.links.waiting)
-	}
-	t.links.waiting[run.ID] = request
+	t.requests[run.ID] = request
 }

@@ -112,39 +112,23 @@ func TestSpanOfAFailedCall(t *testing.T) {
 	}
 }
 
-// A run has its own trace, linked to the request that started it, even if it begins before the
-// link is known; its steps are child spans.
+// A run has its own trace, linked to the request that started it; its steps are child spans.
 func TestSpansOfARun(t *testing.T) {
 	t.Parallel()
-	for _, first := range []string{"accepted", "begun"} {
-		t.Run(first+" first", func(t *testing.T) {
-			t.Parallel()
-			tel, got := traced(t)
-			request, answered := tel.Request(t.Context(), "POST", "/messages", http.Header{})
-			run := core.Run{ID: "run-1", SessionID: "session-1", Agent: "assistant", AgentVersion: "v1", Attempt: 2}
-			if first == "accepted" {
-				tel.Accepted(request, run)
-			}
-			ctx, ended := tel.Run(request, run)
-			if first == "begun" {
-				tel.Accepted(request, run)
-			}
-			node, left := tel.Node(ctx, "tool_node")
-			_, done := tel.Tool(node, "calculator", "call-7")
-			done("timeout")
-			left(errors.New("SECRET"))
-			sum, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Messages: 8, Tokens: 900, Rung: 2})
-			_ = sum
-			made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 77}})
-			ended("failed", "context_floor")
-			answered(500, true)
-			checkRunSpans(t, got())
-		})
-	}
-}
-
-func checkRunSpans(t *testing.T, spans map[string]collector.Span) {
-	t.Helper()
+	tel, got := traced(t)
+	asked, answered := tel.Request(t.Context(), "POST", "/messages", http.Header{})
+	started := core.Run{ID: "run-1", SessionID: "session-1", Agent: "assistant", AgentVersion: "v1", Attempt: 2}
+	tel.Accepted(asked, started)
+	ctx, ended := tel.Run(asked, started)
+	inNode, left := tel.Node(ctx, "tool_node")
+	_, done := tel.Tool(inNode, "calculator", "call-7")
+	done("timeout")
+	left(errors.New("SECRET"))
+	_, made := tel.Summarizing(ctx, turn("m"), contextwindow.Order{Trigger: "share", Messages: 8, Tokens: 900, Rung: 2})
+	made(compaction.Made{Outcome: compaction.OutcomeFallback, Cause: "empty", Summary: core.Summary{TokenCount: 77}})
+	ended("failed", "context_floor")
+	answered(500, true)
+	spans := got()
 	request, run, node, tool, summary := spans["POST /messages"], spans["invoke_agent assistant"], spans["node tool_node"], spans["execute_tool calculator"], spans["summarize"]
 	if run.Parent != "" || run.TraceID == request.TraceID || !slices.Equal(run.Links, []string{request.ID}) {
 		t.Errorf("run %+v: want a trace of its own with a link to the request %s", run, request.ID)

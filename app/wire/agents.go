@@ -29,8 +29,8 @@ type Agents struct {
 
 // LoadAgents reads the agents' files. Their models are checked against m, where it has
 // any; context settings are checked as they will be used.
-func LoadAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) (Agents, error) {
-	a := NewAgents(cfg, set, thresholdSet, m)
+func LoadAgents(cfg config.Config, set *tools.Set, m Models) (Agents, error) {
+	a := NewAgents(cfg, set, m)
 	var err error
 	if a.Catalog, err = agents.LoadCatalog(cfg.AgentsDir, a.Known); err != nil {
 		return Agents{}, err
@@ -40,8 +40,8 @@ func LoadAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) 
 }
 
 // NewAgents returns what agents' files are checked against, with an empty catalog.
-func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) Agents {
-	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg, thresholdSet)}
+func NewAgents(cfg config.Config, set *tools.Set, m Models) Agents {
+	a := Agents{Catalog: agents.CatalogOf(), Tools: set, Global: GlobalContext(cfg)}
 	a.Known = agents.KnownParts{
 		Tools: set.Names(), Off: map[string]string{},
 		ToolsDir: ToolsDir(cfg), Kinds: toolKinds(cfg),
@@ -59,11 +59,11 @@ func NewAgents(cfg config.Config, set *tools.Set, thresholdSet bool, m Models) A
 	return a
 }
 
-// GlobalContext returns the context settings of all agents. The threshold counts
-// only when it was set: its default is the presets' own.
-func GlobalContext(cfg config.Config, thresholdSet bool) contextwindow.Global {
+// GlobalContext returns the context settings of all agents. The default of the threshold is the
+// presets' own.
+func GlobalContext(cfg config.Config) contextwindow.Global {
 	g := contextwindow.Global{SummaryModel: cfg.ContextSummaryModel, SummaryRole: cfg.ContextSummaryRole}
-	if thresholdSet || cfg.ContextUsageThreshold != config.Default().ContextUsageThreshold {
+	if cfg.ContextUsageThreshold != config.Default().ContextUsageThreshold {
 		g.UsageThreshold = &cfg.ContextUsageThreshold
 	}
 	return g

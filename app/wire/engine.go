@@ -9,7 +9,6 @@ import (
 	"bobbin/app/chat"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
-	"bobbin/app/core/recall"
 	"bobbin/app/events"
 	"bobbin/app/runs"
 )
@@ -29,7 +28,7 @@ func NewEngine(d Deps, a Agents) (Engine, error) {
 	profiles := agents.NewProfiles(a.Catalog, d.Models.Registry, a.Tools, a.Global)
 	l := d.Config.Limits
 	options := compaction.Options{
-		Stores: compaction.Stores{Sessions: d.Stores.Sessions, Messages: d.Messages, Summaries: d.Stores.Summaries, Runs: d.Stores.Runs, Blobs: d.Stores.Blobs, Recall: recall.New(d.AgentSearch), Standing: d.Stores.Standing, Setups: d.Stores.Setups},
+		Stores: compaction.Stores{Sessions: d.Stores.Sessions, Messages: d.Messages, Summaries: d.Stores.Summaries, Runs: d.Stores.Runs, Blobs: d.Stores.Blobs, Recall: compaction.Finder{Search: d.AgentSearch}, Standing: d.Stores.Standing, Setups: d.Stores.Setups},
 		Models: d.Models, LoadProfile: profiles.Profile, Counter: d.Counter, Calibrator: d.Models.Calibrator, Publisher: d.Feed,
 		Logger: d.Logger, SummaryTime: l.SummaryTime, BackgroundTime: l.BackgroundSummaryTime, Grace: l.ShutdownGrace,
 		Worker: d.Worker, Budget: d.Budget.Check, Observer: d.Telemetry,

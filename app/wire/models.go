@@ -2,18 +2,17 @@ package wire
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"bobbin/app/core/config"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/bedrock"
 	"bobbin/app/core/llm/demo"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/app/core/llm/responses"
-	"bobbin/app/core/llm/vertex"
 	"bobbin/app/core/tokens"
 )
 
@@ -25,10 +24,10 @@ type Models struct {
 	Calibrator *tokens.Calibrator
 }
 
-// ModelOptions are what OpenModels needs besides the settings: Counter is required.
+// ModelOptions are what OpenModels needs besides the settings: Counter and Logger are required.
 type ModelOptions struct {
 	Counter llm.TokenCounter
-	Backoff llm.Backoff
+	Logger  *slog.Logger
 	// Observe returns the model with its calls counted, under that label; nil = none are.
 	Observe func(m llm.Model, label string) llm.Model
 }
@@ -36,7 +35,7 @@ type ModelOptions struct {
 // OpenModels builds the registry of models and chooses the default one. It needs no
 // database; models are opened when they are used.
 func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models, error) {
-	known := tokens.NewModels(o.Backoff.Logger)
+	known := tokens.NewModels(o.Logger)
 	m := Models{Choice: llm.Detect(ctx, cfg.DefaultLLM, os.Getenv, llm.OllamaModels)}
 	var err error
 	entries := make([]llm.Entry, 0, len(cfg.Models))
@@ -63,7 +62,7 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 		if err != nil {
 			return nil, err
 		}
-		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Backoff), nil
+		return llm.WithRetry(servers.Share(observe(m, e.Model), e), o.Logger), nil
 	}, llm.Defaults{
 		Model: m.Choice.Model, Env: os.Getenv,
 		Lookup: func(model string) (window, maxOutput int, factor float64, ok bool) {
@@ -81,10 +80,8 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 		return Models{}, err
 	}
 	m.Calibrator = tokens.NewCalibrator(m.priorFactor)
-	if log := o.Backoff.Logger; log != nil {
-		m.Calibrator.Warn = func(model string, ratio float64) { //nolint:contextcheck // it is of all calls, not of the start
-			log.WarnContext(context.Background(), "the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
-		}
+	m.Calibrator.Warn = func(model string, ratio float64) { //nolint:contextcheck // it is of all calls, not of the start
+		o.Logger.WarnContext(context.Background(), "the provider reports a number of prompt tokens that cannot be true; such counts are not used", "model", model, "ratio", ratio)
 	}
 	return m, nil
 }
@@ -120,10 +117,10 @@ func openProvider(e llm.Entry, key string) (llm.Model, error) {
 	switch {
 	case e.Provider == anthropic.Provider:
 		return anthropic.New(o)
-	case e.Provider == bedrock.Provider:
-		return bedrock.New(bedrock.Options{Options: o, Region: e.Region})
-	case e.Provider == vertex.Provider:
-		return vertex.New(vertex.Options{Options: o})
+	case e.Provider == anthropic.Bedrock:
+		return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: e.Region})
+	case e.Provider == anthropic.Vertex:
+		return anthropic.NewOnVertex(anthropic.VertexOptions{Options: o})
 	case e.Provider == langchain.Provider:
 		return langchain.New(o)
 	case e.Responses:

@@ -27,7 +27,7 @@ func TestLangChainProvider(t *testing.T) {
 	counter := tokens.NewCounter()
 	models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "local", Models: []config.Model{
 		{Name: "local", Provider: "langchain/ollama", Model: "llama3.2", BaseURL: server.URL},
-	}}, wire.ModelOptions{Counter: counter})
+	}}, wire.ModelOptions{Counter: counter, Logger: slog.New(slog.DiscardHandler)})
 	must.Do(t, err)
 	m := must.Get(models.Get(""))(t)
 	res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "Hi"}}}), nil)
@@ -47,7 +47,7 @@ func TestAPIOfOpenAI(t *testing.T) {
 		defer server.Close()
 		models, err := wire.OpenModels(t.Context(), config.Config{DefaultLLM: "local", Models: []config.Model{
 			{Name: "local", Provider: "openai", BaseURL: server.URL, API: api, ContextWindow: 8192},
-		}}, wire.ModelOptions{Counter: tokens.NewCounter()})
+		}}, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: slog.New(slog.DiscardHandler)})
 		must.Do(t, err)
 		m, err := models.Get("")
 		must.Do(t, err)
@@ -75,7 +75,7 @@ func TestUnknownModels(t *testing.T) {
 		cfg := config.Default()
 		cfg.DefaultLLM, cfg.Models = "demo", []config.Model{tt.model}
 		var log bytes.Buffer
-		m := must.Get(wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Backoff: llm.Backoff{Logger: slog.New(slog.NewTextHandler(&log, nil))}}))(t)
+		m := must.Get(wire.OpenModels(t.Context(), cfg, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 		mystery := must.Get(m.Get("mystery"))(t)
 		warning := fmt.Sprintf(`assuming a small context window; set context_window under models" model=mystery window=%d`, tt.window)
 		if got := strings.Count(log.String(), warning); mystery.Info().Window != tt.window || got != tt.warnings || strings.Count(log.String(), "level=WARN") != got {
@@ -108,7 +108,7 @@ func TestCloudProviders(t *testing.T) {
 			server := must.Get(provider.New(provider.Options{Cloud: tt.cloud}))(t)
 			defer server.Close()
 			tt.model.Name, tt.model.Model, tt.model.BaseURL = "cloud", "claude-opus-5-5", server.URL+tt.path
-			models := must.Get(wire.OpenModels(t.Context(), config.Config{DefaultLLM: "cloud", Models: []config.Model{tt.model}}, wire.ModelOptions{Counter: tokens.NewCounter()}))(t)
+			models := must.Get(wire.OpenModels(t.Context(), config.Config{DefaultLLM: "cloud", Models: []config.Model{tt.model}}, wire.ModelOptions{Counter: tokens.NewCounter(), Logger: slog.New(slog.DiscardHandler)}))(t)
 			m := must.Get(models.Get(""))(t)
 			res, err := llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
 			if err != nil || res.Text != "answer to: hi" || m.Info().Provider != tt.model.Provider {

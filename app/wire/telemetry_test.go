@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"bobbin/app/core/config"
-	"bobbin/app/core/llm"
 	"bobbin/tests/must"
 )
 
@@ -43,9 +42,9 @@ func TestNamedModels(t *testing.T) {
 	cfg.Models = []config.Model{{Name: "one", Provider: "anthropic", BaseURL: "http://localhost"}, {Name: "three", Provider: "demo"}}
 	cfg.AgentsDir = t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	models := must.Get(OpenModels(t.Context(), cfg, ModelOptions{Backoff: llm.Backoff{Logger: log}}))(t)
+	models := must.Get(OpenModels(t.Context(), cfg, ModelOptions{Logger: log}))(t)
 	set := must.Get(NewTools(cfg, ToolParts{}))(t)
-	agents := must.Get(LoadAgents(cfg, set, false, Models{}))(t)
+	agents := must.Get(LoadAgents(cfg, set, Models{}))(t)
 	labels := NewLabels(log)
 	labels.Set(cfg, models, agents)
 	got := labels.current.Load().models

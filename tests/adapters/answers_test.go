@@ -93,14 +93,11 @@ func thoughts() []scenario {
 			want: outcome{Reasoning: "hm …", Text: "42", Finish: core.FinishStop}},
 		{name: "thinking that is not shown", with: settings{thinking: 2_048}, scene: play(piece{redacted: "data"}, text("42"), stop),
 			want: outcome{Text: "42", Finish: core.FinishStop}},
-		{name: "thinking between texts", with: settings{thinking: 2_048}, req: llm.Request{Tools: []llm.ToolSpec{{Name: "f"}}, Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}},
-			scene: play(think("hm"), piece{signature: "sig-1"}, text("Wait. "), think("so"), piece{signature: "sig-2"}, text("Now."), begin(0, "a", "f"), args(0, "{}"), end(core.FinishToolCalls)),
-			want:  outcome{Reasoning: "hmso", Text: "Wait. Now.", Calls: "a f {}", Finish: core.FinishToolCalls}},
 		{name: "thinking with tools, signatures there and back", with: settings{thinking: 2_048},
 			req: llm.Request{Tools: []llm.ToolSpec{{Name: "f"}}, Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}},
 			scene: func(s *stage) {
 				if s.n == 1 {
-					s.say(think("I need f"), piece{signature: "sig-1"}, piece{redacted: "hidden"}, text("Wait."), begin(0, "a", "f"), args(0, "{}"), end(core.FinishToolCalls))
+					s.say(think("I need f"), piece{signature: "sig-1"}, piece{redacted: "hidden"}, text("Wait."), think("so"), piece{signature: "sig-2"}, text("Now."), begin(0, "a", "f"), args(0, "{}"), end(core.FinishToolCalls))
 					return
 				}
 				s.say(text("done"), stop)
@@ -144,10 +141,12 @@ func roundTrip(ctx context.Context, t *testing.T, c *caller) outcome {
 	got := c.server.Received()[1].Body
 	want := map[string]string{
 		"anthropic": `{"content":[{"signature":"sig-1","thinking":"I need f","type":"thinking"},{"data":"hidden","type":"redacted_thinking"},` +
-			`{"text":"Wait.","type":"text"},{"id":"a","input":{},"name":"f","type":"tool_use"}],"role":"assistant"}`,
+			`{"text":"Wait.","type":"text"},{"signature":"sig-2","thinking":"so","type":"thinking"},{"text":"Now.","type":"text"},{"id":"a","input":{},"name":"f","type":"tool_use"}],"role":"assistant"}`,
 		"responses": `{"id":"item_0","summary":[{"text":"I need f","type":"summary_text"}],"encrypted_content":"sig-1","type":"reasoning"},` +
 			`{"id":"item_1","summary":[],"encrypted_content":"hidden","type":"reasoning"},` +
 			`{"content":[{"annotations":[],"text":"Wait.","type":"output_text"}],"role":"assistant","type":"message"},` +
+			`{"id":"item_3","summary":[{"text":"so","type":"summary_text"}],"encrypted_content":"sig-2","type":"reasoning"},` +
+			`{"content":[{"annotations":[],"text":"Now.","type":"output_text"}],"role":"assistant","type":"message"},` +
 			`{"arguments":"{}","call_id":"a","name":"f","type":"function_call"},{"output":"result","call_id":"a","type":"function_call_output"}`,
 	}[c.server.dialect.name]
 	switch {

@@ -15,8 +15,6 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/bedrock"
-	"bobbin/app/core/llm/vertex"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -49,16 +47,18 @@ func clouds() []cloud {
 	amazon := provider.Bedrock{Key: key, Region: awsRegion, AccessKeyID: awsKeyID, SecretKey: awsSecret}
 	return []cloud{
 		{name: "bedrock", rules: amazon, base: "/anthropic", path: "/anthropic/v1/messages",
-			open: func(o anthropic.Options) (llm.Model, error) { return bedrock.New(bedrock.Options{Options: o}) }},
+			open: func(o anthropic.Options) (llm.Model, error) {
+				return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o})
+			}},
 		{name: "bedrock, signed", rules: amazon, base: "/anthropic", path: "/anthropic/v1/messages", signs: true,
 			open: func(o anthropic.Options) (llm.Model, error) {
 				o.APIKey = ""
-				return bedrock.New(bedrock.Options{Options: o, Region: awsRegion, Credentials: testCredentials(awsSecret)})
+				return anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: awsRegion, Credentials: testCredentials(awsSecret)})
 			}},
 		{name: "vertex", rules: provider.Vertex{Project: "project", Location: "eu", Token: key}, base: vertexPath, recording: "vertex",
 			path: vertexPath + "/publishers/anthropic/models/claude-sonnet-4-5:streamRawPredict",
 			open: func(o anthropic.Options) (llm.Model, error) {
-				return vertex.New(vertex.Options{Options: o, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: key})})
+				return anthropic.NewOnVertex(anthropic.VertexOptions{Options: o, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: key})})
 			}},
 	}
 }

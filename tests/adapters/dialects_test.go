@@ -12,7 +12,6 @@ import (
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/app/core/llm/responses"
-	"bobbin/tests/provider"
 )
 
 // settings are how a model is opened.
@@ -33,8 +32,6 @@ type dialect struct {
 	failure  func(word, sentence string) string // the body of an error
 	whole    func(text string) string           // an answer that is not streamed
 	tooLong  string                             // how 9,000 tokens are refused where 8,192 fit
-	// check checks the thoughts of a request; nil = nobody does.
-	check func(body []byte, header http.Header) (*provider.Signer, error)
 }
 
 // writer writes an answer, piece by piece.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -89,9 +90,9 @@ func endings() []scenario {
 			s.raw(`data: {"type":"content_block_delta","choi` + "\n\n")
 		}, want: outcome{Text: "Hel", Kind: llm.KindTruncated}},
 		{name: "an error in the middle of the stream", scene: play(text("Hel"), piece{failure: "overloaded_error"}),
-			want: outcome{Text: "Hel", Kind: llm.KindOverloaded, RequestID: "req-1", Says: "it failed"}},
+			want: outcome{Text: "Hel", Kind: llm.KindOverloaded, Says: "it failed"}},
 		{name: "an error at the beginning of the stream", scene: play(piece{failure: "rate_limit_error"}),
-			want: outcome{Kind: llm.KindRateLimit, RequestID: "req-1", Says: "it failed"}},
+			want: outcome{Kind: llm.KindRateLimit, Says: "it failed"}},
 		{name: "no network", scene: play(), drive: func(ctx context.Context, t *testing.T, c *caller) outcome {
 			c.server.Transport.DialContext = nil
 			broken := llmtest.Transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
@@ -127,7 +128,7 @@ func refusals() []scenario {
 		return func(s *stage) { s.refuse(status, word, sentence, header...) }
 	}
 	refused := func(status int, kind llm.ErrorKind, says string) outcome {
-		return outcome{Kind: kind, Status: status, RequestID: "req-1", Says: says}
+		return outcome{Kind: kind, Status: status, Says: says}
 	}
 	limited := refused(429, llm.KindRateLimit, "slow down")
 	limited.RetryAfter = 17 * time.Second
@@ -156,7 +157,7 @@ func refusals() []scenario {
 			}
 			s.say(text("at last"), stop)
 		}, drive: func(ctx context.Context, _ *testing.T, c *caller) outcome {
-			c.model = llm.WithRetry(c.model, llm.Backoff{})
+			c.model = llm.WithRetry(c.model, slog.New(slog.DiscardHandler))
 			return c.call(ctx, nil)
 		}, want: outcome{Text: "at last", Finish: core.FinishStop, Requests: 3}},
 	}

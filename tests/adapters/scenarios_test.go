@@ -37,7 +37,6 @@ type outcome struct {
 	Limit      int
 	Requested  int
 	RetryAfter time.Duration
-	RequestID  string
 	Cause      string // the context's: canceled, deadline
 	Says       string // of an error: a part of its message; compared only if wanted
 	Requests   int    // that the provider got; compared only if wanted
@@ -72,7 +71,7 @@ func seen(res llm.Response, err error) outcome {
 		o.Note = fmt.Sprintf("not an *llm.Error: %v", err)
 		return o
 	}
-	o.Kind, o.Status, o.Limit, o.Requested, o.RetryAfter, o.RequestID, o.Says = e.Kind, e.Status, e.Limit, e.Requested, e.RetryAfter, e.RequestID, e.Message
+	o.Kind, o.Status, o.Limit, o.Requested, o.RetryAfter, o.Says = e.Kind, e.Status, e.Limit, e.Requested, e.RetryAfter, e.Message
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && e.Kind == llm.KindCanceled:
 		o.Cause = "deadline"

@@ -4,18 +4,15 @@
 package adapters_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
-	"bobbin/tests/provider"
 )
 
 // baseURL is where the scripted provider is.
@@ -28,25 +25,19 @@ const key = "the-key-of-the-tests"
 type server struct {
 	*llmtest.Server
 
-	dialect  dialect
-	mu       sync.Mutex
-	signed   map[string]string // signatures, by what the scene has in their place; guarded by mu
-	thoughts provider.Thoughts // that came back, if the dialect is strict; guarded by mu
+	dialect dialect
 }
 
 // start starts a provider that plays the scene on every request.
 func start(t *testing.T, d dialect, scene func(*stage)) *server {
 	t.Helper()
-	s := &server{dialect: d, signed: map[string]string{}}
+	s := &server{dialect: d}
 	var count atomic.Int64
 	s.Server = llmtest.ServeInMemory(t, func(w http.ResponseWriter, r *http.Request) {
 		n := int(count.Add(1))
 		play := func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body) // it is in memory
-			at := &stage{server: s, dialect: d, w: w, r: r, body: body, n: n}
-			if d.check == nil || s.check(at) {
-				scene(at)
-			}
+			scene(&stage{dialect: d, w: w, r: r, body: body, n: n})
 		}
 		if d.cloud.rules == nil {
 			play(w, r)
@@ -67,25 +58,8 @@ func (s *server) model(t *testing.T, with settings) llm.Model {
 	return m
 }
 
-// Received returns the requests, with the signatures that the scene has.
-func (s *server) Received() []llmtest.Received {
-	out := s.Server.Received()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range out {
-		for literal, signature := range s.signed {
-			out[i].Body = bytes.ReplaceAll(out[i].Body, []byte(signature), []byte(literal))
-		}
-	}
-	return out
-}
-
 // stage is where one request is answered.
 type stage struct {
-	server  *server
-	signer  *provider.Signer // nil = the dialect is not strict
-	text    string           // since the last signature
-	thought string           // since the last signature
 	dialect dialect
 	w       http.ResponseWriter
 	r       *http.Request
@@ -98,13 +72,9 @@ type stage struct {
 func (s *stage) say(pieces ...piece) {
 	if s.writer == nil {
 		s.w.Header().Set("Content-Type", "text/event-stream")
-		s.w.Header().Set("Request-Id", "req-1")
 		s.writer = s.dialect.writer()
 	}
 	for _, p := range pieces {
-		if s.signer != nil {
-			p = s.sign(p)
-		}
 		for _, event := range s.writer.events(p) {
 			s.raw(event)
 		}
@@ -134,7 +104,6 @@ func (s *stage) refuse(status int, word, sentence string, header ...string) {
 		s.w.Header().Set(header[i], header[i+1])
 	}
 	s.w.Header().Set("Content-Type", "application/json")
-	s.w.Header().Set("Request-Id", "req-1")
 	s.w.WriteHeader(status)
 	fmt.Fprint(s.w, s.dialect.failure(word, sentence))
 }

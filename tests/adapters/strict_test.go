@@ -2,9 +2,6 @@ package adapters_test
 
 import (
 	"cmp"
-	"context"
-	"fmt"
-	"net/http"
 	"reflect"
 	"testing"
 
@@ -170,22 +167,34 @@ func TestStrictChangedPrefix(t *testing.T) {
 	}
 }
 
-// Where the model is known to check, the provider leaves the thoughts out and says so: no request is
-// refused, also to a model that thinks without being asked.
+// Where the model is known to check, the provider leaves the thoughts behind a change out and says so: no
+// request is refused, also to a model that thinks without being asked.
 func TestStrictDropsAndReports(t *testing.T) {
 	t.Parallel()
-	for model, thinking := range map[string]int{"claude-opus-5-5": 2_048, "claude-fable-5-1": 0} {
-		k := newThinker(t, provider.Strict{AlwaysThinks: true}, model, thinking)
+	strict := provider.Strict{AlwaysThinks: true}
+	system := func(k *thinker) { k.req.System = []string{"Be brief."} }
+	for name, tt := range map[string]struct {
+		model    string
+		thinking int
+		change   func(k *thinker)
+		want     map[llm.DropReason]int
+	}{
+		"system":           {"claude-opus-5-5", 2_048, system, map[llm.DropReason]int{llm.DropPrefix: 2}},
+		"unasked thoughts": {"claude-fable-5-1", 0, system, map[llm.DropReason]int{llm.DropPrefix: 2}},
+		"tools":            {"claude-opus-5-5", 2_048, func(k *thinker) { k.req.Tools[0].Description = "Counts." }, map[llm.DropReason]int{llm.DropPrefix: 2}},
+		"result of a tool": {"claude-opus-5-5", 2_048, func(k *thinker) { k.req.Messages[2].Content = "[masked]" }, map[llm.DropReason]int{llm.DropPrefix: 1}},
+		"another account": {"claude-opus-5-5", 2_048, func(k *thinker) { k.serveClaude(provider.Strict{AlwaysThinks: true, Account: "another"}, 2_048) },
+			map[llm.DropReason]int{llm.DropOrganization: 2}},
+	} {
+		k := newThinker(t, strict, tt.model, tt.thinking)
 		k.req.ChecksPrefix = true
 		k.ask("use a tool")
-		k.req.System = []string{"Be brief."}
+		tt.change(k)
 		k.add(llm.Message{Role: core.RoleUser, Content: "bye"})
 		k.next()
-		if got := k.counts(); got.Refused > 0 || got.Dropped != 2 {
-			t.Errorf("%s: got %+v, want two thoughts dropped", model, got)
-		}
-		if want := (&llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: map[llm.DropReason]int{llm.DropPrefix: 2}}); !reflect.DeepEqual(k.answer.Dropped, want) {
-			t.Errorf("%s: reported %+v, want %+v", model, k.answer.Dropped, want)
+		want := &llm.DroppedThoughts{Contract: llm.PrefixDrops, Reasons: tt.want}
+		if got := k.counts(); got.Refused > 0 || !reflect.DeepEqual(k.answer.Dropped, want) {
+			t.Errorf("%s: got %+v, reported %+v, want %+v", name, got, k.answer.Dropped, want)
 		}
 	}
 }
@@ -229,117 +238,4 @@ func TestStrictToolChanges(t *testing.T) {
 			k.wantAllValid()
 		})
 	}
-}
-
-// strictDialects returns the dialects with signed thoughts: what a scene has in place of a signature
-// is signed, and what comes back is checked.
-func strictDialects() []dialect {
-	strict := provider.Strict{Account: "account", Secret: "secret"}
-	checks := map[string]func([]byte, http.Header) (*provider.Signer, error){
-		"anthropic": strict.SignMessages,
-		"responses": func(body []byte, _ http.Header) (*provider.Signer, error) { return strict.SignResponses(body) },
-	}
-	var out []dialect
-	for _, d := range dialects() {
-		if d.check = checks[d.name]; d.check != nil {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// check checks the thoughts of a request, and refuses it if they are not valid.
-func (s *server) check(at *stage) bool {
-	signer, err := s.dialect.check(at.body, at.r.Header)
-	if err != nil {
-		at.refuse(http.StatusBadRequest, "invalid_request_error", err.Error())
-		return false
-	}
-	at.signer = signer
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.thoughts.Verified += signer.Thoughts.Verified
-	s.thoughts.Dropped += signer.Thoughts.Dropped
-	return true
-}
-
-// sign returns the piece with a signature in place of the scene's.
-func (s *stage) sign(p piece) piece {
-	s.thought, s.text = s.thought+p.thinking, s.text+p.text
-	for _, literal := range []*string{&p.signature, &p.redacted} {
-		if *literal == "" {
-			continue
-		}
-		if s.text != "" {
-			s.signer.AddText(s.text)
-		}
-		signature := s.signer.Sign(s.thought)
-		s.server.mu.Lock()
-		s.server.signed[*literal] = signature
-		s.server.mu.Unlock()
-		*literal, s.text, s.thought = signature, "", ""
-	}
-	return p
-}
-
-// countThoughts returns how many different thoughts were signed, and what became of those that came
-// back.
-func (s *server) countThoughts() (signed int, back provider.Thoughts) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.signed), s.thoughts
-}
-
-// All scenarios end with a strict provider as they do with others.
-func TestStrictScenarios(t *testing.T) {
-	t.Parallel()
-	for _, sc := range scenarios() {
-		for _, d := range strictDialects() {
-			t.Run(sc.name+"/"+d.label(), func(t *testing.T) {
-				t.Parallel()
-				if diff := sc.play(t, d); diff != "" {
-					t.Errorf("outcome (-want +got):\n%s", diff)
-				}
-			})
-		}
-	}
-}
-
-// The thoughts of every scenario are valid when they go back.
-func TestStrictThoughtsGoBack(t *testing.T) {
-	t.Parallel()
-	for _, sc := range thoughts() {
-		for _, d := range strictDialects() {
-			t.Run(sc.name+"/"+d.label(), func(t *testing.T) {
-				t.Parallel()
-				sc.drive, sc.want = sendBack, outcome{}
-				if diff := sc.play(t, d); diff != "" {
-					t.Errorf("outcome (-want +got):\n%s", diff)
-				}
-			})
-		}
-	}
-}
-
-// sendBack sends the answer back twice, and says what became of its thoughts unless all are valid.
-func sendBack(ctx context.Context, _ *testing.T, c *caller) (o outcome) {
-	res, err := llm.Collect(c.model.Stream(ctx, c.req), nil)
-	if err != nil {
-		return seen(res, err)
-	}
-	signed, _ := c.server.countThoughts()
-	c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleAssistant, Content: res.Text, Parts: res.Parts, ToolCalls: res.ToolCalls})
-	for _, call := range res.ToolCalls {
-		c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleTool, ToolCallID: call.ID, ToolName: call.Name, Content: "result"})
-	}
-	for range 2 {
-		c.req.Messages = append(c.req.Messages, llm.Message{Role: core.RoleUser, Content: "go on"})
-		if res, err := llm.Collect(c.model.Stream(ctx, c.req), nil); err != nil || res.Dropped != nil {
-			return outcome{Note: fmt.Sprintf("got %+v, %v", res.Dropped, err)}
-		}
-	}
-	if _, got := c.server.countThoughts(); got != (provider.Thoughts{Verified: 2 * signed}) {
-		o.Note = fmt.Sprintf("got %+v of %d thoughts sent back twice", got, signed)
-	}
-	return o
 }

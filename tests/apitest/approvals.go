@@ -20,19 +20,13 @@ func Approval() core.Approval {
 
 // Decide answers the decided approval.
 func (c Chat) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
-	if err := c.recordCall(ctx, "Decide", tenant, run, id, d); err != nil {
-		return core.Approval{}, err
-	}
 	at, a := Time(), Approval()
 	a.Status, a.Comment, a.DecidedBy, a.DecidedAt = d.Status(), d.Comment, tenant.Owner, &at
 	a.Edited, a.Failed = d.Arguments, d.IsError
-	return a, nil
+	return a, c.recordCall(ctx, "Decide", tenant, run, id, d)
 }
 
 // AnswerCalls answers the run.
 func (c Chat) AnswerCalls(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.Run, error) {
-	if err := c.recordCall(ctx, "AnswerCalls", tenant, session, results); err != nil {
-		return core.Run{}, err
-	}
-	return c.Run, nil
+	return c.Run, c.recordCall(ctx, "AnswerCalls", tenant, session, results)
 }

@@ -115,7 +115,10 @@ func (b *Backend) recordCall(ctx context.Context, method string, tenant core.Ten
 	return nil
 }
 
-// notFoundError is the error for data that the backend does not hold.
-func notFoundError[T ~string](what string, id T) error {
+// missing returns the error for an id that is not the one that the backend holds.
+func missing[T ~string](what string, id, known T) error {
+	if id == known {
+		return nil
+	}
 	return core.Errorf(core.ErrNotFound, "%s %s does not exist", what, id)
 }

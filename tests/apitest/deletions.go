@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 
 	"bobbin/app/core"
@@ -14,34 +15,20 @@ type Deletions struct{ *Backend }
 
 // Session answers an accepted deletion.
 func (d Deletions) Session(ctx context.Context, tenant core.Tenant, id core.SessionID, _ bool) (core.Deletion, error) {
-	if err := d.recordCall(ctx, "Deletions.Session", tenant, id); err != nil {
-		return core.Deletion{}, err
-	}
-	if id != SessionID {
-		return core.Deletion{}, notFoundError("session", id)
-	}
-	return core.Deletion{ID: DeletionID, Kind: core.DeleteSession, SessionID: id, Status: core.DeletionPending, CreatedAt: Time()}, nil
+	return core.Deletion{ID: DeletionID, Kind: core.DeleteSession, SessionID: id, Status: core.DeletionPending, CreatedAt: Time()}, cmp.Or(d.recordCall(ctx, "Deletions.Session", tenant, id), missing("session", id, SessionID))
 }
 
 // User answers a running deletion.
 func (d Deletions) User(ctx context.Context, tenant core.Tenant, user string, _ bool) (core.Deletion, error) {
-	if err := d.recordCall(ctx, "Deletions.User", tenant, user); err != nil {
-		return core.Deletion{}, err
-	}
-	return core.Deletion{ID: DeletionID, Kind: core.DeleteUser, Status: core.DeletionRunning, RowsTotal: 100, RowsLeft: 40, Attempts: 1, CreatedAt: Time()}, nil
+	return core.Deletion{ID: DeletionID, Kind: core.DeleteUser, Status: core.DeletionRunning, RowsTotal: 100, RowsLeft: 40, Attempts: 1, CreatedAt: Time()}, d.recordCall(ctx, "Deletions.User", tenant, user)
 }
 
 // Get answers a completed deletion.
 func (d Deletions) Get(ctx context.Context, tenant core.Tenant, id core.DeletionID) (core.Deletion, error) {
-	if err := d.recordCall(ctx, "Deletions.Get", tenant, id); err != nil {
-		return core.Deletion{}, err
-	}
-	if id != DeletionID {
-		return core.Deletion{}, notFoundError("deletion", id)
-	}
+	err := cmp.Or(d.recordCall(ctx, "Deletions.Get", tenant, id), missing("deletion", id, DeletionID))
 	now := Time()
 	return core.Deletion{
 		ID: id, Kind: core.DeleteUser, Status: core.DeletionSucceeded, RowsTotal: 3, Attempts: 1, CreatedAt: now, FinishedAt: &now,
 		Report: &core.PurgeReport{Sessions: []core.SessionID{SessionID}, Tables: []core.PurgedTable{{Table: "messages", Removed: 2, Emptied: 1}}, Notes: []string{"a note"}},
-	}, nil
+	}, err
 }

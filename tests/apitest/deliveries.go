@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 
 	"bobbin/app/core"
@@ -11,26 +12,14 @@ type Deliveries struct{ *Backend }
 
 // List answers one failed delivery that will be retried.
 func (d Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error) {
-	if err := d.recordCall(ctx, "Deliveries.List", tenant, run); err != nil {
-		return nil, err
-	}
-	if run != RunID {
-		return nil, notFoundError("run", run)
-	}
-	return []core.Delivery{sampleDelivery()}, nil
+	return []core.Delivery{sampleDelivery()}, cmp.Or(d.recordCall(ctx, "Deliveries.List", tenant, run), missing("run", run, RunID))
 }
 
 // Retry answers the delivery, due immediately.
 func (d Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
-	if err := d.recordCall(ctx, "Deliveries.Retry", tenant, run, id); err != nil {
-		return core.Delivery{}, err
-	}
-	if run != RunID || id != DeliveryID {
-		return core.Delivery{}, notFoundError("delivery", id)
-	}
 	again := sampleDelivery()
 	again.NextAt, again.Error = nil, ""
-	return again, nil
+	return again, cmp.Or(d.recordCall(ctx, "Deliveries.Retry", tenant, run, id), missing("run", run, RunID), missing("delivery", id, DeliveryID))
 }
 
 func sampleDelivery() core.Delivery {

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -29,58 +30,35 @@ func sampleBlob() core.Blob {
 
 // Upload answers the one file with the given name.
 func (f Files) Upload(ctx context.Context, tenant core.Tenant, u core.Upload) (core.Blob, error) {
-	if err := f.recordCall(ctx, "Upload", tenant, u); err != nil {
-		return core.Blob{}, err
-	}
 	b := sampleBlob()
 	b.Name, b.SessionID, b.UserID = u.Name, u.SessionID, u.User
-	return b, nil
+	return b, f.recordCall(ctx, "Upload", tenant, u)
 }
 
 // Link answers a link that expires at Time.
 func (f Files) Link(ctx context.Context, tenant core.Tenant, id core.BlobID, lifetime time.Duration) (core.BlobLink, error) {
-	if err := f.recordCall(ctx, "Link", tenant, id, lifetime); err != nil {
-		return core.BlobLink{}, err
-	}
-	if id != BlobID {
-		return core.BlobLink{}, notFoundError("blob", id)
-	}
-	return core.BlobLink{URL: "/api/v1/blobs/" + string(id) + "/content?expires=1&signature=good", ExpiresAt: Time()}, nil
+	return core.BlobLink{URL: "/api/v1/blobs/" + string(id) + "/content?expires=1&signature=good", ExpiresAt: Time()}, cmp.Or(f.recordCall(ctx, "Link", tenant, id, lifetime), missing("blob", id, BlobID))
 }
 
 // Follow answers the one file for the signature "good".
 func (f Files) Follow(ctx context.Context, id core.BlobID, expires int64, signature string) (core.Blob, error) {
-	if err := f.recordCall(ctx, "Follow", core.Tenant{}, id, expires, signature); err != nil {
-		return core.Blob{}, err
-	}
-	switch {
-	case signature == "old":
-		return core.Blob{}, &core.Error{Kind: core.ErrNotFound, Code: core.CodeLinkExpired, Message: "this link has expired"}
-	case id != BlobID || signature != "good":
-		return core.Blob{}, notFoundError("blob", id)
+	err := cmp.Or(f.recordCall(ctx, "Follow", core.Tenant{}, id, expires, signature), missing("blob", id, BlobID))
+	if signature == "old" {
+		err = &core.Error{Kind: core.ErrNotFound, Code: core.CodeLinkExpired, Message: "this link has expired"}
 	}
 	b := sampleBlob()
 	b.Owner = "local"
-	return b, nil
+	return b, cmp.Or(err, missing("signature", signature, "good"))
 }
 
 // List answers the one file.
 func (f Files) List(ctx context.Context, tenant core.Tenant, q core.BlobQuery) (core.Page[core.Blob], error) {
-	if err := f.recordCall(ctx, "List", tenant, q); err != nil {
-		return core.Page[core.Blob]{}, err
-	}
-	return core.Page[core.Blob]{Items: []core.Blob{sampleBlob()}}, nil
+	return core.Page[core.Blob]{Items: []core.Blob{sampleBlob()}}, f.recordCall(ctx, "List", tenant, q)
 }
 
 // Delete accepts the one file.
 func (f Files) Delete(ctx context.Context, tenant core.Tenant, id core.BlobID) error {
-	if err := f.recordCall(ctx, "Delete", tenant, id); err != nil {
-		return err
-	}
-	if id != BlobID {
-		return notFoundError("blob", id)
-	}
-	return nil
+	return cmp.Or(f.recordCall(ctx, "Delete", tenant, id), missing("blob", id, BlobID))
 }
 
 // MaxBytes answers 1 KiB, and two files.
@@ -88,22 +66,10 @@ func (f Files) MaxBytes() (each int64, files int) { return 1 << 10, 2 }
 
 // Get answers the one file.
 func (f Files) Get(ctx context.Context, tenant core.Tenant, id core.BlobID) (core.Blob, error) {
-	if err := f.recordCall(ctx, "Get", tenant, id); err != nil {
-		return core.Blob{}, err
-	}
-	if id != BlobID {
-		return core.Blob{}, notFoundError("blob", id)
-	}
-	return sampleBlob(), nil
+	return sampleBlob(), cmp.Or(f.recordCall(ctx, "Get", tenant, id), missing("blob", id, BlobID))
 }
 
 // Open answers the one file with its content.
 func (f Files) Open(ctx context.Context, tenant core.Tenant, id core.BlobID) (core.Blob, []byte, error) {
-	if err := f.recordCall(ctx, "Open", tenant, id); err != nil {
-		return core.Blob{}, nil, err
-	}
-	if id != BlobID {
-		return core.Blob{}, nil, notFoundError("blob", id)
-	}
-	return sampleBlob(), []byte(Content), nil
+	return sampleBlob(), []byte(Content), cmp.Or(f.recordCall(ctx, "Open", tenant, id), missing("blob", id, BlobID))
 }

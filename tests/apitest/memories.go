@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -19,23 +20,14 @@ func sampleMemory() core.Memory {
 
 // Create answers the memory with the given fields.
 func (m Memories) Create(ctx context.Context, tenant core.Tenant, in core.Memory) (core.SavedMemory, error) {
-	if err := m.recordCall(ctx, "Memories.Create", tenant, in); err != nil {
-		return core.SavedMemory{}, err
-	}
 	out := m.Memory
 	out.UserID, out.Content, out.Metadata = tenant.User, in.Content, in.Metadata
-	return core.SavedMemory{Memory: out}, nil
+	return core.SavedMemory{Memory: out}, m.recordCall(ctx, "Memories.Create", tenant, in)
 }
 
 // Get answers Backend.Memory.
 func (m Memories) Get(ctx context.Context, tenant core.Tenant, id core.MemoryID) (core.Memory, error) {
-	if err := m.recordCall(ctx, "Memories.Get", tenant, id); err != nil {
-		return core.Memory{}, err
-	}
-	if id != MemoryID {
-		return core.Memory{}, notFoundError("memory", id)
-	}
-	return m.Memory, nil
+	return m.Memory, cmp.Or(m.recordCall(ctx, "Memories.Get", tenant, id), missing("memory", id, MemoryID))
 }
 
 // List answers one page.
@@ -45,12 +37,9 @@ func (m Memories) List(ctx context.Context, tenant core.Tenant, q core.PageQuery
 
 // Update answers the memory with the given fields, not embedded.
 func (m Memories) Update(ctx context.Context, tenant core.Tenant, in core.Memory) (core.SavedMemory, error) {
-	if err := m.recordCall(ctx, "Memories.Update", tenant, in); err != nil {
-		return core.SavedMemory{}, err
-	}
 	out := m.Memory
 	out.Content, out.Metadata, out.EmbeddingModel, out.Dimension, out.Stale = in.Content, in.Metadata, "", 0, true
-	return core.SavedMemory{Memory: out, Notice: "the memory is stored, but search does not find it before it is reindexed: its provider cannot be reached"}, nil
+	return core.SavedMemory{Memory: out, Notice: "the memory is stored, but search does not find it before it is reindexed: its provider cannot be reached"}, m.recordCall(ctx, "Memories.Update", tenant, in)
 }
 
 // Delete does nothing.

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -31,22 +32,16 @@ func (c Chat) OpenSession(ctx context.Context, tenant core.Tenant, a core.Alias,
 
 // UpdateSession answers the session.
 func (c Chat) UpdateSession(ctx context.Context, tenant core.Tenant, id core.SessionID, p core.SessionPatch) (core.Session, error) {
-	if err := c.recordCall(ctx, "UpdateSession", tenant, id, p); err != nil {
-		return core.Session{}, err
-	}
 	s := c.Session
 	if p.Title != nil {
 		s.Title = *p.Title
 	}
-	return s, nil
+	return s, c.recordCall(ctx, "UpdateSession", tenant, id, p)
 }
 
 // Send answers Backend.Accepted.
 func (c Chat) Send(ctx context.Context, tenant core.Tenant, m core.SendMessage) (core.Accepted, error) {
-	if err := c.recordCall(ctx, "Send", tenant, m); err != nil {
-		return core.Accepted{}, err
-	}
-	return core.Accepted{Run: c.Accepted, Session: c.Session, Message: c.Messages[0]}, nil
+	return core.Accepted{Run: c.Accepted, Session: c.Session, Message: c.Messages[0]}, c.recordCall(ctx, "Send", tenant, m)
 }
 
 // Wait answers Backend.Run.
@@ -56,16 +51,13 @@ func (c Chat) Wait(ctx context.Context, tenant core.Tenant, id core.RunID) (core
 
 // Cancel answers Backend.Run as canceled if wait is set, else the accepted run.
 func (c Chat) Cancel(ctx context.Context, tenant core.Tenant, id core.RunID, wait bool) (core.Run, error) {
-	if err := c.recordCall(ctx, "Cancel", tenant, id, wait); err != nil {
-		return core.Run{}, err
-	}
 	run := c.Accepted
 	run.CancelRequested = true
 	if wait {
 		run = c.Run
 		run.Status = core.RunCanceled
 	}
-	return run, nil
+	return run, c.recordCall(ctx, "Cancel", tenant, id, wait)
 }
 
 // Watch yields the durable events after from, then waits until ctx ends.
@@ -156,13 +148,7 @@ type Sessions struct {
 
 // Get answers Backend.Session.
 func (s Sessions) Get(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Session, error) {
-	if err := s.recordCall(ctx, "Sessions.Get", tenant, id); err != nil {
-		return core.Session{}, err
-	}
-	if id != SessionID {
-		return core.Session{}, notFoundError("session", id)
-	}
-	return s.Session, nil
+	return s.Session, cmp.Or(s.recordCall(ctx, "Sessions.Get", tenant, id), missing("session", id, SessionID))
 }
 
 // List answers one page.
@@ -187,7 +173,7 @@ func (m Messages) Get(ctx context.Context, tenant core.Tenant, session core.Sess
 			return message, nil
 		}
 	}
-	return core.Message{}, notFoundError("message", id)
+	return core.Message{}, missing("message", id, "")
 }
 
 // List answers all messages as one page.
@@ -203,13 +189,7 @@ type Runs struct {
 
 // Get answers Backend.Accepted for its id.
 func (r Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {
-	if err := r.recordCall(ctx, "Runs.Get", tenant, id); err != nil {
-		return core.Run{}, err
-	}
-	if id != r.Accepted.ID {
-		return core.Run{}, notFoundError("run", id)
-	}
-	return r.Accepted, nil
+	return r.Accepted, cmp.Or(r.recordCall(ctx, "Runs.Get", tenant, id), missing("run", id, r.Accepted.ID))
 }
 
 // List answers both runs as one page.
@@ -257,10 +237,7 @@ func (a Agents) List() []core.Agent { return []core.Agent{a.Agent} }
 
 // Get answers the agent of that name.
 func (a Agents) Get(name string) (core.Agent, error) {
-	if name != a.Agent.Name {
-		return core.Agent{}, notFoundError("agent", name)
-	}
-	return a.Agent, nil
+	return a.Agent, missing("agent", name, a.Agent.Name)
 }
 
 // Graph answers the graph of the agent of that name.

@@ -36,10 +36,7 @@ func (x Transfer) Import(ctx context.Context, tenant core.Tenant, in core.Import
 	if err != nil {
 		return core.Imported{}, err
 	}
-	if err := x.recordCall(ctx, "Import", tenant, in.SessionID, in.Format, in.Source, string(body)); err != nil {
-		return core.Imported{}, err
-	}
-	return core.Imported{Imported: 2, FirstSeq: 3, LastSeq: 4, Tokens: 11}, nil
+	return core.Imported{Imported: 2, FirstSeq: 3, LastSeq: 4, Tokens: 11}, x.recordCall(ctx, "Import", tenant, in.SessionID, in.Format, in.Source, string(body))
 }
 
 // Export writes a file of the format's name.

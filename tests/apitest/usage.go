@@ -22,20 +22,14 @@ func sampleTotal() core.UsageTotal {
 
 // SessionTotal returns a fixed usage.
 func (u Usage) SessionTotal(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.UsageTotal, error) {
-	if err := u.recordCall(ctx, "Usage.SessionTotal", tenant, id); err != nil {
-		return core.UsageTotal{}, err
-	}
-	return sampleTotal(), nil
+	return sampleTotal(), u.recordCall(ctx, "Usage.SessionTotal", tenant, id)
 }
 
 // Usage returns a report with one row.
 func (u Usage) Usage(ctx context.Context, tenant core.Tenant, q core.UsageQuery) (core.UsageReport, error) {
-	if err := u.recordCall(ctx, "Usage.Usage", tenant, q); err != nil {
-		return core.UsageReport{}, err
-	}
 	next := "b3RoZXI"
 	return core.UsageReport{
 		GroupBy: q.GroupBy, From: q.From.Truncate(time.Second), To: q.To.Truncate(time.Second), Total: sampleTotal(),
 		Items: []core.UsageRow{{Key: "2026-01-31", UsageTotal: sampleTotal()}}, NextCursor: &next,
-	}, nil
+	}, u.recordCall(ctx, "Usage.Usage", tenant, q)
 }

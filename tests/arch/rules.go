@@ -69,10 +69,7 @@ func inners() []inner {
 		{dir: "app/core/llm/demo", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/tokens"}},
 		{dir: "app/core/llm/providerhttp", may: []string{"app/core", "app/core/llm", "app/core/redact"}},
 		{dir: "app/core/llm/responses", may: []string{"app/core", "app/core/llm", "app/core/llm/openai", "app/core/llm/providerhttp"}}, // openai knows the models
-		{dir: "app/core/llm/bedrock", may: []string{"app/core/llm", "app/core/llm/anthropic"}},
-		{dir: "app/core/llm/vertex", may: []string{"app/core", "app/core/llm", "app/core/llm/anthropic"}},
 		{dir: "app/core/llm/*", may: []string{"app/core", "app/core/llm", "app/core/llm/providerhttp", "app/core/tokens"}},
-		{dir: "app/core/logging", may: []string{"app/core", "app/core/config"}},
 		{dir: "app/core/relevance", may: []string{"app/core/searchtext"}},
 		{dir: "app/core/standing", may: []string{"app/core", "app/core/prompttext"}},
 		{dir: "app/core/summarize", may: []string{"app/core", "app/core/llm", "app/core/prompttext", "app/core/redact", "app/core/standing", "app/core/tokens"}},
@@ -98,7 +95,7 @@ func libraries() []library {
 		{prefix: "github.com/JohannesKaufmann/html-to-markdown", owner: "app/extract"},
 		{prefix: "github.com/KimMachineGun/automemlimit", owner: "app"},
 		{prefix: "github.com/abadojack/whatlanggo", owner: "app/core/summarize"},
-		{prefix: "github.com/aws", owner: "app/core/llm/bedrock"},
+		{prefix: "github.com/aws", owner: "app/core/llm/anthropic"},
 		{prefix: "github.com/aymanbagabas/go-udiff", owner: "app/core/compaction"},
 		{prefix: "github.com/blevesearch/snowballstem", owner: "app/core/searchtext"},
 		{prefix: "github.com/getkin/kin-openapi", owner: "app/agents/tools"},
@@ -120,7 +117,7 @@ func libraries() []library {
 		{prefix: "github.com/spf13/viper", owner: "app/core/config"},
 		{prefix: "github.com/tmc/langchaingo", owner: "app/core/llm/langchain"},
 		{prefix: "go.opentelemetry.io", owner: "app/telemetry"},
-		{prefix: "golang.org/x/oauth2", owner: "app/agents/tools", also: "app/core/llm/vertex"},
+		{prefix: "golang.org/x/oauth2", owner: "app/agents/tools", also: "app/core/llm/anthropic"},
 		{prefix: "gorm.io", owner: "app/db"},
 		{prefix: "modernc.org/sqlite", owner: "app/db"},
 	}

@@ -176,7 +176,7 @@ func (w *world) converse(k *talk) {
 // append puts a question and its answer at the end without a run.
 func (w *world) append(k *talk) {
 	w.t.Helper()
-	in := transfer.New(transfer.Options{Sessions: w.sessions, Messages: w.messages, Feed: silent{}, Counter: w.counter})
+	in := transfer.New(transfer.Options{Sessions: w.sessions, Messages: w.messages, Feed: silent{}, Counter: w.counter, Limits: transfer.Limits{Message: 1 << 20, Output: 1 << 20}})
 	for _, role := range []core.Role{core.RoleUser, core.RoleAssistant} {
 		if _, _, err := in.Append(w.t.Context(), tenant, k.id, core.Message{Role: role, Content: w.text(10 + w.rand.IntN(80))}); err != nil {
 			w.t.Errorf("append: %v\n%v", err, w.trace)

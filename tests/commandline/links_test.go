@@ -77,26 +77,6 @@ func TestDataFolderWithOtherFiles(t *testing.T) {
 	}
 }
 
-// A folder that somebody else made does not lead Bobbin to another one by the link that is
-// its data folder.
-func TestDataFolderThatIsALink(t *testing.T) {
-	t.Parallel()
-	for file, want := range map[string]string{"": "name it: --data-dir ./bobbin-data", "data_dir: bobbin-data\n": "--config bobbin.yaml"} {
-		s := newShell(t, "BOBBIN_DEFAULT_LLM=demo")
-		elsewhere := t.TempDir()
-		if err := os.Symlink(elsewhere, filepath.Join(s.dir, "bobbin-data")); err != nil {
-			t.Skipf("no symbolic links here: %v", err)
-		}
-		s.write(t, "bobbin.yaml", file)
-		if got := s.run(t, "", "sessions", "list"); got.code == 0 || !strings.Contains(got.errs, want) {
-			t.Errorf("with the settings %q: got %+v, want an error with %q", file, got, want)
-		}
-		if made, err := os.ReadDir(elsewhere); err != nil || len(made) > 0 {
-			t.Errorf("with the settings %q: %d files were made elsewhere (%v)", file, len(made), err)
-		}
-	}
-}
-
 // A folder that came from somebody else sends nothing of the environment, and no
 // question, to an address of its own; the command that trusts its file is shown.
 func TestForeignFolder(t *testing.T) {

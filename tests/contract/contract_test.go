@@ -35,6 +35,7 @@ func server(b *apitest.Backend) http.Handler {
 	return api.New(api.Options{
 		Services: b.Services(),
 		Keys:     &apitest.Keys{},
+		Limits:   api.DefaultLimits(),
 		Metrics:  handlers.MetricsOptions{Expose: apitest.Metrics{}.Expose},
 		Auth:     auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("shop", "s3cret", core.ReadWrite)}}),
 		Checks:   []handlers.Check{{Name: "database", Run: b.Hooks["database"]}},

@@ -170,12 +170,11 @@ func (c *Conversation) messageOf(run *core.Run) core.Message {
 func (r Runs) Write(ctx context.Context, w core.RunWrite) (out core.Written, err error) {
 	known := false
 	err = r.s.transact(ctx, "Write", func() error {
-		last := r.s.writes[w.RunID]
-		if known = w.ID != "" && last.id == w.ID && last.attempt == w.Attempt; known {
+		last, run := r.s.writes[w.RunID], r.s.runs[w.RunID]
+		if known = w.ID != "" && last.id == w.ID && last.attempt == w.Attempt && run.Attempt == w.Attempt; known {
 			out = last.written
 			return nil
 		}
-		run := r.s.runs[w.RunID]
 		if run == nil || run.SessionID != w.SessionID || run.Attempt != w.Attempt || run.Status != core.RunRunning {
 			return conversation.StaleRun(w.RunID)
 		}

@@ -171,17 +171,15 @@ func (s *Store) Say(id core.SessionID, messages ...core.Message) (out []core.Mes
 	return out
 }
 
-// StartRun stores a run that a worker has claimed, with its message unless that is not saved. It
-// returns what is stored, for changes like those of a Conversation.
-func (s *Store) StartRun(id core.SessionID, in core.RunInput, saved bool) (run *core.Run) {
+// StartRun stores a run that a worker has claimed, with its message. It returns
+// what is stored, for changes like those of a Conversation.
+func (s *Store) StartRun(id core.SessionID, in core.RunInput) (run *core.Run) {
 	s.Edit(func() {
 		c := s.conversations[id]
 		state := conversation.State{Session: c.Session, LastQueue: c.queueSeq, Now: time.Now()}
 		change, _ := conversation.Accept(state, core.AcceptRun{SessionID: id, Agent: c.Session.Agent, Input: in, Worker: "worker"}) // of what nothing refuses
 		run = s.runs[s.enqueue(c, change).ID]
-		if saved {
-			c.insertMessages([]core.Message{run.UserMessage()}, run.ID)
-		}
+		c.insertMessages([]core.Message{run.UserMessage()}, run.ID)
 	})
 	return run
 }

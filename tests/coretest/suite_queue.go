@@ -41,8 +41,12 @@ func testTakeOver(s *suite) {
 	if len(later) != 1 || later[0].ID != run.ID || later[0].Attempt != 2 || later[0].LeaseOwner != worker || later[0].Deaths != 0 {
 		s.Fatalf("got %+v, want the second attempt, its death not counted yet", later)
 	}
-	s.succeeds("count", s.Runs.CountDeath(s.Context(), run.ID, 2, 1))
+	s.equal("due if this process dies, too", s.due("one/c"), map[int]int{1: 1})
+	for range 2 { // the answer to the first may be lost
+		s.succeeds("count", s.Runs.CountDeath(s.Context(), run.ID, 2, 1))
+	}
 	s.equal("deaths", s.run(run.ID).Deaths, 1)
+	s.equal("due after another death", s.due("one/c"), map[int]int{2: 1})
 
 	s.succeeds("yield", s.Runs.Yield(s.Context(), run.ID, 2))
 	s.equal("given back", []any{s.run(run.ID).GiveBacks, s.run(run.ID).LeaseOwner}, []any{1, ""})
@@ -176,9 +180,10 @@ func testClientTools(s *suite) {
 func testApprovals(s *suite) {
 	run := s.accept(s.ask("one")).Run
 	two := s.accept(s.ask("two")).Run
+	s.succeeds("count", s.Runs.CountDeath(s.Context(), run.ID, run.Attempt, 2))
 	out := s.write(waitFor(run, 0, "a", "b"))
 	s.equal("events", Types(out.Events), []core.EventType{core.EventApprovalRequested, core.EventApprovalRequested, core.EventRunWaiting})
-	s.equal("run", []any{out.Run.Status, out.Run.LeaseOwner}, []any{core.RunWaiting, ""})
+	s.equal("run", []any{out.Run.Status, out.Run.LeaseOwner, out.Run.Deaths}, []any{core.RunWaiting, "", 0})
 	_, err := s.Runs.Claim(s.Context(), s.session.ID, worker)
 	s.fails("claim while a run waits", err, core.ErrNotFound)
 	asked := s.approvals(run.ID)
@@ -266,6 +271,7 @@ func testApprovalsEnd(s *suite) {
 	s.fails("reject while a run waits", err, core.ErrConflict)
 	instead := s.accept(s.ask("instead"))
 	s.equal("instead", []any{instead.Instead, instead.Run.Status, Types(instead.Events)}, []any{true, core.RunQueued, []core.EventType{core.EventApprovalDecided, core.EventRunQueued}})
+	s.equal("first event", []int64{instead.Run.FirstEvent, s.run(instead.Run.ID).FirstEvent}, []int64{instead.Events[1].Seq, instead.Events[1].Seq})
 	closed("instead", run, core.ApprovalClosed, core.ApprovalInstead, true)
 	s.finish(s.claim(worker).Run)
 

@@ -20,6 +20,7 @@ func testAccept(s *suite) {
 		s.Errorf("got %+v with message %d, want the next of the queue", r, two.Message.Seq)
 	}
 	s.equal("events of a queued run", Types(two.Events), []core.EventType{core.EventRunQueued})
+	s.equal("first event of a queued run", []int64{two.Run.FirstEvent, s.run(two.Run.ID).FirstEvent}, []int64{two.Events[0].Seq, two.Events[0].Seq})
 	s.equal("log", contents(s.log()), []string{"one"})
 
 	before := len(s.events(0))
@@ -191,13 +192,15 @@ func testRepeatedWrite(s *suite) {
 func testFencing(s *suite) {
 	run := s.accept(s.ask("hello")).Run
 	s.succeeds("release", s.Runs.Release(s.Context(), worker))
-	s.write(answerTo(run, "until another worker takes the run over"))
+	last := answerTo(run, "until another worker takes the run over")
+	last.ID = core.NewID[string]()
+	s.write(last)
 	s.takeOver(other, 0, 1)
 	before := len(s.events(0))
 	stale := func(what string) {
 		s.Helper()
 		for name, call := range map[string]func() error{
-			"Write":       func() error { _, err := s.Runs.Write(s.Context(), answerTo(run, "late")); return err },
+			"Write":       func() error { return failed(s.Runs.Write(s.Context(), answerTo(run, "late"))) },
 			"SavePartial": func() error { return s.Runs.SavePartial(s.Context(), run.ID, run.Attempt, "late") },
 			"StartTools": func() error {
 				return s.Runs.StartTools(s.Context(), run.ID, run.Attempt, []core.ToolExecution{{CallID: "1"}})
@@ -212,6 +215,7 @@ func testFencing(s *suite) {
 	foreign.SessionID = s.create(core.Session{Owner: "ann"}).ID
 	_, err := s.Runs.Write(s.Context(), foreign)
 	s.fails("write to another session", err, core.ErrStale)
+	s.fails("the last write again", failed(s.Runs.Write(s.Context(), last)), core.ErrStale)
 	stale("taken over")
 	got := s.run(run.ID)
 	s.equal("run", []any{got.Attempt, got.LeaseOwner, got.Partial, got.Deaths}, []any{2, other, "", 0})

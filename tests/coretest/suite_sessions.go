@@ -2,6 +2,8 @@ package coretest
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"bobbin/app/core"
 )
@@ -162,46 +164,69 @@ func testEvents(s *suite) {
 	s.equal("last of two, one unknown", of, map[core.SessionID]int64{s.session.ID: 4})
 }
 
-// Whoever is outside of the tenant finds nothing: another owner, another user of the owner.
+// failed and failedOf return the error of a call.
+func failed[T any](_ T, err error) error           { return err }
+func failedOf[T, U any](_ T, _ U, err error) error { return err }
+
+// Whoever is outside of the tenant finds nothing: another owner, another user of the owner, the
+// user of another owner, nobody. Nor does anybody find what does not exist.
 func testTenants(s *suite) {
-	run := s.accept(s.ask("hello")).Run
-	message := s.log()[0].ID
-	title := "mine"
-	for _, eve := range []core.Tenant{{Owner: "eve"}, {Owner: "ann", User: "eve"}} {
-		for name, call := range map[string]func() error{
-			"Sessions.Get": func() error { _, err := s.Sessions.Get(s.Context(), eve, s.session.ID); return err },
-			"Update": func() error {
-				_, _, err := s.Sessions.Update(s.Context(), eve, s.session.ID, core.SessionPatch{Title: &title})
-				return err
-			},
-			"ApplyContext": func() error {
-				_, _, err := s.Sessions.ApplyContext(s.Context(), eve, core.ContextChange{SessionID: s.session.ID})
-				return err
-			},
-			"SummaryWork": func() error { _, err := s.Sessions.SummaryWork(s.Context(), eve, s.session.ID); return err },
-			"LeaseSummary": func() error {
-				_, err := s.Sessions.LeaseSummary(s.Context(), eve, s.session.ID, other, core.RunLease)
-				return err
-			},
-			"GetMessagesAfter": func() error { _, err := s.Messages.GetMessagesAfter(s.Context(), eve, s.session.ID, ""); return err },
-			"Messages.Get":     func() error { _, err := s.Messages.Get(s.Context(), eve, s.session.ID, message); return err },
-			"Pinned":           func() error { _, err := s.Messages.Pinned(s.Context(), eve, s.session.ID); return err },
-			"CountOnPath":      func() error { _, err := s.Messages.CountOnPath(s.Context(), eve, s.session.ID); return err },
-			"Summaries.List":   func() error { _, err := s.Summaries.List(s.Context(), eve, s.session.ID, core.PageQuery{}); return err },
-			"Versions":         func() error { _, err := s.Summaries.Versions(s.Context(), eve, s.session.ID); return err },
-			"Last":             func() error { _, err := s.Events.Last(s.Context(), eve, s.session.ID); return err },
-			"Accept":           func() error { _, err := s.Runs.Accept(s.Context(), eve, s.ask("mine")); return err },
-			"Runs.Get":         func() error { _, err := s.Runs.Get(s.Context(), eve, run.ID); return err },
-			"Active":           func() error { _, err := s.Runs.Active(s.Context(), eve, s.session.ID); return err },
-			"RequestCancel":    func() error { _, _, err := s.Runs.RequestCancel(s.Context(), eve, run.ID); return err },
-			"Decide": func() error {
-				_, err := s.Runs.Decide(s.Context(), eve, run.ID, core.NewID[core.ApprovalID](), core.ApprovalDecision{})
-				return err
-			},
-		} {
-			s.fails(name, call(), core.ErrNotFound)
+	log := s.turns(1)
+	s.apply(core.ContextChange{Summary: summaryOf(log[:1], core.SummaryActive)})
+	s.apply(core.ContextChange{Summary: summaryOf(log, core.SummaryActive)})
+	run, title, ctx := s.accept(s.ask("hello")).Run, "mine", s.Context()
+	events, revision := len(s.events(0)), s.get().PromptRevision
+	calls := func(t core.Tenant, id core.SessionID, run core.RunID, m core.MessageID) map[string]error {
+		in := s.ask("mine")
+		in.SessionID = id
+		return map[string]error{
+			"Sessions.Get":   failed(s.Sessions.Get(ctx, t, id)),
+			"Update":         failedOf(s.Sessions.Update(ctx, t, id, core.SessionPatch{Title: &title})),
+			"ApplyContext":   failedOf(s.Sessions.ApplyContext(ctx, t, core.ContextChange{SessionID: id})),
+			"RestoreSummary": failedOf(s.Sessions.RestoreSummary(ctx, t, core.SummaryRestore{SessionID: id, Version: 1, Expect: revision})),
+			"SummaryWork":    failed(s.Sessions.SummaryWork(ctx, t, id)),
+			"SummaryFailed":  failed(s.Sessions.SummaryFailed(ctx, t, core.SummaryFailure{SessionID: id, Reason: "none"})),
+			"LeaseSummary":   failed(s.Sessions.LeaseSummary(ctx, t, id, other, core.RunLease)),
+
+			"GetMessagesAfter":      failed(s.Messages.GetMessagesAfter(ctx, t, id, "")),
+			"GetMessagesAfter, one": failed(s.Messages.GetMessagesAfter(ctx, t, id, m)),
+			"GetMessages":           failed(s.Messages.GetMessages(ctx, t, id, []core.MessageID{m})),
+			"Messages.Get":          failed(s.Messages.Get(ctx, t, id, m)),
+			"Pinned":                failed(s.Messages.Pinned(ctx, t, id)),
+			"CountOnPath":           failed(s.Messages.CountOnPath(ctx, t, id)),
+
+			"Summaries.List": failed(s.Summaries.List(ctx, t, id, core.PageQuery{})),
+			"Summaries.Get":  failed(s.Summaries.Get(ctx, t, id, 1)),
+			"Before":         failed(s.Summaries.Before(ctx, t, id, 2)),
+			"Restorable":     failed(s.Summaries.Restorable(ctx, t, id, 1)),
+			"FirstCovering":  failed(s.Summaries.FirstCovering(ctx, t, id, 1)),
+			"Versions":       failed(s.Summaries.Versions(ctx, t, id)),
+			"Loops":          failed(s.Summaries.Loops(ctx, t, id, 0)),
+
+			"Last":          failed(s.Events.Last(ctx, t, id)),
+			"Accept":        failed(s.Runs.Accept(ctx, t, in)),
+			"Runs.Get":      failed(s.Runs.Get(ctx, t, run)),
+			"Active":        failed(s.Runs.Active(ctx, t, id)),
+			"RequestCancel": failedOf(s.Runs.RequestCancel(ctx, t, run)),
 		}
 	}
-	s.equal("user of the session", must[core.Session](s, "get")(s.Sessions.Get(s.Context(), core.Tenant{Owner: "ann", User: "carol"}, s.session.ID)).Title, "")
-	s.equal("events", len(s.events(0)), 2)
+	check := func(who string, errs map[string]error) {
+		for name, err := range errs {
+			s.fails(name+" by "+who, err, core.ErrNotFound)
+		}
+	}
+	for _, eve := range []core.Tenant{{Owner: "eve"}, {Owner: "ann", User: "eve"}, {Owner: "eve", User: "carol"}, {}} {
+		check(fmt.Sprint(eve), calls(eve, s.session.ID, run.ID, log[0].ID))
+		check("Decide", map[string]error{fmt.Sprint(eve): failed(s.Runs.Decide(ctx, eve, run.ID, core.NewID[core.ApprovalID](), core.ApprovalDecision{}))})
+	}
+	check("of nothing", calls(tenant(), core.NewID[core.SessionID](), core.NewID[core.RunID](), core.NewID[core.MessageID]()))
+	check("of nonsense", calls(tenant(), "1' OR", "y", "x"))
+	s.equal("session", []any{s.get().Title, s.get().PromptRevision, len(s.log()), len(s.events(0)), s.run(run.ID).CancelRequested}, []any{"", revision, 3, events, false})
+	for _, hers := range []core.Tenant{tenant(), {Owner: "ann", User: "carol"}} {
+		for name, err := range calls(hers, s.session.ID, run.ID, log[0].ID) {
+			if errors.Is(err, core.ErrNotFound) {
+				s.Errorf("%s of her own by %v: got %v", name, hers, err)
+			}
+		}
+	}
 }

@@ -16,7 +16,7 @@ import (
 type findings struct {
 	records.Found
 
-	accepted, dropped           int
+	dropped                     int
 	summaries, asked, fallbacks int
 	inspections, inspected      int
 }
@@ -30,7 +30,7 @@ func (c *chaos) verify() {
 		v.Canceled = n == interruptSession
 		v.Whole()
 		c.checkIndex(v, id)
-		c.checkSent(v)
+		v.Sent(c.talk.sent)
 		c.checkKept(v)
 		c.checkSummary(v)
 		c.checkContext(v)
@@ -73,40 +73,6 @@ func (c *chaos) load(id core.SessionID) records.Record {
 	return r
 }
 
-// checkSent: what was accepted is there once, with the run that its sender was
-// told; what is there was sent.
-func (c *chaos) checkSent(v *records.Check) {
-	runs, questions := map[string][]core.Run{}, map[string]int{}
-	for _, r := range v.Runs {
-		runs[r.ClientMessageID] = append(runs[r.ClientMessageID], r)
-	}
-	for _, m := range v.Messages {
-		if m.Role == core.RoleUser {
-			questions[m.ClientMessageID]++
-		}
-	}
-	for id, s := range c.talk.sent {
-		if s.session != v.Session.ID || s.run == "" && len(runs[id])+questions[id] == 0 {
-			continue
-		}
-		c.found.accepted++
-		if len(runs[id]) != 1 || questions[id] != 1 {
-			v.Errorf("message %s has %d runs and is %d times in the log, want once", id, len(runs[id]), questions[id])
-			c.found.Lost += max(1-questions[id], 0)
-			c.found.Doubled += max(questions[id]-1, 0)
-			continue
-		}
-		if r := runs[id][0]; s.run != "" && r.ID != s.run || r.Input.Content != s.content {
-			v.Errorf("message %s: its run is %s with %.40q, its sender was told %s for %.40q", id, r.ID, r.Input.Content, s.run, s.content)
-		}
-	}
-	for id := range runs {
-		if c.talk.sent[id] == nil {
-			v.Errorf("nobody sent message %q", id)
-		}
-	}
-}
-
 // checkContext: no message is lost to the prompt.
 func (c *chaos) checkContext(v *records.Check) {
 	report, err := client.Call(c.t.Context(), c.talk.client, ops.GetContext, ops.InSession{SessionID: v.Session.ID})
@@ -147,19 +113,10 @@ func (c *chaos) nextTurn(v *records.Check) {
 // verifyFeeds: the watchers, which were there all the time, were told of what is
 // in the logs, and of nothing else. They have ended.
 func (c *chaos) verifyFeeds() {
-	for n, id := range c.sessions {
+	for _, id := range c.sessions {
 		f := c.talk.feeds[id]
 		c.found.dropped += f.Dropped
-		r := c.load(id)
-		if f.Seq != r.Session.LastEventSeq || len(f.Created) != len(r.Messages) {
-			c.t.Errorf("session %d: its watcher was told of %d messages and events up to %d, there are %d and %d",
-				n, len(f.Created), f.Seq, len(r.Messages), r.Session.LastEventSeq)
-		}
-		for _, m := range r.Messages {
-			if !f.Created[m.ID] {
-				c.t.Errorf("session %d: its watcher was not told of message %d", n, m.Seq)
-			}
-		}
+		f.Compare(c.load(id))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -18,6 +17,7 @@ import (
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
+	"bobbin/tests/records"
 	"bobbin/tests/seed"
 )
 
@@ -261,7 +261,7 @@ func (c *chaos) report() {
 	}
 	f := c.found
 	line("\nkills\t%d\tin %s", c.kills, time.Since(c.began).Round(time.Second))
-	line("messages accepted\t%d\tof %d sent; the others' senders gave up, and none of those is half there", f.accepted, len(c.talk.sent))
+	line("messages accepted\t%d\tof %d sent; the others' senders gave up, and none of those is half there", f.Accepted, len(c.talk.sent))
 	line("… answered\t%d\tcanceled by a later message %d, failed %d", f.Answered, f.Canceled, f.Failed)
 	line("… doubled\t%d", f.Doubled)
 	line("… lost\t%d", f.Lost)
@@ -272,23 +272,10 @@ func (c *chaos) report() {
 	line("… looked at after a kill\t%d\tall whole, after %d kills", f.inspected, f.inspections)
 	line("provider\t%d\trequests, %d prompts refused as too long, largest %d of %d", c.provider.Requests(), c.provider.Rejected(), c.provider.Largest(), modelWindow)
 	line("harmless refusals\t%v", c.talk.refused)
-	line("start → ready\tmedian %s\tmost %s", median(c.restart), most(c.restart))
-	line("start → a run goes on\tmedian %s\tmost %s, of %d", median(c.board.resumed()), most(c.board.resumed()), len(c.board.resumed()))
+	p50, most := records.Quantiles(c.restart)
+	line("start → ready\tmedian %s\tmost %s", p50, most)
+	p50, most = records.Quantiles(c.board.resumed())
+	line("start → a run goes on\tmedian %s\tmost %s, of %d", p50, most, len(c.board.resumed()))
 	_ = w.Flush()
 	c.t.Logf("%s\n%s", c.database.Dialect(), out.String())
-}
-
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(times))
-	return sorted[len(sorted)/2].Round(time.Millisecond)
-}
-
-func most(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	return slices.Max(times).Round(time.Millisecond)
 }

@@ -19,6 +19,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/db"
 	"bobbin/tests/must"
+	"bobbin/tests/process"
 	"bobbin/tests/provider"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -61,7 +62,7 @@ func newSlackWorld(t *testing.T, p place, bobbins int, slack fakeslack.Options, 
 	token := w.ws.Install()
 	var clusters []string
 	for n := range bobbins {
-		clusters = append(clusters, freeAddr(t, fmt.Sprintf("127.0.2.%d", n+1)))
+		clusters = append(clusters, process.FreeAddressOf(t, fmt.Sprintf("127.0.2.%d", n+1)))
 	}
 	for n := range bobbins {
 		b := newBobbin(t, place{den.Temp(t), p.database}, w.model.URL)
@@ -78,17 +79,6 @@ func newSlackWorld(t *testing.T, p place, bobbins int, slack fakeslack.Options, 
 	t.Cleanup(front.Close)
 	w.SetURLs(fakeslack.URLsBelow(front.URL))
 	return w
-}
-
-// freeAddr returns an address on the host that nobody listens at.
-func freeAddr(t *testing.T, host string) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", host+":0")
-	if err != nil {
-		t.Skipf("the test needs several loopback addresses: %v", err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // openDatabase opens the database of a Bobbin that runs.

@@ -16,14 +16,6 @@ import (
 	"bobbin/tests/records"
 )
 
-// sent is a message that somebody sent.
-type sent struct {
-	session core.SessionID
-	id      string // client_message_id
-	content string
-	run     core.RunID // that the sender was told; empty = it gave up before
-}
-
 // talk is people who talk with Bobbin in several sessions, through kills and
 // restarts. It remembers everything that was sent and answered.
 type talk struct {
@@ -36,7 +28,7 @@ type talk struct {
 	watchers sync.WaitGroup
 
 	mu        sync.Mutex
-	sent      map[string]*sent                  // by client_message_id; guarded by mu
+	sent      map[string]*records.Sent          // by client_message_id; guarded by mu
 	summaries map[core.SessionID][]core.Summary // that a request was answered with; guarded by mu
 	feeds     map[core.SessionID]*feed          // guarded by mu
 	refused   map[string]int                    // harmless refusals, by their words; guarded by mu
@@ -51,7 +43,7 @@ const (
 func newTalk(t *testing.T, c *client.Client, b *board) *talk {
 	return &talk{
 		t: t, client: c, board: b, closed: make(chan struct{}),
-		sent: map[string]*sent{}, summaries: map[core.SessionID][]core.Summary{},
+		sent: map[string]*records.Sent{}, summaries: map[core.SessionID][]core.Summary{},
 		feeds: map[core.SessionID]*feed{}, refused: map[string]int{},
 	}
 }
@@ -88,8 +80,8 @@ func (k *talk) hushed() bool {
 func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *rand.Rand) {
 	for n := 0; !k.hushed() && ctx.Err() == nil; n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
-		s := &sent{session: session, id: id, content: records.Compose(id, r)}
-		m := core.SendMessage{SessionID: session, Content: s.content, ClientMessageID: id}
+		s := &records.Sent{Session: session, ID: id, Content: records.Compose(id, r)}
+		m := core.SendMessage{SessionID: session, Content: s.Content, ClientMessageID: id}
 		if who/10 == interruptSession && r.IntN(6) == 0 {
 			m.Multitask = core.MultitaskInterrupt
 		}
@@ -103,47 +95,23 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 
 // deliver sends the message until somebody says that it is accepted. One in eight
 // senders gives up when the first try fails.
-func (k *talk) deliver(ctx context.Context, s *sent, m core.SendMessage, r *rand.Rand) {
+func (k *talk) deliver(ctx context.Context, s *records.Sent, m core.SendMessage, r *rand.Rand) {
 	surface, givesUp := r.IntN(3), r.IntN(8) == 0
-	k.board.enter(s.id, stageAccept)
+	k.board.enter(s.ID, stageAccept)
 	for ctx.Err() == nil {
-		run, err := k.send(ctx, m, surface)
+		run, err := records.Send(ctx, k.client, m, surface, k.t.Errorf)
 		if err == nil || run != "" {
 			k.mu.Lock()
-			s.run = run
+			s.Run = run
 			k.mu.Unlock()
 			return
 		}
-		k.refuse(ctx, "message "+s.id, err, core.ErrRateLimited)
+		k.refuse(ctx, "message "+s.ID, err, core.ErrRateLimited)
 		if givesUp {
-			k.board.done(s.id)
+			k.board.done(s.ID)
 			return
 		}
 		pause(ctx, time.Duration(2+r.IntN(20))*time.Millisecond)
-	}
-}
-
-// send sends the message once by one of the surfaces and returns its run.
-func (k *talk) send(ctx context.Context, m core.SendMessage, surface int) (core.RunID, error) {
-	switch surface {
-	case 0:
-		run, err := k.client.SendAsync(ctx, m)
-		return run.ID, err
-	case 1:
-		a, err := k.client.SendAndWait(ctx, m)
-		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !records.IsAnswer(a.Message.Content, m.Content)) {
-			k.t.Errorf("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
-		}
-		return a.Run.ID, err
-	default:
-		var run core.RunID
-		for e, err := range k.client.Send(ctx, m) {
-			if err != nil {
-				return run, err
-			}
-			run = e.RunID
-		}
-		return run, nil
 	}
 }
 

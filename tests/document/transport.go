@@ -57,7 +57,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	name := fmt.Sprintf("%s %s", r.Method, r.URL.RequestURI())
-	if answer.StatusCode < 300 {
+	if answer.StatusCode < 300 && answer.Header.Get("Idempotency-Replayed") == "" { // a repetition is not read
 		if err := op.CheckRequest(r, sent); err != nil {
 			t.report("%s: the request: %v\n%.500s", name, err, sent)
 		}

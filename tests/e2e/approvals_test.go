@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -120,27 +119,5 @@ func TestApprovals(t *testing.T) {
 		}
 		_, err = client.Call(t.Context(), h, ops.DecideApproval, ops.Decision{InRun: ops.InRun{RunID: run.ID}, ApprovalID: core.NewID[core.ApprovalID](), Decision: "approve"})
 		wantProblem(t, err, core.ErrNotFound, http.StatusNotFound, "does not exist")
-	})
-}
-
-// A run waits across restarts, for as long as it may.
-func TestApprovalAcrossRestarts(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		h := apptest.NewAsking(t, url)
-		run := asks(t, h, "calculator")
-		h.Restart()
-		if got, err := client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: run.ID}); err != nil || got.Status != core.RunWaiting || !cmp.Equal(got.Approvals, run.Approvals) {
-			t.Fatalf("after a restart: got %+v, %v, want it waiting as before", got, err)
-		}
-		decide(t, h, run, ops.Decision{Decision: "approve"})
-		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: 42")
-
-		h.Stop()
-		h.Config.Limits.ApprovalTime = time.Nanosecond // over at the next look, which is at a start
-		h.Start()
-		run = asks(t, h, "calculator")
-		h.Restart()
-		wantEnd(t, h, run.ID, core.RunSucceeded, "calculator: not approved: nobody answered in time")
 	})
 }

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -173,44 +172,5 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	wantPath(t, c, id, append(turns("one", "two"), "user three", "user four", "assistant answer to: three\n\nfour")...)
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 4 {
 		t.Errorf("got %+v, want 4 messages excluded", r.Coverage)
-	}
-}
-
-// Verbs that a reader could take for something else do what docs/API.md promises.
-func TestVerbs(t *testing.T) {
-	t.Parallel()
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
-	id := apptest.NewSession(t, h.Client, ops.NewSession{})
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "one"})
-	before := apptest.ListMessages(t, h.Client, id)
-	question := before[0]
-	path := "/sessions/" + string(id) + "/messages/" + string(question.ID)
-	for i, c := range []struct {
-		method, path, body string
-		status             int
-		pinned             bool
-	}{
-		{"PUT", "/pin", `{"pinned":true}`, 200, true},
-		{"PUT", "/pin", `{"pinned":false}`, 200, false},
-		{"PUT", "/pin", `{"pinned":true}`, 200, true},
-		{"DELETE", "/pin", "", 204, false},
-		{"POST", "/select", "", 200, false},
-		{"PATCH", "", `{"content":"uno","run":false}`, 200, false},
-	} {
-		if got := sendKeyed(t, h, keyedRequest{method: c.method, path: path + c.path, body: c.body}, fmt.Sprint("verb ", i)); got.status != c.status {
-			t.Errorf("%s %s: got %d, %s; want %d", c.method, c.path, got.status, got.body, c.status)
-		}
-		if m := apptest.ListMessages(t, h.Client, id)[0]; m.ID != question.ID || m.Pinned != c.pinned {
-			t.Errorf("%s %s: got the message %s, pinned %t; want %s, %t", c.method, c.path, m.ID, m.Pinned, question.ID, c.pinned)
-		}
-	}
-	runs, err := client.Call(t.Context(), h, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: id}})
-	after := apptest.ListMessages(t, h.Client, id)
-	if err != nil || len(runs.Items) != 1 || len(after) != len(before) || after[0].Content != "uno" {
-		t.Errorf("got %d runs and %+v, %v; want one run, and the question edited in place", len(runs.Items), after, err)
-	}
-	edited := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: question.ID, Content: "eins"})
-	if edited.Question.ID == question.ID || edited.Answer.ParentID != edited.Question.ID {
-		t.Errorf("got the question %s and an answer after %s; want a branch with an answer", edited.Question.ID, edited.Answer.ParentID)
 	}
 }

@@ -212,26 +212,6 @@ func (p *purging) checkShared(t *testing.T) {
 	}
 }
 
-// A purge leaves no byte of the user in either database or in blobs, and all of the others.
-func TestPurge(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newPurging(t, url)
-		before := p.Marks.Find(t, p.Folders)
-		for _, place := range p.Marks.Places {
-			if before[place] == "" && !strings.HasPrefix(place, "word of") {
-				t.Errorf("the mark of %q is in no file before the purge: the search cannot find it", place)
-			}
-		}
-		others := p.rest()
-		report := apptest.Must(client.Call(t.Context(), p.NewClient(p.App.Token()), ops.PurgeUser, core.PurgeUser{Owner: "north", User: p.user, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
-		if report.Left() != 0 || !report.Compacted || len(report.Sessions) != 1 {
-			t.Errorf("report: %+v", report)
-		}
-		p.checkGone(t, others)
-	})
-}
-
 // No API key can purge: only who can read the data folder.
 func TestPurgeIsForOperators(t *testing.T) {
 	t.Parallel()

@@ -102,6 +102,12 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
 		p := newPurging(t, url)
+		before := p.Marks.Find(t, p.Folders)
+		for _, place := range p.Marks.Places {
+			if before[place] == "" && !strings.HasPrefix(place, "word of") {
+				t.Errorf("the mark of %q is in no file before the deletion: the search cannot find it", place)
+			}
+		}
 		p.fillMore(1000)
 		_, secret := createKey(p.Bobbin, ops.NewKey{Name: "rights", Owner: "north", Rights: core.CanDelete | core.CanExport})
 		rights := p.NewClient(secret)

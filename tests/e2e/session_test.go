@@ -137,17 +137,6 @@ func cacheOf(all []provider.Received) (read, written, tokens int) {
 	return read, written, tokens
 }
 
-// log returns the contents of the role's messages.
-func log(all []core.Message, role core.Role) []string {
-	var out []string
-	for _, m := range all {
-		if m.Role == role {
-			out = append(out, m.Content)
-		}
-	}
-	return out
-}
-
 // some returns n of the list, evenly.
 func some[T any](list []T, n int) (out []T) {
 	for i := range n {

@@ -28,15 +28,9 @@ func withClaude(name, model string, p *provider.Server) apptest.Setting {
 	}
 }
 
-// withFallback gives the default agent a fallback model.
-func withFallback(t *testing.T, models string) apptest.Setting {
-	return func(c *config.Config) {
-		if err := os.MkdirAll(c.AgentsDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		file := "name: assistant\nsystem_prompt: Be kind.\ntools: [calculator]\nfallback_models: " + models + "\n"
-		if err := os.WriteFile(filepath.Join(c.AgentsDir, "assistant.yaml"), []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+// twoOwners gives a house the owners alice and bob.
+func twoOwners(c *config.Config) {
+	c.Auth.Keys = []config.APIKey{
+		{Name: "alice", Secret: config.NewSecret("alice's secret")}, {Name: "bob", Secret: config.NewSecret("bob's secret")},
 	}
 }

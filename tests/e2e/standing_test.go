@@ -219,36 +219,3 @@ func TestShowStandingChanges(t *testing.T) {
 		}
 	})
 }
-
-// People add, edit and remove instructions over HTTP; the next prompt follows, without a
-// summary, too.
-func TestStandingInstructionsByHandInPrompts(t *testing.T) {
-	t.Parallel()
-	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		p := newSummarizer(t, provider.Options{Window: 8192, Record: true}, func(string) string { return forgetful() })
-		h := apptest.New(t, url, apptest.WithModel("house", 8192, 1024, p.Server), apptest.WithAgent("off", "name: off\nsystem_prompt: Be brief.\ncontext:\n  policy: \"off\"\n"))
-		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "off"})
-		bringIn(t, h.Client, id, core.ImportLines, history(4))
-		added := apptest.Must(client.Call(t.Context(), h, ops.AddStandingInstruction, ops.NewInstruction{InSession: ops.InSession{SessionID: id}, Text: "Always answer in French."}))(t)
-		if list := standingList(nextPrompt(t, h, p, id, "Hello?")); !strings.Contains(list, "- added by the user after #4: Always answer in French.\n") {
-			t.Errorf("added: got %q", list)
-		}
-		if _, err := client.Call(t.Context(), h, ops.EditStandingInstruction, ops.InstructionEdit{InInstruction: ops.InInstruction{InSession: ops.InSession{SessionID: id}, InstructionID: added.ID}, Text: "Always answer in Greek."}); err != nil {
-			t.Fatal(err)
-		}
-		sent := nextPrompt(t, h, p, id, "Hello again?")
-		if list := standingList(sent); !strings.Contains(list, ": Always answer in Greek.\n") || strings.Contains(list, "French") {
-			t.Errorf("edited: got %q", list)
-		}
-		r := contextOf(t, h.Client, id)
-		if len(r.StandingInstructions) != 1 || r.StandingInstructions[0].Placement != core.PlaceStanding {
-			t.Errorf("got %+v in the report", r.StandingInstructions)
-		}
-		if _, err := client.Call(t.Context(), h, ops.RemoveStandingInstruction, ops.InInstruction{InSession: ops.InSession{SessionID: id}, InstructionID: added.ID}); err != nil {
-			t.Fatal(err)
-		}
-		if list := standingList(nextPrompt(t, h, p, id, "And now?")); list != "" {
-			t.Errorf("removed: got %q", list)
-		}
-	})
-}

@@ -1,17 +1,13 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"bobbin/app"
-	"bobbin/app/api/handlers"
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
@@ -55,23 +51,5 @@ func TestFetchURLRefusesThisMachine(t *testing.T) {
 	}
 	if hits.Load() != 0 {
 		t.Errorf("%d requests arrived", hits.Load())
-	}
-}
-
-// Fetch_url is off unless the operator switches it on: an agent that lists it is a
-// fault that says how.
-func TestFetchURLIsOff(t *testing.T) {
-	t.Parallel()
-	cfg := config.Default()
-	cfg.DataDir, cfg.DefaultLLM = t.TempDir(), "demo"
-	cfg.AgentsDir = cfg.DataDir + "/agents"
-	cfg.Database.URL = config.NewSecretURL(dbtest.MigratedSQLiteURL(t))
-	apptest.WithAgent("reader", "name: reader\ntools: [fetch_url]\n")(&cfg)
-	a, err := app.New(context.WithoutCancel(t.Context()), cfg, handlers.Build{}, slog.New(slog.DiscardHandler))
-	if err == nil {
-		_ = a.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), `reader.yaml:2:9: tool "fetch_url" is switched off; set tools.fetch_url.enabled: true in bobbin.yaml`) {
-		t.Errorf("got error %v, want what switches it on", err)
 	}
 }

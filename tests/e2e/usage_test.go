@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -123,34 +122,4 @@ func TestSpendLimits(t *testing.T) {
 		}
 		apptest.SendMessage(t, bob, core.SendMessage{SessionID: apptest.NewSession(t, bob, ops.NewSession{}), Content: "hello"})
 	})
-}
-
-// A session's time zone and instructions are what its user wishes: in the prompt
-// below what the agent is told, counted, and the same bytes on every turn.
-func TestInstructionsAndTimezone(t *testing.T) {
-	t.Parallel()
-	h := apptest.New(t, dbtest.MigratedSQLiteURL(t))
-	id := apptest.NewSession(t, h.Client, ops.NewSession{Instructions: "Speak like a pirate.", Timezone: "Europe/Vienna"})
-	before := contextOf(t, h.Client, id)
-	prompt := func() string {
-		view := apptest.Must(client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
-		return view.System[0]
-	}
-	first := prompt()
-	if !strings.Contains(first, "The user's time zone is Europe/Vienna.") || !strings.HasSuffix(first, "<user_instructions>\nSpeak like a pirate.\n</user_instructions>") {
-		t.Errorf("got the prompt %q", first)
-	}
-	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "hello"})
-	if got := prompt(); got != first {
-		t.Errorf("got %q on the second turn, want the same bytes", got)
-	}
-	long := strings.Repeat("Speak slowly. ", 200)
-	if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Instructions: &long, Timezone: new("UTC")}}); err != nil {
-		t.Fatal(err)
-	}
-	if after := contextOf(t, h.Client, id); sections(after, "system") < sections(before, "system")+500 {
-		t.Errorf("got %d tokens of system texts after %d, want the instructions counted", sections(after, "system"), sections(before, "system"))
-	}
-	_, err := client.Call(context.WithoutCancel(t.Context()), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Timezone: new("Mars/Base")}})
-	wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, "Europe/Berlin")
 }

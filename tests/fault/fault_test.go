@@ -88,7 +88,7 @@ func (w *world) awaitRuns() {
 type findings struct {
 	records.Found
 
-	accepted, stuck, summaries, fallbacks   int
+	stuck, summaries, fallbacks             int
 	feeds, whole, begun, events, reconnects int
 	gaveUp                                  int
 }
@@ -108,10 +108,12 @@ func (w *world) verify() *findings {
 		}
 		mu.Lock()
 		c := &records.Check{Record: r, Found: &found.Found, Errorf: func(format string, args ...any) { w.violate(name+": "+format, args...) }}
-		c.Canceled = true
+		c.Canceled, c.Withdrawn = true, true
 		c.Failed = func(run core.Run) bool { return run.Error != nil && strings.HasPrefix(run.Error.Code, "model_") }
 		c.Whole()
-		w.verifySent(c, found)
+		w.talk.mu.Lock()
+		c.Sent(w.talk.sent)
+		w.talk.mu.Unlock()
 		found.summaries += len(r.Summaries)
 		for _, s := range r.Summaries {
 			if s.Note != "" {
@@ -141,46 +143,6 @@ func (w *world) each(f func(n int, id core.SessionID)) {
 		})
 	}
 	wait.Wait()
-}
-
-// verifySent checks that what was accepted is there once, with the run that its sender
-// was told, and that what is there was sent.
-func (w *world) verifySent(c *records.Check, found *findings) {
-	runs, questions := map[string][]core.Run{}, map[string]int{}
-	for _, r := range c.Runs {
-		runs[r.ClientMessageID] = append(runs[r.ClientMessageID], r)
-	}
-	for _, m := range c.Messages {
-		if m.Role == core.RoleUser {
-			questions[m.ClientMessageID]++
-		}
-	}
-	w.talk.mu.Lock()
-	defer w.talk.mu.Unlock()
-	for id, s := range w.talk.sent {
-		if s.session != c.Session.ID || s.run == "" && len(runs[id])+questions[id] == 0 {
-			continue
-		}
-		found.accepted++
-		want := 1
-		if len(runs[id]) == 1 && runs[id][0].Status == core.RunCanceled && runs[id][0].StartedAt == nil {
-			want = 0 // canceled before its turn
-		}
-		if len(runs[id]) != 1 || questions[id] != want {
-			c.Errorf("message %s has %d runs and is %d times in the log, want 1 and %d", id, len(runs[id]), questions[id], want)
-			found.Lost += max(1-len(runs[id]), 0)
-			found.Doubled += max(len(runs[id])-1, questions[id]-1, 0)
-			continue
-		}
-		if r := runs[id][0]; s.run != "" && r.ID != s.run || r.Input.Content != s.content {
-			c.Errorf("message %s: its run is %s with %.40q, its sender was told %s for %.40q", id, r.ID, r.Input.Content, s.run, s.content)
-		}
-	}
-	for id := range runs {
-		if w.talk.sent[id] == nil {
-			c.Errorf("nobody sent message %q", id)
-		}
-	}
 }
 
 // verifySessions checks that each was made once.
@@ -263,10 +225,10 @@ func (w *world) report(f *findings) {
 	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) }
 	k, o := w.talk, w.takeovers
-	p50own, mostOwn := quantiles(o.own)
-	p50, most := quantiles(o.others)
+	p50own, mostOwn := records.Quantiles(o.own)
+	p50, most := records.Quantiles(o.others)
 	line("seed\t%d\tfaults for %s, %d sessions, %d replicas, %s in all", seed.Value(), w.time, len(w.ids), len(w.replicas), w.clock())
-	line("messages accepted\t%d\tof %d sent in %d tries, %d repeated", f.accepted, len(k.sent), k.tries, k.repeats)
+	line("messages accepted\t%d\tof %d sent in %d tries, %d repeated", f.Accepted, len(k.sent), k.tries, k.repeats)
 	line("… answered\t%d", f.Answered)
 	line("… failed\t%d\tby the model", f.Failed)
 	line("… canceled\t%d\tby %d cancels, and by later messages", f.Canceled, k.cancels)

@@ -2,7 +2,6 @@ package fault_test
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -131,13 +130,4 @@ func late(times []time.Duration) (n int) {
 		}
 	}
 	return n
-}
-
-// quantiles returns the median and the longest.
-func quantiles(times []time.Duration) (p50, most time.Duration) {
-	if len(times) == 0 {
-		return 0, 0
-	}
-	sorted := slices.Sorted(slices.Values(times))
-	return sorted[len(sorted)/2].Round(time.Millisecond), sorted[len(sorted)-1].Round(time.Millisecond)
 }

@@ -20,14 +20,6 @@ import (
 	"bobbin/tests/records"
 )
 
-// sent is a message that somebody sent.
-type sent struct {
-	session core.SessionID
-	id      string // client_message_id, or Idempotency-Key
-	content string
-	run     core.RunID // that the sender was told; empty = it gave up before
-}
-
 // talk is people who talk through the replicas. It remembers everything that was sent.
 type talk struct {
 	world  *world
@@ -35,19 +27,19 @@ type talk struct {
 	wait   sync.WaitGroup
 
 	mu      sync.Mutex
-	sent    map[string]*sent // by id; guarded by mu
-	tries   int              // of sending; guarded by mu
-	repeats int              // of messages that were accepted; guarded by mu
-	cancels int              // guarded by mu
-	refused map[string]int   // harmless answers, by their status; guarded by mu
-	decided int              // answers to questions that were taken; guarded by mu
+	sent    map[string]*records.Sent // by id; guarded by mu
+	tries   int                      // of sending; guarded by mu
+	repeats int                      // of messages that were accepted; guarded by mu
+	cancels int                      // guarded by mu
+	refused map[string]int           // harmless answers, by their status; guarded by mu
+	decided int                      // answers to questions that were taken; guarded by mu
 }
 
 // tryTime bounds one try to send: after it the answer counts as lost.
 const tryTime = 20 * time.Second
 
 func newTalk(w *world) *talk {
-	return &talk{world: w, closed: make(chan struct{}), sent: map[string]*sent{}, refused: map[string]int{}}
+	return &talk{world: w, closed: make(chan struct{}), sent: map[string]*records.Sent{}, refused: map[string]int{}}
 }
 
 // open makes a session and begins to talk in it. Its requests are sent until they are
@@ -90,8 +82,8 @@ func (k *talk) speak(ctx context.Context, session core.SessionID, who int, r *ra
 	}
 	for n := 0; k.pause(ctx, time.Duration(r.ExpFloat64()*float64(think))); n++ {
 		id := fmt.Sprintf("m%d-%d", who, n)
-		s := &sent{session: session, id: id, content: records.Compose(id, r)}
-		m := core.SendMessage{SessionID: session, Content: s.content, ClientMessageID: id}
+		s := &records.Sent{Session: session, ID: id, Content: records.Compose(id, r)}
+		m := core.SendMessage{SessionID: session, Content: s.Content, ClientMessageID: id}
 		if r.IntN(10) == 0 {
 			m.Multitask = core.MultitaskInterrupt
 		}
@@ -117,13 +109,13 @@ func (k *talk) pause(ctx context.Context, d time.Duration) bool {
 
 // deliver sends the message until somebody says that it is accepted, always by the same
 // id. One in ten senders gives up when the first try fails.
-func (k *talk) deliver(ctx context.Context, s *sent, m core.SendMessage, r *rand.Rand) {
+func (k *talk) deliver(ctx context.Context, s *records.Sent, m core.SendMessage, r *rand.Rand) {
 	v := traveler{road: k.world.road, share: 0.25, life: 400 * time.Millisecond}
 	surface, givesUp, repeats, cancels := r.IntN(3), r.IntN(10) == 0, r.IntN(5) == 0, r.IntN(14) == 0
 	late := time.Duration(r.IntN(600)) * time.Millisecond
 	var run core.RunID
 	for run == "" && ctx.Err() == nil {
-		k.attempt(ctx, "message "+s.id, func(ctx context.Context) (err error) {
+		k.attempt(ctx, "message "+s.ID, func(ctx context.Context) (err error) {
 			run, err = k.send(ctx, v, m, surface)
 			return err
 		})
@@ -132,7 +124,7 @@ func (k *talk) deliver(ctx context.Context, s *sent, m core.SendMessage, r *rand
 		}
 	}
 	k.mu.Lock()
-	s.run = run
+	s.Run = run
 	k.mu.Unlock()
 	if cancels && process.Pause(ctx, late) {
 		k.cancel(ctx, v, run, r.IntN(2) == 0)
@@ -171,25 +163,10 @@ func (k *talk) refuse(what string, err error) {
 
 // send sends the message once by one of the surfaces and returns its run.
 func (k *talk) send(ctx context.Context, v traveler, m core.SendMessage, surface int) (core.RunID, error) {
-	switch surface {
-	case 0:
+	if surface == 0 {
 		return async(ctx, v.http(), m)
-	case 1:
-		a, err := v.client(k.world.t).SendAndWait(ctx, m)
-		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !records.IsAnswer(a.Message.Content, m.Content)) {
-			k.world.violate("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
-		}
-		return a.Run.ID, err
-	default:
-		var run core.RunID
-		for e, err := range v.client(k.world.t).Send(ctx, m) {
-			if err != nil {
-				return run, err
-			}
-			run = e.RunID
-		}
-		return run, nil
 	}
+	return records.Send(ctx, v.client(k.world.t), m, surface, k.world.violate)
 }
 
 // repeat sends an accepted message again: it is the same run.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -86,7 +85,7 @@ func (w *world) buildReplicas() {
 	address := strings.Split(strings.TrimPrefix(w.server.URL, "postgres://postgres@"), "/")[0]
 	var clusters []string
 	for n := range replicaCount {
-		clusters = append(clusters, freeAddr(w.t, fmt.Sprintf("127.0.1.%d", n+1)))
+		clusters = append(clusters, process.FreeAddressOf(w.t, fmt.Sprintf("127.0.1.%d", n+1)))
 	}
 	w.routes = make([][]*link, replicaCount)
 	pair := map[[2]int]int{{0, 1}: 0, {0, 2}: 1, {1, 2}: 2}
@@ -103,17 +102,6 @@ func (w *world) buildReplicas() {
 		}
 		w.replicas = append(w.replicas, newReplica(w.t, fmt.Sprintf("r%d", n+1), w.model.URL, newLink(w.t, address), dbname, clusters[n], peers))
 	}
-}
-
-// freeAddr returns an address on the host that nobody listens at.
-func freeAddr(t *testing.T, host string) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", host+":0")
-	if err != nil {
-		t.Skipf("the tests need several loopback addresses: %v", err)
-	}
-	must.Do(t, l.Close())
-	return l.Addr().String()
 }
 
 // startAll starts all replicas that are down, and returns when they are up.

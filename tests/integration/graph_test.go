@@ -3,12 +3,10 @@
 package integration_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,12 +41,17 @@ type world struct {
 	count  *tokens.Counter
 }
 
-// Get is catalog.Catalog.Get.
-func (a agentSource) Get(string) (core.Agent, error) { return *a.agent, nil }
-
+// agentSource is a catalog of one agent, whatever its name.
 type agentSource struct {
 	core.AgentCatalog
 	agent *core.Agent
+}
+
+// Get is catalog.Catalog.Get.
+func (a agentSource) Get(name string) (core.Agent, error) {
+	agent := *a.agent
+	agent.SystemPrompt += " Your name is " + name + "."
+	return agent, nil
 }
 
 // modelSource is the registry of two models.
@@ -72,7 +75,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 		t: t, db: coretest.New(), count: count,
 		model:  llmtest.Scripted(answers...).WithInfo(llm.Info{Name: "scripted", Provider: "scripted", Window: window, MaxOutput: window / 8}),
 		writer: llmtest.Scripted().WithInfo(llm.Info{Name: "summarizer", Provider: "scripted", Window: 128_000}),
-		agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", Tools: []string{"calculator", "boom", "fire"}, MaxIterations: 4},
+		agent:  core.Agent{Name: "tester", SystemPrompt: "You are a tester.", Tools: []string{"calculator"}, MaxIterations: 4},
 	}
 	w.Conversation = w.db.AddConversation(core.Session{Owner: core.LocalOwner, Agent: "tester"})
 	w.build()
@@ -82,7 +85,7 @@ func newWorld(t *testing.T, window int, answers ...any) *world {
 // build puts the graph together as app.go does.
 func (w *world) build() {
 	w.t.Helper()
-	set, err := tools.NewSet(tools.NewCalculator(), boom{}, fire{})
+	set, err := tools.NewSet(tools.NewCalculator())
 	must.Do(w.t, err)
 	logger := slog.New(slog.DiscardHandler)
 	feed := events.New(events.NewLocal(0), nil, logger)
@@ -103,34 +106,16 @@ func (w *world) build() {
 	must.Do(w.t, err)
 }
 
-// boom is a tool that panics.
-type boom struct{}
-
-func (boom) Spec() llm.ToolSpec {
-	return llm.ToolSpec{Name: "boom", Description: "panics", Parameters: []byte(`{"type":"object","properties":{}}`)}
-}
-func (boom) Idempotent() bool                                 { return true }
-func (boom) Call(context.Context, tools.Call) (string, error) { panic("boom") }
-
-// fire is a tool that must not be called twice.
-type fire struct{}
-
-func (fire) Spec() llm.ToolSpec {
-	return llm.ToolSpec{Name: "fire", Description: "fires", Parameters: []byte(`{"type":"object","properties":{}}`)}
-}
-func (fire) Idempotent() bool                                 { return false }
-func (fire) Call(context.Context, tools.Call) (string, error) { return "fired", nil }
-
 // ask runs the graph for one message.
 func (w *world) ask(content string) error {
 	w.t.Helper()
-	return w.engine.Execute(w.t.Context(), core.Claimed{Run: w.accept(content, true)})
+	return w.engine.Execute(w.t.Context(), core.Claimed{Run: w.accept(content)})
 }
 
-// accept returns a claimed run for a message; saved says whether the message is in the log.
-func (w *world) accept(content string, saved bool) core.Run {
+// accept returns a claimed run for a message, which is in the log.
+func (w *world) accept(content string) core.Run {
 	n := w.count.Message(core.Message{Role: core.RoleUser, Content: content})
-	w.run = w.db.StartRun(w.Session.ID, core.RunInput{Content: content, Source: core.SourceAPI, TokenCount: n}, saved)
+	w.run = w.db.StartRun(w.Session.ID, core.RunInput{Content: content, Source: core.SourceAPI, TokenCount: n})
 	return *w.run
 }
 
@@ -151,10 +136,6 @@ func (w *world) roles() []core.Role {
 		out = append(out, m.Role)
 	}
 	return out
-}
-
-func calc(id, expression string) core.ToolCall {
-	return core.ToolCall{ID: id, Name: "calculator", Arguments: fmt.Sprintf(`{"expression": %q}`, expression)}
 }
 
 // S3, W1, W12 (first message).
@@ -239,131 +220,20 @@ func TestSummaryIsExtended(t *testing.T) {
 	}
 }
 
-// A run is resumed from each state of its log.
-func TestResume(t *testing.T) {
+// A run is done by the agent that it was accepted for, also when the session was given another one
+// while it waited.
+func TestAgentIsChangedWhileARunWaits(t *testing.T) {
 	t.Parallel()
-	assistant := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{calc("c1", "1+1"), {ID: "c2", Name: "fire", Arguments: "{}"}}, Status: core.MessageComplete}
-	one := core.Message{Role: core.RoleTool, ToolCallID: "c1", ToolName: "calculator", Content: "2"}
-	two := core.Message{Role: core.RoleTool, ToolCallID: "c2", ToolName: "fire", Content: "fired"}
-	final := core.Message{Role: core.RoleAssistant, Content: "done", Status: core.MessageComplete}
-	for _, tt := range []struct {
-		name    string
-		log     []core.Message
-		started bool // fire was started by the attempt before
-		calls   int  // model calls that are still needed
-		results string
-	}{
-		{"only the question", nil, false, 1, ""},
-		{"open calls", []core.Message{assistant}, false, 1, "2 fired"},
-		{"open calls, one started before", []core.Message{assistant}, true, 1, "2 error: the call was interrupted; whether it took effect is not known"},
-		{"one result", []core.Message{assistant, one}, false, 1, "2 fired"},
-		{"all results", []core.Message{assistant, one, two}, false, 1, "2 fired"},
-		{"the answer", []core.Message{assistant, one, two, final}, false, 0, "2 fired"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, 8192, "done")
-			run := w.accept("question", true)
-			for _, m := range tt.log {
-				m.RunID = run.ID
-				w.db.Say(w.Session.ID, m)
-			}
-			if tt.started {
-				w.Starts = append(w.Starts, core.ToolExecution{RunID: run.ID, CallID: "c2"})
-			}
-			w.run.Attempt, run.Attempt = 2, 2
-			must.Do(t, w.engine.Execute(t.Context(), core.Claimed{Run: run}))
-			var results []string
-			for _, m := range w.Messages {
-				if m.Role == core.RoleTool {
-					results = append(results, m.Content)
-				}
-			}
-			if got := strings.Join(results, " "); got != tt.results {
-				t.Errorf("results %q, want %q", got, tt.results)
-			}
-			if got := len(w.model.Requests()); got != tt.calls {
-				t.Errorf("%d model calls, want %d", got, tt.calls)
-			}
-			if last := w.Messages[len(w.Messages)-1]; last.Content != "done" || w.run.Status != core.RunSucceeded {
-				t.Errorf("ends with %q, status %s", last.Content, w.run.Status)
-			}
-		})
+	w := newWorld(t, 8192, "hello back")
+	run := w.accept("hello")
+	run.Agent = "former"
+	must.Do(t, w.engine.Execute(t.Context(), core.Claimed{Run: run}))
+	if got := w.model.Requests()[0].System[0]; !strings.Contains(got, "Your name is former.") {
+		t.Errorf("got the prompt %q, want that of the run's agent", got)
 	}
 }
 
-// size counts a request as a provider would.
-func (w *world) size(req llm.Request) int {
-	n := w.count.Tools(req.Tools) + 3
-	for _, b := range req.System {
-		n += w.count.Text(b)
-	}
-	for _, m := range req.Messages {
-		n += w.count.Message(core.Message{Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls})
-	}
-	return n
-}
-
-// An agent that was removed while its runs were queued fails them, one after the
-// other; nothing hangs, and the session works when there is an agent again.
-func TestAgentIsRemoved(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		gate := llmtest.NewGate()
-		s := newSettings(8192, llmtest.Scripted(llmtest.Step{Text: []string{"first answer"}, Gate: gate}, "last answer"))
-		h := newHouse(t, coretest.New(), "w", s)
-		all := []core.Run{h.send("one", ""), h.send("two", ""), h.send("three", "")}
-		<-gate.Reached()
-		agent := s.agents["assistant"]
-		s.change(func() { delete(s.agents, "assistant") })
-		gate.Open()
-		synctest.Wait()
-		h.want(all[0], core.RunSucceeded, "")
-		for _, run := range all[1:] {
-			if got := h.want(run, core.RunFailed, "not_found"); got.Error != nil && !strings.Contains(got.Error.Message, `"assistant"`) {
-				t.Errorf("got %q, want the agent named", got.Error.Message)
-			}
-		}
-		s.change(func() { s.agents["assistant"] = agent })
-		last := h.send("four", "")
-		synctest.Wait()
-		h.want(last, core.RunSucceeded, "")
-		want := []string{"user one", "assistant first answer", "user two", "user three", "user four", "assistant last answer"}
-		if diff := cmp.Diff(want, h.log()); diff != "" {
-			t.Errorf("log (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// A run is done by the agent that it was accepted for, which its row and the books
-// name, also when the session was given another one while it waited.
-func TestAgentIsChangedWhileRunsWait(t *testing.T) {
-	simulate(t, func(t *testing.T) {
-		gate := llmtest.NewGate()
-		model := llmtest.Scripted(llmtest.Step{Text: []string{"one"}, Gate: gate}, "two", "three")
-		s := newSettings(8192, model)
-		other := s.agents["assistant"]
-		other.Name, other.SystemPrompt = "other", "You are the other one."
-		s.agents["other"] = other
-		h := newHouse(t, coretest.New(), "w", s)
-		h.send("one", "")
-		h.send("two", "")
-		<-gate.Reached()
-		h.patch(core.SessionPatch{Agent: new("other")})
-		h.send("three", "")
-		gate.Open()
-		synctest.Wait()
-		for i, r := range model.Requests() {
-			if got, want := strings.Contains(r.System[0], "the other one"), i == 2; got != want {
-				t.Errorf("call %d: got the other agent's prompt %v, want %v", i+1, got, want)
-			}
-		}
-	})
-}
-
-// patch changes the session.
-func (h *house) patch(p core.SessionPatch) {
-	h.t.Helper()
-	if _, _, err := h.db.Sessions.Update(h.t.Context(), core.Tenant{Owner: "ann"}, h.session.ID, p); err != nil {
-		h.t.Fatal(err)
-	}
-}
+// summaryText is an answer that may be stored as a summary.
+const summaryText = "## Goal\nTest the tester.\n\n## Facts\n- turn 1 happened, and each turn after it said the same few words again; nobody asked for anything else.\n\n" +
+	"## Decisions\n- The tester goes on in the same manner; every answer stays short, no tool is needed for it, and nobody else takes part before Friday.\n\n" +
+	"## Done and open\n- Done: what was said so far. Open: how many turns there are to be, and who reads what comes out of it."

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func ann() core.Tenant { return core.Tenant{Owner: "ann"} }
 
 // newService returns a process over a database.
 func newService(d *db.DB, e llm.Embedder) *memories.Service {
-	return memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e})
+	return memories.New(memories.Options{Store: repositories.NewMemories(d.Gorm), Embedder: e, Matches: core.MatchesMeaning, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func words(r *rand.Rand) string {
@@ -326,7 +327,7 @@ func TestMemoryOfAnEmbedderThatHangs(t *testing.T) {
 		<-ctx.Done()
 		return llm.CanceledError(ctx, "e")
 	}}
-	s := memories.New(memories.Options{Store: repositories.NewMemories(dbtest.SQLite(t).Gorm), Embedder: e, EmbedTime: 20 * time.Millisecond})
+	s := memories.New(memories.Options{Store: repositories.NewMemories(dbtest.SQLite(t).Gorm), Embedder: e, EmbedTime: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	m, err := s.Create(t.Context(), ann(), core.Memory{Content: "x"})
 	if err != nil || !strings.Contains(m.Notice, "in time") {
 		t.Errorf("got %+v, error %v, want it stored without a vector", m, err)

@@ -2,9 +2,10 @@ package openapi_test
 
 import (
 	"bytes"
-	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -42,7 +43,7 @@ func TestFuzz(t *testing.T) {
 func showFuzz(t *testing.T, url string, requests int) {
 	t.Helper()
 	w := newWorld(t, url)
-	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}}
+	f := &fuzz{t: t, w: w, cursors: newPool(), done: map[string]int{}, client: http.Client{Transport: document.NewTransport(t, w.doc, http.DefaultTransport)}}
 	f.owners = []*owner{w.settle("ada"), w.settle("bob")}
 	for _, o := range f.owners {
 		for _, list := range []string{"/api/v1/sessions", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/messages", "/api/v1/sessions/" + o.ids.pick("session", 0) + "/runs"} {
@@ -61,10 +62,8 @@ func showFuzz(t *testing.T, url string, requests int) {
 	for i := range workers {
 		g := &generator{Rand: seed.Rand(f.t, uint64(i)), doc: f.w.doc, me: f.owners[i%2], other: f.owners[1-i%2], cursors: f.cursors}
 		all.Go(func() {
-			line := wire{host: f.w.host}
-			defer line.close()
 			for range requests / workers {
-				f.one(g, &line)
+				f.one(g)
 			}
 		})
 	}
@@ -80,39 +79,87 @@ func showFuzz(t *testing.T, url string, requests int) {
 		stacks := make([]byte, 1<<20)
 		t.Errorf("got %d goroutines, want about %d as before:\n%.6000s", after, before, stacks[:runtime.Stack(stacks, true)])
 	}
-	t.Logf("seed %d, %d requests, %d faults", seed.Value(), requests, f.faults)
+	t.Logf("seed %d, %d requests", seed.Value(), requests)
 }
 
 // fuzz is one run of the fuzzer.
 type fuzz struct {
 	t       *testing.T
 	w       *world
+	client  http.Client // holds what it sends and gets against the document
 	owners  []*owner
 	cursors *pool
 
-	mu     sync.Mutex
-	done   map[string]int // good answers by operation; guarded by mu
-	faults int            // guarded by mu
+	mu   sync.Mutex
+	done map[string]int // good answers by operation; guarded by mu
 }
 
+// Times that an answer may take, and that a stream is looked at.
+const (
+	hang    = 30 * time.Second
+	watched = 120 * time.Millisecond
+)
+
 // one sends one request and looks at its answer.
-func (f *fuzz) one(g *generator, line *wire) {
+func (f *fuzz) one(g *generator) {
 	a := g.next()
-	chunked := g.chance(15)
-	got, err := line.send(a, chunked)
-	if a.op != nil && got.status > 0 && got.status < 300 {
-		f.mu.Lock()
-		f.done[a.op.ID]++
-		f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(f.t.Context(), hang)
+	defer cancel()
+	var sent io.Reader
+	if len(a.body) > 0 {
+		sent = bytes.NewReader(a.body)
 	}
+	r, err := http.NewRequestWithContext(ctx, a.method, f.w.url+a.path+"?"+a.query, sent)
 	if err != nil {
-		f.fault(a, got, "no answer came: %v", err)
+		f.t.Fatal(err)
+	}
+	if sent != nil && g.chance(15) {
+		r.ContentLength = -1 // chunked
+	}
+	for _, h := range a.headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	fault := func(format string, args ...any) {
+		f.t.Errorf("%s\n  %s %.300s\n  %.300q\n  body %.300q", fmt.Sprintf(format, args...), a.method, r.URL, a.headers[1:], a.body)
+	}
+	answer, err := f.client.Do(r)
+	if err != nil {
+		if a.wild == valid || ctx.Err() != nil { // else the server may close the connection before it has read everything
+			fault("no answer came: %v", err)
+		}
 		return
 	}
-	f.judge(g, a, got)
-	if got.status > 299 || got.stream {
+	isStream := strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream")
+	if isStream {
+		defer time.AfterFunc(watched, cancel).Stop()
+	}
+	body, _ := io.ReadAll(answer.Body) // a stream ends in the middle
+	_ = answer.Body.Close()
+	if answer.StatusCode == http.StatusInternalServerError {
+		fault("an internal error: %.600q", body)
+	}
+	if word := f.leaks(g, body); word != "" {
+		fault("the answer %d shows %q: %.600q", answer.StatusCode, word, body)
+	}
+	if answer.StatusCode > 299 {
 		return
 	}
+	if a.foreign {
+		fault("the other owner's id was taken: %d %.600q", answer.StatusCode, body)
+	}
+	f.mu.Lock()
+	if a.op != nil {
+		f.done[a.op.ID]++
+	}
+	f.mu.Unlock()
+	if !isStream {
+		f.keepIDs(g.me, answer.Header.Get("Location"), body)
+	}
+}
+
+// keepIDs keeps what an answer has made, for later requests.
+func (f *fuzz) keepIDs(of *owner, location string, body []byte) {
 	var read struct {
 		ID         string  `json:"id"`
 		NextCursor *string `json:"next_cursor"`
@@ -123,123 +170,29 @@ func (f *fuzz) one(g *generator, line *wire) {
 			AnswerID      string `json:"answer_id"`
 		} `json:"run"`
 	}
-	if json.Unmarshal(got.body, &read) != nil {
+	if json.Unmarshal(body, &read) != nil {
 		return
 	}
 	if read.NextCursor != nil {
 		f.cursors.add("cursor", *read.NextCursor)
 	}
-	parts := strings.Split(got.header.Get("Location"), "/")
+	parts := strings.Split(location, "/")
 	if kind, ok := map[string]string{"sessions": "session", "memories": "memory", "blobs": "blob"}[parts[max(0, len(parts)-2)]]; ok && read.ID != "" {
-		g.me.ids.add(kind, read.ID)
+		of.ids.add(kind, read.ID)
 	}
-	for kind, id := range map[string]string{"run": read.Run.ID, "message": read.Run.UserMessageID} {
+	if read.Run.ID != "" {
+		of.ids.add("run", read.Run.ID)
+	}
+	for _, id := range []string{read.Run.UserMessageID, read.Run.AnswerID} {
 		if id != "" {
-			g.me.ids.add(kind, id)
+			of.ids.add("message", id)
+			of.ids.add("session/message", read.Run.SessionID+"/"+id)
 		}
-	}
-	if id := cmp.Or(read.Run.AnswerID, read.Run.UserMessageID); id != "" {
-		g.me.ids.add("message", id)
-		g.me.ids.add("session/message", read.Run.SessionID+"/"+id)
-		g.me.ids.add("session/message", read.Run.SessionID+"/"+read.Run.UserMessageID)
 	}
 }
 
 // enough is how many requests reach every operation for certain.
 const enough = 20_000
-
-func (f *fuzz) fault(a asked, got reply, format string, args ...any) {
-	f.mu.Lock()
-	f.faults++
-	many := f.faults > 15
-	f.mu.Unlock()
-	if many {
-		return
-	}
-	f.t.Errorf("%s\n  %s %.300s?%.300s\n  %.300q\n  body %.300q\n  answer %d %.600q", fmt.Sprintf(format, args...),
-		a.method, a.path, a.query, a.headers[1:], a.body, got.status, got.body)
-}
-
-// judge says what is wrong with an answer.
-func (f *fuzz) judge(g *generator, a asked, got reply) {
-	switch {
-	case got.status == 0 || got.status == 499: // the caller had gone, or is none of HTTP
-		if a.wild != wild {
-			f.fault(a, got, "the connection was closed")
-		}
-		return
-	case got.status == http.StatusInternalServerError:
-		f.fault(a, got, "an internal error")
-		return
-	case below(got) && a.wild != valid:
-		return
-	}
-	if word := f.leaks(g, got.body); word != "" {
-		f.fault(a, got, "the answer shows %q", word)
-	}
-	if a.foreign && got.status < 300 {
-		f.fault(a, got, "the other owner's id was taken")
-	}
-	path, _, _ := strings.Cut(a.path, "?")
-	op := f.w.doc.Find(a.method, path)
-	if op == nil && a.method == http.MethodHead && f.w.doc.Find(http.MethodGet, path) != nil {
-		return // the header of that
-	}
-	if op == nil {
-		if got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed && got.status != http.StatusRequestEntityTooLarge {
-			f.fault(a, got, "nothing is there in the document")
-		}
-		return
-	}
-	if err := op.CheckAnswer(got.status, got.header, got.body); err != nil && !got.stream {
-		f.fault(a, got, "the answer is not in the document: %v", err)
-	}
-	if got.stream {
-		f.frames(op, a, got)
-	}
-	probe := len(op.Answers) > 0 && !strings.HasPrefix(op.Path, "/api/") // takes whatever a probe adds
-	if got.status > 299 || a.cut || probe {
-		return
-	}
-	r, err := http.NewRequest(a.method, "http://x/?"+a.query, nil)
-	if err != nil {
-		return
-	}
-	for _, h := range a.headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Content-Type" && r.Header.Get(name) == "" {
-			r.Header.Set(name, value)
-		}
-	}
-	if replayed := got.header.Get("Idempotency-Replayed") != ""; replayed {
-		return
-	}
-	if err := op.CheckRequest(r, a.body); err != nil {
-		f.fault(a, got, "the document refuses what was taken: %v", err)
-	}
-}
-
-func (f *fuzz) frames(op *document.Operation, a asked, got reply) {
-	for frame := range bytes.SplitSeq(got.body, []byte("\n\n")) {
-		name, data, ok := document.Frame(frame)
-		if !ok {
-			continue
-		}
-		if err := op.Answers[got.status].CheckEvent(name, data); err != nil {
-			f.fault(a, got, "%v", err)
-		}
-	}
-}
-
-// below reports whether the answer is of the HTTP server itself, to what is no HTTP.
-func below(got reply) bool {
-	plain := strings.HasPrefix(got.header.Get("Content-Type"), "text/plain") || len(got.body) == 0
-	switch got.status {
-	case http.StatusBadRequest, http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge, http.StatusNotImplemented:
-		return plain
-	}
-	return false
-}
 
 // leaks returns what an answer shows that is nobody's business.
 func (f *fuzz) leaks(g *generator, body []byte) string {

@@ -29,12 +29,11 @@ import (
 
 // world is a Bobbin with two owners, served on a loopback port.
 type world struct {
-	t    testing.TB
-	doc  *document.Document
-	host string // of the server, with its port
-	url  string
-	dir  string // its data folder
-	log  *logtext.Log
+	t   testing.TB
+	doc *document.Document
+	url string
+	dir string // its data folder
+	log *logtext.Log
 
 	signer    *jwttest.Signer // of the tokens of ada's end users
 	slackTeam string          // the workspace of Slack in which the app is installed
@@ -106,8 +105,8 @@ func newWorld(t testing.TB, url string) *world {
 			t.Logf("errors in the log:\n%.4000s", w.log)
 		}
 	})
-	w.host = listener.Addr().String()
-	w.url = "http://" + w.host
+
+	w.url = "http://" + listener.Addr().String()
 	return w
 }
 

@@ -64,7 +64,7 @@ func start(t testing.TB, raw string, readOnly bool) *Proxy {
 	u.Host = l.Addr().String()
 	p.URL = u.String()
 	p.wait.Go(p.accept)
-	t.Cleanup(p.close)
+	t.Cleanup(p.Close)
 	return p
 }
 
@@ -88,7 +88,8 @@ func (p *Proxy) arm(word string, hold bool) <-chan struct{} {
 // connections.
 func (p *Proxy) RoundTrips() int64 { return p.trips.Load() }
 
-func (p *Proxy) close() {
+// Close breaks all connections, as a network that is cut does, and ends the proxy.
+func (p *Proxy) Close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.closed = true

@@ -177,6 +177,17 @@ func FreeAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
+// FreeAddressOf returns an address on one of this machine's hosts that nobody listens on.
+func FreeAddressOf(t testing.TB, host string) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", host+":0")
+	if err != nil {
+		t.Skipf("the test needs several loopback addresses: %v", err)
+	}
+	must.Do(t, l.Close())
+	return l.Addr().String()
+}
+
 // Door is where a process can be reached: its address while it is up. Safe for
 // concurrent use.
 type Door struct {

@@ -1,5 +1,5 @@
 // Package provider is a language model for tests behind real HTTP: it speaks the
-// dialects of OpenAI (chat completions, responses) and of Anthropic, counts with a
+// dialects of OpenAI (chat completions) and of Anthropic, counts with a
 // tokenizer that is not Bobbin's, refuses what does not fit its window, and caches
 // prompts, as real providers do.
 //
@@ -40,9 +40,6 @@ type Options struct {
 	// Fault is asked before a request is answered, and may answer it instead: it
 	// returns true if it has. nil = never.
 	Fault func(w http.ResponseWriter, a Asked) bool
-	// Refuse writes the answer to a prompt that is too long; a summary's is not asked. nil =
-	// in the words of the dialect.
-	Refuse func(w http.ResponseWriter, a Asked, limit, prompt, output int)
 	// Calls decides which tools a request that may call some is answered by; none = by
 	// a text. nil = the calculator, as the question says.
 	Calls func(r Received) []Call
@@ -50,9 +47,6 @@ type Options struct {
 	Say func(question string) string
 	// Bare leaves out the first words of an answer, "answer to: ".
 	Bare bool
-	// Reasoning is how many bytes the encrypted reasoning before each answer has, over the
-	// Responses API. As there, it is not counted when it comes back. 0 = none.
-	Reasoning int
 	// Record keeps the prompts for Prompts, Images and Received.
 	Record bool
 	// At is asked at each point of a request, which goes on when it returns. nil =
@@ -121,9 +115,6 @@ func New(opts Options) (*Server, error) {
 		s.strict, messages = &verifier{Strict: *opts.Strict}, s.serveMessages
 	}
 	mux.HandleFunc("POST /v1/messages", messages)
-	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) {
-		s.serve(w, r, responsesAPI{reasoning: opts.Reasoning})
-	})
 	if opts.Cloud != nil {
 		s.http = httptest.NewServer(opts.Cloud.Wrap(mux))
 		s.URL = s.http.URL
@@ -239,10 +230,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	req.Tokens = s.count(req)
 	if s.opts.Window > 0 && req.Tokens+req.MaxOutput > s.opts.Window {
 		s.rejected.Add(1)
-		if s.opts.Refuse != nil && !a.Summary {
-			s.opts.Refuse(w, a, s.opts.Window, req.Tokens, req.MaxOutput)
-			return
-		}
 		d.refuse(w, s.opts.Window, req.Tokens, req.MaxOutput)
 		return
 	}

@@ -19,8 +19,7 @@ type Received struct {
 	Messages   []Message
 	Tools      []Tool
 	RawTools   json.RawMessage
-	Reasoning  []string // that came back, encrypted (responses)
-	ToolChoice string   // "none", "auto" …; empty = not said
+	ToolChoice string // "none", "auto" …; empty = not said
 	MaxOutput  int
 	Format     json.RawMessage // of the answer, as OpenAI's clients ask for it; empty = a text
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -15,14 +16,19 @@ import (
 func TestStrictSDKs(t *testing.T) {
 	t.Parallel()
 	python := process.FindPythonClients(t)
-	strict := account("a")
-	claude, gpt := newServer(t, strict), provider.NewResponsesHandler(strict)
+	strict := provider.Strict{Account: "a", Secret: "secret", AlwaysThinks: true}
+	claude, gpt := must.Get(provider.New(provider.Options{Strict: &strict}))(t), provider.NewResponsesHandler(strict)
+	defer claude.Close()
 	web := httptest.NewServer(gpt)
 	defer web.Close()
 	cmd := exec.CommandContext(t.Context(), python, "sdks.py", strings.TrimSuffix(claude.URL, "/v1"), web.URL+"/v1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	wantEqual(t, "thoughts of Claude", claude.Thoughts(), provider.Thoughts{Verified: 28, Dropped: 6, Refused: 1})
-	wantEqual(t, "reasoning of GPT", gpt.Thoughts(), provider.Thoughts{Verified: 6, Dropped: 3})
+	if got, want := claude.Thoughts(), (provider.Thoughts{Verified: 28, Dropped: 6, Refused: 1}); got != want {
+		t.Errorf("Claude: got %+v, want %+v", got, want)
+	}
+	if got, want := gpt.Thoughts(), (provider.Thoughts{Verified: 6, Dropped: 3}); got != want {
+		t.Errorf("GPT: got %+v, want %+v", got, want)
+	}
 }

@@ -13,12 +13,14 @@ type Found struct {
 	Resumed, Attempts                         int // runs with several attempts; the most of one
 	Messages, Results, Events                 int
 	Asked                                     int // questions whether a tool may start
+	Accepted                                  int // messages
 }
 
 // Rules are what may become of runs besides an answer.
 type Rules struct {
-	Canceled bool                // a run may be canceled
-	Failed   func(core.Run) bool // a run may fail like this; nil = none may
+	Canceled  bool                // a run may be canceled
+	Withdrawn bool                // also before its turn
+	Failed    func(core.Run) bool // a run may fail like this; nil = none may
 }
 
 // Check checks one session.
@@ -115,7 +117,7 @@ func (c *Check) Order() {
 // unstarted reports whether the run was canceled before its turn: its message never
 // enters the log.
 func (c *Check) unstarted(r core.Run) bool {
-	return c.Canceled && r.Status == core.RunCanceled && r.StartedAt == nil
+	return c.Withdrawn && r.Status == core.RunCanceled && r.StartedAt == nil
 }
 
 // Everything checks each run: a question, tool calls with their results, and one answer.
@@ -206,4 +208,50 @@ func (c *Check) end(r core.Run, answers []core.Message) {
 // before it that was left without an answer is told in the same message.
 func IsAnswer(text, question string) bool {
 	return strings.HasPrefix(text, "answer to: ") && strings.HasSuffix(text, question)
+}
+
+// Sent is a message that somebody sent.
+type Sent struct {
+	Session core.SessionID
+	ID      string // client_message_id, or Idempotency-Key
+	Content string
+	Run     core.RunID // that the sender was told; empty = it gave up before
+}
+
+// Sent checks that what was accepted of all that was sent, by its id, is there once, with the run
+// that its sender was told, and that what is there was sent.
+func (c *Check) Sent(all map[string]*Sent) {
+	runs, questions := map[string][]core.Run{}, map[string]int{}
+	for _, r := range c.Runs {
+		runs[r.ClientMessageID] = append(runs[r.ClientMessageID], r)
+	}
+	for _, m := range c.Messages {
+		if m.Role == core.RoleUser {
+			questions[m.ClientMessageID]++
+		}
+	}
+	for id, s := range all {
+		if s.Session != c.Session.ID || s.Run == "" && len(runs[id])+questions[id] == 0 {
+			continue
+		}
+		c.Found.Accepted++
+		want := 1
+		if len(runs[id]) == 1 && c.unstarted(runs[id][0]) {
+			want = 0
+		}
+		if len(runs[id]) != 1 || questions[id] != want {
+			c.Errorf("message %s has %d runs and is %d times in the log, want 1 and %d", id, len(runs[id]), questions[id], want)
+			c.Found.Lost += max(1-len(runs[id]), want-questions[id], 0)
+			c.Found.Doubled += max(len(runs[id])-1, questions[id]-want, 0)
+			continue
+		}
+		if r := runs[id][0]; s.Run != "" && r.ID != s.Run || r.Input.Content != s.Content {
+			c.Errorf("message %s: its run is %s with %.40q, its sender was told %s for %.40q", id, r.ID, r.Input.Content, s.Run, s.Content)
+		}
+	}
+	for id := range runs {
+		if all[id] == nil {
+			c.Errorf("nobody sent message %q", id)
+		}
+	}
 }

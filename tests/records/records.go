@@ -10,9 +10,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
+	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db/repositories"
 )
@@ -140,4 +142,36 @@ func (c *Check) Approvals() {
 		}
 		c.Found.Asked++
 	}
+}
+
+// Send sends a message by one of three surfaces and returns its run; errorf is told of a wrong answer.
+func Send(ctx context.Context, c *client.Client, m core.SendMessage, surface int, errorf func(format string, args ...any)) (run core.RunID, err error) {
+	switch surface {
+	case 0:
+		run, err := c.SendAsync(ctx, m)
+		return run.ID, err
+	case 1:
+		a, err := c.SendAndWait(ctx, m)
+		if err == nil && a.Run.Status == core.RunSucceeded && (a.Message == nil || !IsAnswer(a.Message.Content, m.Content)) {
+			errorf("message %s got the wrong answer: %+v", m.ClientMessageID, a.Message)
+		}
+		return a.Run.ID, err
+	default:
+		for e, err := range c.Send(ctx, m) {
+			if err != nil {
+				return run, err
+			}
+			run = e.RunID
+		}
+		return run, nil
+	}
+}
+
+// Quantiles returns the median and the longest.
+func Quantiles(times []time.Duration) (p50, most time.Duration) {
+	if len(times) == 0 {
+		return 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[len(sorted)/2].Round(time.Millisecond), sorted[len(sorted)-1].Round(time.Millisecond)
 }

@@ -15,10 +15,10 @@ import (
 
 	"bobbin/app/cli"
 	"bobbin/app/client"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
-	"bobbin/tests/slackfake/fakeslack"
 )
 
 // serveVariable makes the test program a Bobbin.
@@ -57,23 +57,8 @@ type bobbin struct {
 	addr string
 }
 
-// newBobbin starts Slack, a model and a Bobbin, by Socket Mode or not.
-func newBobbin(t *testing.T, database string, socket bool) *bobbin {
-	t.Helper()
-	b := &bobbin{world: newWorld(t, fakeslack.Options{AckTimeout: 5 * time.Second,
-		RetryDelays: []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}})}
-	if socket {
-		b.start(t, database, b.APIURL(), "BOBBIN_SLACK_APP_TOKEN=xapp-1-A0001-1")
-		b.await(t, "the socket", func() bool { return b.Sockets() == 1 })
-	} else {
-		b.start(t, database, b.APIURL(), "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
-	}
-	b.SetURLs(fakeslack.URLsBelow("http://" + b.addr))
-	return b
-}
-
 // start starts a model, and a Bobbin that uses the Web API at the address.
-func (b *bobbin) start(t *testing.T, database, apiURL, secret string) {
+func (b *bobbin) start(t *testing.T, apiURL, secret string) {
 	t.Helper()
 	model := must.Get(provider.New(provider.Options{}))(t)
 	t.Cleanup(model.Close)
@@ -85,7 +70,7 @@ func (b *bobbin) start(t *testing.T, database, apiURL, secret string) {
 	must.Do(t, err)
 	server := den.NewServer(t, program, dir, fmt.Sprintf("default_llm: small\ntitles: false\nslack: {agent: careful, api_url: '%s'}\nmodels:\n  - name: small\n    provider: openai\n"+
 		"    base_url: %s\n    api_key_env: PROVIDER_KEY\n    context_window: 100000\n    max_output_tokens: 20000\n", apiURL, model.URL),
-		serveVariable+"=1", "BOBBIN_DATABASE_URL="+database, "BOBBIN_SLACK_BOT_TOKEN="+b.token, secret)
+		serveVariable+"=1", "BOBBIN_DATABASE_URL="+dbtest.MigratedSQLiteURL(t), "BOBBIN_SLACK_BOT_TOKEN="+b.token, secret)
 	t.Cleanup(func() {
 		if log, _ := server.ReadLog(); t.Failed() {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])

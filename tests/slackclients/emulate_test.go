@@ -5,30 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
-	"bobbin/tests/slackfake/fakeslack"
 )
 
-// emulate is a second imitation of Slack's Web API, by other people: what it and the fake Slack
-// understand in the same way is less likely to be a mistake of the fake. It has no streams, no
-// Socket Mode and no rate limits.
+// emulate is an imitation of Slack's Web API by other people. It has no streams, no Socket Mode and
+// no rate limits.
 const emulateBot, emulateAlice, emulateChannel = "xoxb-emulate", "xoxp-emulate", "C000000001"
 
 // webCaller calls the Web API at an address. Its values fill the arguments of calls.
@@ -88,99 +81,6 @@ func (c *webCaller) acceptFormTokens(t *testing.T) (paths *sync.Map) {
 	return paths
 }
 
-// shape returns the paths of the answer's values with the kinds of these. Elements of lists have
-// one path.
-func shape(value any, path string, into map[string]string) map[string]string {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, field := range v {
-			shape(field, strings.TrimPrefix(path+"."+name, "."), into)
-		}
-	case []any:
-		for _, element := range v {
-			shape(element, path+"[]", into)
-		}
-	case nil:
-	default:
-		into[path] = fmt.Sprintf("%T", v)
-	}
-	return into
-}
-
-// The fake Slack and emulate answer the same calls in the same way: the fields that Bobbin reads
-// are there and of the same kind, and what one refuses the other refuses with the same error.
-// Differences are those in the table, with their reasons.
-func TestSameShapesAsEmulate(t *testing.T) {
-	t.Parallel()
-	process.FindNodeClients(t)
-	other := newEmulate(t)
-	w := newWorld(t, fakeslack.Options{})
-	fake := webCaller{w.APIURL(), map[string]string{"bot": w.token, "alice": w.alice.Token()}, map[string]string{"CHANNEL": "C1"}}
-	for _, c := range []struct {
-		as, method, args string
-		read             string            // the fields that Bobbin reads, separated by blanks
-		differs          map[string]string // fields that emulate does not have, with the reason; "error" if the errors differ
-		store            string            // the value in arguments that the ts of the answer becomes
-	}{
-		{as: "bot", method: "auth.test", read: "ok team_id user_id bot_id url"},
-		{as: "alice", method: "auth.test", read: "ok team_id user_id", store: "ALICE"},
-		{as: "alice", method: "chat.postMessage", args: "channel=CHANNEL&text=question", read: "ok ts channel message.text message.user", store: "ROOT"},
-		{
-			as: "bot", method: "chat.postMessage", store: "POST",
-			args: `channel=CHANNEL&thread_ts=ROOT&text=plain&blocks=[{"type":"markdown","text":"**bold**"}]&metadata={"event_type":"bobbin_delivery","event_payload":{"delivery_id":"m/0"}}`,
-			read: "ok ts channel message.thread_ts message.blocks[].type message.bot_id message.app_id",
-			differs: map[string]string{
-				"message.bot_id": "Slack's clients read it from posts of apps (Bolt ignores the app's own by it)",
-				"message.app_id": "likewise",
-			},
-		},
-		{as: "bot", method: "chat.update", args: "channel=CHANNEL&ts=POST&text=changed", read: "ok ts channel text"},
-		{
-			as: "bot", method: "conversations.replies", args: "channel=CHANNEL&ts=ROOT&include_all_metadata=true&limit=200",
-			read:    "ok has_more messages[].ts messages[].text messages[].user messages[].thread_ts messages[].metadata.event_type messages[].metadata.event_payload.delivery_id messages[].bot_id",
-			differs: map[string]string{"messages[].bot_id": "as in the answer to chat.postMessage"},
-		},
-		{as: "bot", method: "conversations.info", args: "channel=CHANNEL", read: "ok channel.id channel.name"},
-		{as: "bot", method: "users.info", args: "user=ALICE", read: "ok user.id user.team_id user.name user.real_name user.is_bot user.profile.display_name user.profile.real_name user.tz user.is_email_confirmed",
-			differs: map[string]string{"user.tz": "emulate has no time zones", "user.is_email_confirmed": "emulate does not say it, so nobody would be linked by e-mail"}},
-		{as: "bot", method: "chat.postEphemeral", args: "channel=CHANNEL&user=ALICE&text=secret", read: "ok message_ts"},
-		{as: "bot", method: "chat.delete", args: "channel=CHANNEL&ts=POST", read: "ok ts channel"},
-		{as: "bot", method: "chat.delete", args: "channel=CHANNEL&ts=POST"},
-		{as: "bot", method: "chat.update", args: "channel=CHANNEL&ts=POST&text=x"},
-		{as: "bot", method: "chat.update", args: "channel=CHANNEL&ts=ROOT&text=x"},
-		{as: "bot", method: "chat.postMessage", args: "channel=C404&text=x"},
-		{as: "bot", method: "chat.postMessage", args: "channel=CHANNEL"},
-		{as: "bot", method: "conversations.replies", args: "channel=CHANNEL&ts=1.000001", differs: map[string]string{"error": "emulate answers an empty list; Slack documents thread_not_found"}},
-		{as: "bot", method: "conversations.info", args: "channel=C404"},
-		{as: "bot", method: "users.info", args: "user=U404"},
-		{as: "nobody", method: "auth.test", differs: map[string]string{"error": "emulate lets a caller without a token act as its administrator"}},
-	} {
-		got, want := fake.call(t, c.as, c.method, c.args), other.call(t, c.as, c.method, c.args)
-		if diff := cmp.Diff(want["error"], got["error"]); diff != "" && c.differs["error"] == "" {
-			t.Errorf("%s %s: error (-emulate +fake):\n%s", c.method, c.args, diff)
-		}
-		kinds, theirs := shape(got, "", map[string]string{}), shape(want, "", map[string]string{})
-		for field := range strings.FieldsSeq(c.read) {
-			_, isKnown := c.differs[field]
-			switch {
-			case kinds[field] == "":
-				t.Errorf("%s: the fake Slack has no %s; it has %v", c.method, field, slices.Sorted(maps.Keys(kinds)))
-			case kinds[field] != theirs[field] && !isKnown:
-				t.Errorf("%s: %s is %s, with emulate %q", c.method, field, kinds[field], theirs[field])
-			case kinds[field] == theirs[field] && isKnown:
-				t.Errorf("%s: %s does not differ any more; remove it from the table", c.method, field)
-			}
-		}
-		for caller, answer := range map[*webCaller]map[string]any{&fake: got, &other: want} {
-			if id, ok := answer["user_id"].(string); ok && c.store == "ALICE" {
-				caller.values["ALICE"] = id
-			} else if ts, ok := answer["ts"].(string); ok && c.store != "" {
-				caller.values[c.store] = ts
-			}
-		}
-	}
-}
-
 // A Bobbin whose slack.api_url is emulate's answers in a thread there, reads its history and its
 // people, and deletes what it posted. Without streams it posts the complete answer.
 func TestBobbinOnEmulate(t *testing.T) {
@@ -189,7 +89,7 @@ func TestBobbinOnEmulate(t *testing.T) {
 	slack := newEmulate(t)
 	b := &bobbin{world: &world{token: emulateBot}}
 	methods := slack.acceptFormTokens(t)
-	b.start(t, dbtest.MigratedSQLiteURL(t), slack.base, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
+	b.start(t, slack.base, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
 	bot, alice := slack.call(t, "bot", "auth.test", "")["user_id"], slack.call(t, "alice", "auth.test", "")["user_id"]
 	slack.values["ROOT"], _ = slack.call(t, "alice", "chat.postMessage", "channel=CHANNEL&text=The pump is red.")["ts"].(string)
 	text := fmt.Sprintf("<@%s> what color is it?", bot)
@@ -202,7 +102,7 @@ func TestBobbinOnEmulate(t *testing.T) {
 		},
 	})
 	must.Do(t, err)
-	if status := signed("/slack/events", "application/json", string(event), "signing-secret", 0).status(t, "http://"+b.addr); status != http.StatusOK {
+	if status := signedEvent(string(event)).status(t, "http://"+b.addr); status != http.StatusOK {
 		t.Fatalf("got %d, want that the event is accepted", status)
 	}
 	posts := func() (texts []string) {

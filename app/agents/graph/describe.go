@@ -2,7 +2,6 @@ package graph
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"bobbin/app/core"
@@ -18,7 +17,7 @@ func (c *Compiled[S]) Describe() core.GraphView {
 	for _, from := range view.Nodes {
 		exit := c.exits[from.ID]
 		for _, to := range exit.targets {
-			view.Edges = append(view.Edges, core.GraphEdge{Source: from.ID, Target: to, Conditional: exit.conditional})
+			view.Edges = append(view.Edges, core.GraphEdge{Source: from.ID, Target: to, Conditional: exit.router != nil})
 		}
 	}
 	return view
@@ -30,14 +29,14 @@ func (c *Compiled[S]) Mermaid() string {
 	d := c.Describe()
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
-	for _, n := range d.Nodes {
-		switch id := mermaidID(n.ID); { // a name alone is its label too
-		case n.ID == START || n.ID == END:
-			fmt.Fprintf(&b, "    %s([%q])\n", id, displayName(n.ID))
-		case id != n.ID:
-			fmt.Fprintf(&b, "    %s[%q]\n", id, n.ID)
+	for _, n := range d.Nodes { // a name alone is its label too
+		switch n.ID {
+		case START:
+			b.WriteString("    " + START + "([\"START\"])\n")
+		case END:
+			b.WriteString("    " + END + "([\"END\"])\n")
 		default:
-			fmt.Fprintf(&b, "    %s\n", id)
+			b.WriteString("    " + n.ID + "\n")
 		}
 	}
 	for _, e := range d.Edges {
@@ -45,18 +44,7 @@ func (c *Compiled[S]) Mermaid() string {
 		if e.Conditional {
 			arrow = "-.->"
 		}
-		fmt.Fprintf(&b, "    %s %s %s\n", mermaidID(e.Source), arrow, mermaidID(e.Target))
+		fmt.Fprintf(&b, "    %s %s %s\n", e.Source, arrow, e.Target)
 	}
 	return b.String()
-}
-
-// mermaidID returns a name as Mermaid takes it: its keywords get a tail that no
-// name may have.
-func mermaidID(name string) string {
-	keywords := []string{"call", "class", "classdef", "click", "default", "direction", "end", "flowchart", "graph", "href",
-		"interpolate", "linkstyle", "style", "subgraph", "tb", "td", "bt", "rl", "lr", "br"}
-	if slices.Contains(keywords, strings.ToLower(name)) {
-		return name + "__"
-	}
-	return name
 }

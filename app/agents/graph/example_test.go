@@ -2,22 +2,19 @@ package graph_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"bobbin/app/agents/graph"
 )
 
-// draft is the state of the example: a text that is written, checked, and sent when a person agrees.
+// draft is the state of the example: a text that is written until it is short.
 type draft struct {
-	text     string
-	rounds   int
-	approved *bool // what a person said; nil = nobody was asked
+	text   string
+	rounds int
 }
 
-// A graph of one's own: nodes, an edge, conditional edges, a loop, and a node that interrupts the run
-// until a person has answered.
+// A graph of one's own: nodes, edges, a conditional edge, and a loop.
 func Example() {
 	write := func(_ context.Context, d draft) (draft, error) {
 		d.rounds++
@@ -25,9 +22,7 @@ func Example() {
 		return d, nil
 	}
 	publish := func(_ context.Context, d draft) (draft, error) {
-		if d.approved == nil {
-			return d, graph.Interrupt("Publish “" + d.text + "”?")
-		}
+		fmt.Println("published:", d.text)
 		return d, nil
 	}
 	isShort := func(_ context.Context, d draft) string {
@@ -36,7 +31,7 @@ func Example() {
 		}
 		return "publish"
 	}
-	compiled, err := graph.New[draft]("publisher").
+	compiled, err := graph.New[draft]().
 		Node("write", write).Node("publish", publish).
 		Edge(graph.START, "write").
 		ConditionalEdge("write", isShort, "write", "publish").
@@ -46,20 +41,13 @@ func Example() {
 		return
 	}
 
-	ctx := context.Background()
-	state, err := compiled.Run(ctx, draft{}, graph.MaxSteps(10))
-	if question, ok := errors.AsType[*graph.InterruptError[string]](err); ok {
-		fmt.Println(question.Node, "asks:", question.Value)
-		// Here a program stores the state and the node, and asks. With the answer the run goes on there.
-		state.approved = new(true)
-		state, err = compiled.Run(ctx, state, graph.From(question.Node))
-	}
-	fmt.Println(state.text, state.rounds, *state.approved, err)
+	state, err := compiled.Run(context.Background(), draft{}, 10, nil)
+	fmt.Println(state.rounds, err)
 	fmt.Print(compiled.Mermaid())
 
 	// Output:
-	// publish asks: Publish “text”?
-	// text 3 true <nil>
+	// published: text
+	// 3 <nil>
 	// flowchart TD
 	//     __start__(["START"])
 	//     write

@@ -2,7 +2,8 @@ package graph
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
 )
 
 // Where every run begins and ends. They are names in edges, never nodes.
@@ -20,35 +21,27 @@ type NodeFunc[S any] func(ctx context.Context, state S) (S, error)
 type Router[S any] func(ctx context.Context, state S) string
 
 // Graph is a graph that is being declared. Its methods return it, so that calls
-// can be chained; faults are kept for Compile. Not safe for concurrent use.
+// can be chained. Not safe for concurrent use.
 type Graph[S any] struct {
-	name  string
-	nodes []declaredNode[S]
+	order []string // node names as declared
+	nodes map[string]NodeFunc[S]
 	edges []declaredEdge[S]
-}
-
-type declaredNode[S any] struct {
-	name string
-	node NodeFunc[S] // nil = a fault
 }
 
 // declaredEdge leads from a node to one target, or with a router to one of many.
 type declaredEdge[S any] struct {
-	from        string
-	targets     []string
-	conditional bool
-	router      Router[S]
+	from    string
+	targets []string
+	router  Router[S] // nil = there is one target
 }
 
-// New returns an empty graph. The name is for errors and logs.
-func New[S any](name string) *Graph[S] {
-	return &Graph[S]{name: name}
-}
+// New returns an empty graph.
+func New[S any]() *Graph[S] { return &Graph[S]{nodes: map[string]NodeFunc[S]{}} }
 
-// Node declares a node. Names consist of letters, digits and "_", begin with a
-// letter, and do not end with "__".
+// Node declares a node. A name that consists of letters and "_" can be drawn.
 func (g *Graph[S]) Node(name string, node NodeFunc[S]) *Graph[S] {
-	g.nodes = append(g.nodes, declaredNode[S]{name: name, node: node})
+	g.order = append(g.order, name)
+	g.nodes[name] = node
 	return g
 }
 
@@ -63,32 +56,37 @@ func (g *Graph[S]) Edge(from, to string) *Graph[S] {
 // from. All targets are declared, so that Compile can check them and a drawing
 // shows them.
 func (g *Graph[S]) ConditionalEdge(from string, router Router[S], targets ...string) *Graph[S] {
-	g.edges = append(g.edges, declaredEdge[S]{from: from, targets: slices.Clone(targets), conditional: true, router: router})
+	g.edges = append(g.edges, declaredEdge[S]{from: from, targets: targets, router: router})
 	return g
 }
 
 // Compiled is a checked graph. It never changes and is safe for concurrent use.
 type Compiled[S any] struct {
-	name  string
 	order []string // node names as declared
 	nodes map[string]NodeFunc[S]
 	exits map[string]declaredEdge[S] // by source, START included
 }
 
-// Compile returns the graph as it is now, ready to run. Its error joins every
-// fault, a sentence each (errors.Join); later declarations do not change what
-// was compiled before.
+// Compile returns the graph, ready to run. Its error joins the faults: edges of what is no node,
+// and nodes without an edge, or with two.
 func (g *Graph[S]) Compile() (*Compiled[S], error) {
-	if err := g.check(); err != nil {
-		return nil, err
-	}
-	c := &Compiled[S]{name: g.name, nodes: map[string]NodeFunc[S]{}, exits: map[string]declaredEdge[S]{}}
-	for _, n := range g.nodes {
-		c.order = append(c.order, n.name)
-		c.nodes[n.name] = n.node
-	}
+	c := &Compiled[S]{order: g.order, nodes: g.nodes, exits: map[string]declaredEdge[S]{}}
+	var faults []error
 	for _, e := range g.edges {
+		for _, to := range e.targets {
+			if to != END && g.nodes[to] == nil {
+				faults = append(faults, fmt.Errorf("an edge leads from %q to %q, which is not a node", e.from, to))
+			}
+		}
+		if _, twice := c.exits[e.from]; twice {
+			faults = append(faults, fmt.Errorf("%q has two edges: one conditional edge chooses among targets", e.from))
+		}
 		c.exits[e.from] = e
 	}
-	return c, nil
+	for _, name := range append([]string{START}, g.order...) {
+		if len(c.exits[name].targets) == 0 {
+			faults = append(faults, fmt.Errorf("no edge leads out of %q", name))
+		}
+	}
+	return c, errors.Join(faults...)
 }

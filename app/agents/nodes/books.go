@@ -2,21 +2,9 @@ package nodes
 
 import (
 	"context"
-	"errors"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 )
-
-// failRun books the failed calls and returns the error that ends the run. A call
-// that was canceled while the model spoke has its price too.
-func (n *LLM) failRun(ctx context.Context, s AgentState, c call, e *llm.Error) error {
-	if e.Kind == llm.KindCanceled && (!c.hasOutput() || !errors.Is(context.Cause(ctx), core.ErrCanceled)) {
-		return e
-	}
-	n.recordCalls(ctx, s, c)
-	return e
-}
 
 // recordCalls writes the calls so far into the books, which no other write of the run takes
 // along, with the report of the last prompt.

@@ -1,47 +1,10 @@
 package nodes
 
 import (
-	"iter"
 	"regexp"
 
 	"bobbin/app/core"
-	"bobbin/app/core/llm"
 )
-
-// cleanStream returns the stream with text that every database takes. It is cleaned
-// before it is shown, so that what was streamed is what is stored, byte for byte.
-// Models send whole characters: providers speak JSON.
-func cleanStream(stream iter.Seq2[llm.Delta, error]) iter.Seq2[llm.Delta, error] {
-	return func(yield func(llm.Delta, error) bool) {
-		for d, err := range stream {
-			if !yield(cleanDelta(d), err) {
-				return
-			}
-		}
-	}
-}
-
-func cleanDelta(d llm.Delta) llm.Delta {
-	d.Text, d.Reasoning = core.CleanText(d.Text), core.CleanText(d.Reasoning)
-	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
-	d.Part, d.Compaction = cleanPart(d.Part), cleanPart(d.Compaction)
-	if d.ToolCall != nil {
-		c := *d.ToolCall
-		c.ID, c.Name = core.CleanText(c.ID), core.CleanText(c.Name)
-		c.Arguments, c.Signature = core.CleanText(c.Arguments), core.CleanText(c.Signature)
-		d.ToolCall = &c
-	}
-	return d
-}
-
-func cleanPart(part *core.Part) *core.Part {
-	if part == nil {
-		return nil
-	}
-	p := *part
-	p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
-	return &p
-}
 
 // sendableCalls returns the calls as every later prompt can hold them: with names that
 // providers take, and with an id of their own. Some providers number the calls

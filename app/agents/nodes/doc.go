@@ -10,7 +10,7 @@
 // returns, and every execution of a run, also one after a crash, passes through
 // all nodes. llm_node and tool_node do only what the log does not hold yet, so
 // that nothing is said or done twice. For calls that a person must approve tool_node
-// interrupts the graph; the execution after the decision comes by it again.
+// ends the execution; the one after the decision comes by it again.
 package nodes
 
 import (
@@ -47,7 +47,7 @@ func (d Deps) write(ctx context.Context, s AgentState, what string, events ...co
 	return nil
 }
 
-// warn stores a warning on the context of the state's run.
-func (d Deps) warn(ctx context.Context, s AgentState, what string, data core.ContextData) error {
-	return d.write(ctx, s, what, core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, data))
+// warn stores a warning on the context of the state's run: its prompt was refused.
+func (d Deps) warn(ctx context.Context, s AgentState, data core.ContextData) error {
+	return d.write(ctx, s, "tell of the refused prompt", core.NewEvent(s.Run.SessionID, s.Run.ID, core.EventContextWarning, data))
 }

@@ -59,7 +59,7 @@ func (n *LLM) leaveOut(ctx context.Context, s *AgentState, t *attempts, c call, 
 	if what == leftOutTools {
 		return nil
 	}
-	return n.warn(ctx, *s, "tell of the refused prompt", core.ContextData{
+	return n.warn(ctx, *s, core.ContextData{
 		TokensBefore: c.sent.Used(c.decision), Trigger: "refused",
 		Reason: fmt.Sprintf("%s refused the prompt%s. It is sent again without %s.", c.modelName(), quoteProvider(e), what),
 	})

@@ -79,8 +79,14 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 	t := &attempts{turn: s.NextTurn(), spare: s.Profile.Fallbacks}
 	for {
 		c, err := n.tryOnce(ctx, s, t)
+		recovered := t.suspected != nil && t.suspected.err.Kind == llm.KindOverloaded // perhaps: nothing is learned
+		if err == nil && t.supposed && !recovered {                                   // an accepted prompt shows that the window that was supposed holds
+			if t.suspected != nil {
+				s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
+			}
+			n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
+		}
 		if err == nil {
-			n.learnFromAccepted(s, t, c)
 			return c, nil
 		}
 		e := llm.AsError(err)
@@ -97,18 +103,6 @@ func (n *LLM) callUntilAnswered(ctx context.Context, s *AgentState) (call, error
 			return c, err
 		}
 	}
-}
-
-// learnFromAccepted notes what an accepted prompt says about those that were refused before it: the
-// window that was supposed holds.
-func (n *LLM) learnFromAccepted(s *AgentState, t *attempts, c call) {
-	if !t.supposed {
-		return
-	}
-	if t.suspected != nil {
-		s.Measures = s.Measures.Refused(refusalMessage(t.suspected.call, t.suspected.err))
-	}
-	n.Calibrator.LearnWindow(c.modelName(), t.turn.Window, t.refusedSize)
 }
 
 // tryOnce plans the prompt, unless retrieve_context has just done it, and calls the model
@@ -185,8 +179,12 @@ func (n *LLM) prepareRetry(ctx context.Context, s *AgentState, t *attempts, c ca
 		if t.suspected != nil && (e.Unclear || e == t.suspected.err) {
 			c, e = t.suspected.call, t.suspected.err // a shorter prompt did not help
 		}
-		c.records = t.books
-		return n.failRun(ctx, *s, c, e)
+		// A call that was canceled while the model spoke has its price too.
+		if e.Kind != llm.KindCanceled || c.hasOutput() && errors.Is(context.Cause(ctx), core.ErrCanceled) {
+			c.records = t.books
+			n.recordCalls(ctx, *s, c)
+		}
+		return e
 	}
 	if !c.hasOutput() {
 		return nil
@@ -220,8 +218,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		c.id = s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 	}
 	start := time.Now()
-	stream := newStreamer(n.Journal, s, c.id)
-	c.response, err = llm.Collect(cleanStream(s.Profile.Model.Stream(ctx, req)), func(delta llm.Delta) { stream.passDelta(ctx, delta) })
+	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), n.passDeltas(ctx, s, c.id))
 	if !mayCall {
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}
@@ -327,7 +324,7 @@ func (n *LLM) boundParts(c call) []core.Part {
 func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentState, err error) {
 	m := core.Message{
 		ID: c.id, SessionID: s.Run.SessionID, Owner: s.Run.Owner, OnPath: true, Role: core.RoleAssistant,
-		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendableCalls(c.response.ToolCalls, s.ContextMessages, s.RunMessages),
+		Content: c.response.Text, Status: core.MessageComplete, ToolCalls: sendableCalls(c.response.ToolCalls, s.History, s.RunMessages),
 		Model: s.Profile.Model.Info().Name, FinishReason: c.response.Finish, Source: s.Run.Input.Source,
 		RunID: s.Run.ID, CreatedAt: core.Now(),
 	}

@@ -61,7 +61,8 @@ func (m Measures) In(r core.ContextReport) core.ContextReport {
 	return r
 }
 
-// Fitted returns the state with the turn as Fit left it and with what that took.
+// Fitted returns the state with the turn as Fit left it, but for what holds for the tries of one
+// model call, and with what that took.
 func (s AgentState) Fitted(t compaction.Turn, d contextwindow.Decision) AgentState {
 	if v := t.Session.SummaryVersion; v > s.Session.SummaryVersion {
 		const summarize = 2
@@ -74,5 +75,7 @@ func (s AgentState) Fitted(t compaction.Turn, d contextwindow.Decision) AgentSta
 	for _, reason := range d.Reasons {
 		s.Measures = s.Measures.withMeasure("", reason)
 	}
-	return s.With(t)
+	t.Work, t.Cap, t.Trial, t.RefusedNative = core.SummaryWork{}, 0, false, false
+	s.Turn = t
+	return s
 }

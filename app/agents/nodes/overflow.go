@@ -49,14 +49,19 @@ func (n *LLM) handleRefusal(ctx context.Context, s *AgentState, t *attempts, c c
 
 // mayBeTooLong reports whether a request that was refused for no clear reason may
 // have been too long: it was large for the model, by the window that is believed or
-// by what the model has accepted.
+// by what the model has accepted. Some servers say of such a prompt, each time, that they are
+// overloaded: one that is larger than all that the model has accepted is tried shorter, once.
 func (n *LLM) mayBeTooLong(t *attempts, c call, e *llm.Error) bool {
-	if !e.Unclear || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
+	busy := e.Kind == llm.KindOverloaded && t.overflows == 0 && len(t.spare) == 0
+	if !e.Unclear && !busy || t.overflows >= maxOverflows || c.turn.Profile.Model == nil || c.hasOutput() {
 		return false
 	}
-	size := c.decision.Total
+	size, accepted := c.decision.Total, n.Calibrator.LargestFit(c.modelName())
 	large := float64(size) > suspectedShare*float64(c.decision.Budget.Window)
-	return size >= minSuspected && (large || size > n.Calibrator.LargestFit(c.modelName()))
+	if busy {
+		return size >= minSuspected && large && 0 < accepted && accepted < size
+	}
+	return size >= minSuspected && (large || size > accepted)
 }
 
 // retryShorter prepares a try with a shorter prompt, of which nothing is kept. Only if the
@@ -100,7 +105,7 @@ func (n *LLM) warnRefused(ctx context.Context, s AgentState, c call, e *llm.Erro
 	size := c.sent.Used(c.decision)
 	n.Logger.WarnContext(ctx, "prompt refused as too long", "run_id", s.Run.ID, "model", c.modelName(),
 		"estimated", size, "limit", e.Limit, "requested", e.Requested, "unclear", e.Unclear, "status", e.Status, "err", e.Message)
-	return n.warn(ctx, s, "tell of the refused prompt", core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
+	return n.warn(ctx, s, core.ContextData{TokensBefore: size, Trigger: "overflow", Reason: text})
 }
 
 // modelName returns the name of the model that was called.

@@ -77,6 +77,6 @@ func splitHistory(s AgentState, all []core.Message) AgentState {
 			}
 		}
 	}
-	s.ContextMessages = compaction.BeforeRun(all, []core.Message{s.UserMessage})
+	s.History = compaction.BeforeRun(all, []core.Message{s.UserMessage})
 	return s
 }

@@ -14,11 +14,9 @@ import (
 type AgentState struct {
 	compaction.Turn // as the last plan left it; NextTurn returns that of the next model call
 
-	Run                 core.Run
-	UserMessage         core.Message   // the message that the run answers; Seq is 0 until the log has it
-	ContextMessages     []core.Message // after the summary and before the user message
-	ConversationSummary string         // empty without one
-	RunMessages         []core.Message // what the run has added to the log after the user message
+	Run         core.Run
+	UserMessage core.Message   // the message that the run answers; Seq is 0 until the log has it
+	RunMessages []core.Message // what the run has added to the log after the user message
 
 	Planned  *Planned   // the next prompt, if nothing changed since it was planned
 	Measures Measures   // what made the run's prompts fit
@@ -98,17 +96,6 @@ func (s AgentState) shownSeqs() map[int64]bool {
 // NextTurn returns what the context plan of the next model call depends on.
 func (s AgentState) NextTurn() compaction.Turn {
 	t := s.Turn
-	t.RunID, t.History, t.Run = s.Run.ID, s.ContextMessages, append([]core.Message{s.UserMessage}, s.RunMessages...)
+	t.RunID, t.Run = s.Run.ID, append([]core.Message{s.UserMessage}, s.RunMessages...)
 	return t
-}
-
-// With returns the state with what a plan has changed: a compaction moves messages from the context
-// into the summary. What holds for the tries of one model call is left out.
-func (s AgentState) With(t compaction.Turn) AgentState {
-	t.Work, t.Cap, t.Trial, t.RefusedNative = core.SummaryWork{}, 0, false, false
-	s.Turn, s.ContextMessages, s.ConversationSummary = t, t.History, ""
-	if t.Session.ConversationSummary != nil {
-		s.ConversationSummary = *t.Session.ConversationSummary
-	}
-	return s
 }

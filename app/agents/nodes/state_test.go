@@ -60,19 +60,6 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A compaction that takes the summary away, as an edit does, leaves none behind.
-func TestWith(t *testing.T) {
-	t.Parallel()
-	notes := "notes"
-	s := nodes.AgentState{}.With(compaction.Turn{Session: core.Session{ConversationSummary: &notes}, History: []core.Message{{ID: "m"}}})
-	if s.ConversationSummary != notes || len(s.ContextMessages) != 1 {
-		t.Errorf("got summary %q, %d messages", s.ConversationSummary, len(s.ContextMessages))
-	}
-	if s = s.With(compaction.Turn{}); s.ConversationSummary != "" || len(s.ContextMessages) != 0 {
-		t.Errorf("got summary %q, %d messages, want none", s.ConversationSummary, len(s.ContextMessages))
-	}
-}
-
 // planCounter counts how often prompts are planned.
 type planCounter struct {
 	compaction.Observer

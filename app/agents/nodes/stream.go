@@ -7,40 +7,22 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// streamer passes a model's words on to the watchers as they come.
-type streamer struct {
-	journal   Recorder
-	run       core.Run
-	id        core.MessageID
-	parent    core.MessageID // the message that comes before it
-	text      position       // where the next piece begins
-	reasoning position
-}
-
-// position is a place in a text, in bytes and in code units of UTF-16.
-type position struct{ bytes, utf16 int }
-
-func newStreamer(journal Recorder, s AgentState, id core.MessageID) *streamer {
-	parent := s.UserMessage.ID
-	if n := len(s.RunMessages); n > 0 {
-		parent = s.RunMessages[n-1].ID
+// passDeltas returns what passes a model's words on to the watchers as they come, as those of the message.
+func (n *LLM) passDeltas(ctx context.Context, s AgentState, id core.MessageID) func(llm.Delta) {
+	parent := s.UserMessage.ID // the message that comes before it
+	if last := len(s.RunMessages); last > 0 {
+		parent = s.RunMessages[last-1].ID
 	}
-	return &streamer{journal: journal, run: s.Run, id: id, parent: parent}
-}
-
-// passDelta passes one piece on.
-func (s *streamer) passDelta(ctx context.Context, d llm.Delta) {
-	s.sayText(ctx, core.EventReasoningDelta, d.Reasoning, &s.reasoning)
-	s.sayText(ctx, core.EventMessageDelta, d.Text, &s.text)
-}
-
-func (s *streamer) sayText(ctx context.Context, kind core.EventType, text string, at *position) {
-	if text == "" {
-		return
+	var bytes, utf16 [2]int // where the next piece begins, of the thoughts and of the text
+	return func(d llm.Delta) {
+		for i, text := range [2]string{d.Reasoning, d.Text} {
+			if text == "" {
+				continue
+			}
+			n.Journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, [2]core.EventType{core.EventReasoningDelta, core.EventMessageDelta}[i], core.DeltaData{
+				MessageID: id, ParentID: parent, Attempt: s.Run.Attempt, Offset: bytes[i], OffsetUTF16: utf16[i], Text: text,
+			}))
+			bytes[i], utf16[i] = bytes[i]+len(text), utf16[i]+core.UTF16Len(text)
+		}
 	}
-	s.journal.Delta(ctx, core.NewEvent(s.run.SessionID, s.run.ID, kind, core.DeltaData{
-		MessageID: s.id, ParentID: s.parent, Attempt: s.run.Attempt, Offset: at.bytes, OffsetUTF16: at.utf16, Text: text,
-	}))
-	at.bytes += len(text)
-	at.utf16 += core.UTF16Len(text)
 }

@@ -67,7 +67,7 @@ func (c *TailCache) storeTail(s AgentState, event int64) {
 	if c == nil || s.Session.Temporary {
 		return
 	}
-	t := tail{event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.ContextMessages, []core.Message{s.UserMessage}, s.RunMessages)}
+	t := tail{event: event, cursor: summaryCursor(s.Session), messages: slices.Concat(s.History, []core.Message{s.UserMessage}, s.RunMessages)}
 	texts := 0
 	for _, m := range t.messages {
 		if m.Seq == 0 {

@@ -71,7 +71,7 @@ func TestTailCacheIsBounded(t *testing.T) {
 	c := NewTailCache()
 	c.storeTail(endedRun("s", strings.Repeat("x", maxTailTexts)), 7)
 	long := endedRun("s", "answer")
-	long.ContextMessages = slices.Repeat(long.RunMessages, maxTail/messageOverhead)
+	long.History = slices.Repeat(long.RunMessages, maxTail/messageOverhead)
 	c.storeTail(long, 7)
 	if len(c.tails) > 0 {
 		t.Error("a tail that is too long is kept")
@@ -92,7 +92,7 @@ func TestTailCacheKeepsALongLog(t *testing.T) {
 	c := NewTailCache()
 	long := endedRun("s", "answer")
 	old := core.Message{ID: "o", Seq: 1, Role: core.RoleAssistant, Content: strings.Repeat("x", 1000)}.WithoutTexts()
-	long.ContextMessages = slices.Repeat([]core.Message{old}, 5000)
+	long.History = slices.Repeat([]core.Message{old}, 5000)
 	c.storeTail(long, 7)
 	got, ok := c.findTail(nextRun(), "")
 	if !ok || len(got) != 5003 || got[0].Unloaded != 1000 {

@@ -11,6 +11,12 @@ import (
 	"bobbin/app/core"
 )
 
+// WaitError ends the execution of a run that must wait until the approvals are decided.
+type WaitError struct{ Approvals []core.Approval }
+
+// Error says that the run waits.
+func (*WaitError) Error() string { return "the run waits for approvals" }
+
 // gate says what becomes of the open calls.
 type gate struct {
 	through []core.ToolCall          // get a result now: they start, or were refused or answered

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/agents/graph"
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
@@ -58,16 +57,16 @@ func (w *world) held(s nodes.AgentState) []string {
 func (w *world) questions(s nodes.AgentState) []core.Approval {
 	w.t.Helper()
 	_, err := w.use(w.t.Context(), s)
-	interrupt, ok := errors.AsType[*graph.InterruptError[[]core.Approval]](err)
+	waits, ok := errors.AsType[*nodes.WaitError](err)
 	if !ok {
-		w.t.Fatalf("got error %v, want an interrupt", err)
+		w.t.Fatalf("got error %v, want that the run waits", err)
 	}
-	for _, a := range interrupt.Value {
+	for _, a := range waits.Approvals {
 		if a.Status != core.ApprovalOpen || a.Tool == "" || a.Arguments != "{}" || a.Mode == "" || a.Definition == "" {
 			w.t.Errorf("got the question %+v", a)
 		}
 	}
-	return interrupt.Value
+	return waits.Approvals
 }
 
 // started returns the calls of which it was told that they start.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"bobbin/app/agents/graph"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 )
@@ -46,9 +45,8 @@ type result struct {
 }
 
 // Run does the node's work. Errors: ErrStale, and the context's own when the run
-// is canceled: what its tools had done before is stored all the same. The interrupt
-// of a run that must wait is a graph.InterruptError[[]core.Approval]; the results of
-// the calls that need not are stored then.
+// is canceled: what its tools had done before is stored all the same. A *WaitError of
+// a run that must wait; the results of the calls that need not are stored then.
 func (n *Tools) Run(ctx context.Context, s AgentState) (AgentState, error) {
 	g, err := n.sortCalls(ctx, s, s.OpenCalls())
 	if err != nil {
@@ -58,7 +56,7 @@ func (n *Tools) Run(ctx context.Context, s AgentState) (AgentState, error) {
 		s, err = n.runCalls(ctx, s, g)
 	}
 	if err == nil && len(g.asked) > 0 {
-		err = graph.Interrupt(g.asked)
+		err = &WaitError{Approvals: g.asked}
 	}
 	return s, err
 }
@@ -272,6 +270,5 @@ func (n *Tools) storeResults(ctx context.Context, s AgentState, calls []core.Too
 	if err != nil {
 		return s, fmt.Errorf("store tool results: %w", err)
 	}
-	s = s.WithRunMessages(written.Messages)
-	return s, nil
+	return s.WithRunMessages(written.Messages), nil
 }

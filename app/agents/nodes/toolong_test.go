@@ -269,6 +269,29 @@ func TestUnclearRefusalOfAShortPrompt(t *testing.T) {
 	}
 }
 
+// A server that says of long prompts that it is overloaded gets one shorter try, and the next message too.
+// Nothing is learned of the window, since it may have recovered. No other prompt is tried shorter.
+func TestOverloadedByALongPrompt(t *testing.T) {
+	t.Parallel()
+	busy := &llm.Error{Kind: llm.KindOverloaded, Provider: "scripted", Status: 503, Message: "Chat completion aborted"}
+	for name, c := range map[string]struct{ turns, accepted, want int }{
+		"longer than what was accepted": {60, 3_000, 2},
+		"accepted before":               {60, 20_000, 1},
+		"nothing was accepted yet":      {60, 0, 1},
+		"short":                         {1, 10, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 32_000, busy, "fits now").turns(c.turns, 120)
+			w.learned.Fitted("scripted", c.accepted)
+			_, err := w.call(t.Context(), w.begin("go"))
+			if got := len(w.model.Requests()); got != c.want || (err == nil) != (c.want == 2) || w.learned.Window("scripted") != 0 {
+				t.Errorf("got %d requests, %v, the window %d; want %d, and nothing learned", got, err, w.learned.Window("scripted"), c.want)
+			}
+		})
+	}
+}
+
 // A shorter try that fails for a reason that is clear ends as that reason says.
 func TestUnclearRefusalThenAnotherFailure(t *testing.T) {
 	t.Parallel()

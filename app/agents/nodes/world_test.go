@@ -133,7 +133,7 @@ func (w *world) append(m core.Message) core.Message { return w.db.Say(w.Session.
 
 // accept returns a claimed run; its message is in the log.
 func (w *world) accept(in core.RunInput) core.Run {
-	w.run = w.db.StartRun(w.Session.ID, in, true)
+	w.run = w.db.StartRun(w.Session.ID, in)
 	return *w.run
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
-	"bobbin/app/core/recall"
+	"bobbin/app/core/compaction"
 	"bobbin/tests/must"
 )
 
@@ -47,7 +47,7 @@ func TestSearchHistoryIsBounded(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}))
-		search, passages := tools.NewSearchHistory(shared), recall.New(shared)
+		search, passages := tools.NewSearchHistory(shared), compaction.Finder{Search: shared}
 		var wg sync.WaitGroup
 		for i := range 12 {
 			wg.Go(func() {

@@ -43,14 +43,4 @@ func TestAnySecretWithoutKeys(t *testing.T) {
 	}
 }
 
-// One secret in both headers is one key; two secrets are refused.
-func TestBothHeaders(t *testing.T) {
-	t.Parallel()
-	a := auth.New(auth.Options{Keys: []auth.Key{auth.NewKey("ann", "s3cret", core.ReadWrite), auth.NewKey("bob", "other", core.ReadWrite)}, Required: true})
-	ann := core.Identity{Owner: "ann", Key: "ann", Rights: core.ReadWrite}
-	check(t, a, ask{headers: map[string]string{"Authorization": "Bearer s3cret", "X-API-Key": "s3cret"}}, ann, nil)
-	check(t, a, ask{headers: map[string]string{"Authorization": "Bearer s3cret", "X-API-Key": "other"}}, core.Identity{}, core.ErrUnauthorized)
-	check(t, a, ask{headers: map[string]string{"Authorization": "Basic s3cret", "X-API-Key": "s3cret"}}, core.Identity{}, core.ErrUnauthorized)
-}
-
 func storedIn(s *shelf) *auth.Stored { return auth.NewStored(s, slog.New(slog.DiscardHandler)) }

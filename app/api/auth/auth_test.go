@@ -76,6 +76,8 @@ func TestKeys(t *testing.T) {
 		{"second secret of one owner", true, ask{headers: header("X-API-Key", "newer")}, ann, nil},
 		{"other owner", true, ask{headers: header("X-API-Key", "other")}, core.Identity{Owner: "bob", Key: "bob", Rights: core.CanRead}, nil},
 		{"with a foreign origin", true, ask{headers: map[string]string{"X-API-Key": "s3cret", "Origin": "https://evil.example"}}, ann, nil},
+		{"in both headers", true, ask{headers: map[string]string{"Authorization": "Bearer s3cret", "X-API-Key": "s3cret"}}, ann, nil},
+		{"with another scheme", true, ask{headers: map[string]string{"Authorization": "Basic s3cret", "X-API-Key": "s3cret"}}, core.Identity{}, core.ErrUnauthorized},
 		{"wrong", true, ask{headers: header("X-API-Key", "s3cre")}, core.Identity{}, core.ErrUnauthorized},
 		{"wrong though keys are not required", false, ask{headers: header("X-API-Key", "nope")}, core.Identity{}, core.ErrUnauthorized},
 		{"other scheme", false, ask{headers: header("Authorization", "Basic YTpi")}, core.Identity{}, core.ErrUnauthorized},

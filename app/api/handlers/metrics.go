@@ -10,18 +10,14 @@ import (
 type MetricsOptions struct {
 	// Expose returns all metrics in a text format, and its media type (telemetry.Telemetry.Expose).
 	Expose func() (mediaType string, body []byte, err error)
-	Open   bool // readable without a key; else callers need core.CanMetrics
+	// Open: readable without a key. Else callers need core.CanMetrics: metrics cover all owners, so
+	// an ordinary key does not suffice.
+	Open bool
 }
 
-// Metrics answers /metrics. Metrics cover all owners, so an ordinary key does not suffice.
-type Metrics struct{ MetricsOptions }
-
-// NewMetrics returns the handlers.
-func NewMetrics(o MetricsOptions) *Metrics { return &Metrics{o} }
-
-// Get answers the metrics in Prometheus' text format.
-func (m *Metrics) Get(c *gin.Context) error {
-	mediaType, body, err := m.Expose()
+// Serve answers the metrics in Prometheus' text format.
+func (o MetricsOptions) Serve(c *gin.Context) error {
+	mediaType, body, err := o.Expose()
 	if err != nil {
 		return err
 	}

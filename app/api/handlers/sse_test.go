@@ -191,21 +191,6 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// Whoever loses the connection before the first event comes back with what the opening
-// says, in a frame without an event.
-func TestServeFromANumber(t *testing.T) {
-	t.Parallel()
-	w, events := newWriter(), make(chan core.Event, 1)
-	events <- core.Event{Seq: 8, Type: "a", At: at()}
-	close(events)
-	if err := handlers.ServeEvents(t.Context(), w, from(events), handlers.StreamOptions{ID: "7"}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := w.text(), ": connected\nid: 7\n\nretry: 1000\nid: 8\nevent: a\n"; !strings.HasPrefix(got, want) {
-		t.Errorf("got %q, want %q at its beginning", got, want)
-	}
-}
-
 func TestServeToNobody(t *testing.T) {
 	t.Parallel()
 	w := newWriter()
@@ -215,32 +200,5 @@ func TestServeToNobody(t *testing.T) {
 	}
 	if err := handlers.ServeEvents(t.Context(), w, source, handlers.StreamOptions{}); !errors.Is(err, handlers.ErrGone) {
 		t.Errorf("got %v, want ErrGone", err)
-	}
-}
-
-func TestServePassesErrorsAndPanics(t *testing.T) {
-	t.Parallel()
-	boom := errors.New("boom")
-	source := func(context.Context) iter.Seq2[core.Event, error] {
-		return func(yield func(core.Event, error) bool) { yield(core.Event{}, boom) }
-	}
-	if err := handlers.ServeEvents(t.Context(), newWriter(), source, handlers.StreamOptions{}); !errors.Is(err, boom) {
-		t.Errorf("got %v, want the source's error", err)
-	}
-	defer func() {
-		if p, ok := recover().(error); !ok || !errors.Is(p, boom) {
-			t.Errorf("got panic %v, want the source's", p)
-		}
-	}()
-	panics := func(context.Context) iter.Seq2[core.Event, error] { panic(boom) }
-	err := handlers.ServeEvents(t.Context(), newWriter(), panics, handlers.StreamOptions{})
-	t.Errorf("got %v, want a panic", err)
-}
-
-func TestFail(t *testing.T) {
-	t.Parallel()
-	w := newWriter()
-	if err := handlers.FailStream(w, handlers.ErrorFrame([]byte(`{"status":500}`)), handlers.StreamOptions{}); err != nil || w.text() != "event: error\ndata: {\"status\":500}\n\n" {
-		t.Errorf("got %q, %v, want an error event", w.text(), err)
 	}
 }

@@ -25,6 +25,7 @@ package ops
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	"bobbin/app/core"
 )
@@ -129,8 +130,17 @@ func (f Field) Enum() []string {
 	return strings.Split(words, ",")
 }
 
-// Fields returns the values of a request, in the order of the struct.
-func Fields(in reflect.Type) []Field { return fieldsOf(in, nil) }
+//nolint:gochecknoglobals // follows from the types; every request asks for it
+var fields sync.Map // []Field by the type
+
+// Fields returns the values of a request, in the order of the struct; the caller must not modify them.
+func Fields(in reflect.Type) []Field {
+	known, ok := fields.Load(in)
+	if !ok {
+		known, _ = fields.LoadOrStore(in, fieldsOf(in, nil))
+	}
+	return known.([]Field)
+}
 
 func fieldsOf(in reflect.Type, index []int) []Field {
 	var out []Field

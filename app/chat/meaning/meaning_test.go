@@ -60,7 +60,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 			err = json.Unmarshal(raw, &in)
 		}
 		if err != nil || s.broken.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		s.texts.Add(int64(len(in.Input)))
@@ -101,7 +101,7 @@ func newWorld(t *testing.T, d *db.DB) *world {
 // restart builds the parts anew, as another process does.
 func (w *world) restart() {
 	var err error
-	w.embedder, err = langchain.NewEmbedder(langchain.Options{Name: "embed", Model: "embed", Provider: "openai", BaseURL: w.server.URL, APIKey: "k"}, llm.Backoff{Retries: -1})
+	w.embedder, err = langchain.NewEmbedder(langchain.Options{Name: "embed", Model: "embed", Provider: "openai", BaseURL: w.server.URL, APIKey: "k"}, slog.New(slog.DiscardHandler))
 	must.Do(w.t, err)
 	check := func(_ context.Context, owner string) error {
 		if w.spent[owner] {

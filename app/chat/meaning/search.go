@@ -162,31 +162,6 @@ func (s *Search) queryVector(ctx context.Context, text string) ([]float32, error
 
 // joinVectors returns the results by words joined with those by vectors.
 func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, byWords []core.SearchHit, vector []float32) ([]core.SearchHit, error) {
-	list, err := s.compareVectors(ctx, tenant, q, vector)
-	if err != nil {
-		return nil, err
-	}
-	// Of equals the newest first.
-	mean := list.mean()
-	order := slices.DeleteFunc(slices.Clone(list), func(s similarity) bool { return s.score < mean })
-	slices.SortFunc(order, func(a, b similarity) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) })
-	ids := make([]core.MessageID, 0, fromVectors)
-	for _, s := range order[:min(fromVectors, len(order))] {
-		ids = append(ids, s.id)
-	}
-	others := slices.DeleteFunc(ids, func(id core.MessageID) bool {
-		return slices.ContainsFunc(byWords, func(h core.SearchHit) bool { return h.MessageID == id })
-	})
-	byMeaning, err := s.Words.Hits(ctx, tenant, q, others)
-	if err != nil {
-		return nil, err
-	}
-	question, err := searchtext.ParseQuestion(q.Text)
-	return list.join(slices.Concat(byWords, byMeaning), relevance.FindMentions(question, q.Text)), err
-}
-
-// compareVectors returns how similar the messages of the session are to the vector.
-func (s *Search) compareVectors(ctx context.Context, tenant core.Tenant, q core.SearchQuery, vector []float32) (similarities, error) {
 	var list similarities
 	next := core.MessageVectorQuery{
 		Space: core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(vector)}, AllBranches: q.AllBranches, Limit: vectorBatch,
@@ -207,5 +182,22 @@ func (s *Search) compareVectors(ctx context.Context, tenant core.Tenant, q core.
 			break
 		}
 	}
-	return list.withNeighbors().normalized(), nil
+	list = list.withNeighbors().normalized()
+	// Of equals the newest first.
+	mean := list.mean()
+	order := slices.DeleteFunc(slices.Clone(list), func(s similarity) bool { return s.score < mean })
+	slices.SortFunc(order, func(a, b similarity) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) })
+	ids := make([]core.MessageID, 0, fromVectors)
+	for _, s := range order[:min(fromVectors, len(order))] {
+		ids = append(ids, s.id)
+	}
+	others := slices.DeleteFunc(ids, func(id core.MessageID) bool {
+		return slices.ContainsFunc(byWords, func(h core.SearchHit) bool { return h.MessageID == id })
+	})
+	byMeaning, err := s.Words.Hits(ctx, tenant, q, others)
+	if err != nil {
+		return nil, err
+	}
+	question, err := searchtext.ParseQuestion(q.Text)
+	return list.join(slices.Concat(byWords, byMeaning), relevance.FindMentions(question, q.Text)), err
 }

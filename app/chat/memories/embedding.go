@@ -78,8 +78,3 @@ func reasonOf(err error) string {
 	}
 	return "its response is not usable"
 }
-
-// isRefused reports whether the text itself was refused, so that another text may be accepted.
-func isRefused(err error) bool {
-	return llm.IsKind(err, llm.KindContextLength) || llm.IsKind(err, llm.KindInvalid) || llm.IsKind(err, llm.KindContentFilter)
-}

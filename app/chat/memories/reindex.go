@@ -40,15 +40,12 @@ func (s *Service) Reindex(ctx context.Context, tenant core.Tenant, in core.Reind
 	if out.Embedded, err = s.Store.SetVectors(ctx, done); err != nil {
 		return core.Reindexed{}, err
 	}
-	out.Remaining, err = s.countRemaining(ctx, tenant, in.AllOwners)
-	return out, err
-}
-
-func (s *Service) countRemaining(ctx context.Context, tenant core.Tenant, all bool) (int, error) {
-	if all {
-		return s.Store.CountAllStale(ctx, llm.SpaceOf(s.Embedder))
+	if in.AllOwners {
+		out.Remaining, err = s.Store.CountAllStale(ctx, llm.SpaceOf(s.Embedder))
+	} else {
+		out.Remaining, err = s.Store.CountStale(ctx, tenant, llm.SpaceOf(s.Embedder))
 	}
-	return s.Store.CountStale(ctx, tenant, llm.SpaceOf(s.Embedder))
+	return out, err
 }
 
 // embedAll returns the memories that the model accepts, with their vectors.
@@ -67,7 +64,7 @@ func (s *Service) embedAll(ctx context.Context, list []core.Memory) ([]core.Memo
 			list[i].Embedding, list[i].EmbeddingModel = vectors[i], s.Embedder.Model()
 		}
 		return list, nil
-	case !isRefused(err):
+	case !llm.IsKind(err, llm.KindContextLength) && !llm.IsKind(err, llm.KindInvalid) && !llm.IsKind(err, llm.KindContentFilter):
 		return nil, s.embedError(ctx, err)
 	case len(list) == 1:
 		s.Logger.WarnContext(ctx, "memory not embedded", "memory_id", string(list[0].ID), "model", s.Embedder.Model(), "err", err)

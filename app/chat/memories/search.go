@@ -1,10 +1,12 @@
 package memories
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // Search returns the memories of the scope that are nearest to the query, best first, equal
@@ -32,34 +34,53 @@ func (s *Service) Search(ctx context.Context, tenant core.Tenant, in core.Memory
 		return core.MemoryMatches{}, s.embedError(ctx, err)
 	}
 	space := core.VectorSpace{Model: s.Embedder.Model(), Dimension: len(list[0])}
-	best := &nearest{limit: in.Limit, minScore: *in.MinScore}
-	if err := s.compareVectors(ctx, tenant, space, list[0], best); err != nil {
+	hits, searched, err := s.findNearest(ctx, tenant, space, list[0], in)
+	if err != nil {
 		return core.MemoryMatches{}, err
 	}
-	out := core.MemoryMatches{EmbeddingModel: space.Model, Matches: s.Matches, Searched: best.searched}
+	out := core.MemoryMatches{EmbeddingModel: space.Model, Matches: s.Matches, Searched: searched}
 	if out.Stale, err = s.Store.CountStale(ctx, tenant, space); err != nil {
 		return core.MemoryMatches{}, err
 	}
-	out.Items, err = s.loadMatches(ctx, tenant, best.hits)
+	out.Items, err = s.loadMatches(ctx, tenant, hits)
 	return out, err
 }
 
 // vectorBatch is how many vectors are read in one query.
 const vectorBatch = 1000
 
-// compareVectors compares the query with every vector of the scope, read in batches.
-func (s *Service) compareVectors(ctx context.Context, tenant core.Tenant, space core.VectorSpace, query []float32, best *nearest) error {
+// hit is a memory that a search found.
+type hit struct {
+	id    core.MemoryID
+	score float32
+}
+
+// findNearest compares the query with every vector of the scope, read in batches. It returns the best
+// hits, and how many were compared: invalid vectors are skipped.
+func (s *Service) findNearest(ctx context.Context, tenant core.Tenant, space core.VectorSpace, query []float32, in core.MemorySearch) (hits []hit, searched int, err error) {
+	least := *in.MinScore
 	q := core.VectorQuery{Space: space, Limit: vectorBatch}
 	for {
 		batch, err := s.Store.Vectors(ctx, tenant, q)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		for _, v := range batch {
-			best.compareVector(query, v)
+			if !llm.IsUnitVector(v.Vector, len(query)) {
+				continue
+			}
+			searched++
+			if score := llm.DotProduct(query, v.Vector); score >= least {
+				hits = append(hits, hit{v.ID, score})
+			}
+		}
+		slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id)) })
+		if len(hits) >= in.Limit {
+			hits = hits[:in.Limit]
+			least = hits[in.Limit-1].score // newer ones with the same score still get in
 		}
 		if len(batch) < vectorBatch {
-			return nil
+			return hits, searched, nil
 		}
 		q.After = core.MemoryVector{ID: batch[vectorBatch-1].ID, UserID: batch[vectorBatch-1].UserID}
 	}

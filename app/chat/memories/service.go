@@ -13,14 +13,14 @@ import (
 // DefaultEmbedTime limits one call of the embedder, including retries.
 const DefaultEmbedTime = 30 * time.Second
 
-// Options configure a Service. Store and Embedder are required.
+// Options configure a Service. All but EmbedTime are required.
 type Options struct {
 	Store    core.MemoryStore
 	Embedder llm.Embedder
-	Matches  string // what the embedder matches: core.MatchesWords or core.MatchesMeaning; empty = meaning
+	Matches  string // what the embedder matches: core.MatchesWords or core.MatchesMeaning
 
 	EmbedTime time.Duration // 0 = DefaultEmbedTime
-	Logger    *slog.Logger  // nil = no logs
+	Logger    *slog.Logger
 }
 
 // Service implements the use cases of memories. Safe for concurrent use.
@@ -28,14 +28,8 @@ type Service struct{ Options }
 
 // New returns a Service.
 func New(o Options) *Service {
-	if o.Matches == "" {
-		o.Matches = core.MatchesMeaning
-	}
 	if o.EmbedTime <= 0 {
 		o.EmbedTime = DefaultEmbedTime
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Service{o}
 }

@@ -15,6 +15,9 @@ import (
 const (
 	maxCalls = 128 // tool calls
 	maxParts = 128
+
+	maxMetadata = 16 << 10
+	maxName     = 200 // names and ids that callers choose
 )
 
 // clockSkew is how far another machine's clock may be ahead.
@@ -45,7 +48,7 @@ func (l Limits) checkMessage(m core.Message) (core.Message, core.Faults) {
 	c.checkName("finish_reason", string(c.m.FinishReason))
 	c.checkName("client_message_id", c.m.ClientMessageID)
 	c.checkName("author_id", c.m.AuthorID)
-	c.m.Author = c.cleanText("author", c.m.Author, c.limits.Name)
+	c.m.Author = c.cleanText("author", c.m.Author, maxName)
 	switch c.m.Status {
 	case "", core.MessageComplete, core.MessagePartial, core.MessageFailed:
 	default:
@@ -159,8 +162,8 @@ func (c *checker) checkParts() {
 
 // checkName complains about what must be stored as it is and cannot.
 func (c *checker) checkName(field, value string) {
-	if len(value) > c.limits.Name {
-		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(value), c.limits.Name)
+	if len(value) > maxName {
+		c.faults.Add(field, "has %d bytes, at most %d are allowed", len(value), maxName)
 	}
 	if core.CleanText(value) != value {
 		c.faults.Add(field, "must be valid UTF-8 without U+0000")
@@ -199,7 +202,7 @@ func (c *checker) checkRevisions() {
 func (c *checker) checkMetadata() {
 	raw := c.m.Metadata
 	before := len(c.faults)
-	c.faults.Metadata(raw, c.limits.Metadata)
+	c.faults.Metadata(raw, maxMetadata)
 	// No database takes every escape that JSON has: what has none stays as it is.
 	if len(c.faults) > before || c.replaced == 0 && !bytes.Contains(raw, []byte(`\u`)) {
 		return

@@ -3,6 +3,7 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,7 +33,8 @@ func (s *Service) Export(ctx context.Context, tenant core.Tenant, session core.S
 		err = s.eachMessage(ctx, tenant, session, true, func(m core.Message) error { return writeJSON(out, "", m, "\n") })
 	case core.ExportMarkdown:
 		md := markdown{out: out}
-		md.writeTitle(session)
+		fmt.Fprintf(out, "# %s\n\n", escapeInline(cmp.Or(session.Title, "Conversation")))
+		fmt.Fprintf(out, "Session %s · agent %s · %s · %d messages\n", session.ID, escapeInline(session.Agent), session.CreatedAt.UTC().Format("2006-01-02"), session.MessageCount)
 		err = s.eachMessage(ctx, tenant, session, false, md.writeMessage)
 	default:
 		return core.Errorf(core.ErrInvalid, "format %q must be json, jsonl or markdown", core.Clip(string(format), 40))
@@ -92,30 +94,20 @@ func (s *Service) exportJSON(ctx context.Context, tenant core.Tenant, session co
 	if n.Summaries == 0 {
 		_, _ = out.WriteString("\n],\"summaries\":[") // Flush returns its error
 	}
-	given, err := s.standingInstructions(ctx, tenant, session)
-	if err != nil {
-		return n, err
+	var given []core.StandingInstruction
+	if s.Instructions != nil {
+		if given, err = s.Instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions); err != nil {
+			return n, fmt.Errorf("export standing instructions: %w", err)
+		}
 	}
 	before = "\n],\"standing_instructions\":[\n"
-	for _, i := range given {
+	for _, i := range compaction.ResolveInstructions(given) { // the oldest first
 		if err := writeItem(i); err != nil {
 			return n, err
 		}
 	}
 	_, err = out.WriteString("\n]}\n")
 	return n, err
-}
-
-// standingInstructions returns the standing instructions of the current path, the oldest first.
-func (s *Service) standingInstructions(ctx context.Context, tenant core.Tenant, session core.Session) ([]core.StandingInstruction, error) {
-	if s.Instructions == nil || session.StandingCount == 0 {
-		return nil, nil
-	}
-	given, err := s.Instructions.OnPath(ctx, tenant, session.ID, core.MaxInstructions)
-	if err != nil {
-		return nil, fmt.Errorf("export standing instructions: %w", err)
-	}
-	return compaction.ResolveInstructions(given), nil
 }
 
 // writeJSON writes a value on one line, between two texts.

@@ -143,7 +143,6 @@ func TestExportHasStandingInstructions(t *testing.T) {
 		{"two", instructions{{ID: "1", MessageID: "a", Seq: 1, Text: "My budget is 400 €.", Topic: "budget"}, {ID: "2", MessageID: "b", Seq: 3, Text: "My budget is 500 €.", Topic: "budget"}}, "1 replaced, 2 standing"},
 	} {
 		w := newWorld()
-		w.session.StandingCount = len(tt.given)
 		s := transfer.New(transfer.Options{Sessions: sessions{world: w}, Messages: messages{world: w}, Summaries: summaries{world: w}, Instructions: tt.given, Feed: feed{world: w}, Counter: words{}})
 		var out strings.Builder
 		must.Do(t, s.Export(t.Context(), ann(), w.session, core.ExportJSON, &out))

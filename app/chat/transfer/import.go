@@ -130,12 +130,12 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 // readMessage reads one message; an error says what is wrong with it.
 func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 	if e.err != nil {
-		h.order.skipUnreadable()
+		h.order.unsure = true
 		return e.err
 	}
 	t, err := readMessage(e.raw)
 	if err != nil {
-		h.order.skipUnreadable()
+		h.order.unsure = true
 		return err
 	}
 	if t.skip || saysNothing(t.message) {

@@ -248,7 +248,7 @@ func TestImportPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		s := w.service(transfer.Limits{Imports: 2})
+		s := w.service(transfer.Limits{})
 		owned := func(owner string, body io.Reader) error {
 			_, err := s.Import(t.Context(), core.Tenant{Owner: owner}, core.ImportMessages{SessionID: w.session.ID, Body: body, Size: 1, Format: core.ImportLines})
 			return err
@@ -265,15 +265,17 @@ func TestImportPlaces(t *testing.T) {
 		if err := owned("bob", strings.NewReader(two)); err != nil || time.Since(begin) != 10*time.Second {
 			t.Errorf("got %v after %v for another owner, want that it comes in without a wait", err, time.Since(begin)-10*time.Second)
 		}
-		go func() { ended <- owned("bob", slow) }()
+		for _, owner := range []string{"bob", "carl", "dan"} {
+			go func() { ended <- owned(owner, slow) }()
+		}
 		synctest.Wait()
-		if err := owned("carl", strings.NewReader(two)); !errors.Is(err, core.ErrUnavailable) {
+		if err := owned("eve", strings.NewReader(two)); !errors.Is(err, core.ErrUnavailable) {
 			t.Errorf("got %v when all places are taken, want ErrUnavailable", err)
 		}
 		go func() { ended <- owned("ann", strings.NewReader(two)) }()
 		synctest.Wait()
 		close(end)
-		for range 3 {
+		for range 5 {
 			if err := <-ended; err != nil {
 				t.Errorf("got %v for one that waited, want none", err)
 			}

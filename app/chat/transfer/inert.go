@@ -21,7 +21,9 @@ func (w *markdown) writeText(text string) {
 	for line := range strings.SplitSeq(strings.TrimRight(plainLines(text), "\n"), "\n") {
 		_ = w.out.WriteByte('\n') // err has the first error of all
 		if open.length > 0 {
-			line = dedentLine(line, indent)
+			for n := indent; n > 0 && line != "" && (line[0] == ' ' || line[0] == '\t'); n-- {
+				line = line[1:]
+			}
 			rest := strings.TrimSpace(line)
 			if len(rest) >= open.length && strings.Trim(rest, string(open.mark)) == "" {
 				line, open = open.String(), fence{}
@@ -82,14 +84,6 @@ func openedBy(line string) (open fence, language string) {
 
 // languages matches the name of a language behind a fence.
 var languages = regexp.MustCompile(`^[A-Za-z0-9_+#.-]+`)
-
-// dedentLine returns the line with at most n characters of indentation less.
-func dedentLine(line string, n int) string {
-	for n > 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
-		line, n = line[1:], n-1
-	}
-	return line
-}
 
 // active matches what could be a tag, the middle of a link or an image, the definition
 // of one, a fence, or an attribute, for some renderer.

@@ -17,11 +17,6 @@ type markdown struct {
 	last string // speaker and day of the message before
 }
 
-func (w *markdown) writeTitle(s core.Session) {
-	fmt.Fprintf(w.out, "# %s\n\n", escapeInline(cmp.Or(s.Title, "Conversation")))
-	fmt.Fprintf(w.out, "Session %s · agent %s · %s · %d messages\n", s.ID, escapeInline(s.Agent), s.CreatedAt.UTC().Format("2006-01-02"), s.MessageCount)
-}
-
 // writeMessage writes one message under the name of its speaker.
 func (w *markdown) writeMessage(m core.Message) error {
 	if m.Role == core.RoleTool {

@@ -8,12 +8,9 @@ import "bobbin/app/core"
 type order struct {
 	open   map[string]int    // calls of the last assistant message without a result, by id
 	tools  map[string]string // what they call
-	unsure bool              // a message before could not be read
+	unsure bool              // a message before could not be read: what refers to it is not to blame
 	names  map[string]bool   // client message ids so far
 }
-
-// skipUnreadable notes that a message could not be read: what refers to it is not to blame.
-func (o *order) skipUnreadable() { o.unsure = true }
 
 // placeNext takes the next message and returns it with the name of its tool, or says
 // what is wrong.

@@ -9,36 +9,22 @@ import (
 	"bobbin/app/core/quota"
 )
 
-// Limits bound what callers may bring in. Sizes are bytes of UTF-8; zero values
-// mean the defaults.
+// Limits bound what callers may bring in. Sizes are bytes of UTF-8.
 type Limits struct {
-	Message  int   // text of a user's message; default 1 MiB
-	Output   int   // text of any other message, and the arguments of its tool calls; default 1 MiB
-	Line     int   // of an import; default 8 MiB
-	Import   int64 // all of an import; default 64 MiB
-	Messages int   // of an import; default 100,000
-	Metadata int   // default 16 KiB
-	Name     int   // names and ids that callers choose; default 200
-	Imports  int   // at once in this process, one of each owner; default 4
-	Exports  int   // of users and sessions, half of them of one owner, one of an end user; default 4
+	Message  int   // text of a user's message
+	Output   int   // text of any other message, and the arguments of its tool calls
+	Line     int   // of an import
+	Import   int64 // all of an import
+	Messages int   // of an import
 }
 
-func (l Limits) withDefaults() Limits {
-	for field, value := range map[*int]int{
-		&l.Message: 1 << 20, &l.Output: 1 << 20, &l.Line: 8 << 20, &l.Messages: 100_000,
-		&l.Metadata: 16 << 10, &l.Name: 200, &l.Imports: 4, &l.Exports: 4,
-	} {
-		if *field <= 0 {
-			*field = value
-		}
-	}
-	if l.Import <= 0 {
-		l.Import = 64 << 20
-	}
-	return l
-}
+// What is done at once in this process.
+const (
+	maxImports = 4 // one of each owner
+	maxExports = 4 // of users and sessions, half of them of one owner, one of an end user
+)
 
-// Options are what a Service is made of. All but Instructions, Added and Limits are required,
+// Options are what a Service is made of. All but Instructions and Added are required,
 // and Users where users are exported.
 type Options struct {
 	Sessions     core.SessionStore
@@ -67,13 +53,11 @@ type Service struct {
 
 // New returns a Service.
 func New(o Options) *Service {
-	o.Limits = o.Limits.withDefaults()
-	l := o.Limits
 	return &Service{
 		Options: o,
-		places:  quota.New(quota.Limits{Total: int64(l.Imports), Owner: 1, User: 1, What: "places for imports"}),
-		memory:  quota.New(quota.Limits{Total: 2 * l.Import, Owner: l.Import, User: l.Import, What: "memory for imports"}),
-		exports: quota.New(quota.Limits{Total: int64(l.Exports), Owner: int64(max(l.Exports/2, 1)), User: 1, What: "places for exports"}),
+		places:  quota.New(quota.Limits{Total: maxImports, Owner: 1, User: 1, What: "places for imports"}),
+		memory:  quota.New(quota.Limits{Total: 2 * o.Limits.Import, Owner: o.Limits.Import, User: o.Limits.Import, What: "memory for imports"}),
+		exports: quota.New(quota.Limits{Total: maxExports, Owner: maxExports / 2, User: 1, What: "places for exports"}),
 	}
 }
 

@@ -78,9 +78,9 @@ func (u *user) Keys(context.Context, string) ([]core.APIKey, error) {
 	return []core.APIKey{{Name: "web"}}, nil
 }
 
-func (u *user) service(limits transfer.Limits) *transfer.Service {
+func (u *user) service() *transfer.Service {
 	return transfer.New(transfer.Options{
-		Sessions: sessions{world: u.world}, Messages: messages{world: u.world}, Summaries: summaries{world: u.world}, Feed: feed{world: u.world}, Counter: words{}, Limits: limits,
+		Sessions: sessions{world: u.world}, Messages: messages{world: u.world}, Summaries: summaries{world: u.world}, Feed: feed{world: u.world}, Counter: words{},
 		Users: transfer.UserStores{Sessions: userSessions{user: u}, Runs: userRuns{}, Memories: userMemories{}, Blobs: userBlobs{}, Usage: userUsage{}, More: u},
 	})
 }
@@ -102,7 +102,7 @@ func TestExportUser(t *testing.T) {
 	u.name = `../..\etc:passwd`
 	for _, owners := range []bool{true, false} {
 		var out bytes.Buffer
-		err := u.service(transfer.Limits{}).ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim", OwnersView: owners}, &out)
+		err := u.service().ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim", OwnersView: owners}, &out)
 		must.Do(t, err)
 		z := must.Get(zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())))(t)
 		var names []string
@@ -135,7 +135,7 @@ func TestExportUserBreaksOff(t *testing.T) {
 	u := newUser(t)
 	u.fail, u.pages = errors.New("the database is away"), 1
 	var out bytes.Buffer
-	err := u.service(transfer.Limits{}).ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim"}, &out)
+	err := u.service().ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim"}, &out)
 	if _, unreadable := zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len())); !errors.Is(err, u.fail) || unreadable == nil {
 		t.Errorf("got %v, and an archive that can be read: %v", err, unreadable == nil)
 	}
@@ -147,7 +147,7 @@ func TestExportsAtOnce(t *testing.T) {
 	u := newUser(t)
 	synctest.Test(t, func(t *testing.T) {
 		u.hold = make(chan struct{})
-		s := u.service(transfer.Limits{Exports: 4})
+		s := u.service()
 		export := func() error {
 			return s.ExportUser(t.Context(), ann(), core.UserExport{Owner: "ann", User: "kim"}, io.Discard)
 		}

@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -25,9 +26,13 @@ func newWorld() *world {
 	return &world{session: core.Session{ID: "01920000-0000-7000-8000-000000000001", Agent: "assistant", Title: "A title"}}
 }
 
-func (w *world) service(limits transfer.Limits) *transfer.Service {
+// service returns a service with the limits; of one that is 0, what is enough.
+func (w *world) service(l transfer.Limits) *transfer.Service {
 	return transfer.New(transfer.Options{
-		Sessions: sessions{world: w}, Messages: messages{world: w}, Summaries: summaries{world: w}, Feed: feed{world: w}, Counter: words{}, Limits: limits,
+		Sessions: sessions{world: w}, Messages: messages{world: w}, Summaries: summaries{world: w}, Feed: feed{world: w}, Counter: words{},
+		Limits: transfer.Limits{
+			Message: cmp.Or(l.Message, 1<<20), Output: cmp.Or(l.Output, 1<<20), Line: cmp.Or(l.Line, 8<<20), Import: cmp.Or(l.Import, 64<<20), Messages: cmp.Or(l.Messages, 100_000),
+		},
 	})
 }
 

@@ -47,7 +47,13 @@ func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 // progress the grace period, and cancels the rest; an unfinished summary leaves nothing
 // behind. It returns nil when all work has stopped. Call it once.
 func (k *Compactor) Run(ctx context.Context) error {
-	k.releaseOwnLeases(ctx)
+	if k.Worker != "" { // an earlier process of this replica may have held leases when it died
+		freeing, cancel := context.WithTimeout(ctx, storeTimeout)
+		if err := k.Stores.Sessions.FreeSummaries(freeing, core.WorkersOf(k.Worker)); err != nil && freeing.Err() == nil {
+			k.Logger.WarnContext(ctx, "leases of an earlier process not released, they expire by themselves", "err", err)
+		}
+		cancel()
+	}
 	k.jobs.accept(func(tenant core.Tenant, id core.SessionID, q *job) {
 		k.jobs.calls.Go(func() { k.runJob(ctx, tenant, id, q) })
 	})
@@ -67,19 +73,6 @@ func (k *Compactor) Run(ctx context.Context) error {
 		<-left
 	}
 	return nil
-}
-
-// releaseOwnLeases releases the leases that an earlier process of this replica held when it
-// died.
-func (k *Compactor) releaseOwnLeases(ctx context.Context) {
-	if k.Worker == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	if err := k.Stores.Sessions.FreeSummaries(ctx, core.WorkersOf(k.Worker)); err != nil && ctx.Err() == nil {
-		k.Logger.WarnContext(ctx, "leases of an earlier process not released, they expire by themselves", "err", err)
-	}
 }
 
 // runJob does what is due in a session, a summary at a time: the jobs of other sessions come in between. It
@@ -165,5 +158,5 @@ func (k *Compactor) firstPlan(ctx context.Context, t Turn, phase contextwindow.P
 	}
 	in.Phase, in.NoSummary, in.NoLoop = phase, t.Trial, t.Trial
 	p = newPlan(in)
-	return p, t.Trial || p.isDone() && !contextwindow.MayUseOlder(in), nil
+	return p, t.Trial || p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted && !contextwindow.MayUseOlder(in), nil
 }

@@ -28,7 +28,8 @@ func (w *world) other(window int) {
 	w.models["other"] = llmtest.Scripted().WithInfo(llm.Info{Name: "other", Provider: "scripted", Window: window, MaxOutput: window / 8})
 }
 
-// The dry run is what the next message does, whatever it needs.
+// The dry run is what the next message does, whatever it needs: of a short conversation it sends all,
+// without a model call or a write (W5, W12).
 func TestDryRunIsWhatHappens(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -52,9 +53,10 @@ func TestDryRunIsWhatHappens(t *testing.T) {
 				t.Fatalf("got %+v, want a plan that fits, with a summary: %v", got, tt.summarizes)
 			}
 			w.ask(content)
+			before := w.state()
 			_, d := w.fit()
 			if !tt.summarizes {
-				if used := w.report().Used; w.Session.SummaryVersion != 0 || used != got.Tokens || got.Context.Used != used {
+				if used := w.report().Used; w.state() != before || len(w.writer.Requests())+len(w.feed.Passing()) > 0 || d.Messages() != len(w.Messages) || used != got.Tokens || got.Context.Used != used {
 					t.Errorf("planned %d tokens without a summary, sent %d with version %d", got.Tokens, used, w.Session.SummaryVersion)
 				}
 				return

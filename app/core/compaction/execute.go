@@ -48,9 +48,6 @@ func (p plan) withRecalled(r *Recalled) plan {
 	return newPlan(in)
 }
 
-// isDone reports whether nothing is left to carry out.
-func (p plan) isDone() bool { return p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted }
-
 // nextOrder returns the summary that the plan orders, now or ahead; nil = none.
 func (p plan) nextOrder() *contextwindow.Order { return cmp.Or(p.d.Summarize, p.d.Prepare) }
 
@@ -75,6 +72,12 @@ type progress struct {
 // fitTurn is Fit without recalled passages, warnings, notes and observer.
 func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 	p, done, err := k.firstPlan(ctx, t, contextwindow.BeforeCall)
+	if err == nil && t.Standing == nil && (!done || t.Session.SummaryVersion > 0 || t.Session.StandingCount > 0 || p.d.HidesRequests()) {
+		// A prompt that shows all messages lists no instructions but those that were added by hand.
+		if t, err = k.withStanding(ctx, t); err == nil && len(t.Standing.inputs) > 0 {
+			p, done, err = k.firstPlan(ctx, t, contextwindow.BeforeCall)
+		}
+	}
 	if err != nil || done {
 		return t, p, cmp.Or(err, floorError(p.d))
 	}

@@ -42,14 +42,10 @@ func TestRow3SummarizerFails(t *testing.T) {
 		cause string // of the note
 	}{
 		{"overloaded", fails(llm.KindOverloaded), "the model failed (overloaded)"},
-		{"auth", fails(llm.KindAuth), "the model failed (auth)"},
 		{"context length", fails(llm.KindContextLength), "the model failed (context_length)"},
-		{"row 4: empty", always(" \n"), "the answer was empty"},
 		{"row 4: reasoning only", llmtest.Step{Repeat: true, Reasoning: "SECRET thoughts"}, "the answer was reasoning only"},
 		{"row 5: cut off", llmtest.Step{Repeat: true, Text: []string{"## SECRET"}, Finish: core.FinishLength}, "the answer was cut off at the output limit"},
-		{"row 6: calls a tool", llmtest.Step{Repeat: true, ToolCalls: []core.ToolCall{{ID: "1", Name: "calculator", Arguments: "{}"}}}, "the answer called a tool"},
 		{"row 6: chats", always("Sure! What can I do for you? SECRET"), "the answer was too short for what it replaces"},
-		{"row 3: error text", always("Error: 500 SECRET internal server error"), "the answer was too short for what it replaces"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,20 +72,6 @@ func TestRow3SummarizerFails(t *testing.T) {
 				t.Errorf("got %d booked calls, want the %d that were made", len(w.Calls), len(w.writer.Requests()))
 			}
 		})
-	}
-}
-
-// B7: a summary model that cannot be used does not fail the conversation either.
-func TestSummaryModelMissing(t *testing.T) {
-	t.Parallel()
-	w := full(t)
-	delete(w.models, "writer")
-	turn, _ := w.fit()
-	if len(w.Summaries) != 1 || w.Summaries[0].Strategy != "extractive" || w.Summaries[0].Note != "fallback: the summary model cannot be used" {
-		t.Errorf("got summaries %+v, want an extractive one that says why", w.Summaries)
-	}
-	if turn.Session.SummaryVersion != 1 {
-		t.Errorf("got version %d, want 1", turn.Session.SummaryVersion)
 	}
 }
 

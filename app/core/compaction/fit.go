@@ -22,7 +22,7 @@ const nearLimit = 0.9
 // model replaces it.
 func (k *Compactor) Fit(ctx context.Context, t Turn) (Turn, contextwindow.Decision, error) {
 	var p plan
-	t, err := k.withTexts(ctx, t)
+	t, err := k.withSetups(ctx, t)
 	if err == nil {
 		t, p, err = k.fitTurn(ctx, t)
 	}

@@ -15,26 +15,6 @@ import (
 	"bobbin/tests/llmtest"
 )
 
-// W5, W12: a short conversation is sent as it is, with no model call and no write.
-func TestFitLeavesAShortConversationAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.turns(3, 50)
-	w.ask("and now?")
-	before, _, _ := w.now()
-	turn, d := w.fit()
-	after, summaries, _ := w.now()
-	if diff := cmp.Diff(before, after); diff != "" || len(summaries) > 0 {
-		t.Errorf("session (-before +after):\n%s, %d summaries, want nothing changed", diff, len(summaries))
-	}
-	if got := len(w.request(turn, d).Messages); got != 7 {
-		t.Errorf("got %d messages in the prompt, want all 7", got)
-	}
-	if n := len(w.writer.Requests()) + len(w.feed.Passing()); n != 0 {
-		t.Errorf("got %d model calls and events, want none", n)
-	}
-}
-
 // W5, W7, W10, B4, L6: what a compaction stores, records and reports.
 func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	t.Parallel()

@@ -187,31 +187,6 @@ func poor(context.Context, string, llm.Info) error {
 	return errors.New("nothing left")
 }
 
-// L3: where the agent's file says so, loops are as they were.
-func TestLoopsAsTheyAre(t *testing.T) {
-	t.Parallel()
-	var prompts []string
-	for _, off := range []func(w *world){
-		func(w *world) { w.profile.Loop = contextwindow.Loop{} },
-		func(w *world) { w.profile.Loop.Enabled = false },
-	} {
-		w := looping(t, core.CompactionSettings{}, 128_000)
-		off(w)
-		w.ask("Read all files.")
-		for range 30 {
-			w.use(200)
-		}
-		turn, d := w.fit()
-		prompts = append(prompts, fmt.Sprintf("%+v", w.request(turn, d).Messages))
-		if len(w.Summaries)+len(w.Events) > 0 {
-			t.Errorf("got %d summaries and %d events, want none", len(w.Summaries), len(w.Events))
-		}
-	}
-	if prompts[0] != prompts[1] {
-		t.Error("the prompts differ")
-	}
-}
-
 // failNotes lets the material of the next notes not be loaded.
 func (w *world) failNotes() {
 	failed := false

@@ -72,21 +72,6 @@ func TestSummaryModelPrecedence(t *testing.T) {
 	}
 }
 
-// C3: the policy's strategy makes the summary; extractive needs no model.
-func TestStrategyOfThePolicy(t *testing.T) {
-	t.Parallel()
-	for strategy, calls := range map[string]int{"llm": 1, "hybrid": 1, "extractive": 0} {
-		w := newWorld(t, core.ContextSettings{Strategy: &strategy}, 8192)
-		w.writer.Add(notes)
-		w.turns(30, 110)
-		w.ask("next")
-		w.fit()
-		if v := w.Summaries[0]; v.Strategy != strategy || v.Note != "" || len(w.writer.Requests()) != calls {
-			t.Errorf("got strategy %q, note %q and %d calls, want %q and %d", v.Strategy, v.Note, len(w.writer.Requests()), strategy, calls)
-		}
-	}
-}
-
 // pricing refuses the models without a price, as a limit in US dollars does.
 type pricing map[string]bool
 
@@ -97,21 +82,23 @@ func (p pricing) Check(_ context.Context, _ string, m llm.Info) error {
 	return core.ErrModelUnpriced(m.Name)
 }
 
-// A limit in US dollars leaves out a small model without a price, and where no model has
-// one the summary is made without any, and says why.
+// A limit in US dollars leaves out a small model without a price. Where no model has one, or the
+// named one is missing, the summary is made without any, and says why (B7).
 func TestSummaryModelsHavePrices(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
+		named       string
 		priced      pricing
 		model, note string
 	}{
-		"all":     {pricing{"small": true, "answerer": true}, "small", ""},
-		"its own": {pricing{"answerer": true}, "answerer", ""},
-		"none":    {pricing{}, "", "fallback: the summary model has no price, and a limit in US dollars holds"},
+		"all":     {"", pricing{"small": true, "answerer": true}, "small", ""},
+		"its own": {"", pricing{"answerer": true}, "answerer", ""},
+		"none":    {"", pricing{}, "", "fallback: the summary model has no price, and a limit in US dollars holds"},
+		"missing": {"nobody", pricing{"small": true, "answerer": true}, "", "fallback: the summary model cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, core.ContextSettings{Policy: "sliding", SummaryModel: new("")}, 8192)
+			w := newWorld(t, core.ContextSettings{Policy: "sliding", SummaryModel: &tt.named}, 8192)
 			w.options.Budget = tt.priced.Check
 			w.keeper = compaction.New(w.options)
 			w.model.Add(always(notes + "\nwritten by answerer"))

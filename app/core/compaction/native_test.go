@@ -137,14 +137,25 @@ func TestNativeSummaryIsForOneIdentity(t *testing.T) {
 	}
 }
 
+// reportsNative fails unless the one report of a native summary since the last call has the outcome.
+func (w *watcher) reportsNative(t *testing.T, outcome compaction.NativeOutcome) {
+	t.Helper()
+	if got := w.told(); strings.Count(got, "native summary: ") != 1 || !strings.Contains(got, "native summary: "+string(outcome)) {
+		t.Errorf("got the reports %q, want %s once", got, outcome)
+	}
+}
+
 // What the provider does not take back is not sent again: the words take its place.
 func TestNativeSummaryIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newNativeWorld(t)
 	w.writer.Add(always(notes))
 	w.model.Add(compacted(own))
+	watch := w.watched()
 	turn, _ := w.fit()
+	watch.reportsNative(t, compaction.NativeMade)
 	refused := must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)
+	watch.reportsNative(t, compaction.NativeRefused)
 	if w.native(refused) != nil || w.native(w.turn()) != nil {
 		t.Error("got the native summary again, want the words")
 	}
@@ -178,7 +189,12 @@ func TestNativeSummaryFails(t *testing.T) {
 			w := newNativeWorld(t)
 			w.writer.Add(always(notes))
 			w.model.Add(step)
+			watch, outcome := w.watched(), compaction.NativeRejected
+			if slices.Contains([]string{"provider away", "blob refused", "nothing", "an answer", "empty"}, name) {
+				outcome = compaction.NativeFailed
+			}
 			turn, _ := w.fit()
+			watch.reportsNative(t, outcome)
 			if w.native(turn) != nil {
 				t.Error("got a native summary, want the words")
 			}
@@ -221,33 +237,6 @@ func TestNativeSummaryExtendsTheOneBefore(t *testing.T) {
 			}
 			if !slices.Equal(asked[0].System, asked[1].System) {
 				t.Errorf("got the system prompts %q and %q, want the same", asked[0].System, asked[1].System)
-			}
-		})
-	}
-}
-
-// The observer hears what became of each of the provider's summaries.
-func TestNativeSummaryIsReported(t *testing.T) {
-	t.Parallel()
-	for outcome, step := range map[compaction.NativeOutcome]any{
-		compaction.NativeMade:     compacted(own),
-		compaction.NativeFailed:   llmtest.Fail(&llm.Error{Kind: llm.KindOverloaded}),
-		compaction.NativeRejected: compacted(core.Part{Text: notes, Signature: strings.Repeat("blob", 1<<20)}),
-		compaction.NativeRefused:  compacted(own),
-	} {
-		t.Run(string(outcome), func(t *testing.T) {
-			t.Parallel()
-			w := newNativeWorld(t)
-			watch := w.watched()
-			w.writer.Add(always(notes))
-			w.model.Add(step)
-			turn, _ := w.fit()
-			if outcome == compaction.NativeRefused {
-				watch.told()
-				must.Get(w.keeper.RefuseNative(t.Context(), turn))(t)
-			}
-			if got, want := watch.told(), "native summary: "+string(outcome); strings.Count(got, "native summary: ") != 1 || !strings.Contains(got, want) {
-				t.Errorf("got the reports %q, want %q once", got, want)
 			}
 		})
 	}

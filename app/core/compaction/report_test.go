@@ -69,35 +69,6 @@ func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d
 
 func abs(n int) int { return max(n, -n) }
 
-// What is shown in the middle of a run is what its next model call sends, byte for
-// byte and number for number: with a summary, pinned messages, tool turns, system
-// rows, and after everything was compacted.
-func TestShownIsSentInMidRun(t *testing.T) {
-	t.Parallel()
-	for _, policy := range contextwindow.PresetNames() {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, core.ContextSettings{Policy: policy}, 8192)
-			w.writer.Add(always(notes))
-			w.turns(30, 110)
-			w.Messages[0].Pinned, w.Messages[1].Role = true, core.RoleSystem
-			w.ask("compute")
-			for i := range 3 {
-				turn, d := w.fit()
-				w.same(w.report(), w.view(), w.request(turn, d), d)
-				call := w.said(core.RoleAssistant, "let me see")
-				call.RunID, call.ToolCalls = w.run.ID, []core.ToolCall{{ID: fmt.Sprint(i), Name: "calculator", Arguments: "{}"}}
-				call.TokenCount = w.count.Message(call)
-				result := w.said(core.RoleTool, strings.Repeat("result ", 2500))
-				result.RunID, result.ToolCallID = w.run.ID, fmt.Sprint(i)
-				w.add(call, result)
-			}
-			turn, d := w.fit()
-			w.same(w.report(), w.view(), w.request(turn, d), d)
-		})
-	}
-}
-
 // A prompt that will not be sent as it stands says so: the next message first
 // summarizes. What is shown is the prompt before that.
 func TestShownBeforeASummary(t *testing.T) {
@@ -305,37 +276,6 @@ func (w *world) say(id, author, content string) {
 	m.AuthorID, m.Author = id, author
 	w.add(m)
 	w.add(w.said(core.RoleAssistant, "noted"))
-}
-
-// The prompt of one speaker has no names. From the second one's first message on it has, and
-// what was sent before stays as it was. /context shows what is sent.
-func TestPromptNamesSpeakers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, core.ContextSettings{}, 8192)
-	w.say("u1", "Ann", "the pump is red")
-	w.say("u1", "Ann", "and tall")
-	prompt := func() []string {
-		t.Helper()
-		var users []string
-		for _, m := range w.view().Messages {
-			if m.Role == core.RoleUser {
-				users = append(users, strings.TrimSuffix(m.Content, strings.Repeat(" word", 40)))
-			}
-		}
-		return users
-	}
-	want := []string{"the pump is red", "and tall"}
-	check := func(what string) {
-		t.Helper()
-		if got := prompt(); strings.Join(got, "|") != strings.Join(want, "|") {
-			t.Errorf("%s: got %q, want %q", what, got, want)
-		}
-	}
-	check("one speaker")
-	w.say("u2", "Ben", "no, it is blue")
-	w.say("u1", "Ann", "look again")
-	want = append(want, "[from user Ben]\nno, it is blue", "[from user Ann]\nlook again")
-	check("two speakers")
 }
 
 // The summary model gets the names of all speakers, in the form that prompts have, and is told

@@ -24,7 +24,7 @@ type Standing struct {
 }
 
 // withStanding returns the turn with the standing instructions of its session. The prompts of
-// a run have them as they were before the first one.
+// a run have them as they were when the first one needed them.
 func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 	if t.Standing != nil {
 		return t, nil
@@ -58,7 +58,7 @@ func (k *Compactor) withStanding(ctx context.Context, t Turn) (Turn, error) {
 // loadInstructions returns the standing instructions of the turn's session with their states,
 // oldest first: at most as many as the limit, the newest.
 func (k *Compactor) loadInstructions(ctx context.Context, t Turn, limit int) ([]core.StandingInstruction, error) {
-	if k.Stores.Standing == nil || t.Session.StandingCount == 0 {
+	if k.Stores.Standing == nil {
 		return nil, nil
 	}
 	rows, err := k.Stores.Standing.OnPath(ctx, scopeOf(t), t.Session.ID, limit)

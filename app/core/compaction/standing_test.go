@@ -37,7 +37,6 @@ func newStandingWorld(t *testing.T, settings core.ContextSettings) (*world, *ins
 	w.add(w.said(core.RoleUser, "Never call me Bob."), w.said(core.RoleAssistant, "Noted."))
 	_, _, log := w.now()
 	r.all = append(r.all, core.StandingInstruction{ID: "1", MessageID: log[0].ID, Seq: 1, Text: "Never call me Bob."})
-	w.db.Edit(func() { w.Session.StandingCount = 1 })
 	return w, r
 }
 
@@ -65,8 +64,8 @@ func TestStandingInstructionsInPrompts(t *testing.T) {
 	for _, role := range []string{"system", "user"} {
 		w, r := newStandingWorld(t, core.ContextSettings{Timing: new("inline"), SummaryRole: new(role)})
 		w.ask("go on")
-		if list, _ := w.listOf(w.turn()); list != "" {
-			t.Errorf("summary of the %s: got %q while the message is in the prompt", role, list)
+		if list, _ := w.listOf(w.turn()); list != "" || r.reads != 0 {
+			t.Errorf("summary of the %s: got %q and %d reads while the message is in the prompt", role, list, r.reads)
 		}
 		w.turns(30, 110)
 		w.ask("go on")
@@ -148,6 +147,7 @@ func TestTenThousandStandingInstructions(t *testing.T) {
 	t.Parallel()
 	w, r := newStandingWorld(t, core.ContextSettings{Policy: "off"})
 	r.all = nil
+	w.db.Edit(func() { w.Session.StandingCount = core.MaxInstructions })
 	for n := range core.MaxInstructions {
 		r.all = append(r.all, core.StandingInstruction{ID: core.InstructionID(fmt.Sprint(n)), Text: rule(n)})
 	}
@@ -173,6 +173,7 @@ func TestTenThousandStandingInstructions(t *testing.T) {
 func TestStandingInstructionsCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w, r := newStandingWorld(t, core.ContextSettings{})
+	w.db.Edit(func() { w.Session.StandingCount = 1 }) // added by hand
 	w.ask("go on")
 	turn := w.turn()
 	r.err = errors.New("the disk is gone")

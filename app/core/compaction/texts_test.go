@@ -15,8 +15,9 @@ import (
 )
 
 // A prompt is the same whether the texts of its messages were loaded immediately or had to
-// be fetched, and so is what people are shown of it. What a run has fetched for a prompt
-// it does not fetch for the next one.
+// be fetched, and so is what people are shown of it, byte for byte and number for number: with a
+// summary, pinned messages, tool turns, system rows, and after everything was compacted. What a run
+// has fetched for a prompt it does not fetch for the next one.
 func TestPromptsOfTextsThatAreFetched(t *testing.T) {
 	t.Parallel()
 	for _, policy := range contextwindow.PresetNames() {
@@ -25,7 +26,7 @@ func TestPromptsOfTextsThatAreFetched(t *testing.T) {
 			w := newWorld(t, core.ContextSettings{Policy: policy}, 8192)
 			w.writer.Add(always(notes))
 			w.turns(30, 110)
-			w.Messages[0].Pinned = true
+			w.Messages[0].Pinned, w.Messages[1].Role = true, core.RoleSystem
 			w.ask("compute")
 			for i := range 4 {
 				w.WithTexts = 0

@@ -149,31 +149,6 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 	}
 }
 
-// Which version is chosen, as a table.
-func TestOlderVersion(t *testing.T) {
-	t.Parallel()
-	policy := must.Get(contextwindow.Preset("window"))(t)
-	version := func(n, covered, madeFor int) core.SummaryVersion {
-		return core.SummaryVersion{Version: n, ThroughSeq: int64(covered / 100), Tokens: 500, Messages: covered / 100, Covered: covered, MadeFor: madeFor}
-	}
-	for name, tt := range map[string]struct {
-		window int
-		chain  []core.SummaryVersion
-		want   int
-	}{
-		"everything fits":                    {128_000, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 6_000), version(3, 30_000, 6_000)}, 0},
-		"the first is enough":                {32_768, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 6_000), version(3, 30_000, 6_000)}, 1},
-		"only the one in use is":             {10_500, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 6_000), version(3, 30_000, 6_000)}, 3},
-		"behind one that holds for all":      {128_000, []core.SummaryVersion{version(1, 10_000, 4_000), version(2, 20_000, 0), version(3, 30_000, 6_000)}, 2},
-		"it is the only one, and was erased": {128_000, nil, 0},
-	} {
-		in := contextwindow.Input{Policy: policy, Factor: 1, Model: contextwindow.Limits{Window: tt.window}, System: 50, Summary: version(3, 30_000, 6_000)}
-		if got := contextwindow.OlderVersion(in, tt.chain).Version; got != tt.want {
-			t.Errorf("%s: got version %d, want %d", name, got, tt.want)
-		}
-	}
-}
-
 // diff is Diff, which must succeed.
 func (w *world) diff(version, against int) core.SummaryDiff {
 	w.t.Helper()

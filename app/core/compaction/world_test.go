@@ -133,7 +133,7 @@ func (w *world) now() (session core.Session, summaries []core.Summary, log []cor
 // ask ends the run in progress and begins another: its message is in the log.
 func (w *world) ask(content string) {
 	w.endRun()
-	w.run = *w.db.StartRun(w.Session.ID, core.RunInput{Content: content, TokenCount: w.said(core.RoleUser, content).TokenCount}, true)
+	w.run = *w.db.StartRun(w.Session.ID, core.RunInput{Content: content, TokenCount: w.said(core.RoleUser, content).TokenCount})
 }
 
 // endRun ends the run in progress, if there is one.
@@ -190,7 +190,7 @@ func (w *world) request(turn compaction.Turn, d contextwindow.Decision) llm.Requ
 func (w *world) size(req llm.Request) int {
 	n := tokens.ListOverhead + tokens.MessageOverhead + w.count.Text(strings.Join(req.System, "\n\n")) + w.count.Tools(req.Tools)
 	for _, m := range req.Messages {
-		n += w.count.Prompted(m)
+		n += tokens.Prompted(w.count.Text, m)
 	}
 	return n
 }

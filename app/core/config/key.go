@@ -22,11 +22,9 @@ func (k APIKey) Sum() ([sha256.Size]byte, bool) {
 		return sha256.Sum256([]byte(k.Secret.Reveal())), true
 	}
 	var sum [sha256.Size]byte
-	n, err := hex.Decode(sum[:], []byte(firstBytes(digits, 2*sha256.Size)))
+	n, err := hex.Decode(sum[:], []byte(digits[:min(len(digits), 2*sha256.Size)]))
 	return sum, err == nil && n == sha256.Size && len(digits) == 2*sha256.Size
 }
-
-func firstBytes(s string, n int) string { return s[:min(n, len(s))] }
 
 // NewAPIKey returns a key with a fresh random secret of 256 bits, and the secret.
 // It panics if the system's random source fails.

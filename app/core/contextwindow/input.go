@@ -78,7 +78,7 @@ func (it *Item) addThoughts(m core.Message, model llm.Info) {
 		return
 	}
 	for _, p := range m.Parts {
-		if isOwnThought(p, model) {
+		if p.Type == core.PartReasoning && p.Origin != "" && p.Origin == model.ThoughtOrigin && p.Prefix != "" {
 			it.Thoughts += p.Tokens
 			it.Recalled = cmp.Or(it.Recalled, p.Recalled)
 			if !model.AppendsInstructions() {
@@ -230,6 +230,9 @@ type Slot struct {
 func (s Slot) FilesAsText() bool {
 	return s.Place == core.PlaceShortened && s.Native > 0 && s.Limit == s.asText()
 }
+
+// isWhole reports whether the prompt has the text of the message in its place.
+func (s Slot) isWhole() bool { return s.Place == core.PlaceVerbatim || s.FilesAsText() }
 
 // Decision is what is sent, and why.
 type Decision struct {

@@ -174,7 +174,6 @@ func (s Slot) sourceTokens() int {
 type toolRounds struct {
 	notes  int   // index of the first message that no notes replace
 	starts []int // indexes of the assistant's messages from there on
-	end    int   // index behind the last of them
 }
 
 // findRounds finds the tool rounds of the run. They end at the first message that is not
@@ -185,12 +184,12 @@ func (p *planner) findRounds() toolRounds {
 	for i < len(p.run) && p.run[i].Loop != "" {
 		i++
 	}
-	r.notes, r.end = i, i
+	r.notes = i
 	for i < len(p.run) && len(p.run[i].Calls) > 0 && p.followsPrevious(i) {
 		start := i
 		for i++; i < len(p.run) && p.run[i].Role == core.RoleTool && p.followsPrevious(i); i++ {
 		}
-		r.starts, r.end = append(r.starts, start), i
+		r.starts = append(r.starts, start)
 	}
 	return r
 }
@@ -260,7 +259,11 @@ func (p *planner) loopOrder(trigger string) *Order {
 	if replaced < loopWrap+loopWorth {
 		return nil
 	}
-	if trigger == triggerLoopTokens && fresh < shareOf(resetShare, p.loopLimit()) {
+	most := p.budget.Trigger
+	if l.MaxContextTokens > 0 {
+		most = min(most, l.MaxContextTokens)
+	}
+	if trigger == triggerLoopTokens && fresh < shareOf(resetShare, most) {
 		return nil
 	}
 	maxNotes := min(summarySize(p.budget.Window), shareOf(loopLandingShare, p.budget.Landing))
@@ -270,14 +273,6 @@ func (p *planner) loopOrder(trigger string) *Order {
 		Kind: core.SummaryRun, FromID: first.ID, FromSeq: first.Seq, ThroughID: last.ID, ThroughSeq: last.Seq,
 		Messages: cut - 1, Tokens: replaced - loopWrap, Limit: limit, AskFor: limit, Trigger: trigger, Rung: 2, MadeFor: p.triggerSize(),
 	}
-}
-
-// loopLimit returns the max prompt size of a run.
-func (p *planner) loopLimit() int {
-	if limit := p.in.Loop.MaxContextTokens; limit > 0 {
-		return min(limit, p.budget.Trigger)
-	}
-	return p.budget.Trigger
 }
 
 // loopFirst returns the order for the tool loop if it comes before everything else: by its

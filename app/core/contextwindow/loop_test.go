@@ -64,7 +64,7 @@ func TestLoopEveryEighthIteration(t *testing.T) {
 	}
 }
 
-// L1, L2: the triggers of a loop.
+// L1, L2, L3: the triggers of a loop, which may be switched off.
 func TestLoopTriggers(t *testing.T) {
 	t.Parallel()
 	rounds := func(n, tokens int) *talk {

@@ -42,7 +42,13 @@ type planner struct {
 func Plan(in Input) (Decision, PromptState) {
 	p := newPlanner(in)
 	p.placeMessages()
-	f := p.checkTriggers()
+	p.limits = p.triggersAt(p.total, len(p.in.History), p.sinceCursor())
+	for _, t := range p.limits {
+		p.addStatus(t.TriggerStatus)
+	}
+	f := selectTriggers(p.limits, func(t trigger) bool { return t.Fires })
+	f.hard = p.total > p.fitLimit()
+	f.loop = p.loopTrigger()
 	if order := p.loopFirst(f); order != nil {
 		p.orderNow(order)
 	} else if f.anyFired() || in.Summarized || in.Force {

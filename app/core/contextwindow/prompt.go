@@ -324,7 +324,7 @@ func fenceSafe(text string, count core.TextCounter) string {
 		return text
 	}
 	if limit := count.Text(text); count.Text(safe) > limit {
-		return lastTokens(safe, limit, count)
+		return prompttext.Within(count, limit, len(safe), func(n int) string { return prompttext.Tail(safe, n) })
 	}
 	return safe
 }

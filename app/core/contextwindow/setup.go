@@ -72,14 +72,6 @@ const (
 	toolsRestored  = "[From here on all tools exist again.]"
 )
 
-// toolsLine says that tools no longer exist.
-func toolsLine(names []string) string {
-	if len(names) == 0 {
-		return toolsRestored
-	}
-	return toolsRemoved + strings.Join(names, ", ") + "]"
-}
-
 // first returns the setup at the beginning of the prompt of the message's thoughts; empty = it is
 // not known.
 func (it Item) first() string { return cmp.Or(it.Frozen, it.Setup) }

@@ -51,8 +51,11 @@ func (o *offer) next(to Setup) (llm.Message, bool) {
 		switch missing := o.missingIn(to); {
 		case o.changes == llm.ToolsChangeable:
 			m.RemovedTools = slices.DeleteFunc(missing, func(name string) bool { return from.keys[name] == "" })
-		case !slices.Equal(before, missing):
-			lines = append(lines, toolsLine(missing))
+		case slices.Equal(before, missing):
+		case len(missing) == 0:
+			lines = append(lines, toolsRestored)
+		default:
+			lines = append(lines, toolsRemoved+strings.Join(missing, ", ")+"]")
 		}
 	}
 	o.current, m.Content = to, strings.Join(lines, "\n\n")

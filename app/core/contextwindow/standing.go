@@ -70,9 +70,16 @@ func (d Decision) ShowsWhole(seq int64) bool {
 	return showsWhole(slices.Concat(d.History, d.Run), seq)
 }
 
+// HidesRequests reports whether the prompt of the decision lacks text of users' messages that the summary
+// does not cover.
+func (d Decision) HidesRequests() bool {
+	hides := func(s Slot) bool { return s.Role == core.RoleUser && !s.isWhole() }
+	return slices.ContainsFunc(d.History, hides) || slices.ContainsFunc(d.Run, hides)
+}
+
 func showsWhole(slots []Slot, seq int64) bool {
 	i, found := slices.BinarySearchFunc(slots, seq, func(s Slot, seq int64) int { return int(s.Seq - seq) })
-	return found && (slots[i].Place == core.PlaceVerbatim || slots[i].FilesAsText())
+	return found && slots[i].isWhole()
 }
 
 // standingSection returns the section of the standing instructions. As soon as messages leave

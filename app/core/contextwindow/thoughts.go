@@ -16,11 +16,6 @@ import (
 // the hash that is stored with each thought: Assemble sends only thoughts whose hash is that of
 // the prompt before them (invariant 7).
 
-// isOwnThought reports whether the part is a thought that the model takes back behind its prefix.
-func isOwnThought(p core.Part, model llm.Info) bool {
-	return p.Type == core.PartReasoning && p.Origin != "" && p.Origin == model.ThoughtOrigin && p.Prefix != ""
-}
-
 // withoutThoughts returns the input without the thoughts of the messages from a seq on: what
 // precedes them changes.
 func (in Input) withoutThoughts(from int64) Input {

@@ -19,6 +19,7 @@ func thoughtsOf(m cw.PromptMessage) []core.Part {
 
 // Invariant 7: no thought is sent behind another prompt than the one that it was produced behind,
 // and every thought is sent until a compaction, a pin or another model changes the prompt.
+// Invariant 1: what is sent, thoughts included, is not larger than planned.
 func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 	t.Parallel()
 	kept, frozen, behind := 0, 0, map[llm.ToolChanges]int{}
@@ -27,7 +28,7 @@ func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 			if sh.d.Floor != nil {
 				return
 			}
-			n := 0
+			n, size := 0, 0
 			added := false
 			for i, m := range sh.prompt.Messages {
 				added = added || len(m.AddedTools) > 0
@@ -35,6 +36,9 @@ func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 					continue
 				}
 				n++
+				for _, p := range thoughtsOf(m) {
+					size += p.Tokens
+				}
 				if added {
 					behind[sh.d.ToolChanges]++
 				}
@@ -45,6 +49,9 @@ func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 			if n != sh.prompt.Sent.Thoughts.Kept {
 				rt.Fatalf("%d thoughts are sent, %d are counted", n, sh.prompt.Sent.Thoughts.Kept)
 			}
+			if got := rendered(sh) + int(sh.in.Factor*float64(size)); got > sh.d.Total || sh.d.Total > sh.d.Budget.Usable || sh.prompt.Sent.Used(sh.d) > sh.d.Total {
+				rt.Fatalf("the prompt has %d tokens with %d of thoughts, sent are %d, planned %d, usable %d", got, size, sh.prompt.Sent.Used(sh.d), sh.d.Total, sh.d.Budget.Usable)
+			}
 			kept += n
 			if sh.d.Frozen != "" {
 				frozen += n
@@ -54,30 +61,6 @@ func TestInvariant7ThoughtsBehindTheirPrompt(t *testing.T) {
 	if kept == 0 || frozen == 0 || behind[llm.ToolsAdded] == 0 || behind[llm.ToolsChangeable] == 0 {
 		t.Errorf("%d thoughts were sent, %d of them behind an earlier system prompt, %v behind added tools, want some", kept, frozen, behind)
 	}
-}
-
-// Invariant 1 with thoughts: what is sent, thoughts included, is not larger than planned.
-func TestInvariant1WithThoughts(t *testing.T) {
-	t.Parallel()
-	seed.Check(t, func(rt *rapid.T) {
-		simulateThoughts(rt, func(sh shot) {
-			if sh.d.Floor != nil {
-				return
-			}
-			thoughts := 0
-			for _, m := range sh.prompt.Messages {
-				for _, p := range thoughtsOf(m) {
-					thoughts += p.Tokens
-				}
-			}
-			if got := rendered(sh) + int(sh.in.Factor*float64(thoughts)); got > sh.d.Total || sh.d.Total > sh.d.Budget.Usable {
-				rt.Fatalf("the prompt has %d tokens with %d of thoughts, planned are %d, usable %d", got, thoughts, sh.d.Total, sh.d.Budget.Usable)
-			}
-			if used := sh.prompt.Sent.Used(sh.d); used > sh.d.Total {
-				rt.Fatalf("sent are %d tokens, planned %d", used, sh.d.Total)
-			}
-		})
-	})
 }
 
 // A plain conversation keeps all thoughts, tool calls or not, and a compaction drops those behind

@@ -30,7 +30,7 @@ func (p *planner) arrangeSummary(f firedTriggers) bool {
 	if order == nil {
 		return false
 	}
-	order.Strict = p.isModelOnly(f)
+	order.Strict = !p.in.Force && (p.in.Phase == AfterRun || p.in.Policy.Timing != TimingInline && !f.hard) // else a summary without a model is better than none
 	if !p.needsSummaryNow(f) {
 		// The summary is made beside it, or later.
 		p.resetPlan()
@@ -95,11 +95,6 @@ const farBehindFactor = 4
 // a wait.
 func (p *planner) farBehind() bool {
 	return selectTriggers(p.limits, func(t trigger) bool { return t.Value >= farBehindFactor*t.Threshold }).bySince()
-}
-
-// isModelOnly reports whether no summary is better than one without a model.
-func (p *planner) isModelOnly(f firedTriggers) bool {
-	return !p.in.Force && (p.in.Phase == AfterRun || p.in.Policy.Timing != TimingInline && !f.hard)
 }
 
 // resetPlan discards what the plan has decided.

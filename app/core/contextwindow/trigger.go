@@ -118,18 +118,6 @@ func selectTriggers(list []trigger, is func(trigger) bool) firedTriggers {
 	return f
 }
 
-// checkTriggers determines which triggers are crossed and records how near each one is.
-func (p *planner) checkTriggers() firedTriggers {
-	p.limits = p.triggersAt(p.total, len(p.in.History), p.sinceCursor())
-	for _, t := range p.limits {
-		p.addStatus(t.TriggerStatus)
-	}
-	f := selectTriggers(p.limits, func(t trigger) bool { return t.Fires })
-	f.hard = p.total > p.fitLimit()
-	f.loop = p.loopTrigger()
-	return f
-}
-
 // messageThreshold returns at how many messages since the cursor the policy summarizes; 0 =
 // never. N is "at least", the sliding window is "more than".
 func (p Policy) messageThreshold() int {

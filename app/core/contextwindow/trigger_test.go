@@ -64,57 +64,49 @@ func TestTriggersAreCorrected(t *testing.T) {
 	}
 }
 
-// B1: N messages or K tokens, whichever comes first.
-func TestBudgetTriggersOnMessagesOrTokens(t *testing.T) {
+// B1: N messages or K tokens, whichever comes first; of N and the sliding window the lower one. B5:
+// neither fires below min_recent_messages + 4 messages; the prompt must fit all the same. R3: 50
+// unsummarized messages force a summary, auto_summarize included.
+func TestTriggersSinceTheCursor(t *testing.T) {
 	t.Parallel()
+	budget, forced := preset(t, "budget"), preset(t, "sliding", manual)
+	quick := preset(t, "budget", func(p *cw.Policy) { p.MaxMessages = 8 })
+	joined := preset(t, "budget", func(p *cw.Policy) { p.WindowMessages = 20 })
 	tests := []struct {
-		name    string
-		turns   int
-		tokens  int
-		trigger string
-		added   int // messages that the summary takes over
+		name             string
+		policy           cw.Policy
+		window           int
+		messages, tokens int
+		trigger          string
+		added            int // messages that the summary takes over
 	}{
-		{"28 of 30 messages", 14, 100, "", 0},
-		{"30 messages", 15, 100, "messages", 24},
-		{"K first", 6, 11_000, "tokens", 6}, // 132,000; lands at 0.625 · 128,000 = 80,000
-		{"both at once, the deeper cut", 15, 10_000, "messages", 24},
-		{"just under K", 8, 7_999, "", 0},
+		{"28 of 30 messages", budget, 1_000_000, 28, 100, "", 0},
+		{"30 messages", budget, 1_000_000, 30, 100, "messages", 24},
+		{"K first", budget, 1_000_000, 12, 11_000, "tokens", 6}, // 132,000; lands at 0.625 · 128,000 = 80,000
+		{"both at once, the deeper cut", budget, 1_000_000, 30, 10_000, "messages", 24},
+		{"just under K", budget, 1_000_000, 16, 7_999, "", 0},
+		{"over K, of 8", budget, 1_000_000, 8, 20_000, "", 0},
+		{"over K, of 10", budget, 1_000_000, 10, 20_000, "tokens", 6},
+		{"8 of N 8", quick, 1_000_000, 8, 100, "", 0},
+		{"10 of N 8", quick, 1_000_000, 10, 100, "messages", 4},
+		{"8 that do not fit", budget, 8_192, 8, 2_000, "share", 6},
+		{"20 of more than 20", joined, 128_000, 20, 50, "", 0},
+		{"21 of more than 20", joined, 128_000, 21, 50, "messages", 14},
+		{"49 of 50", forced, 128_000, 49, 50, "", 0},
+		{"50", forced, 128_000, 50, 50, "unsummarized", 40},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d, _ := cw.Plan(new(talk).turns(tt.turns, tt.tokens).between(preset(t, "budget"), 1_000_000))
-			if tt.trigger == "" {
-				if d.Summarize != nil {
-					t.Fatalf("got %+v, want no order", d.Summarize)
-				}
-				return
+			c := new(talk).turns(tt.messages/2, tt.tokens)
+			if tt.messages%2 == 1 {
+				c.user(tt.tokens)
 			}
-			if d.Summarize == nil || d.Summarize.Trigger != tt.trigger || d.Summarize.Messages != tt.added {
-				t.Fatalf("got %+v, want %q over %d messages", d.Summarize, tt.trigger, tt.added)
+			d, _ := cw.Plan(c.between(tt.policy, tt.window))
+			if o := d.Summarize; (o != nil) != (tt.trigger != "") || o != nil && (o.Trigger != tt.trigger || o.Messages != tt.added) {
+				t.Fatalf("got %+v, want %q over %d messages", o, tt.trigger, tt.added)
 			}
 		})
-	}
-}
-
-// B5: N and K never fire below min_recent_messages + 4 messages; the prompt must
-// fit all the same.
-func TestBudgetNeverBelow(t *testing.T) {
-	t.Parallel()
-	for messages, want := range map[int]bool{8: false, 10: true} {
-		c := new(talk).turns(messages/2, 20_000)
-		if d, _ := cw.Plan(c.between(preset(t, "budget"), 1_000_000)); (d.Summarize != nil) != want {
-			t.Errorf("%d messages, %d tokens: got %+v, want an order %v", messages, c.tokens(), d.Summarize, want)
-		}
-	}
-	quick := preset(t, "budget", func(p *cw.Policy) { p.MaxMessages = 8 })
-	for messages, want := range map[int]bool{8: false, 10: true} {
-		if d, _ := cw.Plan(new(talk).turns(messages/2, 100).between(quick, 1_000_000)); (d.Summarize != nil) != want {
-			t.Errorf("N 8, %d messages: got %+v, want an order %v", messages, d.Summarize, want)
-		}
-	}
-	if d, _ := cw.Plan(new(talk).turns(4, 2_000).between(preset(t, "budget"), 8_192)); d.Summarize == nil {
-		t.Error("8 messages that do not fit: got no order, want one")
 	}
 }
 
@@ -163,20 +155,6 @@ func TestSlidingNeverSplitsATurn(t *testing.T) {
 	}
 }
 
-// R3: 50 unsummarized messages force a summary, auto_summarize included.
-func TestUnsummarizedForces(t *testing.T) {
-	t.Parallel()
-	policy := preset(t, "sliding", manual)
-	c := new(talk).turns(24, 50).user(50)
-	if d, _ := cw.Plan(c.between(policy, 128_000)); d.Summarize != nil {
-		t.Errorf("49 messages: got %+v, want no order", d.Summarize)
-	}
-	d, _ := cw.Plan(c.answer(50).between(policy, 128_000))
-	if d.Summarize == nil || d.Summarize.Trigger != "unsummarized" || d.Summarize.Messages != 40 {
-		t.Errorf("50 messages: got %+v, want the first 40", d.Summarize)
-	}
-}
-
 // Invariant 8: a policy without triggers never summarizes, although
 // it may.
 func TestNoTriggersNoSummary(t *testing.T) {
@@ -190,19 +168,6 @@ func TestNoTriggersNoSummary(t *testing.T) {
 		in := c.during(p, 8_192, 41)
 		d, _ := cw.Plan(in)
 		fits(t, c, in, d, d.Budget.Usable)
-	}
-}
-
-// The message triggers of budget and sliding may be joined; the lower
-// one counts.
-func TestMessageTriggersJoined(t *testing.T) {
-	t.Parallel()
-	p := preset(t, "budget", func(p *cw.Policy) { p.WindowMessages = 20 })
-	for messages, want := range map[int]bool{20: false, 22: true} {
-		d, _ := cw.Plan(new(talk).turns(messages/2, 50).between(p, 128_000))
-		if (d.Summarize != nil) != want || trigger(t, d, "messages").Threshold != 21 {
-			t.Errorf("%d messages: got %+v, want an order %v", messages, d.Summarize, want)
-		}
 	}
 }
 

@@ -44,7 +44,6 @@ type Error struct {
 	Provider   string
 	Status     int           // HTTP status; 0 = none
 	Code       string        // the provider's own code
-	RequestID  string        // the provider's, for its support
 	RetryAfter time.Duration // 0 = not reported
 	Limit      int           // with KindContextLength: the real limit in tokens; 0 = not reported
 	Requested  int           // with KindContextLength: what the provider counted, with the requested answer if it counts that; 0 = not reported

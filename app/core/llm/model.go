@@ -104,8 +104,6 @@ type Request struct {
 	// one that Compacts. The answer is Delta.Compaction, with the finish reason stop. An empty one,
 	// several and one of more than MaxCompaction bytes are an *Error of KindInvalid.
 	Compact bool
-	// CompactInstructions replace those of the provider where it takes any; empty = the provider's own.
-	CompactInstructions string
 	// Background marks a call whose thoughts no user reads: a summary or a title.
 	Background bool
 }
@@ -212,22 +210,16 @@ type Response struct {
 	Finish     core.FinishReason
 }
 
-// Collect reads a stream to its end and returns the answer. Thoughts that the model wrote at the
-// beginning of its text, between <think> and </think> or the like, are Reasoning; Usage is Corrected.
-// It calls onDelta,
-// unless that is nil, with each delta first. On an error the Response holds what came
-// before it.
+// Collect reads a stream to its end and returns the answer, in text that every database takes: what
+// is shown is what is stored, byte for byte. Thoughts that the model wrote at the beginning of its
+// text, between <think> and </think> or the like, are Reasoning; Usage is Corrected. It calls onDelta,
+// unless that is nil, with each delta first. On an error the Response holds what came before it.
 func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, error) {
 	var res Response
 	var text, reasoning strings.Builder
 	calls := map[int]*core.ToolCall{}
 	var order []int
-	var failure error
-	for d, err := range separateThoughts(stream) {
-		if err != nil {
-			failure = err
-			break
-		}
+	add := func(d Delta) {
 		if onDelta != nil {
 			onDelta(d)
 		}
@@ -251,6 +243,20 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 			res.Finish = d.Finish
 		}
 		order = addToolCall(calls, order, d.ToolCall)
+	}
+	var failure error
+	var thoughts thoughtReader
+	for d, err := range stream {
+		if err != nil {
+			failure = err
+			break
+		}
+		add(thoughts.separate(cleanDelta(d))) // models send whole characters: providers speak JSON
+	}
+	var rest, thought strings.Builder // what a stream without a finish reason left held
+	thoughts.end(&rest, &thought)
+	if rest.Len()+thought.Len() > 0 {
+		add(Delta{Text: rest.String(), Reasoning: thought.String()})
 	}
 	res.Text, res.Reasoning = text.String(), reasoning.String()
 	for _, i := range order {
@@ -281,4 +287,21 @@ func addToolCall(calls map[int]*core.ToolCall, order []int, d *ToolCallDelta) []
 	}
 	call.Arguments += d.Arguments
 	return order
+}
+
+func cleanDelta(d Delta) Delta {
+	d.Text, d.Reasoning = core.CleanText(d.Text), core.CleanText(d.Reasoning)
+	d.Finish = core.FinishReason(core.CleanText(string(d.Finish)))
+	if d.Part != nil {
+		p := *d.Part
+		p.Text, p.Name, p.Signature = core.CleanText(p.Text), core.CleanText(p.Name), core.CleanText(p.Signature)
+		d.Part = &p
+	}
+	if d.ToolCall != nil {
+		c := *d.ToolCall
+		c.ID, c.Name = core.CleanText(c.ID), core.CleanText(c.Name)
+		c.Arguments, c.Signature = core.CleanText(c.Arguments), core.CleanText(c.Signature)
+		d.ToolCall = &c
+	}
+	return d
 }

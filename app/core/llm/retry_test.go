@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,9 @@ import (
 func ask(text string) llm.Request {
 	return llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: text}}}
 }
+
+// silent logs nothing.
+var silent = slog.New(slog.DiscardHandler)
 
 func failure(kind llm.ErrorKind) *llm.Error {
 	return &llm.Error{Kind: kind, Message: "no", Provider: "test"}
@@ -37,7 +41,7 @@ func TestRetryRepeatsWhatMayPass(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				script := llmtest.Scripted(failure(kind), "hello")
-				got, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+				got, err := llm.Collect(llm.WithRetry(script, silent).Stream(t.Context(), ask("x")), nil)
 				if repeated := err == nil && got.Text == "hello"; repeated != want {
 					t.Errorf("got %q, %v, want repeated = %v", got.Text, err, want)
 				}
@@ -54,7 +58,7 @@ func TestRetryGivesUpAfterThree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := llmtest.Scripted(llmtest.Step{Err: failure(llm.KindOverloaded), Repeat: true})
 		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+		_, err := llm.Collect(llm.WithRetry(script, silent).Stream(t.Context(), ask("x")), nil)
 		if !llm.IsKind(err, llm.KindOverloaded) {
 			t.Errorf("got %v, want the last error", err)
 		}
@@ -68,34 +72,10 @@ func TestRetryGivesUpAfterThree(t *testing.T) {
 	})
 }
 
-func TestRetryWaitsNoLongerThanMax(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		script := llmtest.Scripted(llmtest.Step{Err: failure(llm.KindNetwork), Repeat: true})
-		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{Retries: 40, Base: time.Second, Max: 2 * time.Second}).Stream(t.Context(), ask("x")), nil)
-		if !llm.IsKind(err, llm.KindNetwork) {
-			t.Errorf("got %v, want the last error", err)
-		}
-		if took := time.Since(start); took > 80*time.Second {
-			t.Errorf("took %v, want at most 2 s a try", took)
-		}
-	})
-}
-
-func TestRetryNone(t *testing.T) {
-	t.Parallel()
-	script := llmtest.Scripted(failure(llm.KindOverloaded), "hello")
-	_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{Retries: -1}).Stream(t.Context(), ask("x")), nil)
-	if !llm.IsKind(err, llm.KindOverloaded) || script.Remaining() != 1 {
-		t.Errorf("got %v with %d answers left, want the first error", err, script.Remaining())
-	}
-}
-
 func TestRetryNotAfterTheFirstDelta(t *testing.T) {
 	t.Parallel()
 	script := llmtest.Scripted(llmtest.Step{Text: []string{"par"}, Err: failure(llm.KindTruncated)}, "hello")
-	got, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+	got, err := llm.Collect(llm.WithRetry(script, silent).Stream(t.Context(), ask("x")), nil)
 	if !llm.IsKind(err, llm.KindTruncated) || got.Text != "par" {
 		t.Errorf("got %q, %v, want the partial answer and its error", got.Text, err)
 	}
@@ -110,7 +90,7 @@ func TestRetryHonorsRetryAfter(t *testing.T) {
 		told := failure(llm.KindRateLimit)
 		told.RetryAfter = 20 * time.Second
 		start := time.Now()
-		got, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+		got, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), silent).Stream(t.Context(), ask("x")), nil)
 		if err != nil || got.Text != "hello" {
 			t.Errorf("got %q, %v, want hello", got.Text, err)
 		}
@@ -126,7 +106,7 @@ func TestRetryAfterOverTheLimitIsReturnedAtOnce(t *testing.T) {
 		told := failure(llm.KindRateLimit)
 		told.RetryAfter = 61 * time.Second
 		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), llm.Backoff{}).Stream(t.Context(), ask("x")), nil)
+		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), silent).Stream(t.Context(), ask("x")), nil)
 		if llm.AsError(err) != told || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want the error at once", err, time.Since(start))
 		}
@@ -141,7 +121,7 @@ func TestRetryCanceledWhileWaiting(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
 		script := llmtest.Scripted(failure(llm.KindOverloaded), "hello")
 		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(script, llm.Backoff{}).Stream(ctx, ask("x")), nil)
+		_, err := llm.Collect(llm.WithRetry(script, silent).Stream(ctx, ask("x")), nil)
 		if !llm.IsKind(err, llm.KindCanceled) || !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want KindCanceled with its cause", err)
 		}
@@ -159,7 +139,7 @@ func TestRetryDoesNotWaitPastTheDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), llm.Backoff{}).Stream(ctx, ask("x")), nil)
+		_, err := llm.Collect(llm.WithRetry(llmtest.Scripted(told, "hello"), silent).Stream(ctx, ask("x")), nil)
 		if llm.AsError(err) != told || time.Since(start) != 0 {
 			t.Errorf("got %v after %v, want the provider's error at once", err, time.Since(start))
 		}
@@ -169,7 +149,7 @@ func TestRetryDoesNotWaitPastTheDeadline(t *testing.T) {
 func TestRetryStopsWhenTheCallerLeaves(t *testing.T) {
 	t.Parallel()
 	script := llmtest.Scripted(llmtest.Step{Repeat: true, Text: []string{"a", "b"}}).WithInfo(llm.Info{Name: "m"})
-	model := llm.WithRetry(script, llm.Backoff{})
+	model := llm.WithRetry(script, silent)
 	for d, err := range model.Stream(t.Context(), ask("x")) {
 		if err != nil || d.Text != "a" {
 			t.Errorf("got %q, %v, want a", d.Text, err)
@@ -265,7 +245,7 @@ func TestSlotsBoundCalls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var servers llm.Servers
 			server := new(timed)
-			a := llm.WithRetry(servers.Share(server, llm.Entry{Provider: tt.provider, BaseURL: tt.url, Slots: tt.slots}), llm.Backoff{})
+			a := llm.WithRetry(servers.Share(server, llm.Entry{Provider: tt.provider, BaseURL: tt.url, Slots: tt.slots}), silent)
 			b := servers.Share(server, llm.Entry{Provider: tt.provider, BaseURL: tt.url, Slots: tt.other})
 			var wait sync.WaitGroup
 			for i := range 8 {

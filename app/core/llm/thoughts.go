@@ -1,41 +1,9 @@
 package llm
 
-import (
-	"iter"
-	"strings"
-)
+import "strings"
 
 // maxBlanks is how many blanks before a text may hide that it begins with thoughts, in bytes.
 const maxBlanks = 1_000
-
-// separateThoughts returns the stream with the thoughts at the beginning of its text as Reasoning.
-// A thought ends with the end tag of any name; one that never ends is the whole text. Tags behind
-// the first words of the text are text.
-func separateThoughts(stream iter.Seq2[Delta, error]) iter.Seq2[Delta, error] {
-	return func(yield func(Delta, error) bool) {
-		var r thoughtReader
-		for d, err := range stream {
-			switch {
-			case err != nil:
-				if !r.yieldRest(yield) {
-					return
-				}
-			case !r.inText:
-				var text, reasoning strings.Builder
-				reasoning.WriteString(d.Reasoning)
-				r.read(d.Text, &text, &reasoning)
-				if d.Finish != "" {
-					r.end(&text, &reasoning)
-				}
-				d.Text, d.Reasoning = text.String(), reasoning.String()
-			}
-			if !yield(d, err) || err != nil {
-				return
-			}
-		}
-		r.yieldRest(yield)
-	}
-}
 
 // CutThoughts returns a whole answer without the thoughts at its beginning.
 func CutThoughts(answer string) string {
@@ -56,6 +24,23 @@ type thoughtReader struct {
 	// end tag follows, or the text, if none does: the thought then only mentioned a tag.
 	isUnclear bool
 	unclear   strings.Builder
+}
+
+// separate returns the delta with the thoughts at the beginning of the stream's text as Reasoning. A
+// thought ends with the end tag of any name; one that never ends is the whole text. Tags behind the
+// first words of the text are text.
+func (r *thoughtReader) separate(d Delta) Delta {
+	if r.inText {
+		return d
+	}
+	var text, reasoning strings.Builder
+	reasoning.WriteString(d.Reasoning)
+	r.read(d.Text, &text, &reasoning)
+	if d.Finish != "" {
+		r.end(&text, &reasoning)
+	}
+	d.Text, d.Reasoning = text.String(), reasoning.String()
+	return d
 }
 
 // read adds what the piece is known to be to text and reasoning. Not once it is in the text.
@@ -126,14 +111,6 @@ func (r *thoughtReader) end(text, reasoning *strings.Builder) {
 		text.WriteString(r.held)
 	}
 	*r = thoughtReader{inText: true}
-}
-
-// yieldRest yields what a stream without a finish reason left held; false = the caller has left.
-func (r *thoughtReader) yieldRest(yield func(Delta, error) bool) bool {
-	var text, reasoning strings.Builder
-	r.end(&text, &reasoning)
-	d := Delta{Text: text.String(), Reasoning: reasoning.String()}
-	return d == (Delta{}) || yield(d, nil)
 }
 
 // cutTag returns what is before the first tag of a thought, the tag, and what follows it. Without

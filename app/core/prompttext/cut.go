@@ -41,7 +41,7 @@ func Head(count core.TextCounter, text string, limit int) string {
 	if len(text) <= limit*maxTokenBytes && count.Text(text) <= limit {
 		return text
 	}
-	return buildWithin(count, limit, min(len(text), limit*bytesPerToken), func(n int) string {
+	return Within(count, limit, len(text), func(n int) string {
 		if n == 0 {
 			return ""
 		}
@@ -56,7 +56,7 @@ func Middle(count core.TextCounter, text string, limit int) string {
 	if len(text) <= limit*maxTokenBytes && count.Text(text) <= limit {
 		return text
 	}
-	out := buildWithin(count, limit, min(len(text), limit*bytesPerToken), func(n int) string {
+	out := Within(count, limit, len(text), func(n int) string {
 		if n == 0 {
 			return ""
 		}
@@ -69,10 +69,11 @@ func Middle(count core.TextCounter, text string, limit int) string {
 	return out
 }
 
-// buildWithin returns the result of build for the largest size that it finds, up to size,
-// that has at most limit tokens. Sizes shrink in proportion to the excess, and faster with
-// every try, so that there are few tries for any text.
-func buildWithin(count core.TextCounter, limit, size int, build func(size int) string) string {
+// Within returns the result of build for the largest number of bytes that it finds, up to size,
+// that has at most limit tokens; empty if none has. Sizes shrink in proportion to the excess, and
+// faster with every try, so that there are few tries for any text.
+func Within(count core.TextCounter, limit, size int, build func(size int) string) string {
+	size = min(size, limit*bytesPerToken)
 	for try := 1; size > 0; try++ {
 		out := build(size)
 		n := count.Text(out)

@@ -5,8 +5,7 @@ import "strings"
 func isLower(b byte) bool { return b >= 'a' && b <= 'z' }
 func isUpper(b byte) bool { return b >= 'A' && b <= 'Z' }
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
-func isAlpha(b byte) bool { return isLower(b) || isUpper(b) }
-func isAlnum(b byte) bool { return isAlpha(b) || isDigit(b) }
+func isAlnum(b byte) bool { return isLower(b) || isUpper(b) || isDigit(b) }
 
 // isWord reports whether the byte may stand in an identifier or in a base64url text.
 func isWord(b byte) bool { return isAlnum(b) || b == '_' || b == '-' }
@@ -20,13 +19,6 @@ func isBase64(b byte) bool { return isAlnum(b) || b == '+' || b == '/' || b == '
 // isToken reports whether the byte may stand in a token of any kind.
 func isToken(b byte) bool {
 	return isWord(b) || b == '.' || b == '/' || b == '+' || b == '=' || b == '~' || b == ':' || b == '%'
-}
-
-func lower(b byte) byte {
-	if isUpper(b) {
-		return b + 'a' - 'A'
-	}
-	return b
 }
 
 // areAll reports whether every byte of s is of the class.

@@ -45,7 +45,7 @@ func (f *finder) labelKind(text string) (kind, bool) {
 	for i := len(text) - 1; i >= 0 && n > 0 && (isWord(text[i]) || text[i] == ' '); i-- {
 		if isAlnum(text[i]) {
 			n--
-			buf[n] = lower(text[i])
+			buf[n] = text[i] | 0x20 // in lower case; digits have the bit
 		}
 	}
 	name := string(buf[n:])

@@ -124,22 +124,17 @@ func (f *finder) checkToken(t token) bool {
 		if !t.part {
 			start = f.starts[(f.at-len(f.terms[n].Words))%MaxWords]
 		}
-		f.recordTerm(n, start, t.end)
+		if f.terms[n].Not {
+			f.excluded = true
+			continue
+		}
+		isNew := f.found>>n&1 == 0
+		f.found |= 1 << n
+		if isNew || len(f.spans) < maxSpans {
+			f.spans = append(f.spans, Span{start, t.end, n})
+		}
 	}
 	return !f.excluded && (f.hasExcludedTerms || f.found != f.wanted || len(f.spans) < enoughSpans)
-}
-
-// recordTerm stores the place of a term.
-func (f *finder) recordTerm(term, start, end int) {
-	if f.terms[term].Not {
-		f.excluded = true
-		return
-	}
-	isNew := f.found>>term&1 == 0
-	f.found |= 1 << term
-	if isNew || len(f.spans) < maxSpans {
-		f.spans = append(f.spans, Span{start, end, term})
-	}
 }
 
 // mergeSpans returns the spans in order; overlapping spans become one.

@@ -100,7 +100,14 @@ func (p *parser) parseNext() bool {
 	}
 	if first, size := utf8.DecodeRuneInString(p.rest); isQuote(first) {
 		p.rest = p.rest[size:]
-		p.addPhrase(p.readUntil(isQuote), not)
+		t := Term{Not: not}
+		scanTokens(p.readUntil(isQuote), func(k token) bool {
+			if !k.part {
+				t.Words = append(t.Words, string(k.text))
+			}
+			return true
+		})
+		p.addTerm(t)
 		_, size = utf8.DecodeRuneInString(p.rest)
 		p.rest = p.rest[size:]
 		return true
@@ -129,17 +136,6 @@ func (p *parser) readUntil(stop func(rune) bool) string {
 	text := p.rest[:i]
 	p.rest = p.rest[i:]
 	return text
-}
-
-func (p *parser) addPhrase(text string, not bool) {
-	t := Term{Not: not}
-	scanTokens(text, func(k token) bool {
-		if !k.part {
-			t.Words = append(t.Words, string(k.text))
-		}
-		return true
-	})
-	p.addTerm(t)
 }
 
 // addChunk adds text without a space: its words are one phrase, split at commas and where

@@ -78,7 +78,9 @@ func ParseQuestion(text string) (Question, error) {
 	if unquoted && endsAsQuestion(text) {
 		q.Must.Terms = b.takeNames(q.Must.Terms)
 	}
-	q.Groups = b.groups()
+	if q.Groups = append(b.words, b.phrases...); len(q.Groups) == 0 {
+		q.Groups = b.stops
+	}
 	switch {
 	case len(q.Groups) == 0 && len(q.Must.Terms) == 0:
 		return q, invalidQuery("the query has no word; enter at least one letter, digit or emoji: punctuation is not searched")
@@ -184,7 +186,9 @@ func (b *questionBuilder) addWord(word string) {
 	}
 	if n > len(b.words) {
 		b.words = append(b.words, g)
-	} else if !b.words[n-1].joinForms(g) {
+	} else if known := &b.words[n-1]; len(known.Words) < maxForms {
+		known.hashes, known.Words = appendNew(known.hashes, g.hashes), appendNew(known.Words, g.Words)
+	} else {
 		return
 	}
 	for _, h := range g.hashes {
@@ -192,16 +196,6 @@ func (b *questionBuilder) addWord(word string) {
 			b.byHash[h] = n
 		}
 	}
-}
-
-// joinForms adds the forms of other to the group, and reports false if it has too many.
-func (g *Group) joinForms(other Group) bool {
-	if len(g.Words) >= maxForms {
-		return false
-	}
-	g.hashes = appendNew(g.hashes, other.hashes)
-	g.Words = appendNew(g.Words, other.Words)
-	return true
 }
 
 // appendNew appends what the list does not have.
@@ -222,14 +216,6 @@ func (b *questionBuilder) isKnown(key string) bool {
 	known := b.known[key]
 	b.known[key] = true
 	return known
-}
-
-func (b *questionBuilder) groups() []Group {
-	groups := append(b.words, b.phrases...)
-	if len(groups) == 0 {
-		groups = b.stops
-	}
-	return groups
 }
 
 // FindWords returns the places in a text of what the question asks for, in order, without

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
+	"sort"
 )
 
 // Terms are the terms of a text with how often each occurs, for ranking: records of five
@@ -23,19 +24,11 @@ func termHash(term string) uint32 {
 
 // count returns how often the term occurs. It accepts any bytes.
 func (t Terms) count(hash uint32) int {
-	low, high := 0, len(t)/termSize
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		switch cmp.Compare(binary.BigEndian.Uint32(t[mid*termSize:]), hash) {
-		case 0:
-			return int(t[mid*termSize+4])
-		case -1:
-			low = mid + 1
-		default:
-			high = mid
-		}
+	i, found := sort.Find(len(t)/termSize, func(i int) int { return cmp.Compare(hash, binary.BigEndian.Uint32(t[i*termSize:])) })
+	if !found {
+		return 0
 	}
-	return 0
+	return int(t[i*termSize+4])
 }
 
 // StemPrefix marks a stem in an index of words. It is stored only where it differs from its

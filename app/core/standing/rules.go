@@ -79,7 +79,13 @@ func parseRules(text string) []*language {
 		for _, kind := range []string{kindSet, kindWithdraw, kindAmend, kindAsk, kindNever, kindRequest, kindLead} {
 			l.signals[kind] = map[string][]rule{}
 			for _, r := range l.named[kind] {
-				l.index(l.signals[kind], r)
+				signals := l.signalsOf(r)
+				if signals == nil { // it is tried with every sentence
+					signals = map[string]bool{"": true}
+				}
+				for w := range signals {
+					l.signals[kind][w] = append(l.signals[kind][w], r)
+				}
 			}
 		}
 	}
@@ -130,19 +136,8 @@ func (l *language) parseWords(e *element, word string) {
 	}
 }
 
-// index adds the rule at its signals: the words of the part of it that fewest sentences have. A rule
-// without any is tried with every sentence.
-func (l *language) index(at map[string][]rule, r rule) {
-	signals := l.signalsOf(r)
-	if signals == nil {
-		signals = map[string]bool{"": true}
-	}
-	for w := range signals {
-		at[w] = append(at[w], r)
-	}
-}
-
-// signalsOf returns words of which every sentence that the rule matches has one; nil = there are none.
+// signalsOf returns words of which every sentence that the rule matches has one, those of the part of it that
+// fewest sentences have; nil = there are none.
 func (l *language) signalsOf(r rule) map[string]bool {
 	var best map[string]bool
 	common := l.named["noverb"]
@@ -268,15 +263,12 @@ func (r rule) match(words []string, i int, then func(end int) bool) bool {
 
 func (e *element) matchesWord(w string) bool {
 	if e.isAny {
-		return w != "," && (e.notOf == nil || !e.notOf.isNoVerb(w))
+		return w != "," && (e.notOf == nil || !e.notOf.named["noverb"][0][0].matchesWord(w)) // else it cannot be what the user asks for
 	}
 	return e.words[w] || slices.ContainsFunc(e.beginnings, func(b string) bool { return strings.HasPrefix(w, b) }) ||
 		slices.ContainsFunc(e.parts, func(p string) bool { return strings.Contains(w, p) }) ||
 		slices.ContainsFunc(e.ends, func(s string) bool { return len(w) > len(s)+1 && strings.HasSuffix(w, s) })
 }
-
-// isNoVerb reports whether the word cannot be what the user asks for.
-func (l *language) isNoVerb(w string) bool { return l.named["noverb"][0][0].matchesWord(w) }
 
 // languagesOf returns the languages that the words may be of: those whose rules have most of them, and
 // those without blanks between words.

@@ -2,7 +2,6 @@ package summarize_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -83,28 +82,6 @@ Use Go.
 	want = strings.Replace(want, "- \"And b.go?\" [7]", "- \"And b.go?\" [7]\n- \"Thanks\" [9]", 1)
 	if diff := cmp.Diff(want, again.Content); diff != "" {
 		t.Errorf("over its own (-want +got):\n%s", diff)
-	}
-}
-
-// The last request is kept, the messages that are not shown are counted, over 20 rounds.
-func TestExtractiveRounds(t *testing.T) {
-	t.Parallel()
-	req := summarize.Request{Limit: 300}
-	for round := range 20 {
-		req.Messages = nil
-		for i := range 5 {
-			req.Messages = append(req.Messages, user(int64(5*round+i+1), fmt.Sprintf("wish %d: %s", 5*round+i+1, strings.Repeat("please ", 10))))
-		}
-		res := extract(t, req)
-		wantSummary(t, req, res)
-		req.Previous = res.Content
-	}
-	lines := ledgerOf(req.Previous, "User Messages")
-	if got, want := lines[0], fmt.Sprintf("+%d more", 101-len(lines)); got != want {
-		t.Errorf("got %q above %d messages, want %q", got, len(lines)-1, want)
-	}
-	if !strings.HasPrefix(lines[len(lines)-1], "- \"wish 100: please") {
-		t.Errorf("got %q, want the last request", req.Previous)
 	}
 }
 

@@ -1,7 +1,6 @@
 package summarize_test
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -151,23 +150,6 @@ func TestLargePrevious(t *testing.T) {
 	old := between(t, lastUser(t, model.Requests()[0]), "summary")
 	if !strings.Contains(old, "Ship it.") || !strings.HasSuffix(old, "4711.") || len(old) > 5_000 {
 		t.Errorf("got %d bytes of the old summary, want it cut at its oldest facts", len(old))
-	}
-}
-
-// A prompt that the provider refuses as too long is not sent again: whoever ordered the
-// summary orders a smaller one.
-func TestRow13TooLongForTheProvider(t *testing.T) {
-	t.Parallel()
-	told := llmtest.Step{Err: &llm.Error{Kind: llm.KindContextLength, Limit: 4_096}, Repeat: true}
-	req := request()
-	req.Strict = true
-	model := llmtest.Scripted(told)
-	res, err := over(model).Summarize(t.Context(), req)
-	if e := llm.AsError(err); !errors.Is(err, summarize.ErrFailed) || e == nil || e.Limit != 4_096 {
-		t.Errorf("got error %v, want one that tells the limit", err)
-	}
-	if len(model.Requests()) != 1 || len(res.Calls) != 1 || res.Calls[0].Error != "context_length" {
-		t.Errorf("got %d calls, want one", len(res.Calls))
 	}
 }
 

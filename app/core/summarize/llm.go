@@ -16,7 +16,7 @@ import (
 // Defaults for a model that reports no sizes.
 const (
 	defaultWindow = 8_192 // tokens
-	defaultFactor = 1.1   // until the factor was measured in five calls
+	defaultFactor = 1.1
 )
 
 const (
@@ -30,13 +30,12 @@ const (
 type LLM struct {
 	model   llm.Model
 	count   core.TextCounter
-	factor  func() float64
+	factor  func() float64 // nil = defaultFactor
 	prompts prompts
 }
 
 // NewLLM returns the strategy for a model. factor returns how many of the model's tokens
-// one cl100k_base token currently is, its margin included; nil = the model's prior
-// factor times 1.1.
+// one cl100k_base token currently is, its margin included; nil = 1.1.
 func NewLLM(model llm.Model, count core.TextCounter, factor func() float64) *LLM {
 	return &LLM{model: model, count: count, factor: factor, prompts: prompts{template.Must(template.ParseFS(promptFiles, "prompts/*.md"))}}
 }
@@ -99,7 +98,10 @@ func (l *LLM) Room(req Request) int { return max(l.newJob(req, true).messageRoom
 
 func (l *LLM) newJob(req Request, ledger bool) *job {
 	info := l.model.Info()
-	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: cmp.Or(req.Window, info.Window), scale: l.currentFactor(info), summary: req.Previous}
+	j := &job{LLM: l, req: req, languages: languagesOf(req.Messages, req.Previous), window: cmp.Or(req.Window, info.Window), scale: defaultFactor, summary: req.Previous}
+	if l.factor != nil {
+		j.scale = l.factor()
+	}
 	if len(j.languages) > 0 {
 		j.language = j.languages[0]
 	}
@@ -137,18 +139,6 @@ func (l *LLM) newJob(req Request, ledger bool) *job {
 // tokensToAskFor returns how many tokens to ask for under a limit: models write more than
 // asked, and an answer that is cut off at the output limit is lost.
 func tokensToAskFor(limit int) int { return max(limit*7/10, 1) }
-
-func (l *LLM) currentFactor(info llm.Info) float64 {
-	if l.factor != nil {
-		if f := l.factor(); f > 0 {
-			return f
-		}
-	}
-	if info.PriorFactor > 0 {
-		return info.PriorFactor * defaultFactor
-	}
-	return defaultFactor
-}
 
 // promptLimit returns how many tokens a prompt may have.
 func (j *job) promptLimit() int { return int(float64(j.window-j.maxOutput) / j.scale) }

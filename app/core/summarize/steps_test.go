@@ -1,7 +1,6 @@
 package summarize_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -111,19 +110,6 @@ func TestStepsProperty(t *testing.T) {
 			rt.Fatalf("nothing in %d tokens", req.Limit)
 		}
 	})
-}
-
-// L3: a model that fails is replaced by the rules.
-func TestLoopFallsBackToSteps(t *testing.T) {
-	t.Parallel()
-	model := llmtest.Scripted(errors.New("overloaded"), errors.New("overloaded"))
-	s := summarize.NewLoop(summarize.NewLLM(model, counter{}, nil), counter{})
-	req := summarize.Request{Preset: summarize.PresetCompaction, Messages: rounds(5, 200), Limit: 300}
-	res, err := s.Summarize(t.Context(), req)
-	if err != nil || res.Strategy != "steps" || !strings.HasPrefix(res.Note, "fallback: ") || !strings.Contains(res.Content, "- read_file(") {
-		t.Errorf("got %+v and %v, want notes made by rules", res, err)
-	}
-	wantSummary(t, req, res)
 }
 
 // L5: notes that are too long are cut; the model is not asked to summarize them again.

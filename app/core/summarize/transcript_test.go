@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -163,7 +164,8 @@ func TestRow10LanguageIsKept(t *testing.T) {
 	}
 }
 
-// The request names the language of the conversation where that is sure.
+// The request names the language of the conversation where that is sure, and says the length in what
+// models can count: words, or characters where there are none.
 func TestRow10LanguageIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, text, want string }{
@@ -205,7 +207,11 @@ func TestRow10LanguageIsNamed(t *testing.T) {
 			text, _ := shown(t, req)
 			want := "in the language of the conversation"
 			if tt.want != "" {
-				want = "in " + tt.want + ", the language of the conversation"
+				unit := "words"
+				if slices.Contains([]string{"Chinese", "Japanese", "Thai"}, tt.want) {
+					unit = "characters"
+				}
+				want = "at most 560 tokens (about 390 " + unit + "), in " + tt.want + ", the language of the conversation"
 			}
 			if !strings.Contains(text, want) {
 				t.Errorf("got %q, want %q", text[strings.LastIndex(text, "Write"):], want)

@@ -180,17 +180,10 @@ func TestMessage(t *testing.T) {
 				t.Errorf("Message: got %d, want %d", got, tt.want)
 			}
 			same := llm.Message{Role: tt.msg.Role, Content: tt.msg.Content, Parts: tt.msg.Parts, ToolCalls: tt.msg.ToolCalls}
-			if got := counter.Prompted(same); got != tt.want {
+			if got := tokens.Prompted(counter.Text, same); got != tt.want {
 				t.Errorf("Prompted: got %d, want %d", got, tt.want)
 			}
 		})
-	}
-	list := []core.Message{{Content: "hello world"}, {Content: "hello world"}}
-	if got, want := counter.Messages(list), 2*(4+2)+3; got != want {
-		t.Errorf("Messages: got %d, want %d", got, want)
-	}
-	if got, want := counter.Messages(nil), 3; got != want {
-		t.Errorf("Messages of nothing: got %d, want %d", got, want)
 	}
 }
 

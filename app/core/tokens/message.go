@@ -28,24 +28,12 @@ func (c *Counter) Message(m core.Message) int {
 	return textCounter(c.Text).messageTokens(m.Content, m.Parts, m.ToolCalls)
 }
 
-// Prompted returns the same for a message in the form that a model receives.
-func (c *Counter) Prompted(m llm.Message) int { return Prompted(c.Text, m) }
-
 // Prompted returns the tokens of a message in the form that a model receives, by the
 // rules of Message; text counts a text.
 func Prompted(text func(string) int, m llm.Message) int {
 	n := textCounter(text).messageTokens(m.Content, m.Parts, m.ToolCalls)
 	for _, media := range m.Media {
 		n += Media(media.Part)
-	}
-	return n
-}
-
-// Messages returns the tokens of a list of messages, including the list's overhead.
-func (c *Counter) Messages(list []core.Message) int {
-	n := ListOverhead
-	for _, m := range list {
-		n += c.Message(m)
 	}
 	return n
 }

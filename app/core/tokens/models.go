@@ -32,42 +32,11 @@ type Models struct {
 	warned map[string]struct{} // guarded by mu
 }
 
-// NewModels returns the built-in table, extended by extra. A row of extra replaces the
-// built-in row of the same name; its fields that are 0 keep the model's values from the
-// table. The last of two rows of extra with the same name wins.
-func NewModels(logger *slog.Logger, extra ...ModelInfo) *Models {
-	m := &Models{logger: logger, warned: map[string]struct{}{}, rows: builtinModels()}
-	sortByLength(m.rows)
-	rows := slices.Clone(m.rows)
-	for _, e := range extra {
-		base, _ := m.Assume(e.Name)
-		e = e.withBase(base)
-		rows = slices.DeleteFunc(rows, func(r ModelInfo) bool { return r.Name == e.Name })
-		rows = append(rows, e)
-	}
-	sortByLength(rows)
-	m.rows = rows
-	return m
-}
-
-// sortByLength puts the longest name first, so that the first match is the longest.
-func sortByLength(rows []ModelInfo) {
+// NewModels returns the built-in table.
+func NewModels(logger *slog.Logger) *Models {
+	rows := builtinModels()
 	slices.SortStableFunc(rows, func(a, b ModelInfo) int { return len(b.Name) - len(a.Name) })
-}
-
-// withBase returns e under its normalized name, with base's values for fields that are 0.
-func (e ModelInfo) withBase(base ModelInfo) ModelInfo {
-	e.Name = normalizeName(e.Name)
-	if e.Window == 0 {
-		e.Window = base.Window
-	}
-	if e.MaxOutput == 0 {
-		e.MaxOutput = base.MaxOutput
-	}
-	if e.Factor == 0 {
-		e.Factor = base.Factor
-	}
-	return e
+	return &Models{rows: rows, logger: logger, warned: map[string]struct{}{}}
 }
 
 // Lookup returns the row with the longest name that is a prefix of the normalized name,
@@ -85,36 +54,8 @@ func (m *Models) Lookup(name string) (ModelInfo, bool) {
 	return ModelInfo{}, false
 }
 
-// Get is Lookup with a result for every name: an unknown model has DefaultWindow, and is
-// logged once.
-func (m *Models) Get(name string) ModelInfo {
-	row, ok := m.Lookup(name)
-	if ok {
-		return row
-	}
-	row, _ = m.Assume(name)
-	m.Warn(name, row.Window)
-	return row
-}
-
-// Warn logs once that the model is not known, its assumed window, and what to set.
-func (m *Models) Warn(name string, window int) {
-	if m.claimWarning(name) {
-		m.logger.Warn("unknown model, assuming a small context window; set context_window under models",
-			"model", name, "window", window)
-	}
-}
-
-// ContextLimit returns the model's context window in tokens.
-func (m *Models) ContextLimit(name string) int { return m.Get(name).Window }
-
-// Factor returns the model's prior factor; 1 for an unknown model.
-func (m *Models) Factor(name string) float64 {
-	row, _ := m.Assume(name)
-	return row.Factor
-}
-
-// Assume is Get without the warning; false = the model is not known.
+// Assume is Lookup with a result for every name: an unknown model has DefaultWindow.
+// False = the model is not known.
 func (m *Models) Assume(name string) (ModelInfo, bool) {
 	if row, ok := m.Lookup(name); ok {
 		return row, true
@@ -122,15 +63,18 @@ func (m *Models) Assume(name string) (ModelInfo, bool) {
 	return ModelInfo{Name: normalizeName(name), Window: DefaultWindow, Factor: 1}, false
 }
 
-// claimWarning marks the name as logged and reports whether it was not.
-func (m *Models) claimWarning(name string) bool {
+// Warn logs once that the model is not known, its assumed window, and what to set.
+func (m *Models) Warn(name string, window int) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.warned[name]; ok || len(m.warned) >= maxWarned {
-		return false
+	_, warned := m.warned[name]
+	if warned = warned || len(m.warned) >= maxWarned; !warned {
+		m.warned[name] = struct{}{}
 	}
-	m.warned[name] = struct{}{}
-	return true
+	m.mu.Unlock()
+	if !warned {
+		m.logger.Warn("unknown model, assuming a small context window; set context_window under models",
+			"model", name, "window", window)
+	}
 }
 
 // isPrefix reports whether name begins with prefix, and prefix does not end inside a

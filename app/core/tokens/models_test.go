@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
@@ -20,7 +19,7 @@ import (
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // W9: the common models, by longest prefix of the normalized name.
-func TestContextLimit(t *testing.T) {
+func TestLookup(t *testing.T) {
 	t.Parallel()
 	models := tokens.NewModels(quiet())
 	for name, want := range map[string]int{
@@ -83,25 +82,24 @@ func TestContextLimit(t *testing.T) {
 		"command-r-plus":    128_000,
 		"codellama:7b-code": 16_384,
 	} {
-		if _, ok := models.Lookup(name); !ok {
-			t.Errorf("Lookup(%q): not known", name)
-		}
-		if got := models.ContextLimit(name); got != want {
-			t.Errorf("ContextLimit(%q): got %d, want %d", name, got, want)
+		if got, ok := models.Lookup(name); !ok || got.Window != want {
+			t.Errorf("Lookup(%q): got window %d, known %t, want %d", name, got.Window, ok, want)
 		}
 	}
 }
 
 // W9: a model that nobody knows has a small window and one logged warning.
-func TestGetUnknown(t *testing.T) {
+func TestUnknown(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	models := tokens.NewModels(slog.New(slog.NewTextHandler(&logged, nil)))
 	for range 3 {
 		for _, name := range []string{"acme-1", "acme-2", ""} {
-			if got := models.ContextLimit(name); got != 8192 {
-				t.Errorf("ContextLimit(%q): got %d, want 8192", name, got)
+			got, known := models.Assume(name)
+			if known || got.Window != 8192 || got.Factor != 1 {
+				t.Errorf("Assume(%q): got %+v, known %t, want window 8192 and factor 1", name, got, known)
 			}
+			models.Warn(name, got.Window)
 		}
 	}
 	if got, want := strings.Count(logged.String(), "level=WARN"), 3; got != want {
@@ -110,57 +108,18 @@ func TestGetUnknown(t *testing.T) {
 	if got, want := strings.Count(logged.String(), "model=acme-1 "), 1; got != want {
 		t.Errorf("warnings of acme-1: got %d, want %d", got, want)
 	}
-	if _, ok := models.Lookup("acme-1"); ok {
-		t.Error("Lookup(acme-1): got a row, want none")
-	}
-	if got := models.Factor("acme-1"); got != 1 {
-		t.Errorf("Factor(acme-1): got %g, want 1", got)
-	}
 }
 
 // The number of names that are remembered as warned of is bounded.
-func TestGetUnknownBounded(t *testing.T) {
+func TestWarnBounded(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	models := tokens.NewModels(slog.New(slog.NewTextHandler(&logged, nil)))
 	for i := range 3000 {
-		models.Get("x" + strings.Repeat("y", i))
+		models.Warn("x"+strings.Repeat("y", i), 8192)
 	}
 	if got := strings.Count(logged.String(), "level=WARN"); got != 1000 {
 		t.Errorf("warnings for 3,000 names: got %d, want 1000", got)
-	}
-}
-
-// W9: configuration extends and overrides the table.
-func TestNewModelsExtra(t *testing.T) {
-	t.Parallel()
-	models := tokens.NewModels(quiet(),
-		tokens.ModelInfo{Name: "Acme/Acme-1.5", Window: 64_000, MaxOutput: 2_000, Factor: 1.3},
-		tokens.ModelInfo{Name: "gpt-4o", Window: 100_000},
-		tokens.ModelInfo{Name: "llama3.1:8b", Window: 4_096},
-		tokens.ModelInfo{Name: "bare"},
-	)
-	tests := []struct {
-		name string
-		want tokens.ModelInfo
-	}{
-		{"acme-1-5-turbo", tokens.ModelInfo{Name: "acme-1-5", Window: 64_000, MaxOutput: 2_000, Factor: 1.3}},
-		{"gpt-4o", tokens.ModelInfo{Name: "gpt-4o", Window: 100_000, MaxOutput: 16_384, Factor: 1}},
-		{"gpt-4o-2024-05-13", tokens.ModelInfo{Name: "gpt-4o-2024-05-13", Window: 128_000, MaxOutput: 4_096, Factor: 1}},
-		{"llama3.1", tokens.ModelInfo{Name: "llama3-1", Window: 4_096, MaxOutput: 8_192, Factor: 1.05}},
-		{"bare", tokens.ModelInfo{Name: "bare", Window: 8_192, Factor: 1}},
-	}
-	for _, tt := range tests {
-		got, ok := models.Lookup(tt.name)
-		if !ok {
-			t.Errorf("Lookup(%q): not known", tt.name)
-		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("Lookup(%q) (-want +got):\n%s", tt.name, diff)
-		}
-	}
-	if got := tokens.NewModels(quiet()).ContextLimit("gpt-4o"); got != 128_000 {
-		t.Errorf("another table's gpt-4o: got %d, want 128000 untouched", got)
 	}
 }
 
@@ -211,8 +170,8 @@ func FuzzLookup(f *testing.F) {
 	f.Add("a/b/")
 	models := tokens.NewModels(quiet())
 	f.Fuzz(func(t *testing.T, name string) {
-		if row := models.Get(name); row.Window <= 0 || row.Factor <= 0 {
-			t.Errorf("Get(%q): got %+v, want a window and a factor", name, row)
+		if row, _ := models.Assume(name); row.Window <= 0 || row.Factor <= 0 {
+			t.Errorf("Assume(%q): got %+v, want a window and a factor", name, row)
 		}
 	})
 }

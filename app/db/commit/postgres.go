@@ -39,11 +39,11 @@ func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 	key := strings.Join(tables, " ")
 	sql, ok := c.texts.Load(key)
 	if !ok {
-		sql = textOf(all, single)
+		sql = numbered(g, textOf(all, single), "?")
 		c.texts.Store(key, sql)
 	}
 	var written []string
-	err := g.Raw(sql.(string), args...).Scan(&written).Error
+	err := Text(g, sql.(string), args...).Scan(&written).Error
 	for _, ch := range changes {
 		ch.written = err == nil && slices.Contains(written, ch.session.ID)
 	}

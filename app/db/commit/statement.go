@@ -104,13 +104,9 @@ const maxRows = 64
 
 // execute executes the statement, and returns how many rows it has written.
 func (s statement) execute(tx *gorm.DB) (n int64, err error) {
-	if s.table == nil {
-		res := tx.Exec(strings.ReplaceAll(s.target, "%", "?"), s.rows[0]...)
-		return res.RowsAffected, res.Error
-	}
-	row := ", (" + strings.Repeat("?, ", len(s.kinds)-1) + "?)"
 	for part := range slices.Chunk(s.rows, maxRows) {
-		res := tx.Exec(s.table.insert+"VALUES "+strings.Repeat(row, len(part))[2:]+s.table.conflict, slices.Concat(part...)...)
+		res := Text(tx, s.text(tx, len(part)), slices.Concat(part...)...)
+		res.Callback().Raw().Execute(res)
 		if res.Error != nil {
 			return n, res.Error
 		}
@@ -119,23 +115,64 @@ func (s statement) execute(tx *gorm.DB) (n int64, err error) {
 	return n, nil
 }
 
+// text returns the statement for so many rows.
+func (s statement) text(tx *gorm.DB, rows int) string {
+	type key struct {
+		target string
+		rows   int
+	}
+	texts := &Of(tx).texts
+	if text, ok := texts.Load(key{s.target, rows}); ok {
+		return text.(string)
+	}
+	sql := s.target
+	if s.table != nil {
+		row := ", (" + strings.Repeat("%, ", len(s.kinds)-1) + "%)"
+		sql = s.table.insert + "VALUES " + strings.Repeat(row, rows)[2:] + s.table.conflict
+	}
+	sql = numbered(tx, sql, "%")
+	texts.Store(key{s.target, rows}, sql)
+	return sql
+}
+
+// numbered returns the statement with the placeholders of the dialect for its values.
+func numbered(g *gorm.DB, sql, value string) string {
+	var text strings.Builder
+	for i, part := range strings.Split(sql, value) {
+		if i > 0 {
+			g.BindVarTo(&text, &gorm.Statement{Vars: make([]any, i)}, nil)
+		}
+		text.WriteString(part)
+	}
+	return text.String()
+}
+
+// Text returns g with a statement as the driver gets it, for Take, Scan and the callbacks of Exec. gorm's Raw
+// and Exec copy SQL byte by byte, which takes longer than some statements. No value may be a list.
+func Text(g *gorm.DB, sql string, values ...any) *gorm.DB {
+	tx := g.Raw("")
+	tx.Statement.SQL.WriteString(sql)
+	tx.Statement.Vars = values
+	return tx
+}
+
 // sessionUpdateSQL adds to what others add to as well.
 const sessionUpdateSQL = `UPDATE sessions SET last_event_seq = last_event_seq + %, last_queue_seq = %, last_seq = %, message_count = %, updated_at = %, speakers = %,
-standing_count = standing_count + %, stored_bytes = stored_bytes + %, usage_calls = usage_calls + %, usage_input_tokens = usage_input_tokens + %,
+stored_bytes = stored_bytes + %, usage_calls = usage_calls + %, usage_input_tokens = usage_input_tokens + %,
 usage_output_tokens = usage_output_tokens + %, usage_reasoning_tokens = usage_reasoning_tokens + %, usage_cache_read_tokens = usage_cache_read_tokens + %,
 usage_cache_write_tokens = usage_cache_write_tokens + %, usage_cost_micro_usd = usage_cost_micro_usd + %, usage_unpriced_calls = usage_unpriced_calls + %
  WHERE sessions.id = % AND last_event_seq = % AND busy = '' AND (archived_at IS NULL) = %`
 
-const sessionKinds = "bigint bigint bigint bigint timestamptz text bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint uuid bigint boolean"
+const sessionKinds = "bigint bigint bigint bigint timestamptz text bigint bigint bigint bigint bigint bigint bigint bigint bigint uuid bigint boolean"
 
 // sessionUpdate returns the UPDATE of a session; false if it changes other columns.
 func sessionUpdate(before, after models.Session) (statement, bool) {
 	b, a, same := before.Usage, after.Usage, before
 	same.LastEventSeq, same.LastQueueSeq, same.LastSeq, same.MessageCount, same.UpdatedAt = after.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt
-	same.Speakers, same.StandingCount, same.StoredBytes, same.Usage = after.Speakers, after.StandingCount, after.StoredBytes, after.Usage
+	same.Speakers, same.StoredBytes, same.Usage = after.Speakers, after.StoredBytes, after.Usage
 	values := []any{
 		after.LastEventSeq - before.LastEventSeq, after.LastQueueSeq, after.LastSeq, after.MessageCount, after.UpdatedAt, after.Speakers,
-		after.StandingCount - before.StandingCount, after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
+		after.StoredBytes - before.StoredBytes, a.Calls - b.Calls, a.InputTokens - b.InputTokens,
 		a.OutputTokens - b.OutputTokens, a.ReasoningTokens - b.ReasoningTokens, a.CacheReadTokens - b.CacheReadTokens,
 		a.CacheWriteTokens - b.CacheWriteTokens, a.CostMicroUSD - b.CostMicroUSD, a.UnpricedCalls - b.UnpricedCalls,
 		before.ID, before.LastEventSeq, before.ArchivedAt == nil,

@@ -22,6 +22,9 @@ type SearchEntry struct {
 const (
 	ReaderSearch  = "search"  // writes the search index
 	ReaderVectors = "vectors" // embeds them
+	// ReaderStanding searches the users' messages for standing instructions, when these are asked for. It
+	// has a row from then on.
+	ReaderStanding = "standing"
 )
 
 // SessionReader is a row of session_readers: how far a reader has read the messages of a session. Its

@@ -13,53 +13,6 @@ import (
 	"bobbin/tests/must"
 )
 
-// A run stores the number of its first event, so that no reader scans those of its session.
-func TestFirstEventOfARun(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		runs := []core.Run{s.waits(t, id, 0, "store:always")}
-		runs = append(runs, s.accept(t, ask(id, "instead")).Run) // closes the question first
-		runs = append(runs, s.accept(t, ask(id, "behind")).Run)
-		events := s.allEvents(t, id)
-		for i, run := range runs {
-			want := int64(0)
-			for _, e := range events {
-				if e.RunID == run.ID && want == 0 {
-					want = e.Seq
-				}
-			}
-			got, err := s.runs.Get(t.Context(), ann(), run.ID)
-			if err != nil || want == 0 || run.FirstEvent != want || got.FirstEvent != want {
-				t.Errorf("run %d: accepted with %d, stored %d, %v, want %d", i, run.FirstEvent, got.FirstEvent, err, want)
-			}
-		}
-	})
-}
-
-func TestSessionUsage(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		usage := func() core.Usage {
-			got := must.Get(s.sessionUsage(t.Context(), ann(), id))(t)
-			return got
-		}
-		if got := usage(); got != (core.Usage{}) {
-			t.Errorf("no calls: got %+v, want nothing", got)
-		}
-		run := s.accept(t, ask(id, "go")).Run
-		one := core.Usage{InputTokens: 10, OutputTokens: 5, ReasoningTokens: 3, CacheReadTokens: 2, CacheWriteTokens: 1}
-		calls := []core.ModelCall{{Purpose: core.PurposeAnswer, Usage: one}, {Purpose: core.PurposeSummary, Usage: one}}
-		s.write(t, core.RunWrite{RunID: run.ID, SessionID: id, Attempt: 1, ModelCalls: calls, Usage: one})
-		if got, want := usage(), one.Add(one); got != want {
-			t.Errorf("two calls: got %+v, want %+v", got, want)
-		}
-	})
-}
-
 func TestCalibrations(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

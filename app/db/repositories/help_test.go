@@ -134,15 +134,6 @@ func (s *store) keep(t *testing.T, key, target, body string) {
 	}
 }
 
-// sessionUsage returns the tokens of a session's model calls.
-func (s *store) sessionUsage(ctx context.Context, tenant core.Tenant, id core.SessionID) (core.Usage, error) {
-	u, err := s.modelCalls.SessionTotal(ctx, tenant, id)
-	return core.Usage{
-		InputTokens: int(u.InputTokens), OutputTokens: int(u.OutputTokens), ReasoningTokens: int(u.ReasoningTokens),
-		CacheReadTokens: int(u.CacheReadTokens), CacheWriteTokens: int(u.CacheWriteTokens),
-	}, err
-}
-
 func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
 	t.Helper()
 	list, err := s.messages.GetMessagesAfter(t.Context(), ann(), session, "")

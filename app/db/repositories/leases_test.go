@@ -148,51 +148,6 @@ func TestDeathsAreCounted(t *testing.T) {
 	})
 }
 
-// The death of a run that has to wait before it executes alone is not counted until then:
-// if the process dies first, the run is found unchanged.
-func TestDeathIsCountedLater(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		run := s.accept(t, ask(s.session(t).ID, "x")).Run
-		s.exec(t, "UPDATE runs SET deaths = 2 WHERE id = ?", run.ID)
-		for life := range 3 {
-			over := core.TakeOver{Worker: fmt.Sprint("worker-2/", life), Lapsed: true, Deaths: 3, Later: true, Limit: 1}
-			s.expire(t)
-			got, err := s.runs.TakeOver(t.Context(), over)
-			if err != nil || len(got) != 1 || got[0].Deaths != 2 {
-				t.Fatalf("life %d: got %+v, %v, want the run with 2 deaths", life, got, err)
-			}
-			run = got[0]
-		}
-		wantError(t, "count for another attempt", s.runs.CountDeath(t.Context(), run.ID, run.Attempt-1, 3), core.ErrStale)
-		for range 2 { // the answer to the first may be lost
-			must.Do(t, s.runs.CountDeath(t.Context(), run.ID, run.Attempt, 3))
-		}
-		s.expire(t)
-		if due, err := s.runs.Due(t.Context(), "worker-3", true); err != nil || due[4] != 1 {
-			t.Errorf("got %v, %v, want a run with 4 deaths", due, err)
-		}
-	})
-}
-
-// A run that gets as far as waiting for a decision restarts with zero deaths.
-func TestDeathsEndWithAWait(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		session := s.session(t).ID
-		run := s.accept(t, ask(session, "x")).Run
-		s.exec(t, "UPDATE runs SET deaths = 2 WHERE id = ?", run.ID)
-		w := core.RunWrite{RunID: run.ID, SessionID: session, Attempt: 1, Wait: &core.RunWait{
-			Approvals: []core.Approval{{ToolCallID: "c", Tool: "pay", Mode: core.ApprovalAlways}},
-		}}
-		if got := s.write(t, w).Run; got.Status != core.RunWaiting || got.Deaths != 0 {
-			t.Errorf("got %s with %d deaths, want it to wait with none", got.Status, got.Deaths)
-		}
-	})
-}
-
 // PostgreSQL only: on SQLite one transaction at a time writes.
 
 // A run whose row somebody holds is no reason to wait: the sweep takes the others.

@@ -78,14 +78,14 @@ func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*ses
 
 // shareLog is changeLog for a change that most often can be written together with those of other
 // sessions (package commit). Fn decides it first without a lock; if it needs stx.tx, or the change is not
-// written, fn is called again with the session locked. Columns selects what is loaded with the session.
-func shareLog(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+// written, fn is called again with the session locked. Loaded selects a loadedSession.
+func shareLog(g *gorm.DB, id core.SessionID, loaded func() *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
 	ctx := g.Statement.Context
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
 	}
-	err = shareChange(g, id, columns, fn, conds...)
+	err = shareChange(g, id, loaded, fn)
 	release()
 	if errors.Is(err, commit.ErrAlone) {
 		return changeLog(ctx, g, id, fn, conds...)
@@ -94,9 +94,9 @@ func shareLog(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn
 }
 
 // shareChange is shareLog without a lock.
-func shareChange(g *gorm.DB, id core.SessionID, columns func(*gorm.DB) *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+func shareChange(g *gorm.DB, id core.SessionID, loaded func() *gorm.DB, fn func(*sessionTx) error) error {
 	var row loadedSession
-	err := g.Model(&row).Scopes(conds...).Scopes(columns).Where("sessions.id = ?", id).Take(&row).Error
+	err := loaded().Take(&row).Error
 	if err != nil {
 		return wrapError(err, "session", id)
 	}

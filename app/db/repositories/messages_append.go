@@ -316,9 +316,6 @@ func (i *importJob) finishImport(ctx context.Context, in core.AppendMessages, no
 		stx.clearBusy()
 		stx.extendLog(len(in.Messages))
 		stx.session.Speakers, stx.session.StoredBytes = i.speakers, i.bytes
-		if err := stx.recountInstructions(); err != nil {
-			return err
-		}
 		if out, err = stx.finishAppend(in, i.first, nil, nil); err == nil {
 			err = stx.saveChanges()
 		}

@@ -172,6 +172,17 @@ func TestListSummariesAndRunsPages(t *testing.T) {
 				t.Errorf("runs by %d (-want +got):\n%s", limit, diff)
 			}
 		}
+		// The rest of what takes a tenant is in the suite of package coretest.
+		for _, eve := range []core.Tenant{bob(), {Owner: "ann", User: "dave"}, {Owner: "bob", User: "carol"}, {}} {
+			_, err := s.messages.List(t.Context(), eve, id, core.MessageQuery{})
+			wantNotFound(t, "messages", err)
+			_, err = s.runs.List(t.Context(), eve, id, core.PageQuery{})
+			wantNotFound(t, "runs", err)
+			_, err = s.runs.Pending(t.Context(), eve, id)
+			wantNotFound(t, "pending runs", err)
+			_, err = s.modelCalls.SessionTotal(t.Context(), eve, id)
+			wantNotFound(t, "usage", err)
+		}
 	})
 }
 

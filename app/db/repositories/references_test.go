@@ -87,20 +87,6 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 	})
 }
 
-// A run that another process takes over knows its question.
-func TestTakenOverRunsHaveTheirQuestions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		run := s.accept(t, ask(s.session(t).ID, "go on")).Run
-		s.expire(t)
-		runs, err := s.takeOver(t.Context(), "w2", true, 10)
-		if err != nil || len(runs) != 1 || runs[0].ID != run.ID || runs[0].Input.Content != "go on" {
-			t.Errorf("got %+v, %v, want the run with its question", runs, err)
-		}
-	})
-}
-
 // session.updated contains the session as it is when the event is read: no event contains a
 // summary that covered a deleted message.
 func TestSessionEventsReferToTheSession(t *testing.T) {

@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"errors"
 
 	"gorm.io/gorm"
 
@@ -96,7 +95,10 @@ func (stx *sessionTx) replaceText(m core.Message, in core.ReviseMessage) (core.M
 		err = stx.removeInstructions(ids)
 	}
 	if err == nil {
-		err = errors.Join(stx.storeInstructions(instructionsOf(m)), stx.addStored(ids, before))
+		err = stx.addStored(ids, before)
+	}
+	if err == nil && m.Role == core.RoleUser {
+		err = stx.findRevised(m)
 	}
 	if err == nil {
 		err = stx.eraseDerived(erasure{messages: []core.Message{m}}, "revise")

@@ -24,14 +24,28 @@ import (
 type Runs struct {
 	db      *gorm.DB
 	reserve *gorm.DB // for leases
+
+	acceptSQL, writeSQL string // load a session for Accept and for Write
 }
 
 // NewRuns returns the runs in db.
-func NewRuns(db *gorm.DB) *Runs { return &Runs{db: db, reserve: db} }
+func NewRuns(db *gorm.DB) *Runs {
+	columns := "SELECT " + namedColumns(db, &models.Session{}, "sessions", "") + ", "
+	return &Runs{
+		db: db, reserve: db,
+		acceptSQL: columns + factsColumns(db) + " FROM sessions WHERE id = $1 AND owner = $2 AND ($5 = '' OR user_id = $5) AND " + visibleSQL,
+		writeSQL: columns + namedColumns(db, &models.Run{}, "r", "its_") + ", w.url AS hook_url, w.secret AS hook_secret FROM sessions" +
+			" LEFT JOIN runs r ON r.id = $2 AND r.session_id = sessions.id LEFT JOIN owner_webhooks w ON w.owner = sessions.owner WHERE sessions.id = $1",
+	}
+}
 
 // WithReserve returns the runs with a separate handle for renewing leases and finding work,
 // which does not wait for the connections of requests (db.DB.Reserve).
-func (r *Runs) WithReserve(reserve *gorm.DB) *Runs { return &Runs{db: r.db, reserve: reserve} }
+func (r *Runs) WithReserve(reserve *gorm.DB) *Runs {
+	with := *r
+	with.reserve = reserve
+	return &with
+}
 
 // Get returns the run; a waiting one with its open approvals.
 func (r *Runs) Get(ctx context.Context, tenant core.Tenant, id core.RunID) (core.Run, error) {

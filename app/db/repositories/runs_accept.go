@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -36,10 +35,10 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		out, err = stx.acceptOnce(in, q, limits)
 		return err
 	}
-	err := shareLog(r.db.WithContext(ctx), in.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
+	db := r.db.WithContext(ctx)
+	err := shareLog(db, in.SessionID, func() *gorm.DB { //nolint:contextcheck // the handle has it
 		limits.count(1)
-		facts, args := q.columns(db)
-		return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+facts, args...)
+		return commit.Text(db, r.acceptSQL, append(q.values(), tenant.User)...)
 	}, accept, visibleTo(tenant))
 	for errors.Is(err, errUncertain) {
 		if err = limits.wait(ctx); err == nil {
@@ -122,16 +121,16 @@ type sessionFacts struct {
 	Now      clockTime  // by the database
 }
 
-const factsSQL = `(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status = 'queued') AS queued,
-	(SELECT COUNT(*) FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')) AS active,
-	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running')) AS owned,
-	(SELECT COUNT(*) FROM runs WHERE owner = @o AND status IN ('queued', 'running') AND user_id = @u AND @u <> '') AS of_user,
-	COALESCE((SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting')),
-		(SELECT id FROM runs WHERE session_id = @s AND status = 'queued' ORDER BY queue_seq LIMIT 1)) AS run_id,
-	(SELECT id FROM runs WHERE session_id = @s AND status IN ('running', 'waiting') AND status = 'waiting') AS wait_id,
-	(SELECT id FROM runs WHERE session_id = @s AND client_message_id = @c) AS repeat_id,
-	(SELECT COUNT(*) FROM messages WHERE session_id = @s AND client_message_id = @c AND run_id IS NULL) AS taken,
-	(SELECT id FROM messages WHERE session_id = @s AND on_path ORDER BY seq DESC LIMIT 1) AS parent_id,
+const factsSQL = `(SELECT COUNT(*) FROM runs WHERE session_id = $1 AND status = 'queued') AS queued,
+	(SELECT COUNT(*) FROM runs WHERE session_id = $1 AND status IN ('running', 'waiting')) AS active,
+	(SELECT COUNT(*) FROM runs WHERE owner = $2 AND status IN ('queued', 'running')) AS owned,
+	(SELECT COUNT(*) FROM runs WHERE owner = $2 AND status IN ('queued', 'running') AND user_id = $4 AND $4 <> '') AS of_user,
+	COALESCE((SELECT id FROM runs WHERE session_id = $1 AND status IN ('running', 'waiting')),
+		(SELECT id FROM runs WHERE session_id = $1 AND status = 'queued' ORDER BY queue_seq LIMIT 1)) AS run_id,
+	(SELECT id FROM runs WHERE session_id = $1 AND status IN ('running', 'waiting') AND status = 'waiting') AS wait_id,
+	(SELECT id FROM runs WHERE session_id = $1 AND client_message_id = $3) AS repeat_id,
+	(SELECT COUNT(*) FROM messages WHERE session_id = $1 AND client_message_id = $3 AND run_id IS NULL) AS taken,
+	(SELECT id FROM messages WHERE session_id = $1 AND on_path ORDER BY seq DESC LIMIT 1) AS parent_id,
 	%s AS now`
 
 // loadFacts reads the state of the session in one statement.
@@ -144,8 +143,7 @@ func (stx *sessionTx) queryFacts(q factsQuery) (f sessionFacts, err error) {
 	if stx.loaded != nil {
 		return stx.loaded.Facts, nil
 	}
-	columns, args := q.columns(stx.tx)
-	err = stx.tx.Raw("SELECT "+columns, args...).Find(&f).Error
+	err = commit.Text(stx.tx, "SELECT "+factsColumns(stx.tx), q.values()...).Scan(&f).Error
 	return f, err
 }
 
@@ -156,12 +154,12 @@ type factsQuery struct {
 	user            string // empty = no runs of users are counted
 }
 
-// columns are the facts in SQL.
-func (q factsQuery) columns(db *gorm.DB) (string, []any) {
-	return fmt.Sprintf(factsSQL, clockSQL(db, 0)), []any{
-		sql.Named("s", q.session), sql.Named("o", q.owner), sql.Named("c", models.Ref(q.clientMessageID)), sql.Named("u", q.user),
-	}
+// values are those of factsSQL.
+func (q factsQuery) values() []any {
+	return []any{q.session, q.owner, models.Ref(q.clientMessageID), q.user}
 }
+
+func factsColumns(db *gorm.DB) string { return fmt.Sprintf(factsSQL, clockSQL(db, 0)) }
 
 // enterLog selects the branch of a run that has started, and appends its message to the log,
 // unless it is already there.

@@ -34,10 +34,8 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 	if w.Wait != nil || w.Setup != nil { // they need the lock
 		err = changeLog(ctx, r.db, w.SessionID, write)
 	} else {
-		err = shareLog(r.db.WithContext(ctx), w.SessionID, func(db *gorm.DB) *gorm.DB { //nolint:contextcheck // the handle has it
-			return db.Select(namedColumns(db, &models.Session{}, "sessions", "")+", "+namedColumns(db, &models.Run{}, "r", "its_")+", w.url AS hook_url, w.secret AS hook_secret").
-				Joins("LEFT JOIN runs r ON r.id = ? AND r.session_id = sessions.id", w.RunID).Joins("LEFT JOIN owner_webhooks w ON w.owner = sessions.owner")
-		}, write)
+		db := r.db.WithContext(ctx)
+		err = shareLog(db, w.SessionID, func() *gorm.DB { return commit.Text(db, r.writeSQL, string(w.SessionID), string(w.RunID)) }, write) //nolint:contextcheck // the handle has it
 	}
 	if isNotFound(err) {
 		err = conversation.StaleRun(w.RunID)

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
+	"bobbin/app/db/commit"
 	"bobbin/app/db/models"
 )
 
@@ -104,16 +105,11 @@ func readUnindexed(tx *gorm.DB, sessions []unindexedSession) ([]unindexedPart, e
 	for i := 0; i < len(sessions) && rest > 0 && size < indexedBytes; i++ {
 		s := sessions[i]
 		in := directPart{ID: s.ID, IndexedSeq: s.Seq, LastSeq: s.LastSeq}
-		var rows []models.Message
-		err := unindexed(tx, in).Where("seq <= COALESCE("+fmt.Sprintf(boundSQL, "ASC")+", @through)", in.bounds(int(rest), indexedBytes)).Limit(int(rest)).Find(&rows).Error
+		messages, err := findUnindexed(tx, in, "ASC", int(rest), indexedBytes)
 		if err != nil {
 			return nil, err
 		}
 		rest -= max(1, min(s.LastSeq-s.Seq, rest))
-		messages, err := mapRows(rows, models.Message.Core)
-		if err != nil {
-			return nil, err
-		}
 		part := unindexedPart{session: s, messages: messages, through: s.LastSeq}
 		for k, m := range messages {
 			if size += len(m.Content); size > indexedBytes && k > 0 {
@@ -154,9 +150,9 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	}
 	ids := make([]string, 0, len(parts))
 	for _, part := range parts {
-		reader := models.SessionReader{SessionID: part.session.ID, Reader: models.ReaderSearch}
-		if err := tx.Model(&reader).UpdateColumn("seq", part.through).Error; err != nil {
-			return err
+		update := commit.Text(tx, "UPDATE session_readers SET seq = $1 WHERE session_id = $2 AND reader = $3", part.through, part.session.ID, models.ReaderSearch)
+		if update.Callback().Raw().Execute(update); update.Error != nil {
+			return update.Error
 		}
 		ids = append(ids, part.session.ID)
 	}
@@ -171,18 +167,25 @@ func writeIndex(tx *gorm.DB, parts []unindexedPart) error {
 	return tx.Model(&models.Session{}).Where("id IN (?)", free).UpdateColumn("indexed_seq", through).Error
 }
 
-// unindexed selects the messages of the part, in their order.
-func unindexed(db *gorm.DB, p directPart) *gorm.DB {
-	return db.Select("id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at").
-		Where("session_id = ? AND seq > ? AND seq <= ? AND deleted_at IS NULL", p.ID, p.IndexedSeq, p.LastSeq).Order("seq")
+// findUnindexed returns the first (ASC) or last (DESC) messages of the part that have the bytes together, at
+// most so many, in their order. Neither database reads a text for its length. A text counts no more than is
+// read of it, so what is read exceeds the bytes if some messages are left.
+func findUnindexed(db *gorm.DB, p directPart, order string, most, bytes int) ([]core.Message, error) {
+	var rows []models.Message
+	within := map[string]string{"ASC": "<= COALESCE(%s, $3)", "DESC": ">= COALESCE(%s, 0)"}[order]
+	sql := fmt.Sprintf(unindexedMessagesSQL, fmt.Sprintf(within, fmt.Sprintf(boundSQL, order)))
+	if err := commit.Text(db, sql, p.ID, p.IndexedSeq, p.LastSeq, most, bytes).Scan(&rows).Error; err != nil {
+		return nil, err
+	}
+	return mapRows(rows, models.Message.Core)
 }
 
-// boundSQL is the seq of the message with which the first (ASC) or last (DESC) messages of a part exceed
-// @bytes, NULL if @most of them do not. Neither database reads a text for its length. A text counts no more
-// than is read of it, so what is read exceeds @bytes then, too.
-const boundSQL = "(SELECT seq FROM (SELECT seq, SUM(size) OVER (ORDER BY seq %[1]s) AS total FROM (SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages" +
-	" WHERE session_id = @session AND seq > @after AND seq <= @through AND deleted_at IS NULL ORDER BY seq %[1]s LIMIT @most) AS sizes) AS totals" +
-	" WHERE total > @bytes ORDER BY seq %[1]s LIMIT 1)"
+const unindexedMessagesSQL = `SELECT id, session_id, owner, seq, on_path, role, substr(content, 1, 262144) AS content, tool_calls, tool_name, author, author_id, created_at FROM messages
+WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL AND seq %s ORDER BY seq LIMIT $4`
+
+// boundSQL is the seq of the message with which the messages exceed the bytes; NULL if they do not.
+const boundSQL = `(SELECT seq FROM (SELECT seq, SUM(size) OVER (ORDER BY seq %[1]s) AS total FROM (SELECT seq, CASE WHEN octet_length(content) < 262144 THEN octet_length(content) ELSE 262144 END AS size FROM messages
+WHERE session_id = $1 AND seq > $2 AND seq <= $3 AND deleted_at IS NULL ORDER BY seq %[1]s LIMIT $4) AS sizes) AS totals WHERE total > $5 ORDER BY seq %[1]s LIMIT 1)`
 
 // Reindex makes all messages be indexed again, in the background, and returns of how many
 // sessions. Searches find everything meanwhile.
@@ -221,11 +224,6 @@ type directPart struct {
 	LastSeq    int64
 }
 
-// bounds are the values of boundSQL.
-func (p directPart) bounds(most, bytes int) map[string]any {
-	return map[string]any{"session": p.ID, "after": p.IndexedSeq, "through": p.LastSeq, "most": most, "bytes": bytes}
-}
-
 // unindexedParts returns the newest parts of sessions in the scope that are not indexed yet,
 // and whether there are more.
 func (s *messageSearch) unindexedParts() (parts []directPart, more bool, err error) {
@@ -260,12 +258,7 @@ func (s *messageSearch) unindexed() (messages []core.Message, more bool, err err
 	parts, more, err := s.unindexedParts()
 	size := 0
 	for _, p := range parts {
-		var rows []models.Message
-		newest := unindexed(s.db, p).Where("seq >= COALESCE("+fmt.Sprintf(boundSQL, "DESC")+", 0)", p.bounds(directMessages, directBytes-size))
-		if err := newest.Limit(directMessages).Find(&rows).Error; err != nil {
-			return nil, more, err
-		}
-		part, err := mapRows(rows, models.Message.Core)
+		part, err := findUnindexed(s.db, p, "DESC", directMessages, directBytes-size)
 		if err != nil {
 			return nil, more, err
 		}

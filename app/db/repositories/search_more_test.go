@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -210,16 +211,22 @@ func TestSearchPagesDuringAnImport(t *testing.T) {
 	})
 }
 
-// No text is a syntax error of a database, and each is found or not as searchtext
-// says, whatever is in the messages: also where a tsvector cannot hold all.
+// No text is a syntax error of a database: each is refused as invalid, or finds what searchtext
+// says, whatever is in the messages, also where a tsvector cannot hold all; and nothing of another
+// owner. BOBBIN_TEST_LONG asks 20,000.
 func TestSearchWhateverIsWritten(t *testing.T) {
 	t.Parallel()
+	asked := 200
+	if os.Getenv("BOBBIN_TEST_LONG") != "" {
+		asked = 20_000
+	}
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s := open(d)
 		r := seed.Rand(t, 3)
 		pieces := []string{
 			" ", " ", "a", "b", "ab", "a b", "getUserId", "_", "-", `"`, "'", `\`, ":", "*", "(", ")", "{", "}", "^", "+", "&", "|", "!", "<->", "<2>", "%", "?", ";--",
 			" AND ", " OR ", " NOT ", " NEAR(", "words : ", "scope:", "_oann", "$1", "@s", "水", "泵", "水泵", "é", "e\u0301", "ß", "İ", "ﬁ", "½", "ﷺ", "🎉", "\u200d", "ー", "ﾊﾞ", "กำ", "\ufeff", "\u00a0",
+			"ERR_CONN", "a.b.c", "don't", "'; DROP", "a*", "%_*:^()", `-"the`, "1 2 3", "_w", "\x00", "\xff",
 		}
 		write := func(n int) string {
 			var b strings.Builder
@@ -228,40 +235,63 @@ func TestSearchWhateverIsWritten(t *testing.T) {
 			}
 			return b.String()
 		}
-		id := s.session(t).ID
 		texts := []string{
 			strings.Repeat("a b ", 300) + "a a b ab", // more places of a word than a tsvector has
 			strings.Repeat("x ", 17_000) + "a b",     // behind the last place
-			strings.Repeat("水泵的", 6000), "ab" + strings.Repeat("é", 3000),
+			strings.Repeat("水泵的", 6000), "ab" + strings.Repeat("é", 3000), strings.Repeat("ab", 50_000), strings.Repeat("ab the ", 20_000),
 		}
 		for range 150 {
-			texts = append(texts, write(12))
+			texts = append(texts, strings.ToValidUTF8(strings.ReplaceAll(write(12), "\x00", ""), ""))
 		}
-		var messages []core.Message
-		for i, text := range texts {
-			messages = append(messages, core.Message{Role: core.RoleUser, Content: text, CreatedAt: time.Unix(int64(i), 0)})
-		}
-		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
-		for range 200 {
-			query := write(6)
-			q, err := searchtext.Parse(query)
-			if err != nil {
-				continue
+		for _, owner := range []string{"ann", "bob"} {
+			var messages []core.Message
+			for i, text := range texts {
+				messages = append(messages, core.Message{Role: core.RoleUser, Content: text + " z" + owner, CreatedAt: time.Unix(int64(i), 0)})
 			}
-			var want []int64
-			for i := len(texts) - 1; i >= 0; i-- {
-				if _, ok := q.Find(texts[i]); ok {
-					want = append(want, int64(i)+1)
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: owner, Title: owner}))(t)
+			must.Do(t, repositories.Fillup(t.Context(), s.Gorm, session.ID, messages))
+		}
+		searches := []*repositories.Search{repositories.NewSearch(s.Gorm), repositories.NewSmallSearch(s.Gorm)}
+		for i := range asked {
+			query := write(8)
+			if i%50 == 7 {
+				query = strings.Repeat(query, 60)
+			}
+			q, invalid := searchtext.Parse(query)
+			owner, other := ann(), bob()
+			if i/2%2 == 1 {
+				owner, other = other, owner
+			}
+			for sort, search := range map[core.SearchSort]*repositories.Search{core.SortRelevance: searches[i%2], core.SortNewest: searches[0]} {
+				if sort == core.SortNewest && i < asked/2 {
+					continue // indexes
+				}
+				page, err := search.Messages(t.Context(), owner, core.SearchQuery{Text: query, Sort: sort, Around: i % 3, PageQuery: core.PageQuery{Limit: 200}})
+				if err != nil && !errors.Is(err, core.ErrInvalid) {
+					t.Errorf("%s %q: got %v", sort, query, err)
+				}
+				exact := sort == core.SortNewest
+				if exact && (err == nil) != (invalid == nil) {
+					t.Errorf("%q: got %v, want the error %v", query, err, invalid)
+				}
+				var got, want []int64
+				for _, h := range page.Items {
+					if got = append(got, h.Seq); h.SessionTitle != owner.Owner || strings.Contains(fmt.Sprint(h), "z"+other.Owner) {
+						t.Errorf("%s %q of %s: got %+v", sort, query, owner.Owner, h)
+					}
+				}
+				for i := len(texts) - 1; i >= 0 && exact && err == nil; i-- {
+					if _, ok := q.Find(texts[i] + " z" + owner.Owner); ok {
+						want = append(want, int64(i)+1)
+					}
+				}
+				if exact && !slices.Equal(got, want) {
+					t.Errorf("%q: got %v, want %v", query, got, want)
 				}
 			}
-			var got []int64
-			for _, h := range s.search(t, ann(), core.SearchQuery{Text: query, PageQuery: core.PageQuery{Limit: 200}}).Items {
-				got = append(got, h.Seq)
+			if invalid == nil {
+				s.titlesWith(t, owner, query)
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%q: got %v, want %v", query, got, want)
-			}
-			s.titlesWith(t, ann(), query)
 		}
 	})
 }

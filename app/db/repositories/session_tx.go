@@ -70,7 +70,6 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	var revisions []models.MessageRevision
-	var instructions []models.StandingInstruction
 	for i, m := range stored {
 		n := storedRow + len(rows[i].Content) + len(rows[i].Parts) + len(rows[i].ToolCalls) + len(rows[i].Metadata)
 		for k, r := range m.Revisions {
@@ -78,13 +77,9 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 			revisions = append(revisions, revisionRow(m, int64(k+1), r))
 		}
 		stx.session.StoredBytes += int64(n)
-		instructions = append(instructions, instructionsOf(m)...)
 		stored[i].Revisions = nil // events have none
 	}
 	if err := insertRows(stx.tx, &revisions); err != nil {
-		return nil, wrapError(err, "message", stored[0].ID)
-	}
-	if err := stx.storeInstructions(instructions); err != nil {
 		return nil, wrapError(err, "message", stored[0].ID)
 	}
 	stx.extendLog(0)

@@ -83,11 +83,15 @@ func TestListSessionsPages(t *testing.T) {
 		for _, w := range want {
 			ids = append(ids, w.id)
 		}
-		for _, limit := range []int{0, 1, 2, 3, 5, 22, 23, 24} {
-			if diff := cmp.Diff(ids, s.listSessions(t, core.SessionQuery{PageQuery: core.PageQuery{Limit: limit}})); diff != "" {
-				t.Fatalf("limit %d (-want +got):\n%s", limit, diff)
+		wantPages := func(what string, archived bool) {
+			t.Helper()
+			for _, limit := range []int{0, 1, 2, 3, 5, 22, 23, 24} {
+				if diff := cmp.Diff(ids, s.listSessions(t, core.SessionQuery{PageQuery: core.PageQuery{Limit: limit}, Archived: archived})); diff != "" {
+					t.Fatalf("%s, limit %d (-want +got):\n%s", what, limit, diff)
+				}
 			}
 		}
+		wantPages("none archived", false)
 		if got := s.listSessions(t, core.SessionQuery{Agent: "agent-1", PageQuery: core.PageQuery{Limit: 4}}); len(got) != 11 {
 			t.Errorf("of agent-1: got %d sessions, want 11", len(got))
 		}
@@ -102,6 +106,8 @@ func TestListSessionsPages(t *testing.T) {
 		if err != nil || len(theirs.Items) != 0 {
 			t.Errorf("of another owner: got %d sessions, %v, want none", len(theirs.Items), err)
 		}
+		s.exec(t, "UPDATE sessions SET archived_at = updated_at WHERE agent = 'agent-1'")
+		wantPages("with archived ones", true)
 	})
 }
 
@@ -286,29 +292,6 @@ func TestListByCreationIsStable(t *testing.T) {
 		q.Order, q.Cursor = core.OrderByActivity, *page.NextCursor
 		_, err = s.sessions.List(t.Context(), ann(), q)
 		wantError(t, "a cursor of the other order", err, core.ErrInvalid)
-	})
-}
-
-// Archived sessions and others are listed together in one order.
-func TestListWithArchivedSessions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		var want []core.SessionID
-		for i := range 10 {
-			id := s.session(t).ID
-			if i%3 != 0 {
-				must.Do(t, s.archive(t.Context(), ann(), id))
-			}
-			want = append(want, id)
-		}
-		slices.Reverse(want)
-		for _, limit := range []int{1, 3, 4, 10, 50} {
-			q := core.SessionQuery{PageQuery: core.PageQuery{Limit: limit}, Archived: true}
-			if got := s.pages(t, q, nil); !slices.Equal(got, want) {
-				t.Errorf("%d a page: got %v, want %v", limit, got, want)
-			}
-		}
 	})
 }
 

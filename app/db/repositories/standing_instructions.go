@@ -2,11 +2,13 @@ package repositories
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"sort"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bobbin/app/core"
 	"bobbin/app/core/prompttext"
@@ -14,9 +16,8 @@ import (
 	"bobbin/app/db/models"
 )
 
-// StandingInstructions stores what users set for whole conversations. Those of messages are
-// written with their messages (insertMessages); this adds and changes some by hand. Safe
-// for concurrent use.
+// StandingInstructions stores what users set for whole conversations: what their messages say is
+// found when it is first asked for, other instructions are added by hand. Safe for concurrent use.
 type StandingInstructions struct {
 	db *gorm.DB
 }
@@ -41,6 +42,9 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 		AuthorID string
 		Named    bool
 	}
+	if err := r.findLate(ctx, tenant, session); err != nil {
+		return nil, err
+	}
 	db := byID(ctx, r.db, "session", session)
 	if err := db.Raw(onPathSQL, map[string]any{"session": session, "limit": limit}).Scan(&rows).Error; err != nil {
 		return nil, wrapError(err, "standing instructions of session", session)
@@ -58,6 +62,73 @@ func (r *StandingInstructions) OnPath(ctx context.Context, tenant core.Tenant, s
 		out = append(out, i)
 	}
 	return out, nil
+}
+
+// maxFindStep bounds the messages that are searched while their session is locked.
+const maxFindStep = 16
+
+// findLate stores the instructions of the users' messages that were not searched for any: most sessions
+// end before a prompt has to list one.
+func (r *StandingInstructions) findLate(ctx context.Context, tenant core.Tenant, session core.SessionID) error {
+	for {
+		behind := false
+		err := byID(ctx, r.db, "session", session).Raw("SELECT last_seq > COALESCE((SELECT seq FROM session_readers WHERE session_id = sessions.id AND reader = ?), 0) FROM sessions WHERE id = ?",
+			models.ReaderStanding, session).Scan(&behind).Error
+		if err == nil && behind {
+			err = changeSession(ctx, r.db, session, (*sessionTx).findInstructions, visibleTo(tenant))
+		}
+		if err != nil || !behind {
+			return wrapError(err, "standing instructions of session", session)
+		}
+	}
+}
+
+// unsearchedSQL selects users' messages. Earlier versions stored the instructions with their messages.
+const unsearchedSQL = `SELECT id, session_id, owner, seq, content, created_at FROM messages m WHERE session_id = ? AND role = 'user' AND seq > ? AND seq <= ?
+AND NOT EXISTS (SELECT 1 FROM standing_instructions i WHERE i.message_id = m.id) ORDER BY seq LIMIT ?`
+
+// findInstructions stores the instructions of the next messages.
+func (stx *sessionTx) findInstructions() error {
+	through, err := stx.foundThrough()
+	if err != nil {
+		return err
+	}
+	var messages []models.Message
+	err = stx.tx.Raw(unsearchedSQL, stx.session.ID, through, stx.session.LastSeq, maxFindStep).Scan(&messages).Error
+	if through = stx.session.LastSeq; len(messages) == maxFindStep {
+		through = messages[maxFindStep-1].Seq
+	}
+	var rows []models.StandingInstruction
+	for _, m := range messages {
+		rows = append(rows, instructionsOf(m)...)
+	}
+	if err == nil {
+		err = stx.storeInstructions(rows)
+	}
+	if err != nil {
+		return err
+	}
+	return stx.setFoundThrough(through)
+}
+
+// findRevised stores the instructions of a user's message that has a new text, if the old one was searched.
+func (stx *sessionTx) findRevised(m core.Message) error {
+	through, err := stx.foundThrough()
+	if err != nil || m.Seq > through {
+		return err
+	}
+	return stx.storeInstructions(instructionsOf(models.MessageFrom(m)))
+}
+
+// foundThrough returns the seq up to which users' messages were searched for instructions.
+func (stx *sessionTx) foundThrough() (seq int64, err error) {
+	err = stx.tx.Model(&models.SessionReader{}).Select("seq").Where("session_id = ? AND reader = ?", stx.session.ID, models.ReaderStanding).Scan(&seq).Error
+	return seq, err
+}
+
+func (stx *sessionTx) setFoundThrough(seq int64) error {
+	return stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).
+		Create(&models.SessionReader{SessionID: stx.session.ID, Reader: models.ReaderStanding, Owner: stx.session.Owner, Seq: seq}).Error
 }
 
 // Add stores an instruction after the last message of the session.
@@ -158,16 +229,12 @@ var lineBreaks = regexp.MustCompile(`\r\n|[\n\r\v\f\x{85}\x{2028}\x{2029}]`)
 // instructionRows bounds the rows of one statement.
 const instructionRows = 250
 
-// instructionsOf returns what the message says for the whole conversation: nothing unless it
-// is a user's.
-func instructionsOf(m core.Message) []models.StandingInstruction {
-	if m.Role != core.RoleUser {
-		return nil
-	}
+// instructionsOf returns what the user's message says for the whole conversation.
+func instructionsOf(m models.Message) []models.StandingInstruction {
 	var rows []models.StandingInstruction
 	for i, f := range standing.Find(m.Content) {
 		rows = append(rows, models.StandingInstruction{
-			ID: core.NewID[string](), SessionID: string(m.SessionID), Owner: m.Owner, MessageID: models.Ref(m.ID), Seq: m.Seq, Number: i + 1,
+			ID: core.NewID[string](), SessionID: m.SessionID, Owner: m.Owner, MessageID: models.Ref(m.ID), Seq: m.Seq, Number: i + 1,
 			Text: lineBreaks.ReplaceAllLiteralString(f.Text, " "), Language: f.Language, Topic: f.Topic, Withdraws: f.Withdraws, Amends: f.Amends, CreatedAt: m.CreatedAt,
 		})
 	}
@@ -224,25 +291,27 @@ func (stx *sessionTx) removeInstructions(messages []models.Ref) error {
 // copyInstructions copies those of copied messages to the fork, and those that were added by
 // hand before the last of these.
 func (stx *sessionTx) copyInstructions(source *sessionTx, copies map[models.Ref]messageCopy) error {
-	if source.session.StandingCount == 0 {
-		return nil
-	}
 	var rows, copied []models.StandingInstruction
 	err := stx.tx.Where("session_id = ?", source.session.ID).Order("seq, number, id").Find(&rows).Error
 	if err != nil {
 		return err
 	}
+	through, failed := source.foundThrough()
+	if err = errors.Join(err, failed); err != nil || through == 0 && len(rows) == 0 {
+		return err
+	}
 	var seqs []int64 // of the originals
-	if slices.ContainsFunc(rows, func(r models.StandingInstruction) bool { return r.MessageID == "" }) {
-		err = stx.tx.Raw("SELECT o.seq FROM messages c JOIN messages o ON o.id = c.origin_id WHERE c.session_id = ? ORDER BY o.seq", stx.session.ID).Scan(&seqs).Error
-		if err != nil {
-			return err
-		}
+	err = stx.tx.Raw("SELECT o.seq FROM messages c JOIN messages o ON o.id = c.origin_id WHERE c.session_id = ? ORDER BY o.seq", stx.session.ID).Scan(&seqs).Error
+	if err != nil {
+		return err
+	}
+	copyOf := func(seq int64) int64 { // the last copied message up to it
+		return int64(sort.Search(len(seqs), func(i int) bool { return seqs[i] > seq }))
 	}
 	for _, row := range rows {
 		of := copies[row.MessageID]
 		if row.MessageID == "" {
-			of.seq = int64(sort.Search(len(seqs), func(i int) bool { return seqs[i] > row.Seq }))
+			of.seq = copyOf(row.Seq)
 		}
 		later := row.MessageID == "" && (len(seqs) == 0 && row.Seq > 0 || len(seqs) > 0 && row.Seq > seqs[len(seqs)-1])
 		if row.MessageID != "" && of.seq == 0 || later {
@@ -251,5 +320,5 @@ func (stx *sessionTx) copyInstructions(source *sessionTx, copies map[models.Ref]
 		row.ID, row.SessionID, row.MessageID, row.Seq = core.NewID[string](), stx.session.ID, models.Ref(of.id), of.seq
 		copied = append(copied, row)
 	}
-	return stx.storeInstructions(copied)
+	return errors.Join(stx.storeInstructions(copied), stx.setFoundThrough(copyOf(through)))
 }

@@ -80,8 +80,11 @@ func TestRestoreRefused(t *testing.T) {
 		s.summarize(t, id, log[1])
 		s.summarize(t, id, log[7])            // 2
 		s.edit(t, id, log[6].ID, "elsewhere") // 3 repeats 1
-		s.summarize(t, id, s.log(t, id)[7])   // 4
-		run := *s.summary(t, id, 4)           // 5
+		if got, err := s.summaries.FirstCovering(t.Context(), ann(), id, 3); err != nil || got != 0 {
+			t.Errorf("covered on another path only: got version %d and %v, want none", got, err)
+		}
+		s.summarize(t, id, s.log(t, id)[7]) // 4
+		run := *s.summary(t, id, 4)         // 5
 		run.Kind, run.ID, run.State = core.SummaryRun, "", ""
 		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}); err != nil {
 			t.Fatal(err)
@@ -132,40 +135,6 @@ func (s *store) summary(t *testing.T, id core.SessionID, version int) *core.Summ
 	t.Helper()
 	got := must.Get(s.summaries.Get(t.Context(), ann(), id, version))(t)
 	return &got
-}
-
-// The version before, and the first one that covered a message, on the present path.
-func TestFindVersions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		id := s.session(t).ID
-		s.turns(t, id, 4)
-		log := s.log(t, id)
-		s.summarize(t, id, log[1])
-		s.summarize(t, id, log[5])
-		s.restore(t, id, 1)
-		for version, want := range map[int]int{4: 3, 3: 2, 2: 1} {
-			if got, err := s.summaries.Before(t.Context(), ann(), id, version); err != nil || got.Version != want {
-				t.Errorf("before version %d: got version %d and %v, want %d", version, got.Version, err, want)
-			}
-		}
-		_, err := s.summaries.Before(t.Context(), ann(), id, 1)
-		wantError(t, "before the first", err, core.ErrNotFound)
-		_, err = s.summaries.Before(t.Context(), bob(), id, 3)
-		wantError(t, "another owner's", err, core.ErrNotFound)
-		for seq, want := range map[int64]int{1: 1, 2: 1, 3: 2, 6: 2, 7: 0} {
-			if got, err := s.summaries.FirstCovering(t.Context(), ann(), id, seq); err != nil || got != want {
-				t.Errorf("message %d: got version %d and %v, want %d", seq, got, err, want)
-			}
-		}
-		s.edit(t, id, log[4].ID, "elsewhere")
-		if got, err := s.summaries.FirstCovering(t.Context(), ann(), id, 3); err != nil || got != 0 {
-			t.Errorf("on another path: got version %d and %v, want none", got, err)
-		}
-		_, err = s.summaries.FirstCovering(t.Context(), bob(), id, 1)
-		wantError(t, "another owner's", err, core.ErrNotFound)
-	})
 }
 
 // Of several concurrent holders exactly one gets the lease.

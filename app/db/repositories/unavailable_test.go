@@ -3,9 +3,7 @@ package repositories_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
+	"bobbin/tests/pgproxy"
 )
 
 // A PostgreSQL that stops, is unavailable, or starts again causes an error that asks for a
@@ -54,21 +53,15 @@ func TestDatabaseAway(t *testing.T) {
 // is the same.
 func TestConnectionBreaks(t *testing.T) {
 	t.Parallel()
-	link, breaks := breakable(t, dbtest.PostgresURL(t))
-	d, err := db.Open(t.Context(), link, slog.New(slog.DiscardHandler))
-	if err == nil {
-		err = d.Migrate(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := pgproxy.New(t, dbtest.MigratedPostgresURL(t))
+	d := must.Get(db.Open(t.Context(), link.URL, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = d.Close() }) // as above
 	s := open(d)
 	session := s.session(t).ID
 	tx := d.Gorm.Begin()
 	tx.Exec("SELECT 1")
-	breaks()
-	err = tx.Exec("SELECT 1").Error
+	link.Close()
+	err := tx.Exec("SELECT 1").Error
 	if err == nil {
 		t.Fatal("a broken connection answers")
 	}
@@ -82,36 +75,4 @@ func wantAway(t *testing.T, what string, err error) {
 	if !errors.Is(err, core.ErrNoDatabase) || !errors.As(err, &told) || !errors.Is(told.Kind, core.ErrUnavailable) || strings.Contains(told.Message, "127.0.0.1") {
 		t.Errorf("%s: got %v, want that the database is away, and not where", what, err)
 	}
-}
-
-// breakable returns the URL of the same database behind a proxy, and what ends the proxy
-// and its connections.
-func breakable(t *testing.T, url string) (behind string, breaks func()) {
-	t.Helper()
-	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
-	head, rest, _ := strings.Cut(url, "@")
-	target, rest, _ := strings.Cut(rest, "/")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			context.AfterFunc(ctx, func() { _, _ = in.Close(), out.Close() })
-			go func() { _, _ = io.Copy(out, in) }()
-			go func() { _, _ = io.Copy(in, out) }()
-		}
-	}()
-	breaks = func() {
-		_ = l.Close()
-		cancel()
-	}
-	t.Cleanup(breaks)
-	return head + "@" + l.Addr().String() + "/" + rest, breaks
 }

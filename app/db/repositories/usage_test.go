@@ -33,7 +33,7 @@ func (s *store) bookUsage(t *testing.T) (first, second core.SessionID) {
 	second, two := opened("carol")
 	one(
 		core.ModelCall{Purpose: core.PurposeAnswer, Agent: "a", Model: "big", Usage: core.Usage{InputTokens: 100, OutputTokens: 10}, Cost: new(int64(7)), CreatedAt: day(1, 23)},
-		core.ModelCall{Purpose: core.PurposeSummary, Agent: "a", Model: "small", Usage: core.Usage{InputTokens: 50, CacheReadTokens: 5}, CreatedAt: day(2, 0)},
+		core.ModelCall{Purpose: core.PurposeSummary, Agent: "a", Model: "small", Usage: core.Usage{InputTokens: 50, CacheReadTokens: 5, CacheWriteTokens: 4, ReasoningTokens: 3}, CreatedAt: day(2, 0)},
 		core.ModelCall{Purpose: core.PurposeAnswer, Agent: "a", Model: "big", Error: "overloaded", Estimated: 99, CreatedAt: day(2, 1)},
 	)
 	two(
@@ -75,7 +75,7 @@ func TestUsage(t *testing.T) {
 					if err != nil {
 						t.Fatalf("by %s: %v", by, err)
 					}
-					wantTotal := core.UsageTotal{Calls: 5, InputTokens: 153, OutputTokens: 11, CacheReadTokens: 5, CostMicroUSD: 9, UnpricedCalls: 2}
+					wantTotal := core.UsageTotal{Calls: 5, InputTokens: 153, OutputTokens: 11, CacheReadTokens: 5, CacheWriteTokens: 4, ReasoningTokens: 3, CostMicroUSD: 9, UnpricedCalls: 2}
 					if report.Total != wantTotal || report.GroupBy != by {
 						t.Errorf("by %s: got total %+v, want %+v", by, report.Total, wantTotal)
 					}

@@ -24,7 +24,7 @@ func parts() []part {
 		{"contextwindow, compaction", 6_700, []string{"app/core/contextwindow", "app/core/compaction"}},
 		{"summarize, standing", 2_700, []string{"app/core/summarize", "app/core/standing"}},
 		{"prompttext, redact", 1_200, []string{"app/core/prompttext", "app/core/redact"}},
-		{"search", 1_900, []string{"app/core/searchtext", "app/core/relevance", "app/core/recall", "app/core/meaning"}},
+		{"search", 1_900, []string{"app/core/searchtext", "app/core/relevance", "app/core/meaning"}},
 		{"db", 13_500, []string{"app/db"}},
 		{"conversation, live, readers, runs, events", 4_600, []string{"app/core/conversation", "app/live", "app/readers", "app/runs", "app/events"}},
 		{"chat", 4_200, []string{"app/chat"}},

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Reasons of retries, as in X-Slack-Retry-Reason.
@@ -33,10 +32,8 @@ type Delivery struct {
 
 // Attempt is one request of a delivery.
 type Attempt struct {
-	Reason string        // why it failed: http_timeout, http_error or connection_failed; "" if it was acknowledged
-	Status int           // of the answer
-	At     time.Time     // when it was sent
-	Took   time.Duration // until the answer
+	Reason string // why it failed: http_timeout, http_error or connection_failed; "" if it was acknowledged
+	Status int    // of the answer
 }
 
 // Acknowledged reports whether the app has taken the event.
@@ -59,8 +56,7 @@ func (s *Server) Deliveries() []Delivery {
 
 // delivery is something to be sent to the app.
 type delivery struct {
-	channel     string // that the event is from, with its workspace
-	queue       string // what has the same one is sent in order
+	queue       string // the channel that an event is from, with its workspace: its events are sent in order
 	envelope    string // its type in Socket Mode
 	url         string
 	contentType string
@@ -80,20 +76,16 @@ func (s *Server) enqueueEvent(d *delivery) {
 	if s.ctx.Err() != nil {
 		return // closed
 	}
-	d.channel = d.queue
-	s.pending[d.channel]++
+	s.pending[d.queue]++
 	s.deliveries = append(s.deliveries, d.record)
 	s.heldEvents = append(s.heldEvents, d)
-	if len(s.heldEvents) >= s.eventFaults.Reverse {
+	if !s.eventFaults.Held {
 		s.releaseHeld()
 	}
 }
 
 // releaseHeld moves the events that are held back to their queues.
 func (s *Server) releaseHeld() {
-	if s.eventFaults.Reverse > 1 {
-		slices.Reverse(s.heldEvents)
-	}
 	for _, d := range s.heldEvents {
 		_, draining := s.queues[d.queue]
 		s.queues[d.queue] = append(s.queues[d.queue], d)
@@ -145,15 +137,14 @@ func (s *Server) retryEvent(d *delivery, last answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.record.Done = true
-	if s.pending[d.channel]--; s.pending[d.channel] == 0 {
-		delete(s.pending, d.channel)
+	if s.pending[d.queue]--; s.pending[d.queue] == 0 {
+		delete(s.pending, d.queue)
 	}
 	s.notifyWaiters()
 }
 
 // attemptDelivery makes one attempt, over Socket Mode if the app has used it. It takes mu.
 func (s *Server) attemptDelivery(d *delivery, retry int, reason string) answer {
-	start := time.Now()
 	s.mu.Lock()
 	dead, socketMode := s.eventFaults.Dead && d.record != nil, s.socketMode
 	s.mu.Unlock()
@@ -170,7 +161,6 @@ func (s *Server) attemptDelivery(d *delivery, retry int, reason string) answer {
 	default:
 		a = s.sendToURL(ctx, d, retry, reason)
 	}
-	a.At, a.Took = start, time.Since(start)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d.record != nil {

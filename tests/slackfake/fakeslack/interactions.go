@@ -232,7 +232,7 @@ func (u *User) StopAgent(channel, thread string) error {
 	if err != nil {
 		return err
 	}
-	if u.ws.threadState(c.ID, thread).Session != "processing" {
+	if u.ws.server.sessions[threadKey{u.ws.ID, c.ID, thread}] != "processing" {
 		return failure{code: "no_stop_button"}
 	}
 	streaming := []string{}

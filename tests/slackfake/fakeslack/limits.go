@@ -153,12 +153,10 @@ func checkMetadata(raw json.RawMessage) (json.RawMessage, error) {
 // pass those behind it.
 type Fault struct {
 	Method     string        // "": every method
-	Channel    string        // "": every channel
 	Times      int           // how many calls it disturbs; 0: all, until ClearFaults
 	RetryAfter time.Duration // the answer is 429, and the method does nothing
 	Status     int           // the answer has this status, and the method does nothing
 	Error      string        // the answer is this error, and the method does nothing
-	Delay      time.Duration // the answer is late
 	LoseAnswer bool          // the method works, and the connection breaks before the answer
 
 	used int
@@ -167,7 +165,7 @@ type Fault struct {
 // EventFaults disturb the deliveries of events.
 type EventFaults struct {
 	Duplicate bool // every event comes twice
-	Reverse   int  // events are held back until there are so many, then they come in reverse order
+	Held      bool // events are held back until DisturbEvents is called again
 	Dead      bool // the app cannot be reached
 }
 
@@ -185,7 +183,7 @@ func (s *Server) ClearFaults() {
 	s.faults = nil
 }
 
-// DisturbEvents replaces the faults of events. Events that are held back are delivered.
+// DisturbEvents replaces the faults of events. Events that were held back are delivered.
 func (s *Server) DisturbEvents(f EventFaults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,11 +192,11 @@ func (s *Server) DisturbEvents(f EventFaults) {
 }
 
 // takeFault returns the fault for a call, zero for none. It takes mu.
-func (s *Server) takeFault(method, channel string) Fault {
+func (s *Server) takeFault(method string) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
-		if f.Method != "" && f.Method != method || f.Channel != "" && f.Channel != channel || f.Times > 0 && f.used == f.Times {
+		if f.Method != "" && f.Method != method || f.Times > 0 && f.used == f.Times {
 			continue
 		}
 		f.used++

@@ -73,7 +73,6 @@ type Call struct {
 	Args    map[string]any
 	Error   string // the code of an answer with ok:false, or the status, as 429
 	Lost    bool   // the connection broke before the answer
-	At      time.Time
 }
 
 // Calls returns the calls of a method, or of all with "", oldest first.
@@ -98,7 +97,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 	if value := bearerToken(r); value != "" && err == nil {
 		a["token"] = value
 	}
-	fault := s.takeFault(name, firstOf(a.text("channel"), a.text("channel_id")))
+	fault := s.takeFault(name)
 	if fault.RetryAfter > 0 || fault.Status > 0 {
 		s.recordCall(name, a, strconv.Itoa(fault.statusCode()), false)
 		fault.writeRefusal(w)
@@ -111,7 +110,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request) {
 		err = failure{code: fault.Error}
 	}
 	s.recordCall(name, a, errorCode(err), fault.LoseAnswer)
-	if !waitFor(r.Context(), fault.Delay) || fault.LoseAnswer {
+	if fault.LoseAnswer {
 		panic(http.ErrAbortHandler)
 	}
 	writeAnswer(w, answer, err)
@@ -148,7 +147,7 @@ func (s *Server) runMethod(header http.Header, name string, a args) (reply, erro
 func (s *Server) recordCall(name string, a args, code string, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Call{Method: name, Channel: firstOf(a.text("channel"), a.text("channel_id")), Args: map[string]any{}, Error: code, Lost: lost, At: s.opts.Now()}
+	c := Call{Method: name, Channel: firstOf(a.text("channel"), a.text("channel_id")), Args: map[string]any{}, Error: code, Lost: lost}
 	maps.Copy(c.Args, a)
 	if t := s.tokens[a.text("token")]; t != nil && t.user != nil {
 		c.TeamID = t.user.ws.ID

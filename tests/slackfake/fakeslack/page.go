@@ -62,8 +62,8 @@ func (s *Server) pageState() reply {
 		workspaces = append(workspaces, reply{"id": ws.ID, "name": ws.Name, "users": users, "channels": channels, "ephemerals": append([]Ephemeral{}, ws.ephemerals...), "installed": ws.installed})
 	}
 	states := []reply{}
-	for key, state := range s.threadStates {
-		states = append(states, reply{"team": key.team, "channel": key.channel, "ts": key.ts, "session": state.Session})
+	for key, status := range s.sessions {
+		states = append(states, reply{"team": key.team, "channel": key.channel, "ts": key.ts, "session": status})
 	}
 	last := []Delivery{}
 	for _, d := range s.deliveries[max(0, len(s.deliveries)-30):] {

@@ -83,27 +83,27 @@ type Server struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // deliveries and sockets
 
-	mu           sync.Mutex
-	changed      chan struct{} // closed at the next change
-	version      int           // of the state, for the page
-	lastTS       int64         // microseconds
-	lastID       int
-	urls         URLs
-	workspaces   []*Workspace
-	tokens       map[string]*token
-	codes        map[string]*authCode
-	hooks        map[string]*hook
-	sockets      []*socket
-	tickets      map[string]bool // of Socket Mode, each for one connection
-	socketMode   bool            // the app has opened a socket: nothing goes to request URLs
-	faults       []*Fault
-	eventFaults  EventFaults
-	heldEvents   []*delivery
-	queues       map[string][]*delivery
-	pending      map[string]int // deliveries that are not yet done, by channel
-	deliveries   []*Delivery
-	calls        []Call
-	threadStates map[threadKey]*ThreadState
+	mu          sync.Mutex
+	changed     chan struct{} // closed at the next change
+	version     int           // of the state, for the page
+	lastTS      int64         // microseconds
+	lastID      int
+	urls        URLs
+	workspaces  []*Workspace
+	tokens      map[string]*token
+	codes       map[string]*authCode
+	hooks       map[string]*hook
+	sockets     []*socket
+	tickets     map[string]bool // of Socket Mode, each for one connection
+	socketMode  bool            // the app has opened a socket: nothing goes to request URLs
+	faults      []*Fault
+	eventFaults EventFaults
+	heldEvents  []*delivery
+	queues      map[string][]*delivery
+	pending     map[string]int // deliveries that are not yet done, by channel
+	deliveries  []*Delivery
+	calls       []Call
+	sessions    map[threadKey]string // statuses of the agent sessions
 }
 
 // New starts a server. Close ends it.
@@ -119,7 +119,7 @@ func New(opts Options) (*Server, error) {
 		methods: methodTable(), mux: http.NewServeMux(), changed: make(chan struct{}),
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		tokens: map[string]*token{}, codes: map[string]*authCode{}, hooks: map[string]*hook{},
-		tickets: map[string]bool{}, queues: map[string][]*delivery{}, pending: map[string]int{}, threadStates: map[threadKey]*ThreadState{},
+		tickets: map[string]bool{}, queues: map[string][]*delivery{}, pending: map[string]int{}, sessions: map[threadKey]string{},
 	}
 	s.tokens[socketToken] = &token{value: socketToken, kind: appToken}
 	s.addRoutes()

@@ -12,13 +12,10 @@ import (
 
 // orderCompaction returns what asks for a compaction; nil = none is asked for.
 func orderCompaction(req llm.Request) *compactionOrder {
-	switch {
-	case !req.Compact:
+	if !req.Compact {
 		return nil
-	case isBlank(req.CompactInstructions):
-		return &compactionOrder{Type: "summarize"}
 	}
-	return &compactionOrder{Type: "summarize", Instructions: req.CompactInstructions}
+	return &compactionOrder{Type: "summarize"}
 }
 
 // compactionPart returns a compaction as it is kept. Its opaque members are the signature; where there

@@ -62,8 +62,7 @@ type cacheControl struct {
 }
 
 type compactionOrder struct {
-	Instructions string `json:"instructions,omitempty"`
-	Type         string `json:"type"`
+	Type string `json:"type"`
 }
 
 type message struct {

@@ -2,6 +2,7 @@ package langchain
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 
@@ -23,18 +24,18 @@ const (
 type Embedder struct {
 	options   Options
 	peer      *providerhttp.Peer
-	backoff   llm.Backoff
+	logger    *slog.Logger
 	dimension atomic.Int64 // 0 = nothing came yet
 }
 
 // NewEmbedder returns the embedder that the options describe; the BaseURL is required, and Info is
 // not used. Nothing is sent before the first Embed. Options that cannot work are core.ErrInvalid.
-func NewEmbedder(o Options, backoff llm.Backoff) (*Embedder, error) {
+func NewEmbedder(o Options, logger *slog.Logger) (*Embedder, error) {
 	o, err := o.Complete(o.Provider, "")
 	if err != nil {
 		return nil, err
 	}
-	return &Embedder{options: o, backoff: backoff, peer: o.NewPeer()}, nil
+	return &Embedder{options: o, logger: logger, peer: o.NewPeer()}, nil
 }
 
 // Model is provider:model, by which the vectors are known.
@@ -54,7 +55,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 			size += len(texts[end])
 			end++
 		}
-		err := llm.Repeat(ctx, e.Model(), e.backoff, func(ctx context.Context) error {
+		err := llm.Repeat(ctx, e.Model(), e.logger, func(ctx context.Context) error {
 			vectors, err := e.embedOnce(ctx, texts[first:end])
 			out = append(out, vectors...)
 			return err

@@ -15,7 +15,7 @@ import (
 func TestO11ErrorsAreTyped(t *testing.T) {
 	t.Parallel()
 	const body = `{"error":{"message":"order 4290 is not valid","type":"invalid_request_error","code":"bad_order","param":null}}`
-	s := serve(t, refuse(http.StatusBadRequest, body, "X-Request-Id: req_1", "Retry-After: 7"))
+	s := serve(t, refuse(http.StatusBadRequest, body, "Retry-After: 7"))
 	_, err := collect(t, s.model(t, openai.Options{}), ask("hi"))
 	e := llm.AsError(err)
 	if e == nil {
@@ -23,7 +23,7 @@ func TestO11ErrorsAreTyped(t *testing.T) {
 	}
 	want := llm.Error{
 		Kind: llm.KindInvalid, Unclear: true, Message: "order 4290 is not valid", Provider: "openai", Status: 400, Code: "bad_order",
-		RequestID: "req_1", RetryAfter: 7 * time.Second,
+		RetryAfter: 7 * time.Second,
 	}
 	if *e != want {
 		t.Errorf("got %+v, want %+v", *e, want)

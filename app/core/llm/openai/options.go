@@ -18,9 +18,6 @@ const (
 // or any word, and empty = openai. BaseURL is where /chat/completions is, without it.
 type Options = providerhttp.Options
 
-// Timeouts are our own limits; one that passes gives KindTimeout.
-type Timeouts = providerhttp.Timeouts
-
 // dialect is how a provider differs from OpenAI.
 type dialect struct {
 	baseURL         string

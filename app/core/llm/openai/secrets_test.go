@@ -24,7 +24,7 @@ const key = "sk-test-0123456789"
 func TestKeyIsSentAndNeverShown(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
-		"refusal":     refuse(401, `{"error":{"message":"Incorrect API key `+key+`","code":"`+key+`"}}`, "X-Request-Id: "+key),
+		"refusal":     refuse(401, `{"error":{"message":"Incorrect API key `+key+`","code":"`+key+`"}}`),
 		"plain text":  refuse(401, "no such key: "+key),
 		"in a stream": stream(text("a"), `{"error":"`+key+`"}`),
 	} {

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/app/core/llm/providerhttp"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -321,7 +322,7 @@ func TestNoTimeLimit(t *testing.T) {
 			<-time.After(time.Hour)
 			say(w, finishStop, done)
 		})
-		got, err := collect(t, s.model(t, openai.Options{Timeouts: openai.Timeouts{Headers: -1, Idle: -1}}), ask("hi"))
+		got, err := collect(t, s.model(t, openai.Options{Timeouts: providerhttp.Timeouts{Headers: -1, Idle: -1}}), ask("hi"))
 		if err != nil || got.Text != "a" {
 			t.Errorf("got %q, %v, want a", got.Text, err)
 		}

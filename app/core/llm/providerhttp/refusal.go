@@ -2,7 +2,6 @@ package providerhttp
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +41,6 @@ func (p *Peer) Refusal(status int, header http.Header, body []byte) *llm.Error {
 		Provider:   p.Provider,
 		Status:     r.status,
 		Code:       truncateMessage(p.Scrub(r.providerCode())),
-		RequestID:  truncateMessage(p.Scrub(requestID(header))),
 		RetryAfter: r.retryAfter,
 	}
 	if kind == llm.KindContextLength {
@@ -95,9 +93,4 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 		return 0
 	}
 	return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
-}
-
-// requestID returns the provider's id of the request, for its support.
-func requestID(h http.Header) string {
-	return cmp.Or(h.Get("X-Request-Id"), h.Get("Request-Id"), h.Get("X-Generation-Id"), h.Get("Cf-Ray"))
 }

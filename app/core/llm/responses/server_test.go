@@ -25,14 +25,13 @@ func serve(t *testing.T, answers ...http.HandlerFunc) *llmtest.Server {
 // stream answers with the events.
 func stream(events ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Request-Id", "req_1")
 		llmtest.SendEvents(w, events...)
 	}
 }
 
 // refuse answers with a status and a body.
 func refuse(status int, body string) http.HandlerFunc {
-	return llmtest.Reply(status, body, "X-Request-Id: req_1")
+	return llmtest.Reply(status, body)
 }
 
 // done is the event of a complete item.

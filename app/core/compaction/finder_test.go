@@ -1,4 +1,4 @@
-package recall_test
+package compaction_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/core/recall"
+	"bobbin/app/core/compaction"
 	"bobbin/tests/must"
 )
 
@@ -50,14 +50,14 @@ func (s *talk) neighbor(seq int64) []core.Neighbor {
 }
 
 // newTalk returns a conversation of so many messages, and what recalls from it.
-func newTalk(n int, seqs ...int64) (*talk, *recall.Finder) {
+func newTalk(n int, seqs ...int64) (*talk, compaction.Finder) {
 	s := &talk{session: core.Session{ID: core.NewID[core.SessionID](), Owner: "ann"}, seqs: seqs}
 	for i := range n {
 		s.messages = append(s.messages, core.Message{
 			ID: core.NewID[core.MessageID](), Seq: int64(i + 1), Role: []core.Role{core.RoleUser, core.RoleAssistant}[i%2], Content: fmt.Sprintf("word\n%d", i+1),
 		})
 	}
-	return s, recall.New(s)
+	return s, compaction.Finder{Search: s}
 }
 
 // Hits come in their order, each followed by its neighbors, none twice, each in one line.

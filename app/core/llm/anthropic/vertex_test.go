@@ -1,4 +1,4 @@
-package vertex_test
+package anthropic_test
 
 import (
 	"crypto/rand"
@@ -21,11 +21,8 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
-	"bobbin/app/core/llm/vertex"
 	"bobbin/tests/must"
 )
-
-const answer = `{"type":"message","role":"assistant","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`
 
 // cloud is Vertex, and the server of Google's tokens.
 type cloud struct {
@@ -38,7 +35,7 @@ type cloud struct {
 	requests int
 }
 
-func serve(t *testing.T) *cloud {
+func serveVertex(t *testing.T) *cloud {
 	t.Helper()
 	c := &cloud{status: http.StatusOK, token: `{"access_token":"the-token","expires_in":3600,"token_type":"Bearer"}`}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +48,7 @@ func serve(t *testing.T) *cloud {
 		}
 		c.requests++
 		c.path, c.header = r.URL.Path, r.Header.Clone()
-		fmt.Fprint(w, answer)
+		fmt.Fprint(w, fine)
 	}))
 	t.Cleanup(web.Close)
 	c.url = web.URL
@@ -72,40 +69,44 @@ func (c *cloud) credentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 }
 
-func (c *cloud) open(t *testing.T, options vertex.Options) *anthropic.Model {
+func (c *cloud) open(t *testing.T, options anthropic.VertexOptions) *anthropic.Model {
 	t.Helper()
 	options.Model, options.BaseURL = "claude-opus-5-5@20260901", c.url+"/v1/projects/p/locations/eu"
-	m := must.Get(vertex.New(options))(t)
+	m := must.Get(anthropic.NewOnVertex(options))(t)
 	return m
 }
 
-func call(t *testing.T, m llm.Model) (llm.Response, error) {
+func callVertex(t *testing.T, m llm.Model) (llm.Response, error) {
 	t.Helper()
 	return llm.Collect(m.Stream(t.Context(), llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}}), nil)
 }
 
-// Thoughts are Vertex's own, and what is not known to work there is off.
-func TestInfo(t *testing.T) {
+// Thoughts are the cloud's own, and what is not known to work there is off.
+func TestInfoOnClouds(t *testing.T) {
 	t.Parallel()
-	info := serve(t).open(t, vertex.Options{}).Info()
-	if info.Provider != "vertex" || info.ThoughtOrigin != "vertex/claude-opus-5-5@20260901" {
-		t.Errorf("got provider %q, origin %q", info.Provider, info.ThoughtOrigin)
+	o := anthropic.Options{Model: "claude-opus-5-5", BaseURL: "http://provider.test"}
+	for provider, m := range map[string]*anthropic.Model{
+		"bedrock": must.Get(anthropic.NewOnBedrock(anthropic.BedrockOptions{Options: o, Region: "us-east-1"}))(t),
+		"vertex":  must.Get(anthropic.NewOnVertex(anthropic.VertexOptions{Options: o}))(t),
+	} {
+		if info := m.Info(); info.Provider != provider || info.ThoughtOrigin != provider+"/claude-opus-5-5" || info.SystemMessages || info.Compacts {
+			t.Errorf("%s: got %+v, want neither system messages nor compactions", provider, info)
+		}
 	}
-	if info.SystemMessages || info.Compacts {
-		t.Errorf("got %+v, want neither system messages nor compactions", info)
-	}
-	if _, err := vertex.New(vertex.Options{}); !errors.Is(err, core.ErrInvalid) {
-		t.Errorf("got %v for no model, want core.ErrInvalid", err)
+	_, err := anthropic.NewOnBedrock(anthropic.BedrockOptions{})
+	_, err2 := anthropic.NewOnVertex(anthropic.VertexOptions{})
+	if !errors.Is(err, core.ErrInvalid) || !errors.Is(err2, core.ErrInvalid) {
+		t.Errorf("got %v and %v for no model, want core.ErrInvalid", err, err2)
 	}
 }
 
 // The default credentials give a token, which is kept; the path names the model.
-func TestDefaultCredentials(t *testing.T) {
-	c := serve(t)
+func TestVertexCredentials(t *testing.T) {
+	c := serveVertex(t)
 	c.credentials(t)
-	m := c.open(t, vertex.Options{})
+	m := c.open(t, anthropic.VertexOptions{})
 	for range 2 {
-		if res, err := call(t, m); err != nil || res.Text != "ok" {
+		if res, err := callVertex(t, m); err != nil || res.Text != "ok" {
 			t.Fatalf("got %q, %v", res.Text, err)
 		}
 	}
@@ -118,7 +119,7 @@ func TestDefaultCredentials(t *testing.T) {
 }
 
 // Credentials that are refused or missing end a call; a server of tokens that is broken may recover.
-func TestTokenFailures(t *testing.T) {
+func TestVertexTokenFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
 		file   string // other credentials
@@ -130,13 +131,13 @@ func TestTokenFailures(t *testing.T) {
 		"a file gone": {status: http.StatusOK, file: "/nonexistent/credentials.json", kind: llm.KindAuth, says: "application default credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := serve(t)
+			c := serveVertex(t)
 			c.credentials(t)
 			c.status, c.token = tt.status, `{"error":"invalid_grant","error_description":"expired"}`
 			if tt.file != "" {
 				t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", tt.file)
 			}
-			_, err := call(t, c.open(t, vertex.Options{}))
+			_, err := callVertex(t, c.open(t, anthropic.VertexOptions{}))
 			if !llm.IsKind(err, tt.kind) || !strings.Contains(err.Error(), tt.says) || c.requests > 0 {
 				t.Errorf("got %v after %d requests, want %s that says %q", err, c.requests, tt.kind, tt.says)
 			}
@@ -145,11 +146,11 @@ func TestTokenFailures(t *testing.T) {
 }
 
 // A key of the settings is sent as the token, such as that of a proxy.
-func TestKeyIsTheToken(t *testing.T) {
+func TestVertexKeyIsTheToken(t *testing.T) {
 	t.Parallel()
-	c := serve(t)
-	m := c.open(t, vertex.Options{Options: anthropic.Options{APIKey: "the-key"}, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "other"})})
-	if _, err := call(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.header.Get("X-Api-Key") != "" {
+	c := serveVertex(t)
+	m := c.open(t, anthropic.VertexOptions{Options: anthropic.Options{APIKey: "the-key"}, Tokens: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "other"})})
+	if _, err := callVertex(t, m); err != nil || c.header.Get("Authorization") != "Bearer the-key" || c.header.Get("X-Api-Key") != "" {
 		t.Errorf("got %v, %v", c.header, err)
 	}
 }

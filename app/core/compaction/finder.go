@@ -1,8 +1,4 @@
-// Package recall finds the passages of a session's log that a message asks for: what a search
-// for the message's own words finds, and what was said right before and after.
-//
-// All functions are safe for concurrent use.
-package recall
+package compaction
 
 import (
 	"context"
@@ -25,21 +21,19 @@ const (
 	questionSize = 2_000 // bytes of the message that count: its beginning
 )
 
-// Finder finds passages.
-type Finder struct{ search core.SearchStore }
-
-// New returns a Finder.
-func New(search core.SearchStore) *Finder { return &Finder{search: search} }
+// Finder is a Recaller: it finds the passages that a search for the message's own words finds, and what was
+// said right before and after. Safe for concurrent use.
+type Finder struct{ Search core.SearchStore }
 
 // Recall returns messages of the session for the question, the best first, each followed by
 // its neighbors, none twice. The Content of each is what can be quoted of it, in a single
 // line. None is found for a question without words, nor those of shown, by seq.
-func (f *Finder) Recall(ctx context.Context, session core.Session, question string, shown map[int64]bool) ([]core.Message, error) {
+func (f Finder) Recall(ctx context.Context, session core.Session, question string, shown map[int64]bool) ([]core.Message, error) {
 	text := plainWords(question)
 	if text == "" {
 		return nil, nil
 	}
-	page, err := f.search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, core.SearchQuery{
+	page, err := f.Search.Messages(ctx, core.Tenant{Owner: session.Owner, User: session.UserID}, core.SearchQuery{
 		PageQuery: core.PageQuery{Limit: maxHits}, SessionID: session.ID, Text: text, Excerpt: hitSize, Around: beside, Except: shown,
 	})
 	if errors.Is(err, core.ErrInvalid) { // no word to search for

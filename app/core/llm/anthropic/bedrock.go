@@ -1,0 +1,101 @@
+package anthropic
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"bobbin/app/core/llm"
+)
+
+// Bedrock is what the provider of Claude on Amazon Bedrock is called.
+const Bedrock = "bedrock"
+
+// BedrockOptions say which model is called, and how.
+type BedrockOptions struct {
+	Options // the BaseURL is required
+
+	Region string // of the signature; not used with an APIKey
+	// Credentials sign requests without an APIKey; nil = what AWS's tools find: variables, profiles,
+	// single sign-on, roles of containers and machines.
+	Credentials aws.CredentialsProvider
+}
+
+// NewOnBedrock is New for a model on Amazon Bedrock, whose endpoint bedrock-mantle speaks the Messages API.
+// It authorizes requests with an API key of Bedrock as a bearer token, or else with a signature (SigV4) by
+// the credentials of the environment, which covers the body as it is sent.
+func NewOnBedrock(options BedrockOptions) (*Model, error) {
+	credentials := options.Credentials
+	if credentials == nil {
+		credentials = defaultChain(options.Region)
+	}
+	authorize := (&signer{v4: v4.NewSigner(), region: options.Region, credentials: credentials}).sign
+	if options.APIKey != "" {
+		authorize = func(r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+options.APIKey)
+			return nil
+		}
+	}
+	return NewOnCloud(options.Options, Cloud{Provider: Bedrock, BindingControls: true, Authorize: authorize})
+}
+
+// bedrockEndpoint is the name of the endpoint in signatures.
+const bedrockEndpoint = "bedrock-mantle"
+
+// signer signs requests. Safe for concurrent use.
+type signer struct {
+	v4          *v4.Signer
+	region      string
+	credentials aws.CredentialsProvider
+}
+
+// sign adds a signature of the request with its body.
+func (s *signer) sign(r *http.Request) error {
+	ctx := r.Context()
+	credentials, err := s.credentials.Retrieve(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return &llm.Error{Kind: llm.KindAuth, Provider: Bedrock, Message: fmt.Sprintf("no credentials of AWS: %v", err), Err: err}
+	}
+	sum, err := bodySum(r)
+	if err != nil {
+		return err
+	}
+	return s.v4.SignHTTP(ctx, credentials, r, sum, bedrockEndpoint, s.region, time.Now())
+}
+
+// bodySum returns the SHA-256 of the request's body.
+func bodySum(r *http.Request) (string, error) {
+	body, err := r.GetBody()
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, body); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// defaultChain returns the credentials that AWS's tools find. They are looked for when the first request
+// is sent, and kept until they expire.
+func defaultChain(region string) aws.CredentialsProvider {
+	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		found, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+		if err != nil {
+			return aws.Credentials{}, err
+		}
+		return found.Credentials.Retrieve(ctx)
+	}))
+}
