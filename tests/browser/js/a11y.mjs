@@ -25,11 +25,14 @@ export const cases = {
     const id = await v.imported([
       { role: 'user', content: 'draw everything' }, { role: 'assistant', content: rich }, { role: 'user', content: 'use a tool' },
       { role: 'assistant', content: '', tool_calls: [{ id: 'c1', type: 'function', function: { name: 'calculator', arguments: '{"expression":"6*7"}' } }] },
-      { role: 'tool', tool_call_id: 'c1', content: '42' }, { role: 'assistant', content: 'It is 42.' },
+      { role: 'tool', tool_call_id: 'c1', content: '42' }, { role: 'assistant', content: 'It is 42.', parts: [{ type: 'reasoning', text: 'Six times seven.' }] },
     ], { agent: 'careful', title: 'everything at once' })
     await v.open(id)
     await v.settled('It is 42.')
+    const thoughts = v.log.getByText('Six times seven.')
+    equal(await thoughts.count(), 0, 'thoughts that are folded')
     await v.log.evaluate(e => e.querySelectorAll('details').forEach(d => { d.open = true }))
+    await thoughts.waitFor()
     bad.push(...await audit(v, 'chat'))
     await v.page.getByRole('button', { name: /^Context: / }).click()
     await v.page.getByRole('complementary', { name: /^Context of/ }).getByRole('meter').or(v.page.getByText('0 lost')).first().waitFor()

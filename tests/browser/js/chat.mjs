@@ -43,6 +43,15 @@ export const cases = {
     await v.settled('answer to: hold-stream one two three four five six seven')
     await v.page.getByRole('status').filter({ hasText: 'Answer complete' }).waitFor({ state: 'attached' })
     await compare(v)
+    // A scroll that is at work while a message is sent does not take the reader from the end.
+    await v.answer.evaluate(e => { e.style.minHeight = '1200px' })
+    await v.field.fill('sent from the end')
+    await v.page.evaluate(() => {
+      document.querySelector('button.send').click()
+      document.querySelector('[role=log]').dispatchEvent(new Event('scroll'))
+    })
+    await v.settled('answer to: sent from the end')
+    check(await v.button('Jump to latest').count() === 0, 'the page has left the end')
   },
 
   async stop(open) {

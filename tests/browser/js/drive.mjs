@@ -1,8 +1,10 @@
 // Drives one Chromium for all cases: takes a JSON line for each, plays it in a context of its own, and
 // tells how it went. Ends when its input does.
+import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
-import { chromium } from 'playwright-core'
 import { Visit } from './visit.mjs'
+
+const { chromium } = createRequire(import.meta.url)('playwright-core') // an import reads all of it for its names
 
 // It knows no host but this machine: the page has all that it needs from the binary.
 const launched = chromium.launch({

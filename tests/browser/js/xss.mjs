@@ -36,7 +36,7 @@ async function read(v, what) {
 }
 
 export const cases = {
-  /** The places of a conversation: what people, agents and tools say, authors, titles. */
+  /** The places of a conversation: what people, agents and tools say, thoughts, authors, titles. */
   async thread(open, { payloads: count }) {
     const v = await open()
     const all = payloads(count)
@@ -44,7 +44,7 @@ export const cases = {
       const messages = some.flatMap((p, i) => {
         const call = `call_${i}`
         return [
-          { role: 'user', content: p, author: cut(p, 150) }, { role: 'assistant', content: p },
+          { role: 'user', content: p, author: cut(p, 150) }, { role: 'assistant', content: p, parts: [{ type: 'reasoning', text: p }] },
           { role: 'user', content: `and the tool ${i}` },
           { role: 'assistant', content: '', tool_calls: [{ id: call, type: 'function', function: { name: 'calculator', arguments: JSON.stringify({ expression: p }) } }] },
           { role: 'tool', tool_call_id: call, content: p }, { role: 'assistant', content: `drawn ${i}` },

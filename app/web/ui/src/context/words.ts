@@ -1,5 +1,5 @@
 // The texts of the context's part of the page.
-import { count, plural } from "../words";
+import { count, plural, words as page } from "../words";
 
 const sections: Record<string, string> = {
   system: "System prompt",
@@ -24,12 +24,10 @@ const causes: Record<string, string> = {
 };
 
 export const words = {
+  ...page,
   title: "Context",
   nextPrompt: "the next prompt",
   panel: "Context of the next prompt",
-  close: "Close",
-  cancel: "Cancel",
-  tryAgain: "Try again",
   notLoaded: "The context could not be loaded",
 
   section: (name: string) => sections[name] ?? name.replaceAll("_", " "),
@@ -58,7 +56,6 @@ export const words = {
   due: "The next message brings a summary",
   dueDraft: (messages: number, waits: boolean) =>
     `This message brings a summary of ${plural(messages, "message")}${waits ? ", and waits for it" : " in the background"}`,
-  summarizing: "Summarizing",
   tight: "It gets full, and no summary will be ready in time",
   floor: (culprit: string, tokens: number, usable: number) =>
     `Does not fit: the largest part, the ${culprit}, has ${count(tokens)} of ${count(usable)} tokens.`,
@@ -166,8 +163,6 @@ export const words = {
   originals: (n: number) => plural(n, "original"),
   moreOriginals: "Show more",
   ofPieces: (n: number) => `of ${plural(n, "line")}`,
-  edit: "Edit",
-  undo: "Undo",
   redo: "Redo",
   undoTitle: (n: number) => `Undo: ${plural(n, "message comes", "messages come")} back word for word`,
   editTitle: (v: number) => `Edit summary v${v}`,
@@ -198,7 +193,7 @@ export const words = {
     shortened: "shortened",
     left_out: "left out",
   },
-  whereIs: "Where is this message?",
+  whereIs: page.where,
   placed: {
     verbatim: "Word for word.",
     covered: "In a summary.",
@@ -212,8 +207,6 @@ export const words = {
   tokensThere: (n: number) => `The next prompt has it whole: ${plural(n, "token")}.`,
   tokensNone: (whole: number) => `The next prompt does not have its ${plural(whole, "token")}.`,
   showAll: "Show all of it",
-  pin: "Pin",
-  unpin: "Unpin",
 
   switchTo: (model: string) => `Switch to ${model}?`,
   switchText: (then: number, now: number) =>

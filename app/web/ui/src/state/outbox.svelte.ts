@@ -9,7 +9,6 @@ export interface Draft {
   parts: Schema["FilePart"][];
   /** Names of the files, for the page only. */
   files: string[];
-  model?: string;
   multitask?: Schema["Multitask"];
 }
 
@@ -72,13 +71,12 @@ export class Outbox {
 
   private async post(item: Outgoing): Promise<boolean> {
     if (this.posted.has(item.id)) return true;
-    const { content, parts, model, multitask } = item.draft;
+    const { content, parts, multitask } = item.draft;
     const json = {
       content,
       client_message_id: item.id,
       source: "web",
       ...(parts.length ? { parts } : {}),
-      ...(model ? { model } : {}),
       ...(multitask ? { multitask } : {}),
     };
     try {

@@ -52,4 +52,3 @@ export function bytesOf(size: number): string {
   if (size < 1_000_000) return `${(size / 1000).toFixed(1)} KB`;
   return `${(size / 1_000_000).toFixed(1)} MB`;
 }
-
