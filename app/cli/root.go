@@ -140,11 +140,7 @@ func (p *program) serverAddress(cmd *cobra.Command) string {
 
 // withLogger returns loaded settings with a logger, for a command that logs errors only.
 func (p *program) withLogger(cfg config.Config, origins config.Origins, err error) (config.Config, *slog.Logger, error) {
-	if err != nil {
-		return cfg, nil, err
-	}
-	logger, err := p.newLogger(cfg, origins, true)
-	return cfg, logger, err
+	return cfg, p.newLogger(cfg, origins, true), err
 }
 
 // loadSettings reads the settings for a command that works on this machine.
@@ -233,12 +229,12 @@ func (e *unseenError) Error() string {
 
 // newLogger returns a logger as the settings configure it; quiet logs errors only unless
 // the user set a level.
-func (p *program) newLogger(cfg config.Config, origins config.Origins, quiet bool) (*slog.Logger, error) {
+func (p *program) newLogger(cfg config.Config, origins config.Origins, quiet bool) *slog.Logger {
 	level := cfg.Log.Level
 	if quiet && !origins.Set("log.level") {
 		level = "error"
 	}
-	return logging.New(p.Err, logging.Options{Level: level, Format: cfg.Log.Format})
+	return logging.New(p.Err, level, cfg.Log.Format)
 }
 
 // suggestCommand returns a command line for the server or the folder that this command uses: it

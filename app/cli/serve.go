@@ -33,10 +33,7 @@ func (p *program) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			logger, err := p.newLogger(cfg, origins, false)
-			if err != nil {
-				return err
-			}
+			logger := p.newLogger(cfg, origins, false)
 			if err := hideEnvironment(); err != nil {
 				logger.WarnContext(ctx, "programs of this user can read the environment of this process", "err", err)
 			}

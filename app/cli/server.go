@@ -164,11 +164,7 @@ func localTransport() *http.Transport { return &http.Transport{Proxy: nil} }
 // inProcess starts a server on a free port of this machine for as long as do runs.
 func (p *program) inProcess(ctx context.Context, cfg config.Config, origins config.Origins, do func(context.Context, connection) error) error {
 	cfg.Addr = "127.0.0.1:0"
-	logger, err := p.newLogger(cfg, origins, true)
-	if err != nil {
-		return err
-	}
-	a, err := app.New(ctx, cfg, readBuild(), logger)
+	a, err := app.New(ctx, cfg, readBuild(), p.newLogger(cfg, origins, true))
 	if err != nil {
 		return err
 	}

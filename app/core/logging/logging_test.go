@@ -12,20 +12,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"bobbin/app/core/config"
 	"bobbin/app/core/logging"
 	"bobbin/tests/must"
 )
 
 // logged returns what the calls write as JSON, without the time.
-func logged(t *testing.T, opts logging.Options, calls func(*slog.Logger)) []map[string]any {
+func logged(t *testing.T, level string, calls func(*slog.Logger)) []map[string]any {
 	t.Helper()
 	var out bytes.Buffer
-	log, err := logging.New(&out, opts)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	calls(log)
+	calls(logging.New(&out, level, "json"))
 	var records []map[string]any
 	for line := range strings.Lines(out.String()) {
 		record := map[string]any{}
@@ -40,8 +35,8 @@ func logged(t *testing.T, opts logging.Options, calls func(*slog.Logger)) []map[
 
 func TestNewLevel(t *testing.T) {
 	t.Parallel()
-	for level, want := range map[string]int{"": 3, "debug": 4, "info": 3, "warn": 2, "ERROR": 1} {
-		got := logged(t, logging.Options{Level: level}, func(log *slog.Logger) {
+	for level, want := range map[string]int{"debug": 4, "info": 3, "warn": 2, "error": 1} {
+		got := logged(t, level, func(log *slog.Logger) {
 			log.Debug("one")
 			log.Info("two")
 			log.Warn("three")
@@ -57,34 +52,12 @@ func TestNewFormat(t *testing.T) {
 	t.Parallel()
 	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	t.Cleanup(func() { null.Close() })
-	if _, err := logging.New(null, logging.Options{}); err != nil {
-		t.Errorf("New on a file: %v", err)
-	}
-	for format, prefix := range map[string]string{"": "{", "auto": "{", "json": "{", "text": "time="} {
+	logging.New(null, "info", "auto").Info("a file that is no terminal")
+	for format, prefix := range map[string]string{"auto": "{", "json": "{", "text": "time="} {
 		var out bytes.Buffer
-		log, err := logging.New(&out, logging.Options{Format: format})
-		if err != nil {
-			t.Fatalf("New(%q): %v", format, err)
-		}
-		log.Info("hello")
+		logging.New(&out, "info", format).Info("hello")
 		if !strings.HasPrefix(out.String(), prefix) {
 			t.Errorf("format %q: got %q, want it to begin with %q", format, &out, prefix)
-		}
-	}
-}
-
-func TestNewRefuses(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		opts logging.Options
-		want string
-	}{
-		{logging.Options{Level: "loud"}, `log level "loud" does not exist; use one of debug, info, warn, error`},
-		{logging.Options{Level: "info+2"}, `log level "info+2" does not exist; use one of debug, info, warn, error`},
-		{logging.Options{Format: "xml"}, `log format "xml" does not exist; use one of auto, text, json`},
-	} {
-		if _, err := logging.New(&bytes.Buffer{}, tt.opts); err == nil || err.Error() != tt.want {
-			t.Errorf("New(%+v): got %v, want %q", tt.opts, err, tt.want)
 		}
 	}
 }
@@ -93,7 +66,7 @@ func TestWith(t *testing.T) {
 	t.Parallel()
 	outer := logging.With(t.Context(), slog.String("request_id", "r1"), slog.String("run_id", "x"))
 	inner := logging.With(outer, slog.String("run_id", "y"))
-	got := logged(t, logging.Options{}, func(log *slog.Logger) {
+	got := logged(t, "info", func(log *slog.Logger) {
 		log.InfoContext(t.Context(), "none")
 		log.InfoContext(outer, "outer")
 		log.InfoContext(inner, "inner", "dur", 3*time.Millisecond)
@@ -117,17 +90,5 @@ func TestWith(t *testing.T) {
 	}
 	if got := logging.From(context.Background()); got != nil {
 		t.Errorf("From of a bare context: got %v, want none", got)
-	}
-}
-
-// Every word that the settings take works here.
-func TestNewTakesWhatConfigTakes(t *testing.T) {
-	t.Parallel()
-	for _, level := range config.LogLevels() {
-		for _, format := range config.LogFormats() {
-			if _, err := logging.New(&bytes.Buffer{}, logging.Options{Level: level, Format: format}); err != nil {
-				t.Errorf("level %s, format %s: %v", level, format, err)
-			}
-		}
 	}
 }
