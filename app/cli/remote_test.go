@@ -60,7 +60,7 @@ func (r *recorder) call(want int, input string, args ...string) string {
 	r.t.Helper()
 	out, errs := r.silently(want, input, args...)
 	said := strings.NewReplacer(r.session, "ID", r.session[:prefix], "ID").Replace(strings.Join(args, " ")) + "\n" + out + errs
-	said = strings.NewReplacer(r.file, "KEYFILE", filepath.Dir(r.file), "FOLDER").Replace(said)
+	said = strings.NewReplacer(r.file, "KEYFILE", filepath.Dir(r.file), "FOLDER", "go run -tags nomsgpack .", "go run .").Replace(said)
 	r.text.WriteString("$ bobbin " + columns.ReplaceAllString(changing.ReplaceAllString(said, "…"), "  ") + "\n")
 	return out
 }

@@ -113,6 +113,8 @@ func (n *ReplicaLock) Check(ctx context.Context) error {
 }
 
 // Close releases the name.
+//
+//nolint:contextcheck,nolintlint // it is released also when the caller's context has ended
 func (n *ReplicaLock) Close() error {
 	if n == nil || n.conn == nil {
 		return nil

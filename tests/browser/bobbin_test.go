@@ -48,6 +48,7 @@ type setup struct {
 	pace     time.Duration                // before each piece
 	brisk    string                       // questions that begin with it are answered without the pace
 	say      func(question string) string // nil = repeatQuestion
+	summary  func(material string) string // nil = provider.Summary
 	bare     bool                         // answers do not begin with "answer to: "
 }
 
@@ -65,7 +66,7 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	if s.say == nil {
 		s.say = repeatQuestion
 	}
-	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Bare: s.bare, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
+	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Summarize: s.summary, Bare: s.bare, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
 		b.gates.hold(question)
 		if s.brisk == "" || !strings.HasPrefix(question, s.brisk) {
 			process.Pause(t.Context(), s.pace) // a model's speed

@@ -107,7 +107,17 @@ func TestShowPictures(t *testing.T) {
 			answers[questions[len(questions)-1]] = m.Content
 		}
 	}
-	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: 5000, bare: true, say: func(question string) string { return answers[question] }})
+	say := func(question string) string { return answers[question] }
+	summarize := func(material string) string {
+		summary := "## Facts\n"
+		for _, q := range questions {
+			if strings.Contains(material, q) {
+				summary += "- " + q + "\n"
+			}
+		}
+		return summary
+	}
+	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), window: 5000, bare: true, say: say, summary: summarize})
 	b.play(t, "pictures", "readme", map[string]any{"dir": dir, "questions": questions[:36]}, nil)
 	for _, name := range []string{"page-chat.png", "page-context.png"} {
 		info := apptest.Must(os.Stat(filepath.Join(dir, name)))(t)

@@ -45,6 +45,8 @@ type Options struct {
 	Calls func(r Received) []Call
 	// Say returns what an answer says. nil = the question.
 	Say func(question string) string
+	// Summarize returns the summary of the material. nil = Summary.
+	Summarize func(material string) string
 	// Bare leaves out the first words of an answer, "answer to: ".
 	Bare bool
 	// Record keeps the prompts for Prompts, Images and Received.
@@ -294,7 +296,11 @@ func (s *Server) answer(out answer, w http.ResponseWriter, req Received, a Asked
 	case a.Summary:
 		s.summaries.Add(1)
 		s.at(PointSummary, a)
-		out.text(Summary(a.Question))
+		summary := Summary(a.Question)
+		if s.opts.Summarize != nil {
+			summary = s.opts.Summarize(a.Question)
+		}
+		out.text(summary)
 	case len(req.calls) > 0:
 		s.at(PointTool, a)
 		for _, c := range req.calls {
