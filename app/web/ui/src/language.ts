@@ -1,0 +1,24 @@
+// The language of the page: as chosen in its menu, else the browser's. Changing it loads the page anew.
+
+export type Language = "en" | "de";
+
+export const languages: Record<Language, string> = { en: "English", de: "Deutsch" };
+
+const slot = "bobbin.language";
+
+function choose(): Language {
+  let kept: string | null = null;
+  try {
+    kept = localStorage.getItem(slot);
+  } catch {
+    // A forbidden storage costs the choice, not the page.
+  }
+  return (kept ?? navigator.language).startsWith("de") ? "de" : "en";
+}
+
+export const language = choose();
+
+/** A room's texts in the page's language. A text that one language lacks does not compile. */
+export function pick<T>(texts: { en: T; de: NoInfer<T> }): T {
+  return texts[language];
+}
