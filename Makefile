@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench show-limits fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ bench: ## turns on both databases beside the bare rows of a turn and the provide
 
 show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a table, and as JSON in docs/images
 	BOBBIN_TEST_LONG=1 BOBBIN_BENCH_DIR=$${BOBBIN_BENCH_DIR:-$(CURDIR)/docs/images} go test ./tests/bench -v -count=1 -timeout=30m -run '^TestShowBench$$'
+
+show-limits: ## how a turn grows with its session, what it takes where everything is sent, and what is answered at three times the load that can be: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 go test ./tests/bench -v -count=1 -timeout=60m -run '^TestShow(Growth|LargePrompts|Overload)$$'
 
 show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5, and what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
 	-scripts/clients embeddings # without them, words alone
