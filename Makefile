@@ -3,7 +3,7 @@
 PKG ?= ./...
 
 .DEFAULT_GOAL := help
-.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench fault show-recall show-standing show-attacks show-injection show-backlog show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
+.PHONY: help build release run test race lint fmt tidy notices check ci explore nightly e2e show show-restart show-long show-truth show-prefix show-native show-next show-many show-crash bench show-bench show-limits fault show-recall show-standing show-attacks show-injection show-backlog show-turns show-fallback show-garbage show-slack-sync show-dialects show-page show-page-context show-page-stream show-page-cuts show-page-xss show-page-a11y show-page-size house page-pictures graph clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ bench: ## turns on both databases beside the bare rows of a turn and the provide
 show-bench: ## the same with 1, 8 and 64 sessions, medians of five runs, as a table, and as JSON in docs/images
 	BOBBIN_TEST_LONG=1 BOBBIN_BENCH_DIR=$${BOBBIN_BENCH_DIR:-$(CURDIR)/docs/images} go test ./tests/bench -v -count=1 -timeout=30m -run '^TestShowBench$$'
 
+show-limits: ## how a turn grows with its session, what it takes where everything is sent, and what is answered at three times the load that can be: SQLite and PostgreSQL
+	BOBBIN_TEST_LONG=1 go test ./tests/bench -v -count=1 -timeout=60m -run '^TestShow(Growth|LargePrompts|Overload)$$'
+
 show-recall: ## where the evidence of questions about long conversations is, by policy and window, on both databases, beside plain FTS5, and what a served Bobbin quotes to its model, with and without an embedding model (DATA=path)
 	-scripts/clients embeddings # without them, words alone
 	BOBBIN_RECALL_DATA=$(or $(DATA),$(BOBBIN_RECALL_DATA),$(abspath ../shared/data/recall-dev.json)) go test ./tests/eval -v -count=1 -timeout=60m -run '^TestShowRecall'
@@ -117,6 +120,9 @@ show-standing: ## what users set for the whole conversation: recognized, changed
 
 show-backlog: ## 125K, 500K and 2M imported tokens on windows of 8K and 128K: what the summarizer saw, calls, waits
 	BOBBIN_TEST_LONG=1 go test ./app/core/compaction -v -count=1 -timeout=30m -run '^TestShowBacklog$$'
+
+show-turns: ## people who write after 0, 1 and 3 s, models at a local and a remote address: turns over a hard limit, gaps, summary calls, by policy
+	BOBBIN_TEST_LONG=1 $(measure) '^TestShowTurns$$' -timeout=30m
 
 show-injection: ## 60 planted instructions in messages, tools, summaries, ledgers and chat templates: where each ends
 	BOBBIN_TEST_LONG=1 $(measure) '^TestShowInjection$$'

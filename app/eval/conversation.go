@@ -154,13 +154,13 @@ var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 func (c Conversation) Messages() []core.Message {
 	all := append([]core.Message(nil), c.Opening...)
 	for _, t := range c.Turns {
-		all = append(append(all, t.answered()...), t.Rest...)
+		all = append(append(all, t.answers()...), t.Rest...)
 	}
 	return all
 }
 
-// answered returns the question and what answered it.
-func (t Turn) answered() []core.Message {
+// answers returns the question and what answered it.
+func (t Turn) answers() []core.Message {
 	all := []core.Message{t.Question}
 	for _, s := range t.Steps {
 		all = append(append(all, s.Answer), s.Results...)

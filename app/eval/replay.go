@@ -172,7 +172,7 @@ func (r Replayed) playTurn(ctx context.Context, t Turn) (turned Turned, failed *
 		return turned, nil, fmt.Errorf("context report of the run: %w", err)
 	}
 	turned.Rungs = report.Rungs
-	if err := r.Bobbin.SetRecorded(ctx, t.answered()); err != nil {
+	if err := r.Bobbin.SetRecorded(ctx, t.answers()); err != nil {
 		return turned, nil, fmt.Errorf("authors and times: %w", err)
 	}
 	if err := r.appendMessages(ctx, t.Rest); err != nil {

@@ -81,8 +81,8 @@ type Found struct {
 	SearchAlone Ranked `json:"search_alone"`
 }
 
-// unasked returns how many of the unreachable facts have no question, so that the search was not asked for them.
-func (f Found) unasked() int {
+// countUnasked returns how many of the unreachable facts have no question, so that the search was not asked for them.
+func (f Found) countUnasked() int {
 	n := 0
 	for _, fact := range f.Unreachable {
 		if fact.Ask == "" {

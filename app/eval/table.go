@@ -57,7 +57,7 @@ func (r Report) writeColumns(w io.Writer) error {
 		fmt.Fprintln(t)
 	}
 	line("", func(p Result) string { return strings.ToUpper(p.Policy) })
-	allAsked := !slices.ContainsFunc(r.Policies, func(p Result) bool { return p.Facts.unasked() > 0 })
+	allAsked := !slices.ContainsFunc(r.Policies, func(p Result) bool { return p.Facts.countUnasked() > 0 })
 	for _, row := range []row{
 		{"prompts sent", func(p Result) string { return core.Number(p.Prompts) }},
 		{"largest prompt", func(p Result) string { return core.Number(p.Largest) }},
@@ -80,8 +80,8 @@ func (r Report) writeColumns(w io.Writer) error {
 		{"  in the summary", func(p Result) string { return core.Number(p.Facts.Summary) }},
 		{"  by search, first 5", func(p Result) string { return core.Number(p.Facts.First5) }},
 		{"  by search, 6 to 20", func(p Result) string { return core.Number(p.Facts.First20) }},
-		{"  not at all", func(p Result) string { return core.Number(len(p.Facts.Unreachable) - p.Facts.unasked()) }},
-		{unaskedRow, func(p Result) string { return core.Number(p.Facts.unasked()) }},
+		{"  not at all", func(p Result) string { return core.Number(len(p.Facts.Unreachable) - p.Facts.countUnasked()) }},
+		{unaskedRow, func(p Result) string { return core.Number(p.Facts.countUnasked()) }},
 		{"search alone, first 5", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First5, p.Facts.Asked) }},
 		{"search alone, first 20", func(p Result) string { return fmt.Sprintf("%d of %d", p.Facts.SearchAlone.First20, p.Facts.Asked) }},
 	} {

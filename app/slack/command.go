@@ -171,8 +171,8 @@ const (
 	interactionShortcut = "message_action"
 )
 
-// known reports whether the interaction is one that Bobbin handles.
-func (c interaction) known() bool {
+// isKnown reports whether the interaction is one that Bobbin handles.
+func (c interaction) isKnown() bool {
 	if c.Type == interactionShortcut {
 		return c.Callback == core.SlackShortcutContext
 	}

@@ -153,9 +153,9 @@ func (e *event) isEdit() bool {
 	return now.Edited != nil && (before == nil || before.Edited == nil || before.Edited.TS != now.Edited.TS || before.Text != now.Text)
 }
 
-// changed returns the message that an edit or a deletion changes, as it was before if Slack says
+// changedMessage returns the message that an edit or a deletion changes, as it was before if Slack says
 // that: a tombstone names no author.
-func (e *event) changed() *event { return cmp.Or(e.Previous, e.Message, &event{}) }
+func (e *event) changedMessage() *event { return cmp.Or(e.Previous, e.Message, &event{}) }
 
 // author returns the id of the bot, else of the user, that wrote the message.
 func (e *event) author() string { return cmp.Or(e.Bot, e.User) }
@@ -216,8 +216,8 @@ type attachment struct {
 	} `json:"fields"`
 }
 
-// attached returns what is attached to the message, but previews of pages.
-func (e *event) attached() []attachment {
+// attachments returns what is attached to the message, but previews of pages.
+func (e *event) attachments() []attachment {
 	var list []attachment
 	_ = json.Unmarshal(e.Attachments, &list) // what has another shape is left out
 	return slices.DeleteFunc(list, func(a attachment) bool { return a.Preview != "" && !a.quotes() })
@@ -229,7 +229,7 @@ func (a attachment) quotes() bool { return a.Shared || a.Unfurled }
 // allFiles returns the files of the message, and of what was forwarded.
 func (e *event) allFiles() []file {
 	all := slices.Clone(e.Files)
-	for _, a := range e.attached() {
+	for _, a := range e.attachments() {
 		all = append(all, a.Files...)
 	}
 	return all

@@ -125,7 +125,7 @@ func (in *Intake) eventItem(e envelope, body []byte) (item core.SlackItem, ok bo
 // changeItem completes the item of an edit or a deletion: those of one message are handled in order.
 func (in *Intake) changeItem(item core.SlackItem, team string, ev event, of *event) core.SlackItem {
 	item.Lane, item.Position = "change/"+clientMessageID(team, ev.Channel, of.TS), ev.EventTS
-	item.User = userID(userTeam(*ev.changed(), team), ev.changed().author())
+	item.User = userID(userTeam(*ev.changedMessage(), team), ev.changedMessage().author())
 	return item
 }
 
@@ -188,7 +188,7 @@ func (in *Intake) Interaction(ctx context.Context, body []byte) error {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return core.Errorf(core.ErrInvalid, "the body is not an interaction of Slack")
 	}
-	if !c.known() {
+	if !c.isKnown() {
 		in.observer.Count(core.CountSlack, 1, "interaction", outcomeIgnored)
 		return nil
 	}

@@ -142,7 +142,7 @@ func (s *workspace) readContent(ctx context.Context, ev event) (string, error) {
 		text = ev.Text // its blocks have notes and buttons
 	}
 	var texts []string
-	for _, a := range ev.attached() {
+	for _, a := range ev.attachments() {
 		if text := a.markup(); text != "" {
 			texts = append(texts, text)
 		}
@@ -307,7 +307,7 @@ func (s *workspace) handleChange(ctx context.Context, item core.SlackItem, m inc
 // purges find it; if Slack does not say who that is, it keeps the id in Slack.
 func (s *workspace) holdChange(ctx context.Context, item core.SlackItem, m incoming) (core.SlackItem, error) {
 	item.SessionID = m.bound.SessionID
-	author := m.changed()
+	author := m.changedMessage()
 	if author.User != "" && s.Settings.LinkByEmail {
 		if who, err := s.findPerson(ctx, userTeam(*author, m.thread.Team), author.User); err == nil {
 			item.User = who.ID

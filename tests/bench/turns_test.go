@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,6 +126,12 @@ func (x target) measure(t *testing.T, sessions, turns int, stream bool) series {
 	for n := range have {
 		have[n] = x.newTurns(t, n, stream)
 	}
+	return x.measureOf(t, have, turns, stream)
+}
+
+// measureOf has so many turns of each of the sessions and returns what they took.
+func (x target) measureOf(t *testing.T, have []func() (time.Duration, error), turns int, stream bool) series {
+	t.Helper()
 	var mu sync.Mutex
 	var first, whole []float64
 	cpu, database, commits, wal, stored := cpuOf(t, x.pid), x.databaseCPU(t), x.counter(t, commitsSQL), x.counter(t, walSQL), x.storedBytes(t)
@@ -146,12 +153,12 @@ func (x target) measure(t *testing.T, sessions, turns int, stream bool) series {
 		})
 	}
 	all.Wait()
-	took, n := time.Since(began).Seconds(), float64(sessions*turns)
+	took, n := time.Since(began).Seconds(), float64(len(have)*turns)
 	process.Pause(t.Context(), time.Second) // what a turn leaves to the background is its cost, too
 	slices.Sort(first)
 	slices.Sort(whole)
 	return series{
-		Target: x.name, Stream: stream, Sessions: sessions, Turns: sessions * turns, PerSecond: n / took,
+		Target: x.name, Stream: stream, Sessions: len(have), Turns: len(have) * turns, PerSecond: n / took,
 		First50: first[len(first)/2], First99: first[len(first)*99/100], Whole50: whole[len(whole)/2], Whole99: whole[len(whole)*99/100],
 		CPU: (cpuOf(t, x.pid) - cpu) / n, CPUDatabase: (x.databaseCPU(t) - database) / n,
 		Commits: (x.counter(t, commitsSQL) - commits) / n, WAL: (x.counter(t, walSQL) - wal) / n / 1024,
@@ -278,15 +285,19 @@ func newLeanProvider(t *testing.T) string {
 	return newPacedProvider(t, answerChunks, 0)
 }
 
-// newPacedProvider starts a provider whose answers have so many chunks, with a pause before each.
-func newPacedProvider(t *testing.T, chunks int, pause time.Duration) string {
-	t.Helper()
+// leanAnswer returns the beginning of an answer, one of its words, and its end.
+func leanAnswer() (first, word, last string) {
 	chunk := func(delta, reason string) string {
 		return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + reason + "}]}\n\n"
 	}
-	word := chunk(`{"content":"`+chunkText+`"}`, "null")
-	first, last := chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{}`, `"stop"`)+`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}`+
+	return chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{"content":"`+chunkText+`"}`, "null"), chunk(`{}`, `"stop"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}`+
 		"\n\ndata: [DONE]\n\n"
+}
+
+// newPacedProvider starts a provider whose answers have so many chunks, with a pause before each.
+func newPacedProvider(t *testing.T, chunks int, pause time.Duration) string {
+	t.Helper()
+	first, word, last := leanAnswer()
 	whole := []byte(first + strings.Repeat(word, chunks) + last)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -343,6 +354,8 @@ func newProviderTarget(provider string) target {
 // client keeps as many connections as there are sessions.
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 
+var errRefused = errors.New("refused")
+
 // ask posts the body and reads the answer, in which the word and the end must be. It returns after
 // how long the word came.
 func ask(url, accept string, body any, word, end string) (first time.Duration, err error) {
@@ -362,6 +375,10 @@ func ask(url, accept string, body any, word, end string) (first time.Duration, e
 		return 0, err
 	}
 	defer func() { _ = res.Body.Close() }() // it is read to its end
+	if res.StatusCode >= http.StatusBadRequest {
+		_, err := io.Copy(io.Discard, res.Body)
+		return 0, errors.Join(fmt.Errorf("%w: %s, Retry-After %q", errRefused, res.Status, res.Header.Get("Retry-After")), err)
+	}
 	ended := false
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 1<<20)

@@ -106,7 +106,7 @@ func (c *calculation) take(symbols ...string) (calcToken, bool) {
 }
 
 func (c *calculation) sum() (number, error)     { return c.chain(c.product, "+", "-") }
-func (c *calculation) product() (number, error) { return c.chain(c.signed, "*", "/", "%") }
+func (c *calculation) product() (number, error) { return c.chain(c.parseSigned, "*", "/", "%") }
 
 // chain evaluates operands joined by operators that bind to the left.
 func (c *calculation) chain(operand func() (number, error), operators ...string) (number, error) {
@@ -127,8 +127,8 @@ func (c *calculation) chain(operand func() (number, error), operators ...string)
 	return number{}, err
 }
 
-// signed evaluates a power after any number of signs.
-func (c *calculation) signed() (number, error) {
+// parseSigned evaluates a power after any number of signs.
+func (c *calculation) parseSigned() (number, error) {
 	negative := false
 	for sign, ok := c.take("+", "-"); ok; sign, ok = c.take("+", "-") {
 		negative = negative != (sign.text == "-")
@@ -136,7 +136,7 @@ func (c *calculation) signed() (number, error) {
 	n, err := c.operand()
 	if _, ok := c.take("^"); ok && err == nil {
 		var exponent number
-		if exponent, err = c.nested(c.signed); err == nil {
+		if exponent, err = c.parseNested(c.parseSigned); err == nil {
 			n, err = n.power(exponent)
 		}
 	}
@@ -146,8 +146,8 @@ func (c *calculation) signed() (number, error) {
 	return n, err
 }
 
-// nested runs a rule that can contain its caller, and bounds the depth.
-func (c *calculation) nested(rule func() (number, error)) (number, error) {
+// parseNested runs a rule that can contain its caller, and bounds the depth.
+func (c *calculation) parseNested(rule func() (number, error)) (number, error) {
 	if c.depth++; c.depth > MaxExpressionDepth {
 		return number{}, fmt.Errorf("the expression is nested more than %d deep", MaxExpressionDepth)
 	}
@@ -210,7 +210,7 @@ func (c *calculation) operand() (number, error) {
 func (c *calculation) arguments(open calcToken) ([]number, error) {
 	var args []number
 	for more := c.tokens[0].text != ")"; more; _, more = c.take(",") {
-		arg, err := c.nested(c.sum)
+		arg, err := c.parseNested(c.sum)
 		if err != nil {
 			return nil, err
 		}

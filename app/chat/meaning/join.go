@@ -51,8 +51,8 @@ func (l similarities) withNeighbors() similarities {
 	return out
 }
 
-// normalized scales the scores to 0 … 1; scores that are all the same are 1.
-func (l similarities) normalized() similarities {
+// normalize scales the scores to 0 … 1; scores that are all the same are 1.
+func (l similarities) normalize() similarities {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, s := range l {
 		least, most = min(least, s.score), max(most, s.score)

@@ -182,7 +182,7 @@ func (s *Search) joinVectors(ctx context.Context, tenant core.Tenant, q core.Sea
 			break
 		}
 	}
-	list = list.withNeighbors().normalized()
+	list = list.withNeighbors().normalize()
 	// Of equals the newest first.
 	mean := list.mean()
 	order := slices.DeleteFunc(slices.Clone(list), func(s similarity) bool { return s.score < mean })

@@ -98,7 +98,7 @@ func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 // orders: sent as it is or, where it does not fit, without its oldest messages. That holds for this
 // prompt only and is not stored.
 func (p plan) withoutSummary() plan {
-	in := p.changed()
+	in := p.nextInput()
 	in.Once = "the oldest messages are being summarized; this prompt does not wait for the summary"
 	return newPlan(in)
 }

@@ -23,7 +23,7 @@ func (k *Compactor) commitDraft(ctx context.Context, t Turn, p plan, m draft, e 
 			if n := k.nativeOf(t.withNative(m.summary.Native)); n != nil {
 				order.KeepsThoughts, order.Frozen, tokens = len(n.Prefixes) > 0, k.frozenFor(t, n), n.Tokens
 			}
-			next = newPlan(p.changed().After(order, tokens, m.summary.MessagesCovered))
+			next = newPlan(p.nextInput().After(order, tokens, m.summary.MessagesCovered))
 			change = m.contextChange(t, p.d, next)
 		}
 		if setup, ok := k.promptSetup(t); ok && m.summary.Native != nil && m.summary.Native.Frozen == setup.Hash { // else it is stored
@@ -93,7 +93,7 @@ func isSameText(a, b core.Message) bool {
 // activateVersion activates the version that the plan names and plans again. It calls no
 // model.
 func (k *Compactor) activateVersion(ctx context.Context, t Turn, p plan) (Turn, plan, error) {
-	a, in := *p.d.Activate, p.changed()
+	a, in := *p.d.Activate, p.nextInput()
 	s, err := k.loadVersion(ctx, t, a.SummaryVersion)
 	if err != nil {
 		return t, p, err

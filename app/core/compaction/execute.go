@@ -31,8 +31,8 @@ func newPlan(in contextwindow.Input) plan {
 	return plan{in: in, d: d, state: state}
 }
 
-// changed returns the plan's input with the state that the plan leads to.
-func (p plan) changed() contextwindow.Input {
+// nextInput returns the plan's input with the state that the plan leads to.
+func (p plan) nextInput() contextwindow.Input {
 	in := p.in
 	in.State = p.state
 	return in

@@ -15,7 +15,7 @@ const (
 // leaves those of other people as they are.
 func Apply(standing []Instruction, found Found) Effect {
 	isOthers := func(i Instruction) bool { return found.Speaker != "" && i.Speaker != "" && i.Speaker != found.Speaker }
-	matches := related(slices.DeleteFunc(slices.Clone(standing), isOthers), found)
+	matches := findRelated(slices.DeleteFunc(slices.Clone(standing), isOthers), found)
 	if len(matches) == 0 && (found.Withdraws || found.Amends) {
 		return Effect{}
 	}
@@ -29,8 +29,8 @@ func Apply(standing []Instruction, found Found) Effect {
 	return e
 }
 
-// related returns the instructions that are about the same as the one that was found.
-func related(standing []Instruction, found Found) []Instruction {
+// findRelated returns the instructions that are about the same as the one that was found.
+func findRelated(standing []Instruction, found Found) []Instruction {
 	if found.Topic == TopicAll && found.Withdraws {
 		return standing
 	}

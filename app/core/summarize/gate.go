@@ -69,9 +69,9 @@ func (e evidence) checkText(text string, tokens int) error {
 		return errRepetition
 	case tokens < e.minTokens:
 		return errTooShort
-	case e.isForeign(text) && 2*c.shared() <= len(c.answer.units):
+	case e.isForeign(text) && 2*c.countShared() <= len(c.answer.units):
 		return errLanguage
-	case c.ours > c.shared() && 2*c.ours > len(c.answer.units):
+	case c.ours > c.countShared() && 2*c.ours > len(c.answer.units):
 		return errPromptEcho
 	case c.extends() && c.kept*keptShare < len(c.earlier.units):
 		return errForgotten
@@ -135,8 +135,8 @@ func (c *comparison) compareUnits(ours words) {
 	}
 }
 
-// shared returns how many units of the answer its material has.
-func (c *comparison) shared() int { return c.kept + c.last + c.grounded }
+// countShared returns how many units of the answer its material has.
+func (c *comparison) countShared() int { return c.kept + c.last + c.grounded }
 
 // extends reports whether the earlier summary is long enough to be kept.
 func (c *comparison) extends() bool { return c.earlier.named >= minEarlier }
@@ -166,7 +166,7 @@ func (c *comparison) saysTooLittle() bool {
 // other as they do there: it is a list of names, or the words of the conversation in any order.
 func (c *comparison) isLoose() bool {
 	found := c.answer.commonPairs(c.said, c.earlier)
-	return len(c.said.pairs) >= minPairs && 2*c.shared() > len(c.answer.units) && looseShare*found*len(c.answer.units) < len(c.answer.pairs)*c.shared()
+	return len(c.said.pairs) >= minPairs && 2*c.countShared() > len(c.answer.units) && looseShare*found*len(c.answer.units) < len(c.answer.pairs)*c.countShared()
 }
 
 // Markup that no summary has: tags, tokens of chat templates, and JSON.

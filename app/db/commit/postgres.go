@@ -39,7 +39,7 @@ func (c *Commits) writePostgres(g *gorm.DB, changes []*Change) error {
 	key := strings.Join(tables, " ")
 	sql, ok := c.texts.Load(key)
 	if !ok {
-		sql = numbered(g, textOf(all, single), "?")
+		sql = numberPlaceholders(g, textOf(all, single), "?")
 		c.texts.Store(key, sql)
 	}
 	var written []string

@@ -130,13 +130,13 @@ func (s statement) text(tx *gorm.DB, rows int) string {
 		row := ", (" + strings.Repeat("%, ", len(s.kinds)-1) + "%)"
 		sql = s.table.insert + "VALUES " + strings.Repeat(row, rows)[2:] + s.table.conflict
 	}
-	sql = numbered(tx, sql, "%")
+	sql = numberPlaceholders(tx, sql, "%")
 	texts.Store(key{s.target, rows}, sql)
 	return sql
 }
 
-// numbered returns the statement with the placeholders of the dialect for its values.
-func numbered(g *gorm.DB, sql, value string) string {
+// numberPlaceholders returns the statement with the placeholders of the dialect for its values.
+func numberPlaceholders(g *gorm.DB, sql, value string) string {
 	var text strings.Builder
 	for i, part := range strings.Split(sql, value) {
 		if i > 0 {

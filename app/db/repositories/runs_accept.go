@@ -246,8 +246,8 @@ func (l *runLimits) count(n int) {
 	}
 }
 
-// reached reports whether so many runs more than there are would reach a limit.
-func (l *runLimits) reached(f sessionFacts, ofOwner, ofUser int) bool {
+// isReached reports whether so many runs more than there are would reach a limit.
+func (l *runLimits) isReached(f sessionFacts, ofOwner, ofUser int) bool {
 	return l.in.MaxOwned > 0 && f.Owned+ofOwner >= l.in.MaxOwned || limitedUser(l.in) != "" && f.OfUser+ofUser >= l.in.MaxOfUser
 }
 
@@ -276,7 +276,7 @@ func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, er
 		l.count(0)
 	}
 	f, err := stx.queryFacts(q)
-	if err != nil || f.RepeatID != "" || !l.reached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
+	if err != nil || f.RepeatID != "" || !l.isReached(f, l.ofOwner+ownerMargin, l.ofUser+userMargin) {
 		return f, err
 	}
 	if stx.loaded != nil {
@@ -294,7 +294,7 @@ func (stx *sessionTx) countedFacts(q factsQuery, l *runLimits) (sessionFacts, er
 		l.count(0)
 		f, err = stx.queryFacts(q)
 	}
-	if err == nil && !l.reached(f, 0, 0) && l.reached(f, l.ofOwner, l.ofUser) {
+	if err == nil && !l.isReached(f, 0, 0) && l.isReached(f, l.ofOwner, l.ofUser) {
 		err = errUncertain
 	}
 	return f, err

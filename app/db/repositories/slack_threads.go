@@ -157,7 +157,7 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 		}
 		changes := map[string]any{}
 		if !mode.Posts() {
-			changes = unleased(stx.tx, 0) // the process that has it stops
+			changes = endLease(stx.tx, 0) // the process that has it stops
 		}
 		changes["mode"] = string(mode)
 		if mode.Posts() && !before.Posts() {
@@ -171,7 +171,7 @@ func (r *SlackThreads) SetMode(ctx context.Context, tenant core.Tenant, session 
 
 // Stop ends posting to the session's thread, if it has one: its mode becomes "off".
 func (r *SlackThreads) Stop(ctx context.Context, session core.SessionID) error {
-	changes := unleased(r.db, 0) // the process that has it stops
+	changes := endLease(r.db, 0) // the process that has it stops
 	changes["mode"] = string(core.SlackOff)
 	err := r.db.WithContext(ctx).Model(&models.SlackThread{}).Where("session_id = ?", session).UpdateColumns(changes).Error
 	return wrapError(err, "Slack thread of session", session)
@@ -252,21 +252,21 @@ func errThreadLost(session core.SessionID) error {
 // Release ends the worker's lease of a thread, which becomes due after the time, for the reason. It
 // does nothing without the lease.
 func (r *SlackThreads) Release(ctx context.Context, worker string, session core.SessionID, after time.Duration, reason string) error {
-	changes := unleased(r.db, after)
+	changes := endLease(r.db, after)
 	changes["reason"] = core.CleanText(reason)
 	err := r.db.WithContext(ctx).Scopes(heldBy(worker, session)).UpdateColumns(changes).Error
 	return wrapError(err, "Slack thread of session", session)
 }
 
-// unleased are the lease columns of a thread that is due after the time.
-func unleased(db *gorm.DB, after time.Duration) map[string]any {
+// endLease returns the lease columns of a thread that is due after the time.
+func endLease(db *gorm.DB, after time.Duration) map[string]any {
 	return map[string]any{"lease_owner": "", "lease_until": nil, "due_at": gorm.Expr(clockSQL(db, after))}
 }
 
 // ReleaseAll ends the leases of all earlier processes of the worker's replica.
 func (r *SlackThreads) ReleaseAll(ctx context.Context, worker string) error {
 	of, args := workersOf(worker)
-	err := r.db.WithContext(ctx).Model(&models.SlackThread{}).Where("lease_owner <> ''").Where(of, args...).UpdateColumns(unleased(r.db, 0)).Error
+	err := r.db.WithContext(ctx).Model(&models.SlackThread{}).Where("lease_owner <> ''").Where(of, args...).UpdateColumns(endLease(r.db, 0)).Error
 	return wrapError(err, "Slack threads of worker", worker)
 }
 

@@ -155,7 +155,7 @@ func (s *Server) newTool(t *sdk.Tool) (*tools.Custom, error) {
 		if err != nil {
 			return "", err
 		}
-		session := s.connected()
+		session := s.currentSession()
 		if session == nil {
 			return "", s.notConnectedError()
 		}

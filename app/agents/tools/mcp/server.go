@@ -169,8 +169,8 @@ func (s *Server) setSession(session *sdk.ClientSession) {
 	s.session = session
 }
 
-// connected returns the connection; nil if there is none.
-func (s *Server) connected() *sdk.ClientSession {
+// currentSession returns the connection; nil if there is none.
+func (s *Server) currentSession() *sdk.ClientSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.session

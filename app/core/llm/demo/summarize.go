@@ -28,7 +28,7 @@ func (m *Model) summarize(request string) string {
 	if asked := askedSize.FindAllStringSubmatch(request, -1); asked != nil {
 		limit, _ = strconv.Atoi(asked[len(asked)-1][1]) // at most nine digits
 	}
-	summary, transcript := between(request, "summary"), transcriptSentences(between(request, "transcript"))
+	summary, transcript := textBetween(request, "summary"), transcriptSentences(textBetween(request, "transcript"))
 	news := mostNew(transcript, summary)
 	var lines []string
 	for _, line := range append(sentencesOf(summary), transcript...) {
@@ -102,8 +102,8 @@ func valueOf(line string) int {
 	return value
 }
 
-// between returns the text between the lines <tag> and </tag>; "" if it has none.
-func between(text, tag string) string {
+// textBetween returns the text between the lines <tag> and </tag>; "" if it has none.
+func textBetween(text, tag string) string {
 	_, rest, _ := strings.Cut(text, "<"+tag+">\n")
 	inside, _, _ := strings.Cut(rest, "\n</"+tag+">")
 	return inside
