@@ -199,7 +199,7 @@ func (h Native) readNewMessage(c *gin.Context, in any, body *ops.NewMessage) err
 	if err != nil {
 		return err
 	}
-	if err := checkWebhook(c, body.Webhook); err != nil {
+	if err := checkWebhook(scopeOf(c), body.Webhook); err != nil {
 		return err
 	}
 	body.ClientMessageID = cmp.Or(body.ClientMessageID, key)
