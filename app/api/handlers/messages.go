@@ -135,9 +135,6 @@ func (h Native) editMessage(c *gin.Context) error {
 	}
 	if !wantsRun(in.NewMessage) {
 		// An idempotency key is not its client_message_id.
-		if err := checkRevision(in.NewMessage); err != nil {
-			return err
-		}
 		message, err := h.Chat.Revise(KeyedContext(c), scopeOf(c), in.SessionID, in.MessageID, in.Content)
 		if err != nil {
 			return err
