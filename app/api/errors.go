@@ -116,7 +116,7 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 		handlers.Write(c, format.status(p), format.mediaType, append(body, '\n'))
 	case h.Get("Content-Type") == "text/event-stream":
 		// If this fails, the client is gone.
-		_ = handlers.FailStream(c.Writer, format.frame(body), s.streamLimits().Stream)
+		_ = handlers.FailStream(c.Writer, format.frame(body), s.limits.Stream)
 	default:
 		// Part of the response was sent. Only a broken connection shows that it is incomplete.
 		panic(http.ErrAbortHandler)

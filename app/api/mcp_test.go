@@ -225,7 +225,7 @@ func TestMCPWaits(t *testing.T) {
 		return ctx.Err()
 	}
 	opts, _ := options(b)
-	opts.Limits.Heartbeat = time.Millisecond
+	opts.Limits.Stream.Heartbeat = time.Millisecond
 	server := httptest.NewServer(api.New(opts))
 	t.Cleanup(server.Close)
 	call := `"name":"wait_for_run","arguments":{"run_id":"` + string(apitest.RunID) + `","wait_seconds":300}`

@@ -121,7 +121,7 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 	opts, _ := options(backend)
-	opts.Limits.Write = 50 * time.Millisecond
+	opts.Limits.Stream.WriteTimeout = 50 * time.Millisecond
 	s := serve(t, opts)
 	open(t, "GET", s.url+runPath+"/events", "")
 	<-left
@@ -136,7 +136,7 @@ func TestStreamOutlivesBodyLimit(t *testing.T) {
 		return func(func(core.Event, error) bool) { <-ctx.Done() }
 	}
 	opts, _ := options(backend)
-	opts.Limits.ReadBody, opts.Limits.ReadHeader, opts.Limits.Heartbeat = time.Second, time.Second, 200*time.Millisecond // a busy machine needs a moment for the header
+	opts.Limits.ReadBody, opts.Limits.ReadHeader, opts.Limits.Stream.Heartbeat = time.Second, time.Second, 200*time.Millisecond // a busy machine needs a moment for the header
 	s := serve(t, opts)
 	reader := bufio.NewReader(open(t, "POST", s.url+sessionPath+"/messages", `{"content":"x"}`).Body)
 	for beats := 0; beats < 12; {

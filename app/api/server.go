@@ -72,7 +72,8 @@ func New(opts Options) *Server {
 	s.space = opts.Space
 	s.space.Body = s.limits.BodyBytes
 	s.rates = quota.NewBuckets(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
-	s.streams = handlers.NewStreamLimiter(s.streamLimits())
+	s.limits.Stream.Observer = s.observer
+	s.streams = handlers.NewStreamLimiter(s.limits.Limits)
 	s.users = quota.NewBuckets(float64(s.limits.UserPerSecond), 10*s.limits.UserPerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain); s.streams.Drain() })
 

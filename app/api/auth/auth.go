@@ -32,21 +32,16 @@ type Options struct {
 
 // Authenticator authenticates requests. Safe for concurrent use.
 type Authenticator struct {
-	keys     []Key
-	stored   *Stored
-	verify   func(ctx context.Context, token string) (core.Identity, error)
-	required bool
+	Options
 	token    *Key
-	proxies  []netip.Prefix // whose X-Forwarded-For is trusted
 	failures *quota.Buckets // by client address
 }
 
 // New returns an authenticator.
-func New(opts Options) *Authenticator {
-	a := &Authenticator{keys: opts.Keys, stored: opts.Stored, verify: opts.VerifyToken, required: opts.Required, proxies: opts.Proxies, failures: quota.NewBuckets(float64(opts.GuessesPerMinute)/60, opts.GuessesPerMinute)}
-	if opts.LocalToken != "" {
-		token := NewKey(core.LocalOwner, opts.LocalToken, core.Everything)
-		a.token = &token
+func New(o Options) *Authenticator {
+	a := &Authenticator{Options: o, failures: quota.NewBuckets(float64(o.GuessesPerMinute)/60, o.GuessesPerMinute)}
+	if o.LocalToken != "" {
+		a.token = new(NewKey(core.LocalOwner, o.LocalToken, core.Everything))
 	}
 	return a
 }
@@ -74,14 +69,14 @@ func (a *Authenticator) identifyCaller(r *http.Request) (core.Identity, error) {
 	case err != nil:
 		return core.Identity{}, err
 	case a.isToken(secret):
-		return a.verify(r.Context(), secret)
+		return a.VerifyToken(r.Context(), secret)
 	case secret != "":
 		who, err := a.bySecret(r, secret)
 		if errors.Is(err, core.ErrUnauthorized) && a.takesAnySecret(r) {
 			return localIdentity(), a.checkLocal(r)
 		}
 		return who, err
-	case a.required:
+	case a.Required:
 		return core.Identity{}, unauthorizedError("send an API key, as Authorization: Bearer … or X-API-Key")
 	case len(r.Header.Values("Authorization"))+len(r.Header.Values("X-API-Key")) > 0 && isLoopback(r.RemoteAddr) && !a.takesAnySecret(r):
 		return core.Identity{}, unauthorizedError("the API key is empty; send one, or no such header to use this machine's own data")
@@ -98,18 +93,18 @@ func localIdentity() core.Identity {
 // takesAnySecret reports whether a secret means nothing, because there are no keys and the
 // request comes from this machine: SDKs of providers always send one.
 func (a *Authenticator) takesAnySecret(r *http.Request) bool {
-	if a.required || a.verify != nil || len(a.keys) > 0 || !isLoopback(r.RemoteAddr) {
+	if a.Required || a.VerifyToken != nil || len(a.Keys) > 0 || !isLoopback(r.RemoteAddr) {
 		return false
 	}
-	return a.stored == nil || a.stored.isEmpty(r.Context())
+	return a.Stored == nil || a.Stored.isEmpty(r.Context())
 }
 
 // Lapsed returns which stored keys are no longer valid, and why: for long-lived requests.
 func (a *Authenticator) Lapsed(ctx context.Context, ids []core.KeyID) (map[core.KeyID]error, error) {
-	if a.stored == nil {
+	if a.Stored == nil {
 		return nil, nil
 	}
-	keys, err := a.stored.store.ByIDs(ctx, ids)
+	keys, err := a.Stored.store.ByIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +152,7 @@ func severalSecretsError() error {
 // isToken reports whether the secret is a signed token: three parts, the first a JSON
 // object in base64. An API key of the configuration may look the same.
 func (a *Authenticator) isToken(secret string) bool {
-	if a.verify == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
+	if a.VerifyToken == nil || !strings.HasPrefix(secret, "e") || strings.Count(secret, ".") != 2 {
 		return false
 	}
 	_, known := a.configuredKey(secret)
@@ -169,9 +164,9 @@ func (a *Authenticator) isToken(secret string) bool {
 func (a *Authenticator) configuredKey(secret string) (core.Identity, bool) {
 	sum := sha256.Sum256([]byte(secret))
 	var found *Key
-	for i := range a.keys {
-		if a.keys[i].matchesSum(sum) {
-			found = &a.keys[i]
+	for i := range a.Keys {
+		if a.Keys[i].matchesSum(sum) {
+			found = &a.Keys[i]
 		}
 	}
 	if found == nil {
@@ -190,10 +185,10 @@ func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity,
 	if a.token != nil && a.token.matchesSum(sum) && isLoopback(r.RemoteAddr) {
 		return core.Identity{Owner: core.LocalOwner, Operator: true, Rights: core.Everything}, nil
 	}
-	if a.stored == nil {
+	if a.Stored == nil {
 		return core.Identity{}, unknownKeyError()
 	}
-	key, err := a.stored.findKey(r.Context(), secret)
+	key, err := a.Stored.findKey(r.Context(), secret)
 	if err != nil {
 		return core.Identity{}, err
 	}
@@ -203,7 +198,7 @@ func (a *Authenticator) bySecret(r *http.Request, secret string) (core.Identity,
 // checkLocal checks the rules for a request without a key.
 func (a *Authenticator) checkLocal(r *http.Request) error {
 	switch {
-	case !isLoopback(r.RemoteAddr) && (len(a.keys) > 0 || a.stored != nil):
+	case !isLoopback(r.RemoteAddr) && (len(a.Keys) > 0 || a.Stored != nil):
 		return unauthorizedError("send an API key, as Authorization: Bearer … or X-API-Key")
 	case !isLoopback(r.RemoteAddr):
 		return forbiddenError("no API keys are configured, so only this machine has access; set auth.keys to allow others")

@@ -68,5 +68,5 @@ func (a *Authenticator) clientAddr(peer netip.Addr, forwarded []string) netip.Ad
 }
 
 func (a *Authenticator) isTrusted(addr netip.Addr) bool {
-	return slices.ContainsFunc(a.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

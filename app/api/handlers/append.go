@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -21,45 +22,19 @@ import (
 // wantsRun reports whether the message starts a run.
 func wantsRun(m ops.NewMessage) bool { return m.Run == nil || *m.Run }
 
-// checkFields refuses fields that do not apply with, or without, a run.
-func checkFields(m ops.NewMessage) error {
+// checkFields refuses fields that do not apply with, or without, a run, or that an edit in place does
+// not change: the tags run and edit of the fields say so.
+func checkFields(m ops.NewMessage, isEdit bool) error {
 	var faults core.Faults
-	only := func(given bool, field, when string) {
-		if given {
-			faults.Add(field, "is allowed only with run: %s", when)
-		}
-	}
-	if wantsRun(m) {
-		only(m.Role != "" && m.Role != core.RoleUser, "role", "false")
-		only(len(m.ToolCalls) > 0, "tool_calls", "false")
-		only(m.ToolCallID != "", "tool_call_id", "false")
-		only(m.ToolName != "", "tool_name", "false")
-		only(m.CreatedAt != nil, "created_at", "false")
-		only(m.AuthorID != "", "author_id", "false")
-		return invalidError(faults)
-	}
-	only(m.Model != "", "model", "true")
-	only(m.Multitask != "", "multitask", "true")
-	only(m.UserID != "", "user_id", "true")
-	only(len(m.Parts) > 0, "parts", "true")
-	only(m.Webhook != nil, "webhook", "true")
-	only(m.Options != nil, "options", "true")
-	only(m.After != "", "after", "true")
-	return invalidError(faults)
-}
-
-// checkRevision refuses fields that an edit in place does not change.
-func checkRevision(m ops.NewMessage) error {
-	var faults core.Faults
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{
-		{"author", m.Author != ""}, {"source", m.Source != ""}, {"metadata", len(m.Metadata) > 0}, {"role", m.Role != "" && m.Role != core.RoleUser},
-		{"tool_calls", len(m.ToolCalls) > 0}, {"tool_call_id", m.ToolCallID != ""}, {"tool_name", m.ToolName != ""}, {"created_at", m.CreatedAt != nil},
-	} {
-		if f.given {
-			faults.Add(f.name, "cannot be changed by an edit with run: false")
+	values := reflect.ValueOf(m)
+	for _, f := range ops.Fields(values.Type()) {
+		value, with := values.FieldByIndex(f.Index), f.Tag.Get("run")
+		switch {
+		case value.IsZero(), value.Kind() == reflect.Slice && value.Len() == 0, f.Name == "role" && m.Role == core.RoleUser:
+		case with != "" && with != strconv.FormatBool(wantsRun(m)):
+			faults.Add(f.Name, "is allowed only with run: %s", with)
+		case isEdit && !wantsRun(m) && f.Tag.Get("edit") == "run":
+			faults.Add(f.Name, "cannot be changed by an edit with run: false")
 		}
 	}
 	return invalidError(faults)
@@ -199,11 +174,12 @@ func (h Native) readNewMessage(c *gin.Context, in any, body *ops.NewMessage) err
 	if err != nil {
 		return err
 	}
-	if err := checkWebhook(c, body.Webhook); err != nil {
+	if err := checkWebhook(scopeOf(c), body.Webhook); err != nil {
 		return err
 	}
 	body.ClientMessageID = cmp.Or(body.ClientMessageID, key)
-	return checkFields(*body)
+	_, isEdit := in.(*ops.EditedMessage)
+	return checkFields(*body, isEdit)
 }
 
 // sourceOf checks the surface that a message names; requests cannot claim to be Slack.

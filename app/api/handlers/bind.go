@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -20,14 +21,18 @@ type Router interface {
 	Handle(op ops.Operation, handler func(*gin.Context) error)
 }
 
-// bind registers a function that answers an operation.
-func bind[In, Out any](r Router, op ops.Op[In, Out], answer func(c *gin.Context, in In) (Out, error)) {
-	r.Handle(op.Operation, func(c *gin.Context) error {
-		in, err := readRequest[In](c, op.Operation)
-		if err != nil {
-			return err
+// bind registers a function that answers an operation for the caller, or for the user whom the request
+// names.
+func bind[In, Out any](r Router, op ops.Op[In, Out], answer func(ctx context.Context, tenant core.Tenant, in In) (Out, error)) {
+	bindRaw(r, op, func(c *gin.Context, in In) error {
+		tenant := scopeOf(c)
+		if of, ok := any(in).(interface{ User() string }); ok {
+			var err error
+			if tenant, err = userScope(tenant, of.User()); err != nil {
+				return err
+			}
 		}
-		out, err := answer(c, in)
+		out, err := answer(c.Request.Context(), tenant, in)
 		if err != nil {
 			return err
 		}
@@ -50,6 +55,13 @@ func bind[In, Out any](r Router, op ops.Op[In, Out], answer func(c *gin.Context,
 		default:
 			return writeJSON(c, status, out)
 		}
+	})
+}
+
+// bindDone is bind for an operation without an answer.
+func bindDone[In any](r Router, op ops.Op[In, ops.Nothing], do func(ctx context.Context, tenant core.Tenant, in In) error) {
+	bind(r, op, func(ctx context.Context, tenant core.Tenant, in In) (ops.Nothing, error) {
+		return ops.Nothing{}, do(ctx, tenant, in)
 	})
 }
 

@@ -5,40 +5,83 @@ import (
 	"errors"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"bobbin/app/api/ops"
 	"bobbin/app/core"
 )
 
-func (h Native) getContext(c *gin.Context, in ops.InSession) (core.ContextReport, error) {
-	return h.Chat.Context(c.Request.Context(), scopeOf(c), in.SessionID)
+func (h Native) registerContext(r Router) {
+	bind(r, ops.GetContext, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.ContextReport, error) {
+		return h.Chat.Context(ctx, tenant, in.SessionID)
+	})
+	bind(r, ops.GetContextTurns, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.ContextTurns, error) {
+		return h.Chat.Turns(ctx, tenant, in.SessionID)
+	})
+	bind(r, ops.GetPrompt, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.PromptView, error) {
+		return h.Chat.Prompt(ctx, tenant, in.SessionID)
+	})
+	bind(r, ops.WhereIsMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.MessageLocation, error) {
+		return h.Chat.Where(ctx, tenant, in.SessionID, in.MessageID)
+	})
+	bind(r, ops.PlanContext, func(ctx context.Context, tenant core.Tenant, in ops.Plan) (core.ContextPlan, error) {
+		return h.Chat.DryRun(ctx, tenant, in.SessionID, in.PlanPreview)
+	})
+	bind(r, ops.ListStandingInstructions, func(ctx context.Context, tenant core.Tenant, in ops.SessionPage) (core.Page[core.StandingInstruction], error) {
+		return h.Chat.StandingInstructions(ctx, tenant, in.SessionID, in.PageQuery)
+	})
+	bind(r, ops.AddStandingInstruction, func(ctx context.Context, tenant core.Tenant, in ops.NewInstruction) (core.StandingInstruction, error) {
+		return h.Chat.AddInstruction(ctx, tenant, in.SessionID, in.Text)
+	})
+	bind(r, ops.EditStandingInstruction, func(ctx context.Context, tenant core.Tenant, in ops.InstructionEdit) (core.StandingInstruction, error) {
+		return h.Chat.EditInstruction(ctx, tenant, in.SessionID, in.InstructionID, in.Text)
+	})
+	bindDone(r, ops.RemoveStandingInstruction, func(ctx context.Context, tenant core.Tenant, in ops.InInstruction) error {
+		return h.Chat.RemoveInstruction(ctx, tenant, in.SessionID, in.InstructionID)
+	})
 }
 
-func (h Native) getPrompt(c *gin.Context, in ops.InSession) (core.PromptView, error) {
-	return h.Chat.Prompt(c.Request.Context(), scopeOf(c), in.SessionID)
+func (h Native) registerSummaries(r Router) {
+	bind(r, ops.SummarizeSession, h.summarize)
+	bind(r, ops.ListSummaries, listOf(h, h.Summaries.List))
+	bind(r, ops.GetSummary, func(ctx context.Context, tenant core.Tenant, in ops.InSummary) (core.Summary, error) {
+		if _, err := h.Sessions.Get(ctx, tenant, in.SessionID); err != nil {
+			return core.Summary{}, err
+		}
+		return h.Summaries.Get(ctx, tenant, in.SessionID, in.Version)
+	})
+	bind(r, ops.DiffSummary, func(ctx context.Context, tenant core.Tenant, in ops.SummaryDiff) (core.SummaryDiff, error) {
+		against := -1 // the previous one
+		if in.Against != nil {
+			against = *in.Against
+		}
+		return h.Chat.DiffSummary(ctx, tenant, in.SessionID, in.Version, against)
+	})
+	bind(r, ops.EditSummary, func(ctx context.Context, tenant core.Tenant, in ops.SummaryEdit) (core.Summary, error) {
+		return h.Chat.EditSummary(ctx, tenant, in.SessionID, in.SummaryEdit)
+	})
+	bind(r, ops.RestoreSummary, func(ctx context.Context, tenant core.Tenant, in ops.SummaryRestore) (core.Session, error) {
+		return h.Chat.RestoreSummary(ctx, tenant, in.SessionID, in.Version)
+	})
 }
 
-func (h Native) whereIsMessage(c *gin.Context, in ops.InMessage) (core.MessageLocation, error) {
-	return h.Chat.Where(c.Request.Context(), scopeOf(c), in.SessionID, in.MessageID)
-}
-
-func (h Native) getContextTurns(c *gin.Context, in ops.InSession) (core.ContextTurns, error) {
-	return h.Chat.Turns(c.Request.Context(), scopeOf(c), in.SessionID)
-}
-
-func (h Native) planContext(c *gin.Context, in ops.Plan) (core.ContextPlan, error) {
-	return h.Chat.DryRun(c.Request.Context(), scopeOf(c), in.SessionID, in.PlanPreview)
+// listOf returns a function that answers a page of what a session has, from a list that does not
+// look whether there is the session.
+func listOf[T any](h Native, list func(context.Context, core.Tenant, core.SessionID, core.PageQuery) (core.Page[T], error)) func(context.Context, core.Tenant, ops.SessionPage) (core.Page[T], error) {
+	return func(ctx context.Context, tenant core.Tenant, in ops.SessionPage) (core.Page[T], error) {
+		if _, err := h.Sessions.Get(ctx, tenant, in.SessionID); err != nil {
+			return core.Page[T]{}, err
+		}
+		return list(ctx, tenant, in.SessionID, in.PageQuery)
+	}
 }
 
 // summarize creates a summary now. It holds the slot of a request that waits.
-func (h Native) summarize(c *gin.Context, in ops.Summarize) (core.Summary, error) {
-	held, err := h.Streams.acquireSlot(c)
+func (h Native) summarize(ctx context.Context, _ core.Tenant, in ops.Summarize) (core.Summary, error) {
+	held, err := h.Streams.acquireSlot(ctx)
 	if err != nil {
 		return core.Summary{}, err
 	}
 	defer h.Streams.releaseSlot(held)
-	return SummarizeWithin(c.Request.Context(), h.Streams.limits.Wait, h.Chat, in.SessionID, in.Focus)
+	return SummarizeWithin(ctx, h.Streams.limits.Wait, h.Chat, in.SessionID, in.Focus)
 }
 
 // SummarizeWithin creates a summary of the caller's session, within the time limit.
@@ -51,50 +94,4 @@ func SummarizeWithin(ctx context.Context, limit time.Duration, chat chatService,
 		err = &core.Error{Kind: core.ErrTimeout, Message: "the summary took too long; the session is unchanged", Err: err}
 	}
 	return summary, err
-}
-
-func (h Native) listSummaries(c *gin.Context, in ops.SessionPage) (core.Page[core.Summary], error) {
-	if _, err := h.findSession(c, in.SessionID); err != nil {
-		return core.Page[core.Summary]{}, err
-	}
-	return h.Summaries.List(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
-}
-
-func (h Native) getSummary(c *gin.Context, in ops.InSummary) (core.Summary, error) {
-	if _, err := h.findSession(c, in.SessionID); err != nil {
-		return core.Summary{}, err
-	}
-	return h.Summaries.Get(c.Request.Context(), scopeOf(c), in.SessionID, in.Version)
-}
-
-func (h Native) diffSummary(c *gin.Context, in ops.SummaryDiff) (core.SummaryDiff, error) {
-	against := -1 // the previous one
-	if in.Against != nil {
-		against = *in.Against
-	}
-	return h.Chat.DiffSummary(c.Request.Context(), scopeOf(c), in.SessionID, in.Version, against)
-}
-
-func (h Native) editSummary(c *gin.Context, in ops.SummaryEdit) (core.Summary, error) {
-	return h.Chat.EditSummary(c.Request.Context(), scopeOf(c), in.SessionID, in.SummaryEdit)
-}
-
-func (h Native) restoreSummary(c *gin.Context, in ops.SummaryRestore) (core.Session, error) {
-	return h.Chat.RestoreSummary(c.Request.Context(), scopeOf(c), in.SessionID, in.Version)
-}
-
-func (h Native) listInstructions(c *gin.Context, in ops.SessionPage) (core.Page[core.StandingInstruction], error) {
-	return h.Chat.StandingInstructions(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
-}
-
-func (h Native) addInstruction(c *gin.Context, in ops.NewInstruction) (core.StandingInstruction, error) {
-	return h.Chat.AddInstruction(c.Request.Context(), scopeOf(c), in.SessionID, in.Text)
-}
-
-func (h Native) editInstruction(c *gin.Context, in ops.InstructionEdit) (core.StandingInstruction, error) {
-	return h.Chat.EditInstruction(c.Request.Context(), scopeOf(c), in.SessionID, in.InstructionID, in.Text)
-}
-
-func (h Native) removeInstruction(c *gin.Context, in ops.InInstruction) (ops.Nothing, error) {
-	return ops.Nothing{}, h.Chat.RemoveInstruction(c.Request.Context(), scopeOf(c), in.SessionID, in.InstructionID)
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 
@@ -15,30 +16,25 @@ import (
 const maxUserID = 200
 
 // createDeletion accepts the deletion of a session or of a user. It may be repeated.
-func (h Native) createDeletion(c *gin.Context, in ops.NewDeletion) (core.Deletion, error) {
-	ctx, tenant := c.Request.Context(), scopeOf(c)
+func (h Native) createDeletion(ctx context.Context, tenant core.Tenant, in ops.NewDeletion) (core.Deletion, error) {
 	if (in.SessionID == "") == (in.UserID == "") {
 		return core.Deletion{}, invalidError([]core.FieldError{{Field: "session_id", Detail: "is missing: give session_id or user_id, not both"}})
 	}
 	if in.SessionID != "" {
 		return h.Deletions.Session(ctx, tenant, in.SessionID, in.SlackPosts)
 	}
-	if err := checkNamedUser(c, in.UserID); err != nil {
+	if err := checkNamedUser(tenant, in.UserID); err != nil {
 		return core.Deletion{}, err
 	}
 	return h.Deletions.User(ctx, tenant, in.UserID, in.SlackPosts)
 }
 
-func (h Native) getDeletion(c *gin.Context, in ops.InDeletion) (core.Deletion, error) {
-	return h.Deletions.Get(c.Request.Context(), scopeOf(c), in.DeletionID)
-}
-
 // checkNamedUser refuses invalid user ids, and other users than the end user who asks.
-func checkNamedUser(c *gin.Context, user string) error {
+func checkNamedUser(tenant core.Tenant, user string) error {
 	if len(user) > maxUserID || core.CleanText(user) != user {
 		return invalidError([]core.FieldError{{Field: "user_id", Detail: fmt.Sprintf("must be at most %d bytes of text", maxUserID)}})
 	}
-	return checkUser(c, user)
+	return checkUser(tenant, user)
 }
 
 // exportUser sends all data of a user as a file. An error in the middle breaks the connection,
@@ -60,7 +56,7 @@ func (h Native) sendExport(c *gin.Context, in core.UserExport) error {
 	if in.User == "" {
 		return invalidError([]core.FieldError{{Field: "user_id", Detail: "is missing: name the user"}})
 	}
-	if err := checkNamedUser(c, in.User); err != nil {
+	if err := checkNamedUser(scopeOf(c), in.User); err != nil {
 		return err
 	}
 	out := &fileWriter{c: c, header: func(header http.Header) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,33 +13,31 @@ import (
 	"bobbin/app/core"
 )
 
-func (h Native) listFiles(c *gin.Context, in core.BlobQuery) (core.Page[core.Blob], error) {
-	tenant, err := userScope(c, in.UserID)
-	if err != nil {
-		return core.Page[core.Blob]{}, err
-	}
-	if in.SessionID != "" {
-		if _, err := h.findSession(c, in.SessionID); err != nil {
+func (h Native) registerFiles(r Router) {
+	r.Handle(ops.UploadFile.Operation, h.uploadFile)
+	bind(r, ops.ListFiles, func(ctx context.Context, tenant core.Tenant, in core.BlobQuery) (core.Page[core.Blob], error) {
+		tenant, err := userScope(tenant, in.UserID)
+		if err == nil && in.SessionID != "" {
+			_, err = h.Sessions.Get(ctx, callerOf(ctx).Tenant(), in.SessionID)
+		}
+		if err != nil {
 			return core.Page[core.Blob]{}, err
 		}
-	}
-	return h.Blobs.List(c.Request.Context(), tenant, core.BlobQuery{SessionID: in.SessionID, PageQuery: in.PageQuery})
-}
-
-func (h Native) describeFile(c *gin.Context, in ops.InBlob) (core.Blob, error) {
-	return h.Blobs.Get(c.Request.Context(), scopeOf(c), in.BlobID)
-}
-
-// deleteFile permanently removes a file, also from messages that refer to it.
-func (h Native) deleteFile(c *gin.Context, in ops.InBlob) (ops.Nothing, error) {
-	return ops.Nothing{}, h.Blobs.Delete(c.Request.Context(), scopeOf(c), in.BlobID)
-}
-
-func (h Native) linkFile(c *gin.Context, in ops.NewBlobLink) (core.BlobLink, error) {
-	if in.ExpiresIn < 0 {
-		return core.BlobLink{}, invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
-	}
-	return h.Files.Link(c.Request.Context(), scopeOf(c), in.BlobID, time.Duration(in.ExpiresIn)*time.Second)
+		return h.Blobs.List(ctx, tenant, core.BlobQuery{SessionID: in.SessionID, PageQuery: in.PageQuery})
+	})
+	bindRaw(r, ops.GetFile, h.getFile)
+	bind(r, ops.DescribeFile, func(ctx context.Context, tenant core.Tenant, in ops.InBlob) (core.Blob, error) {
+		return h.Blobs.Get(ctx, tenant, in.BlobID)
+	})
+	bind(r, ops.LinkFile, func(ctx context.Context, tenant core.Tenant, in ops.NewBlobLink) (core.BlobLink, error) {
+		if in.ExpiresIn < 0 {
+			return core.BlobLink{}, invalidError([]core.FieldError{{Field: "expires_in", Detail: "is out of range"}})
+		}
+		return h.Files.Link(ctx, tenant, in.BlobID, time.Duration(in.ExpiresIn)*time.Second)
+	})
+	bindDone(r, ops.DeleteFile, func(ctx context.Context, tenant core.Tenant, in ops.InBlob) error {
+		return h.Blobs.Delete(ctx, tenant, in.BlobID) // also from messages that refer to it
+	})
 }
 
 // fileLink is a link to a file.

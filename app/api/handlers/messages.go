@@ -15,6 +15,53 @@ import (
 	"bobbin/app/core"
 )
 
+func (h Native) registerMessages(r Router) {
+	r.Handle(ops.SendMessage.Operation, h.sendMessage)
+	r.Handle(ops.EditMessage.Operation, h.editMessage)
+	bindRaw(r, ops.RegenerateMessage, h.regenerateMessage)
+	r.Handle(ops.ImportMessages.Operation, h.importMessages)
+	bindRaw(r, ops.ListMessages, h.listMessages)
+	bind(r, ops.GetMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.Message, error) {
+		message, err := h.Messages.Get(ctx, tenant, in.SessionID, in.MessageID) // on any branch
+		if err == nil && message.DeletedAt != nil {
+			err = core.Errorf(core.ErrNotFound, "message %s was deleted", in.MessageID)
+		}
+		return message, err
+	})
+	bindDone(r, ops.DeleteMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) error {
+		return h.Chat.DeleteMessage(ctx, tenant, in.SessionID, in.MessageID)
+	})
+	bind(r, ops.SelectMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) (core.Session, error) {
+		return h.Chat.Select(ctx, tenant, in.SessionID, in.MessageID)
+	})
+	bind(r, ops.PinMessage, func(ctx context.Context, tenant core.Tenant, in ops.Pinned) (core.Message, error) {
+		if in.Pinned == nil {
+			return core.Message{}, invalidError([]core.FieldError{{Field: "pinned", Detail: "must be true or false"}})
+		}
+		return h.Chat.Pin(ctx, tenant, in.SessionID, in.MessageID, *in.Pinned)
+	})
+	bindDone(r, ops.UnpinMessage, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) error {
+		_, err := h.Chat.Pin(ctx, tenant, in.SessionID, in.MessageID, false)
+		return err
+	})
+	bind(r, ops.PutMessageMetadata, func(ctx context.Context, tenant core.Tenant, in ops.MessageMetadata) (core.Message, error) {
+		if len(in.Metadata) == 0 {
+			return core.Message{}, invalidError([]core.FieldError{{Field: "metadata", Detail: "is missing"}})
+		}
+		return h.Chat.UpdateMessage(ctx, tenant, in.SessionID, in.MessageID, core.MessagePatch{Metadata: in.Metadata})
+	})
+	bind(r, ops.PutFeedback, func(ctx context.Context, tenant core.Tenant, in ops.MessageFeedback) (core.Message, error) {
+		if in.Rating == "" {
+			return core.Message{}, invalidError([]core.FieldError{{Field: "rating", Detail: "must be up or down"}})
+		}
+		return h.Chat.UpdateMessage(ctx, tenant, in.SessionID, in.MessageID, core.MessagePatch{Feedback: &core.Feedback{Rating: in.Rating, Comment: in.Comment}})
+	})
+	bindDone(r, ops.DeleteFeedback, func(ctx context.Context, tenant core.Tenant, in ops.InMessage) error {
+		_, err := h.Chat.UpdateMessage(ctx, tenant, in.SessionID, in.MessageID, core.MessagePatch{Feedback: &core.Feedback{}})
+		return err
+	})
+}
+
 // listMessages answers a page of messages in the order of their seq, or newest first. The field
 // pending holds the queued messages: accepted, not in the log yet, with seq 0. The field
 // last_event_id says where to start with the session's events, so that nothing is missed
@@ -88,9 +135,6 @@ func (h Native) editMessage(c *gin.Context) error {
 	}
 	if !wantsRun(in.NewMessage) {
 		// An idempotency key is not its client_message_id.
-		if err := checkRevision(in.NewMessage); err != nil {
-			return err
-		}
 		message, err := h.Chat.Revise(KeyedContext(c), scopeOf(c), in.SessionID, in.MessageID, in.Content)
 		if err != nil {
 			return err
@@ -149,7 +193,7 @@ func (h Native) acquireForRun(c *gin.Context) (*slot, error) {
 	if prefer.async && prefer.wait == 0 && !wantsStream(c.Request.Header) {
 		return nil, nil
 	}
-	return h.Streams.acquireSlot(c)
+	return h.Streams.acquireSlot(c.Request.Context())
 }
 
 // answerRun answers about an accepted run as the headers Accept and Prefer ask for: with its

@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"cmp"
+	"context"
+	"net/http"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -10,13 +12,43 @@ import (
 	"bobbin/app/core"
 )
 
+// registerOwner registers what belongs to no session: the default webhook, usage, agents, and data rights.
+func (h Native) registerOwner(r Router) {
+	bind(r, ops.GetWebhook, func(ctx context.Context, tenant core.Tenant, _ struct{}) (core.Webhook, error) {
+		return h.Chat.DefaultWebhook(ctx, tenant)
+	})
+	bind(r, ops.PutWebhook, func(ctx context.Context, tenant core.Tenant, in ops.NewWebhook) (core.Webhook, error) {
+		return h.Chat.SetDefaultWebhook(ctx, tenant, *in.ToCore())
+	})
+	bindDone(r, ops.DeleteWebhook, func(ctx context.Context, tenant core.Tenant, _ struct{}) error {
+		return h.Chat.DeleteDefaultWebhook(ctx, tenant)
+	})
+	bind(r, ops.GetUsage, h.getUsage)
+	bind(r, ops.ListAgents, func(context.Context, core.Tenant, struct{}) (page core.Page[core.AgentDetail], err error) {
+		for _, agent := range h.Agents.List() {
+			page.Items = append(page.Items, core.AgentDetail{Agent: agent, Models: h.Models(agent.Model)})
+		}
+		return page, nil
+	})
+	bind(r, ops.GetAgent, func(_ context.Context, _ core.Tenant, in ops.InAgent) (core.AgentDetail, error) {
+		agent, err := h.Agents.Get(in.Name)
+		return core.AgentDetail{Agent: agent, Models: h.Models(agent.Model)}, err
+	})
+	bindRaw(r, ops.GetAgentGraph, h.getAgentGraph)
+	bind(r, ops.CreateDeletion, h.createDeletion)
+	bind(r, ops.GetDeletion, func(ctx context.Context, tenant core.Tenant, in ops.InDeletion) (core.Deletion, error) {
+		return h.Deletions.Get(ctx, tenant, in.DeletionID)
+	})
+	bindRaw(r, ops.ExportUser, h.exportUser)
+}
+
 // usageDays is the default range of a usage report.
 const usageDays = 30
 
 const day = 24 * time.Hour
 
 // getUsage answers the usage of the caller's model calls: a page of groups, and the total.
-func (h Native) getUsage(c *gin.Context, in core.UsageQuery) (core.UsageReport, error) {
+func (h Native) getUsage(ctx context.Context, tenant core.Tenant, in core.UsageQuery) (core.UsageReport, error) {
 	in.GroupBy = cmp.Or(in.GroupBy, core.UsageByDay)
 	// Whole days, so that the next page has the same range.
 	if in.To.IsZero() {
@@ -28,23 +60,26 @@ func (h Native) getUsage(c *gin.Context, in core.UsageQuery) (core.UsageReport, 
 	if !in.From.Before(in.To) {
 		return core.UsageReport{}, invalidError([]core.FieldError{{Field: "to", Detail: "must be after from"}})
 	}
-	report, err := h.Usage.Usage(c.Request.Context(), scopeOf(c), in)
+	report, err := h.Usage.Usage(ctx, tenant, in)
 	if report.Items == nil {
 		report.Items = []core.UsageRow{}
 	}
 	return report, err
 }
 
-// The owner's default webhook is used when neither the message nor the session has one.
-
-func (h Native) getWebhook(c *gin.Context, _ struct{}) (core.Webhook, error) {
-	return h.Chat.DefaultWebhook(c.Request.Context(), scopeOf(c))
-}
-
-func (h Native) putWebhook(c *gin.Context, in ops.NewWebhook) (core.Webhook, error) {
-	return h.Chat.SetDefaultWebhook(c.Request.Context(), scopeOf(c), *in.ToCore())
-}
-
-func (h Native) deleteWebhook(c *gin.Context, _ struct{}) (ops.Nothing, error) {
-	return ops.Nothing{}, h.Chat.DeleteDefaultWebhook(c.Request.Context(), scopeOf(c))
+// getAgentGraph answers an agent's graph: as JSON, or as the text of a Mermaid drawing.
+func (h Native) getAgentGraph(c *gin.Context, in ops.AgentGraph) error {
+	if in.Format != "mermaid" {
+		graph, err := h.Agents.Graph(in.Name)
+		if err != nil {
+			return err
+		}
+		return writeJSON(c, http.StatusOK, graph)
+	}
+	drawing, err := h.Agents.Mermaid(in.Name)
+	if err != nil {
+		return err
+	}
+	Write(c, http.StatusOK, "text/plain; charset=utf-8", []byte(drawing))
+	return nil
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -13,11 +14,11 @@ import (
 const maxCursor = 512
 
 // scopeOf returns the caller's scope.
-func scopeOf(c *gin.Context) core.Tenant { return callerOf(c).Tenant() }
+func scopeOf(c *gin.Context) core.Tenant { return callerOf(c.Request.Context()).Tenant() }
 
 // callerOf returns who makes the request.
-func callerOf(c *gin.Context) core.Identity {
-	id, ok := core.IdentityFrom(c.Request.Context())
+func callerOf(ctx context.Context) core.Identity {
+	id, ok := core.IdentityFrom(ctx)
 	if !ok {
 		// A route outside the authenticated group: a bug in routes.go.
 		panic("handlers: a request without an identity")

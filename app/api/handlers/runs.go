@@ -11,15 +11,21 @@ import (
 	"bobbin/app/core"
 )
 
-func (h Native) getRun(c *gin.Context, in ops.InRun) (core.Run, error) {
-	return h.Runs.Get(c.Request.Context(), scopeOf(c), in.RunID)
-}
-
-func (h Native) listRuns(c *gin.Context, in ops.SessionPage) (core.Page[core.Run], error) {
-	if _, err := h.findSession(c, in.SessionID); err != nil {
-		return core.Page[core.Run]{}, err
-	}
-	return h.Runs.List(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
+func (h Native) registerRuns(r Router) {
+	bind(r, ops.ListRuns, listOf(h, h.Runs.List))
+	bind(r, ops.GetRun, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Run, error) {
+		return h.Runs.Get(ctx, tenant, in.RunID)
+	})
+	bindRaw(r, ops.WatchRun, h.watchRun)
+	bind(r, ops.CancelRun, h.cancelRun)
+	bind(r, ops.DecideApproval, h.decideApproval)
+	bind(r, ops.ListDeliveries, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Page[core.Delivery], error) {
+		list, err := h.Deliveries.List(ctx, tenant, in.RunID) // they are few, so all are on one page
+		return core.Page[core.Delivery]{Items: list}, err
+	})
+	bind(r, ops.RetryDelivery, func(ctx context.Context, tenant core.Tenant, in ops.InDelivery) (core.Delivery, error) {
+		return h.Deliveries.Retry(ctx, tenant, in.RunID, in.DeliveryID)
+	})
 }
 
 // watchSession streams all events of a session: those after the event that the caller
@@ -52,7 +58,7 @@ func (h Native) watchSessions(c *gin.Context, _ struct{}) error {
 
 // stream serves events that never end by themselves, with the id of the event before them.
 func (h Native) stream(c *gin.Context, id string, source EventSource) error {
-	held, err := h.Streams.acquireSlot(c)
+	held, err := h.Streams.acquireSlot(c.Request.Context())
 	if err != nil {
 		return err
 	}
@@ -72,11 +78,11 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 	if err != nil {
 		return err
 	}
-	run, err := h.getRun(c, in.InRun)
+	run, err := h.Runs.Get(c.Request.Context(), scopeOf(c), in.RunID)
 	if err != nil {
 		return err
 	}
-	held, err := h.Streams.acquireSlot(c)
+	held, err := h.Streams.acquireSlot(c.Request.Context())
 	if err != nil {
 		return err
 	}
@@ -88,12 +94,11 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 }
 
 // cancelRun cancels a run and keeps its partial answer. It may be repeated.
-func (h Native) cancelRun(c *gin.Context, in ops.Cancel) (core.Run, error) {
-	ctx, tenant := c.Request.Context(), scopeOf(c)
+func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel) (core.Run, error) {
 	if !in.Wait {
 		return h.Chat.Cancel(ctx, tenant, in.RunID, false)
 	}
-	held, err := h.Streams.acquireSlot(c)
+	held, err := h.Streams.acquireSlot(ctx)
 	if err != nil {
 		return core.Run{}, err
 	}
@@ -113,7 +118,7 @@ func (h Native) cancelRun(c *gin.Context, in ops.Cancel) (core.Run, error) {
 
 // decideApproval approves or denies a tool call, or answers it. The same decision may be repeated; a
 // different one is a conflict.
-func (h Native) decideApproval(c *gin.Context, in ops.Decision) (core.Approval, error) {
+func (h Native) decideApproval(ctx context.Context, tenant core.Tenant, in ops.Decision) (core.Approval, error) {
 	var faults core.Faults
 	kinds := 0
 	for _, given := range []bool{in.Decision != "", in.Respond != "", in.Result != nil} {
@@ -130,17 +135,7 @@ func (h Native) decideApproval(c *gin.Context, in ops.Decision) (core.Approval, 
 	if err := invalidError(faults); err != nil {
 		return core.Approval{}, err
 	}
-	return h.Chat.Decide(c.Request.Context(), scopeOf(c), in.RunID, in.ApprovalID, core.ApprovalDecision{
+	return h.Chat.Decide(ctx, tenant, in.RunID, in.ApprovalID, core.ApprovalDecision{
 		Approve: in.Decision == "approve", Arguments: string(in.Arguments), Respond: in.Respond, Result: in.Result, IsError: in.IsError, Comment: in.Comment,
 	})
-}
-
-// listDeliveries answers the deliveries of a run. They are few, so all are on one page.
-func (h Native) listDeliveries(c *gin.Context, in ops.InRun) (core.Page[core.Delivery], error) {
-	list, err := h.Deliveries.List(c.Request.Context(), scopeOf(c), in.RunID)
-	return core.Page[core.Delivery]{Items: list}, err
-}
-
-func (h Native) retryDelivery(c *gin.Context, in ops.InDelivery) (core.Delivery, error) {
-	return h.Deliveries.Retry(c.Request.Context(), scopeOf(c), in.RunID, in.DeliveryID)
 }

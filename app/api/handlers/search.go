@@ -28,10 +28,10 @@ func SearchInPlace[T any](ctx context.Context, places *quota.Quota, search func(
 }
 
 func (h Native) search(c *gin.Context, in core.SearchQuery) error {
-	if err := checkUser(c, in.UserID); err != nil {
+	tenant := scopeOf(c)
+	if err := checkUser(tenant, in.UserID); err != nil {
 		return err
 	}
-	tenant := scopeOf(c)
 	page, err := SearchInPlace(c.Request.Context(), h.Searches, func(ctx context.Context) (core.SearchPage, error) {
 		return h.Search.Messages(ctx, tenant, in)
 	})

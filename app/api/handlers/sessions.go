@@ -10,74 +10,66 @@ import (
 	"bobbin/app/core"
 )
 
-func (h Native) createSession(c *gin.Context, in ops.NewSession) (core.Session, error) {
-	if err := checkWebhook(c, in.Webhook); err != nil {
-		return core.Session{}, err
-	}
-	return h.Chat.CreateSession(c.Request.Context(), scopeOf(c), core.Session{
-		Agent: in.Agent, Model: in.Model, Title: in.Title, UserID: in.UserID, Timezone: in.Timezone,
-		Instructions: in.Instructions, Source: cmp.Or(in.Source, core.SourceAPI), Metadata: in.Metadata, Webhook: in.Webhook.ToCore(),
-		Pinned: in.Pinned, Tags: in.Tags, Temporary: in.Temporary,
+func (h Native) registerSessions(r Router) {
+	bind(r, ops.CreateSession, func(ctx context.Context, tenant core.Tenant, in ops.NewSession) (core.Session, error) {
+		if err := checkWebhook(tenant, in.Webhook); err != nil {
+			return core.Session{}, err
+		}
+		return h.Chat.CreateSession(ctx, tenant, core.Session{
+			Agent: in.Agent, Model: in.Model, Title: in.Title, UserID: in.UserID, Timezone: in.Timezone,
+			Instructions: in.Instructions, Source: cmp.Or(in.Source, core.SourceAPI), Metadata: in.Metadata, Webhook: in.Webhook.ToCore(),
+			Pinned: in.Pinned, Tags: in.Tags, Temporary: in.Temporary,
+		})
 	})
+	bind(r, ops.ListSessions, h.listSessions)
+	bind(r, ops.GetSession, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.SessionDetail, error) {
+		session, err := h.Sessions.Get(ctx, tenant, in.SessionID)
+		if err != nil {
+			return core.SessionDetail{}, err
+		}
+		usage, err := h.Usage.SessionTotal(ctx, tenant, session.ID)
+		return core.SessionDetail{Session: session, Usage: usage}, err
+	})
+	bind(r, ops.UpdateSession, func(ctx context.Context, tenant core.Tenant, in ops.SessionPatch) (core.Session, error) {
+		if err := checkWebhook(tenant, in.Webhook); err != nil {
+			return core.Session{}, err
+		}
+		in.SessionPatch.Webhook = in.Webhook.ToCore()
+		return h.Chat.UpdateSession(ctx, tenant, in.SessionID, in.SessionPatch)
+	})
+	bindDone(r, ops.ArchiveSession, func(ctx context.Context, tenant core.Tenant, in ops.InSession) error {
+		_, err := h.Chat.UpdateSession(ctx, tenant, in.SessionID, core.SessionPatch{Archived: new(true)})
+		return err
+	})
+	bind(r, ops.ForkSession, func(ctx context.Context, tenant core.Tenant, in core.ForkSession) (core.Session, error) {
+		if in.MessageID != "" && !core.ValidID(in.MessageID) {
+			return core.Session{}, core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(in.MessageID)))
+		}
+		return h.Chat.Fork(ctx, tenant, in)
+	})
+	bind(r, ops.GetSlackThread, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.SlackThreadStatus, error) {
+		return h.Chat.SlackThread(ctx, tenant, in.SessionID)
+	})
+	bind(r, ops.PutSlackThread, func(ctx context.Context, tenant core.Tenant, in ops.NewSlackThread) (core.SlackThread, error) {
+		return h.Chat.AttachSlack(ctx, tenant, core.SlackThread{SessionID: in.SessionID, Team: in.Team, Channel: in.Channel, Thread: in.Thread, Mode: in.Mode})
+	})
+	bindDone(r, ops.DeleteSlackThread, func(ctx context.Context, tenant core.Tenant, in ops.InSession) error {
+		return h.Chat.DetachSlack(ctx, tenant, in.SessionID)
+	})
+	bindRaw(r, ops.ExportSession, h.exportSession)
+	bindRaw(r, ops.WatchSessions, h.watchSessions)
+	bindRaw(r, ops.WatchSession, h.watchSession)
 }
 
-func (h Native) listSessions(c *gin.Context, in core.SessionQuery) (core.Page[core.Session], error) {
-	if err := checkUser(c, in.UserID); err != nil {
+func (h Native) listSessions(ctx context.Context, tenant core.Tenant, in core.SessionQuery) (core.Page[core.Session], error) {
+	if err := checkUser(tenant, in.UserID); err != nil {
 		return core.Page[core.Session]{}, err
 	}
-	tenant := scopeOf(c)
-	list := func(ctx context.Context) (core.Page[core.Session], error) {
-		return h.Sessions.List(ctx, tenant, in)
-	}
+	list := func(ctx context.Context) (core.Page[core.Session], error) { return h.Sessions.List(ctx, tenant, in) }
 	if in.Text == "" && in.Tag == "" && in.Metadata == nil {
-		return list(c.Request.Context())
+		return list(ctx)
 	}
-	return SearchInPlace(c.Request.Context(), h.Searches, list)
-}
-
-func (h Native) getSession(c *gin.Context, in ops.InSession) (core.SessionDetail, error) {
-	ctx, tenant := c.Request.Context(), scopeOf(c)
-	session, err := h.Sessions.Get(ctx, tenant, in.SessionID)
-	if err != nil {
-		return core.SessionDetail{}, err
-	}
-	usage, err := h.Usage.SessionTotal(ctx, tenant, session.ID)
-	return core.SessionDetail{Session: session, Usage: usage}, err
-}
-
-func (h Native) updateSession(c *gin.Context, in ops.SessionPatch) (core.Session, error) {
-	if err := checkWebhook(c, in.Webhook); err != nil {
-		return core.Session{}, err
-	}
-	patch := in.SessionPatch
-	patch.Webhook = in.Webhook.ToCore()
-	return h.Chat.UpdateSession(c.Request.Context(), scopeOf(c), in.SessionID, patch)
-}
-
-func (h Native) archiveSession(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
-	_, err := h.Chat.UpdateSession(c.Request.Context(), scopeOf(c), in.SessionID, core.SessionPatch{Archived: new(true)})
-	return ops.Nothing{}, err
-}
-
-func (h Native) forkSession(c *gin.Context, in core.ForkSession) (core.Session, error) {
-	if in.MessageID != "" && !core.ValidID(in.MessageID) {
-		return core.Session{}, core.Errorf(core.ErrNotFound, "message %s does not exist", shortenInput(string(in.MessageID)))
-	}
-	return h.Chat.Fork(c.Request.Context(), scopeOf(c), in)
-}
-
-func (h Native) getSlackThread(c *gin.Context, in ops.InSession) (core.SlackThreadStatus, error) {
-	return h.Chat.SlackThread(c.Request.Context(), scopeOf(c), in.SessionID)
-}
-
-func (h Native) putSlackThread(c *gin.Context, in ops.NewSlackThread) (core.SlackThread, error) {
-	return h.Chat.AttachSlack(c.Request.Context(), scopeOf(c), core.SlackThread{
-		SessionID: in.SessionID, Team: in.Team, Channel: in.Channel, Thread: in.Thread, Mode: in.Mode,
-	})
-}
-
-func (h Native) deleteSlackThread(c *gin.Context, in ops.InSession) (ops.Nothing, error) {
-	return ops.Nothing{}, h.Chat.DetachSlack(c.Request.Context(), scopeOf(c), in.SessionID)
+	return SearchInPlace(ctx, h.Searches, list)
 }
 
 // findSession returns a session of the caller.

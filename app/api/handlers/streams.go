@@ -46,8 +46,8 @@ func NewStreamLimiter(limits Limits) *StreamLimiter {
 
 // acquireSlot acquires a slot, which the caller releases with releaseSlot. Handlers call it
 // before they change anything, so that no work is done for a request that cannot be answered.
-func (s *StreamLimiter) acquireSlot(c *gin.Context) (*slot, error) {
-	p := &slot{caller: callerOf(c)}
+func (s *StreamLimiter) acquireSlot(ctx context.Context) (*slot, error) {
+	p := &slot{caller: callerOf(ctx)}
 	owner, user := core.Tenant{Owner: p.caller.Owner}, p.caller.Tenant()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ type RunStream func(source EventSource, encode Encoder) error
 // WithSlot calls f with a slot for the open request. It fails before f changes anything if there
 // is none.
 func (s *StreamLimiter) WithSlot(c *gin.Context, f func(stream RunStream) error) error {
-	held, err := s.acquireSlot(c)
+	held, err := s.acquireSlot(c.Request.Context())
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestHold(t *testing.T) {
 	var held []*slot
 	hold := func(who *gin.Context, ok bool) {
 		t.Helper()
-		p, err := s.acquireSlot(who)
+		p, err := s.acquireSlot(who.Request.Context())
 		if (err == nil) != ok || err != nil && !errors.Is(err, core.ErrRateLimited) {
 			t.Fatalf("got %v, want held %v", err, ok)
 		}
@@ -74,7 +74,7 @@ func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
 	if held[core.EventRunStarted] != 1 || held[core.EventRunFailed] != 0 || len(s.held) != 0 || len(s.callers) != 0 {
 		t.Errorf("got %v slots at the events and %d afterwards, want 1, then none", held, len(s.held))
 	}
-	p, err := s.acquireSlot(c)
+	p, err := s.acquireSlot(c.Request.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

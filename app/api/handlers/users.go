@@ -28,16 +28,16 @@ func ownersOnlyError(what string) error {
 
 // checkWebhook refuses a webhook of an end user: only the owner decides where the server
 // sends requests.
-func checkWebhook(c *gin.Context, w *ops.NewWebhook) error {
-	if w != nil && scopeOf(c).User != "" {
+func checkWebhook(tenant core.Tenant, w *ops.NewWebhook) error {
+	if w != nil && tenant.User != "" {
 		return ownersOnlyError("webhook")
 	}
 	return nil
 }
 
 // checkUser refuses an end user who names another user.
-func checkUser(c *gin.Context, user string) error {
-	if tenant := scopeOf(c); tenant.User != "" && user != "" && user != tenant.User {
+func checkUser(tenant core.Tenant, user string) error {
+	if tenant.User != "" && user != "" && user != tenant.User {
 		return core.Errorf(core.ErrForbidden, "you act for the user %q and not for %q", shortenInput(tenant.User), shortenInput(user))
 	}
 	return nil

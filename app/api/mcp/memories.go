@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bobbin/app/api/handlers"
@@ -15,7 +14,6 @@ func (s *Server) addMemoryTools(server *sdk.Server) {
 	addTool(s, server, tool{
 		name: "search_memories", title: "Search memories", scope: core.CanRead, answer: 2 * handlers.AnswerBytes,
 		description: "Returns the memories (facts that somebody asked to keep) most similar to a text, the best first.",
-		limits:      func(a map[string]*jsonschema.Schema) { between(a["limit"], 1, maxItems) },
 	}, s.searchMemories)
 	addTool(s, server, tool{
 		name: "create_memory", title: "Keep a memory", scope: core.CanWrite, effect: adds,
@@ -44,7 +42,7 @@ func memoryOf(m core.Memory) memoryItem {
 // memorySearch is the arguments of search_memories.
 type memorySearch struct {
 	Query string `json:"query" jsonschema:"what the memories are about"`
-	Limit int    `json:"limit,omitempty" jsonschema:"10 by default"`
+	Limit int    `json:"limit,omitempty" min:"1" max:"50" jsonschema:"10 by default"`
 }
 
 // memoryList is the memories that a search found.

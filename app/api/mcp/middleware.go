@@ -29,7 +29,8 @@ func (s *Server) answerErrors(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok { // what else the SDK handles has none
-			x.bindCall(cancel)
+			ended := x.request.Context() // the SDK does not cancel the calls of clients of older revisions
+			defer context.AfterFunc(ended, func() { cancel(context.Cause(ended)) })()
 		}
 		defer func() {
 			if v := recover(); v != nil {

@@ -101,7 +101,7 @@ func (s *Server) listResources(ctx context.Context, caller core.Identity, req sd
 	if !canRead(caller, templateOf(aspectContext)) {
 		return out, nil
 	}
-	query := sessionQuery{Limit: maxItems}
+	query := sessionQuery{pageParam: pageParam{Limit: maxItems}}
 	if list, ok := req.(*sdk.ListResourcesRequest); ok && list.Params != nil {
 		query.Cursor = list.Params.Cursor
 	}

@@ -5,18 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 )
 
-// How long a call waits for a run. Many clients give up after a minute.
-const (
-	defaultWait = 45 * time.Second
-	maxWait     = 5 * time.Minute
-)
+// defaultWait is how long a call waits for a run. Many clients give up after a minute.
+const defaultWait = 45 * time.Second
 
 // maxAnswer bounds the answer in a result, in bytes.
 const maxAnswer = 256 << 10
@@ -47,15 +43,14 @@ type openApproval struct {
 func (r runResult) failed() bool { return r.Status == core.RunFailed }
 
 func (s *Server) addRunTools(server *sdk.Server) {
-	limitWait := func(a map[string]*jsonschema.Schema) { between(a["wait_seconds"], 0, maxWait.Seconds()) }
 	addTool(s, server, tool{
-		name: "send_message", title: "Send a message to an agent", scope: core.CanWrite, effect: adds, open: true, limits: limitWait,
+		name: "send_message", title: "Send a message to an agent", scope: core.CanWrite, effect: adds, open: true,
 		description: "Sends a message to an agent and returns its answer. Without session_id it starts a new session; with it, it continues that conversation, " +
 			"which the agent remembers. If the answer takes longer than wait_seconds, the result has the status running or queued: call wait_for_run with the run_id, " +
 			"do not send the message again.",
 	}, s.sendMessage)
 	addTool(s, server, tool{
-		name: "wait_for_run", title: "Wait for an agent's answer", scope: core.CanRead, effect: reads, limits: limitWait,
+		name: "wait_for_run", title: "Wait for an agent's answer", scope: core.CanRead, effect: reads,
 		description: "Waits until a run that send_message started has ended or waits for a person's approval, for at most wait_seconds, and returns its answer.",
 	}, s.waitForRunTool)
 	addTool(s, server, tool{
@@ -71,7 +66,7 @@ type newMessage struct {
 	Agent       string         `json:"agent,omitempty" jsonschema:"the agent of a new session; leave it out for the default one"`
 	Model       string         `json:"model,omitempty" jsonschema:"a configured model that answers in place of the agent's own"`
 	Title       string         `json:"title,omitempty" jsonschema:"the title of a new session; leave it out to have one made"`
-	WaitSeconds *float64       `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the answer, 45 by default"`
+	WaitSeconds *float64       `json:"wait_seconds,omitempty" min:"0" max:"300" jsonschema:"how long to wait for the answer, 45 by default"`
 }
 
 // sendMessage sends the message and waits for its run.
@@ -106,7 +101,7 @@ func (s *Server) sendMessage(ctx context.Context, c call, in newMessage) (runRes
 // runQuery is the arguments of wait_for_run.
 type runQuery struct {
 	RunID       core.RunID `json:"run_id"`
-	WaitSeconds *float64   `json:"wait_seconds,omitempty" jsonschema:"how long to wait, 45 by default; 0 returns the present state"`
+	WaitSeconds *float64   `json:"wait_seconds,omitempty" min:"0" max:"300" jsonschema:"how long to wait, 45 by default; 0 returns the present state"`
 }
 
 func (s *Server) waitForRunTool(ctx context.Context, c call, in runQuery) (runResult, error) {

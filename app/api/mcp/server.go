@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -79,31 +78,9 @@ func New(o Options) *Server {
 
 // exchange is the HTTP request behind a call.
 type exchange struct {
+	request *http.Request
 	stream  *handlers.PacedStream
 	reserve func(answer int64) error // memory for an answer
-
-	mu     sync.Mutex
-	cancel context.CancelCauseFunc // of the call; guarded by mu
-	ended  error                   // why the request has ended; guarded by mu
-}
-
-// bindCall has the call canceled when the request ends: the SDK does not do so for clients of
-// older revisions.
-func (x *exchange) bindCall(cancel context.CancelCauseFunc) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.cancel = cancel; x.ended != nil {
-		cancel(x.ended)
-	}
-}
-
-// endCall cancels the call.
-func (x *exchange) endCall(cause error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.ended = cause; x.cancel != nil {
-		x.cancel(cause)
-	}
 }
 
 type exchangeKey struct{}
@@ -129,11 +106,8 @@ func (s *Server) Serve(c *gin.Context) error {
 		}
 		w := handlers.NewPacedStream(c)
 		defer w.Close()
-		r := c.Request
-		x := &exchange{stream: w, reserve: reserve}
-		ctx := r.Context()
-		defer context.AfterFunc(ctx, func() { x.endCall(context.Cause(ctx)) })()
-		r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x))
+		x := &exchange{request: c.Request, stream: w, reserve: reserve}
+		r := c.Request.WithContext(context.WithValue(c.Request.Context(), exchangeKey{}, x))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.handler.ServeHTTP(w, r)
 		return nil

@@ -1,10 +1,10 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"bobbin/app/api/handlers"
@@ -20,9 +20,8 @@ const (
 )
 
 func (s *Server) addSessionTools(server *sdk.Server) {
-	limitPage := func(a map[string]*jsonschema.Schema) { between(a["limit"], 1, maxItems) }
 	addTool(s, server, tool{
-		name: "list_sessions", title: "List conversations", scope: core.CanRead, limits: limitPage, answer: handlers.AnswerBytes,
+		name: "list_sessions", title: "List conversations", scope: core.CanRead, answer: handlers.AnswerBytes,
 		description: "Lists sessions (conversations), those with the newest activity first; with query those with matching titles or messages.",
 	}, s.listSessions)
 	addTool(s, server, tool{
@@ -30,16 +29,12 @@ func (s *Server) addSessionTools(server *sdk.Server) {
 		description: "Returns a session with its state, its summary and its newest runs. Use it to find the run of a message whose answer was not waited for.",
 	}, s.getSession)
 	addTool(s, server, tool{
-		name: "get_messages", title: "Read a conversation", scope: core.CanRead, limits: limitPage, answer: 4 * handlers.AnswerBytes,
+		name: "get_messages", title: "Read a conversation", scope: core.CanRead, answer: 4 * handlers.AnswerBytes,
 		description: "Returns messages of a session, the newest first. Very long messages are truncated. next_cursor continues with earlier ones.",
 	}, s.getMessages)
 	addTool(s, server, tool{
 		name: "search_messages", title: "Search conversations", scope: core.CanRead, answer: handlers.AnswerBytes,
 		description: `Searches all messages, or those of one session, and returns excerpts, the best first. Ask with a question or with a few specific words: rare words count most, in any form. A phrase in "quotes" must be in the message, -word excludes a word, begin* finds all words with that beginning.`,
-		limits: func(a map[string]*jsonschema.Schema) {
-			limitPage(a)
-			a["role"].Enum = []any{core.RoleUser, core.RoleAssistant, core.RoleTool, core.RoleSystem}
-		},
 	}, s.searchMessages)
 }
 
@@ -60,10 +55,20 @@ func itemOf(s core.Session) sessionItem {
 
 // sessionQuery is the arguments of list_sessions.
 type sessionQuery struct {
-	Query  string `json:"query,omitempty" jsonschema:"a question, or words to look for; leave it out for all sessions"`
-	Agent  string `json:"agent,omitempty" jsonschema:"only sessions of this agent"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"20 by default"`
+	Query string `json:"query,omitempty" jsonschema:"a question, or words to look for; leave it out for all sessions"`
+	Agent string `json:"agent,omitempty" jsonschema:"only sessions of this agent"`
+	pageParam
+}
+
+// pageParam is the arguments for a page of a list.
+type pageParam struct {
+	Limit  int    `json:"limit,omitempty" min:"1" max:"50" jsonschema:"20 by default"`
 	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+}
+
+// query returns the query for the page. A cursor that is too long is none of a list.
+func (p pageParam) query() core.PageQuery {
+	return core.PageQuery{Limit: cmp.Or(p.Limit, 20), Cursor: core.Clip(p.Cursor, maxCursor)}
 }
 
 // sessionPage is a page of sessions.
@@ -86,30 +91,15 @@ func (s *Server) listSessions(ctx context.Context, c call, in sessionQuery) (ses
 
 // readSessions returns a page of sessions.
 func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessionQuery) (core.Page[core.Session], error) {
-	query := core.SessionQuery{Text: in.Query, Agent: in.Agent}
+	query := core.SessionQuery{Text: in.Query, Agent: in.Agent, PageQuery: in.query()}
 	if in.Query != "" {
 		query.Order = core.OrderByRelevance
-	}
-	var err error
-	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
-		return core.Page[core.Session]{}, err
 	}
 	list := func(ctx context.Context) (core.Page[core.Session], error) { return s.Sessions.List(ctx, tenant, query) }
 	if in.Query == "" {
 		return list(ctx)
 	}
 	return handlers.SearchInPlace(ctx, s.Searches, list)
-}
-
-// pageQuery returns the query for a page.
-func pageQuery(limit int, cursor string) (core.PageQuery, error) {
-	if len(cursor) > maxCursor {
-		return core.PageQuery{}, core.Errorf(core.ErrInvalid, "cursor is not a next_cursor of this list")
-	}
-	if limit == 0 {
-		limit = 20
-	}
-	return core.PageQuery{Limit: limit, Cursor: cursor}, nil
 }
 
 // cursorOf returns the cursor of the next page, "" if there is none.
@@ -169,8 +159,7 @@ func (s *Server) getSession(ctx context.Context, c call, in sessionParam) (sessi
 // messageQuery is the arguments of get_messages.
 type messageQuery struct {
 	SessionID core.SessionID `json:"session_id"`
-	Limit     int            `json:"limit,omitempty" jsonschema:"20 by default"`
-	Cursor    string         `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+	pageParam
 }
 
 // messagePage is a page of messages.
@@ -192,11 +181,7 @@ type messageItem struct {
 }
 
 func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (messagePage, error) {
-	query := core.MessageQuery{Descending: true}
-	var err error
-	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
-		return messagePage{}, err
-	}
+	query := core.MessageQuery{Descending: true, PageQuery: in.query()}
 	query.Bytes = pageBytes
 	page, err := s.Messages.List(ctx, c.tenant, in.SessionID, query)
 	if err != nil {
@@ -218,13 +203,12 @@ func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (mess
 type messageSearch struct {
 	Query     string         `json:"query" jsonschema:"a question, or words to look for"`
 	SessionID core.SessionID `json:"session_id,omitempty" jsonschema:"only this session; leave it out for all"`
-	Role      core.Role      `json:"role,omitempty" jsonschema:"only messages of this role"`
+	Role      core.Role      `json:"role,omitempty" enum:"user,assistant,tool,system" jsonschema:"only messages of this role"`
 	Author    string         `json:"author,omitempty" jsonschema:"only messages of this author, by name or id"`
 	After     time.Time      `json:"after,omitzero" jsonschema:"only messages of this time or later, such as 2026-01-31T12:00:00Z"`
 	Before    time.Time      `json:"before,omitzero" jsonschema:"only messages before this time"`
 	Newest    bool           `json:"newest,omitempty" jsonschema:"the newest first, of the messages that have all words exactly"`
-	Limit     int            `json:"limit,omitempty" jsonschema:"20 by default"`
-	Cursor    string         `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+	pageParam
 }
 
 // hitPage is a page of messages that a search found.
@@ -248,13 +232,9 @@ func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (
 	if in.Query == "" {
 		return hitPage{}, core.Errorf(core.ErrInvalid, "query is empty: give the words to look for")
 	}
-	query := core.SearchQuery{Text: in.Query, SessionID: in.SessionID, Role: in.Role, Author: in.Author, After: in.After, Before: in.Before}
+	query := core.SearchQuery{Text: in.Query, SessionID: in.SessionID, Role: in.Role, Author: in.Author, After: in.After, Before: in.Before, PageQuery: in.query()}
 	if in.Newest {
 		query.Sort = core.SortNewest
-	}
-	var err error
-	if query.PageQuery, err = pageQuery(in.Limit, in.Cursor); err != nil {
-		return hitPage{}, err
 	}
 	if in.SessionID != "" {
 		if _, err := s.Sessions.Get(ctx, c.tenant, in.SessionID); err != nil {

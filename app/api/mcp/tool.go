@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -22,8 +23,6 @@ type tool struct {
 	name, title, description string
 	scope                    core.Scopes
 	effect                   effect
-	// limits narrows the schemas of the arguments; nil = not at all.
-	limits func(arguments map[string]*jsonschema.Schema)
 	// open: it asks agents, which may have tools that reach beyond Bobbin.
 	open bool
 	// answer is the memory that is reserved for what the tool reads; 0 = it reserves by itself.
@@ -49,8 +48,8 @@ type call struct {
 // addTool adds a tool whose arguments are an In and whose result is an Out, both structs. The
 // result of an Out with the method failed is a failure if that reports it.
 func addTool[In, Out any](s *Server, server *sdk.Server, t tool, answer func(ctx context.Context, c call, in In) (Out, error)) {
-	input, check := mustSchema[In](t.limits)
-	output, _ := mustSchema[Out](nil)
+	input, check := mustSchema[In]()
+	output, _ := mustSchema[Out]()
 	s.scopes[t.name] = t.scope
 	destructive := t.effect == replaces
 	server.AddTool(&sdk.Tool{
@@ -133,12 +132,12 @@ func (s *Server) toolError(ctx context.Context, err error) *sdk.CallToolResult {
 
 // mustSchema returns the schema of a struct, encoded once for all lists of tools. The structs are
 // constants of this package, so an error is a programming error.
-func mustSchema[T any](limits func(map[string]*jsonschema.Schema)) (json.RawMessage, *jsonschema.Resolved) {
+func mustSchema[T any]() (json.RawMessage, *jsonschema.Resolved) {
 	schema, err := jsonschema.For[T](nil)
 	if err == nil {
 		dropNull(schema)
-		if limits != nil {
-			limits(schema.Properties)
+		for _, f := range ops.Fields(reflect.TypeFor[T]()) {
+			limitField(schema.Properties[f.Name], f)
 		}
 		var resolved *jsonschema.Resolved
 		resolved, err = schema.Resolve(nil)
@@ -164,7 +163,14 @@ func dropNull(schema *jsonschema.Schema) {
 	}
 }
 
-// between limits a number.
-func between(schema *jsonschema.Schema, low, high float64) {
-	schema.Minimum, schema.Maximum = &low, &high
+// limitField narrows the schema by the tags of the field, which are those of operations.
+func limitField(schema *jsonschema.Schema, f ops.Field) {
+	for tag, limit := range map[string]**float64{"min": &schema.Minimum, "max": &schema.Maximum} {
+		if n, err := strconv.ParseFloat(f.Tag.Get(tag), 64); err == nil {
+			*limit = &n
+		}
+	}
+	for _, word := range f.Enum() {
+		schema.Enum = append(schema.Enum, word)
+	}
 }

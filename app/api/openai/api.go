@@ -159,12 +159,8 @@ func (a *API) Complete(c *gin.Context) error {
 		if r.body.Logprobs {
 			run.ignored = append(run.ignored, "logprobs")
 		}
-		setIgnored(c, run)
-		// A stream may last for minutes: it does not keep the conversation in memory.
 		r.conversation, r.options, r.body.Messages, r.body.Tools = conversation{}, nil, nil, nil
-		handlers.ReleaseBody(c)
-		c.Header(headerSession, string(run.run.SessionID))
-		c.Header(headerRetry, "false")
+		beginAnswer(c, run)
 		return a.serveAnswer(c, r, run, stream)
 	})
 }
@@ -178,8 +174,12 @@ type activeRun struct {
 	ignored []string    // what of the request was left out
 }
 
-// setIgnored names what of the request was left out.
-func setIgnored(c *gin.Context, run activeRun) {
+// beginAnswer sets the headers of an answer, and gives back the memory of the request, of which the
+// caller keeps nothing: a stream may last for minutes.
+func beginAnswer(c *gin.Context, run activeRun) {
+	handlers.ReleaseBody(c)
+	c.Header(headerSession, string(run.run.SessionID))
+	c.Header(headerRetry, "false")
 	if len(run.ignored) > 0 {
 		c.Header(headerIgnored, strings.Join(run.ignored, ", "))
 	}

@@ -67,10 +67,7 @@ func (a *API) CreateConversation(c *gin.Context) error {
 	if err == nil && session.Temporary {
 		session, err = a.Chat.UpdateSession(core.WithoutKeyedWork(ctx), who.tenant, session.ID, core.SessionPatch{Keep: true})
 	}
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, newConversationObject(session))
+	return writeJSON(c, newConversationObject(session), err)
 }
 
 // addItems adds items to the end of a conversation without an answer.
@@ -104,10 +101,7 @@ func (a *API) conversationOf(c *gin.Context) (core.Session, caller, error) {
 // GetConversation answers GET /v1/conversations/{id}.
 func (a *API) GetConversation(c *gin.Context) error {
 	session, _, err := a.conversationOf(c)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, newConversationObject(session))
+	return writeJSON(c, newConversationObject(session), err)
 }
 
 // UpdateConversation answers POST /v1/conversations/{id}.
@@ -128,10 +122,8 @@ func (a *API) UpdateConversation(c *gin.Context) error {
 			return err
 		}
 	}
-	if session, err = a.Chat.UpdateSession(c.Request.Context(), who.tenant, session.ID, patch); err != nil {
-		return err
-	}
-	return writeJSON(c, newConversationObject(session))
+	session, err = a.Chat.UpdateSession(c.Request.Context(), who.tenant, session.ID, patch)
+	return writeJSON(c, newConversationObject(session), err)
 }
 
 // DeleteConversation answers DELETE /v1/conversations/{id}. It archives the session: what
@@ -141,14 +133,11 @@ func (a *API) DeleteConversation(c *gin.Context) error {
 	if err == nil {
 		_, err = a.Chat.UpdateSession(c.Request.Context(), who.tenant, session.ID, core.SessionPatch{Archived: new(true)})
 	}
-	if err != nil {
-		return err
-	}
 	return writeJSON(c, struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
 		Deleted bool   `json:"deleted"`
-	}{conversationPrefix + string(session.ID), "conversation.deleted", true})
+	}{conversationPrefix + string(session.ID), "conversation.deleted", true}, err)
 }
 
 // itemList is a page of items.
@@ -195,15 +184,11 @@ func (a *API) ListItems(c *gin.Context) error {
 	q := core.MessageQuery{PageQuery: core.PageQuery{Limit: limit + 1}, Descending: order == "desc"}
 	var items []outputItem // of the message of after that come behind it
 	if after := c.Query("after"); after != "" {
-		m, of, err := a.loadItems(c, who, session.ID, after, q.Descending)
+		m, of, err := a.findItem(c, session.ID, after, q.Descending)
 		if err != nil {
 			return err
 		}
-		i, err := findItem(of, after)
-		if err != nil {
-			return err
-		}
-		if items = of[i+1:]; q.Descending {
+		if items = of[1:]; q.Descending {
 			q.Before = m.Seq
 		} else {
 			q.After = m.Seq
@@ -217,17 +202,26 @@ func (a *API) ListItems(c *gin.Context) error {
 		items = append(items, orderedItems(m, q.Descending)...)
 	}
 	more := len(items) > limit || page.NextCursor != nil
-	return writeJSON(c, newItemList(items[:min(limit, len(items))], more))
+	return writeJSON(c, newItemList(items[:min(limit, len(items))], more), nil)
 }
 
-// loadItems returns the message that an item is of, and its items.
-func (a *API) loadItems(c *gin.Context, who caller, session core.SessionID, item string, descending bool) (core.Message, []outputItem, error) {
+// findItem returns an item with those of its message that come behind it, and the message.
+func (a *API) findItem(c *gin.Context, session core.SessionID, item string, descending bool) (core.Message, []outputItem, error) {
 	id, err := parseItemID(item)
 	if err != nil {
 		return core.Message{}, nil, err
 	}
-	m, err := a.Messages.Get(c.Request.Context(), who.tenant, session, id)
-	return m, orderedItems(m, descending), err
+	caller, _ := core.IdentityFrom(c.Request.Context())
+	m, err := a.Messages.Get(c.Request.Context(), caller.Tenant(), session, id)
+	if err != nil {
+		return m, nil, err
+	}
+	items := orderedItems(m, descending)
+	i := slices.IndexFunc(items, func(one outputItem) bool { return one.ID == item })
+	if i < 0 {
+		return m, nil, core.Errorf(core.ErrNotFound, "the item %s does not exist", quoteShort(item))
+	}
+	return m, items[i:], nil
 }
 
 // orderedItems returns the items of a message.
@@ -275,24 +269,20 @@ func (a *API) CreateItems(c *gin.Context) error {
 	for _, m := range page.Items {
 		items = append(items, itemsOf(m)...)
 	}
-	return writeJSON(c, newItemList(items, page.NextCursor != nil))
+	return writeJSON(c, newItemList(items, page.NextCursor != nil), nil)
 }
 
 // GetItem answers GET /v1/conversations/{id}/items/{item}.
 func (a *API) GetItem(c *gin.Context) error {
-	session, who, err := a.conversationOf(c)
+	session, _, err := a.conversationOf(c)
 	if err != nil {
 		return err
 	}
-	_, items, err := a.loadItems(c, who, session.ID, c.Param("item"), false)
+	_, items, err := a.findItem(c, session.ID, c.Param("item"), false)
 	if err != nil {
 		return err
 	}
-	i, err := findItem(items, c.Param("item"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, items[i])
+	return writeJSON(c, items[0], nil)
 }
 
 // DeleteItem answers DELETE /v1/conversations/{id}/items/{item}: nothing of the content of the
@@ -306,8 +296,5 @@ func (a *API) DeleteItem(c *gin.Context) error {
 	if err == nil {
 		err = a.Chat.DeleteMessage(c.Request.Context(), who.tenant, session.ID, id)
 	}
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, newConversationObject(session))
+	return writeJSON(c, newConversationObject(session), err)
 }

@@ -32,18 +32,13 @@ type embeddingRequest struct {
 }
 
 // inputTexts is a text or a list of texts.
-type inputTexts []string
+type inputTexts stringList
 
 // UnmarshalJSON reads a text or a list of texts.
 func (l *inputTexts) UnmarshalJSON(data []byte) error {
-	if err := json.Unmarshal(data, (*[]string)(l)); err == nil {
-		return nil
-	}
-	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
+	if (*stringList)(l).UnmarshalJSON(data) != nil {
 		return errors.New("must be a text or a list of texts; lists of tokens are not supported (LangChain: check_embedding_ctx_length=False)")
 	}
-	*l = inputTexts{text}
 	return nil
 }
 

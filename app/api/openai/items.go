@@ -24,45 +24,11 @@ type inputItem struct {
 	ID        string          `json:"id"` // of a reference
 	Type      string          `json:"type"`
 	Role      string          `json:"role"`
-	Content   itemContent     `json:"content"`
+	Content   content         `json:"content"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
 	Output    json.RawMessage `json:"output"`
-}
-
-// itemContent is the content of an item: parts of this API name their fields otherwise.
-type itemContent struct{ content }
-
-// UnmarshalJSON reads a text or a list of parts.
-func (c *itemContent) UnmarshalJSON(data []byte) error {
-	if len(data) == 0 || data[0] != '[' {
-		return c.content.UnmarshalJSON(data)
-	}
-	var parts []struct {
-		contentPart
-		ImageURL string      `json:"image_url"`
-		FileData string      `json:"file_data"`
-		FileName string      `json:"filename"`
-		FileID   core.BlobID `json:"file_id"`
-	}
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return err
-	}
-	plain := make([]contentPart, len(parts))
-	for i, p := range parts {
-		plain[i] = p.contentPart
-		switch p.Type {
-		case "input_image":
-			plain[i].Type, plain[i].ImageURL.URL = "image_url", p.ImageURL
-			if p.FileID != "" {
-				plain[i].Type, plain[i].File.ID = "file", p.FileID
-			}
-		case "input_file":
-			plain[i].Type, plain[i].File.Data, plain[i].File.Name, plain[i].File.ID = "file", p.FileData, p.FileName, p.FileID
-		}
-	}
-	return c.readParts(plain)
 }
 
 // input is the input of a response: a text of the user, or a list of items.
@@ -92,7 +58,7 @@ func (in input) messages(field string) ([]message, error) {
 			if !slices.Contains([]string{"user", "assistant", "system", "developer"}, item.Role) {
 				faults.Add(at+".role", "must be user, assistant, system or developer")
 			}
-			list = append(list, message{Role: item.Role, Content: item.Content.content})
+			list = append(list, message{Role: item.Role, Content: item.Content})
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function", Function: functionCall{Name: item.Name, Arguments: item.Arguments}}
 			if n := len(list); n > 0 && list[n-1].Role == "assistant" {
@@ -122,7 +88,7 @@ func (in input) messages(field string) ([]message, error) {
 
 // outputText returns the result of a function: a text, or a list of texts.
 func (item inputItem) outputText() (string, error) {
-	var c itemContent
+	var c content
 	if len(item.Output) == 0 {
 		return "", errors.New("is missing")
 	}
@@ -141,7 +107,7 @@ type outputItem struct {
 	Type      string       `json:"type"` // message, function_call or function_call_output
 	Status    string       `json:"status"`
 	Role      string       `json:"role,omitempty"`
-	Content   []outputPart `json:"content,omitempty"`
+	Content   []outputPart `json:"content,omitzero"` // nil = it is no message
 	CallID    string       `json:"call_id,omitempty"`
 	Name      string       `json:"name,omitempty"`
 	Arguments *string      `json:"arguments,omitempty"`
@@ -152,39 +118,13 @@ type outputItem struct {
 type outputPart struct {
 	Type        string `json:"type"`
 	Text        string `json:"text"`
-	Annotations []any  `json:"annotations,omitempty"`
-	Logprobs    []any  `json:"logprobs,omitempty"`
+	Annotations []any  `json:"annotations,omitzero"` // of an output_text never nil: clients expect the lists
+	Logprobs    []any  `json:"logprobs,omitzero"`
 }
 
-// MarshalJSON writes empty lists where clients expect them.
-func (p outputPart) MarshalJSON() ([]byte, error) {
-	if p.Type != "output_text" {
-		return core.EncodeJSON(struct {
-			Type string `json:"type"`
-			Text string `json:"text"`
-		}{p.Type, p.Text})
-	}
-	return core.EncodeJSON(struct {
-		Type        string `json:"type"`
-		Text        string `json:"text"`
-		Annotations []any  `json:"annotations"`
-		Logprobs    []any  `json:"logprobs"`
-	}{p.Type, p.Text, []any{}, []any{}})
-}
-
-// MarshalJSON writes the content of a message although it is empty.
-func (i outputItem) MarshalJSON() ([]byte, error) {
-	type plain outputItem
-	if i.Type != "message" {
-		return core.EncodeJSON(plain(i))
-	}
-	if i.Content == nil {
-		i.Content = []outputPart{}
-	}
-	return core.EncodeJSON(struct {
-		plain
-		Content []outputPart `json:"content"`
-	}{plain(i), i.Content})
+// outputText returns a part with a text of the assistant.
+func outputText(text string) outputPart {
+	return outputPart{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
 }
 
 // callItem returns a call of a tool as an item. Its id names the message that has the call.
@@ -205,13 +145,13 @@ func itemsOf(m core.Message) []outputItem {
 	if m.Role == core.RoleTool {
 		return []outputItem{{ID: messagePrefix + string(m.ID), Type: "function_call_output", Status: status, CallID: callID(m.RunID, m.ToolCallID), Output: &m.Content}}
 	}
-	part := "input_text"
+	part := outputPart{Type: "input_text", Text: m.Content}
 	if m.Role == core.RoleAssistant {
-		part = "output_text"
+		part = outputText(m.Content)
 	}
 	var items []outputItem
 	if m.Content != "" || len(m.ToolCalls) == 0 {
-		items = append(items, outputItem{ID: messagePrefix + string(m.ID), Type: "message", Status: status, Role: string(m.Role), Content: []outputPart{{Type: part, Text: m.Content}}})
+		items = append(items, outputItem{ID: messagePrefix + string(m.ID), Type: "message", Status: status, Role: string(m.Role), Content: []outputPart{part}})
 	}
 	for _, call := range m.ToolCalls {
 		items = append(items, callItem(m.RunID, m.ID, call))
@@ -226,15 +166,6 @@ func parseItemID(item string) (core.MessageID, error) {
 		item = messagePrefix + of
 	}
 	return parseID[core.MessageID](messagePrefix, item, "item")
-}
-
-// findItem returns the place of an item among those of its message.
-func findItem(items []outputItem, id string) (int, error) {
-	i := slices.IndexFunc(items, func(item outputItem) bool { return item.ID == id })
-	if i < 0 {
-		return i, core.Errorf(core.ErrNotFound, "the item %s does not exist", quoteShort(id))
-	}
-	return i, nil
 }
 
 // parseID returns the id of Bobbin in an id of this API.

@@ -146,41 +146,65 @@ func (c *content) readParts(parts []contentPart) error {
 	return nil
 }
 
-// contentPart is one part of a content.
+// contentPart is one part of a content. The parts of responses are flatter than those of chat completions.
 type contentPart struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Refusal  string `json:"refusal"`
-	ImageURL struct {
+	Type     string      `json:"type"`
+	Text     string      `json:"text"`
+	Refusal  string      `json:"refusal"`
+	ImageURL imageURL    `json:"image_url"`
+	File     fileContent `json:"file"`
+	fileContent
+}
+
+// fileContent is a file, or the id of one that was uploaded.
+type fileContent struct {
+	Data string      `json:"file_data"`
+	Name string      `json:"filename"`
+	ID   core.BlobID `json:"file_id"`
+}
+
+// imageURL is a URL, or an object with one.
+type imageURL string
+
+// UnmarshalJSON reads a URL or an object with one.
+func (u *imageURL) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(u))
+	}
+	var object struct {
 		URL string `json:"url"`
-	} `json:"image_url"`
-	File struct {
-		Data string      `json:"file_data"`
-		Name string      `json:"filename"`
-		ID   core.BlobID `json:"file_id"`
-	} `json:"file"`
+	}
+	err := json.Unmarshal(data, &object)
+	*u = imageURL(object.URL)
+	return err
 }
 
 // read returns the part's text, or its file.
 func (p contentPart) read(field string) (string, *file, error) {
+	of := p.File
 	switch p.Type {
 	case "text", "input_text", "output_text":
 		return p.Text, nil, nil
 	case "refusal":
 		return p.Refusal, nil, nil
-	case "image_url":
-		if !strings.HasPrefix(p.ImageURL.URL, "data:") {
-			return "", nil, fmt.Errorf("%s: image_url must be a data: URL; this server does not fetch images", field)
+	case "image_url", "input_image":
+		if p.ID == "" {
+			if !strings.HasPrefix(string(p.ImageURL), "data:") {
+				return "", nil, fmt.Errorf("%s: image_url must be a data: URL; this server does not fetch images", field)
+			}
+			return "", &file{field: field, url: string(p.ImageURL)}, nil
 		}
-		return "", &file{field: field, url: p.ImageURL.URL}, nil
+		of = p.fileContent
 	case "file":
-		if p.File.ID == "" && !strings.HasPrefix(p.File.Data, "data:") {
-			return "", nil, fmt.Errorf("%s: file needs file_id or file_data, a data: URL", field)
-		}
-		return "", &file{field: field, url: p.File.Data, name: p.File.Name, id: p.File.ID}, nil
+	case "input_file":
+		of = p.fileContent
 	default:
 		return "", nil, fmt.Errorf("%s: the type %.40q is not supported; use text, image_url or file", field, p.Type)
 	}
+	if of.ID == "" && !strings.HasPrefix(of.Data, "data:") {
+		return "", nil, fmt.Errorf("%s: file needs file_id or file_data, a data: URL", field)
+	}
+	return "", &file{field: field, url: of.Data, name: of.Name, id: of.ID}, nil
 }
 
 // decode returns the content of a file's data URL and the name of the file.

@@ -136,10 +136,7 @@ func (a *API) Respond(c *gin.Context) error {
 			return fields.rename(err)
 		}
 		r.conversation, r.options, r.body, body.Input, body.Tools = conversation{}, nil, completionRequest{}, nil, nil
-		handlers.ReleaseBody(c)
-		c.Header(headerSession, string(b.run.SessionID))
-		c.Header(headerRetry, "false")
-		setIgnored(c, b)
+		beginAnswer(c, b)
 		shape := newResponseShape(b)
 		shape.addDetails(body.details())
 		shape.Store = body.stored() || body.Conversation != "" || body.PreviousResponseID != "" || r.session != ""
@@ -147,7 +144,7 @@ func (a *API) Respond(c *gin.Context) error {
 		case body.Stream:
 			return a.streamResponse(stream, r.tenant, b, shape, -1)
 		case body.Background:
-			return writeJSON(c, shape.unfinished(b.run))
+			return writeJSON(c, shape.unfinished(b.run), nil)
 		default:
 			return a.writeResponse(c, r.tenant, b, shape)
 		}
@@ -308,10 +305,7 @@ func (a *API) GetResponse(c *gin.Context) error {
 		})
 	}
 	current, err := a.readResponse(c.Request.Context(), id.Tenant(), b, shape, session)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, current)
+	return writeJSON(c, current, err)
 }
 
 // CancelResponse answers POST /v1/responses/{id}/cancel.
@@ -329,10 +323,7 @@ func (a *API) CancelResponse(c *gin.Context) error {
 		return err
 	}
 	current, err := a.readResponse(ctx, id.Tenant(), b, newResponseShape(b), session)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, current)
+	return writeJSON(c, current, err)
 }
 
 // watchEvents returns the events of a response.
@@ -353,7 +344,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 	for e, err := range a.watchEvents(ctx, tenant, b) {
 		if err != nil {
 			if ctx.Err() != nil && c.Request.Context().Err() == nil {
-				return writeJSON(c, shape.unfinished(b.run))
+				return writeJSON(c, shape.unfinished(b.run), nil)
 			}
 			return err
 		}
@@ -367,7 +358,7 @@ func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, sha
 			break
 		}
 	}
-	return writeJSON(c, enc.final)
+	return writeJSON(c, enc.final, nil)
 }
 
 // streamResponse answers with the events of the response.

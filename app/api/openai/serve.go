@@ -49,7 +49,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	return writeJSON(c, completion{
 		ID: completionID(b.run.ID), Object: "chat.completion", Created: created, Model: r.body.Model,
 		Choices: []choice{{Message: m, FinishReason: ans.finishReason()}}, Usage: usageOf(ans.usage),
-	})
+	}, nil)
 }
 
 // completion is a whole answer as this API writes it.
@@ -109,8 +109,11 @@ func toolCallsOf(run core.RunID, calls []core.Approval) []toolCall {
 	return list
 }
 
-// writeJSON answers with body.
-func writeJSON(c *gin.Context, body any) error {
+// writeJSON answers with body, unless there is an error, which it returns.
+func writeJSON(c *gin.Context, body any, err error) error {
+	if err != nil {
+		return err
+	}
 	raw, err := core.EncodeJSON(body)
 	if err != nil {
 		return err
@@ -141,14 +144,12 @@ func (a *API) ListModels(c *gin.Context) error {
 	for _, name := range a.modelNames() {
 		list.Data = append(list.Data, model{ID: name, Object: "model", Created: modelsSince(), OwnedBy: "bobbin"})
 	}
-	return writeJSON(c, list)
+	return writeJSON(c, list, nil)
 }
 
 // GetModel answers GET /v1/models/{model}, whose name may have a slash.
 func (a *API) GetModel(c *gin.Context) error {
 	name := c.Param("model")[1:]
-	if _, _, err := a.findAgent(name); err != nil {
-		return err
-	}
-	return writeJSON(c, model{ID: name, Object: "model", Created: modelsSince(), OwnedBy: "bobbin"})
+	_, _, err := a.findAgent(name)
+	return writeJSON(c, model{ID: name, Object: "model", Created: modelsSince(), OwnedBy: "bobbin"}, err)
 }

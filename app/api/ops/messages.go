@@ -26,29 +26,30 @@ type MessagePage struct {
 	LastEventID int64          `json:"last_event_id" doc:"Start with the events after it to miss nothing."`
 }
 
-// NewMessage is a message that is sent, or only appended to the log.
+// NewMessage is a message that is sent, or only appended to the log. The tag run says with which value of
+// it a field is allowed; those with edit:"run" do not change in an edit without a run.
 type NewMessage struct {
 	InSession
 	Content         string          `json:"content" max:"1048576" doc:"The text; required unless there are files, or tool calls."`
 	ClientMessageID string          `json:"client_message_id" schema:"Name" doc:"Makes retries safe."`
-	Model           string          `json:"model"`
-	Multitask       core.Multitask  `json:"multitask"`
-	UserID          string          `json:"user_id" schema:"Name"`
-	Author          string          `json:"author" schema:"Name"`
-	Source          core.Source     `json:"source" doc:"slack only with run=false."`
-	Metadata        json.RawMessage `json:"metadata" schema:"Metadata"`
-	Parts           []FilePart      `json:"parts" doc:"Files that were uploaded; 10 at most ('files.per_message')."`
-	Webhook         *NewWebhook     `json:"webhook"`
-	Options         *RunOptions     `json:"options"`
-	After           core.MessageID  `json:"after" schema:"After"`
+	Model           string          `json:"model" run:"true"`
+	Multitask       core.Multitask  `json:"multitask" run:"true"`
+	UserID          string          `json:"user_id" schema:"Name" run:"true"`
+	Author          string          `json:"author" schema:"Name" edit:"run"`
+	Source          core.Source     `json:"source" edit:"run" doc:"slack only with run=false."`
+	Metadata        json.RawMessage `json:"metadata" schema:"Metadata" edit:"run"`
+	Parts           []FilePart      `json:"parts" run:"true" doc:"Files that were uploaded; 10 at most ('files.per_message')."`
+	Webhook         *NewWebhook     `json:"webhook" run:"true"`
+	Options         *RunOptions     `json:"options" run:"true"`
+	After           core.MessageID  `json:"after" schema:"After" run:"true"`
 
 	Run        *bool           `json:"run" default:"true" doc:"false: append the message to the log without a run. The following fields require it."`
-	Role       core.Role       `json:"role"`
-	ToolCalls  []core.ToolCall `json:"tool_calls" max:"128"`
-	ToolCallID string          `json:"tool_call_id" doc:"Of a tool message: the call that it answers."`
-	ToolName   string          `json:"tool_name"`
-	CreatedAt  *time.Time      `json:"created_at" doc:"Not in the future."`
-	AuthorID   string          `json:"author_id" schema:"Name" doc:"The user who wrote it; with a run this is 'user_id'."`
+	Role       core.Role       `json:"role" run:"false" edit:"run"`
+	ToolCalls  []core.ToolCall `json:"tool_calls" run:"false" edit:"run" max:"128"`
+	ToolCallID string          `json:"tool_call_id" run:"false" edit:"run" doc:"Of a tool message: the call that it answers."`
+	ToolName   string          `json:"tool_name" run:"false" edit:"run"`
+	CreatedAt  *time.Time      `json:"created_at" run:"false" edit:"run" doc:"Not in the future."`
+	AuthorID   string          `json:"author_id" schema:"Name" run:"false" doc:"The user who wrote it; with a run this is 'user_id'."`
 }
 
 // EditedMessage is a new version of a message.

@@ -11,12 +11,19 @@ type OfUser struct {
 	UserID string `query:"user_id" max:"200" doc:"Only data of this user; other users' data returns 404."`
 }
 
+// User returns the user for whom the request is answered, "" = the caller; likewise of the other types
+// with such a method.
+func (o OfUser) User() string { return o.UserID }
+
 // NewMemory is a memory to store.
 type NewMemory struct {
 	Content  string          `json:"content" schema:"MemoryContent" required:"true"`
 	UserID   string          `json:"user_id" schema:"Name"`
 	Metadata json.RawMessage `json:"metadata" schema:"Metadata"`
 }
+
+// User is as OfUser.User.
+func (m NewMemory) User() string { return m.UserID }
 
 // MemoryList asks for memories.
 type MemoryList struct {
@@ -29,6 +36,9 @@ type MemorySearch struct {
 	core.MemorySearch
 	UserID string `json:"user_id" schema:"Name"`
 }
+
+// User is as OfUser.User.
+func (m MemorySearch) User() string { return m.UserID }
 
 // InMemory are the fields of operations on a memory.
 type InMemory struct {
