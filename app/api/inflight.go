@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // admitRequest makes requests wait until the server has started and refuses them once it
-// stops. Probes always pass. Slack's requests do not wait: they are only stored, which needs
+// stops, and those that start a run while the server is overloaded. Probes always pass. Slack's requests do not wait: they are only stored, which needs
 // nothing but the database, and Slack wants a quick answer.
 func (s *Server) admitRequest(c *gin.Context) error {
 	if isProbe(c.FullPath()) {
@@ -28,8 +29,17 @@ func (s *Server) admitRequest(c *gin.Context) error {
 		return core.Errorf(core.ErrUnavailable, "the server is stopping; try again in a moment")
 	}
 	defer s.requests.RUnlock()
+	if s.overloaded != nil && startsRun(c) && s.overloaded() {
+		return &core.Error{Kind: core.ErrUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "more messages arrive than this server can answer; try again in a second"}
+	}
 	c.Next()
 	return nil
+}
+
+// startsRun reports whether the request asks an agent, by its route alone: its body is not read.
+func startsRun(c *gin.Context) bool {
+	route := c.FullPath()
+	return c.Request.Method == http.MethodPost && (asksAgent(route) || route == openAIPrefix+"chat/completions" || route == openAIPrefix+"responses")
 }
 
 // isProbe reports whether the route is for monitoring.

@@ -66,6 +66,26 @@ func TestSlackDoesNotWaitForTheStart(t *testing.T) {
 	}
 }
 
+// A server that gets more messages than it can answer refuses what starts a run, before it reads the body
+// and asks who sends it; everything else is answered.
+func TestOverloadedServerRefusesMessages(t *testing.T) {
+	t.Parallel()
+	opts, _ := options(apitest.New())
+	opts.Overloaded = func() bool { return true }
+	s := serve(t, opts)
+	for _, path := range []string{sessionPath + "/messages", sessionPath + "/messages/m", sessionPath + "/messages/m/regenerate", "/v1/chat/completions", "/v1/responses"} {
+		r := open(t, "POST", s.url+path, "no JSON")
+		if body, _ := io.ReadAll(r.Body); r.StatusCode != 503 || !strings.Contains(string(body), "overloaded") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %d %s, want 503 and when to ask again", path, r.StatusCode, body)
+		}
+	}
+	for _, path := range []string{sessionPath, sessionPath + "/messages"} {
+		if r := open(t, "GET", s.url+path, ""); r.StatusCode != 200 {
+			t.Errorf("%s: got %d, want 200", path, r.StatusCode)
+		}
+	}
+}
+
 // A start that takes long is told to who comes, before clients give up by themselves.
 func TestLongStart(t *testing.T) {
 	t.Parallel()

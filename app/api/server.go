@@ -39,6 +39,7 @@ type Options struct {
 	InstallSlack http.Handler            // lets people install the Slack app; nil = no such routes
 	Observer     core.Observer           // of every request; nil = none
 	Ready        <-chan struct{}         // closed when requests are admitted; nil = immediately
+	Overloaded   func() bool             // whether requests that start a run are refused; nil = never
 	Work         <-chan struct{}         // closed when work that outlives requests has ended; stopping waits for it too; nil = no such work
 }
 
@@ -58,6 +59,7 @@ type Server struct {
 	origins  []string
 	roots    []string // first segments of the paths, for the error of an unknown path
 
+	overloaded func() bool     // nil = never
 	ready      <-chan struct{} // closed when requests are admitted
 	background <-chan struct{} // closed when no work outlives the requests
 	requests   sync.RWMutex    // held for reading by each request
@@ -68,7 +70,7 @@ type Server struct {
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits, observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, ready: orClosed(opts.Ready), background: orClosed(opts.Work), drain: make(chan struct{})}
+	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits, observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, overloaded: opts.Overloaded, ready: orClosed(opts.Ready), background: orClosed(opts.Work), drain: make(chan struct{})}
 	s.space = opts.Space
 	s.space.Body = s.limits.BodyBytes
 	s.rates = quota.NewBuckets(float64(s.limits.PerSecond), 10*s.limits.PerSecond)

@@ -76,6 +76,8 @@ type Runner struct {
 	suspects      int                          // slots among them for runs with suspectDeaths; guarded by mu
 	loneRun       *activeRun                   // executes alone or waits to; guarded by mu; nil = none
 	backlog       bool                         // work may wait for a slot; guarded by mu
+	accepting     int                          // runs that wait to be accepted; guarded by mu
+	acceptTime    time.Duration                // how long that takes, a moving average; guarded by mu
 	unknownClaims map[core.SessionID]time.Time // claims with an unknown outcome; guarded by mu
 	contact       databaseContact              // guarded by mu
 	active        map[core.RunID]*activeRun    // guarded by mu

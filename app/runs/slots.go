@@ -1,5 +1,7 @@
 package runs
 
+import "time"
+
 // How runs are executed whose processes died: see "A run that kills its process" in doc.go.
 const (
 	suspectDeaths = 2 // such runs share suspectSlots
@@ -89,4 +91,27 @@ func (s *Runner) triggerSweep() {
 	case s.sweepRequested <- struct{}{}:
 	default: // requested already
 	}
+}
+
+// A process is overloaded when so many runs wait to be accepted, and that takes so long.
+const (
+	manyAccepts = 32
+	slowAccept  = 500 * time.Millisecond
+)
+
+// countAccept counts an accept that begins (1), or has ended after the time (-1).
+func (s *Runner) countAccept(n int, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.accepting += n; n < 0 {
+		s.acceptTime += (min(took, 2*slowAccept) - s.acceptTime) / 16
+	}
+}
+
+// IsOverloaded reports whether messages come faster than this process can accept them, so that one more
+// would make all of them later.
+func (s *Runner) IsOverloaded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepting >= manyAccepts && s.acceptTime >= slowAccept
 }

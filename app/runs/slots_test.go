@@ -60,6 +60,42 @@ func slowly(d time.Duration) execute {
 	}
 }
 
+// A process is overloaded while many runs wait to be accepted and that takes long, not while a few do,
+// or many a moment.
+func TestOverload(t *testing.T) {
+	for _, tt := range []struct {
+		waiting int
+		each    time.Duration
+		want    bool
+	}{{200, time.Second, true}, {20, time.Second, false}, {200, 10 * time.Millisecond, false}} {
+		simulate(t, func(t *testing.T) {
+			p := newProcess(t, coretest.New(), "one/1", runs.Limits{})
+			accepts := func(n int) {
+				for range n {
+					go func() {
+						_, _ = p.service.Begin(t.Context(), func(string) (core.Accepted, error) {
+							<-time.After(tt.each)
+							return core.Accepted{}, core.ErrConflict // nothing begins
+						})
+					}()
+				}
+				synctest.Wait()
+			}
+			accepts(tt.waiting)
+			<-time.After(tt.each)
+			accepts(tt.waiting)
+			if got := p.service.IsOverloaded(); got != tt.want {
+				t.Errorf("%d that take %v: got %v, want %v", tt.waiting, tt.each, got, tt.want)
+			}
+			<-time.After(tt.each)
+			synctest.Wait()
+			if p.service.IsOverloaded() {
+				t.Error("nothing waits, and it is overloaded")
+			}
+		})
+	}
+}
+
 // Messages that come to a process without a free slot are queued, and say so; another
 // process with a free slot takes its share of them without waiting for a sweep.
 func TestProcessesShareTheWork(t *testing.T) {
