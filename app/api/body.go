@@ -62,7 +62,7 @@ func (s *Server) limitBody(c *gin.Context) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	maxBytes, timeLimit := s.limits.bodyLimits(c.FullPath(), strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"))
+	maxBytes, timeLimit := s.Limits.bodyLimits(c.FullPath(), strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data"))
 	if r.ContentLength > maxBytes {
 		return core.Errorf(core.ErrTooLarge, "the body is larger than %d bytes", maxBytes)
 	}
@@ -106,14 +106,14 @@ func (b *body) Read(p []byte) (int, error) {
 func (s *Server) reserveMemory(c *gin.Context) error {
 	ctx := c.Request.Context()
 	caller, _ := core.IdentityFrom(ctx)
-	hold := s.space.Memory.Hold(caller.Tenant())
+	hold := s.Space.Memory.Hold(caller.Tenant())
 	defer hold.Release()
 	if c.Request.Method == http.MethodGet && !strings.HasSuffix(c.FullPath(), "/events") {
 		if err := hold.Resize(ctx, handlers.AnswerBytes); err != nil {
 			return err
 		}
 	}
-	handlers.Charge(c, s.space, hold)
+	handlers.Charge(c, s.Space, hold)
 	c.Next()
 	return nil
 }

@@ -26,13 +26,13 @@ const (
 // standard). Other pages get no such header, and browsers hide the responses from them.
 // A key is required all the same.
 func (s *Server) setCORSHeaders(c *gin.Context) {
-	if len(s.origins) == 0 || !isCORSPath(c.Request.URL.Path) {
+	if len(s.Origins) == 0 || !isCORSPath(c.Request.URL.Path) {
 		return
 	}
 	h := c.Writer.Header()
 	h.Add("Vary", "Origin")
 	origins := c.Request.Header.Values("Origin")
-	if len(origins) != 1 || !slices.Contains(s.origins, origins[0]) {
+	if len(origins) != 1 || !slices.Contains(s.Origins, origins[0]) {
 		return
 	}
 	h.Set("Access-Control-Allow-Origin", origins[0])

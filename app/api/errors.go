@@ -57,7 +57,7 @@ func (s *Server) writeError(c *gin.Context, err error) {
 	// the client still waits for the answer.
 	gone := ctx.Err() != nil && p.Code != handlers.CodeBodyTimeout
 	if gone || errors.Is(err, handlers.ErrGone) {
-		s.log.DebugContext(ctx, "client disconnected", slog.String("request_id", requestID(c)), slog.Any("err", err))
+		s.Logger.DebugContext(ctx, "client disconnected", slog.String("request_id", requestID(c)), slog.Any("err", err))
 		if !c.Writer.Written() {
 			c.Status(statusClientClosed)
 		}
@@ -76,9 +76,9 @@ func (s *Server) logFault(ctx context.Context, p problem, err error, facts ...an
 	facts = append(facts, slog.String("code", p.Code), slog.String("err", text))
 	switch {
 	case p.Status == http.StatusInternalServerError:
-		s.log.ErrorContext(ctx, "request failed", facts...)
+		s.Logger.ErrorContext(ctx, "request failed", facts...)
 	case p.internal, p.Status > http.StatusInternalServerError:
-		s.log.WarnContext(ctx, "request failed", facts...)
+		s.Logger.WarnContext(ctx, "request failed", facts...)
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *Server) writeProblem(c *gin.Context, p problem) {
 		handlers.Write(c, format.status(p), format.mediaType, append(body, '\n'))
 	case h.Get("Content-Type") == "text/event-stream":
 		// If this fails, the client is gone.
-		_ = handlers.FailStream(c.Writer, format.frame(body), s.limits.Stream)
+		_ = handlers.FailStream(c.Writer, format.frame(body), s.Limits.Stream)
 	default:
 		// Part of the response was sent. Only a broken connection shows that it is incomplete.
 		panic(http.ErrAbortHandler)
@@ -150,7 +150,7 @@ func (s *Server) recoverPanics(c *gin.Context) {
 			panic(v)
 		}
 		stack := debug.Stack()
-		s.log.ErrorContext(c.Request.Context(), "panic", slog.String("request_id", requestID(c)),
+		s.Logger.ErrorContext(c.Request.Context(), "panic", slog.String("request_id", requestID(c)),
 			slog.String("err", fmt.Sprint(v)), slog.String("stack", string(stack)))
 		c.Abort()
 		s.writeProblem(c, problemOf(errors.New("panic")))

@@ -56,8 +56,8 @@ func (s *Server) idempotent(c *gin.Context) error {
 		return err
 	}
 	in := handlers.KeyedRequest(c, key)
-	in.Token, in.Work = core.NewID[string](), max(minKeyWork, s.limits.Wait+time.Minute)
-	known, err := s.keys.Begin(c.Request.Context(), in)
+	in.Token, in.Work = core.NewID[string](), max(minKeyWork, s.Limits.Wait+time.Minute)
+	known, err := s.Keys.Begin(c.Request.Context(), in)
 	switch {
 	case err != nil:
 		return err
@@ -154,9 +154,9 @@ func (s *Server) executeKeyed(c *gin.Context, in core.KeyedRequest, result *core
 func (s *Server) storeAnswer(ctx context.Context, in core.KeyedRequest, a core.KeyedAnswer) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
 	defer cancel()
-	err := s.keys.Finish(ctx, in, a)
+	err := s.Keys.Finish(ctx, in, a)
 	if err != nil {
-		s.log.WarnContext(ctx, "idempotent answer not stored", slog.String("target", in.Target), slog.Any("err", err))
+		s.Logger.WarnContext(ctx, "idempotent answer not stored", slog.String("target", in.Target), slog.Any("err", err))
 	}
 	return err == nil
 }
@@ -165,8 +165,8 @@ func (s *Server) storeAnswer(ctx context.Context, in core.KeyedRequest, a core.K
 func (s *Server) releaseKey(ctx context.Context, in core.KeyedRequest) {
 	ctx, cancel := context.WithTimeout(ctx, keyStoreTimeout)
 	defer cancel()
-	if err := s.keys.Release(ctx, in); err != nil {
-		s.log.WarnContext(ctx, "idempotency key not released", slog.String("target", in.Target), slog.Any("err", err))
+	if err := s.Keys.Release(ctx, in); err != nil {
+		s.Logger.WarnContext(ctx, "idempotency key not released", slog.String("target", in.Target), slog.Any("err", err))
 	}
 }
 

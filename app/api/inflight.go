@@ -29,7 +29,7 @@ func (s *Server) admitRequest(c *gin.Context) error {
 		return core.Errorf(core.ErrUnavailable, "the server is stopping; try again in a moment")
 	}
 	defer s.requests.RUnlock()
-	if s.overloaded != nil && startsRun(c) && s.overloaded() {
+	if s.Overloaded != nil && startsRun(c) && s.Overloaded() {
 		return &core.Error{Kind: core.ErrUnavailable, Code: "overloaded", RetryAfter: time.Second, Message: "more messages arrive than this server can answer; try again in a second"}
 	}
 	c.Next()
@@ -49,13 +49,13 @@ func isProbe(route string) bool {
 
 // awaitReady waits until the server has started, for at most Limits.Start.
 func (s *Server) awaitReady(ctx context.Context) error {
-	if isClosed(s.ready) {
+	if s.isAdmitting() {
 		return nil
 	}
-	limit := time.NewTimer(s.limits.Start)
+	limit := time.NewTimer(s.Limits.Start)
 	defer limit.Stop()
 	select {
-	case <-s.ready:
+	case <-s.Ready:
 		return nil
 	case <-limit.C:
 	case <-s.drain:
@@ -66,11 +66,14 @@ func (s *Server) awaitReady(ctx context.Context) error {
 
 // isReady is the readiness check that requests are admitted.
 func (s *Server) isReady(context.Context) error {
-	if isClosed(s.ready) {
+	if s.isAdmitting() {
 		return nil
 	}
 	return core.Errorf(core.ErrUnavailable, "runs of an earlier process have not been taken over yet")
 }
+
+// isAdmitting reports whether the server has started.
+func (s *Server) isAdmitting() bool { return s.Ready == nil || isClosed(s.Ready) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {

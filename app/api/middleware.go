@@ -34,7 +34,7 @@ func requestID(c *gin.Context) string { return c.GetString(requestIDKey) }
 // observeRequest reports the request to the observer.
 func (s *Server) observeRequest(c *gin.Context) {
 	r := c.Request
-	ctx, ended := s.observer.Request(r.Context(), r.Method, c.FullPath(), r.Header)
+	ctx, ended := s.Observer.Request(r.Context(), r.Method, c.FullPath(), r.Header)
 	c.Request = r.WithContext(ctx)
 	defer func() {
 		ended(c.Writer.Status(), strings.HasPrefix(c.Writer.Header().Get("Content-Type"), "text/event-stream"))
@@ -48,13 +48,12 @@ func (s *Server) logAccess(c *gin.Context) {
 	start := time.Now()
 	defer func() {
 		level := slog.LevelInfo
-		switch c.FullPath() {
-		case "/healthz", "/readyz", metricsRoute:
+		if isProbe(c.FullPath()) {
 			level = slog.LevelDebug
 		}
 		r := c.Request
 		caller, _ := core.IdentityFrom(r.Context())
-		s.log.LogAttrs(r.Context(), level, "request",
+		s.Logger.LogAttrs(r.Context(), level, "request",
 			slog.String("request_id", requestID(c)), slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.String("route", c.FullPath()), slog.Int("status", c.Writer.Status()), slog.Int("bytes", max(c.Writer.Size(), 0)),
 			slog.Duration("dur", time.Since(start)), slog.String("owner", caller.Owner), slog.String("remote", r.RemoteAddr))
@@ -75,13 +74,13 @@ func setSecurityHeaders(c *gin.Context) {
 // authenticateCaller puts the caller's identity into the request's context and enforces the rate
 // limit of the key, or of the end user. This machine's own user has none.
 func (s *Server) authenticateCaller(c *gin.Context) error {
-	caller, err := s.auth.Authenticate(c.Request)
+	caller, err := s.Auth.Authenticate(c.Request)
 	if err != nil {
 		return err
 	}
-	buckets, bucket, limit, whose, setting := s.rates, []string{caller.Owner, caller.Key, string(caller.KeyID)}, s.limits.PerSecond, "with this key", "requests_per_second"
+	buckets, bucket, limit, whose, setting := s.rates, []string{caller.Owner, caller.Key, string(caller.KeyID)}, s.Limits.PerSecond, "with this key", "requests_per_second"
 	if caller.User != "" {
-		buckets, bucket, limit, whose, setting = s.users, []string{caller.Owner, caller.User}, s.limits.UserPerSecond, "from this user", "user_requests_per_second"
+		buckets, bucket, limit, whose, setting = s.users, []string{caller.Owner, caller.User}, s.Limits.UserPerSecond, "from this user", "user_requests_per_second"
 	}
 	if caller.User != "" || caller.Key != "" {
 		if wait := buckets.Take(strings.Join(bucket, "\x00")); wait > 0 {

@@ -27,32 +27,32 @@ const (
 )
 
 // registerRoutes registers every native route; app/api/openapi describes them.
-func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
-	checks := opts.Checks
-	if opts.Ready != nil {
+func (s *Server) registerRoutes(r *gin.Engine) {
+	checks := s.Checks
+	if s.Ready != nil {
 		checks = append([]handlers.Check{{Name: "runs", Run: s.isReady}}, checks...)
 	}
-	health := handlers.NewHealth(checks, opts.Build, s.drain)
+	health := handlers.NewHealth(checks, s.Build, s.drain)
 	probe := []string{http.MethodGet, http.MethodHead}
 	r.Match(probe, "/healthz", s.withErrors(health.Live))
 	r.Match(probe, "/readyz", s.withErrors(health.Ready))
 
-	if opts.Metrics.Expose != nil {
+	if s.Metrics.Expose != nil {
 		var guards []gin.HandlerFunc
-		if !opts.Metrics.Open {
+		if !s.Metrics.Open {
 			guards = []gin.HandlerFunc{s.withErrors(s.authenticateCaller), s.requireScope(core.CanMetrics)}
 		}
-		r.Group("", guards...).GET(metricsRoute, s.withoutQuery(opts.Metrics.Serve))
+		r.Group("", guards...).GET(metricsRoute, s.withoutQuery(s.Metrics.Serve))
 	}
 
-	if opts.Slack != nil { // it authenticates Slack itself, by a signature of the body
+	if s.Slack != nil { // it authenticates Slack itself, by a signature of the body
 		for _, path := range []string{"events", "interactions", "commands"} {
-			r.POST(slackRoute+path, gin.WrapH(opts.Slack))
+			r.POST(slackRoute+path, gin.WrapH(s.Slack))
 		}
 	}
-	if opts.InstallSlack != nil {
+	if s.InstallSlack != nil {
 		for _, path := range []string{"install", "oauth/callback"} {
-			r.GET(slackRoute+path, gin.WrapH(opts.InstallSlack))
+			r.GET(slackRoute+path, gin.WrapH(s.InstallSlack))
 		}
 	}
 
@@ -64,11 +64,11 @@ func (s *Server) registerRoutes(r *gin.Engine, opts Options) {
 
 	known := r.Group("", s.withErrors(s.authenticateCaller), s.withErrors(s.reserveMemory))
 	known.GET("/version", s.withoutQuery(health.Version))
-	native := handlers.Native{Services: opts.Services, Streams: s.streams, Space: s.space, Own: opts.Operator}
+	native := handlers.Native{Services: s.Services, Streams: s.streams, Space: s.Space, Own: s.Operator}
 	native.Register(operations{s, r, known})
 	r.Group("", s.withErrors(native.Follow), s.withErrors(s.reserveMemory)).GET("/api/v1/blobs/:id/content", s.withErrors(native.Content))
-	s.registerOpenAI(known, opts)
-	server := mcp.New(mcp.Options{Services: opts.Services, Streams: s.streams, Version: opts.Build.Version, Explain: s.explainError})
+	s.registerOpenAI(known)
+	server := mcp.New(mcp.Options{Services: s.Services, Streams: s.streams, Version: s.Build.Version, Explain: s.explainError})
 	known.POST(mcpRoute, s.withoutQuery(server.Serve)) // its tools check the scopes
 }
 
@@ -99,9 +99,9 @@ func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
 
 // registerOpenAI registers the routes of the OpenAI protocol. They take query parameters that
 // they do not know, as they do with fields.
-func (s *Server) registerOpenAI(known *gin.RouterGroup, opts Options) {
-	o := opts.OpenAI
-	o.Services, o.Streams = opts.Services, s.streams
+func (s *Server) registerOpenAI(known *gin.RouterGroup) {
+	o := s.OpenAI
+	o.Services, o.Streams = s.Services, s.streams
 	dialect := openai.New(o)
 	read := known.Group("/v1", s.requireScope(core.CanRead))
 	write := known.Group("/v1", s.requireScope(core.CanWrite))

@@ -45,38 +45,28 @@ type Options struct {
 
 // Server is the HTTP surface. Safe for concurrent use.
 type Server struct {
-	engine   *gin.Engine
-	handler  http.Handler // the engine, with compression
-	auth     *auth.Authenticator
-	keys     keyStore
-	limits   Limits
-	space    handlers.Space
-	rates    *quota.Buckets // of API keys
-	users    *quota.Buckets // of end users
-	streams  *handlers.StreamLimiter
-	observer core.Observer
-	log      *slog.Logger
-	origins  []string
-	roots    []string // first segments of the paths, for the error of an unknown path
+	Options
+	engine  *gin.Engine
+	handler http.Handler   // the engine, with compression
+	rates   *quota.Buckets // of API keys
+	users   *quota.Buckets // of end users
+	streams *handlers.StreamLimiter
+	roots   []string // first segments of the paths, for the error of an unknown path
 
-	overloaded func() bool     // nil = never
-	ready      <-chan struct{} // closed when requests are admitted
-	background <-chan struct{} // closed when no work outlives the requests
-	requests   sync.RWMutex    // held for reading by each request
-	drain      chan struct{}   // closed when the server stops
-	stopDrain  func()
+	requests  sync.RWMutex  // held for reading by each request
+	drain     chan struct{} // closed when the server stops
+	stopDrain func()
 }
 
 // New returns a server that is ready to serve.
 func New(opts Options) *Server {
 	gin.SetMode(gin.ReleaseMode)
-	s := &Server{auth: opts.Auth, origins: opts.Origins, keys: opts.Keys, limits: opts.Limits, observer: core.ObserverOrNone(opts.Observer), log: opts.Logger, overloaded: opts.Overloaded, ready: orClosed(opts.Ready), background: orClosed(opts.Work), drain: make(chan struct{})}
-	s.space = opts.Space
-	s.space.Body = s.limits.BodyBytes
-	s.rates = quota.NewBuckets(float64(s.limits.PerSecond), 10*s.limits.PerSecond)
-	s.limits.Stream.Observer = s.observer
-	s.streams = handlers.NewStreamLimiter(s.limits.Limits)
-	s.users = quota.NewBuckets(float64(s.limits.UserPerSecond), 10*s.limits.UserPerSecond)
+	opts.Observer, opts.Space.Body = core.ObserverOrNone(opts.Observer), opts.Limits.BodyBytes
+	opts.Limits.Stream.Observer = opts.Observer
+	s := &Server{Options: opts, drain: make(chan struct{})}
+	s.rates = quota.NewBuckets(float64(s.Limits.PerSecond), 10*s.Limits.PerSecond)
+	s.streams = handlers.NewStreamLimiter(s.Limits.Limits)
+	s.users = quota.NewBuckets(float64(s.Limits.UserPerSecond), 10*s.Limits.UserPerSecond)
 	s.stopDrain = sync.OnceFunc(func() { close(s.drain); s.streams.Drain() })
 
 	r := gin.New()
@@ -87,7 +77,7 @@ func New(opts Options) *Server {
 	r.Use(setRequestID, s.observeRequest, s.logAccess, s.recoverPanics, setSecurityHeaders, s.setCORSHeaders, s.withErrors(s.admitRequest), s.withErrors(s.limitBody))
 	r.NoRoute(s.withErrors(s.noRoute))
 	r.NoMethod(s.withErrors(s.noMethod))
-	s.registerRoutes(r, opts)
+	s.registerRoutes(r)
 	s.handler = compressed(r)
 	routes := r.Routes()
 	var roots []string
@@ -105,16 +95,6 @@ func New(opts Options) *Server {
 	slices.Sort(roots)
 	s.engine, s.roots = r, slices.Compact(roots)
 	return s
-}
-
-// orClosed returns the channel, or a closed one if c is nil.
-func orClosed(c <-chan struct{}) <-chan struct{} {
-	if c != nil {
-		return c
-	}
-	closed := make(chan struct{})
-	close(closed)
-	return closed
 }
 
 // ServeHTTP answers one request. HEAD is served as GET, and net/http sends only the
@@ -140,14 +120,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer cancelRequests(errStopped)
 	server := &http.Server{
 		Handler:           s,
-		ReadHeaderTimeout: s.limits.ReadHeader,
-		IdleTimeout:       s.limits.Idle,
+		ReadHeaderTimeout: s.Limits.ReadHeader,
+		IdleTimeout:       s.Limits.Idle,
 		// For responses that no handler writes. Every handler sets its own deadline, and the
 		// server resets it at the next request only if WriteTimeout is set.
 		WriteTimeout:   time.Minute,
-		MaxHeaderBytes: s.limits.HeaderBytes,
+		MaxHeaderBytes: s.Limits.HeaderBytes,
 		BaseContext:    func(net.Listener) context.Context { return base },
-		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:       slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -161,9 +141,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			if len(keys) == 0 {
 				return
 			}
-			lapsed, err := s.auth.Lapsed(ctx, keys)
+			lapsed, err := s.Auth.Lapsed(ctx, keys)
 			if err != nil {
-				s.log.WarnContext(ctx, "keys of open streams not checked", "err", err)
+				s.Logger.WarnContext(ctx, "keys of open streams not checked", "err", err)
 			}
 			s.streams.End(lapsed)
 		})
@@ -185,14 +165,17 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // get 503 with Retry-After, which says more than a refused connection.
 func (s *Server) drainAndStop(ctx context.Context, server *http.Server, cancelRequests context.CancelCauseFunc) {
 	s.stopDrain()
-	grace, cancel := context.WithTimeout(ctx, s.limits.Grace)
+	grace, cancel := context.WithTimeout(ctx, s.Limits.Grace)
 	defer cancel()
 	idle := make(chan struct{})
 	go func() { // ends with the last request
 		s.requests.Lock()
 		close(idle)
 	}()
-	for _, done := range []<-chan struct{}{idle, s.background} {
+	for _, done := range []<-chan struct{}{idle, s.Work} {
+		if done == nil {
+			continue
+		}
 		select {
 		case <-done:
 		case <-grace.Done():
@@ -201,7 +184,7 @@ func (s *Server) drainAndStop(ctx context.Context, server *http.Server, cancelRe
 	if err := server.Shutdown(grace); err == nil {
 		return
 	}
-	s.log.WarnContext(ctx, "requests canceled at the end of the grace period")
+	s.Logger.WarnContext(ctx, "requests canceled at the end of the grace period")
 	cancelRequests(errStopped)
 	_ = server.Close() // its only errors concern connections that are closed anyway
 }

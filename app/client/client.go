@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,11 +32,8 @@ type Options struct {
 
 // Client sends requests to one server.
 type Client struct {
-	base  *url.URL
-	key   string
-	http  *http.Client
-	agent string
-	lost  func()
+	Options
+	base *url.URL
 }
 
 // New returns a client. It fails if the URL is not an HTTP URL.
@@ -48,17 +46,11 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("server url %q: must be http://host:port", o.URL)
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
-	c := &Client{base: base, key: o.Key, http: o.HTTP, agent: o.UserAgent, lost: o.OnConnectionLost}
-	if c.http == nil {
-		c.http = &http.Client{}
+	o.HTTP, o.UserAgent = cmp.Or(o.HTTP, &http.Client{}), cmp.Or(o.UserAgent, "bobbin-client")
+	if o.OnConnectionLost == nil {
+		o.OnConnectionLost = func() {}
 	}
-	if c.lost == nil {
-		c.lost = func() {}
-	}
-	if c.agent == "" {
-		c.agent = "bobbin-client"
-	}
-	return c, nil
+	return &Client{Options: o, base: base}, nil
 }
 
 // Do sends the request and returns the successful response, whose body the caller closes. Other
@@ -85,17 +77,17 @@ func (c *Client) Do(ctx context.Context, r Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
 	}
 	out.Header.Set("Accept", "application/json")
-	out.Header.Set("User-Agent", c.agent)
+	out.Header.Set("User-Agent", c.UserAgent)
 	if r.Body != nil {
 		out.Header.Set("Content-Type", "application/json")
 	}
-	if c.key != "" {
-		out.Header.Set("Authorization", "Bearer "+c.key)
+	if c.Key != "" {
+		out.Header.Set("Authorization", "Bearer "+c.Key)
 	}
 	for name, value := range r.Header {
 		out.Header.Set(name, value)
 	}
-	response, err := c.http.Do(out)
+	response, err := c.HTTP.Do(out)
 	if err != nil {
 		return nil, err // contains method and URL
 	}

@@ -17,27 +17,17 @@ func (c *Client) UploadBlob(ctx context.Context, u core.Upload) (core.Blob, erro
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	for name, value := range map[string]string{"session_id": string(u.SessionID), "user_id": u.User} {
-		if value == "" {
-			continue
-		}
-		if err := form.WriteField(name, value); err != nil {
-			return core.Blob{}, fmt.Errorf("create form: %w", err)
+		if value != "" {
+			_ = form.WriteField(name, value) // a buffer cannot fail
 		}
 	}
-	file, err := form.CreateFormFile("file", u.Name)
-	if err == nil {
-		_, err = file.Write(u.Data)
-	}
-	if err == nil {
-		err = form.Close()
-	}
-	if err != nil {
-		return core.Blob{}, fmt.Errorf("create form: %w", err)
-	}
+	file, _ := form.CreateFormFile("file", u.Name)
+	_, _ = file.Write(u.Data)
+	_ = form.Close()
 	r := NewRequest(ops.UploadFile.Operation, struct{}{})
-	r.Body, r.Header["Content-Type"] = bytes.NewReader(body.Bytes()), form.FormDataContentType()
+	r.Body, r.Header["Content-Type"] = &body, form.FormDataContentType()
 	var blob core.Blob
-	err = c.callJSON(ctx, r, &blob)
+	err := c.callJSON(ctx, r, &blob)
 	return blob, err
 }
 

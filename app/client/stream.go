@@ -41,7 +41,7 @@ type stream struct {
 	// open connects after the event with that number; unknownSeq = where the server starts by
 	// default.
 	open func(ctx context.Context, after int64) (*http.Response, error)
-	// isLast reports whether the event is the last one.
+	// isLast reports whether the event is the last one; nil = none is.
 	isLast func(core.EventType) bool
 	// isOver reports whether the stream is complete after a connection without events.
 	isOver   func(ctx context.Context) (bool, error)
@@ -87,7 +87,7 @@ func (s *stream) followEvents(ctx context.Context) error {
 			alive, pause, lost = time.Now(), firstPause, false
 		case !lost:
 			lost = true
-			s.client.lost()
+			s.client.OnConnectionLost()
 		}
 		if time.Since(alive) >= giveUp {
 			return err
@@ -215,7 +215,7 @@ func (s *stream) yieldEvent(f frame) error {
 		return finalError{err}
 	}
 	e, fresh := s.progress.acceptEvent(e)
-	if fresh && (!s.yield(e, nil) || s.isLast(e.Type)) {
+	if fresh && (!s.yield(e, nil) || s.isLast != nil && s.isLast(e.Type)) {
 		return errStreamOver
 	}
 	return nil

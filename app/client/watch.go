@@ -25,7 +25,7 @@ func (c *Client) WatchRun(ctx context.Context, id core.RunID, from core.Cursor) 
 // WatchSession yields all events of a session after from.After, or with from.Live new ones
 // only, until ctx ends or the loop is left. It reconnects. The first error ends the sequence.
 func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.Cursor) iter.Seq2[core.Event, error] {
-	s := stream{client: c, isLast: func(core.EventType) bool { return false }}
+	s := stream{client: c}
 	s.open = func(ctx context.Context, after int64) (*http.Response, error) {
 		return c.openEvents(ctx, ops.WatchSession.Operation, ops.InSession{SessionID: id}, after)
 	}
@@ -38,7 +38,7 @@ func (c *Client) WatchSession(ctx context.Context, id core.SessionID, from core.
 // WatchHeads yields the heads of the caller's sessions as they change. Each connection begins with
 // a resync: load the sessions, then apply what follows. It reconnects and ends as WatchSession does.
 func (c *Client) WatchHeads(ctx context.Context) iter.Seq2[core.Event, error] {
-	s := stream{client: c, isLast: func(core.EventType) bool { return false }}
+	s := stream{client: c}
 	s.open = func(ctx context.Context, _ int64) (*http.Response, error) {
 		return c.openEvents(ctx, ops.WatchSessions.Operation, struct{}{}, unknownSeq)
 	}

@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"bobbin/app/core"
@@ -40,11 +42,11 @@ type Keys struct {
 	refresh      time.Duration
 	log          *slog.Logger
 	tokenFetches *rate.Limiter // limits fetches for unknown key ids
+	fetches      singleflight.Group
 
-	mu       sync.Mutex
-	keys     set           // guarded by mu
-	loaded   bool          // a fetch has succeeded; guarded by mu
-	fetching chan struct{} // closed when the current fetch has ended; nil = none; guarded by mu
+	mu     sync.Mutex
+	keys   set  // guarded by mu
+	loaded bool // a fetch has succeeded; guarded by mu
 }
 
 // NewKeys returns an empty set; Load or Run fetches the keys.
@@ -98,42 +100,24 @@ func (k *Keys) Run(ctx context.Context) error {
 	}
 }
 
-// fetchOnce fetches the keys, or waits for the current fetch. missing, called with mu held,
-// reports whether a token still needs a fetch, which then counts against tokenFetches; nil
-// is for a periodic fetch. It returns false if the fetch failed and should be retried soon.
-func (k *Keys) fetchOnce(ctx context.Context, missing func() bool) bool {
-	k.mu.Lock()
-	if missing != nil && !missing() {
-		k.mu.Unlock()
-		return true
-	}
-	if current := k.fetching; current != nil {
-		k.mu.Unlock()
-		select {
-		case <-current:
-		case <-ctx.Done():
+// errNotFetched says that no fetch was made for a token.
+var errNotFetched = errors.New("the keys were not fetched")
+
+// fetchOnce fetches the keys, or waits for the current fetch. isMissing reports whether a token still
+// needs a fetch, which then counts against tokenFetches; nil is for a periodic fetch. It returns false
+// if there was no successful fetch.
+func (k *Keys) fetchOnce(ctx context.Context, isMissing func() bool) bool {
+	_, err, _ := k.fetches.Do("", func() (any, error) {
+		if isMissing != nil && !(isMissing() && k.tokenFetches.Allow()) {
+			return nil, errNotFetched
 		}
-		_, loaded := k.currentSet()
-		return loaded
-	}
-	if missing != nil && !k.tokenFetches.Allow() {
-		k.mu.Unlock()
-		return true
-	}
-	ended := make(chan struct{})
-	k.fetching = ended
-	k.mu.Unlock()
-	defer func() {
-		k.mu.Lock()
-		k.fetching = nil
-		k.mu.Unlock()
-		close(ended)
-	}()
-	// Other requests wait for the fetch too, so it does not end with the one that started it.
-	err := k.Load(context.WithoutCancel(ctx))
-	if err != nil && ctx.Err() == nil {
-		k.log.WarnContext(ctx, "keys for tokens not fetched", slog.Any("err", err))
-	}
+		// Other requests wait for the fetch too, so it does not end with the one that started it.
+		err := k.Load(context.WithoutCancel(ctx))
+		if err != nil && ctx.Err() == nil {
+			k.log.WarnContext(ctx, "keys for tokens not fetched", slog.Any("err", err))
+		}
+		return nil, err
+	})
 	return err == nil
 }
 
@@ -141,7 +125,13 @@ func (k *Keys) fetchOnce(ctx context.Context, missing func() bool) bool {
 // keys are fetched, within the limit of tokenFetches. ErrUnauthorized means that there is no
 // such key, ErrUnavailable that no fetch has succeeded yet.
 func (k *Keys) findKeys(ctx context.Context, id string, alg jose.SignatureAlgorithm) ([]key, error) {
-	k.fetchOnce(ctx, func() bool { return !k.loaded || id != "" && !k.keys.hasKey(id) })
+	isMissing := func() bool {
+		now, loaded := k.currentSet()
+		return !loaded || id != "" && !now.hasKey(id)
+	}
+	if isMissing() {
+		k.fetchOnce(ctx, isMissing)
+	}
 	now, loaded := k.currentSet()
 	if !loaded {
 		return nil, &core.Error{Kind: core.ErrUnavailable, RetryAfter: firstRetry,

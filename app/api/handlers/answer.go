@@ -1,8 +1,7 @@
 package handlers
 
 import (
-	"bytes"
-	"encoding/json"
+	"bufio"
 	"fmt"
 	"io"
 	"iter"
@@ -25,26 +24,25 @@ const pieceBytes = 64 << 10
 
 // writeJSON writes what the caller may see of body as JSON.
 func writeJSON(c *gin.Context, status int, body any) error {
-	var buf bytes.Buffer
-	if err := encodeView(c, &buf, body); err != nil {
-		return err
-	}
-	Write(c, status, "application/json", buf.Bytes())
-	return nil
-}
-
-// encodeView appends what the caller may see of body as JSON, and a line break.
-func encodeView(c *gin.Context, buf *bytes.Buffer, body any) error {
-	view, err := viewOf(c, body)
+	raw, err := encodeView(c, body)
 	if err != nil {
 		return err
 	}
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false) // nosniff and the media type keep browsers from reading it as HTML
-	if err := enc.Encode(view); err != nil {
-		return fmt.Errorf("encode answer: %w", err)
-	}
+	Write(c, status, "application/json", append(raw, '\n'))
 	return nil
+}
+
+// encodeView returns what the caller may see of body as JSON.
+func encodeView(c *gin.Context, body any) ([]byte, error) {
+	view, err := viewOf(c, body)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := core.EncodeJSON(view)
+	if err != nil {
+		return nil, fmt.Errorf("encode answer: %w", err)
+	}
+	return raw, nil
 }
 
 // field is a field of an answer.
@@ -67,79 +65,60 @@ type pager interface {
 	Next() *string
 }
 
-// writePage writes a page as JSON, followed by more fields. Items are encoded one by one,
-// so only one of them is in memory twice.
+// writePage writes a page as JSON, followed by more fields.
 func writePage(c *gin.Context, page pager, more ...field) error {
-	w := &pageWriter{c: c}
-	w.buf.WriteString(`{"items":[`)
-	w.writeItems(page.Each)
-	w.buf.WriteString(`],"next_cursor":`)
-	w.writeValue((*nextCursor)(page.Next()))
-	for _, f := range more {
-		w.buf.WriteString(`,"` + f.name + `":`)
-		w.writeValue(f.value)
+	out := &fileWriter{c: c, header: func(h http.Header) { h.Set("Content-Type", "application/json") }}
+	w := pageWriter{c, bufio.NewWriterSize(out, pieceBytes)}
+	if err := w.writeItems(`{"items":`, page.Each); err != nil {
+		return err
 	}
-	w.buf.WriteString("}\n")
-	if w.err == nil {
-		w.flush()
+	for _, f := range append([]field{{"next_cursor", (*nextCursor)(page.Next())}}, more...) {
+		if err := w.writeValue(`,"`+f.name+`":`, f.value); err != nil {
+			return err
+		}
 	}
-	return w.err
+	_, _ = w.WriteString("}\n")
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
 }
 
-// pageWriter writes an answer in pieces. It keeps the first error and stops.
+// pageWriter writes an answer in pieces. Until the first one is full, an error can still be answered.
 type pageWriter struct {
-	c   *gin.Context
-	out *pacedWriter // nil = nothing is sent yet
-	buf bytes.Buffer // not sent yet
-	err error
+	c *gin.Context
+	*bufio.Writer
 }
 
-// writeValue writes a value; a list of messages item by item.
-func (w *pageWriter) writeValue(v any) {
+// writeValue writes a text and what the caller may see of a value.
+func (w pageWriter) writeValue(before string, v any) error {
 	if list, ok := v.([]core.Message); ok {
-		w.buf.WriteString("[")
-		w.writeItems(core.Page[core.Message]{Items: list}.Each)
-		w.buf.WriteString("]")
-		return
+		return w.writeItems(before, core.Page[core.Message]{Items: list}.Each)
 	}
-	w.encodeItem(v)
+	raw, err := encodeView(w.c, v)
+	if err != nil {
+		return err
+	}
+	_, _ = w.WriteString(before)
+	if _, err := w.Write(raw); err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return nil
 }
 
-// writeItems writes the items of a list.
-func (w *pageWriter) writeItems(items iter.Seq[any]) {
+// writeItems writes a text and a list, one item after the other, so that only one of them is in memory
+// twice.
+func (w pageWriter) writeItems(before string, items iter.Seq[any]) error {
+	_, _ = w.WriteString(before + "[")
 	comma := ""
 	for item := range items {
-		w.buf.WriteString(comma)
-		w.encodeItem(item)
+		if err := w.writeValue(comma, item); err != nil {
+			return err
+		}
 		comma = ","
 	}
-}
-
-// encodeItem writes one value and sends the buffer when it is full.
-func (w *pageWriter) encodeItem(v any) {
-	if w.err != nil {
-		return
-	}
-	if w.err = encodeView(w.c, &w.buf, v); w.err != nil {
-		return
-	}
-	w.buf.Truncate(w.buf.Len() - len("\n"))
-	if w.buf.Len() >= pieceBytes {
-		w.flush()
-	}
-}
-
-// flush sends the buffer.
-func (w *pageWriter) flush() {
-	if w.out == nil {
-		w.c.Header("Content-Type", "application/json")
-		w.c.Status(http.StatusOK)
-		w.out = newPacedWriter(w.c)
-	}
-	if _, err := w.out.Write(w.buf.Bytes()); err != nil {
-		w.err = fmt.Errorf("%w: %w", ErrGone, err)
-	}
-	w.buf.Reset()
+	_, _ = w.WriteString("]")
+	return nil
 }
 
 // Write writes a whole answer. It returns no error: the only one is that the client is gone.

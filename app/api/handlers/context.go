@@ -81,7 +81,7 @@ func (h Native) summarize(ctx context.Context, _ core.Tenant, in ops.Summarize) 
 		return core.Summary{}, err
 	}
 	defer h.Streams.releaseSlot(held)
-	return SummarizeWithin(ctx, h.Streams.limits.Wait, h.Chat, in.SessionID, in.Focus)
+	return SummarizeWithin(ctx, h.Streams.Wait, h.Chat, in.SessionID, in.Focus)
 }
 
 // SummarizeWithin creates a summary of the caller's session, within the time limit.

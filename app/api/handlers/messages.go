@@ -206,7 +206,7 @@ func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 		c.Header("Preference-Applied", "respond-async")
 		return writeJSON(c, http.StatusAccepted, ops.RunAnswer{Run: run})
 	case wantsStream(c.Request.Header):
-		return h.Streams.serveEvents(c, held, h.Streams.limits.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
+		return h.Streams.serveEvents(c, held, h.Streams.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
 			return h.Chat.WatchAccepted(ctx, tenant, run)
 		})
 	default:
@@ -218,7 +218,7 @@ func (h Native) answerRun(c *gin.Context, held *slot, run core.Run) error {
 // limit with the current run. It releases the slot before.
 func (h Native) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 	ReleaseBody(c)
-	limit := h.Streams.limits.Wait
+	limit := h.Streams.Wait
 	if wait := readPreference(c.Request.Header).wait; wait > 0 {
 		limit = min(limit, wait)
 	}

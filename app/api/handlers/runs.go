@@ -64,7 +64,7 @@ func (h Native) stream(c *gin.Context, id string, source EventSource) error {
 	}
 	defer h.Streams.releaseSlot(held)
 	held.endless = true
-	opts := h.Streams.limits.Stream
+	opts := h.Streams.Stream
 	if opts.ID = id; id != "" {
 		c.Header("Last-Event-ID", id)
 	}
@@ -82,14 +82,11 @@ func (h Native) watchRun(c *gin.Context, in ops.RunEvents) error {
 	if err != nil {
 		return err
 	}
-	held, err := h.Streams.acquireSlot(c.Request.Context())
-	if err != nil {
-		return err
-	}
-	defer h.Streams.releaseSlot(held)
 	tenant := scopeOf(c)
-	return h.Streams.serveEvents(c, held, h.Streams.limits.Stream, func(ctx context.Context) iter.Seq2[core.Event, error] {
-		return h.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
+	return h.Streams.WithSlot(c, func(stream RunStream) error {
+		return stream(func(ctx context.Context) iter.Seq2[core.Event, error] {
+			return h.Chat.WatchRun(ctx, tenant, run.ID, core.Cursor{After: after})
+		}, nil)
 	})
 }
 
@@ -103,7 +100,7 @@ func (h Native) cancelRun(ctx context.Context, tenant core.Tenant, in ops.Cancel
 		return core.Run{}, err
 	}
 	defer h.Streams.releaseSlot(held)
-	limited, stop := context.WithTimeout(ctx, h.Streams.limits.Wait)
+	limited, stop := context.WithTimeout(ctx, h.Streams.Wait)
 	defer stop()
 	run, err := h.Chat.Cancel(limited, tenant, in.RunID, true)
 	if err == nil {

@@ -24,7 +24,7 @@ var errDrain = errors.New("the server is stopping")
 // StreamLimiter limits the open requests, which are streams and waiting requests, and
 // serves events. Safe for concurrent use.
 type StreamLimiter struct {
-	limits Limits
+	Limits
 
 	mu       sync.Mutex
 	draining bool                // guarded by mu
@@ -41,7 +41,8 @@ type slot struct {
 
 // NewStreamLimiter returns a limiter without open requests.
 func NewStreamLimiter(limits Limits) *StreamLimiter {
-	return &StreamLimiter{limits: limits, held: map[*slot]struct{}{}, callers: map[core.Tenant]int{}}
+	limits.Stream.Heartbeat = orDefault(limits.Stream.Heartbeat, defaultHeartbeat)
+	return &StreamLimiter{Limits: limits, held: map[*slot]struct{}{}, callers: map[core.Tenant]int{}}
 }
 
 // acquireSlot acquires a slot, which the caller releases with releaseSlot. Handlers call it
@@ -51,11 +52,11 @@ func (s *StreamLimiter) acquireSlot(ctx context.Context) (*slot, error) {
 	owner, user := core.Tenant{Owner: p.caller.Owner}, p.caller.Tenant()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.held) >= s.limits.Streams {
+	if len(s.held) >= s.Streams {
 		return nil, &core.Error{Kind: core.ErrUnavailable, Code: "too_many_streams", RetryAfter: 5 * time.Second,
 			Message: "too many open requests on this server; try again later"}
 	}
-	if s.callers[owner] >= s.limits.StreamsPerOwner || s.isCrowded(owner) || user != owner && s.callers[user] >= s.limits.StreamsPerUser {
+	if s.callers[owner] >= s.StreamsPerOwner || s.isCrowded(owner) || user != owner && s.callers[user] >= s.StreamsPerUser {
 		return nil, &core.Error{Kind: core.ErrRateLimited, Code: "too_many_streams", RetryAfter: 5 * time.Second,
 			Message: "you have too many open requests; close some"}
 	}
@@ -71,8 +72,8 @@ func (s *StreamLimiter) acquireSlot(ctx context.Context) (*slot, error) {
 // quarter of all slots. Not where one owner may hold all: there is only one owner then. The
 // caller holds mu.
 func (s *StreamLimiter) isCrowded(owner core.Tenant) bool {
-	quarter := max(s.limits.Streams/4, 1)
-	return s.limits.StreamsPerOwner < s.limits.Streams && s.callers[owner] >= quarter && len(s.held) >= s.limits.Streams-quarter
+	quarter := max(s.Streams/4, 1)
+	return s.StreamsPerOwner < s.Streams && s.callers[owner] >= quarter && len(s.held) >= s.Streams-quarter
 }
 
 // releaseSlot releases the slot, if it is not nil. It may be called more than once.
@@ -139,18 +140,10 @@ func (s *StreamLimiter) WithSlot(c *gin.Context, f func(stream RunStream) error)
 	}
 	defer s.releaseSlot(held)
 	return f(func(source EventSource, encode Encoder) error {
-		opts := s.limits.Stream
+		opts := s.Stream
 		opts.Encode = encode
 		return s.serveEvents(c, held, opts, source)
 	})
-}
-
-// Wait returns the longest time that a request waits for its run.
-func (s *StreamLimiter) Wait() time.Duration { return s.limits.Wait }
-
-// Heartbeat returns the interval in which something is sent on an idle stream.
-func (s *StreamLimiter) Heartbeat() time.Duration {
-	return orDefault(s.limits.Stream.Heartbeat, defaultHeartbeat)
 }
 
 func (s *StreamLimiter) serveEvents(c *gin.Context, p *slot, opts StreamOptions, source EventSource) error {

@@ -74,7 +74,7 @@ type summaryView struct {
 }
 
 func (s *Server) summarizeSession(ctx context.Context, _ call, in newSummary) (summaryView, error) {
-	summary, err := handlers.SummarizeWithin(ctx, s.Streams.Wait(), s.Chat, in.SessionID, in.Focus)
+	summary, err := handlers.SummarizeWithin(ctx, s.Streams.Wait, s.Chat, in.SessionID, in.Focus)
 	if err != nil {
 		return summaryView{}, err
 	}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -121,7 +122,7 @@ type runParam struct {
 }
 
 func (s *Server) cancelRun(ctx context.Context, c call, in runParam) (runResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(defaultWait, s.Streams.Wait()))
+	ctx, cancel := context.WithTimeout(ctx, min(defaultWait, s.Streams.Wait))
 	defer cancel()
 	run, err := s.Chat.Cancel(ctx, c.tenant, in.RunID, true)
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 	if seconds != nil {
 		limit = time.Duration(*seconds * float64(time.Second))
 	}
-	if limit = min(limit, s.Streams.Wait()); limit <= 0 {
+	if limit = min(limit, s.Streams.Wait); limit <= 0 {
 		return run, nil
 	}
 	defer s.startProgress(ctx, c, run.ID)()
@@ -152,23 +153,16 @@ func (s *Server) waitForRun(ctx context.Context, c call, run core.Run, seconds *
 // by progress notifications if it asks for them, otherwise by comments in the event stream.
 func (s *Server) startProgress(ctx context.Context, c call, run core.RunID) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		begin, every := time.Now(), time.NewTicker(s.Streams.Heartbeat())
-		defer every.Stop()
-		for {
+	var reports sync.WaitGroup
+	begin := time.Now()
+	reports.Go(func() {
+		_ = core.Every(ctx, s.Streams.Stream.Heartbeat, func(ctx context.Context) {
 			if s.reportProgress(ctx, c, run, time.Since(begin)) != nil {
-				return
+				cancel()
 			}
-			select {
-			case <-every.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
+		})
+	})
+	return func() { cancel(); reports.Wait() }
 }
 
 // reportProgress sends one sign of life. The progress is in seconds.
@@ -178,7 +172,7 @@ func (s *Server) reportProgress(ctx context.Context, c call, run core.RunID, wai
 			ProgressToken: token, Progress: waited.Seconds(), Message: fmt.Sprintf("run %s has not ended yet", run),
 		})
 	}
-	if waited >= s.Streams.Heartbeat()/2 {
+	if waited >= s.Streams.Stream.Heartbeat/2 {
 		return exchangeOf(ctx).stream.KeepAlive()
 	}
 	return nil

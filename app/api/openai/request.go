@@ -78,23 +78,14 @@ type functionCall struct {
 
 // toolDefinition is a tool that the client executes.
 type toolDefinition struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-		Strict      *bool           `json:"strict"`
-	} `json:"function"`
+	Type     string          `json:"type"`
+	Function core.ClientTool `json:"function"`
 }
 
 // responseFormat is the form in which the model answers.
 type responseFormat struct {
-	Type       string `json:"type"`
-	JSONSchema struct {
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"schema"`
-		Strict *bool           `json:"strict"`
-	} `json:"json_schema"`
+	Type       core.FormatType     `json:"type"`
+	JSONSchema core.ResponseFormat `json:"json_schema"`
 }
 
 // content is the content of a message: a text, or a list of parts.
@@ -313,7 +304,7 @@ func (r *completionRequest) options() (*core.RunOptions, error) {
 		if t.Type != "function" {
 			f.Add(fmt.Sprintf("tools[%d].type", i), "must be function")
 		}
-		o.Tools = append(o.Tools, core.ClientTool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters, Strict: t.Function.Strict})
+		o.Tools = append(o.Tools, t.Function)
 	}
 	if len(o.Tools) == 0 {
 		o.ParallelToolCalls = nil // clients send it without tools
@@ -329,7 +320,9 @@ func (f *responseFormat) toCore() *core.ResponseFormat {
 	if f == nil {
 		return nil
 	}
-	return &core.ResponseFormat{Type: core.FormatType(f.Type), Name: f.JSONSchema.Name, Schema: f.JSONSchema.Schema, Strict: f.JSONSchema.Strict}
+	format := f.JSONSchema
+	format.Type = f.Type
+	return &format
 }
 
 // instructionsOf returns instructions and the system messages of a conversation as one text.

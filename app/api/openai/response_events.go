@@ -98,8 +98,8 @@ func (e *responseEncoder) beginItem(id core.MessageID) {
 	}
 	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: "in_progress", Role: "assistant", Content: []outputPart{}}
 	e.item, e.text = &item, nil
-	e.emitItem("response.output_item.added", itemAdded, itemEvent{Item: &item})
-	e.emitItem("response.content_part.added", partAdded, itemEvent{ItemID: item.ID, ContentIndex: new(int), Part: new(outputText(""))})
+	e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: len(e.shape.Output), Item: item})
+	e.emitEvent("response.content_part.added", e.base()+partAdded, partEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output), Part: outputText("")})
 }
 
 // extendText adds the part of a text that is new.
@@ -148,11 +148,12 @@ func (e *responseEncoder) finishMessage(m core.Message) {
 }
 
 func (e *responseEncoder) endItem(status string) {
-	part := outputText(string(e.text))
-	e.emitItem("response.output_text.done", textDone, itemEvent{ItemID: e.item.ID, ContentIndex: new(int), Text: &part.Text, Logprobs: []any{}})
-	e.emitItem("response.content_part.done", partDone, itemEvent{ItemID: e.item.ID, ContentIndex: new(int), Part: &part})
+	index, text := len(e.shape.Output), string(e.text)
+	part := outputText(text)
+	e.emitEvent("response.output_text.done", e.base()+textDone, textDoneEvent{ItemID: e.item.ID, OutputIndex: index, Text: text, Logprobs: []any{}})
+	e.emitEvent("response.content_part.done", e.base()+partDone, partEvent{ItemID: e.item.ID, OutputIndex: index, Part: part})
 	e.item.Status, e.item.Content = status, []outputPart{part}
-	e.emitItem("response.output_item.done", itemDone, itemEvent{Item: e.item})
+	e.emitEvent("response.output_item.done", e.base()+itemDone, itemEvent{OutputIndex: index, Item: *e.item})
 	e.shape.Output, e.item, e.text = append(e.shape.Output, *e.item), nil, nil
 }
 
@@ -165,12 +166,13 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 		}
 		for _, call := range calls {
 			item := callItem(e.run, e.state.leaf, core.ToolCall{ID: call.ToolCallID, Name: call.Tool, Arguments: call.Arguments})
-			begun := item
-			begun.Status, begun.Arguments = "in_progress", new(string)
-			e.emitItem("response.output_item.added", itemAdded, itemEvent{Item: &begun})
-			e.emitItem("response.function_call_arguments.delta", argsPartial, itemEvent{ItemID: item.ID, ContentIndex: new(int), Delta: &call.Arguments})
-			e.emitItem("response.function_call_arguments.done", textDone, itemEvent{ItemID: item.ID, Name: call.Tool, Arguments: &call.Arguments})
-			e.emitItem("response.output_item.done", itemDone, itemEvent{Item: &item})
+			index := len(e.shape.Output)
+			begun, empty := item, ""
+			begun.Status, begun.Arguments = "in_progress", &empty
+			e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: index, Item: begun})
+			e.emitEvent("response.function_call_arguments.delta", e.base()+argsPartial, deltaEvent{ItemID: item.ID, OutputIndex: index, Delta: call.Arguments})
+			e.emitEvent("response.function_call_arguments.done", e.base()+textDone, argsDoneEvent{ItemID: item.ID, OutputIndex: index, Name: call.Tool, Arguments: call.Arguments})
+			e.emitEvent("response.output_item.done", e.base()+itemDone, itemEvent{OutputIndex: index, Item: item})
 			e.shape.Output = append(e.shape.Output, item)
 		}
 		e.endResponse("response.completed", "completed", run)
@@ -211,30 +213,44 @@ func (e *responseEncoder) endResponse(name, status string, run core.Run) {
 	e.emitResponse(name, e.base(), e.final)
 }
 
-// itemEvent is an event of an item besides its type and sequence number.
-type itemEvent struct {
-	ItemID       string      `json:"item_id,omitempty"`
-	OutputIndex  int         `json:"output_index"`
-	ContentIndex *int        `json:"content_index,omitempty"`
-	Item         *outputItem `json:"item,omitempty"`
-	Part         *outputPart `json:"part,omitempty"`
-	Delta        *string     `json:"delta,omitempty"`
-	Name         string      `json:"name,omitempty"`
-	Arguments    *string     `json:"arguments,omitempty"`
-	Text         *string     `json:"text,omitempty"`
-	Logprobs     []any       `json:"logprobs,omitzero"`
-}
+// Events of a response besides their type and sequence number.
+type (
+	itemEvent struct {
+		OutputIndex int        `json:"output_index"`
+		Item        outputItem `json:"item"`
+	}
+	partEvent struct {
+		ItemID       string     `json:"item_id"`
+		OutputIndex  int        `json:"output_index"`
+		ContentIndex int        `json:"content_index"`
+		Part         outputPart `json:"part"`
+	}
+	deltaEvent struct {
+		ItemID       string `json:"item_id"`
+		OutputIndex  int    `json:"output_index"`
+		ContentIndex int    `json:"content_index"`
+		Delta        string `json:"delta"`
+	}
+	textDoneEvent struct {
+		ItemID       string `json:"item_id"`
+		OutputIndex  int    `json:"output_index"`
+		ContentIndex int    `json:"content_index"`
+		Text         string `json:"text"`
+		Logprobs     []any  `json:"logprobs"`
+	}
+	argsDoneEvent struct {
+		ItemID      string `json:"item_id"`
+		OutputIndex int    `json:"output_index"`
+		Name        string `json:"name"`
+		Arguments   string `json:"arguments"`
+	}
+	responseEvent struct {
+		Response responseShape `json:"response"`
+	}
+)
 
 func (e *responseEncoder) emitResponse(name string, number int64, r responseShape) {
-	e.emitEvent(name, number, struct {
-		Response responseShape `json:"response"`
-	}{r})
-}
-
-// emitItem appends an event of the item that is on its way, or comes next.
-func (e *responseEncoder) emitItem(name string, number int64, data itemEvent) {
-	data.OutputIndex = len(e.shape.Output)
-	e.emitEvent(name, e.base()+number, data)
+	e.emitEvent(name, number, responseEvent{r})
 }
 
 // emitEvent appends the frame of an event that the client does not know.

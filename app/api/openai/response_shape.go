@@ -81,7 +81,7 @@ func newResponseShape(b activeRun) *responseShape {
 		s.MaxOutputTokens = &options.MaxOutputTokens
 	}
 	for _, t := range options.Tools {
-		s.Tools = append(s.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Parameters, Strict: t.Strict})
+		s.Tools = append(s.Tools, responseTool{Type: "function", ClientTool: t})
 	}
 	if options.Response != nil && b.from.After == 0 { // those of a response that goes on are not kept
 		s.addDetails(*options.Response)
@@ -103,7 +103,7 @@ func (s *responseShape) addDetails(d core.ResponseDetails) {
 // shownToolChoice returns a tool choice as this API writes it.
 func shownToolChoice(c core.ToolChoice) any {
 	if name := c.Tool(); name != "" {
-		return responseTool{Type: "function", Name: name}
+		return responseTool{Type: "function", ClientTool: core.ClientTool{Name: name}}
 	}
 	return cmp.Or(c, core.ToolChoiceWordAuto)
 }

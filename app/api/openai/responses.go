@@ -58,20 +58,12 @@ func (id *conversationID) UnmarshalJSON(data []byte) error {
 
 // responseTool is a tool that the client executes.
 type responseTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	Strict      *bool           `json:"strict,omitempty"`
+	Type string `json:"type"`
+	core.ClientTool
 }
 
 type textSettings struct {
-	Format struct {
-		Type   string          `json:"type"`
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"schema"`
-		Strict *bool           `json:"strict"`
-	} `json:"format"`
+	Format core.ResponseFormat `json:"format"`
 }
 
 type reasoningSettings struct {
@@ -94,13 +86,10 @@ func (r *responseRequest) toCompletion(messages []message) completionRequest {
 		Metadata: r.Metadata, User: r.User, SafetyIdentifier: r.SafetyIdentifier, instructions: r.Instructions, response: new(r.details()),
 	}
 	for _, t := range r.Tools {
-		tool := toolDefinition{Type: t.Type}
-		tool.Function.Name, tool.Function.Description, tool.Function.Parameters, tool.Function.Strict = t.Name, t.Description, t.Parameters, t.Strict
-		body.Tools = append(body.Tools, tool)
+		body.Tools = append(body.Tools, toolDefinition{Type: t.Type, Function: t.ClientTool})
 	}
 	if f := r.Text.Format; f.Type != "" {
-		body.ResponseFormat = &responseFormat{Type: f.Type}
-		body.ResponseFormat.JSONSchema.Name, body.ResponseFormat.JSONSchema.Schema, body.ResponseFormat.JSONSchema.Strict = f.Name, f.Schema, f.Strict
+		body.ResponseFormat = &responseFormat{Type: f.Type, JSONSchema: f}
 	}
 	return body
 }
@@ -338,7 +327,7 @@ func (a *API) watchEvents(ctx context.Context, tenant core.Tenant, b activeRun) 
 // waited long enough. A failed run is an error, as in chat completions: clients that wait for the text
 // look at nothing else.
 func (a *API) writeResponse(c *gin.Context, tenant core.Tenant, b activeRun, shape *responseShape) error {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait())
+	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
 	enc := newResponseEncoder(shape, b.run.ID, -1)
 	for e, err := range a.watchEvents(ctx, tenant, b) {

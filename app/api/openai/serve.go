@@ -32,14 +32,14 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		a.storeLeaf(b, &enc.answer)
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait())
+	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
 	ans, whole, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b))
 	if done = ans.ended; err != nil {
 		return err
 	}
 	if !done {
-		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait(), b.run.ID)
+		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
 	}
 	a.storeLeaf(b, ans)
 	m := answerMessage{Role: "assistant", Reasoning: whole.reasoning.String(), ToolCalls: toolCallsOf(b.run.ID, whole.calls)}
