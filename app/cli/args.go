@@ -163,22 +163,29 @@ func findRun(ctx context.Context, c *client.Client, name string) (core.RunID, er
 	if len(name) >= idLength {
 		return core.RunID(name), nil
 	}
+	runs, err := recentRuns(ctx, c, maxRunSessions)
+	if err != nil {
+		return "", err
+	}
 	texts := map[string]string{}
-	sessions, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: maxRunSessions}, Archived: true})
+	for _, r := range runs {
+		texts[string(r.ID)] = r.Input.Content
+	}
+	id, err := pickID("run", name, "runs list <session id>", texts)
+	return core.RunID(id), err
+}
+
+// recentRuns returns the newest runs of the n sessions with the newest activity.
+func recentRuns(ctx context.Context, c *client.Client, n int) (runs []core.Run, err error) {
+	sessions, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: n}, Archived: true})
 	for _, s := range sessions.Items {
 		var page core.Page[core.Run]
 		if page, err = client.Call(ctx, c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: s.ID}}); err != nil {
 			break
 		}
-		for _, r := range page.Items {
-			texts[string(r.ID)] = r.Input.Content
-		}
+		runs = append(runs, page.Items...)
 	}
-	if err != nil {
-		return "", err
-	}
-	id, err := pickID("run", name, "runs list <session id>", texts)
-	return core.RunID(id), err
+	return runs, err
 }
 
 // pickID returns the only id that begins with name; list is the command that shows the ids.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +15,9 @@ import (
 	"bobbin/app/cli/term"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/app/core/datadir"
+	"bobbin/app/eval"
 	"bobbin/app/ops"
 )
 
@@ -25,6 +29,31 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	if !strings.HasSuffix(cmd.Use, "…") && !strings.Contains(cmd.Use, "<id>…") && len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
+		page, err := client.Call(ctx, c, operations.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
+		for _, it := range page.Items {
+			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, cmp.Or(term.Line(it.Title, maxTitle), "untitled"), term.Pluralize(it.MessageCount, "message")))
+		}
+		return offers, err
+	})
+}
+
+// completeRuns completes the ids of the runs of the sessions with the newest activity.
+func (p *program) completeRuns(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
+		runs, err := recentRuns(ctx, c, 10)
+		for _, r := range runs {
+			offers = append(offers, fmt.Sprintf("%s\t%s, %s", r.ID, term.Line(r.Input.Content, maxTitle), r.Status))
+		}
+		return offers, err
+	})
+}
+
+// completeIDs completes ids that a running server lists.
+func (p *program) completeIDs(cmd *cobra.Command, begun string, list func(context.Context, *client.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	cfg, _, err := p.loadFolderSettings(cmd)
 	if err != nil {
@@ -40,17 +69,11 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	}
 	ctx, cancel := context.WithTimeout(cmp.Or(cmd.Context(), context.Background()), completionTimeout) // completion may have none
 	defer cancel()
-	page, err := client.Call(ctx, s.client, operations.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: 50}})
+	offers, err := list(ctx, s.client)
 	if err != nil {
 		return nil, nothing
 	}
-	var offers []string
-	for _, it := range page.Items {
-		if strings.HasPrefix(string(it.ID), begun) {
-			offers = append(offers, fmt.Sprintf("%s\t%s, %s", it.ID, cmp.Or(term.Line(it.Title, maxTitle), "untitled"), term.Pluralize(it.MessageCount, "message")))
-		}
-	}
-	return offers, nothing | cobra.ShellCompDirectiveKeepOrder
+	return slices.DeleteFunc(offers, func(offer string) bool { return !strings.HasPrefix(offer, begun) }), nothing | cobra.ShellCompDirectiveKeepOrder
 }
 
 // completeAgents completes the names of the agents of the data folder.
@@ -73,9 +96,25 @@ func (p *program) completeAgents(cmd *cobra.Command, args []string, begun string
 	return offers, nothing
 }
 
-// completeFlags completes ids of sessions and names of agents in flags.
+// flagWords returns the words that flags take, as they are checked.
+func flagWords() map[string][]string {
+	enum := func(of any, field string) []string {
+		f, _ := reflect.TypeOf(of).FieldByName(field)
+		return strings.Split(f.Tag.Get("enum"), ",")
+	}
+	return map[string][]string{
+		"sample": eval.SampleNames(), "policy": slices.Concat(eval.Policies(), []string{"all"}), "log-level": config.LogLevels(), "log-format": config.LogFormats(),
+		"format": enum(operations.SessionExport{}, "Format"), "role": enum(core.SearchQuery{}, "Role"), "sort": enum(core.SearchQuery{}, "Sort"), "by": enum(core.UsageQuery{}, "GroupBy"),
+	}
+}
+
+// completeFlags completes ids of sessions, names of agents and fixed words in flags.
 func (p *program) completeFlags(cmd *cobra.Command) {
-	for flag, complete := range map[string]cobra.CompletionFunc{"session": p.completeSessions, "agent": p.completeAgents, "default-agent": p.completeAgents} {
+	known := map[string]cobra.CompletionFunc{"session": p.completeSessions, "agent": p.completeAgents, "default-agent": p.completeAgents}
+	for flag, words := range flagWords() {
+		known[flag] = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	for flag, complete := range known {
 		if cmd.Flags().Lookup(flag) != nil || cmd.PersistentFlags().Lookup(flag) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 				return complete(cmd, nil, begun)

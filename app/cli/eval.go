@@ -118,11 +118,7 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 			e.Window = sample.Window
 		}
 	case len(args) == 0:
-		var names []string
-		for _, s := range eval.List() {
-			names = append(names, s.Name)
-		}
-		return e, core.Errorf(core.ErrInvalid, "no conversation given: a file, - for the standard input, or --sample with one of %s", strings.Join(names, ", "))
+		return e, core.Errorf(core.ErrInvalid, "no conversation given: a file, - for the standard input, or --sample with one of %s", strings.Join(eval.SampleNames(), ", "))
 	default:
 		h, err := p.readHistory(args[0])
 		if err != nil {

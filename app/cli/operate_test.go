@@ -201,8 +201,14 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("complete %q: %q, want %s", args, out, id)
 		}
 	}
-	if out := complete("ask", "--agent", ""); !strings.Contains(out, "quick\t") {
-		t.Errorf("agents of a flag: %q", out)
+	for says, args := range map[string][]string{
+		"quick\t": {"ask", "--agent", ""}, "\thello, succeeded\n": {"runs", "show", ""}, "coding\n": {"eval", "context", "--sample", ""}, "all\n": {"eval", "context", "--policy", ""},
+		"json\njsonl\nmarkdown\n": {"sessions", "export", id, "--format", ""}, "user\nassistant\n": {"search", "--role", ""}, "newest\n": {"search", "--sort", ""},
+		"session\nuser\n": {"usage", "--by", ""}, "debug\ninfo\n": {"serve", "--log-level", ""}, "text\njson\n": {"serve", "--log-format", ""},
+	} {
+		if out := complete(args...); !strings.Contains(out, says) {
+			t.Errorf("complete %q: %q, want %q", args, out, says)
+		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if code, out, _ := run(t, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {

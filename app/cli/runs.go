@@ -62,7 +62,7 @@ func runDuration(r core.Run) string {
 func (p *program) showRunCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show <id>", Short: "Show a run, and what it is waiting for", Example: "  bobbin runs show 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243",
-		Args: requireRun(),
+		Args: requireRun(), ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
 				run, err := client.Call(ctx, s.client, ops.GetRun, in)
@@ -112,7 +112,7 @@ func (p *program) cancelRunCommand() *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use: "cancel <id>", Short: "Cancel a run; its partial answer is kept", Example: "  bobbin runs cancel 01a1fd1b-c2ab-74fe-af4a-73c58ae3b243 --wait",
-		Args: requireRun(),
+		Args: requireRun(), ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
 				run, err := client.Call(ctx, s.client, ops.CancelRun, ops.Cancel{InRun: in, Wait: wait})
@@ -137,6 +137,7 @@ func (p *program) decideRunCommand(verb, short string) *cobra.Command {
 			}
 			return requireRun()(cmd, args)
 		},
+		ValidArgsFunction: p.completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withRun(cmd, args[0], func(ctx context.Context, s connection, in ops.InRun) error {
 				named := args[1:]

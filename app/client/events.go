@@ -3,6 +3,7 @@ package client
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -49,6 +50,7 @@ func decodeEvent(f frame) (core.Event, error) {
 type textKey struct {
 	kind    core.EventType
 	message core.MessageID
+	call    string // whose arguments it is; empty = none
 }
 
 // progress is the position in a stream. It filters out what a new connection repeats.
@@ -75,8 +77,7 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 	case e.Seq > 0:
 		p.after = e.Seq
 		if message := e.FinishedMessage(); message != "" {
-			delete(p.texts, textKey{kind: core.EventMessageDelta, message: message})
-			delete(p.texts, textKey{kind: core.EventReasoningDelta, message: message})
+			maps.DeleteFunc(p.texts, func(k textKey, _ int) bool { return k.message == message })
 		}
 	}
 	switch d := e.Data.(type) {
@@ -85,7 +86,7 @@ func (p *progress) acceptEvent(e core.Event) (core.Event, bool) {
 		p.startedEvent, p.startedData = e, d // which deltas do not repeat
 		return e, d.MessageID != known
 	case core.DeltaData:
-		key := textKey{kind: e.Type, message: d.MessageID}
+		key := textKey{kind: e.Type, message: d.MessageID, call: d.CallID()}
 		have, end := p.texts[key], d.OffsetUTF16+core.UTF16Len(d.Text)
 		if end <= have && len(d.Text) > 0 {
 			return e, false

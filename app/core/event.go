@@ -42,8 +42,9 @@ const (
 	EventMessageStarted EventType = "message.started" // to each watcher, before the first piece of a message's text
 	EventMessageDelta   EventType = "message.delta"
 	EventReasoningDelta EventType = "reasoning.delta"
-	EventSessionHead    EventType = "session.head" // of a feed of heads; has a SessionHead, or a RemovedHead
-	EventResync         EventType = "resync"       // the number asked for is not kept, or not of this database: load messages, go on; has the number of the newest event
+	EventArgumentsDelta EventType = "arguments.delta" // of a call of a tool of the client; one that comes whole has none
+	EventSessionHead    EventType = "session.head"    // of a feed of heads; has a SessionHead, or a RemovedHead
+	EventResync         EventType = "resync"          // the number asked for is not kept, or not of this database: load messages, go on; has the number of the newest event
 )
 
 // EndsRun reports whether an event of the type is the last one of its run.
@@ -52,7 +53,9 @@ func (t EventType) EndsRun() bool {
 }
 
 // IsText reports whether an event of the type is a piece of text, with DeltaData.
-func (t EventType) IsText() bool { return t == EventMessageDelta || t == EventReasoningDelta }
+func (t EventType) IsText() bool {
+	return t == EventMessageDelta || t == EventReasoningDelta || t == EventArgumentsDelta
+}
 
 // Event is something that happened in a session. Its readers share what it refers to, and
 // change none of it.
@@ -145,8 +148,8 @@ type StartedData struct {
 	Attempt   int       `json:"attempt" doc:"Of its run."`
 }
 
-// DeltaData is the data of message.delta and reasoning.delta. Readers of the API get
-// LeanDelta of it: the rest is in message.started.
+// DeltaData is the data of message.delta, reasoning.delta and arguments.delta. Readers of the API
+// get LeanDelta of it: the rest is in message.started.
 type DeltaData struct {
 	MessageID   MessageID `json:"message_id"`
 	ParentID    MessageID `json:"parent_id,omitempty"`
@@ -154,6 +157,21 @@ type DeltaData struct {
 	Offset      int       `json:"offset"`       // where Text begins in the message, in bytes of UTF-8
 	OffsetUTF16 int       `json:"offset_utf16"` // the same in code units of UTF-16
 	Text        string    `json:"text"`
+	*DeltaCall            // nil = the text is of no call
+}
+
+// DeltaCall is the call whose arguments a delta extends.
+type DeltaCall struct {
+	ToolCallID string `json:"tool_call_id"`
+	Name       string `json:"name"` // of the tool
+}
+
+// CallID returns the id of the call whose arguments the delta extends; empty = none.
+func (d DeltaData) CallID() string {
+	if d.DeltaCall == nil {
+		return ""
+	}
+	return d.ToolCallID
 }
 
 // From returns the delta without its text before the offset, in bytes of the message.
@@ -168,6 +186,7 @@ type LeanDelta struct {
 	MessageID   MessageID `json:"message_id"`
 	OffsetUTF16 int       `json:"offset_utf16"`
 	Text        string    `json:"text"`
+	*DeltaCall
 }
 
 // DiscardedData is the data of message.discarded.

@@ -13,7 +13,7 @@ func DecodeEventData(kind EventType, raw json.RawMessage) any {
 		return decodeData[RunData](raw)
 	case EventMessageStarted:
 		return decodeData[StartedData](raw)
-	case EventMessageDelta, EventReasoningDelta:
+	case EventMessageDelta, EventReasoningDelta, EventArgumentsDelta:
 		return decodeData[DeltaData](raw)
 	case EventMessageDiscarded:
 		return decodeData[DiscardedData](raw)

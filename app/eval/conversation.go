@@ -198,12 +198,18 @@ func List() []Sample {
 	}
 }
 
+// SampleNames returns the names of the samples.
+func SampleNames() (names []string) {
+	for _, s := range List() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Get returns a sample with its messages, as JSON lines. ErrNotFound names those
 // that there are.
 func Get(name string) (Sample, []byte, error) {
-	var names []string
 	for _, s := range List() {
-		names = append(names, s.Name)
 		if s.Name != name {
 			continue
 		}
@@ -213,5 +219,5 @@ func Get(name string) (Sample, []byte, error) {
 		}
 		return s, raw, nil
 	}
-	return Sample{}, nil, core.Errorf(core.ErrNotFound, "there is no sample %q; there are %s", core.Clip(name, 40), strings.Join(names, ", "))
+	return Sample{}, nil, core.Errorf(core.ErrNotFound, "there is no sample %q; there are %s", core.Clip(name, 40), strings.Join(SampleNames(), ", "))
 }

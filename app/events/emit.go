@@ -121,7 +121,9 @@ func nodeOf(e core.Event) core.NodeData {
 	return data
 }
 
-func keyOf(d delta) textKey { return textKey{kind: d.event.Type, message: d.data.MessageID} }
+func keyOf(d delta) textKey {
+	return textKey{kind: d.event.Type, message: d.data.MessageID, call: d.data.CallID()}
+}
 
 // flushPending delivers the pending text to the reader.
 func (w *watcher) flushPending() error {

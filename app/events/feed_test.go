@@ -152,7 +152,7 @@ func (w *watch) want(t *testing.T, want ...core.Event) {
 		if e.Type == core.EventResync {
 			e.At, e.RunID, e.Seq = got.At, "", got.Seq
 		}
-		if isText := got.Type == core.EventMessageDelta; isText {
+		if got.Type.IsText() {
 			e.At = got.At
 		}
 		if d := cmp.Diff(e, got); d != "" {

@@ -22,15 +22,21 @@ type liveSessions struct {
 
 // liveSession is a session from the start of its active run to the run's end.
 type liveSession struct {
-	run       core.RunID
-	attempt   int            // that this process executes; 0 = none
-	events    []core.Event   // the durable ones since the run started, without a gap; none = some may be missing
-	size      int            // of the events, in bytes
-	node      core.Event     // node.started of the node that runs
-	message   core.MessageID // being written; empty = none
-	parent    core.MessageID // of the message
-	reasoning []byte
-	text      []byte
+	run     core.RunID
+	attempt int            // that this process executes; 0 = none
+	events  []core.Event   // the durable ones since the run started, without a gap; none = some may be missing
+	size    int            // of the events, in bytes
+	node    core.Event     // node.started of the node that runs
+	message core.MessageID // being written; empty = none
+	parent  core.MessageID // of the message
+	texts   []partialText  // of the message, in the order in which they began
+}
+
+// partialText is what has come of a text of a message.
+type partialText struct {
+	kind core.EventType
+	call *core.DeltaCall // whose arguments it is; nil = none
+	text []byte
 }
 
 // Begin begins an attempt of a run in this process. Its text is kept until End, or the run's end.
@@ -57,7 +63,11 @@ func (f *Feed) Draft(run core.Run) core.Draft {
 	f.live.mu.Lock()
 	defer f.live.mu.Unlock()
 	if s := f.live.attemptOf(run); s != nil && s.message != "" {
-		return core.Draft{Attempt: s.attempt, MessageID: s.message, ParentID: s.parent, Text: string(s.text)}
+		draft := core.Draft{Attempt: s.attempt, MessageID: s.message, ParentID: s.parent}
+		if t := s.findText(core.EventMessageDelta, core.DeltaData{}); t != nil {
+			draft.Text = string(t.text)
+		}
+		return draft
 	}
 	return core.Draft{}
 }
@@ -119,8 +129,18 @@ func (l *liveSessions) applyEvent(e core.Event) {
 	}
 }
 
-// dropText drops the text of the message.
-func (s *liveSession) dropText() { s.message, s.parent, s.reasoning, s.text = "", "", nil, nil }
+// dropText drops the texts of the message.
+func (s *liveSession) dropText() { s.message, s.parent, s.texts = "", "", nil }
+
+// findText returns the text that the delta extends; nil if it has not begun.
+func (s *liveSession) findText(kind core.EventType, d core.DeltaData) *partialText {
+	for i := range s.texts {
+		if t := &s.texts[i]; t.kind == kind && (d.DeltaCall == nil || t.call.ToolCallID == d.ToolCallID) {
+			return t
+		}
+	}
+	return nil
+}
 
 // appendDelta appends a piece of text at its offset, and reports false if it belongs to a lost
 // attempt. A piece that leaves a gap is not kept: the text would be unreadable.
@@ -138,12 +158,13 @@ func (l *liveSessions) appendDelta(e core.Event, d core.DeltaData) bool {
 		s.dropText()
 		s.message, s.parent = d.MessageID, d.ParentID
 	}
-	text := &s.text
-	if e.Type == core.EventReasoningDelta {
-		text = &s.reasoning
+	t := s.findText(e.Type, d)
+	if t == nil {
+		s.texts = append(s.texts, partialText{kind: e.Type, call: d.DeltaCall})
+		t = &s.texts[len(s.texts)-1]
 	}
-	if d.Offset >= 0 && d.Offset <= len(*text) {
-		*text = append((*text)[:d.Offset], d.Text...)
+	if d.Offset >= 0 && d.Offset <= len(t.text) {
+		t.text = append(t.text[:d.Offset], d.Text...)
 	}
 	return true
 }
@@ -172,7 +193,7 @@ func (l *liveSessions) executes(run core.Run) bool {
 }
 
 // snapshot returns the node.started of the node that runs here, and the partial texts of the
-// session's message, each as one delta, reasoning first.
+// session's message, each as one delta.
 func (l *liveSessions) snapshot(session core.SessionID) (out []core.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,12 +204,10 @@ func (l *liveSessions) snapshot(session core.SessionID) (out []core.Event) {
 	if s.node.Type != "" {
 		out = append(out, s.node)
 	}
-	add := func(kind core.EventType, text []byte) {
-		if len(text) > 0 {
-			out = append(out, core.NewEvent(session, s.run, kind, core.DeltaData{MessageID: s.message, ParentID: s.parent, Attempt: s.attempt, Text: string(text)}))
+	for _, t := range s.texts {
+		if len(t.text) > 0 {
+			out = append(out, core.NewEvent(session, s.run, t.kind, core.DeltaData{MessageID: s.message, ParentID: s.parent, Attempt: s.attempt, Text: string(t.text), DeltaCall: t.call}))
 		}
 	}
-	add(core.EventReasoningDelta, s.reasoning)
-	add(core.EventMessageDelta, s.text)
 	return out
 }

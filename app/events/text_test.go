@@ -95,6 +95,26 @@ func TestDiscardedInPassing(t *testing.T) {
 	late.want(t, textDelta("m2", 0, "anew"))
 }
 
+// A watcher that joins late gets what there is of each text, in the order in which they began.
+func TestLateWatcherGetsArguments(t *testing.T) {
+	t.Parallel()
+	feed, store, _ := newFeed(t, 0)
+	first := store.commit(started())
+	piece := func(call string, offset int, text string) core.Event {
+		return event(core.EventArgumentsDelta, core.DeltaData{MessageID: "m1", Attempt: 1, Offset: offset, OffsetUTF16: offset, Text: text, DeltaCall: &core.DeltaCall{ToolCallID: call, Name: "weather"}})
+	}
+	for _, e := range []core.Event{textDelta("m1", 0, "see"), piece("c1", 0, "{"), piece("c1", 1, "}"), piece("c2", 0, "{")} {
+		feed.Delta(t.Context(), e)
+	}
+	w := startWatch(t, feed, core.Cursor{})
+	w.want(t, first, textDelta("m1", 0, "see"), piece("c1", 0, "{}"), piece("c2", 0, "{"))
+	feed.Delta(t.Context(), piece("c2", 1, "}"))
+	w.want(t, piece("c2", 1, "}"))
+	end := store.commit(created("m1", "see"))
+	feed.Publish(t.Context(), []core.Event{end})
+	w.want(t, end)
+}
+
 // A text that cannot be continued is left to message.created.
 func TestTextWithAHoleWaitsForTheMessage(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,7 @@ type watcher struct {
 type textKey struct {
 	kind    core.EventType
 	message core.MessageID
+	call    string // whose arguments it is; empty = none
 }
 
 // deliveredText is how much of a text the reader has.

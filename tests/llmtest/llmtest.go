@@ -20,6 +20,7 @@ type Step struct {
 	Parts      []core.Part     // blocks of reasoning that go back, after Reasoning
 	Compaction *core.Part      // after Parts
 	ToolCalls  []core.ToolCall // several = parallel calls
+	InBytes    bool            // the arguments of the calls come byte by byte
 	Usage      *core.Usage     // nil = the provider does not report it
 	Finish     core.FinishReason
 	Model      string // that answers; empty = the provider does not report it
@@ -227,9 +228,14 @@ func (s Step) leadingDeltas() []llm.Delta {
 		out = append(out, llm.Delta{Text: text})
 	}
 	for i, c := range s.ToolCalls {
-		out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{
-			Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments, Signature: c.Signature,
-		}})
+		first := &llm.ToolCallDelta{Index: i, ID: c.ID, Name: c.Name, Arguments: c.Arguments, Signature: c.Signature}
+		out = append(out, llm.Delta{ToolCall: first})
+		if s.InBytes {
+			first.Arguments = ""
+			for _, b := range []byte(c.Arguments) {
+				out = append(out, llm.Delta{ToolCall: &llm.ToolCallDelta{Index: i, Arguments: string(b)}})
+			}
+		}
 	}
 	return out
 }

@@ -172,7 +172,9 @@ func (s *anthropicStream) toolCall(id, name, args string) {
 	s.stop = "tool_use"
 	s.output += 20
 	s.event("content_block_start", fmt.Sprintf(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%q,"name":%q,"input":{}}}`, s.blocks, id, name))
-	s.event("content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%s}}`, s.blocks, quoted(args)))
+	for piece := range pieces(args, callPieces) {
+		s.event("content_block_delta", fmt.Sprintf(`{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%s}}`, s.blocks, quoted(piece)))
+	}
 	s.open = true
 	s.close()
 }

@@ -136,6 +136,8 @@ type openAIStream struct {
 	finish string
 	output int
 	calls  int // so far
+	// afterPiece is Options.AfterPiece, after the piece was sent.
+	afterPiece func()
 }
 
 func (s *openAIStream) chunk(delta string, finish string) {
@@ -159,7 +161,13 @@ func (s *openAIStream) text(text string) {
 func (s *openAIStream) toolCall(id, name, args string) {
 	s.finish = "tool_calls"
 	s.output += 20
-	s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, s.calls, id, name, quoted(args)), "")
+	s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":""}}]}`, s.calls, id, name), "")
+	for piece := range pieces(args, callPieces) {
+		s.chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, s.calls, quoted(piece)), "")
+		if s.afterPiece != nil {
+			s.afterPiece()
+		}
+	}
 	s.calls++
 }
 

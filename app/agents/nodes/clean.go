@@ -10,14 +10,7 @@ import (
 // providers take, and with an id of their own. Some providers number the calls
 // anew in every answer, or not at all.
 func sendableCalls(calls []core.ToolCall, before ...[]core.Message) []core.ToolCall {
-	used := map[string]bool{"": true}
-	for _, messages := range before {
-		for _, m := range messages {
-			for _, c := range m.ToolCalls {
-				used[c.ID] = true
-			}
-		}
-	}
+	used := usedCallIDs(before...)
 	for i := range calls {
 		if used[calls[i].ID] {
 			calls[i].ID = "call_" + core.NewID[string]()
@@ -26,6 +19,19 @@ func sendableCalls(calls []core.ToolCall, before ...[]core.Message) []core.ToolC
 		calls[i].Name = toolName(calls[i].Name)
 	}
 	return calls
+}
+
+// usedCallIDs returns the ids that no new call can have.
+func usedCallIDs(before ...[]core.Message) map[string]bool {
+	used := map[string]bool{"": true}
+	for _, messages := range before {
+		for _, m := range messages {
+			for _, c := range m.ToolCalls {
+				used[c.ID] = true
+			}
+		}
+	}
+	return used
 }
 
 // unfit matches what providers do not take in the name of a function.

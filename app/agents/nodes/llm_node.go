@@ -218,7 +218,7 @@ func (n *LLM) callModel(ctx context.Context, s AgentState, t *attempts, d contex
 		c.id = s.Run.DraftID(s.Run.Attempt, len(s.RunMessages))
 	}
 	start := time.Now()
-	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), n.passDeltas(ctx, s, c.id))
+	c.response, err = llm.Collect(s.Profile.Model.Stream(ctx, req), n.passDeltas(ctx, s, c.id, mayCall))
 	if !mayCall {
 		c.calledAnyway, c.response.ToolCalls = len(c.response.ToolCalls) > 0, nil
 	}

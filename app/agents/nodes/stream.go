@@ -7,22 +7,61 @@ import (
 	"bobbin/app/core/llm"
 )
 
-// passDeltas returns what passes a model's words on to the watchers as they come, as those of the message.
-func (n *LLM) passDeltas(ctx context.Context, s AgentState, id core.MessageID) func(llm.Delta) {
+// passDeltas returns what passes a model's words on to the watchers as they come, as those of the
+// message; with calls also the arguments of calls of the client's tools.
+func (n *LLM) passDeltas(ctx context.Context, s AgentState, id core.MessageID, calls bool) func(llm.Delta) {
 	parent := s.UserMessage.ID // the message that comes before it
 	if last := len(s.RunMessages); last > 0 {
 		parent = s.RunMessages[last-1].ID
 	}
-	var bytes, utf16 [2]int // where the next piece begins, of the thoughts and of the text
+	pass := func(t *passedText, text string) {
+		if text == "" {
+			return
+		}
+		n.Journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, t.kind, core.DeltaData{
+			MessageID: id, ParentID: parent, Attempt: s.Run.Attempt, Offset: t.bytes, OffsetUTF16: t.utf16, Text: text, DeltaCall: t.call,
+		}))
+		t.bytes, t.utf16 = t.bytes+len(text), t.utf16+core.UTF16Len(text)
+	}
+	reasoning, text := &passedText{kind: core.EventReasoningDelta}, &passedText{kind: core.EventMessageDelta}
+	var passed passedCalls
 	return func(d llm.Delta) {
-		for i, text := range [2]string{d.Reasoning, d.Text} {
-			if text == "" {
-				continue
+		pass(reasoning, d.Reasoning)
+		pass(text, d.Text)
+		if calls && d.ToolCall != nil {
+			if t := passed.textOf(s, *d.ToolCall); t != nil {
+				pass(t, d.ToolCall.Arguments)
 			}
-			n.Journal.Delta(ctx, core.NewEvent(s.Run.SessionID, s.Run.ID, [2]core.EventType{core.EventReasoningDelta, core.EventMessageDelta}[i], core.DeltaData{
-				MessageID: id, ParentID: parent, Attempt: s.Run.Attempt, Offset: bytes[i], OffsetUTF16: utf16[i], Text: text,
-			}))
-			bytes[i], utf16[i] = bytes[i]+len(text), utf16[i]+core.UTF16Len(text)
 		}
 	}
+}
+
+// passedText is a text that is passed on, and where its next piece begins.
+type passedText struct {
+	kind         core.EventType
+	call         *core.DeltaCall // whose arguments it is; nil = none
+	bytes, utf16 int
+}
+
+// passedCalls are the arguments of an answer's calls, by the index of the call; nil = they are not passed on.
+type passedCalls struct {
+	texts map[int]*passedText
+	used  map[string]bool // ids of calls
+}
+
+// textOf returns the arguments that the piece extends; nil if they are not passed on: the tool is the
+// server's, or the call has no id yet, or will be stored with another one.
+func (p *passedCalls) textOf(s AgentState, piece llm.ToolCallDelta) *passedText {
+	t, begun := p.texts[piece.Index]
+	if begun {
+		return t
+	}
+	if p.texts == nil {
+		p.texts, p.used = map[int]*passedText{}, usedCallIDs(s.History, s.RunMessages)
+	}
+	if s.Run.HasClientTool(piece.Name) && !p.used[piece.ID] {
+		t = &passedText{kind: core.EventArgumentsDelta, call: &core.DeltaCall{ToolCallID: piece.ID, Name: piece.Name}}
+	}
+	p.texts[piece.Index], p.used[piece.ID] = t, true
+	return t
 }

@@ -20,7 +20,7 @@ func AppendEvent(buf []byte, e core.Event) ([]byte, error) {
 		out := bytes.NewBuffer(appendName(buf, string(e.Type)))
 		enc := json.NewEncoder(out) // it ends the line
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, OffsetUTF16: d.OffsetUTF16, Text: d.Text}); err != nil {
+		if err := enc.Encode(core.LeanDelta{MessageID: d.MessageID, OffsetUTF16: d.OffsetUTF16, Text: d.Text, DeltaCall: d.DeltaCall}); err != nil {
 			return buf, fmt.Errorf("data of %s: %w", e.Type, err)
 		}
 		return append(out.Bytes(), '\n'), nil

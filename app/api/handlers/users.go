@@ -135,7 +135,7 @@ func userEvent(e core.Event) (core.Event, bool, error) {
 	case core.EventRunQueued, core.EventMessageCreated, core.EventMessageUpdated, core.EventMessageDiscarded, core.EventMessagesImported,
 		core.EventToolStarted, core.EventToolFinished, core.EventApprovalRequested, core.EventApprovalDecided,
 		core.EventContextStarted, core.EventContextCompleted, core.EventContextFailed, core.EventContextSkipped, core.EventContextWarning,
-		core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventSessionHead, core.EventResync:
+		core.EventNodeStarted, core.EventNodeFinished, core.EventMessageStarted, core.EventMessageDelta, core.EventReasoningDelta, core.EventArgumentsDelta, core.EventSessionHead, core.EventResync:
 		return e, true, nil // all of it
 	default:
 	}

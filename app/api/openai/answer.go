@@ -16,16 +16,25 @@ type answer struct {
 	message core.MessageID // whose text is on its way
 	sent    int            // bytes of it
 	created bool           // it is in the log: its text stays
+	calls   []sentCall     // of the client's tools: the client has got a part of them, or all
+	earlier int            // how many of them are of messages before it
 	any     bool           // there is text of earlier messages
 	gone    core.MessageID // the last message that was discarded: a watcher that joins late may get its text after that
 	open    map[core.ApprovalID]core.Approval
 	finish  core.FinishReason
 	usage   core.Usage
 	ended   bool
+	waits   []core.Approval // the calls of the client's tools with which the answer has ended
 
 	texts   []string       // of the messages that are stored
 	leaf    core.MessageID // the last of them
 	leafSeq int64
+}
+
+// sentCall is how much of a call the client has got.
+type sentCall struct {
+	id   string
+	sent int // bytes of its arguments
 }
 
 // text returns the text of the answer as turns have it.
@@ -41,8 +50,8 @@ func (a *answer) storedText() string {
 type answerDelta struct {
 	text      string
 	reasoning string
-	calls     []core.Approval // of the client's tools: the answer ends with them
-	discarded bool            // the text of the last message is no answer any more
+	calls     []callDelta // pieces of calls of the client's tools
+	discarded bool        // what the client has got is no answer any more
 	end       bool
 }
 
@@ -53,7 +62,7 @@ const textSeparator = "\n\n"
 func (a *answer) followEvent(e core.Event) (answerDelta, error) {
 	switch data := e.Data.(type) {
 	case core.DeltaData:
-		return a.followDelta(e.Type, data), nil
+		return a.followDelta(e, data), nil
 	case core.MessageData:
 		return a.followMessage(e.Type, data.Message), nil
 	case core.DiscardedData:
@@ -63,18 +72,16 @@ func (a *answer) followEvent(e core.Event) (answerDelta, error) {
 	case core.RunData:
 		switch e.Type {
 		case core.EventRunWaiting:
-			calls := a.clientCalls()
-			if len(calls) == 0 {
+			if a.waits = a.clientCalls(); len(a.waits) == 0 {
 				return answerDelta{}, nil // a person decides elsewhere
 			}
-			a.usage, a.finish, a.ended = data.Run.Usage, core.FinishToolCalls, true
-			return answerDelta{calls: calls, end: true}, nil
+			a.finish = core.FinishToolCalls
+			return a.end(data.Run), nil
 		case core.EventRunFailed:
 			a.ended = true
 			return answerDelta{}, failureOf(data.Run)
 		case core.EventRunSucceeded, core.EventRunCanceled:
-			a.usage, a.ended = data.Run.Usage, true
-			return answerDelta{end: true}, nil
+			return a.end(data.Run), nil
 		default:
 			return answerDelta{}, nil
 		}
@@ -82,21 +89,72 @@ func (a *answer) followEvent(e core.Event) (answerDelta, error) {
 	return answerDelta{}, nil
 }
 
-func (a *answer) followDelta(kind core.EventType, d core.DeltaData) answerDelta {
-	if kind == core.EventReasoningDelta {
-		return answerDelta{reasoning: d.Text}
+// end ends the answer with what the client lacks of the calls. One that it has a part of, and whose
+// result is not wanted, cannot be taken back.
+func (a *answer) end(run core.Run) (p answerDelta) {
+	a.usage, a.ended, p.end = run.Usage, true, true
+	for _, call := range a.waits {
+		p.calls = append(p.calls, a.extendCall(run.ID, core.DeltaCall{ToolCallID: call.ToolCallID, Name: call.Tool}, 0, call.Arguments)...)
 	}
-	return a.extend(d.MessageID, d.Offset, d.Text)
+	p.discarded = len(a.calls) > len(a.waits)
+	return p
+}
+
+func (a *answer) followDelta(e core.Event, d core.DeltaData) (p answerDelta) {
+	switch {
+	case e.Type == core.EventReasoningDelta:
+		p.reasoning = d.Text
+	case d.DeltaCall == nil:
+		p = a.extend(d.MessageID, d.Offset, d.Text)
+	case d.MessageID != a.gone:
+		p.discarded = a.beginMessage(d.MessageID)
+		p.calls = a.extendCall(e.RunID, *d.DeltaCall, d.Offset, d.Text)
+	}
+	return p
 }
 
 // followDiscarded takes back the text of a message that broke off. Another one follows.
 func (a *answer) followDiscarded(d core.DiscardedData) answerDelta {
 	a.gone = d.MessageID
-	if d.MessageID != a.message || a.sent == 0 {
+	if d.MessageID != a.message || !a.hasBegun() {
 		return answerDelta{}
 	}
-	a.sent = 0
+	a.sent, a.calls = 0, a.calls[:a.earlier]
 	return answerDelta{discarded: true}
+}
+
+// hasBegun reports whether the client has got something of the message.
+func (a *answer) hasBegun() bool { return a.sent > 0 || len(a.calls) > a.earlier }
+
+// beginMessage begins a message unless it has begun, and reports whether the one before it is lost
+// after the client has got a part of it.
+func (a *answer) beginMessage(id core.MessageID) (discarded bool) {
+	if id == a.message {
+		return false
+	}
+	discarded = a.hasBegun() && !a.created
+	a.any = a.any || a.sent > 0 && a.created
+	a.message, a.sent, a.created, a.earlier = id, 0, false, len(a.calls)
+	return discarded
+}
+
+// extendCall returns the part of a call's arguments from offset on that the client does not have.
+func (a *answer) extendCall(run core.RunID, call core.DeltaCall, offset int, arguments string) []callDelta {
+	i := slices.IndexFunc(a.calls, func(c sentCall) bool { return c.id == call.ToolCallID })
+	var piece callDelta
+	if i < 0 {
+		i = len(a.calls)
+		a.calls = append(a.calls, sentCall{id: call.ToolCallID})
+		piece.toolCall = toolCall{ID: callID(run, call.ToolCallID), Type: "function", Function: functionCall{Name: call.Name}}
+	}
+	piece.Index = i
+	if has := &a.calls[i].sent; offset <= *has && offset+len(arguments) > *has {
+		piece.Function.Arguments = arguments[*has-offset:]
+		*has = offset + len(arguments)
+	} else if piece.ID == "" {
+		return nil
+	}
+	return []callDelta{piece}
 }
 
 // extend returns the part of a message's text from offset on that the client does not have.
@@ -104,11 +162,7 @@ func (a *answer) extend(id core.MessageID, offset int, text string) (p answerDel
 	if id == a.gone {
 		return p
 	}
-	if id != a.message {
-		p.discarded = a.sent > 0 && !a.created
-		a.any = a.any || a.sent > 0 && a.created
-		a.message, a.sent, a.created = id, 0, false
-	}
+	p.discarded = a.beginMessage(id)
 	if offset > a.sent || offset+len(text) <= a.sent {
 		return p
 	}
@@ -179,7 +233,7 @@ func (a *answer) finishReason() string {
 	case core.FinishLength, core.FinishContentFilter:
 		return string(a.finish)
 	case core.FinishToolCalls:
-		if a.ended && len(a.open) > 0 {
+		if len(a.waits) > 0 {
 			return string(a.finish)
 		}
 	}
@@ -198,28 +252,22 @@ func untilAnswered(events iter.Seq2[core.Event, error], ended func() bool) iter.
 	}
 }
 
-// collectAnswer returns the whole answer.
-func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error]) (*answer, *wholeAnswer, error) {
-	a, w := &answer{}, &wholeAnswer{}
+// collectAnswer returns the whole answer, and the model's thoughts.
+func collectAnswer(ctx context.Context, events iter.Seq2[core.Event, error]) (*answer, string, error) {
+	a := &answer{}
+	var reasoning strings.Builder
 	for e, err := range events {
 		if err != nil {
-			return a, w, err
+			return a, "", err
 		}
 		p, err := a.followEvent(e)
 		if err != nil {
-			return a, w, err
+			return a, "", err
 		}
-		w.reasoning.WriteString(p.reasoning)
-		w.calls = append(w.calls, p.calls...)
+		reasoning.WriteString(p.reasoning)
 		if p.end {
-			return a, w, nil
+			return a, reasoning.String(), nil
 		}
 	}
-	return a, w, context.Cause(ctx)
-}
-
-// wholeAnswer is a whole answer.
-type wholeAnswer struct {
-	reasoning strings.Builder
-	calls     []core.Approval
+	return a, reasoning.String(), context.Cause(ctx)
 }

@@ -10,7 +10,6 @@ import (
 // chunkEncoder writes an answer as chunks of a chat completion.
 type chunkEncoder struct {
 	answer answer
-	run    core.RunID
 	usage  bool   // the client asks for it
 	head   []byte // of each chunk, up to the delta
 	begun  bool   // the first chunk is written
@@ -38,7 +37,7 @@ func (q *quoter) append(buf []byte, text string) []byte {
 }
 
 func newChunkEncoder(run core.Run, body completionRequest, created int64) *chunkEncoder {
-	e := &chunkEncoder{run: run.ID, usage: body.StreamOptions.IncludeUsage, quote: newQuoter()}
+	e := &chunkEncoder{usage: body.StreamOptions.IncludeUsage, quote: newQuoter()}
 	head, err := json.Marshal(struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
@@ -79,19 +78,15 @@ func (e *chunkEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	if p.text != "" {
 		buf = e.appendText(buf, "content", p.text)
 	}
-	if !p.end {
-		return buf, nil
-	}
 	if len(p.calls) > 0 {
-		var calls []callDelta
-		for i, call := range toolCallsOf(e.run, p.calls) {
-			calls = append(calls, callDelta{i, call})
-		}
-		raw, err := core.EncodeJSON(calls)
+		raw, err := core.EncodeJSON(p.calls)
 		if err != nil {
 			return buf, err
 		}
 		buf = e.appendChunk(buf, `{"tool_calls":`+string(raw)+`}`, "")
+	}
+	if !p.end {
+		return buf, nil
 	}
 	buf = e.appendChunk(buf, "{}", e.answer.finishReason())
 	if e.usage {
@@ -138,7 +133,7 @@ func (e *chunkEncoder) appendTail(buf []byte, reason string) []byte {
 	return append(buf, "}\n\n"...)
 }
 
-// callDelta is a whole call of a tool in a chunk.
+// callDelta is a piece of a call of a tool in a chunk. The first one of a call has its id and name.
 type callDelta struct {
 	Index int `json:"index"`
 	toolCall

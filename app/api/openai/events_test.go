@@ -21,6 +21,7 @@ type script struct {
 	live   []core.Event // as a watcher gets them while it runs
 	stored []core.Event // as they are replayed: text comes with its message
 	text   string       // of the answer
+	calls  string       // arguments of the client's tools with which it ends
 }
 
 // drawScript draws a run: messages in pieces, some of them discarded, the last one the answer.
@@ -37,7 +38,11 @@ func drawScript(t *rapid.T) script {
 			s.live = append(s.live, core.Event{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: id, Offset: at, Text: text[at:end]}})
 			at = end
 		}
-		end := core.Event{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{ID: id, Role: core.RoleAssistant, Content: text, FinishReason: core.FinishStop}}}
+		m := core.Message{ID: id, Role: core.RoleAssistant, Content: text, FinishReason: core.FinishStop}
+		if i == len(texts)-1 {
+			m.ToolCalls = s.drawCalls(t, id)
+		}
+		end := core.Event{Type: core.EventMessageCreated, Data: core.MessageData{Message: m}}
 		if i < len(texts)-1 && rapid.Bool().Draw(t, "discarded") {
 			end = core.Event{Type: core.EventMessageDiscarded, Data: core.DiscardedData{MessageID: id}}
 			s.stored = append(s.stored, end)
@@ -47,10 +52,49 @@ func drawScript(t *rapid.T) script {
 		}
 		s.text += text
 		s.live, s.stored = append(s.live, end), append(s.stored, end)
+		for _, c := range m.ToolCalls {
+			asked := core.Event{Type: core.EventApprovalRequested, Data: core.ApprovalData{Approval: core.Approval{
+				ID: core.ApprovalID(c.ID), Kind: core.KindClientTool, ToolCallID: c.ID, Tool: c.Name, Arguments: c.Arguments,
+			}}}
+			s.live, s.stored = append(s.live, asked), append(s.stored, asked)
+		}
 	}
-	done := core.Event{Type: core.EventRunSucceeded, Data: core.RunData{}}
+	done := core.Event{Type: core.EventRunSucceeded, Data: core.RunData{Run: weatherRun()}}
+	if s.calls != "" {
+		done.Type = core.EventRunWaiting
+	}
 	s.live, s.stored = append(s.live, done), append(s.stored, done)
 	return s
+}
+
+// weatherRun is a run whose client has a tool.
+func weatherRun() core.Run {
+	return core.Run{ID: "0192f0c4-0000-7000-8000-000000000001", Options: &core.RunOptions{Tools: []core.ClientTool{{Name: "weather"}}}}
+}
+
+// piece is a piece of the arguments of a call.
+func piece(id core.MessageID, call string, offset int, text string) core.Event {
+	return core.Event{Type: core.EventArgumentsDelta, RunID: weatherRun().ID, Data: core.DeltaData{MessageID: id, Offset: offset, Text: text, DeltaCall: &core.DeltaCall{ToolCallID: call, Name: "weather"}}}
+}
+
+// drawCalls draws calls whose arguments come in pieces, or whole at the end from some place on.
+func (s *script) drawCalls(t *rapid.T, id core.MessageID) (calls []core.ToolCall) {
+	for i, text := range rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("ab\"\\<é漢😀")), 1, -1, -1), 0, 3).Draw(t, "arguments") {
+		c := core.ToolCall{ID: fmt.Sprintf("c%d", i), Name: "weather", Arguments: text}
+		calls, s.calls = append(calls, c), s.calls+callID(weatherRun().ID, c.ID)+" weather "+text+"\n"
+		for at := 0; at < len(text); {
+			end := at + 1
+			for end < len(text) && (!isBoundary(text, end) || rapid.Bool().Draw(t, "longer")) {
+				end++
+			}
+			s.live = append(s.live, piece(id, c.ID, at, text[at:end]))
+			at = end
+		}
+	}
+	for n := rapid.IntRange(0, len(s.live)).Draw(t, "pieces that are lost"); n > 0 && s.live[len(s.live)-1].Type == core.EventArgumentsDelta; n-- {
+		s.live = s.live[:len(s.live)-1]
+	}
+	return calls
 }
 
 // isBoundary reports whether a character begins at the offset.
@@ -58,9 +102,10 @@ func isBoundary(text string, at int) bool { return text[at]&0xC0 != 0x80 }
 
 // received is what a client has got of a response.
 type received struct {
-	texts  map[int]string // by output_index
+	texts  map[int]string // by output_index, also of arguments
 	last   int64          // sequence number
 	output string         // of the last event
+	calls  string         // likewise
 	ended  bool
 }
 
@@ -80,6 +125,7 @@ func (r *received) read(t *rapid.T, frames []byte, most int) {
 			Index    int    `json:"output_index"`
 			Delta    string `json:"delta"`
 			Text     string `json:"text"`
+			Args     string `json:"arguments"`
 			Response struct {
 				Output []outputItem `json:"output"`
 			} `json:"response"`
@@ -92,15 +138,22 @@ func (r *received) read(t *rapid.T, frames []byte, most int) {
 		}
 		r.last = e.Number
 		switch e.Type {
-		case "response.output_text.delta":
+		case "response.output_text.delta", "response.function_call_arguments.delta":
 			r.texts[e.Index] += e.Delta
 		case "response.output_text.done":
 			if e.Text != "" && r.texts[e.Index] != e.Text {
 				t.Fatalf("item %d: the pieces are %q, the text is %q", e.Index, r.texts[e.Index], e.Text)
 			}
+		case "response.function_call_arguments.done":
+			if r.texts[e.Index] != e.Args {
+				t.Fatalf("item %d: the pieces are %q, the arguments are %q", e.Index, r.texts[e.Index], e.Args)
+			}
 		case "response.completed":
 			r.ended = true
 			for _, item := range e.Response.Output {
+				if item.Type == "function_call" {
+					r.calls += item.CallID + " " + item.Name + " " + *item.Arguments + "\n"
+				}
 				for _, part := range item.Content {
 					r.output += part.Text
 				}
@@ -111,7 +164,7 @@ func (r *received) read(t *rapid.T, frames []byte, most int) {
 
 // frames returns what the encoder writes.
 func frames(t *rapid.T, events []core.Event, after int64) []byte {
-	enc := newResponseEncoder(newResponseShape(activeRun{}), "0192f0c4-0000-7000-8000-000000000001", after)
+	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}), weatherRun().ID, after)
 	var all []byte
 	for _, e := range events {
 		var err error
@@ -138,8 +191,8 @@ func TestResponseResumes(t *testing.T) {
 			}
 			r.read(t, frames(t, rest, r.last), 1<<30)
 		}
-		if !r.ended || r.output != s.text {
-			t.Fatalf("got %q, ended %v, want %q", r.output, r.ended, s.text)
+		if !r.ended || r.output != s.text || r.calls != s.calls {
+			t.Fatalf("got %q %q, ended %v, want %q %q", r.output, r.calls, r.ended, s.text, s.calls)
 		}
 	})
 }
@@ -158,12 +211,13 @@ func TestChunksAreTheText(t *testing.T) {
 				break
 			}
 		}
-		var text string
+		var text, calls string
 		for line := range strings.SplitSeq(string(out), "\n") {
 			var chunk struct {
 				Choices []struct {
 					Delta struct {
-						Content string `json:"content"`
+						Content string      `json:"content"`
+						Calls   []callDelta `json:"tool_calls"`
 					} `json:"delta"`
 				} `json:"choices"`
 			}
@@ -175,6 +229,17 @@ func TestChunksAreTheText(t *testing.T) {
 				t.Fatalf("%v: %s", err, data)
 			}
 			text += chunk.Choices[0].Delta.Content
+			for _, c := range chunk.Choices[0].Delta.Calls {
+				if n := strings.Count(calls, "\n"); c.ID != "" && c.Index == n {
+					calls += "\n" + c.ID + " " + c.Function.Name + " "
+				} else if c.ID != "" || c.Index != n-1 {
+					t.Fatalf("got %+v after %q", c, calls)
+				}
+				calls += c.Function.Arguments
+			}
+		}
+		if calls = strings.TrimPrefix(calls+"\n", "\n"); failed == nil && calls != s.calls {
+			t.Fatalf("got the calls %q, want %q", calls, s.calls)
 		}
 		if failed == nil && strings.ReplaceAll(text, textSeparator, "") != strings.ReplaceAll(s.text, textSeparator, "") {
 			t.Fatalf("got %q, want %q", text, s.text)
@@ -201,6 +266,42 @@ func TestWholeAnswer(t *testing.T) {
 			t.Fatalf("got %q, %v, want %q", got, err, s.text)
 		}
 	})
+}
+
+// A call that breaks off after the client has got a part of it is an error of a completion; its item of
+// a response ends incomplete.
+func TestBrokenCall(t *testing.T) {
+	t.Parallel()
+	const lost, next = "0192f0c4-0000-7000-8000-000000000002", "0192f0c4-0000-7000-8000-000000000003"
+	run := weatherRun()
+	said := core.Event{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{ID: next, Role: core.RoleAssistant, Content: "sunny"}}}
+	discarded := core.Event{Type: core.EventMessageDiscarded, Data: core.DiscardedData{MessageID: lost}}
+	done := core.Event{Type: core.EventRunSucceeded, Data: core.RunData{Run: run}}
+	for name, events := range map[string][]core.Event{
+		"discarded": {piece(lost, "c1", 0, `{"a`), discarded, piece(lost, "c1", 0, `{"a`), said, done},
+		"replaced":  {piece(lost, "c1", 0, `{"a`), said, done},
+	} {
+		chunks := newChunkEncoder(run, completionRequest{}, 1)
+		response := newResponseEncoder(newResponseShape(activeRun{run: run}), run.ID, -1)
+		var failed error
+		for _, e := range events {
+			if _, err := chunks.encode(nil, e); err != nil {
+				failed = err
+			}
+			if _, err := response.encode(nil, e); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		out := response.final.Output
+		if failed == nil || len(out) != 2 || out[0].Type != "function_call" || out[0].Status != "incomplete" || *out[0].Arguments != "" || out[1].Content[0].Text != "sunny" {
+			t.Errorf("%s: got the error %v and the items %+v", name, failed, out)
+		}
+	}
+	canceled := newChunkEncoder(run, completionRequest{}, 1)
+	_, _ = canceled.encode(nil, piece(lost, "c1", 0, `{}`)) // which it has said
+	if _, err := canceled.encode(nil, core.Event{Type: core.EventRunCanceled, Data: core.RunData{Run: run}}); err == nil {
+		t.Error("a completion ends with a call that nobody wants, and no error")
+	}
 }
 
 // encoders returns how each protocol writes an event, the native one beside them.

@@ -66,13 +66,13 @@ type message struct {
 
 // toolCall is a call of one of the client's tools.
 type toolCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
+	ID       string       `json:"id,omitempty"` // a piece that goes on has none, and no type and name
+	Type     string       `json:"type,omitempty"`
 	Function functionCall `json:"function"`
 }
 
 type functionCall struct {
-	Name      string `json:"name"`
+	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 

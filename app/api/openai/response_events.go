@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"bobbin/app/core"
@@ -9,17 +10,15 @@ import (
 
 // Sequence numbers of a response's events follow from what they say, not from when they were
 // sent: a client that comes back with starting_after gets exactly the rest, although the live text
-// came in other pieces. Each item has itemSpan numbers, one for each byte of its text and these:
+// came in other pieces. The items of a message, its text and the calls of the client's tools, end
+// together and have messageSpan numbers:
 const (
-	firstItem   = 3       // after response.created, response.queued if it was, and response.in_progress
-	itemSpan    = 1 << 32 // more than a text has bytes
-	itemAdded   = 0
-	partAdded   = 1
-	textBegins  = 2            // the number of a delta: this, and the bytes of the text up to its end
-	textDone    = itemSpan - 3 // also of the arguments of a function
-	partDone    = itemSpan - 2
-	itemDone    = itemSpan - 1
-	argsPartial = textBegins
+	firstMessage = 3       // after response.created, response.queued if it was, and response.in_progress
+	messageSpan  = 1 << 32 // more than a message has bytes
+	itemAdded    = 0       // of the text
+	partAdded    = 1
+	pieceBegins  = 2               // the number of a delta: this, and the bytes of the items up to its end, and one for each call
+	itemsDone    = messageSpan / 2 // those that end items, in turn
 )
 
 // responseEncoder writes a run as the events of a response.
@@ -30,13 +29,21 @@ type responseEncoder struct {
 	ended bool
 	final responseShape // the response as it ended
 
-	state answer
-	item  *outputItem // the message on its way; nil = none
-	text  []byte      // of it
-	buf   []byte
-	quote *quoter
+	state   answer
+	message core.MessageID // whose items are on their way
+	open    []*openItem    // these
+	pieces  int64          // numbers of their pieces so far
+	before  int64          // messages before it that had items
+	buf     []byte
+	quote   *quoter
 
 	created, begun bool // response.created is written, and response.in_progress
+}
+
+// openItem is an item on its way. It ends incomplete and empty unless it has another status then.
+type openItem struct {
+	outputItem
+	text []byte // of the message, or the arguments of the call
 }
 
 func newResponseEncoder(shape *responseShape, run core.RunID, after int64) *responseEncoder {
@@ -63,7 +70,11 @@ func (e *responseEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	}
 	switch data := event.Data.(type) {
 	case core.DeltaData:
-		if event.Type == core.EventMessageDelta {
+		switch {
+		case data.MessageID == e.state.gone: // a watcher that joins late may get its text after its end
+		case data.DeltaCall != nil:
+			e.extendCall(data.MessageID, *data.DeltaCall, data.Offset, data.Text)
+		case event.Type == core.EventMessageDelta:
 			e.extendText(data.MessageID, data.Offset, data.Text)
 		}
 	case core.MessageData:
@@ -71,11 +82,12 @@ func (e *responseEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 			e.finishMessage(data.Message)
 		}
 	case core.DiscardedData:
-		// The item stays, without text: its number is taken.
+		// The items stay, without text: their numbers are taken.
 		e.state.gone = data.MessageID
-		e.beginItem(data.MessageID)
-		e.text = nil
-		e.endItem("incomplete")
+		if e.beginMessage(data.MessageID); len(e.open) == 0 {
+			e.textItem(data.MessageID)
+		}
+		e.endItems()
 	case core.ApprovalData:
 		e.state.followApproval(event.Type, data.Approval)
 	case core.RunData:
@@ -84,96 +96,143 @@ func (e *responseEncoder) encode(buf []byte, event core.Event) ([]byte, error) {
 	return e.buf, nil
 }
 
-// base returns the first sequence number of the item that is on its way, or comes next.
-func (e *responseEncoder) base() int64 { return firstItem + int64(len(e.shape.Output))*itemSpan }
+// base returns the first sequence number of the message whose items are on their way, or come next.
+func (e *responseEncoder) base() int64 { return firstMessage + e.before*messageSpan }
 
-// beginItem begins an item unless it has begun.
-func (e *responseEncoder) beginItem(id core.MessageID) {
-	if e.item != nil && e.item.ID[len(messagePrefix):] == string(id) {
-		return
+// beginMessage begins a message unless it has begun.
+func (e *responseEncoder) beginMessage(id core.MessageID) {
+	if id != e.message {
+		e.endItems() // their end is lost
+		e.message = id
 	}
-	if e.item != nil { // its end is lost, so it is not in the log
-		e.text = nil
-		e.endItem("incomplete")
-	}
-	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: "in_progress", Role: "assistant", Content: []outputPart{}}
-	e.item, e.text = &item, nil
-	e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: len(e.shape.Output), Item: item})
-	e.emitEvent("response.content_part.added", e.base()+partAdded, partEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output), Part: outputText("")})
 }
 
-// extendText adds the part of a text that is new.
+// addItem begins an item of the message and returns its place.
+func (e *responseEncoder) addItem(number int64, item outputItem) int {
+	i := len(e.open)
+	e.open = append(e.open, &openItem{outputItem: item})
+	e.emitEvent("response.output_item.added", number, itemEvent{OutputIndex: len(e.shape.Output) + i, Item: item})
+	return i
+}
+
+// textItem returns the place of the message's text among its items. It begins the item unless it has begun.
+func (e *responseEncoder) textItem(id core.MessageID) int {
+	e.beginMessage(id)
+	for i, item := range e.open {
+		if item.Type == "message" {
+			return i
+		}
+	}
+	item := outputItem{ID: messagePrefix + string(id), Type: "message", Status: "in_progress", Role: "assistant", Content: []outputPart{}}
+	i := e.addItem(e.base()+itemAdded, item)
+	e.emitEvent("response.content_part.added", e.base()+partAdded, partEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Part: outputText("")})
+	return i
+}
+
+// extend adds the part of an item's text that is new, and returns that which the client does not have
+// and the number of its event.
+func (e *responseEncoder) extend(item *openItem, offset int, text string) (string, int64) {
+	if offset > len(item.text) || offset+len(text) <= len(item.text) {
+		return "", 0
+	}
+	text = text[len(item.text)-offset:]
+	item.text = append(item.text, text...)
+	e.pieces += int64(len(text))
+	number := e.base() + pieceBegins + e.pieces
+	known := max(0, e.after-(number-int64(len(text)))) // the client has the beginning
+	return text[min(known, int64(len(text))):], number
+}
+
+// extendText adds a piece of the message's text.
 func (e *responseEncoder) extendText(id core.MessageID, offset int, text string) {
-	if id == e.state.gone { // a watcher that joins late may get its text after its end
+	i := e.textItem(id)
+	item := e.open[i]
+	text, number := e.extend(item, offset, text)
+	if text == "" {
 		return
-	}
-	e.beginItem(id)
-	if offset > len(e.text) || offset+len(text) <= len(e.text) {
-		return
-	}
-	text = text[len(e.text)-offset:]
-	e.text = append(e.text, text...)
-	number := e.base() + textBegins + int64(len(e.text))
-	if number <= e.after {
-		return
-	}
-	if known := e.after - (number - int64(len(text))); known > 0 { // the client has the beginning
-		text = text[known:]
 	}
 	// There is one for each word of an answer, so it is not encoded by reflection.
 	const name = "response.output_text.delta"
 	buf := append(e.buf, "event: "+name+"\ndata: {\"type\":\""+name+"\",\"sequence_number\":"...)
 	buf = strconv.AppendInt(buf, number, 10)
-	buf = append(append(append(buf, `,"item_id":"`...), e.item.ID...), `","output_index":`...)
-	buf = strconv.AppendInt(buf, int64(len(e.shape.Output)), 10)
+	buf = append(append(append(buf, `,"item_id":"`...), item.ID...), `","output_index":`...)
+	buf = strconv.AppendInt(buf, int64(len(e.shape.Output)+i), 10)
 	buf = e.quote.append(append(buf, `,"content_index":0,"delta":`...), text)
 	e.buf = append(buf, ",\"logprobs\":[]}\n\n"...)
 }
 
-// finishMessage ends a message that is in the log. One that only calls tools is no item.
-func (e *responseEncoder) finishMessage(m core.Message) {
-	e.state.finish, e.state.leaf = m.FinishReason, m.ID
-	if m.Content == "" && len(m.ToolCalls) > 0 {
-		return
+// extendCall adds a piece of the arguments of a call of the client's tool.
+func (e *responseEncoder) extendCall(id core.MessageID, call core.DeltaCall, offset int, arguments string) {
+	e.beginMessage(id)
+	item := callItem(e.run, id, core.ToolCall{ID: call.ToolCallID, Name: call.Name})
+	i := slices.IndexFunc(e.open, func(o *openItem) bool { return o.ID == item.ID })
+	if i < 0 {
+		item.Status = "in_progress"
+		e.pieces++
+		i = e.addItem(e.base()+pieceBegins+e.pieces, item)
 	}
-	e.extendText(m.ID, 0, m.Content)
-	if m.Content == "" {
-		e.beginItem(m.ID)
+	if text, number := e.extend(e.open[i], offset, arguments); text != "" {
+		e.emitEvent("response.function_call_arguments.delta", number, deltaEvent{ItemID: item.ID, OutputIndex: len(e.shape.Output) + i, Delta: text})
 	}
-	status := "completed"
-	if m.Status == core.MessagePartial {
-		status = "incomplete"
-	}
-	e.endItem(status)
 }
 
-func (e *responseEncoder) endItem(status string) {
-	index, text := len(e.shape.Output), string(e.text)
-	part := outputText(text)
-	e.emitEvent("response.output_text.done", e.base()+textDone, textDoneEvent{ItemID: e.item.ID, OutputIndex: index, Text: text, Logprobs: []any{}})
-	e.emitEvent("response.content_part.done", e.base()+partDone, partEvent{ItemID: e.item.ID, OutputIndex: index, Part: part})
-	e.item.Status, e.item.Content = status, []outputPart{part}
-	e.emitEvent("response.output_item.done", e.base()+itemDone, itemEvent{OutputIndex: index, Item: *e.item})
-	e.shape.Output, e.item, e.text = append(e.shape.Output, *e.item), nil, nil
+// finishMessage ends a message that is in the log: with calls of the client's tools when the run waits
+// for them. One that only calls tools of the server is no item.
+func (e *responseEncoder) finishMessage(m core.Message) {
+	e.state.finish = m.FinishReason
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		e.extendText(m.ID, 0, m.Content)
+		item := e.open[e.textItem(m.ID)]
+		if item.Status = "completed"; m.Status == core.MessagePartial {
+			item.Status = "incomplete"
+		}
+	}
+	waits := false
+	for _, call := range m.ToolCalls {
+		if slices.ContainsFunc(e.shape.Tools, func(t responseTool) bool { return t.Name == call.Name }) {
+			e.extendCall(m.ID, core.DeltaCall{ToolCallID: call.ID, Name: call.Name}, 0, call.Arguments)
+			waits = true
+		}
+	}
+	if !waits {
+		e.endItems()
+	}
+}
+
+// endItems ends the items of the message.
+func (e *responseEncoder) endItems() {
+	number := e.base() + itemsDone
+	for _, item := range e.open {
+		if item.Status == "in_progress" {
+			item.Status, item.text = "incomplete", nil
+		}
+		index, text := len(e.shape.Output), string(item.text)
+		if item.Type == "message" {
+			item.Content = []outputPart{outputText(text)}
+			e.emitEvent("response.output_text.done", number, textDoneEvent{ItemID: item.ID, OutputIndex: index, Text: text, Logprobs: []any{}})
+			e.emitEvent("response.content_part.done", number+1, partEvent{ItemID: item.ID, OutputIndex: index, Part: item.Content[0]})
+		} else {
+			item.Arguments = &text
+			e.emitEvent("response.function_call_arguments.done", number, argsDoneEvent{ItemID: item.ID, OutputIndex: index, Name: item.Name, Arguments: text})
+		}
+		e.emitEvent("response.output_item.done", number+2, itemEvent{OutputIndex: index, Item: item.outputItem})
+		e.shape.Output = append(e.shape.Output, item.outputItem)
+		number += 3
+	}
+	if len(e.open) > 0 {
+		e.before++
+	}
+	e.message, e.open, e.pieces = "", nil, 0
 }
 
 func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 	switch kind {
 	case core.EventRunWaiting:
-		calls := e.state.clientCalls()
-		if len(calls) == 0 {
+		if len(e.state.clientCalls()) == 0 {
 			return // a person decides elsewhere
 		}
-		for _, call := range calls {
-			item := callItem(e.run, e.state.leaf, core.ToolCall{ID: call.ToolCallID, Name: call.Tool, Arguments: call.Arguments})
-			index := len(e.shape.Output)
-			begun, empty := item, ""
-			begun.Status, begun.Arguments = "in_progress", &empty
-			e.emitEvent("response.output_item.added", e.base()+itemAdded, itemEvent{OutputIndex: index, Item: begun})
-			e.emitEvent("response.function_call_arguments.delta", e.base()+argsPartial, deltaEvent{ItemID: item.ID, OutputIndex: index, Delta: call.Arguments})
-			e.emitEvent("response.function_call_arguments.done", e.base()+textDone, argsDoneEvent{ItemID: item.ID, OutputIndex: index, Name: call.Tool, Arguments: call.Arguments})
-			e.emitEvent("response.output_item.done", e.base()+itemDone, itemEvent{OutputIndex: index, Item: item})
-			e.shape.Output = append(e.shape.Output, item)
+		for _, item := range e.open {
+			item.Status = "completed"
 		}
 		e.endResponse("response.completed", "completed", run)
 	case core.EventRunSucceeded:
@@ -203,6 +262,7 @@ func (e *responseEncoder) followRun(kind core.EventType, run core.Run) {
 
 // endResponse writes the last event.
 func (e *responseEncoder) endResponse(name, status string, run core.Run) {
+	e.endItems()
 	u := run.Usage
 	e.shape.Status, e.ended = status, true
 	e.shape.Usage = &responseUsage{

@@ -34,7 +34,7 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), a.Streams.Wait)
 	defer cancel()
-	ans, whole, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b))
+	ans, reasoning, err := collectAnswer(ctx, a.watchEvents(ctx, r.tenant, b))
 	if done = ans.ended; err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func (a *API) serveAnswer(c *gin.Context, r request, b activeRun, stream handler
 		return core.Errorf(core.ErrTimeout, "the run %s has not ended in %s; read it with GET /api/v1/runs/%s", b.run.ID, a.Streams.Wait, b.run.ID)
 	}
 	a.storeLeaf(b, ans)
-	m := answerMessage{Role: "assistant", Reasoning: whole.reasoning.String(), ToolCalls: toolCallsOf(b.run.ID, whole.calls)}
-	if text := ans.storedText(); text != "" || len(whole.calls) == 0 {
+	m := answerMessage{Role: "assistant", Reasoning: reasoning, ToolCalls: toolCallsOf(b.run.ID, ans.waits)}
+	if text := ans.storedText(); text != "" || len(ans.waits) == 0 {
 		m.Content = &text
 	}
 	return writeJSON(c, completion{
