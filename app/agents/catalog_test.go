@@ -130,14 +130,8 @@ func ptr[T any](v T) *T { return &v }
 
 func TestLoadEverything(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, map[string]string{"full.yaml": full})
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	got, err := c.Get("full")
-	if err != nil {
-		t.Fatalf("Get: %v", err)
-	}
+	c := must.Get(load(t, map[string]string{"full.yaml": full}))(t)
+	got := must.Get(c.Get("full"))(t)
 	want := core.Agent{
 		Name: "full", Description: "Has everything.", Model: "gpt-4o", FallbackModels: []string{"gpt-4o-mini", "demo"},
 		SystemPrompt: "You are\ncomplete.\n", Tools: []string{"current_time", "calculator"}, MaxIterations: 7,
@@ -161,14 +155,8 @@ func TestLoadEverything(t *testing.T) {
 // What a file does not say, or leaves without a value, stays unset.
 func TestLoadLittle(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, map[string]string{"a.yaml": "# little\nname: little\ntools:\ncontext:\ncompaction: {}\nmodel: ~\n"})
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	got, err := c.Get("little")
-	if err != nil {
-		t.Fatalf("Get: %v", err)
-	}
+	c := must.Get(load(t, map[string]string{"a.yaml": "# little\nname: little\ntools:\ncontext:\ncompaction: {}\nmodel: ~\n"}))(t)
+	got := must.Get(c.Get("little"))(t)
 	if diff := cmp.Diff(core.Agent{Name: "little", Tools: []string{}, Version: got.Version}, got); diff != "" {
 		t.Errorf("agent (-want +got):\n%s", diff)
 	}

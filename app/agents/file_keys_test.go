@@ -418,10 +418,7 @@ func TestProfileHasFallbacks(t *testing.T) {
 	for asked, want := range map[string][]string{
 		"": {"two", "three"}, "two": {"three"}, "four": {"two", "three"},
 	} {
-		profile, err := p.Profile(t.Context(), core.Session{Agent: "a"}, asked)
-		if err != nil {
-			t.Fatalf("profile: %v", err)
-		}
+		profile := must.Get(p.Profile(t.Context(), core.Session{Agent: "a"}, asked))(t)
 		var got []string
 		for _, m := range profile.Fallbacks {
 			got = append(got, m.Info().Name)

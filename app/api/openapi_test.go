@@ -153,10 +153,7 @@ func TestOneKindOfNothing(t *testing.T) {
 	}
 	nothing := regexp.MustCompile(`"[a-z_]+": ?null|"[a-z_]*_id": ?""`)
 	for _, name := range answers {
-		answer, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(os.ReadFile(name))(t)
 		parts := strings.SplitN(string(answer), "\n---\n", 3) // the request, the answer, the calls
 		for _, found := range nothing.FindAllString(parts[min(1, len(parts)-1)], -1) {
 			if !strings.HasPrefix(found, `"next_cursor"`) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"bobbin/app/cli"
+	"bobbin/tests/must"
 )
 
 // run calls the program with something on its standard input.
@@ -56,9 +57,7 @@ func folder(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "bobbin.yaml")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	return []string{"--config", empty, "--data-dir", filepath.Join(dir, "data"), "--agents-dir", filepath.Join(dir, "agents"), "--default-llm", "demo"}
 }
 

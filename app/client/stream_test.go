@@ -21,6 +21,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // connection is how a scripted server answers one request.
@@ -301,10 +302,7 @@ func TestLeaving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &script{connections: []connection{silent(durable(1, core.EventRunStarted))}}
-		c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
-		if err != nil {
-			t.Fatalf("new client: %v", err)
-		}
+		c := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}}))(t)
 		for _, err := range c.WatchSession(t.Context(), "s1", core.Cursor{}) {
 			if err != nil {
 				t.Fatalf("got error %v, want an event", err)

@@ -16,8 +16,7 @@ import (
 // page reads a web page.
 func page(t *testing.T, kind, body string) core.WebPage {
 	t.Helper()
-	got := must.Get(newReader(t).ReadPage(t.Context(), kind, "http://a.example/dir/page", body))(t)
-	return got
+	return must.Get(newReader(t).ReadPage(t.Context(), kind, "http://a.example/dir/page", body))(t)
 }
 
 // A page becomes its title, headings, links, lists and paragraphs.

@@ -150,10 +150,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	before := core.Now()
-	got, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 	want := core.PurgeReport{
 		Sessions:  []core.SessionID{"a", "gone", "old"},
 		Tables:    []core.PurgedTable{{Table: "sessions", Removed: 2}, {Table: "messages", Removed: 4}, {Table: "memories"}},

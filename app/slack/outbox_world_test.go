@@ -197,8 +197,7 @@ func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 // newClients returns the clients of settings without installations.
 func newClients(t *testing.T, settings config.Slack) *slack.Clients {
 	t.Helper()
-	clients := must.Get(slack.NewClients(settings, nil, slog.New(slog.DiscardHandler)))(t)
-	return clients
+	return must.Get(slack.NewClients(settings, nil, slog.New(slog.DiscardHandler)))(t)
 }
 
 // start lets a process of the name post; stop ends it.

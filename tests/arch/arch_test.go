@@ -23,10 +23,7 @@ import (
 // TestHouse judges the source of this module.
 func TestHouse(t *testing.T) {
 	t.Parallel()
-	files, err := arch.Load("../..")
-	if err != nil {
-		t.Fatalf("load the source: %v", err)
-	}
+	files := must.Get(arch.Load("../.."))(t)
 	if len(files) < 20 {
 		t.Fatalf("got %d files, want the whole module: is the test in another folder now?", len(files))
 	}
@@ -138,10 +135,7 @@ func testAt(file *ast.File, comment *ast.CommentGroup) string {
 // answer reaches them, not even through another package of ours.
 func TestNoNodeReadsMemories(t *testing.T) {
 	t.Parallel()
-	files, err := arch.Load("../..")
-	if err != nil {
-		t.Fatalf("load the source: %v", err)
-	}
+	files := must.Get(arch.Load("../.."))(t)
 	imports := map[string][]string{} // by folder
 	for _, f := range files {
 		if !f.Test() {

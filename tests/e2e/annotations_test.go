@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Messages are read one by one and newest first, rated and labeled: nothing runs, watchers
@@ -81,9 +82,7 @@ func TestAnnotations(t *testing.T) {
 		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp, Comment: "Rosebud"}); err != nil {
 			t.Error(err)
 		}
-		if _, err := client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, answer.ID)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, answer.ID)))(t)
 		if _, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); status(err) != http.StatusNotFound {
 			t.Errorf("got %v for a deleted message, want 404", err)
 		}

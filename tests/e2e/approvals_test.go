@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // asks sends a message in a new session and returns its run, which waits. That the
@@ -40,9 +41,7 @@ func decide(t *testing.T, h *apptest.Bobbin, run core.Run, in ops.Decision) {
 	t.Helper()
 	for _, a := range run.Approvals {
 		in.RunID, in.ApprovalID = run.ID, a.ID
-		if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.DecideApproval, in))(t)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/documents"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -27,9 +28,7 @@ import (
 func picture(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, png.Encode(&out, image.NewGray(image.Rect(0, 0, width, height))))
 	return out.Bytes()
 }
 
@@ -128,9 +127,7 @@ func TestMessageAsAForm(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()))
 		r := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body))(t)
 		r.Header.Set("Content-Type", form.FormDataContentType())
 		response, err := h.HTTP.Do(r)
@@ -153,9 +150,7 @@ func TestMessageAsAForm(t *testing.T) {
 			t.Errorf("edited: got %d and %d parts, want 2 and none", len(edited.Parts), len(none.Parts))
 		}
 		for _, m := range []core.MessageID{asked.ID, edited.ID} {
-			if _, err := client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, m)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, m)))(t)
 		}
 		if _, err := readBlob(t.Context(), h.Client, asked.Parts[0].BlobID); !errors.Is(err, core.ErrNotFound) {
 			t.Errorf("after the deletion: got %v, want not found", err)

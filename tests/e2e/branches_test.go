@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -130,9 +131,7 @@ func TestBranches(t *testing.T) {
 // branched goes back to the first branch, and pins and deletes there.
 func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Message, feed <-chan core.Event) {
 	t.Helper()
-	if _, err := client.Call(t.Context(), c, ops.SelectMessage, apptest.InMessage(id, log[3].ID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), c, ops.SelectMessage, apptest.InMessage(id, log[3].ID)))(t)
 	wantPath(t, c, id, turns("one", "two", "three")...)
 	until(t, feed, "the branch selected", func(e core.Event) bool {
 		return e.Type == core.EventSessionUpdated && apptest.EventData[core.SessionData](t, e).Path.LeafID == log[5].ID
@@ -144,9 +143,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if err != nil || !m.Pinned {
 		t.Errorf("pin: got %v and %v, want it pinned", m.Pinned, err)
 	}
-	if _, err := client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)))(t)
 	e := until(t, feed, "tombstone", func(e core.Event) bool {
 		return e.Type == core.EventMessageUpdated && apptest.EventData[core.MessageData](t, e).Message.ID == log[5].ID
 	})

@@ -22,6 +22,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -106,9 +107,7 @@ func compileChat(t *testing.T) string {
 		if len(out.Errors) > 0 {
 			t.Fatalf("%s: %v", from, out.Errors)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), out.Code, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), out.Code, 0o600))
 	}
 	return dir
 }
@@ -160,9 +159,7 @@ func (c *chatClient) wait(w wish) { c.t.Helper(); w.Do = "await"; c.do(w) }
 // do has the driver fulfill a wish.
 func (c *chatClient) do(w wish) {
 	c.t.Helper()
-	if err := json.NewEncoder(c.in).Encode(w); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.NewEncoder(c.in).Encode(w))
 	line, err := c.out.ReadBytes('\n')
 	var state struct {
 		Messages []core.Message `json:"messages"`

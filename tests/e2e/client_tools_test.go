@@ -51,8 +51,7 @@ func waitsForTools(t *testing.T, h *apptest.Bobbin, id core.SessionID, content s
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}
-	run := apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
-	return run
+	return apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
 }
 
 // questions returns what a run waits for.

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -38,9 +39,7 @@ func TestContextTurns(t *testing.T) {
 			t.Errorf("got %+v first, want what the summary covers", first)
 		}
 		pinned := apptest.ListMessages(t, h.Client, id)[2]
-		if _, err := client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, pinned.ID), Pinned: new(true)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, pinned.ID), Pinned: new(true)}))(t)
 		if got, err := client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: id}); err != nil || len(got.Ranges) < 3 || got.Ranges[1] != (core.PlacedRange{FromSeq: pinned.Seq, ThroughSeq: pinned.Seq, Place: core.PlaceVerbatim}) {
 			t.Errorf("got %+v, %v with message %d pinned, want it verbatim between covered ones", got.Ranges, err, pinned.Seq)
 		} else {
@@ -63,9 +62,7 @@ func TestContextTurns(t *testing.T) {
 		}
 
 		imported := apptest.NewSession(t, h.Client, ops.NewSession{})
-		if _, err := h.ImportMessages(t.Context(), core.ImportMessages{SessionID: imported, Body: strings.NewReader(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"bye"}]}`)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(h.ImportMessages(t.Context(), core.ImportMessages{SessionID: imported, Body: strings.NewReader(`{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"bye"}]}`)}))(t)
 		got, err = client.Call(t.Context(), h, ops.GetContextTurns, ops.InSession{SessionID: imported})
 		if err != nil || got.Turns == nil || len(got.Turns) != 0 || len(got.Ranges) != 1 || got.Ranges[0] != (core.PlacedRange{FromSeq: 1, ThroughSeq: 2, Place: core.PlaceVerbatim}) {
 			t.Errorf("got %+v, %v of an import, want one range and no turns", got, err)

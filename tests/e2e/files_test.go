@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -27,15 +28,9 @@ func followPath(h *apptest.Bobbin, path string) (status int, header http.Header,
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	response, err := h.HTTP.Do(r)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	response := must.Get(h.HTTP.Do(r))(h.T)
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(response.Body))(h.T)
 	return response.StatusCode, response.Header, string(data)
 }
 
@@ -126,9 +121,7 @@ func TestManageFiles(t *testing.T) {
 			t.Errorf("after a restart: got %d", status)
 		}
 		ann = h.NewClient("secret-of-ann-1234")
-		if _, err := client.Call(ctx, ann, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(ctx, ann, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID}))(t)
 		if status, _, body := followPath(h, link.URL); status != 410 || !strings.Contains(body, "file_deleted") {
 			t.Errorf("the link of a deleted file: got %d, %s", status, body)
 		}

@@ -15,14 +15,13 @@ import (
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // operate does what an operator's command does beside the running server.
 func operateOn(h *apptest.Bobbin, do func(*ops.Service) error) {
 	h.T.Helper()
-	if err := ops.Admin(h.T.Context(), h.Config, slog.New(slog.DiscardHandler), do); err != nil {
-		h.T.Fatal(err)
-	}
+	must.Do(h.T, ops.Admin(h.T.Context(), h.Config, slog.New(slog.DiscardHandler), do))
 }
 
 // newKey makes a key in the database.

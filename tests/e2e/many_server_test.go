@@ -14,6 +14,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -51,9 +52,7 @@ func (s *manyServer) process(t *testing.T, url string, p *provider.Server) {
 	t.Cleanup(den.Close)
 	server := den.NewServer(t, den.Program(t, false), den.Temp(t), fmt.Sprintf("default_llm: house\ntitles: false\nlog: {level: warn}\n"+
 		"models: [{name: house, provider: openai, base_url: %q, context_window: 8192, max_output_tokens: 2048}]\n", p.URL), "BOBBIN_DATABASE_URL="+url)
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start(t.Context()))
 	t.Cleanup(func() {
 		if log, bad := server.ReadLog("ERROR"); t.Failed() || len(bad) > 0 {
 			t.Logf("the log:\n%s", log[max(0, len(log)-4000):])

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -91,8 +92,6 @@ func (s *manyServer) cpu(t *testing.T) float64 {
 	raw := apptest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid)))(t)
 	var user, system float64
 	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscan(fields[11]+" "+fields[12], &user, &system))(t)
 	return (user + system) / 100
 }

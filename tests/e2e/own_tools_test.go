@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/mcptest"
+	"bobbin/tests/must"
 )
 
 // withTool writes a file of the folder of tools and allows all kinds.
@@ -20,12 +21,8 @@ func withTool(t *testing.T, name, text string) apptest.Setting {
 	return func(c *config.Config) {
 		t.Helper()
 		dir := filepath.Join(filepath.Dir(c.AgentsDir), "tools")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(dir, 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 		c.Tools.Allow = []string{"mcp", "http", "openapi", "command"}
 	}
 }

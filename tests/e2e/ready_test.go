@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A database that is gone makes the server unready, and one that is back ready again;
@@ -50,13 +51,9 @@ func TestReadyWithoutDatabase(t *testing.T) {
 func takeAway(t *testing.T, url string) (back func()) {
 	t.Helper()
 	if path, ok := strings.CutPrefix(url, "sqlite://"); ok {
-		if err := os.Rename(path, path+".away"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(path, path+".away"))
 		return func() {
-			if err := os.Rename(path+".away", path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(path+".away", path))
 		}
 	}
 	server, name := serverOf(t, url)
@@ -65,9 +62,7 @@ func takeAway(t *testing.T, url string) (back func()) {
 		conn := apptest.Must(pgx.Connect(t.Context(), server))(t)
 		defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 		for _, stmt := range stmts {
-			if _, err := conn.Exec(t.Context(), stmt); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(conn.Exec(t.Context(), stmt))(t)
 		}
 	}
 	do("ALTER DATABASE "+name+" ALLOW_CONNECTIONS false", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -88,8 +89,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 
 func report(t testing.TB, c *client.Client, id core.SessionID) core.ContextReport {
 	t.Helper()
-	r := apptest.Must(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
-	return r
+	return apptest.Must(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
 }
 
 func sections(r core.ContextReport, names ...string) int {
@@ -172,11 +172,7 @@ func history(n int) string {
 
 func bringIn(t testing.TB, c *client.Client, id core.SessionID, format core.ImportFormat, text string) core.Imported {
 	t.Helper()
-	done, err := c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format})
-	if err != nil {
-		t.Fatalf("import: %v", err)
-	}
-	return done
+	return must.Get(c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format}))(t)
 }
 
 // wholeLog returns all messages of a session.

@@ -8,6 +8,7 @@ import (
 
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -15,9 +16,7 @@ import (
 func withAgentFile(t *testing.T, name, text string) apptest.Setting {
 	return func(c *config.Config) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte("name: "+name+"\n"+text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte("name: "+name+"\n"+text), 0o600)))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // Without NATS a replica serves all the same: it is ready, and says that it is degraded.
@@ -65,9 +66,7 @@ func setReadOnly(t *testing.T, url string, on bool) {
 		fmt.Sprintf("ALTER DATABASE %s SET default_transaction_read_only = %t", name, on),
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "'",
 	} {
-		if _, err := conn.Exec(t.Context(), stmt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(conn.Exec(t.Context(), stmt))(t)
 	}
 }
 

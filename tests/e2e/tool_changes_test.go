@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -49,9 +50,7 @@ func toolAgent(tools string) string {
 // changeAgent changes the tools of the agent's file.
 func (k *toolTalk) changeAgent(tools string) {
 	k.t.Helper()
-	if err := os.WriteFile(filepath.Join(k.Config.AgentsDir, "helper.yaml"), []byte(toolAgent(tools)), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Do(k.t, os.WriteFile(filepath.Join(k.Config.AgentsDir, "helper.yaml"), []byte(toolAgent(tools)), 0o600))
 	if code, out, errs := reload(k.t, k.Config); code != 0 {
 		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
 	}
@@ -86,10 +85,7 @@ func (k *toolTalk) wantKept() {
 // wantAdded checks that the prompt shown begins with the tools that it had, and has another tool in a message.
 func (k *toolTalk) wantAdded(name string) {
 	k.t.Helper()
-	prompt, err := client.Call(k.t.Context(), k, ops.GetPrompt, ops.InSession{SessionID: k.id})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	prompt := must.Get(client.Call(k.t.Context(), k, ops.GetPrompt, ops.InSession{SessionID: k.id}))(k.t)
 	isNamed := func(tool core.PromptTool) bool { return tool.Name == name }
 	inMessage := slices.ContainsFunc(prompt.Messages, func(m core.PromptMessage) bool { return slices.ContainsFunc(m.AddedTools, isNamed) })
 	if slices.ContainsFunc(prompt.Tools, isNamed) || !inMessage {

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core/contextwindow"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
 )
@@ -65,9 +66,7 @@ func (w *switching) say(t *testing.T, how, question string, facts []string) int 
 		model, server = "small", w.small
 	}
 	if how == bySession || session(t, w.Client, w.id).Model != "" {
-		if _, err := client.Call(t.Context(), w, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: w.id}, SessionPatch: core.SessionPatch{Model: &model, Force: true}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), w, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: w.id}, SessionPatch: core.SessionPatch{Model: &model, Force: true}}))(t)
 	}
 	apptest.SendMessage(t, w.Client, m)
 	prompts := server.Prompts()

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // An owner's webhook is told of runs whose message and session have none, in sessions that
@@ -39,9 +40,7 @@ func TestDefaultWebhook(t *testing.T) {
 		if got := <-others; got.run.ID != asked.Run.ID || len(told) != 0 {
 			t.Errorf("the session's own: %+v, want run %s, and the default one not told", got, asked.Run.ID)
 		}
-		if _, err := client.Call(t.Context(), h, ops.DeleteWebhook, struct{}{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.DeleteWebhook, struct{}{}))(t)
 		asked = apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "And 23 * 23?"})
 		if list, err := client.Call(t.Context(), h, ops.ListDeliveries, ops.InRun{RunID: asked.Run.ID}); err != nil || len(list.Items) != 0 {
 			t.Errorf("removed: got deliveries %+v, %v, want none", list, err)

@@ -18,6 +18,7 @@ import (
 
 	"bobbin/tests/dbtest"
 	"bobbin/tests/document"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -117,10 +118,7 @@ func (f *fuzz) one(g *generator) {
 	if a.cut || a.method == http.MethodHead { // the document says nothing of these
 		client.Transport = http.DefaultTransport
 	}
-	r, err := http.NewRequestWithContext(ctx, a.method, f.w.url+a.path+"?"+a.query, sent)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, a.method, f.w.url+a.path+"?"+a.query, sent))(f.t)
 	if sent != nil && g.chance(15) {
 		r.ContentLength = -1 // chunked
 	}

@@ -235,8 +235,7 @@ func TestSocketGhost(t *testing.T) {
 	b.await(t, "the socket", func() bool { return b.Sockets() == 1 })
 	ask := func(text string) string {
 		t.Helper()
-		ts := must.Get(b.alice.Post("C1", b.ws.Bot().Mention()+" "+text))(t)
-		return ts
+		return must.Get(b.alice.Post("C1", b.ws.Bot().Mention()+" "+text))(t)
 	}
 	answered := func(root string) func() bool { return func() bool { return len(b.ws.Thread("C1", root)) == 2 } }
 	b.await(t, "an answer", answered(ask("hello")))

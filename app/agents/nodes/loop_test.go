@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // loop takes a run through llm_node and tool_node until it has ended.
@@ -217,9 +218,7 @@ func TestResumingASession(t *testing.T) {
 	}
 	w.mustCall(s)
 	var report core.ContextReport
-	if err := json.Unmarshal(w.Writes[0].Context, &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.Writes[0].Context, &report))
 	// 52 messages in history (25 summarized), and the question.
 	if c := report.Coverage; c.Messages != 53 || c.Summarized != 25 || c.Verbatim != 28 || c.Lost != 0 {
 		t.Errorf("got coverage %+v, want 53 messages, 25 summarized", c)

@@ -210,11 +210,7 @@ func (named) Call(context.Context, tools.Call) (string, error) { return "", nil 
 
 func newSet(t *testing.T, list ...tools.Tool) *tools.Set {
 	t.Helper()
-	set, err := tools.NewSet(list...)
-	if err != nil {
-		t.Fatalf("new set: %v", err)
-	}
-	return set
+	return must.Get(tools.NewSet(list...))(t)
 }
 
 func TestNewSetFaults(t *testing.T) {

@@ -61,9 +61,7 @@ func TestExport(t *testing.T) {
 		Messages  []core.Message
 		Summaries []core.Summary
 	}
-	if err := json.Unmarshal([]byte(w.export(t, core.ExportJSON)), &whole); err != nil {
-		t.Fatalf("the export is not JSON: %v", err)
-	}
+	must.Do(t, json.Unmarshal([]byte(w.export(t, core.ExportJSON)), &whole))
 	if len(whole.Messages) != 8 || len(whole.Summaries) != 2 || whole.Session.ID != w.session.ID {
 		t.Errorf("got %d messages and %d summaries of %s, want all", len(whole.Messages), len(whole.Summaries), whole.Session.ID)
 	}

@@ -75,9 +75,7 @@ func TestShapes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			if _, err := w.take(t, core.ImportLines, tt.line); err != nil {
-				t.Fatalf("import: %v", err)
-			}
+			must.Get(w.take(t, core.ImportLines, tt.line))(t)
 			got := w.log[len(w.log)-1]
 			if tt.want.CreatedAt.IsZero() {
 				got.CreatedAt = time.Time{}

@@ -383,9 +383,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			t.Parallel()
 			f := &fake{send: events(tt.events...), cancel: func(context.Context) error { return nil }}
 			c, out := conversation(f, nil, append([]string{"go"}, tt.lines...)...)
-			if err := c.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Run(t.Context()))
 			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -17,8 +17,7 @@ import (
 // view is Prompt, which must succeed.
 func (w *world) view() core.PromptView {
 	w.t.Helper()
-	v := must.Get(w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(w.t)
-	return v
+	return must.Get(w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(w.t)
 }
 
 // messages returns the view's messages as they would be sent.

@@ -152,8 +152,7 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 // diff is Diff, which must succeed.
 func (w *world) diff(version, against int) core.SummaryDiff {
 	w.t.Helper()
-	d := must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
-	return d
+	return must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
 }
 
 // A diff by lines and sentences, against the version before, another one

@@ -46,8 +46,7 @@ func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.
 		defaults.Env = variables()
 	}
 	defaults.Lookup = lookup
-	r := must.Get(llm.NewRegistry(entries, openInfo, defaults))(t)
-	return r
+	return must.Get(llm.NewRegistry(entries, openInfo, defaults))(t)
 }
 
 func TestRegistryResolves(t *testing.T) {

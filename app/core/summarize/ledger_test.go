@@ -12,16 +12,14 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // hybridOver runs strategy hybrid over the model.
 func hybridOver(t *testing.T, model llm.Model, req summarize.Request) summarize.Result {
 	t.Helper()
 	s := summarize.New(summarize.NewHybrid(summarize.NewLLM(model, counter{}, nil)), counter{})
-	res, err := s.Summarize(t.Context(), req)
-	if err != nil {
-		t.Fatalf("summarize: %v", err)
-	}
+	res := must.Get(s.Summarize(t.Context(), req))(t)
 	wantSummary(t, req, res)
 	return res
 }

@@ -187,10 +187,7 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			t.Parallel()
 			model := llmtest.Scripted(llmtest.Step{Text: []string{blabbing}, Repeat: true})
 			req := leaky()
-			res, err := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req)
-			if err != nil {
-				t.Fatalf("summarize: %v", err)
-			}
+			res := must.Get(summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req))(t)
 			texts := []string{res.Content}
 			for _, r := range model.Requests() {
 				texts = append(texts, lastUser(t, r))

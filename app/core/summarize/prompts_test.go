@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/summarize"
 	"bobbin/tests/golden"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // prompted returns the whole prompt of a request that extends a summary.
@@ -25,9 +26,7 @@ func prompted(t *testing.T, strategy func(*summarize.LLM) summarize.Strategy, pr
 		req.Limit, req.TargetTokens = 500, 300
 	}
 	s := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{})
-	if _, err := s.Summarize(t.Context(), req); err != nil {
-		t.Fatalf("summarize: %v", err)
-	}
+	must.Get(s.Summarize(t.Context(), req))(t)
 	sent := model.Requests()[0]
 	if len(sent.System) != 1 {
 		t.Fatalf("got %d system blocks, want 1", len(sent.System))

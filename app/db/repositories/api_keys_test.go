@@ -47,10 +47,7 @@ func TestAPIKeys(t *testing.T) {
 		}
 		var told []string
 		for cursor := ""; ; {
-			page, err := service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
 			for _, e := range page.Items {
 				told = append(told, e.Actor+" "+e.Action+" "+e.Owner+" "+e.Target)
 			}

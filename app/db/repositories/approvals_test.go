@@ -37,14 +37,12 @@ func (s *store) waits(t *testing.T, session core.SessionID, expiry time.Duration
 
 func (s *store) run(t *testing.T, id core.RunID) core.Run {
 	t.Helper()
-	run := must.Get(s.runs.Get(t.Context(), ann(), id))(t)
-	return run
+	return must.Get(s.runs.Get(t.Context(), ann(), id))(t)
 }
 
 func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
 	t.Helper()
-	c := must.Get(s.runs.Claim(t.Context(), session, worker))(t)
-	return c
+	return must.Get(s.runs.Claim(t.Context(), session, worker))(t)
 }
 
 // An expired approval is closed by exactly one of several sweeps.

@@ -40,11 +40,7 @@ func blobOf(user, name, content string) core.Blob {
 // sweep removes what nothing refers to, however young.
 func (s *store) sweep(t *testing.T) core.SweptBlobs {
 	t.Helper()
-	swept, err := s.blobs.Sweep(t.Context(), time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatalf("sweep: %v", err)
-	}
-	return swept
+	return must.Get(s.blobs.Sweep(t.Context(), time.Now().Add(time.Hour)))(t)
 }
 
 // Contents are stored by hash: one for each owner, however often it is uploaded, under any

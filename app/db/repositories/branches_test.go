@@ -62,11 +62,7 @@ func (s *store) summarize(t *testing.T, id core.SessionID, through core.Message)
 
 func (s *store) get(t *testing.T, id core.SessionID) core.Session {
 	t.Helper()
-	session, err := s.sessions.Get(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatalf("get session: %v", err)
-	}
-	return session
+	return must.Get(s.sessions.Get(t.Context(), ann(), id))(t)
 }
 
 // wantSummary checks which message the session's summary ends with; 0 = none.
@@ -127,9 +123,7 @@ func TestBranchesRefused(t *testing.T) {
 		_, err = branches.Delete(t.Context(), ann(), id, log[0].ID)
 		wantError(t, "delete while busy", err, core.ErrConflict)
 
-		if err := edits(log[0].ID, core.MultitaskInterrupt); err != nil {
-			t.Fatalf("interrupt: %v", err)
-		}
+		must.Do(t, edits(log[0].ID, core.MultitaskInterrupt))
 		s.wantPath(t, id, 1, 2, 3, 4, 5) // until it begins
 		wantError(t, "a second interrupt", edits(log[0].ID, core.MultitaskInterrupt), core.ErrConflict)
 		s.finish(t, active, "half")
@@ -197,17 +191,13 @@ func TestAfterIsRefused(t *testing.T) {
 		wantNotFound(t, "no message", after(core.NewID[core.MessageID](), core.MultitaskReject))
 		wantNotFound(t, "a wrong id", after("x", core.MultitaskReject))
 		wantNotFound(t, "of another session", after(s.log(t, other)[0].ID, core.MultitaskReject))
-		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, log[3].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, log[3].ID))(t)
 		wantNotFound(t, "deleted", after(log[3].ID, core.MultitaskReject))
 
 		active := s.accept(t, ask(id, "busy")).Run // 5
 		wantError(t, "busy", after(log[1].ID, core.MultitaskReject), core.ErrConflict)
 		wantError(t, "busy, at the start", after(core.AfterStart, core.MultitaskReject), core.ErrConflict)
-		if err := after(log[1].ID, core.MultitaskInterrupt); err != nil {
-			t.Fatalf("interrupt: %v", err)
-		}
+		must.Do(t, after(log[1].ID, core.MultitaskInterrupt))
 		s.wantPath(t, id, 1, 2, 3, 5) // until it begins
 		s.finish(t, active, "half")
 		claimed := s.claim(t, id)

@@ -87,11 +87,7 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 
 func (s *store) activeRun(t *testing.T, session core.SessionID) core.Run {
 	t.Helper()
-	run, err := s.runs.Active(t.Context(), ann(), session)
-	if err != nil {
-		t.Fatalf("active run: %v", err)
-	}
-	return run
+	return must.Get(s.runs.Active(t.Context(), ann(), session))(t)
 }
 
 func TestConcurrentRepeatsAreOneRun(t *testing.T) {

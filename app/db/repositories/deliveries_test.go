@@ -30,20 +30,12 @@ func (s *store) told(t *testing.T) core.Run {
 // due claims all that is due.
 func (s *store) due(t *testing.T, worker string) []core.Delivery {
 	t.Helper()
-	list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 100, Each: 100})
-	if err != nil {
-		t.Fatalf("claim: %v", err)
-	}
-	return list
+	return must.Get(s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 100, Each: 100}))(t)
 }
 
 func (s *store) deliveriesOf(t *testing.T, run core.RunID) []core.Delivery {
 	t.Helper()
-	list, err := s.deliveries.List(t.Context(), ann(), run)
-	if err != nil {
-		t.Fatalf("list: %v", err)
-	}
-	return list
+	return must.Get(s.deliveries.List(t.Context(), ann(), run))(t)
 }
 
 // The end of a run is delivered to the run's webhook, else to the session's, else to none;
@@ -287,9 +279,7 @@ func (s *store) tryOnce(t *testing.T, reached bool) core.Delivery {
 	if !reached {
 		in.State, in.Unreached, in.Error, in.Wait = core.DeliveryPending, true, "the host does not exist", time.Hour
 	}
-	if _, err := s.deliveries.Settle(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.deliveries.Settle(t.Context(), in))(t)
 	return list[0]
 }
 
@@ -310,10 +300,7 @@ func (s *store) back(t *testing.T, hours int) {
 func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 	t.Helper()
 	for {
-		some, err := s.deliveries.GiveUpReceiver(t.Context(), core.ReceiverGivenUp{Receiver: receiver, Tries: 8, Age: 24 * time.Hour, Reason: "not reached for a day", Limit: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
+		some := must.Get(s.deliveries.GiveUpReceiver(t.Context(), core.ReceiverGivenUp{Receiver: receiver, Tries: 8, Age: 24 * time.Hour, Reason: "not reached for a day", Limit: 7}))(t)
 		if events = append(events, some...); len(some) == 0 {
 			return events
 		}

@@ -267,15 +267,12 @@ func (s *store) titled(t *testing.T) (core.SessionID, []core.Message) {
 
 func (s *store) giveTitle(t *testing.T, id core.SessionID, title string, of ...core.MessageID) []core.Event {
 	t.Helper()
-	events := must.Get(s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of}))(t)
-	return events
+	return must.Get(s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of}))(t)
 }
 
 func (s *store) erase(t *testing.T, id core.SessionID, m core.MessageID) {
 	t.Helper()
-	if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m); err != nil {
-		t.Fatalf("delete: %v", err)
-	}
+	must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m))(t)
 }
 
 // wantNoTitle checks that nothing of the title is left anywhere.

@@ -54,11 +54,7 @@ const worker = "worker-1"
 
 func (s *store) session(t *testing.T) core.Session {
 	t.Helper()
-	session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Source: core.SourceAPI})
-	if err != nil {
-		t.Fatalf("create session: %v", err)
-	}
-	return session
+	return must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Source: core.SourceAPI}))(t)
 }
 
 // archive puts a session away.
@@ -76,11 +72,7 @@ func ask(session core.SessionID, content string) core.AcceptRun {
 
 func (s *store) accept(t *testing.T, in core.AcceptRun) core.Accepted {
 	t.Helper()
-	out, err := s.runs.Accept(t.Context(), ann(), in)
-	if err != nil {
-		t.Fatalf("accept: %v", err)
-	}
-	return out
+	return must.Get(s.runs.Accept(t.Context(), ann(), in))(t)
 }
 
 func answer(content string) core.Message {
@@ -92,11 +84,7 @@ func answer(content string) core.Message {
 
 func (s *store) write(t *testing.T, w core.RunWrite) core.Written {
 	t.Helper()
-	out, err := s.runs.Write(t.Context(), w)
-	if err != nil {
-		t.Fatalf("write: %v", err)
-	}
-	return out
+	return must.Get(s.runs.Write(t.Context(), w))(t)
 }
 
 // finish ends the run with an answer.
@@ -136,20 +124,12 @@ func (s *store) keep(t *testing.T, key, target, body string) {
 
 func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
 	t.Helper()
-	list, err := s.messages.GetMessagesAfter(t.Context(), ann(), session, "")
-	if err != nil {
-		t.Fatalf("read the log: %v", err)
-	}
-	return list
+	return must.Get(s.messages.GetMessagesAfter(t.Context(), ann(), session, ""))(t)
 }
 
 func (s *store) allEvents(t *testing.T, session core.SessionID) []core.Event {
 	t.Helper()
-	list, err := s.events.After(t.Context(), session, 0, 100_000)
-	if err != nil {
-		t.Fatalf("read the events: %v", err)
-	}
-	return list
+	return must.Get(s.events.After(t.Context(), session, 0, 100_000))(t)
 }
 
 // exec runs SQL that no repository would.

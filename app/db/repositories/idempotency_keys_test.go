@@ -31,11 +31,7 @@ func TestIdempotencyKey(t *testing.T) {
 		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
 		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
 			t.Helper()
-			known, err := keys.Begin(t.Context(), in)
-			if err != nil {
-				t.Fatalf("begin: %v", err)
-			}
-			return known
+			return must.Get(keys.Begin(t.Context(), in))(t)
 		}
 		first := keyed("ann", "k")
 		if known := begin(first); known != nil {
@@ -158,11 +154,7 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
 		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
 			t.Helper()
-			known, err := keys.Begin(t.Context(), in)
-			if err != nil {
-				t.Fatalf("begin: %v", err)
-			}
-			return known
+			return must.Get(keys.Begin(t.Context(), in))(t)
 		}
 		dead, next := keyed("ann", "k"), keyed("ann", "k")
 		begin(dead)

@@ -152,8 +152,7 @@ func TestForkCopiesNotes(t *testing.T) {
 		branches := repositories.NewBranches(d.Gorm)
 		fork := func(m core.MessageID) core.Session {
 			t.Helper()
-			out := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: m}))(t)
-			return out
+			return must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: m}))(t)
 		}
 		s.wantLoops(t, "a copy of all", fork("").ID, "notes 6–13")
 		s.wantLoops(t, "through the middle of the loop", fork(turn[6].ID).ID, "notes 6–9")

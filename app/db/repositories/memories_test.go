@@ -21,11 +21,7 @@ func space() core.VectorSpace { return core.VectorSpace{Model: "m-1", Dimension:
 // keep stores a memory of a user of ann's, with a vector in space.
 func keep(t *testing.T, r *repositories.Memories, user, content string) core.Memory {
 	t.Helper()
-	m, err := r.Create(t.Context(), core.Memory{Owner: "ann", UserID: user, Content: content, Embedding: []float32{1, 0}, EmbeddingModel: "m-1"})
-	if err != nil {
-		t.Fatalf("create: %v", err)
-	}
-	return m
+	return must.Get(r.Create(t.Context(), core.Memory{Owner: "ann", UserID: user, Content: content, Embedding: []float32{1, 0}, EmbeddingModel: "m-1"}))(t)
 }
 
 // W11: create, get, list, update, delete.
@@ -94,10 +90,7 @@ func TestMemoryPages(t *testing.T) {
 		at := core.Now().Add(-time.Hour)
 		var want []core.MemoryID
 		for i := range 25 {
-			m, err := r.Create(t.Context(), core.Memory{Owner: "ann", UserID: "carol", Content: fmt.Sprint(i), CreatedAt: at.Add(time.Duration(i/10) * time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(r.Create(t.Context(), core.Memory{Owner: "ann", UserID: "carol", Content: fmt.Sprint(i), CreatedAt: at.Add(time.Duration(i/10) * time.Second)}))(t)
 			want = append([]core.MemoryID{m.ID}, want...)
 		}
 		var got []core.MemoryID

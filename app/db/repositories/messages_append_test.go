@@ -20,11 +20,7 @@ func said(role core.Role, content string) core.Message {
 
 func (s *store) append(t *testing.T, session core.SessionID, imported bool, list ...core.Message) core.Appended {
 	t.Helper()
-	out, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session, Messages: list, Import: imported})
-	if err != nil {
-		t.Fatalf("append: %v", err)
-	}
-	return out
+	return must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session, Messages: list, Import: imported}))(t)
 }
 
 // A message without a run is in the log immediately, at the end of the path.

@@ -91,9 +91,7 @@ func TestPurgeFindsSessions(t *testing.T) {
 		s, purges := open(d), repositories.NewPurges(d.Gorm)
 		old, fresh := s.session(t), s.session(t)
 		for _, id := range []core.SessionID{old.ID, fresh.ID} {
-			if err := s.archive(t.Context(), ann(), id); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.archive(t.Context(), ann(), id))
 		}
 		s.session(t) // not archived
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id = ?", old.ID)

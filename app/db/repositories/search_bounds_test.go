@@ -48,9 +48,7 @@ func TestSearchEndsInTime(t *testing.T) {
 					ctx.ended.Store(true)
 				}
 			}
-			if err := errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("end", after), s.Gorm.Callback().Query().After("gorm:query").Replace("end", after)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("end", after), s.Gorm.Callback().Query().After("gorm:query").Replace("end", after)))
 			_, err := repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "pump*"})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("after %s: got %v, want that it ends", until, err)
@@ -124,9 +122,7 @@ func TestPhrasesAreCheckedTogether(t *testing.T) {
 		s.index(t)
 		queries := 0
 		count := func(*gorm.DB) { queries++ }
-		if err := errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)))
 		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "ERR_CONN_RESET", PageQuery: core.PageQuery{Limit: 15}})
 		if err != nil || len(page.Items) != 15 || queries > 20 {
 			t.Fatalf("got %d messages in %d queries (%v), want 15 in at most 20 queries", len(page.Items), queries, err)

@@ -161,9 +161,7 @@ func TestRankedSearchByMentions(t *testing.T) {
 				messages = append(messages, core.Message{Role: core.RoleUser, Content: "Good.", Author: author, CreatedAt: day.AddDate(0, 0, 3*i)})
 			}
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		for question, want := range map[string]int64{
 			"the canoe":                           19, // the newest of equals
 			"What did Ann say about the canoe?":   7,

@@ -29,11 +29,7 @@ func history(n int, text string) []core.Message {
 // beginImport imports a history up to the last step.
 func (s *store) beginImport(t *testing.T, session core.SessionID, worker string, list ...core.Message) (finish func(context.Context) error) {
 	t.Helper()
-	finish, err := repositories.BeginImport(t.Context(), s.messages, ann(), core.AppendMessages{SessionID: session, Messages: list, Import: true, Worker: worker})
-	if err != nil {
-		t.Fatalf("begin an import: %v", err)
-	}
-	return finish
+	return must.Get(repositories.BeginImport(t.Context(), s.messages, ann(), core.AppendMessages{SessionID: session, Messages: list, Import: true, Worker: worker}))(t)
 }
 
 // lapse ends the leases of all busy sessions.

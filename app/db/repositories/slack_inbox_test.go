@@ -204,10 +204,7 @@ func TestFindSlackMessage(t *testing.T) {
 		stored := must.Get(s.messages.Append(ctx, ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{
 			{Role: core.RoleUser, Content: "the pump", ClientMessageID: "T1/C1/1.0"}}}))(t)
 		want(core.SlackMessageRef{MessageID: stored.Messages[0].ID, Pending: true})
-		accepted, err := s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		accepted := must.Get(s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}}))(t)
 		q.ClientMessageID, q.Key = "T1/C1/2.0", "C1/2.0"
 		want(core.SlackMessageRef{MessageID: accepted.Run.UserMessageID})
 	})

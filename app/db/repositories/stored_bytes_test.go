@@ -19,15 +19,11 @@ func TestStoredBytes(t *testing.T) {
 		eve := core.Tenant{Owner: "ann", User: "eve"}
 		total := func() int64 {
 			t.Helper()
-			n := must.Get(s.sessions.StoredBytes(t.Context(), eve))(t)
-			return n
+			return must.Get(s.sessions.StoredBytes(t.Context(), eve))(t)
 		}
 		create := func() core.SessionID {
 			t.Helper()
-			session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "eve", Agent: "assistant", Source: core.SourceAPI, Instructions: strings.Repeat("i", 100)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "eve", Agent: "assistant", Source: core.SourceAPI, Instructions: strings.Repeat("i", 100)}))(t)
 			return session.ID
 		}
 		want := func(what string, id core.SessionID, texts, rows int) {

@@ -179,8 +179,7 @@ func (s *store) ahead(t *testing.T, id core.SessionID, through core.Message) cor
 // work returns what goes on with the session's summaries.
 func (s *store) work(t *testing.T, id core.SessionID) core.SummaryWork {
 	t.Helper()
-	w := must.Get(s.sessions.SummaryWork(t.Context(), ann(), id))(t)
-	return w
+	return must.Get(s.sessions.SummaryWork(t.Context(), ann(), id))(t)
 }
 
 // wantPrepared checks which message the prepared summary ends with; 0 = none.

@@ -14,8 +14,7 @@ import (
 // temporary creates a temporary session of ann.
 func (s *store) temporary(t *testing.T, user string) core.Session {
 	t.Helper()
-	session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true}))(t)
-	return session
+	return must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true}))(t)
 }
 
 // A temporary session can be read by its id, and is in no list, no search, and no Slack; its
@@ -38,10 +37,7 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		}
 		must.Do(t, s.archive(t.Context(), ann(), fork.ID))
 		for _, q := range []core.SessionQuery{{}, {Archived: true}, {Order: core.OrderByCreation}, {UserID: "carol"}, {Text: "bees", Archived: true}, {Text: "bees", TitlesOnly: true}, {Agent: "a"}} {
-			page, err := s.sessions.List(t.Context(), ann(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
 			if slices.ContainsFunc(page.Items, func(s core.Session) bool { return s.ID != kept.ID }) {
 				t.Errorf("the list of %+v has %d sessions, want at most the one that is kept", q, len(page.Items))
 			}

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // provider answers every request in the same way.
@@ -39,11 +40,7 @@ func open(t *testing.T, options anthropic.Options) *anthropic.Model {
 	if options.Model == "" {
 		options.Model = "claude-sonnet-4-5"
 	}
-	m, err := anthropic.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return m
+	return must.Get(anthropic.New(options))(t)
 }
 
 // fine is a whole answer.
