@@ -21,6 +21,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -216,9 +217,7 @@ func TestStreams(t *testing.T) {
 				}
 				begin := time.Now()
 				got, err := seen(t, tt.open(c))
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("events (-want +got):\n%s", diff)
-				}
+				compare.Equal(t, "events", tt.want, got)
 				if !errors.Is(err, tt.err) && (tt.err != nil || tt.took != time.Minute) {
 					t.Errorf("got error %v, want %v", err, tt.err)
 				}

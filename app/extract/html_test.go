@@ -7,9 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -53,9 +52,7 @@ two, three [a **link**](http://a.example/dir/other?x=1), no link, nor this.
 [image: a cat]
 
 typed`
-	if diff := cmp.Diff(want, got.Text); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "text", want, got.Text)
 	if got.Title != "A page & more" || got.Cut {
 		t.Errorf("got title %q, cut %v", got.Title, got.Cut)
 	}

@@ -14,9 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/tests/arch"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -69,9 +68,7 @@ func TestRequirements(t *testing.T) {
 		must.Do(t, os.WriteFile(requirementsFile, []byte(want), 0o600))
 		return
 	}
-	if diff := cmp.Diff(want, string(data)); diff != "" {
-		t.Errorf("docs/REQUIREMENTS.md (-tests +table; -update writes it):\n%s", diff)
-	}
+	compare.Equal(t, "docs/REQUIREMENTS.md", want, string(data))
 }
 
 // readReferences returns the tests that name each requirement, and for each id one place

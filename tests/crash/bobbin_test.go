@@ -76,9 +76,7 @@ func (b *bobbin) start(t *testing.T) {
 // stop ends the process as an operator does and expects it to end well.
 func (b *bobbin) stop(t *testing.T) {
 	t.Helper()
-	if err := b.Stop(patience); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, b.Stop(patience))
 }
 
 // client returns a client whose connections wait for the process to be up.

@@ -73,15 +73,11 @@ func TestAnnotations(t *testing.T) {
 		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: "sideways"}); status(err) != http.StatusUnprocessableEntity {
 			t.Errorf("got %v for a rating that does not exist, want 422", err)
 		}
-		if _, err := client.Call(t.Context(), h, ops.DeleteFeedback, apptest.InMessage(id, answer.ID)); err != nil {
-			t.Error(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.DeleteFeedback, apptest.InMessage(id, answer.ID)))(t)
 		if got, err = client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); err != nil || got.Feedback != nil || len(got.Metadata) == 0 {
 			t.Errorf("got %+v, %v, want the feedback removed and nothing else", got, err)
 		}
-		if _, err := client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp, Comment: "Rosebud"}); err != nil {
-			t.Error(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.PutFeedback, ops.MessageFeedback{InMessage: apptest.InMessage(id, answer.ID), Rating: core.RatingUp, Comment: "Rosebud"}))(t)
 		must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, answer.ID)))(t)
 		if _, err := client.Call(t.Context(), h, ops.GetMessage, apptest.InMessage(id, answer.ID)); status(err) != http.StatusNotFound {
 			t.Errorf("got %v for a deleted message, want 404", err)

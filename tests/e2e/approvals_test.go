@@ -12,6 +12,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -104,9 +105,7 @@ func TestApprovals(t *testing.T) {
 			core.EventApprovalDecided, core.EventRunStarted, core.EventToolStarted, core.EventToolFinished, core.EventRunSucceeded,
 		}
 		told = slices.DeleteFunc(told, func(k core.EventType) bool { return k == core.EventSessionUpdated })
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "events", want, told)
 
 		run = asks(t, h, "use the calculator")
 		decide(t, h, run, ops.Decision{Decision: "deny", Comment: "do it in your head"})

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -31,9 +32,7 @@ func path(t testing.TB, c *client.Client, id core.SessionID) ([]string, []core.M
 func wantPath(t testing.TB, c *client.Client, id core.SessionID, want ...string) []core.Message {
 	t.Helper()
 	got, all := path(t, c, id)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("path (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "path", want, got)
 	return all
 }
 
@@ -104,9 +103,7 @@ func TestBranches(t *testing.T) {
 		}
 		wantPath(t, h.Client, id, turns("one", "two!")...)
 		e := until(t, feed, "change of the path", func(e core.Event) bool { return e.Type == core.EventSessionUpdated })
-		if diff := cmp.Diff(&core.PathChange{AfterID: log[1].ID, AfterSeq: log[1].Seq, LeafID: log[1].ID}, apptest.EventData[core.SessionData](t, e).Path); diff != "" {
-			t.Errorf("change of the path (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "change of the path", &core.PathChange{AfterID: log[1].ID, AfterSeq: log[1].Seq, LeafID: log[1].ID}, apptest.EventData[core.SessionData](t, e).Path)
 		until(t, feed, "edited message", func(e core.Event) bool {
 			return e.Type == core.EventMessageCreated && apptest.EventData[core.MessageData](t, e).Message.ID == edited.Question.ID
 		})

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/api/ops"
@@ -21,6 +20,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
@@ -68,9 +68,7 @@ func TestChatClient(t *testing.T) {
 
 		want := apptest.ListMessages(t, h.Client, id)
 		seen := cmpopts.IgnoreFields(core.Message{}, "Branch")
-		if diff := cmp.Diff(want, chat.messages, seen, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the chat shows something else than the log (-log +chat):\n%s", diff)
-		}
+		compare.Equal(t, "the chat shows something else than the log", want, chat.messages, seen, cmpopts.EquateEmpty())
 	})
 }
 

@@ -124,9 +124,7 @@ func TestRights(t *testing.T) {
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
 			t.Errorf("deletion: %+v", d)
 		}
-		if _, err := client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
-			t.Error(err)
-		}
+		must.Get(client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 		p.checkGone(t, others)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -125,9 +126,7 @@ func TestPlace(t *testing.T) {
 				t.Errorf("got %d missing turns, want %d", len(got.missing), len(tt.want.missing))
 			}
 			got.missing, tt.want.missing = nil, nil
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(placement{}, logMessage{})); diff != "" {
-				t.Errorf("placement (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "placement", tt.want, got, cmp.AllowUnexported(placement{}, logMessage{}))
 		})
 	}
 }
@@ -176,9 +175,7 @@ func TestPlaceInTruncatedLog(t *testing.T) {
 		{"no history", talk("And what is a loom?"), placement{kind: placeSide}},
 	} {
 		c := must.Get(readConversation(tt.sent))(t)
-		if diff := cmp.Diff(tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{}, logMessage{})); diff != "" {
-			t.Errorf("%s: placement (-want +got):\n%s", tt.name, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: placement", tt.name), tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{}, logMessage{}))
 	}
 }
 

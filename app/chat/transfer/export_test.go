@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -80,9 +79,7 @@ func TestRoundTrip(t *testing.T) {
 		want := append([]core.Message(nil), w.log[:7]...)
 		want[4].ToolName = "calc" // of its call
 		want[6].Content, want[6].Parts = "a picture\n[image cat_1.png: not imported]", nil
-		if diff := cmp.Diff(want, copied.log, unstored()); diff != "" {
-			t.Errorf("%s: copy (-want +got):\n%s", export, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: copy", export), want, copied.log, unstored())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -80,9 +81,7 @@ func TestShapes(t *testing.T) {
 			if tt.want.CreatedAt.IsZero() {
 				got.CreatedAt = time.Time{}
 			}
-			if diff := cmp.Diff(tt.want, got, unstored()); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "message", tt.want, got, unstored())
 		})
 	}
 }

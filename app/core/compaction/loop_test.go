@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -89,9 +90,7 @@ func TestLoopIsCompacted(t *testing.T) {
 		MadeFor:  93_090, // the trigger, 0.8 · 128,000, by an estimate that is not measured
 		Duration: got.Duration, CreatedAt: got.CreatedAt, ActivatedAt: got.ActivatedAt,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "notes", want, got)
 	after := w.report()
 	told := core.ContextData{
 		Kind: core.SummaryRun, Trigger: "iterations", MessagesBefore: 2 + 1 + 16, MessagesAfter: 10, MessagesCovered: 10, Version: 1,

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -63,9 +62,7 @@ func TestLoadNothing(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}
-	if diff := cmp.Diff(config.Default(), got); diff != "" {
-		t.Errorf("settings without any source (-default +got):\n%s", diff)
-	}
+	compare.Equal(t, "settings without any source", config.Default(), got)
 	if got, want := got.Database.URL.Reveal(), "sqlite://bobbin-data/bobbin.db"; got != want {
 		t.Errorf("database.url: got %q, want %q", got, want)
 	}
@@ -227,9 +224,7 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "settings", want, got)
 	for key, want := range map[string]string{
 		"addr": "0.0.0.0:9000", "database.url": "postgres://bob:***@db:5432/bobbin?sslmode=require", "models": "fast,local",
 		"auth.keys": "alice:***,bob:***", "webhooks.secret": "***", "auth.limits": "alice: $2.5 1000000 tokens a day, local: 5 tokens a day", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -72,9 +71,7 @@ func TestMaterialIsLoaded(t *testing.T) {
 			r.got[i].ToolCalls = nil
 		}
 	}
-	if diff := cmp.Diff(messages, r.got); diff != "" {
-		t.Errorf("messages (-stored +given):\n%s", diff)
-	}
+	compare.Equal(t, "messages", messages, r.got)
 }
 
 // A backlog of any size is read in slices, and what a summary is made of is bounded.
@@ -205,9 +202,7 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			if name != "llm" && !strings.Contains(res.Content, "https://api.example.com/v1") {
 				t.Errorf("got %s, want what is no secret in the ledger", res.Content)
 			}
-			if diff := cmp.Diff(leaky(), req); diff != "" {
-				t.Errorf("the request was changed (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "the request was changed", leaky(), req)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/ops"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -57,9 +58,7 @@ func TestAPIKeys(t *testing.T) {
 			cursor = *page.NextCursor
 		}
 		want := []string{"cli:bob key.revoked shop key " + string(made.ID), "cli:ann key.created shop key " + string(made.ID)}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("audit log (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "audit log", want, told)
 	})
 }
 

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -41,9 +40,7 @@ func (s *store) deliveriesOf(t *testing.T, run core.RunID) []core.Delivery {
 // The end of a run is delivered to the run's webhook, else to the session's, else to none;
 // the delivery is committed with the end, however the run ends.
 func TestEndsOfRunsAreDeliveries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("first")}))(t)
 		webhook := func(w *core.Webhook) *core.Webhook {
 			t.Helper()
@@ -52,9 +49,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 			}
 			return s.get(t, session.ID).Webhook
 		}
-		if diff := cmp.Diff(hook("session"), webhook(hook("session"))); diff != "" {
-			t.Errorf("webhook (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "webhook", hook("session"), webhook(hook("session")))
 		in := ask(session.ID, "one")
 		in.Webhook = hook("run")
 		own := s.accept(t, in).Run
@@ -94,9 +89,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 }
 
 func TestSettle(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.told(t)
 		settle := func(c core.Delivery, state core.DeliveryState, wait time.Duration) ([]core.Event, error) {
 			return s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: c.Attempt, State: state, Wait: wait, Error: "no"})
@@ -139,9 +132,7 @@ func TestSettle(t *testing.T) {
 }
 
 func TestRetryADelivery(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.told(t)
 		c := s.due(t, worker)[0]
 		_, _, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
@@ -168,9 +159,7 @@ func TestRetryADelivery(t *testing.T) {
 // Two processes that claim concurrently share the due deliveries; those of a process that
 // died are claimed when its lease has expired, or immediately after its restart.
 func TestClaimDeliveries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const n = 20
 		for range n {
 			s.told(t)
@@ -251,9 +240,7 @@ func TestClaimIsFairBetweenReceivers(t *testing.T) {
 			{core.DeliveryClaim{Limit: 10, Each: 2, Receivers: map[string]int{"dead.example": 1}}, map[string]int{"dead.example": 1, "dead.example:444": 1, "c.example": 1}},
 			{core.DeliveryClaim{Limit: 10, Each: 2}, map[string]int{"dead.example": 1}},
 		} {
-			if diff := cmp.Diff(tt.want, claim(tt.c)); diff != "" {
-				t.Errorf("claim %d (-want +got):\n%s", i+1, diff)
-			}
+			compare.Equal(t, fmt.Sprintf("claim %d", i+1), tt.want, claim(tt.c))
 		}
 	})
 }
@@ -310,9 +297,7 @@ func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 // Deliveries to a host that is gone wait for a day at most, though only one delivery at a
 // time probes it: then they are abandoned and reported.
 func TestADeadReceiverIsGivenUp(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		s.tellOf(t, "dead.example", 20)
 		for range core.OutageAfter {
 			s.tryOnce(t, false)
@@ -369,9 +354,7 @@ func (s *store) wantStates(t *testing.T, want map[string]int) {
 
 // A receiver that answers in between starts a new count.
 func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		s.tellOf(t, "slow.example", 5)
 		for range 9 {
 			s.tryOnce(t, false)

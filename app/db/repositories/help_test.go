@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -43,6 +44,13 @@ func open(d *db.DB) *store {
 		blobs:        repositories.NewBlobs(d.Gorm),
 		deliveries:   repositories.NewDeliveries(d.Gorm),
 	}
+}
+
+// each runs test on both databases, beside the other tests.
+func each(t *testing.T, test func(t *testing.T, s *store)) {
+	t.Helper()
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, open(d)) })
 }
 
 // ann owns what the tests make; bob must see none of it; ann's carol has her own.

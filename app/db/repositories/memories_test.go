@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -107,9 +108,7 @@ func TestMemoryPages(t *testing.T) {
 			keep(t, r, "carol", "newer than the first page")
 			must.Get(r.Update(t.Context(), ann(), core.Memory{ID: got[0], Content: "changed"}))(t)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("ids (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "ids", want, got)
 		_, err := r.List(t.Context(), ann(), core.PageQuery{Cursor: "nonsense"})
 		wantError(t, "a bad cursor", err, core.ErrInvalid)
 		_, err = r.List(t.Context(), ann(), core.PageQuery{Limit: 201})
@@ -146,9 +145,7 @@ func TestVectorsOfASpace(t *testing.T) {
 			}
 			q.After = batch[2]
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("vectors (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "vectors", want, got)
 		for what, pair := range map[string][2]int{
 			"stale":                        {number(t)(r.CountStale(t.Context(), ann(), space())), 4},
 			"stale, dimension not known":   {number(t)(r.CountStale(t.Context(), ann(), core.VectorSpace{Model: "m-1"})), 3},

@@ -5,17 +5,14 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 // What is stored of a session is counted, whatever adds to it and removes from it.
 func TestStoredBytes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, branches := open(d), repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		eve := core.Tenant{Owner: "ann", User: "eve"}
 		total := func() int64 {
 			t.Helper()
@@ -61,7 +58,7 @@ func TestStoredBytes(t *testing.T) {
 		}
 		must.Get(branches.Delete(t.Context(), ann(), id, first.ID))(t)
 		want("delete", id, 32_000, 302)
-		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
 		if got := total(); got > 1124+1000+512+100 {
 			t.Errorf("got %d bytes after the purge, want those of the fork", got)
 		}

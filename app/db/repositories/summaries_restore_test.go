@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -32,10 +29,8 @@ func (s *store) restore(t *testing.T, id core.SessionID, version int) (core.Sess
 
 // Undone versions are not restored when the path changes; others are.
 func TestRestoredStays(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 5)
 		log := s.log(t, id)
@@ -70,10 +65,8 @@ func TestRestoredStays(t *testing.T) {
 
 // A version that cannot be restored is refused with the reason, and changes nothing.
 func TestRestoreRefused(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 4)
 		log := s.log(t, id)
@@ -115,9 +108,7 @@ func TestRestoreRefused(t *testing.T) {
 		}
 		wantError(t, "stale", restore(1, ann(), 1), core.ErrStale)
 		wantError(t, "another owner", restore(1, bob(), 0), core.ErrNotFound)
-		if diff := cmp.Diff(before, s.get(t, id), sameJSON()); diff != "" {
-			t.Errorf("the session has changed (-before +after):\n%s", diff)
-		}
+		compare.Equal(t, "the session has changed", before, s.get(t, id), sameJSON())
 		if s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'undone'") != 0 {
 			t.Error("a version was taken back by a restore that was refused")
 		}
@@ -139,9 +130,7 @@ func (s *store) summary(t *testing.T, id core.SessionID, version int) *core.Summ
 
 // Of several concurrent holders exactly one gets the lease.
 func TestConcurrentLeasesOneWins(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		var won atomic.Int32
 		race(racers, func(i int) {
@@ -192,9 +181,7 @@ func (s *store) wantPrepared(t *testing.T, id core.SessionID, through int64) {
 
 // A deletion also erases prepared summaries of the message.
 func TestDeleteErasesPreparedSummaries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		log := s.confess(t, id)
@@ -203,7 +190,7 @@ func TestDeleteErasesPreparedSummaries(t *testing.T) {
 		s.ahead(t, id, log[5])
 		s.exec(t, "UPDATE session_summaries SET content = ? WHERE session_id = ?", "told "+secret, id)
 		for _, m := range log[2:6] {
-			must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
+			must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
 		}
 		if left := s.remains(t); len(left) > 0 {
 			t.Errorf("the secret is still in %v", left)
@@ -234,9 +221,7 @@ func pathChange(session core.Session, content string, from, through core.Message
 
 // Of several concurrent compactions exactly one succeeds.
 func TestConcurrentCompactionsOneWins(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		log := s.log(t, id)
