@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,4 +169,86 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 4 {
 		t.Errorf("got %+v, want 4 messages excluded", r.Coverage)
 	}
+}
+
+// The messages that a process keeps in memory are those of the log, whatever happens between two
+// turns: the prompt is what /prompt, which reads the log, shows before.
+func TestPromptsFollowTheLog(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 1000, p))
+		c, ctx := h.Client, t.Context()
+		id := apptest.NewSession(t, c, ops.NewSession{})
+		turn := func(content string) {
+			t.Helper()
+			view := apptest.Must(client.Call(ctx, c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
+			asked := len(p.Received())
+			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
+			var want, got []string
+			for _, m := range append(view.Messages, core.PromptMessage{Role: core.RoleUser, Content: content}) {
+				if n := len(want); n > 0 && m.Role == core.RoleUser && strings.HasPrefix(want[n-1], "user: ") {
+					want[n-1] += "\n\n" + m.Content // providers want turns
+					continue
+				}
+				want = append(want, fmt.Sprintf("%s: %s", m.Role, m.Content))
+			}
+			for _, m := range p.Received()[asked].Messages {
+				got = append(got, fmt.Sprintf("%s: %s", m.Role, m.Text))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got the prompt\n%s\nwant\n%s", content, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		find := func(role core.Role, content string) core.MessageID {
+			t.Helper()
+			page := apptest.Must(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
+			messages := page.Items
+			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
+			if i < 0 {
+				t.Fatalf("there is no message %q", content)
+			}
+			return messages[i].ID
+		}
+		must := func(_ any, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		turn("one")
+		turn("two")
+		turn("three")
+		turn("tool four")
+		turn("five")
+		if _, err := client.Call(ctx, c, ops.DeleteMessage, apptest.InMessage(id, find(core.RoleAssistant, "one"))); err != nil {
+			t.Fatal(err)
+		}
+		turn("six, after a message was deleted")
+		must(client.Call(ctx, c, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "two, in other words", Run: new(false)}, MessageID: find(core.RoleUser, "two")}))
+		turn("seven, after a message was revised")
+		must(client.Call(ctx, c, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "in passing"}))
+		turn("eight, after a message without a run")
+		old := find(core.RoleAssistant, "eight, after a message without a run")
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
+		turn("nine, on another branch")
+		must(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))
+		turn("ten, on the first branch")
+		must(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, find(core.RoleAssistant, "ten, on the first branch"))}))
+		turn("eleven, after a new answer")
+		must(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))
+		turn("twelve, after a pin")
+		must(client.Call(ctx, c, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))
+		turn("thirteen, after a summary")
+		turn("fourteen")
+
+		page, err := client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}})
+		must(page, err)
+		for i, m := range page.Items[1:] {
+			if before := page.Items[i]; m.ParentID != before.ID && before.Seq == m.Seq-1 {
+				t.Errorf("message %d: got the parent %s, want %s", m.Seq, m.ParentID, before.ID)
+			}
+		}
+	})
 }
