@@ -88,9 +88,7 @@ func TestSendToASessionWhoseAgentCannotWork(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				h := newHouse(t, 0, answer)
 				patch := core.SessionPatch{Agent: &c.agent, Model: &c.model}
-				if _, _, err := h.db.Sessions.Update(t.Context(), ann, h.session.ID, patch); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(h.db.Sessions.Update(t.Context(), ann, h.session.ID, patch))(t)
 				_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
 				wantKind(t, err, core.ErrUnprocessable)
 				if err != nil && !strings.Contains(err.Error(), c.words) {
@@ -110,9 +108,7 @@ func TestSendAfterTheSessionHasChanged(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		set := func(model string) {
 			t.Helper()
-			if _, _, err := h.db.Sessions.Update(t.Context(), ann, h.session.ID, core.SessionPatch{Model: &model}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(h.db.Sessions.Update(t.Context(), ann, h.session.ID, core.SessionPatch{Model: &model}))(t)
 		}
 		h.send(t, "one")
 		set("gone")

@@ -18,10 +18,7 @@ import (
 // run calls the program with something on its standard input.
 func run(t *testing.T, input string, args ...string) (code int, out, errs string) {
 	t.Helper()
-	in, keys, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, keys := must.Get2(os.Pipe())(t)
 	defer in.Close()
 	go func() {
 		_, _ = io.WriteString(keys, input) // who does not read it does not need it
@@ -226,10 +223,7 @@ func TestChatOutlivesItsServer(t *testing.T) {
 			t.Parallel()
 			flags := folder(t)
 			stop := serve(t, flags)
-			in, keys, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			in, keys := must.Get2(os.Pipe())(t)
 			defer in.Close()
 			answers, errs := &waiting{seen: make(chan struct{}, 1)}, &strings.Builder{}
 			ended := make(chan int, 1)

@@ -349,9 +349,7 @@ func TestChangesWhileDown(t *testing.T) {
 				})
 				log := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
 				branches := repositories.NewBranches(d.Gorm)
-				if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: w.session.ID, MessageID: log[0].ID, Content: "question zero"}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: w.session.ID, MessageID: log[0].ID, Content: "question zero"}))(t)
 				must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[2].ID))(t)
 				if !kept {
 					must.Do(t, d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error)

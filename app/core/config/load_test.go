@@ -58,10 +58,7 @@ func write(t *testing.T, path, text string) {
 
 func TestLoadNothing(t *testing.T) {
 	t.Parallel()
-	got, origins, err := source{}.load(t)
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
+	got, origins := must.Get2(source{}.load(t))(t)
 	compare.Equal(t, "settings without any source", config.Default(), got)
 	if got, want := got.Database.URL.Reveal(), "sqlite://bobbin-data/bobbin.db"; got != want {
 		t.Errorf("database.url: got %q, want %q", got, want)
@@ -102,10 +99,7 @@ func TestLoadPrecedence(t *testing.T) {
 			t.Parallel()
 			s := full
 			step.without(&s)
-			got, origins, err := s.load(t)
-			if err != nil {
-				t.Fatalf("Load: %v", err)
-			}
+			got, origins := must.Get2(s.load(t))(t)
 			if got.DefaultLLM != step.want || origins.Of("default_llm").From != step.from || origins.Of("default_llm").Value != step.want {
 				t.Errorf("got %q, origin %+v; want %q from %s", got.DefaultLLM, origins.Of("default_llm"), step.want, step.from)
 			}

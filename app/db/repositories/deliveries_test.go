@@ -44,9 +44,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("first")}))(t)
 		webhook := func(w *core.Webhook) *core.Webhook {
 			t.Helper()
-			if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Webhook: w}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Webhook: w}))(t)
 			return s.get(t, session.ID).Webhook
 		}
 		compare.Equal(t, "webhook", hook("session"), webhook(hook("session")))
@@ -54,9 +52,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 		in.Webhook = hook("run")
 		own := s.accept(t, in).Run
 		queued := s.accept(t, ask(session.ID, "two")).Run
-		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), queued.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.runs.RequestCancel(t.Context(), ann(), queued.ID))(t)
 		s.finish(t, own, "answer")
 		s.turns(t, s.session(t).ID, 1)
 		if got := webhook(&core.Webhook{}); got != nil {

@@ -71,9 +71,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		covered := s.summarize(t, id, log[5])
 		s.exec(t, "UPDATE session_summaries SET content = ?, focus = ? WHERE session_id = ? AND version = 2", "told "+secret, secret, id)
 		s.exec(t, "UPDATE sessions SET conversation_summary = ? WHERE id = ?", "told "+secret, id)
-		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("told")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("told")}))(t)
 		s.keep(t, "k", "POST /x", `{"message":{"id":"`+string(log[5].ID)+`"}}`)
 		events := s.allEvents(t, id)
 
@@ -310,9 +308,7 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 func TestDeleteSparesTitles(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		id, log := s.titled(t)
-		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Mine")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Mine")}))(t)
 		s.erase(t, id, log[0].ID)
 		if got := s.get(t, id); got.Title != "Mine" || got.TitledAt == nil {
 			t.Errorf("got title %q, at %v, want the user's own", got.Title, got.TitledAt)

@@ -11,10 +11,7 @@ import (
 // beginFork copies the first n messages of a session.
 func (s *store) beginFork(t *testing.T, session core.SessionID, n int) (core.SessionID, func() error) {
 	t.Helper()
-	fork, finish, err := repositories.BeginFork(t.Context(), repositories.NewBranches(s.Gorm), ann(), core.ForkSession{SessionID: session, Title: "a copy of rope"}, n)
-	if err != nil {
-		t.Fatalf("begin a fork: %v", err)
-	}
+	fork, finish := must.Get2(repositories.BeginFork(t.Context(), repositories.NewBranches(s.Gorm), ann(), core.ForkSession{SessionID: session, Title: "a copy of rope"}, n))(t)
 	return fork, func() error { return finish(t.Context()) }
 }
 

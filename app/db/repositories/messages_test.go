@@ -144,9 +144,7 @@ func TestListSummariesAndRunsPages(t *testing.T) {
 		s.turns(t, id, 7)
 		log := s.log(t, id)
 		for i := range 7 {
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.get(t, id), fmt.Sprint(i), log[0], log[i])); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.get(t, id), fmt.Sprint(i), log[0], log[i])))(t)
 		}
 		want := []int64{7, 6, 5, 4, 3, 2, 1}
 		for limit := 1; limit <= 8; limit++ {

@@ -41,9 +41,7 @@ func TestPromptSetups(t *testing.T) {
 		first := write("Help.")
 		write("Help.")
 		second, _ := core.NewPromptSetup("Help them.", "", json.RawMessage(`[]`))
-		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &second}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &second}))(t)
 		compare.Equal(t, "the first one", []core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown"))
 		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		if got := find(ann(), fork.ID, first.Hash, second.Hash); len(got) != 2 {

@@ -111,9 +111,7 @@ func TestPurgeThatBreaksOff(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		purges := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
-		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("a copy")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("a copy")}))(t)
 		blob := s.upload(t, "", "a.txt", "a secret")
 		in := ask(id, "rope")
 		in.Input.Parts = []core.Part{{Type: core.PartFile, BlobID: blob.ID, Name: "a.txt"}}

@@ -44,9 +44,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 			t.Errorf("claimed: got %+v and %+v, want the question", claimed.Run.Input, claimed.Message)
 		}
 		s.finish(t, claimed.Run, answered)
-		if _, _, err := repositories.NewBranches(s.Gorm).Pin(t.Context(), ann(), id, claimed.Message.ID, true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(repositories.NewBranches(s.Gorm).Pin(t.Context(), ann(), id, claimed.Message.ID, true))(t)
 		for _, text := range []string{question, answered} {
 			if got, want := s.copies(t, text), map[string]int{"messages": 1}; !cmp.Equal(got, want) {
 				t.Errorf("%q: got it in %v, want %v", text, got, want)
@@ -250,18 +248,13 @@ func TestPagesOfEventsInBytes(t *testing.T) {
 			must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: []core.Message{m}}))(t)
 		}
 		for i := range 10 { // each refers to the session
-			if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(strings.Repeat("t", i+1))}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(strings.Repeat("t", i+1))}))(t)
 		}
 		s.exec(t, "UPDATE sessions SET instructions = '"+strings.Repeat("x", core.MaxPageBytes/3)+"'")
 		want := s.allEvents(t, id)
 		var got []core.Event
 		for last := int64(0); ; {
-			page, more, err := s.events.Page(t.Context(), id, last, 200)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page, more := must.Get2(s.events.Page(t.Context(), id, last, 200))(t)
 			bytes := 0
 			for _, e := range page {
 				bytes += len(dataText(t, e))

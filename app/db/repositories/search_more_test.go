@@ -83,9 +83,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 			t.Errorf("sessions with pump: got %q, want the fork", got)
 		}
 		title := "New name"
-		if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: &title}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: &title}))(t)
 		for text, want := range map[string][]string{"name": {"New name"}, "old": {}, "forked": {"forked"}, "blue": {}, "valve": {"New name", "forked"}} {
 			if got := s.titlesWith(t, ann(), text); !slices.Equal(got, want) {
 				t.Errorf("sessions with %q: got %q, want %q", text, got, want)

@@ -123,9 +123,7 @@ func TestNewestActivityComesFirst(t *testing.T) {
 		a, b, c := s.session(t).ID, s.session(t).ID, s.session(t).ID
 		s.turns(t, a, 1)
 		title := "new"
-		if _, _, err := s.sessions.Update(t.Context(), ann(), b, core.SessionPatch{Title: &title}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), b, core.SessionPatch{Title: &title}))(t)
 		compare.Equal(t, "order", []core.SessionID{b, a, c}, s.listSessions(t, core.SessionQuery{}))
 	})
 }
@@ -172,9 +170,7 @@ func TestListsHaveNoSummaries(t *testing.T) {
 		for _, q := range []core.SessionQuery{{}, {Order: core.OrderByCreation}, {Text: "Travel"}, {Archived: true}} {
 			for _, whole := range []bool{false, true} {
 				if q.Summaries = whole; q.Text != "" {
-					if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Travel")}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Travel")}))(t)
 				}
 				page, err := s.sessions.List(t.Context(), ann(), q)
 				if err != nil || len(page.Items) != 1 {
@@ -185,10 +181,7 @@ func TestListsHaveNoSummaries(t *testing.T) {
 				}
 			}
 		}
-		_, events, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Count")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, events := must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Count")}))(t)
 		events = append(events, s.allEvents(t, id)...)
 		for _, e := range events {
 			if e.Type != core.EventSessionUpdated {
@@ -252,9 +245,7 @@ func TestListByCreationIsStable(t *testing.T) {
 		must.Do(t, s.archive(t.Context(), ann(), all[4]))
 		used := func() {
 			for _, id := range []core.SessionID{all[8], all[1], all[6]} {
-				if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("used")}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("used")}))(t)
 			}
 			s.session(t)
 			must.Do(t, s.archive(t.Context(), ann(), all[7]))

@@ -175,9 +175,7 @@ func TestSlackSetMode(t *testing.T) {
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
 			t.Errorf("to_web: got %+v (%v), want nothing", list, err)
 		}
-		if _, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack))(t)
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
 			t.Errorf("to_slack: got %+v (%v), want nothing yet", list, err)
 		}
@@ -186,9 +184,7 @@ func TestSlackSetMode(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].FirstSeq != 4 {
 			t.Errorf("got %+v (%v), want the thread after message 4", list, err)
 		}
-		if _, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff))(t)
 		wantError(t, "off", threads.Advance(t.Context(), "a/1", thread.SessionID, 1, time.Minute), core.ErrStale)
 		_, _, err = threads.SetMode(t.Context(), bob(), thread.SessionID, core.SlackOff)
 		wantNotFound(t, "another owner", err)
@@ -238,9 +234,7 @@ func TestSlackPosts(t *testing.T) {
 		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 0 {
 			t.Errorf("on the path: got %+v (%v), want nothing", list, err)
 		}
-		if _, _, err := repositories.NewBranches(s.Gorm).Select(t.Context(), ann(), thread.SessionID, log[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(repositories.NewBranches(s.Gorm).Select(t.Context(), ann(), thread.SessionID, log[0].ID))(t)
 		s.exec(t, "UPDATE messages SET on_path = false WHERE id = ?", log[1].ID)
 		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
 			t.Errorf("off the path: got %+v (%v), want one post", list, err)

@@ -68,9 +68,7 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 		in.Input.Edits = log[2].ID
 		s.finish(t, s.accept(t, in).Run, "fine")
 		s.wantInstructions(t, "on another branch", id, "1 Always answer in French.; 7 Never use emojis.")
-		if _, _, err := branches.Select(t.Context(), ann(), id, log[2].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, log[2].ID))(t)
 		s.wantInstructions(t, "on the first branch again", id, "1 Always answer in French.; 3 My budget is 400 €.")
 
 		s.exec(t, "DELETE FROM session_readers WHERE session_id = ? AND reader = 'standing'", id) // as an earlier version leaves them

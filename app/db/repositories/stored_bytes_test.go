@@ -49,9 +49,7 @@ func TestStoredBytes(t *testing.T) {
 		want("import in steps", id, 33_000, 302)
 		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: first.ID}))(t)
 		want("fork", fork.ID, 1000, 1)
-		if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}))(t)
 		want("revise", id, 33_500, 302)
 		if got, most := total(), int64(2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
 			t.Errorf("got %d bytes of two sessions, want %d", got, most)

@@ -44,21 +44,15 @@ func TestRestoredStays(t *testing.T) {
 		s.wantSummary(t, id, 0, 0)
 		s.restore(t, id, 2)
 		s.wantSummary(t, id, 6, 4)
-		if _, _, err := branches.Select(t.Context(), ann(), id, log[8].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, log[8].ID))(t)
 		s.wantSummary(t, id, 6, 4)
 
 		// A restore does not undo a version of another branch.
 		s.summarize(t, id, log[9]) // version 5
-		if _, _, err := branches.Select(t.Context(), ann(), id, edited.Run.UserMessageID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, edited.Run.UserMessageID))(t)
 		s.wantSummary(t, id, 6, 6)
 		s.restore(t, id, 0)
-		if _, _, err := branches.Select(t.Context(), ann(), id, log[9].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, log[9].ID))(t)
 		s.wantSummary(t, id, 10, 7)
 	})
 }
@@ -79,9 +73,7 @@ func TestRestoreRefused(t *testing.T) {
 		s.summarize(t, id, s.log(t, id)[7]) // 4
 		run := *s.summary(t, id, 4)         // 5
 		run.Kind, run.ID, run.State = core.SummaryRun, "", ""
-		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}))(t)
 		restore := func(version int, tenant core.Tenant, behind int) error {
 			_, _, err := s.sessions.RestoreSummary(t.Context(), tenant, core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision - behind, Version: version, PromptState: []byte(`{}`)})
 			return err

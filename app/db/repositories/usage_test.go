@@ -130,9 +130,7 @@ func TestGiveTitle(t *testing.T) {
 			session := fresh
 			if title != nil {
 				session = s.session(t)
-				if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: title}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: title}))(t)
 			}
 			want := s.get(t, session.ID).Title
 			events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: session.ID, Title: "Wasps", Calls: calls})
