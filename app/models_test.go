@@ -11,6 +11,7 @@ import (
 	"bobbin/app"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // The start-up lines tell the window of the default model, and whom to ask where it
@@ -41,9 +42,7 @@ func TestWindow(t *testing.T) {
 		if size, hint := a.Window(); size != tt.window || !strings.Contains(hint, tt.hint) || hint != "" && tt.hint == "" {
 			t.Errorf("%s: got %d tokens, %q; want %d, %q", tt.model, size, hint, tt.window, tt.hint)
 		}
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, a.Close())
 	}
 }
 
@@ -81,9 +80,7 @@ func TestEmbeddingModel(t *testing.T) {
 			got = "error: " + err.Error()
 		default:
 			got = a.Embedding()
-			if err := a.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, a.Close())
 		}
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%q: got %q, want %q", name, got, want)

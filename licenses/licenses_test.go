@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bobbin/licenses"
+	"bobbin/tests/must"
 )
 
 // Every module that is linked into the program, and every package in its web page, has its license here, in the
@@ -15,10 +16,7 @@ import (
 func TestNoticesAreComplete(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "bobbin")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	out := must.Get(cmd.Output())(t)
 	modules := strings.Fields(strings.ReplaceAll(string(out), " ", "@"))
 	if len(modules) < 100 {
 		t.Fatalf("got %d packages of others, want what the program is made of", len(modules))

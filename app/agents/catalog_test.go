@@ -12,6 +12,7 @@ import (
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -130,14 +131,8 @@ func ptr[T any](v T) *T { return &v }
 
 func TestLoadEverything(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, map[string]string{"full.yaml": full})
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	got, err := c.Get("full")
-	if err != nil {
-		t.Fatalf("Get: %v", err)
-	}
+	c := must.Get(load(t, map[string]string{"full.yaml": full}))(t)
+	got := must.Get(c.Get("full"))(t)
 	want := core.Agent{
 		Name: "full", Description: "Has everything.", Model: "gpt-4o", FallbackModels: []string{"gpt-4o-mini", "demo"},
 		SystemPrompt: "You are\ncomplete.\n", Tools: []string{"current_time", "calculator"}, MaxIterations: 7,
@@ -153,25 +148,15 @@ func TestLoadEverything(t *testing.T) {
 		},
 		Version: got.Version,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("agent (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "agent", want, got)
 }
 
 // What a file does not say, or leaves without a value, stays unset.
 func TestLoadLittle(t *testing.T) {
 	t.Parallel()
-	c, err := load(t, map[string]string{"a.yaml": "# little\nname: little\ntools:\ncontext:\ncompaction: {}\nmodel: ~\n"})
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	got, err := c.Get("little")
-	if err != nil {
-		t.Fatalf("Get: %v", err)
-	}
-	if diff := cmp.Diff(core.Agent{Name: "little", Tools: []string{}, Version: got.Version}, got); diff != "" {
-		t.Errorf("agent (-want +got):\n%s", diff)
-	}
+	c := must.Get(load(t, map[string]string{"a.yaml": "# little\nname: little\ntools:\ncontext:\ncompaction: {}\nmodel: ~\n"}))(t)
+	got := must.Get(c.Get("little"))(t)
+	compare.Equal(t, "agent", core.Agent{Name: "little", Tools: []string{}, Version: got.Version}, got)
 }
 
 // A file replaces the built-in agent of its name; what is no *.yaml is no agent.
@@ -184,9 +169,7 @@ func TestLoadOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}
-	if diff := cmp.Diff([]string{"assistant", "quick", "researcher", "zoe"}, names(c)); diff != "" {
-		t.Errorf("agents (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "agents", []string{"assistant", "quick", "researcher", "zoe"}, names(c))
 	if got, err := c.Get("assistant"); err != nil || got.SystemPrompt != "Mine." {
 		t.Errorf("assistant: got %q (%v), want the file's", got.SystemPrompt, err)
 	}
@@ -365,9 +348,7 @@ func TestReload(t *testing.T) {
 	// A broken file that is mended counts, also the second time.
 	f.write("broken.yaml", "name: broken\nsystem_prompt: new\n")
 	f.remove("bad.yaml")
-	if diff := cmp.Diff("broken.yaml changed broken", f.reload(c)[1]); diff != "" {
-		t.Errorf("mended (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "mended", "broken.yaml changed broken", f.reload(c)[1])
 	if got := prompt(t, c, "broken"); got != "new" {
 		t.Errorf("mended: got the prompt %q", got)
 	}

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents"
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -90,9 +89,7 @@ func TestLoadFaults(t *testing.T) {
 				t.Fatal("Load: got no error")
 			}
 			want := "agents/a.yaml:" + strings.ReplaceAll(tt.want, "\n", "\nagents/a.yaml:")
-			if diff := cmp.Diff(want, err.Error()); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "faults", want, err.Error())
 		})
 	}
 }
@@ -108,9 +105,7 @@ agents/c.yml: only *.yaml is read; rename the file
 agents/d.yaml:1:1: nam is not a known field; did you mean name?
 agents/d.yaml: name is missing
 agents/e.yaml:1:1: expected fields and values, such as name: helper`
-	if diff := cmp.Diff(want, err.Error()); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "faults", want, err.Error())
 }
 
 // Each fault can be found by its type.
@@ -122,9 +117,7 @@ func TestFaultType(t *testing.T) {
 		t.Fatalf("Parse: got %v, want a *Fault", err)
 	}
 	want := agents.FileFault{File: "agents/a.yaml", Line: 2, Column: 1, Problem: "modl is not a known field; did you mean model?"}
-	if diff := cmp.Diff(want, *fault); diff != "" {
-		t.Errorf("fault (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "fault", want, *fault)
 }
 
 // Validate's error may be of any make.

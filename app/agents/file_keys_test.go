@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -58,9 +59,7 @@ func TestKeysCoverAgent(t *testing.T) {
 		}
 		got[k.Path] = true
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "keys", want, got)
 }
 
 // place returns an agent's file in which the value is at the path, and where.
@@ -200,9 +199,7 @@ response_format:
 		ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema, Name: "bill", Strict: ptr(true), Schema: json.RawMessage(
 			`{"type":"object","required":["total"],"properties":{"zeta":{"type":"string"},"alpha":{"type":["integer","null"],"maximum":10,"default":"2026-01-01"}}}`)},
 	}
-	if diff := cmp.Diff(want, got.ModelParameters); diff != "" {
-		t.Errorf("parameters (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "parameters", want, got.ModelParameters)
 }
 
 // A parameter that the agent's model or a fallback does not take is refused by name, where it
@@ -289,9 +286,7 @@ tool_settings:
 		},
 		"calculator": {Timeout: core.Duration(250 * time.Millisecond), Approval: core.ApprovalFirst},
 	}
-	if diff := cmp.Diff(want, agent.ToolSettings); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "settings", want, agent.ToolSettings)
 	other, err := agents.ParseFile("a.yaml", strings.ReplaceAll(file, "5s", "6s"), withTools("fetch_url"))
 	if err != nil || other.Version == agent.Version {
 		t.Errorf("got version %s for other settings too, error %v", other.Version, err)
@@ -359,9 +354,7 @@ func TestToolSettingFaults(t *testing.T) {
 				t.Fatal("got no error")
 			}
 			want := "a.yaml:" + strings.ReplaceAll(c.want, "\n", "\na.yaml:")
-			if diff := cmp.Diff(want, err.Error()); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "faults", want, err.Error())
 		})
 	}
 }
@@ -403,9 +396,7 @@ func TestFallbackModelsAreChecked(t *testing.T) {
 			if err != nil {
 				got = strings.TrimPrefix(err.Error(), dir+string(filepath.Separator))
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("fault (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "fault", c.want, got)
 		})
 	}
 }
@@ -418,10 +409,7 @@ func TestProfileHasFallbacks(t *testing.T) {
 	for asked, want := range map[string][]string{
 		"": {"two", "three"}, "two": {"three"}, "four": {"two", "three"},
 	} {
-		profile, err := p.Profile(t.Context(), core.Session{Agent: "a"}, asked)
-		if err != nil {
-			t.Fatalf("profile: %v", err)
-		}
+		profile := must.Get(p.Profile(t.Context(), core.Session{Agent: "a"}, asked))(t)
 		var got []string
 		for _, m := range profile.Fallbacks {
 			got = append(got, m.Info().Name)

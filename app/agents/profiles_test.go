@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -62,9 +63,7 @@ func TestTwoAgentsWithDifferentBudgets(t *testing.T) {
 		got := must.Get(p.Profile(t.Context(), core.Session{Agent: name}, ""))(t)
 		pol := got.Policy
 		have := values{pol.MaxMessages, pol.MaxTokens, pol.MinRecent, pol.ResponseReserve, pol.AutoSummarize}
-		if diff := cmp.Diff(want, have); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, want, have)
 	}
 }
 
@@ -198,9 +197,7 @@ func TestProfileHasTheLoopOfItsAgent(t *testing.T) {
 		"off":   {Threshold: 8, KeepRecent: 3, MinTokens: 8_000, MaxContextTokens: 80_000},
 	} {
 		got := must.Get(p.Profile(t.Context(), core.Session{Agent: name}, ""))(t)
-		if diff := cmp.Diff(want, got.Loop); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, want, got.Loop)
 	}
 	if _, err := p.Profile(t.Context(), core.Session{Agent: "odd"}, ""); !errors.Is(err, core.ErrInvalid) || !strings.Contains(err.Error(), "agent odd: ") {
 		t.Errorf("got %v, want ErrInvalid that names the agent", err)

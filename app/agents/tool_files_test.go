@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/agents"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -82,9 +83,7 @@ tools:
 	c, err := agents.LoadCatalog(f.agents(), f.known(core.ToolKinds()...))
 	must.Do(t, err)
 	a, _ := c.Get("a")
-	if diff := cmp.Diff([]string{"calculator", "weather", "files__read", "report"}, a.Tools); diff != "" {
-		t.Errorf("tools (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "tools", []string{"calculator", "weather", "files__read", "report"}, a.Tools)
 	var names []string
 	for _, d := range a.Definitions {
 		names = append(names, d.Name)

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/api"
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // failing returns a hook that answers err.
@@ -221,9 +220,7 @@ func TestReady(t *testing.T) {
 	w := do(api.New(opts), request("GET", "/readyz", "", "X-Forwarded-For: 203.0.113.9"))
 	p := wantProblem(t, w, 503, "not_ready")
 	want := []core.FieldError{{Field: "migrations", Detail: "failed"}, {Field: "slow", Detail: "failed"}}
-	if diff := cmp.Diff(want, p.Errors); diff != "" {
-		t.Errorf("errors (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "errors", want, p.Errors)
 	if lines := log.lines(t, "request failed"); len(lines) != 1 || !strings.Contains(lines[0]["err"].(string), "version 3") {
 		t.Errorf("got log lines %v, want one with the cause", lines)
 	}

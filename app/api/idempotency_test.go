@@ -51,6 +51,11 @@ func TestIdempotencyKey(t *testing.T) {
 	if n := calls(backend, "CreateSession"); n != 1 {
 		t.Errorf("got %d sessions, want 1", n)
 	}
+	for range 2 { // an answer without a body is given again, too
+		if w := do(server, request("POST", runPath+"/cancel", "", "Idempotency-Key: k-2")); w.Code != 202 || calls(backend, "Cancel") != 1 {
+			t.Errorf("got %d after %d cancels, want 202 after one", w.Code, calls(backend, "Cancel"))
+		}
+	}
 	// Reads need no key, and are never answered from the store.
 	do(server, request("GET", sessionPath, "", withKey))
 	if w := do(server, request("GET", sessionPath, "", withKey)); w.Code != 200 || w.Header().Get("Idempotency-Replayed") != "" {

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 // TestBodies: what is wrong with a body is said by status, field and place.
@@ -107,9 +108,7 @@ func TestQueries(t *testing.T) {
 		t.Run(tt.path[:min(60, len(tt.path))], func(t *testing.T) {
 			t.Parallel()
 			p := wantProblem(t, do(server, request("GET", tt.path, "")), 422, "invalid")
-			if diff := cmp.Diff([]core.FieldError{{Field: tt.field, Detail: tt.detail}}, p.Errors); diff != "" {
-				t.Errorf("errors (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "errors", []core.FieldError{{Field: tt.field, Detail: tt.detail}}, p.Errors)
 		})
 	}
 	for _, path := range []string{sessionPath + "/events", runPath + "/events"} {

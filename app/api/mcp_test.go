@@ -15,6 +15,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/must"
 )
 
 // rpcMessage is what clients read of a JSON-RPC answer.
@@ -234,18 +235,12 @@ func TestMCPWaits(t *testing.T) {
 		"2026-07-28": stateless("tools/call", call),
 	} {
 		ctx, leave := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/mcp", strings.NewReader(body)))(t)
 		for _, h := range mcpHeaders(revision, "Content-Type: application/json", "Mcp-Method: tools/call", "Mcp-Name: wait_for_run") {
 			name, value, _ := strings.Cut(h, ": ")
 			r.Header.Set(name, value)
 		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		line, err := bufio.NewReader(answer.Body).ReadString('\n')
 		if err != nil || line != ": keep-alive\n" || answer.Header.Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%s: got %q, %v, want a comment in an event stream", revision, line, err)

@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/api"
 	"bobbin/app/api/openapi"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -38,9 +37,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 		routes = append(routes, strings.Join(segments, "/"))
 	}
 	slices.Sort(routes)
-	if diff := cmp.Diff(documented(t), routes); diff != "" {
-		t.Errorf("routes differ from the document (-document +routes):\n%s", diff)
-	}
+	compare.Equal(t, "routes differ from the document", documented(t), routes)
 }
 
 // documented returns the operations of the document, as "GET /api/v1/sessions/{id}".
@@ -153,10 +150,7 @@ func TestOneKindOfNothing(t *testing.T) {
 	}
 	nothing := regexp.MustCompile(`"[a-z_]+": ?null|"[a-z_]*_id": ?""`)
 	for _, name := range answers {
-		answer, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(os.ReadFile(name))(t)
 		parts := strings.SplitN(string(answer), "\n---\n", 3) // the request, the answer, the calls
 		for _, found := range nothing.FindAllString(parts[min(1, len(parts)-1)], -1) {
 			if !strings.HasPrefix(found, `"next_cursor"`) {

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/quota"
 	"bobbin/tests/apitest"
+	"bobbin/tests/must"
 )
 
 // pipes is a listener whose connections are in memory: their time is that of the test.
@@ -156,9 +157,7 @@ func TestAnswersWaitForMemory(t *testing.T) {
 		opts.Space.Memory = memory
 		server := api.New(opts)
 		others := memory.Hold(core.Tenant{Owner: "bob"})
-		if err := others.Grow(19<<20 + 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, others.Grow(19<<20+1))
 		begin := time.Now()
 		wantProblem(t, do(server, request("GET", sessionPath, "")), 503, quota.CodeExceeded)
 		if took := time.Since(begin); took != 10*time.Second {

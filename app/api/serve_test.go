@@ -13,6 +13,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/must"
 )
 
 // served is a server that listens on this machine.
@@ -26,10 +27,7 @@ type served struct {
 
 func serve(t *testing.T, opts api.Options) *served {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &served{url: "http://" + listener.Addr().String(), addr: listener.Addr().String(), stop: cancel, done: make(chan error, 1), over: make(chan struct{})}
 	go func() {
@@ -46,10 +44,7 @@ func serve(t *testing.T, opts api.Options) *served {
 // open sends a request and returns the answer, its body still to be read.
 func open(t *testing.T, method, url, body string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatalf("new request: %v", err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	r.Header.Set("Accept", "text/event-stream")
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -96,10 +91,7 @@ func TestStopCutsOff(t *testing.T) {
 
 func TestServeFails(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	listener.Close()
 	opts, _ := options(apitest.New())
 	if err := api.New(opts).Serve(t.Context(), listener); err == nil {
@@ -159,10 +151,7 @@ func TestLargeHeader(t *testing.T) {
 	s := serve(t, opts)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/healthz", nil)
 	r.Header.Set("X-Large", strings.Repeat("x", 1<<16))
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatalf("ask: %v", err)
-	}
+	response := must.Get(http.DefaultClient.Do(r))(t)
 	response.Body.Close()
 	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("got %d, want 431", response.StatusCode)

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/api"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/compare"
 )
 
 func TestAppendFields(t *testing.T) {
@@ -27,9 +28,7 @@ func TestAppendFields(t *testing.T) {
 	}
 	want := []any{apitest.SessionID, core.Message{Role: core.RoleAssistant, Content: "x", ToolCalls: []core.ToolCall{{ID: "c", Name: "n", Arguments: "{ }"}},
 		Author: "A", AuthorID: "a-1", Source: core.SourceSlack, ClientMessageID: "m", Metadata: []byte(`{"k":1}`), CreatedAt: apitest.Time().Truncate(1e9)}}
-	if diff := cmp.Diff(want, backend.Calls()[0].Args); diff != "" {
-		t.Errorf("call (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "call", want, backend.Calls()[0].Args)
 	for body, field := range map[string]string{
 		`{"content":"x","role":"assistant"}`:                   "role",
 		`{"content":"x","tool_call_id":"c"}`:                   "tool_call_id",

@@ -199,9 +199,7 @@ func TestRunSweeps(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Minute)
 		defer cancel()
 		begin := time.Now()
-		if err := service(m).Run(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, service(m).Run(ctx))
 		if len(m.sweeps) != 3 || !m.sweeps[2].Equal(begin.Add(2*time.Hour-24*time.Hour)) {
 			t.Errorf("swept before %v, want three times, an hour between, a day back", m.sweeps)
 		}

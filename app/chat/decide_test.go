@@ -190,9 +190,7 @@ func TestDecideBy(t *testing.T) {
 				if err != nil || a.DecidedBy != want {
 					t.Errorf("got %q and error %v, want %q", a.DecidedBy, err, want)
 				}
-				if _, err := h.Wait(t.Context(), ann, a.RunID); err != nil {
-					t.Error(err)
-				}
+				must.Get(h.Wait(t.Context(), ann, a.RunID))(t)
 			})
 		})
 	}

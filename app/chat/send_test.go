@@ -88,9 +88,7 @@ func TestSendToASessionWhoseAgentCannotWork(t *testing.T) {
 			simulate(t, func(t *testing.T) {
 				h := newHouse(t, 0, answer)
 				patch := core.SessionPatch{Agent: &c.agent, Model: &c.model}
-				if _, _, err := h.db.Sessions.Update(t.Context(), ann, h.session.ID, patch); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(h.db.Sessions.Update(t.Context(), ann, h.session.ID, patch))(t)
 				_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "x"})
 				wantKind(t, err, core.ErrUnprocessable)
 				if err != nil && !strings.Contains(err.Error(), c.words) {
@@ -110,9 +108,7 @@ func TestSendAfterTheSessionHasChanged(t *testing.T) {
 		h := newHouse(t, 0, answer)
 		set := func(model string) {
 			t.Helper()
-			if _, _, err := h.db.Sessions.Update(t.Context(), ann, h.session.ID, core.SessionPatch{Model: &model}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(h.db.Sessions.Update(t.Context(), ann, h.session.ID, core.SessionPatch{Model: &model}))(t)
 		}
 		h.send(t, "one")
 		set("gone")
@@ -167,9 +163,7 @@ func TestSendRepeated(t *testing.T) {
 		if got := h.db.Run(first.Run.ID); got.Status != core.RunRunning || got.CancelRequested {
 			t.Errorf("got the run %s, want the repeat not to interrupt it", got.Status)
 		}
-		if _, err := h.Cancel(t.Context(), ann, first.Run.ID, true); err != nil {
-			t.Error(err)
-		}
+		must.Get(h.Cancel(t.Context(), ann, first.Run.ID, true))(t)
 	})
 }
 
@@ -231,9 +225,7 @@ func TestInterruptFails(t *testing.T) {
 		if a.Run.Status != core.RunQueued {
 			t.Errorf("got run %s, want it queued", a.Run.Status)
 		}
-		if _, err := h.Cancel(t.Context(), ann, long.Run.ID, false); err != nil {
-			t.Error(err)
-		}
+		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
 		synctest.Wait()
 		h.wantTexts(t, "long", "half a sentence", "urgent", "re: urgent")
 	})
@@ -249,9 +241,7 @@ func TestTooManyQueued(t *testing.T) {
 		}
 		_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: h.session.ID, Content: "too much"})
 		wantKind(t, err, core.ErrRateLimited)
-		if _, err := h.Cancel(t.Context(), ann, long.Run.ID, true); err != nil {
-			t.Error(err)
-		}
+		must.Get(h.Cancel(t.Context(), ann, long.Run.ID, true))(t)
 		synctest.Wait()
 		if got := h.texts(); len(got) != 42 {
 			t.Errorf("got %d messages, want 42", len(got))

@@ -173,9 +173,7 @@ func TestOpenArchivedSession(t *testing.T) {
 		tenant, thread := core.Tenant{Owner: "ann"}, core.Alias{Surface: core.SourceSlack, Name: "T1/C1/1.2"}
 		first := must.Get(h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"}))(t)
 		must.Get(messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
-		if _, _, err := sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}))(t)
 		var wait sync.WaitGroup
 		forks := make([]core.Session, 6)
 		for i := range forks {

@@ -147,9 +147,7 @@ func TestWatchRunAfterResync(t *testing.T) {
 			must.Do(t, err)
 			types = append(types, e.Type)
 			if e.Type == core.EventMessageDelta {
-				if _, err := h.Cancel(t.Context(), ann, long.Run.ID, false); err != nil {
-					t.Error(err)
-				}
+				must.Get(h.Cancel(t.Context(), ann, long.Run.ID, false))(t)
 			}
 		}
 		want := []core.EventType{core.EventResync, core.EventMessageStarted, core.EventMessageDelta, core.EventMessageCreated, core.EventRunCanceled}

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // A cost is what is known, and at least that.
@@ -42,10 +43,7 @@ func TestVersion(t *testing.T) {
 		"scripts/test":      {"-trimpath -tags=nomsgpack"},
 		"deploy/Dockerfile": {`CGO_ENABLED=0 go build -tags nomsgpack -trimpath -ldflags="-s -w"`},
 	} {
-		text, err := os.ReadFile("../../" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../" + file))(t)
 		for _, flags := range want {
 			if !strings.Contains(string(text), flags) {
 				t.Errorf("%s lacks %s", file, flags)

@@ -12,15 +12,13 @@ import (
 	"testing"
 
 	"bobbin/app/cli"
+	"bobbin/tests/must"
 )
 
 // run calls the program with something on its standard input.
 func run(t *testing.T, input string, args ...string) (code int, out, errs string) {
 	t.Helper()
-	in, keys, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, keys := must.Get2(os.Pipe())(t)
 	defer in.Close()
 	go func() {
 		_, _ = io.WriteString(keys, input) // who does not read it does not need it
@@ -56,9 +54,7 @@ func folder(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "bobbin.yaml")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	return []string{"--config", empty, "--data-dir", filepath.Join(dir, "data"), "--agents-dir", filepath.Join(dir, "agents"), "--default-llm", "demo"}
 }
 
@@ -227,10 +223,7 @@ func TestChatOutlivesItsServer(t *testing.T) {
 			t.Parallel()
 			flags := folder(t)
 			stop := serve(t, flags)
-			in, keys, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			in, keys := must.Get2(os.Pipe())(t)
 			defer in.Close()
 			answers, errs := &waiting{seen: make(chan struct{}, 1)}, &strings.Builder{}
 			ended := make(chan int, 1)

@@ -60,9 +60,7 @@ func TestEvalContextSettings(t *testing.T) {
 	dir := t.TempDir()
 	facts, agent := filepath.Join(dir, "facts.txt"), filepath.Join(dir, "mine.yaml")
 	must.Do(t, os.WriteFile(facts, []byte("# of the talk\nname: ada lovelace\nfact: four.\n"), 0o600))
-	if err := os.WriteFile(agent, []byte("name: mine\nsystem_prompt: Be kind.\ntools: [calculator]\ncontext:\n  policy: budget\n  max_messages_before_summary: 12\n  min_recent_messages: 2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(agent, []byte("name: mine\nsystem_prompt: Be kind.\ntools: [calculator]\ncontext:\n  policy: budget\n  max_messages_before_summary: 12\n  min_recent_messages: 2\n"), 0o600))
 	long := foreignTalk + strings.Repeat(`{"role":"user","content":"Again, please, and at some length so that there is something to keep."}`+"\n"+`{"role":"assistant","content":"As you like: once more at some length, with words that need room."}`+"\n", 20)
 	report := evaluated(t, long, "-", "--facts", facts, "--model", "claude-sonnet-4-5", "--window", "20000", "--summarizer", "extractive", "--agent", agent)
 	p := report.Policies[0]

@@ -26,9 +26,7 @@ func TestImportAndExport(t *testing.T) {
 		return call(t, flags, want, input, args...)
 	}
 	file := filepath.Join(dir, "old chat.jsonl")
-	if err := os.WriteFile(file, []byte(foreign), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(foreign), 0o600))
 	out, errs := do(0, "", "import", file)
 	id := regexp.MustCompile(`into session (\S{36})`).FindStringSubmatch(out)
 	if id == nil || !strings.HasPrefix(out, "imported 4 messages (") || withoutFolder(errs) != "" {

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apitest"
+	"bobbin/tests/must"
 )
 
 // dial returns a client of a server over the backend.
@@ -30,11 +31,7 @@ func dial(t *testing.T, b *apitest.Backend, key string) *client.Client {
 		Logger:   slog.New(slog.DiscardHandler),
 	}))
 	t.Cleanup(server.Close)
-	c, err := client.New(client.Options{URL: server.URL + "/", Key: key, HTTP: server.Client()})
-	if err != nil {
-		t.Fatalf("new client: %v", err)
-	}
-	return c
+	return must.Get(client.New(client.Options{URL: server.URL + "/", Key: key, HTTP: server.Client()}))(t)
 }
 
 // TestProblems: the kind of an error survives the way over HTTP.

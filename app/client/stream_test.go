@@ -21,6 +21,8 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // connection is how a scripted server answers one request.
@@ -215,9 +217,7 @@ func TestStreams(t *testing.T) {
 				}
 				begin := time.Now()
 				got, err := seen(t, tt.open(c))
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("events (-want +got):\n%s", diff)
-				}
+				compare.Equal(t, "events", tt.want, got)
 				if !errors.Is(err, tt.err) && (tt.err != nil || tt.took != time.Minute) {
 					t.Errorf("got error %v, want %v", err, tt.err)
 				}
@@ -301,10 +301,7 @@ func TestLeaving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &script{connections: []connection{silent(durable(1, core.EventRunStarted))}}
-		c, err := client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}})
-		if err != nil {
-			t.Fatalf("new client: %v", err)
-		}
+		c := must.Get(client.New(client.Options{URL: "http://bobbin", HTTP: &http.Client{Transport: server}}))(t)
 		for _, err := range c.WatchSession(t.Context(), "s1", core.Cursor{}) {
 			if err != nil {
 				t.Fatalf("got error %v, want an event", err)

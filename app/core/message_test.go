@@ -9,6 +9,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
+	"bobbin/tests/compare"
 )
 
 // A message without its texts says how much they are, and keeps all else.
@@ -24,9 +25,7 @@ func TestWithoutTexts(t *testing.T) {
 		Parts:     []core.Part{{Type: "reasoning"}, {Type: core.PartImage, BlobID: "b", Size: 5}},
 		ToolCalls: []core.ToolCall{{ID: "a", Name: "write"}},
 	}
-	if diff := cmp.Diff(want, m.WithoutTexts()); diff != "" {
-		t.Errorf("without texts (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "without texts", want, m.WithoutTexts())
 	if again := m.WithoutTexts().WithoutTexts(); again.Unloaded != want.Unloaded || m.Content != "content" || m.ToolCalls[0].Arguments == "" {
 		t.Errorf("got %d bytes the second time, and %+v of the message itself", again.Unloaded, m)
 	}
@@ -58,9 +57,7 @@ func TestSlices(t *testing.T) {
 	for slice, size := range core.Slices(list, 8) {
 		got = append(got, []int{len(slice), size})
 	}
-	if diff := cmp.Diff([][]int{{3, 7}, {1, 9}, {3, 8}, {1, 7}}, got); diff != "" {
-		t.Errorf("messages and bytes of the slices (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages and bytes of the slices", [][]int{{3, 7}, {1, 9}, {3, 8}, {1, 7}}, got)
 	for range core.Slices(nil, 8) {
 		t.Error("got a slice of no messages")
 	}

@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // A temporary outage has a code, and the error contains nothing internal.
@@ -58,9 +59,7 @@ func TestCheckWrites(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		before := d.Statements()
 		for range 20 {
-			if err := d.CheckWrites(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.CheckWrites(t.Context()))
 		}
 		var at *time.Time
 		n := d.Statements() - before

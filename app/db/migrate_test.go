@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/db"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 func TestMigrate(t *testing.T) {
@@ -75,18 +76,12 @@ func TestMigrateRefusesASchemaBeforeTheBaseline(t *testing.T) {
 
 func migrate(t *testing.T, d *db.DB) {
 	t.Helper()
-	if err := d.Migrate(t.Context()); err != nil {
-		t.Fatalf("migrate: %v", err)
-	}
+	must.Do(t, d.Migrate(t.Context()))
 }
 
 func status(t *testing.T, d *db.DB) db.Versions {
 	t.Helper()
-	v, err := d.MigrationStatus(t.Context())
-	if err != nil {
-		t.Fatalf("migration status: %v", err)
-	}
-	return v
+	return must.Get(d.MigrationStatus(t.Context()))(t)
 }
 
 // Several replicas start concurrently on a new database: one migrates, all continue.

@@ -68,9 +68,7 @@ func TestHostThatTakesWritesIsTaken(t *testing.T) {
 		if err != nil || health.ReadOnly != readOnly {
 			t.Errorf("%q: got read-only %t, %v, want %t", also, health.ReadOnly, err, readOnly)
 		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, d.Close())
 	}
 }
 

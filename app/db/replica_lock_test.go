@@ -36,18 +36,14 @@ func TestHoldName(t *testing.T) {
 		if d.Dialect() == "sqlite" && err != nil {
 			t.Errorf("SQLite: %v", err)
 		}
-		if err := errors.Join(first.Check(t.Context()), first.Close(), second.Close(), other.Close()); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(first.Check(t.Context()), first.Close(), second.Close(), other.Close()))
 		if d.Dialect() == "postgres" && first.Check(t.Context()) == nil {
 			t.Error("a name that was given back is held")
 		}
 		for { // the database lets go a moment after the connection is closed
 			third, err := d.LockReplica(t.Context(), "a", "four")
 			if err == nil {
-				if err := third.Close(); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, third.Close())
 				return
 			}
 			if !errors.As(err, &taken) {
@@ -69,9 +65,7 @@ func TestNameOfADeadProcess(t *testing.T) {
 	for {
 		n, err := d.LockReplica(t.Context(), "a", "two")
 		if err == nil {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, n.Close())
 			return
 		}
 		if !errors.As(err, &taken) {
@@ -126,7 +120,5 @@ func TestReplicaNameIsKept(t *testing.T) {
 	for n.Held() == nil { // the database lets go a moment later
 		n.CheckHeld(t.Context())
 	}
-	if err := n.Release(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, n.Release())
 }

@@ -171,9 +171,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("without: %v, %v", err, r.seen[0].header)
 	}
 	o.Secret = "whsec_" + strings.Repeat("QUJD", 9)
-	if err := deliveries.NewSender(o).Send(t.Context(), d); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, deliveries.NewSender(o).Send(t.Context(), d))
 	verify(t, o.Secret, r.seen[1])
 	d.Secret = "plain"
 	wantFailure(t, deliveries.NewSender(o).Send(t.Context(), d), "the secret is not usable", true)

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -156,12 +157,8 @@ func TestSearchIsAskedTheQuestion(t *testing.T) {
 		Planted: 7, Asked: 5, Reachable: 4, Prompt: 1, Summary: 1, First5: 1, First20: 1,
 		Unreachable: facts[4:], SearchAlone: eval.Ranked{First5: 2, First20: 3},
 	}
-	if diff := cmp.Diff(want, got.Facts); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"which house?", "how to clean?", "who came?", "who left?", "who stayed?"}, s.queries); diff != "" {
-		t.Errorf("queries (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "facts", want, got.Facts)
+	compare.Equal(t, "queries", []string{"which house?", "how to clean?", "who came?", "who left?", "who stayed?"}, s.queries)
 }
 
 // An agent without search_history does not reach what it does not see.

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/searchtext"
 	"bobbin/app/eval"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -137,13 +136,9 @@ func TestReplay(t *testing.T) {
 		t.Errorf("got %+v, want the authors and times of what each run said", s.recorded)
 	}
 	compactions := []eval.Compaction{{Event: "context.completed", ContextData: core.ContextData{Trigger: "share", TokensBefore: 9, TokensAfter: 4}}}
-	if diff := cmp.Diff(compactions, got.Turns[2].Compactions); diff != "" {
-		t.Errorf("compactions (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "compactions", compactions, got.Turns[2].Compactions)
 	compactions = []eval.Compaction{{Event: "context.completed", After: true, ContextData: core.ContextData{Trigger: "messages", TokensBefore: 8, TokensAfter: 5}}}
-	if diff := cmp.Diff(compactions, got.Turns[0].Compactions); diff != "" {
-		t.Errorf("compactions after a turn (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "compactions after a turn", compactions, got.Turns[0].Compactions)
 	if got.Summaries != 3 || got.Summarizer != (eval.Summarizer{Name: "scripted", Expense: eval.Expense{Calls: 2, InputTokens: 7}}) || got.Budget != (eval.Budget{Window: 100, Reserve: 20, Usable: 80, Trigger: 70, Landing: 40}) {
 		t.Errorf("got %+v, want what the Bobbin says", got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/events"
+	"bobbin/tests/compare"
 )
 
 // headStore has a head of each session that is not gone.
@@ -102,9 +103,7 @@ func TestHeads(t *testing.T) {
 			for _, c := range []<-chan string{all, kims, eves, others} {
 				got = append(got, arrived(c))
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: events of all, kim, eve and another owner (-want +got):\n%s", what, diff)
-			}
+			compare.Equal(t, fmt.Sprintf("%s: events of all, kim, eve and another owner", what), want, got)
 		}
 		first := []string{"resync<nil>"}
 		wait("at the beginning", first, first, first, first)
@@ -148,9 +147,7 @@ func TestHeadsOfOtherProcesses(t *testing.T) {
 		}
 		want := func(what string, want ...string) {
 			t.Helper()
-			if diff := cmp.Diff(want, arrived(got)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", what, diff)
-			}
+			compare.Equal(t, what, want, arrived(got))
 		}
 		want("at the beginning", "resync<nil>")
 		time.Sleep(4 * time.Minute)

@@ -64,9 +64,7 @@ func TestNATSComesBack(t *testing.T) {
 	}
 	s := must.Get(bus.Subscribe("session.a"))(t)
 	defer s.Close()
-	if err := bus.Publish("session.a", []byte("alone")); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, bus.Publish("session.a", []byte("alone")))
 	if got := receive(t, s); got != "alone" {
 		t.Errorf("got %q in the same process, want it delivered", got)
 	}

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/attach"
 	"bobbin/app/extract"
+	"bobbin/tests/compare"
 	"bobbin/tests/documents"
 	"bobbin/tests/must"
 )
@@ -69,9 +68,7 @@ func TestRead(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("got %v, %v", ok, err)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", tt.want, got)
 		})
 	}
 }

@@ -7,17 +7,15 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
 // page reads a web page.
 func page(t *testing.T, kind, body string) core.WebPage {
 	t.Helper()
-	got := must.Get(newReader(t).ReadPage(t.Context(), kind, "http://a.example/dir/page", body))(t)
-	return got
+	return must.Get(newReader(t).ReadPage(t.Context(), kind, "http://a.example/dir/page", body))(t)
 }
 
 // A page becomes its title, headings, links, lists and paragraphs.
@@ -54,9 +52,7 @@ two, three [a **link**](http://a.example/dir/other?x=1), no link, nor this.
 [image: a cat]
 
 typed`
-	if diff := cmp.Diff(want, got.Text); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "text", want, got.Text)
 	if got.Title != "A page & more" || got.Cut {
 		t.Errorf("got title %q, cut %v", got.Title, got.Cut)
 	}

@@ -10,10 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/purge"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -281,9 +280,7 @@ func TestDeletionOfPosts(t *testing.T) {
 		if done.Status != core.DeletionSucceeded || done.Attempts != 3 || asked != 2 || *done.Report.SlackPosts != (core.PurgedPosts{Found: 3, Deleted: 2, Refused: 1}) {
 			t.Errorf("got %+v with the report %+v after %d calls", done, done.Report, asked)
 		}
-		if diff := cmp.Diff([]string{"slack:T1/U1"}, f.forgotten); diff != "" {
-			t.Errorf("forgotten (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "forgotten", []string{"slack:T1/U1"}, f.forgotten)
 	}, func(o *purge.Options) {
 		o.ForgetUser = func(user string) { f.forgotten = append(f.forgotten, user) }
 		o.DeletePosts = func(_ context.Context, id core.SessionID, dry bool) (core.PurgedPosts, error) {

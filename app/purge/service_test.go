@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/purge"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -150,21 +151,14 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	before := core.Now()
-	got, err := service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(service(f).Sessions(t.Context(), core.PurgeSessions{IDs: []core.SessionID{"a", "gone", "a"}, ArchivedBefore: &before, PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 	want := core.PurgeReport{
 		Sessions:  []core.SessionID{"a", "gone", "old"},
 		Tables:    []core.PurgedTable{{Table: "sessions", Removed: 2}, {Table: "messages", Removed: 4}, {Table: "memories"}},
 		Compacted: true, Notes: []string{"a note"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]core.SessionID{"a", "gone", "old"}, f.removed); diff != "" {
-		t.Errorf("removed, each once (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "report", want, got)
+	compare.Equal(t, "removed, each once", []core.SessionID{"a", "gone", "old"}, f.removed)
 	if diff := cmp.Diff([]bool{false, true}, f.answers); diff != "" {
 		t.Errorf("answers were to be removed after the sessions, and counted at the end: %s", diff)
 	}
@@ -231,9 +225,7 @@ func TestForce(t *testing.T) {
 		if !errors.Is(err, core.ErrConflict) || !strings.Contains(err.Error(), "running") || time.Since(begin) != 45*time.Second || len(f.removed) > 0 {
 			t.Errorf("a run that does not end: %v after %s, removed %v", err, time.Since(begin), f.removed)
 		}
-		if diff := cmp.Diff([]core.RunID{"queued", "running"}, f.canceled); diff != "" {
-			t.Errorf("canceled (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "canceled", []core.RunID{"queued", "running"}, f.canceled)
 		f.runs[0].Leased = false // its lease is past
 		if _, err := service(f).Sessions(t.Context(), in); err != nil || len(f.removed) != 1 {
 			t.Errorf("a run that nobody works on: %v, removed %v", err, f.removed)
@@ -250,9 +242,7 @@ func TestUserWhoGoesOn(t *testing.T) {
 	if err != nil || len(f.removed) != 2 || len(f.emptied) != 3 || f.unended != core.AllowUnleased {
 		t.Errorf("removed %v, emptied %v with %v, error %v", f.removed, f.emptied, f.unended, err)
 	}
-	if diff := cmp.Diff([]core.SessionID{"own", "new"}, got.Sessions); diff != "" {
-		t.Errorf("report (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "report", []core.SessionID{"own", "new"}, got.Sessions)
 	f = &fake{shared: []core.SessionID{"team"}, stale: 100}
 	if _, err := service(f).User(t.Context(), core.PurgeUser{Owner: "o", User: "u", PurgeOptions: core.PurgeOptions{Force: true}}); err != nil || len(f.emptied) > 10 || f.unended != core.AllowUnleased {
 		t.Errorf("one that never ends: tried %d times with %v, error %v", len(f.emptied), f.unended, err)
@@ -323,9 +313,7 @@ func TestExpired(t *testing.T) {
 	if err != nil || n != 2 {
 		t.Errorf("got %d, %v, want 2 sessions", n, err)
 	}
-	if diff := cmp.Diff([]core.SessionID{"a", "gone", "b"}, f.removed); diff != "" {
-		t.Errorf("removed (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "removed", []core.SessionID{"a", "gone", "b"}, f.removed)
 	if f.events != 2 || len(f.answers) != 1 || f.answers[0] || f.compact != 0 {
 		t.Errorf("got %d watchers told, answers %v, %d compactions; want 2, removed once, none", f.events, f.answers, f.compact)
 	}

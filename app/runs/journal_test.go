@@ -104,9 +104,7 @@ func TestTextOfALostAttempt(t *testing.T) {
 				}
 				must.Do(t, store.SavePartial(t.Context(), run.ID, 1, `{"message_id":"m1","text":"Once upon"}`))
 				if c.cancel {
-					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
-						t.Fatal(err)
-					}
+					must.Get2(store.RequestCancel(t.Context(), ann, run.ID))(t)
 				}
 				p := newProcess(t, db, "w/2", runs.Limits{}, answer)
 				p.session = dead.session
@@ -149,9 +147,7 @@ func TestUnsavedTextOfALostAttemptIsTakenBack(t *testing.T) {
 					must.Get(store.Write(t.Context(), write(run, message(run, core.RoleAssistant, "one moment"))))(t)
 				}
 				if c.cancel {
-					if _, _, err := store.RequestCancel(t.Context(), ann, run.ID); err != nil {
-						t.Fatal(err)
-					}
+					must.Get2(store.RequestCancel(t.Context(), ann, run.ID))(t)
 				}
 				var want []core.MessageID
 				for attempt := 1; attempt <= c.attempts; attempt++ {

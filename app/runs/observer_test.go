@@ -16,6 +16,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 )
 
@@ -62,9 +63,7 @@ func (w *watch) wantAs(t *testing.T, want []string, opts ...cmp.Option) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if diff := cmp.Diff(want, w.told, opts...); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "told", want, w.told, opts...)
 }
 
 // The observer hears of every execution, and of its end before the session's next

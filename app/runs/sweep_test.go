@@ -154,9 +154,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		p := newProcess(t, coretest.New(), "w", runs.Limits{}, hang).run(t)
 		run := p.accept(t, "hello")
-		if _, _, err := p.db.Runs.RequestCancel(t.Context(), ann, run.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(p.db.Runs.RequestCancel(t.Context(), ann, run.ID))(t)
 		<-time.After(10*time.Second + time.Millisecond)
 		p.wantStatus(t, run, core.RunCanceled)
 	})

@@ -8,9 +8,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -57,9 +55,7 @@ func TestStreamedAnswer(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				w := newWorld(t, d)
+			inWorld(t, func(t *testing.T, w *world) {
 				w.slack.disturb(test.faults...)
 				stop := w.start(t, "a/1")
 				run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
@@ -90,11 +86,9 @@ func TestStreamedAnswer(t *testing.T) {
 // A stream is for the person who asked, as one of that person's workspace. If Slack refuses it, the
 // answer is posted when it is complete, and other threads have streams all the same.
 func TestStreamRefusedForAPerson(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.slack.Inject(fakeslack.Fault{Method: "chat.startStream", Error: "user_not_found", Times: 1})
-		other := must.Get(repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
+		other := must.Get(repositories.NewSessions(w.db.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
 		w.bind(t, other.ID, "C2", otherThread)
 		w.start(t, "a/1")
 		for i, asked := range []struct {
@@ -128,9 +122,7 @@ func TestStreamRefusedForAPerson(t *testing.T) {
 
 // A long answer is streamed into several posts, none of which is too long.
 func TestStreamedLongAnswer(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.start(t, "a/1")
 		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
 		var text strings.Builder
@@ -167,9 +159,7 @@ func TestStreamedLongAnswer(t *testing.T) {
 
 // Tool calls are tasks of a stream.
 func TestStreamedTasks(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(t, "a/1")
 		run := w.askIn(t, w.session.ID, fromSlack("What time is it?"))
 		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "clock", Arguments: "{}"}}}
@@ -190,9 +180,7 @@ func TestStreamedTasks(t *testing.T) {
 
 // A process that dies while it streams leaves one answer, which the next process completes.
 func TestDeathWhileStreaming(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.start(t, "a/1")
 		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
 		w.say(t, run, 0, "First line.\n")
@@ -206,9 +194,7 @@ func TestDeathWhileStreaming(t *testing.T) {
 
 // What was shown of an attempt that is lost is marked; the next attempt is posted.
 func TestDiscardedMessage(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(t, "a/1")
 		run := w.askIn(t, w.session.ID, fromSlack("Hello?"))
 		w.say(t, run, 0, "A wrong start.\n")
@@ -228,14 +214,12 @@ func TestDiscardedMessage(t *testing.T) {
 // A deletion removes the post, and a change of the path marks what left it and posts what
 // follows.
 func TestDeletionAndPathChange(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(t, "a/1")
 		w.turn(t, 0)
 		w.slack.awaitTexts(t, turnTexts(1)...)
-		branches := repositories.NewBranches(d.Gorm)
-		log := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
+		branches := repositories.NewBranches(w.db.Gorm)
+		log := must.Get(repositories.NewMessages(w.db.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
 		edited := w.askIn(t, w.session.ID, core.RunInput{Content: "better question", Source: core.SourceWeb, Edits: log[0].ID})
 		w.answer(t, edited, "better answer")
 		w.slack.awaitTexts(t, "question 0", "answer 0", "better question", "better answer")
@@ -258,9 +242,7 @@ func TestDeletionAndPathChange(t *testing.T) {
 
 // The question whether a tool may start has buttons until it is decided, on either side.
 func TestApproval(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(t, "a/1")
 		run := w.askIn(t, w.session.ID, fromSlack("Delete it."))
 		a := core.Approval{ID: core.NewID[core.ApprovalID](), ToolCallID: "c1", Tool: "remove", Arguments: `{"file":"a.txt"}`, Mode: core.ApprovalAlways}
@@ -287,9 +269,7 @@ func TestApproval(t *testing.T) {
 
 // A call of a client's tool has no buttons: the app that brought the tool answers it.
 func TestClientTool(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(t, "a/1")
 		run := w.askIn(t, w.session.ID, fromSlack("Where is it?"))
 		call := core.Message{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{{ID: "c1", Name: "look<up>", Arguments: "{}"}}}
@@ -310,9 +290,7 @@ func TestClientTool(t *testing.T) {
 
 // A failed run is reported to the person in Slack who asked, and to nobody else.
 func TestFailedRun(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.start(t, "a/1")
 		for _, in := range []core.RunInput{fromSlack("Hello?"), {Content: "from the web", Source: core.SourceWeb}} {
 			a := must.Get(w.runs.Accept(t.Context(), ann(), core.AcceptRun{SessionID: w.session.ID, User: w.session.UserID, Agent: "a", Worker: "w", Input: in}))(t)
@@ -332,9 +310,7 @@ func TestChangesWhileDown(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]bool{"events are kept": true, "events are gone": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				w := newWorld(t, d)
+			inWorld(t, func(t *testing.T, w *world) {
 				stop := w.start(t, "a/1")
 				w.turn(t, 0)
 				w.turn(t, 1)
@@ -347,14 +323,12 @@ func TestChangesWhileDown(t *testing.T) {
 					RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{m}, End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
 					Events: []core.Event{core.NewEvent(run.SessionID, run.ID, core.EventMessageDiscarded, core.DiscardedData{MessageID: run.DraftID(1, 0), Reason: "retry"})},
 				})
-				log := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
-				branches := repositories.NewBranches(d.Gorm)
-				if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: w.session.ID, MessageID: log[0].ID, Content: "question zero"}); err != nil {
-					t.Fatal(err)
-				}
+				log := must.Get(repositories.NewMessages(w.db.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
+				branches := repositories.NewBranches(w.db.Gorm)
+				must.Get2(branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: w.session.ID, MessageID: log[0].ID, Content: "question zero"}))(t)
 				must.Get(branches.Delete(t.Context(), ann(), w.session.ID, log[2].ID))(t)
 				if !kept {
-					must.Do(t, d.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error)
+					must.Do(t, w.db.Gorm.WithContext(t.Context()).Exec("DELETE FROM session_events").Error)
 				}
 				w.turn(t, 2)
 				w.start(t, "a/2")

@@ -12,10 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/slack"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -23,9 +21,7 @@ import (
 // What is said on the web is posted with its author, answers in parts, and messages that
 // came from Slack are not posted again.
 func TestPostsMessages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		stop := w.start(t, "a/1")
 		w.answer(t, w.askIn(t, w.session.ID, core.RunInput{Content: "from Slack", Source: core.SourceSlack}), "Hello <!channel>.")
 		w.answer(t, w.ask(t, "from the web"), strings.Repeat("Some words.\n\n", 1200))
@@ -52,9 +48,7 @@ func TestPostsMessages(t *testing.T) {
 
 // A Slack without a status of the agent is asked for one once.
 func TestNoAgentStatus(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.slack.disturb(fakeslack.Fault{Method: "agents.sessions.setStatus", Error: "unknown_method"})
 		stop := w.start(t, "a/1")
 		for n := range 3 {
@@ -70,9 +64,7 @@ func TestNoAgentStatus(t *testing.T) {
 
 // An answer of Slack that is lost after the post was made, or before, leads to one post.
 func TestLostAnswers(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		post := fakeslack.Fault{Method: "chat.postMessage", Times: 1}
 		broken, lost := post, post
 		broken.Status, lost.LoseAnswer = http.StatusBadGateway, true
@@ -88,14 +80,12 @@ func TestLostAnswers(t *testing.T) {
 // A post whose answer is lost, while Slack does not let the thread be read, is unknown and
 // never repeated.
 func TestUnknownPost(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.slack.disturb(noReplies(), fakeslack.Fault{Method: "chat.postMessage", Times: 1, Status: http.StatusBadGateway})
 		w.turn(t, 0)
 		w.start(t, "a/1")
 		w.slack.awaitTexts(t, "answer 0")
-		question := must.Get(repositories.NewMessages(d.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
+		question := must.Get(repositories.NewMessages(w.db.Gorm).GetMessagesAfter(t.Context(), ann(), w.session.ID, ""))(t)
 		posts, err := w.posts.Of(t.Context(), w.session.ID, string(question[0].ID))
 		if err != nil || len(posts) != 1 || posts[0].State != core.SlackPostUnknown || posts[0].Error == "" {
 			t.Errorf("got the posts %+v (%v), want one that is unknown", posts, err)
@@ -124,9 +114,7 @@ func (d *dyingPosts) Update(context.Context, string, core.SlackPost) error {
 // A process that dies between a post and its ts leaves one post, which the next process
 // finds in Slack.
 func TestDeathBetweenPostAndTimestamp(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.turn(t, 0)
 		dying := &dyingPosts{SlackPostStore: w.posts, died: make(chan struct{})}
 		stop := w.start(t, "a/1", func(o *slack.OutboxOptions) { o.Posts = dying })
@@ -141,10 +129,8 @@ func TestDeathBetweenPostAndTimestamp(t *testing.T) {
 
 // A channel that Slack slows down holds up no other.
 func TestSlowChannel(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
-		other := must.Get(repositories.NewSessions(d.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
+	inWorld(t, func(t *testing.T, w *world) {
+		other := must.Get(repositories.NewSessions(w.db.Gorm).Create(t.Context(), core.Session{Owner: "ann", Agent: "a"}))(t)
 		w.bind(t, other.ID, "C2", otherThread)
 		w.slack.disturb(fakeslack.Fault{Method: "chat.postMessage", Times: 1, RetryAfter: time.Hour})
 		w.turn(t, 0)
@@ -159,9 +145,7 @@ func TestSlowChannel(t *testing.T) {
 // an interruption, and counts what became of each post, also of one whose answer was lost.
 // Nothing is posted after that.
 func TestPurgePosts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.slack.disturb(noReplies(), fakeslack.Fault{Method: "chat.postMessage", Times: 4}, fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true})
 		for i := range 3 {
 			w.turn(t, i)
@@ -206,9 +190,7 @@ func TestPurgePosts(t *testing.T) {
 // While Slack does not answer, a purge says so, and a post of which Slack does not say whether it
 // is there counts as unknown.
 func TestPurgePostsWithoutSlack(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		w := newWorld(t, d)
+	inWorld(t, func(t *testing.T, w *world) {
 		w.slack.disturb(noReplies(), fakeslack.Fault{Method: "chat.postMessage", Times: 1, LoseAnswer: true}, fakeslack.Fault{Method: "chat.delete", Status: http.StatusBadGateway})
 		w.turn(t, 0)
 		stop := w.start(t, "a/1")

@@ -22,6 +22,7 @@ import (
 	"bobbin/app/db/repositories"
 	"bobbin/app/events"
 	"bobbin/app/slack"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/slackfake/fakeslack"
 )
@@ -174,6 +175,13 @@ type world struct {
 
 func ann() core.Tenant { return core.Tenant{Owner: "ann"} }
 
+// inWorld runs test in a world on each database, beside the other tests.
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, newWorld(t, d)) })
+}
+
 // newWorld returns a session that is bound to the thread, which nobody posts to yet.
 func newWorld(t *testing.T, d *db.DB) *world {
 	t.Helper()
@@ -197,8 +205,7 @@ func (w *world) bind(t *testing.T, session core.SessionID, channel, ts string) {
 // newClients returns the clients of settings without installations.
 func newClients(t *testing.T, settings config.Slack) *slack.Clients {
 	t.Helper()
-	clients := must.Get(slack.NewClients(settings, nil, slog.New(slog.DiscardHandler)))(t)
-	return clients
+	return must.Get(slack.NewClients(settings, nil, slog.New(slog.DiscardHandler)))(t)
 }
 
 // start lets a process of the name post; stop ends it.

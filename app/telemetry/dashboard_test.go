@@ -41,9 +41,7 @@ func readDashboard(t *testing.T) dashboard {
 	t.Helper()
 	raw := must.Get(os.ReadFile("../../docs/grafana/bobbin.json"))(t)
 	var d dashboard
-	if err := json.Unmarshal(raw, &d); err != nil {
-		t.Fatalf("the dashboard is no JSON: %v", err)
-	}
+	must.Do(t, json.Unmarshal(raw, &d))
 	return d
 }
 

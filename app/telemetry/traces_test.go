@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core/logging"
 	"bobbin/app/telemetry"
 	"bobbin/tests/collector"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -151,9 +152,7 @@ func TestSpansOfARun(t *testing.T) {
 			"bobbin.summary.tokens_before": int64(900), "bobbin.summary.tokens_after": int64(77), "bobbin.summary.outcome": "fallback", "bobbin.summary.cause": "empty",
 		},
 	} {
-		if diff := cmp.Diff(want, spans[name].Attributes); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, want, spans[name].Attributes)
 	}
 	if request.Kind != "SERVER" || strings.Contains(fmt.Sprint(spans), "SECRET") {
 		t.Error("the request is no server's span, or an error's words are in a span")
@@ -194,9 +193,7 @@ func TestTraceOptions(t *testing.T) {
 	if err := tel.Trace(t.Context(), options); err != nil || !strings.Contains(log.String(), "gRPC is not supported") {
 		t.Errorf("got error %v, log %q, want a warning", err, log.String())
 	}
-	if err := tel.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, tel.Close(t.Context()))
 }
 
 // Without Trace there is no exporter, and no goroutine of OpenTelemetry. It looks at all
@@ -211,9 +208,7 @@ func TestTracingOff(t *testing.T) {
 	if running() {
 		t.Error("spans are processed though nobody asked for traces")
 	}
-	if err := tel.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, tel.Close(t.Context()))
 	tel, got := traced(t)
 	everything(t, tel)
 	for !running() { // until it has begun; for ever if this test could not see it

@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // whileSaying calls the model and cancels as soon as a delta came.
@@ -96,10 +97,7 @@ func endings() []scenario {
 		{name: "no network", scene: play(), drive: func(ctx context.Context, t *testing.T, c *caller) outcome {
 			c.server.Transport.DialContext = nil
 			broken := llmtest.Transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host " + key) })
-			m, err := c.server.dialect.open(broken, settings{})
-			if err != nil {
-				t.Fatalf("open: %v", err)
-			}
+			m := must.Get(c.server.dialect.open(broken, settings{}))(t)
 			c.model = m
 			return c.call(ctx, nil)
 		}, want: outcome{Kind: llm.KindNetwork, Says: "was not reached: no route to host"}},

@@ -67,9 +67,7 @@ func TestRecordings(t *testing.T) {
 					req = thoughtBy(req, model.Info().ThoughtOrigin)
 				}
 				for range 2 {
-					if _, err := llm.Collect(model.Stream(t.Context(), req), nil); err != nil {
-						t.Fatalf("call: %v", err)
-					}
+					must.Get(llm.Collect(model.Stream(t.Context(), req), nil))(t)
 				}
 				got := server.Received()
 				if !bytes.Equal(got[0].Body, got[1].Body) {
@@ -109,9 +107,7 @@ func TestPrefixGrowsAtItsEnd(t *testing.T) {
 			req := recorded()["tools"]
 			for _, more := range [][]llm.Message{nil, {{Role: core.RoleAssistant, Content: "2."}, {Role: core.RoleUser, Content: "Thanks."}}} {
 				req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], more...)
-				if _, err := llm.Collect(model.Stream(t.Context(), req), nil); err != nil {
-					t.Fatalf("call: %v", err)
-				}
+				must.Get(llm.Collect(model.Stream(t.Context(), req), nil))(t)
 			}
 			got := server.Received()
 			mark := []byte(`"cache_control":{"type":"ephemeral"},`)

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/core/llm"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // baseURL is where the scripted provider is.
@@ -51,11 +52,7 @@ func start(t *testing.T, d dialect, scene func(*stage)) *server {
 // model returns a model of the server's dialect that talks to it.
 func (s *server) model(t *testing.T, with settings) llm.Model {
 	t.Helper()
-	m, err := s.dialect.open(s.Transport, with)
-	if err != nil {
-		t.Fatalf("open the model: %v", err)
-	}
-	return m
+	return must.Get(s.dialect.open(s.Transport, with))(t)
 }
 
 // stage is where one request is answered.

@@ -65,8 +65,7 @@ func (k *thinker) ask(question string) {
 // opened returns the model.
 func (k *thinker) opened() llm.Model {
 	k.t.Helper()
-	m := must.Get(k.open(k.model))(k.t)
-	return m
+	return must.Get(k.open(k.model))(k.t)
 }
 
 // next adds the answer to the messages so far, and the results of its tool calls; it reports

@@ -18,6 +18,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core/config"
 	"bobbin/tests/document"
+	"bobbin/tests/must"
 )
 
 // Bobbin is one Bobbin: a data folder and a database, served on a loopback port,
@@ -103,21 +104,14 @@ func (h *Bobbin) Restart() {
 // NewClient returns a client with a key of its own; empty = none.
 func (h *Bobbin) NewClient(key string) *client.Client {
 	h.T.Helper()
-	c, err := client.New(client.Options{URL: h.URL, Key: key, HTTP: h.HTTP})
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	return c
+	return must.Get(client.New(client.Options{URL: h.URL, Key: key, HTTP: h.HTTP}))(h.T)
 }
 
 // NewCheckedClient returns a client that fails the test over a request or an answer, an event
 // of a stream included, that is not in the OpenAPI document.
 func NewCheckedClient(t testing.TB) *http.Client {
 	t.Helper()
-	d, err := document.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(document.Load())(t)
 	return &http.Client{Transport: document.NewTransport(t, d, http.DefaultTransport)}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -39,10 +40,7 @@ tool_settings:
 // NewProvider starts a fake provider and stops it after the test.
 func NewProvider(t testing.TB, o provider.Options) *provider.Server {
 	t.Helper()
-	p, err := provider.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(provider.New(o))(t)
 	t.Cleanup(p.Close)
 	return p
 }

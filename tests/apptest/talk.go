@@ -7,15 +7,13 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // NewSession creates a session.
 func NewSession(t testing.TB, c *client.Client, in ops.NewSession) core.SessionID {
 	t.Helper()
-	made, err := client.Call(t.Context(), c, ops.CreateSession, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(client.Call(t.Context(), c, ops.CreateSession, in))(t)
 	return made.ID
 }
 
@@ -125,10 +123,7 @@ func ListMessages(t testing.TB, c *client.Client, id core.SessionID) []core.Mess
 	var all []core.Message
 	in := ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}
 	for {
-		page, err := client.Call(t.Context(), c, ops.ListMessages, in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(client.Call(t.Context(), c, ops.ListMessages, in))(t)
 		all = append(all, page.Items...)
 		if page.NextCursor == nil {
 			break

@@ -14,19 +14,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/tests/arch"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
 // TestHouse judges the source of this module.
 func TestHouse(t *testing.T) {
 	t.Parallel()
-	files, err := arch.Load("../..")
-	if err != nil {
-		t.Fatalf("load the source: %v", err)
-	}
+	files := must.Get(arch.Load("../.."))(t)
 	if len(files) < 20 {
 		t.Fatalf("got %d files, want the whole module: is the test in another folder now?", len(files))
 	}
@@ -72,9 +68,7 @@ func TestRequirements(t *testing.T) {
 		must.Do(t, os.WriteFile(requirementsFile, []byte(want), 0o600))
 		return
 	}
-	if diff := cmp.Diff(want, string(data)); diff != "" {
-		t.Errorf("docs/REQUIREMENTS.md (-tests +table; -update writes it):\n%s", diff)
-	}
+	compare.Equal(t, "docs/REQUIREMENTS.md", want, string(data))
 }
 
 // readReferences returns the tests that name each requirement, and for each id one place
@@ -138,10 +132,7 @@ func testAt(file *ast.File, comment *ast.CommentGroup) string {
 // answer reaches them, not even through another package of ours.
 func TestNoNodeReadsMemories(t *testing.T) {
 	t.Parallel()
-	files, err := arch.Load("../..")
-	if err != nil {
-		t.Fatalf("load the source: %v", err)
-	}
+	files := must.Get(arch.Load("../.."))(t)
 	imports := map[string][]string{} // by folder
 	for _, f := range files {
 		if !f.Test() {

@@ -139,5 +139,5 @@ func drawers() []string { return []string{"tests/seed"} }
 
 // coreHelpers are the packages of the tests that tests of core may import: they know core alone.
 func coreHelpers() []string {
-	return []string{"tests/coretest", "tests/golden", "tests/llmtest", "tests/must", "tests/seed"}
+	return []string{"tests/compare", "tests/coretest", "tests/golden", "tests/llmtest", "tests/must", "tests/seed"}
 }

@@ -317,8 +317,7 @@ func (w *world) rows(id core.SessionID) []models.Message {
 // session returns the session as it is stored.
 func (w *world) session(id core.SessionID) core.Session {
 	w.t.Helper()
-	s := must.Get(w.sessions.Get(w.t.Context(), core.Tenant{Owner: owner}, id))(w.t)
-	return s
+	return must.Get(w.sessions.Get(w.t.Context(), core.Tenant{Owner: owner}, id))(w.t)
 }
 
 // marksOf returns the marks in a message.

@@ -1,6 +1,7 @@
 package commandline_test
 
 import (
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bytes"
 	"context"
@@ -12,8 +13,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 var refresh = flag.Bool("update", false, "write the transcript of the README anew")
@@ -131,7 +130,5 @@ func TestReadmeTranscript(t *testing.T) {
 		must.Do(t, os.WriteFile(path, bytes.Replace(raw, []byte(shown), []byte(happened.String()), 1), 0o600))
 		return
 	}
-	if diff := cmp.Diff(shown, happened.String()); diff != "" {
-		t.Errorf("the README's conversation (-shown +happened):\n%s", diff)
-	}
+	compare.Equal(t, "the README's conversation", shown, happened.String())
 }

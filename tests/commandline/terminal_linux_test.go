@@ -78,9 +78,7 @@ func TestTypingIsNotEchoed(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Errorf("afterwards the terminal's mode is %x, want %x", mode(), before)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 }
 
@@ -100,9 +98,7 @@ func talk(t *testing.T, s shell, size unix.Winsize, line string) string {
 	shown := expect(t, master, "quits")
 	must.Get(io.WriteString(master, line))(t)
 	shown += expect(t, master, "done\r\n")
-	if err := cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	return shown
 }

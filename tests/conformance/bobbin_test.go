@@ -105,9 +105,7 @@ func newBobbin(t *testing.T, database string) *bobbin {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
 		}
 	})
-	if err := b.server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.server.Start(t.Context()))
 	b.addr = b.server.Door.Addr()
 	f := &front{requests: map[string]int{}, headers: map[string]http.Header{}}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: b.addr})

@@ -109,8 +109,7 @@ func (c *conversation) runOf(t *testing.T, q string) core.Run {
 		if s.ActiveRunID == "" || !strings.Contains(path(c.log(t, s.ID)), q) {
 			continue
 		}
-		run := must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: s.ActiveRunID}))(t)
-		return run
+		return must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: s.ActiveRunID}))(t)
 	}
 	return core.Run{}
 }

@@ -195,8 +195,7 @@ func TestMCPPage(t *testing.T) {
 // serverProgram returns the program of an MCP server of npm.
 func serverProgram(t *testing.T, name string) string {
 	t.Helper()
-	path := must.Get(filepath.Abs("node_modules/@modelcontextprotocol/" + name + "/dist/index.js"))(t)
-	return path
+	return must.Get(filepath.Abs("node_modules/@modelcontextprotocol/" + name + "/dist/index.js"))(t)
 }
 
 // The MCP servers of npm are usable as tools, over standard input and output and over HTTP.

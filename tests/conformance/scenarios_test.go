@@ -277,8 +277,7 @@ func (c *conversation) latestRun(t *testing.T, id core.SessionID) core.Run {
 	if len(page.Items) == 0 {
 		t.Fatal("the session has no run")
 	}
-	run := must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: page.Items[0].ID}))(t)
-	return run
+	return must.Get(apiclient.Call(t.Context(), c, ops.GetRun, ops.InRun{RunID: page.Items[0].ID}))(t)
 }
 
 // wantEqual checks a value.

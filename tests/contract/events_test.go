@@ -103,10 +103,7 @@ func wantRoundTrip(t *testing.T, e core.Event) {
 	if e.Data == nil {
 		return
 	}
-	raw, err := json.Marshal(e.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(e.Data))(t)
 	data := core.DecodeEventData(e.Type, raw)
 	again, err := json.Marshal(data)
 	if _, undecoded := data.(json.RawMessage); undecoded || err != nil || string(again) != string(raw) {

@@ -67,10 +67,7 @@ func (b *bobbin) start(t *testing.T) {
 	defer cancel()
 	must.Do(t, b.Start(ctx))
 	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.Door.Addr()+"/version", nil))(t)
-	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		t.Fatalf("bobbin does not answer: %v", err)
-	}
+	res := must.Get((&http.Transport{DisableKeepAlives: true}).RoundTrip(req))(t)
 	if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("bobbin answers %s, %v", res.Status, err)
 	}
@@ -79,9 +76,7 @@ func (b *bobbin) start(t *testing.T) {
 // stop ends the process as an operator does and expects it to end well.
 func (b *bobbin) stop(t *testing.T) {
 	t.Helper()
-	if err := b.Stop(patience); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, b.Stop(patience))
 }
 
 // client returns a client whose connections wait for the process to be up.
@@ -89,8 +84,7 @@ func (b *bobbin) client(t *testing.T) *client.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: b.Door.Dial, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: transport}}))(t)
-	return c
+	return must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: transport}}))(t)
 }
 
 // pause waits for d and reports false if ctx ended before.

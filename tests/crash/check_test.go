@@ -69,8 +69,7 @@ func (c *chaos) check(name string, r records.Record) *records.Check {
 // load reads the session from the database.
 func (c *chaos) load(id core.SessionID) records.Record {
 	c.t.Helper()
-	r := must.Get(records.Load(c.t.Context(), c.database.Gorm, id))(c.t)
-	return r
+	return must.Get(records.Load(c.t.Context(), c.database.Gorm, id))(c.t)
 }
 
 // checkContext: no message is lost to the prompt.

@@ -67,8 +67,7 @@ func eachPlace(t *testing.T, test func(t *testing.T, p place)) {
 // open opens the database; the caller closes it.
 func (p place) open(t *testing.T) *db.DB {
 	t.Helper()
-	d := must.Get(db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler)))(t)
-	return d
+	return must.Get(db.Open(t.Context(), p.database, slog.New(slog.DiscardHandler)))(t)
 }
 
 // environmentInt returns the number in a variable of the environment.

@@ -109,8 +109,7 @@ func (w *slackWorld) restart(graceful bool, away time.Duration) {
 // client returns a client of whichever Bobbin is up.
 func (w *slackWorld) client() *client.Client {
 	w.t.Helper()
-	c := must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: w.transport()}}))(w.t)
-	return c
+	return must.Get(client.New(client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: w.transport()}}))(w.t)
 }
 
 // count returns the number that the statement selects.

@@ -66,8 +66,7 @@ func (w writer) operator() *client.Client {
 	if !ok {
 		w.t.Fatal("bobbin has not announced itself")
 	}
-	c := must.Get(client.New(client.Options{URL: s.URL, Key: s.Token, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}))(w.t)
-	return c
+	return must.Get(client.New(client.Options{URL: s.URL, Key: s.Token, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}))(w.t)
 }
 
 // write imports into the session, forks it or removes it.

@@ -81,10 +81,7 @@ func SQLite(t testing.TB) *db.DB {
 // MigratedSQLiteURL returns the URL of a SQLite file with all tables and no rows.
 func MigratedSQLiteURL(t testing.TB) string {
 	t.Helper()
-	content, err := migratedFile()
-	if err != nil {
-		t.Fatalf("migrate the SQLite file that tests copy: %v", err)
-	}
+	content := must.Get(migratedFile())(t)
 	url := SQLiteURL(t)
 	must.Do(t, os.WriteFile(strings.TrimPrefix(url, "sqlite://"), content, 0o600))
 	return url

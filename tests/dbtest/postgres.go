@@ -21,6 +21,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/migrations"
+	"bobbin/tests/must"
 )
 
 // Variables of the environment, see the package comment.
@@ -70,9 +71,7 @@ func createDatabase(t testing.TB, migrated bool) string {
 		template = templateName()
 	}
 	name := "bobbin_test_" + strings.ReplaceAll(core.NewID[string](), "-", "")
-	if err := copyDatabase(t.Context(), u, name, template); err != nil {
-		t.Fatalf("create the test's database: %v", err)
-	}
+	must.Do(t, copyDatabase(t.Context(), u, name, template))
 	t.Cleanup(func() {
 		// t.Context is over here.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -56,10 +56,7 @@ func NewServer(t testing.TB) *Server {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
-	r, err := s.cluster.startNew(ctx, s.owner)
-	if err != nil {
-		t.Fatalf("PostgreSQL for the test: %v", err)
-	}
+	r := must.Get(s.cluster.startNew(ctx, s.owner))(t)
 	s.now = &r
 	u := must.Get(url.Parse(r.url))(t)
 	s.port, s.URL = u.Port(), r.url

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -57,9 +58,7 @@ func TestReloadAgents(t *testing.T) {
 	}
 
 	path := filepath.Join(h.Config.AgentsDir, "helper.yaml")
-	if err := os.WriteFile(path, []byte("name: helper\nsystem_prompt: x\ncontext:\n  polcy: budget\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("name: helper\nsystem_prompt: x\ncontext:\n  polcy: budget\n"), 0o600))
 	code, out, errs = reload(t, h.Config)
 	if code != 1 || !strings.Contains(out, "helper.yaml  broken") || !strings.Contains(errs, path+":4:3: context.polcy is not a known field") {
 		t.Errorf("reload of a broken file: got %d, %q, %q", code, out, errs)
@@ -82,18 +81,14 @@ func TestReloadAgents(t *testing.T) {
 func writeAgent(t *testing.T, c config.Config, name, prompt string) {
 	t.Helper()
 	text := "name: " + name + "\nsystem_prompt: " + prompt + "\ntools: [calculator]\n"
-	if err := errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte(text), 0o600)))
 }
 
 // reload runs bobbin agents reload.
 func reload(t *testing.T, c config.Config) (code int, out, errs string) {
 	t.Helper()
 	empty := filepath.Join(t.TempDir(), "bobbin.yaml")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	var stdout, stderr bytes.Buffer
 	code = cli.Main(t.Context(), []string{"agents", "reload", "--config", empty, "--data-dir", c.DataDir}, cli.Streams{In: os.Stdin, Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()

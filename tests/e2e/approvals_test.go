@@ -12,7 +12,9 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // asks sends a message in a new session and returns its run, which waits. That the
@@ -40,9 +42,7 @@ func decide(t *testing.T, h *apptest.Bobbin, run core.Run, in ops.Decision) {
 	t.Helper()
 	for _, a := range run.Approvals {
 		in.RunID, in.ApprovalID = run.ID, a.ID
-		if _, err := client.Call(t.Context(), h, ops.DecideApproval, in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.DecideApproval, in))(t)
 	}
 }
 
@@ -105,9 +105,7 @@ func TestApprovals(t *testing.T) {
 			core.EventApprovalDecided, core.EventRunStarted, core.EventToolStarted, core.EventToolFinished, core.EventRunSucceeded,
 		}
 		told = slices.DeleteFunc(told, func(k core.EventType) bool { return k == core.EventSessionUpdated })
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "events", want, told)
 
 		run = asks(t, h, "use the calculator")
 		decide(t, h, run, ops.Decision{Decision: "deny", Comment: "do it in your head"})

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -93,9 +94,7 @@ func backUp(t *testing.T, h *apptest.Bobbin, url string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "backup")
 	if strings.HasPrefix(url, "sqlite://") {
-		if _, err := ops.Backup(t.Context(), h.Config, slog.New(slog.DiscardHandler), file, "test"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ops.Backup(t.Context(), h.Config, slog.New(slog.DiscardHandler), file, "test"))(t)
 		return "sqlite://" + file
 	}
 	empty := dbtest.PostgresURL(t)

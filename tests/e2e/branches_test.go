@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -30,9 +34,7 @@ func path(t testing.TB, c *client.Client, id core.SessionID) ([]string, []core.M
 func wantPath(t testing.TB, c *client.Client, id core.SessionID, want ...string) []core.Message {
 	t.Helper()
 	got, all := path(t, c, id)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("path (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "path", want, got)
 	return all
 }
 
@@ -103,9 +105,7 @@ func TestBranches(t *testing.T) {
 		}
 		wantPath(t, h.Client, id, turns("one", "two!")...)
 		e := until(t, feed, "change of the path", func(e core.Event) bool { return e.Type == core.EventSessionUpdated })
-		if diff := cmp.Diff(&core.PathChange{AfterID: log[1].ID, AfterSeq: log[1].Seq, LeafID: log[1].ID}, apptest.EventData[core.SessionData](t, e).Path); diff != "" {
-			t.Errorf("change of the path (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "change of the path", &core.PathChange{AfterID: log[1].ID, AfterSeq: log[1].Seq, LeafID: log[1].ID}, apptest.EventData[core.SessionData](t, e).Path)
 		until(t, feed, "edited message", func(e core.Event) bool {
 			return e.Type == core.EventMessageCreated && apptest.EventData[core.MessageData](t, e).Message.ID == edited.Question.ID
 		})
@@ -130,9 +130,7 @@ func TestBranches(t *testing.T) {
 // branched goes back to the first branch, and pins and deletes there.
 func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Message, feed <-chan core.Event) {
 	t.Helper()
-	if _, err := client.Call(t.Context(), c, ops.SelectMessage, apptest.InMessage(id, log[3].ID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), c, ops.SelectMessage, apptest.InMessage(id, log[3].ID)))(t)
 	wantPath(t, c, id, turns("one", "two", "three")...)
 	until(t, feed, "the branch selected", func(e core.Event) bool {
 		return e.Type == core.EventSessionUpdated && apptest.EventData[core.SessionData](t, e).Path.LeafID == log[5].ID
@@ -144,9 +142,7 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if err != nil || !m.Pinned {
 		t.Errorf("pin: got %v and %v, want it pinned", m.Pinned, err)
 	}
-	if _, err := client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), c, ops.DeleteMessage, apptest.InMessage(id, log[5].ID)))(t)
 	e := until(t, feed, "tombstone", func(e core.Event) bool {
 		return e.Type == core.EventMessageUpdated && apptest.EventData[core.MessageData](t, e).Message.ID == log[5].ID
 	})
@@ -173,4 +169,86 @@ func branched(t *testing.T, c *client.Client, id core.SessionID, log []core.Mess
 	if r := contextOf(t, c, id); r.Coverage.Excluded != 4 {
 		t.Errorf("got %+v, want 4 messages excluded", r.Coverage)
 	}
+}
+
+// The messages that a process keeps in memory are those of the log, whatever happens between two
+// turns: the prompt is what /prompt, which reads the log, shows before.
+func TestPromptsFollowTheLog(t *testing.T) {
+	t.Parallel()
+	dbtest.EachURL(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 32_000, 1000, p))
+		c, ctx := h.Client, t.Context()
+		id := apptest.NewSession(t, c, ops.NewSession{})
+		turn := func(content string) {
+			t.Helper()
+			view := apptest.Must(client.Call(ctx, c, ops.GetPrompt, ops.InSession{SessionID: id}))(t)
+			asked := len(p.Received())
+			apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: content})
+			var want, got []string
+			for _, m := range append(view.Messages, core.PromptMessage{Role: core.RoleUser, Content: content}) {
+				if n := len(want); n > 0 && m.Role == core.RoleUser && strings.HasPrefix(want[n-1], "user: ") {
+					want[n-1] += "\n\n" + m.Content // providers want turns
+					continue
+				}
+				want = append(want, fmt.Sprintf("%s: %s", m.Role, m.Content))
+			}
+			for _, m := range p.Received()[asked].Messages {
+				got = append(got, fmt.Sprintf("%s: %s", m.Role, m.Text))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: got the prompt\n%s\nwant\n%s", content, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		find := func(role core.Role, content string) core.MessageID {
+			t.Helper()
+			page := apptest.Must(client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{AllBranches: true, PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}}))(t)
+			messages := page.Items
+			i := slices.IndexFunc(messages, func(m core.Message) bool { return m.Role == role && strings.HasSuffix(m.Content, content) })
+			if i < 0 {
+				t.Fatalf("there is no message %q", content)
+			}
+			return messages[i].ID
+		}
+		must := func(_ any, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		turn("one")
+		turn("two")
+		turn("three")
+		turn("tool four")
+		turn("five")
+		if _, err := client.Call(ctx, c, ops.DeleteMessage, apptest.InMessage(id, find(core.RoleAssistant, "one"))); err != nil {
+			t.Fatal(err)
+		}
+		turn("six, after a message was deleted")
+		must(client.Call(ctx, c, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: id}, Content: "two, in other words", Run: new(false)}, MessageID: find(core.RoleUser, "two")}))
+		turn("seven, after a message was revised")
+		must(client.Call(ctx, c, ops.SendMessage, ops.NewMessage{InSession: ops.InSession{SessionID: id}, Run: new(false), Role: core.RoleUser, Content: "in passing"}))
+		turn("eight, after a message without a run")
+		old := find(core.RoleAssistant, "eight, after a message without a run")
+		apptest.SendMessage(t, c, core.SendMessage{SessionID: id, Content: "five, otherwise", Edits: find(core.RoleUser, "five")})
+		turn("nine, on another branch")
+		must(client.Call(ctx, c, ops.SelectMessage, apptest.InMessage(id, old)))
+		turn("ten, on the first branch")
+		must(client.Call(ctx, c, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(id, find(core.RoleAssistant, "ten, on the first branch"))}))
+		turn("eleven, after a new answer")
+		must(client.Call(ctx, c, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, find(core.RoleUser, "three")), Pinned: new(true)}))
+		turn("twelve, after a pin")
+		must(client.Call(ctx, c, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))
+		turn("thirteen, after a summary")
+		turn("fourteen")
+
+		page, err := client.Call(ctx, c, ops.ListMessages, ops.MessageList{InSession: ops.InSession{SessionID: id}, MessageQuery: core.MessageQuery{PageQuery: core.PageQuery{Limit: core.MaxPageLimit}}})
+		must(page, err)
+		for i, m := range page.Items[1:] {
+			if before := page.Items[i]; m.ParentID != before.ID && before.Seq == m.Seq-1 {
+				t.Errorf("message %d: got the parent %s, want %s", m.Seq, m.ParentID, before.ID)
+			}
+		}
+	})
 }

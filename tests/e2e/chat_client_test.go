@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/api/ops"
@@ -21,7 +20,9 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
 )
@@ -67,9 +68,7 @@ func TestChatClient(t *testing.T) {
 
 		want := apptest.ListMessages(t, h.Client, id)
 		seen := cmpopts.IgnoreFields(core.Message{}, "Branch")
-		if diff := cmp.Diff(want, chat.messages, seen, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the chat shows something else than the log (-log +chat):\n%s", diff)
-		}
+		compare.Equal(t, "the chat shows something else than the log", want, chat.messages, seen, cmpopts.EquateEmpty())
 	})
 }
 
@@ -106,9 +105,7 @@ func compileChat(t *testing.T) string {
 		if len(out.Errors) > 0 {
 			t.Fatalf("%s: %v", from, out.Errors)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), out.Code, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), out.Code, 0o600))
 	}
 	return dir
 }
@@ -160,9 +157,7 @@ func (c *chatClient) wait(w wish) { c.t.Helper(); w.Do = "await"; c.do(w) }
 // do has the driver fulfill a wish.
 func (c *chatClient) do(w wish) {
 	c.t.Helper()
-	if err := json.NewEncoder(c.in).Encode(w); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.NewEncoder(c.in).Encode(w))
 	line, err := c.out.ReadBytes('\n')
 	var state struct {
 		Messages []core.Message `json:"messages"`

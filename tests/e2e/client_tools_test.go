@@ -52,8 +52,7 @@ func waitsForTools(t *testing.T, h *apptest.Bobbin, id core.SessionID, content s
 	if err != nil || got.Run.Status != core.RunWaiting {
 		t.Fatalf("%q: got the run %s, %v, want it waiting", content, got.Run.Status, err)
 	}
-	run := apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
-	return run
+	return apptest.Must(client.Call(t.Context(), h, ops.GetRun, ops.InRun{RunID: got.Run.ID}))(t)
 }
 
 // questions returns what a run waits for.
@@ -216,4 +215,52 @@ func (r readCalls) add(t *testing.T, data string) bool {
 		extend(c.Index, c.ID, c.Function.Name, c.Function.Arguments)
 	}
 	return len(e.Choices[0].Delta.ToolCalls) > 0
+}
+
+// lookup is a tool of a client.
+var lookup = core.ClientTool{Name: "lookup", Description: "Finds a person", Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}}}`), Strict: new(true)}
+
+// What options may not say, and what a model does not take, is refused by name, and nothing runs.
+func TestRunOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 8_000, 1_024, p), withClaude("claude", "claude-sonnet-4-5", p),
+		withAgentFile(t, "plain", "model: house\ntools: [calculator]\n"), withAgentFile(t, "spare", "model: house\nfallback_models: [claude]\n"), withAgentFile(t, "bare", "model: house\n"))
+	many := make([]core.ClientTool, core.MaxClientTools+1)
+	deep := json.RawMessage(strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40))
+	for name, c := range map[string]struct {
+		agent, model string
+		options      core.RunOptions
+		says         string
+	}{
+		"a temperature":     {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{Temperature: new(3.0)}}, "options.temperature is 3; use 0 to 2"},
+		"too many stops":    {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{Stop: []string{"a", "b", "c", "d", "e"}}}, "options.stop has 5 entries; use at most 4"},
+		"an effort":         {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{ReasoningEffort: "much"}}, `options.reasoning_effort "much" does not exist`},
+		"a schema missing":  {"plain", "", core.RunOptions{ModelParameters: core.ModelParameters{ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONSchema}}}, "options.response_format.schema is missing"},
+		"a deep schema":     {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "f", Parameters: deep}}}, "options.tools[0].parameters has more than 32 levels"},
+		"a large schema":    {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "f", Parameters: json.RawMessage(`{"a":"` + strings.Repeat("x", 70_000) + `"}`)}}}, "bytes; use at most 65536"},
+		"a schema's kind":   {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "f", Parameters: json.RawMessage(`[]`)}}}, "options.tools[0].parameters must be a JSON object"},
+		"a name":            {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "a b"}}}, `options.tools[0].name "a b" is not allowed`},
+		"a name twice":      {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "f"}, {Name: "f"}}}, `options.tools[1].name "f" is there twice`},
+		"a collision":       {"plain", "", core.RunOptions{Tools: []core.ClientTool{{Name: "calculator"}}}, `"calculator" is a tool of the agent plain`},
+		"too many tools":    {"plain", "", core.RunOptions{Tools: many}, "options.tools has 129 tools, at most 128 are allowed"},
+		"too large":         {"plain", "", core.RunOptions{Instructions: strings.Repeat("x", core.MaxRunOptions)}, "options have 262163 bytes as JSON, at most 262144 are allowed"},
+		"an unknown tool":   {"plain", "", core.RunOptions{ToolChoice: "nosuch"}, `options.tool_choice "nosuch" is not a tool of this run`},
+		"no function":       {"plain", "", core.RunOptions{ToolChoice: "function:"}, `options.tool_choice "function:" is not a tool of this run`},
+		"a word's function": {"plain", "", core.RunOptions{ToolChoice: "function:none"}, `options.tool_choice "none" is not a tool of this run`},
+		"no tool":           {"bare", "", core.RunOptions{ToolChoice: core.ToolChoiceRequired}, "required needs a tool"},
+		"a lacking seed":    {"plain", "claude", core.RunOptions{ModelParameters: core.ModelParameters{Seed: new(1)}}, `the model "claude" does not take seed`},
+		"a lacking format":  {"spare", "", core.RunOptions{ModelParameters: core.ModelParameters{ResponseFormat: &core.ResponseFormat{Type: core.FormatJSONObject}}}, `the model "claude" does not take response_format json_object`},
+		"both of sampling":  {"plain", "claude", core.RunOptions{ModelParameters: core.ModelParameters{Temperature: new(0.1), TopP: new(0.1)}}, "does not take top_p beside temperature"},
+		"broken characters": {"plain", "", core.RunOptions{ToolChoice: "a\x00b"}, "options.tool_choice must be valid UTF-8"},
+	} {
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: c.agent})
+		_, err := h.SendAsync(t.Context(), core.SendMessage{SessionID: id, Content: "hello", Model: c.model, Options: &c.options})
+		wantProblem(t, err, core.ErrInvalid, http.StatusUnprocessableEntity, c.says)
+		if err == nil {
+			t.Error(name)
+		}
+	}
+	id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "spare"})
+	apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "a fallback leaves out a seed", Options: &core.RunOptions{ModelParameters: core.ModelParameters{Seed: new(1)}}})
 }

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
 	"bobbin/tests/provider"
 )
@@ -109,14 +110,10 @@ func keyedRequests(t *testing.T, h *apptest.Bobbin) []keyedRequest {
 	path := func(id core.SessionID, rest string) string { return "/sessions/" + string(id) + rest }
 	plain := func() core.SessionID { id, _ := talk(); return id }
 	branched, log := talk()
-	if _, err := client.Call(t.Context(), h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(branched, log[3].ID)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(branched, log[3].ID)}))(t)
 	restored := plain()
 	for i := range 2 {
-		if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: restored}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: restored}}))(t)
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: restored, Content: fmt.Sprintf("More %d.", i)})
 		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: restored, Content: fmt.Sprintf("Still more %d.", i)})
 	}

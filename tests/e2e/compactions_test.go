@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -127,9 +128,7 @@ func (k *nativeTalk) sayUntilNative() {
 // changeAgent changes the agent's file, and checks that prompts go on to begin with the compaction.
 func (k *nativeTalk) changeAgent(prompt string) {
 	k.t.Helper()
-	if err := os.WriteFile(filepath.Join(k.h.Config.AgentsDir, "thinker.yaml"), []byte(thinker(prompt)), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Do(k.t, os.WriteFile(filepath.Join(k.h.Config.AgentsDir, "thinker.yaml"), []byte(thinker(prompt)), 0o600))
 	if code, out, errs := reload(k.t, k.h.Config); code != 0 {
 		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
 	}
@@ -196,10 +195,7 @@ func TestShowNative(t *testing.T) {
 // has words.
 func (k *nativeTalk) countVersions() (versions, natives int) {
 	k.t.Helper()
-	page, err := client.Call(k.t.Context(), k.h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: k.id}, PageQuery: core.PageQuery{Limit: 100}})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	page := must.Get(client.Call(k.t.Context(), k.h, ops.ListSummaries, ops.SessionPage{InSession: ops.InSession{SessionID: k.id}, PageQuery: core.PageQuery{Limit: 100}}))(k.t)
 	for _, v := range page.Items {
 		if v.Content == "" {
 			k.t.Errorf("version %d has no words", v.Version)

@@ -23,6 +23,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -57,9 +58,7 @@ func fillDisk(t *testing.T, dir string, but int64) (empty func()) {
 	}
 	_ = f.Close() // what counts is written
 	return func() {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(name))
 	}
 }
 

@@ -1,9 +1,15 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"image"
+	"image/png"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +23,8 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/documents"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -27,15 +35,9 @@ func followPath(h *apptest.Bobbin, path string) (status int, header http.Header,
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	response, err := h.HTTP.Do(r)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	response := must.Get(h.HTTP.Do(r))(h.T)
 	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(response.Body))(h.T)
 	return response.StatusCode, response.Header, string(data)
 }
 
@@ -126,9 +128,7 @@ func TestManageFiles(t *testing.T) {
 			t.Errorf("after a restart: got %d", status)
 		}
 		ann = h.NewClient("secret-of-ann-1234")
-		if _, err := client.Call(ctx, ann, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(ctx, ann, ops.DeleteFile, ops.InBlob{BlobID: cat.BlobID}))(t)
 		if status, _, body := followPath(h, link.URL); status != 410 || !strings.Contains(body, "file_deleted") {
 			t.Errorf("the link of a deleted file: got %d, %s", status, body)
 		}
@@ -142,6 +142,140 @@ func TestManageFiles(t *testing.T) {
 		prompts := p.Prompts()
 		if last := prompts[len(prompts)-1][0]; !strings.Contains(last, `[image "cat.png"`) || !strings.Contains(last, "it is not stored any more]") {
 			t.Errorf("got the prompt %q", last)
+		}
+	})
+}
+
+// picture is a PNG of that size.
+func picture(t testing.TB, width, height int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	must.Do(t, png.Encode(&out, image.NewGray(image.Rect(0, 0, width, height))))
+	return out.Bytes()
+}
+
+// upload stores a file and returns the part that a message refers to it by.
+func upload(t testing.TB, c *client.Client, name string, data []byte) core.Part {
+	t.Helper()
+	b, err := c.UploadBlob(t.Context(), core.Upload{Name: name, Data: data})
+	if err != nil {
+		t.Fatalf("upload %s: %v", name, err)
+	}
+	return b.Part()
+}
+
+// readBlob returns the content of a file.
+func readBlob(ctx context.Context, c *client.Client, id core.BlobID) ([]byte, error) {
+	var data bytes.Buffer
+	err := client.Download(ctx, c, ops.GetFile, ops.InBlob{BlobID: id}, &data)
+	return data.Bytes(), err
+}
+
+// seeing makes the first model one that sees images, or none that does.
+func seeing(images bool) apptest.Setting {
+	return func(c *config.Config) { c.Models[0].Images = &images }
+}
+
+// An image goes to a model that takes it, byte for byte, again in
+// later prompts, and is described to one that does not; a text file goes as text.
+func TestFilesInMessages(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 16_384, Record: true})
+		h := apptest.New(t, url, apptest.WithModel("sees", 16_384, 2048, p), apptest.WithModel("blind", 16_384, 2048, p), seeing(true))
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
+		cat := picture(t, 640, 480)
+		parts := []core.Part{
+			upload(t, h.Client, "../../cat.png", cat), upload(t, h.Client, "data.csv", []byte("pump,pressure\n7,3.5\n")),
+			upload(t, h.Client, "paper.pdf", documents.PDF("Pump seven leaks.", "")),
+		}
+		asked := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "look", Parts: parts}).Question
+		got := asked.Parts[0]
+		if got.Name != "cat.png" || got.MediaType != "image/png" || got.Width != 640 || got.Height != 480 || got.Size != int64(len(cat)) || got.Tokens == 0 {
+			t.Errorf("got the part %+v, want all that is known of the image", got)
+		}
+		if sum := got.Tokens + asked.Parts[1].Tokens + asked.Parts[2].Tokens; asked.TokenCount <= sum {
+			t.Errorf("got %d tokens for the message and %d for its parts", asked.TokenCount, sum)
+		}
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and again"})
+		want := "data:image/png;base64," + base64.StdEncoding.EncodeToString(cat)
+		for i, images := range p.Images() {
+			if len(images) != 1 || images[0] != want {
+				t.Errorf("request %d: got %d images, want the one", i, len(images))
+			}
+		}
+		prompts := p.Prompts()
+		if prompts[0][0] != prompts[1][0] {
+			t.Errorf("the first message was sent as %q, then as %q", prompts[0][0], prompts[1][0])
+		}
+		for _, words := range []string{"look\n[file \"data.csv\", text/csv, 20 bytes", "<attached_file>\npump,pressure\n7,3.5\n\n</attached_file>", "[file \"paper.pdf\", application/pdf, 2 pages, ", "1 of 2 pages have no text", "[page 1]\nPump seven leaks.\n</attached_file>"} {
+			if !strings.Contains(prompts[0][0], words) {
+				t.Errorf("got the prompt %q, want %q in it", prompts[0][0], words)
+			}
+		}
+		apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: "and you?", Model: "blind"})
+		last := len(p.Prompts()) - 1
+		described := fmt.Sprintf("[image \"cat.png\", image/png, 640×480, %s: this model cannot see images]", core.ByteSize(int64(len(cat))))
+		if len(p.Images()[last]) != 0 || !strings.Contains(p.Prompts()[last][0], described) {
+			t.Errorf("got %d images and %q, want none and %q", len(p.Images()[last]), p.Prompts()[last][0], described)
+		}
+		view, err := client.Call(t.Context(), h, ops.GetPrompt, ops.InSession{SessionID: id})
+		if err != nil || len(view.Messages[0].Media) != 1 || view.Messages[0].Media[0].BlobID != got.BlobID {
+			t.Errorf("got the prompt view %+v and %v, want the image in it", view.Messages[0], err)
+		}
+		contextOf(t, h.Client, id)
+		if data, err := readBlob(t.Context(), h.Client, got.BlobID); err != nil || !bytes.Equal(data, cat) {
+			t.Errorf("got %d bytes back and %v, want the %d of the image", len(data), err, len(cat))
+		}
+	})
+}
+
+// A message and its files in one form; a new version of it keeps them; the deletion
+// takes them.
+func TestMessageAsAForm(t *testing.T) {
+	t.Parallel()
+	dbtest.EachMigratedURLNightly(t, func(t *testing.T, url string) {
+		p := apptest.NewProvider(t, provider.Options{Window: 8192, Record: true})
+		h := apptest.New(t, url, apptest.WithModel("house", 8192, 2048, p), seeing(true))
+		id := apptest.NewSession(t, h.Client, ops.NewSession{})
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		for name, data := range map[string][]byte{"one.png": picture(t, 10, 10), "<script>.html": []byte("<html><script>alert(1)</script>")} {
+			w, err := form.CreateFormFile("file", name)
+			if err == nil {
+				_, err = w.Write(data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must.Do(t, errors.Join(form.WriteField("message", `{"content": "both"}`), form.Close()))
+		r := apptest.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/api/v1/sessions/"+string(id)+"/messages", &body))(t)
+		r.Header.Set("Content-Type", form.FormDataContentType())
+		response, err := h.HTTP.Do(r)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("got %v and %v, want 200", response, err)
+		}
+		response.Body.Close()
+		asked := apptest.ListMessages(t, h.Client, id)[0]
+		if len(asked.Parts) != 2 {
+			t.Fatalf("got the parts %+v, want both", asked.Parts)
+		}
+		for _, part := range asked.Parts {
+			if strings.Contains(part.Name, "<") || part.MediaType != "image/png" && part.MediaType != "text/plain" {
+				t.Errorf("got the part %+v, want a clean name and no markup", part)
+			}
+		}
+		edited := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "both, again"}).Question
+		none := apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Edits: asked.ID, Content: "without", Parts: []core.Part{}}).Question
+		if len(edited.Parts) != 2 || len(none.Parts) != 0 {
+			t.Errorf("edited: got %d and %d parts, want 2 and none", len(edited.Parts), len(none.Parts))
+		}
+		for _, m := range []core.MessageID{asked.ID, edited.ID} {
+			must.Get(client.Call(t.Context(), h, ops.DeleteMessage, apptest.InMessage(id, m)))(t)
+		}
+		if _, err := readBlob(t.Context(), h.Client, asked.Parts[0].BlobID); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("after the deletion: got %v, want not found", err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 )
 
 // headReader follows the heads of a client's sessions.
@@ -87,13 +88,9 @@ func TestHeads(t *testing.T) {
 		r.await(string(done.Status), id, func(s core.SessionHead) bool {
 			return s.Status == core.SessionIdle && s.Waiting == nil && s.MessageCount >= 4 && s.LastEvent > 0
 		})
-		if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(true)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(true)}}))(t)
 		r.await("archived", id, func(s core.SessionHead) bool { return s.Archived })
-		if _, err := client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(false)}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Call(t.Context(), h, ops.UpdateSession, ops.SessionPatch{InSession: ops.InSession{SessionID: id}, SessionPatch: core.SessionPatch{Archived: new(false)}}))(t)
 		r.await("brought back", id, func(s core.SessionHead) bool { return !s.Archived })
 		fork := apptest.Must(client.Call(t.Context(), h, ops.ForkSession, core.ForkSession{SessionID: id}))(t)
 		r.await("forked", fork.ID, func(s core.SessionHead) bool { return s.Title == "Sums (fork)" })

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -124,9 +125,7 @@ func injected(t *testing.T, h *apptest.Bobbin, agent, place string, planted []st
 	if place == "pinned" {
 		for _, m := range wholeLog(t, h.Client, id) {
 			if m.Role == core.RoleUser && strings.Contains(m.Content, "OWNED") && pins < 3 {
-				if _, err := client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, m.ID), Pinned: new(true)}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(client.Call(t.Context(), h, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, m.ID), Pinned: new(true)}))(t)
 				pins++
 			}
 		}

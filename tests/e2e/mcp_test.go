@@ -18,6 +18,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -68,9 +69,7 @@ func newHostOver(t testing.TB, url string, over http.RoundTripper, revision stri
 	for _, tool := range p.tools() {
 		raw := apptest.Must(json.Marshal(tool.OutputSchema))(t)
 		var schema jsonschema.Schema
-		if err := json.Unmarshal(raw, &schema); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(raw, &schema))
 		p.outputs[tool.Name] = apptest.Must(schema.Resolve(nil))(t)
 	}
 	return p

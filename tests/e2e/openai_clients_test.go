@@ -11,6 +11,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -41,9 +42,7 @@ func postForeign(t *testing.T, h *apptest.Bobbin, path, body string, headers ...
 	answer := apptest.Must(http.DefaultClient.Do(r))(t)
 	defer func() { _ = answer.Body.Close() }()
 	var raw json.RawMessage
-	if err := json.NewDecoder(answer.Body).Decode(&raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(answer.Body).Decode(&raw))
 	if err := json.Unmarshal(raw, &a); err != nil {
 		t.Fatalf("%s: %v", raw, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -82,16 +83,10 @@ var prefixScenes = []struct {
 			apptest.SendMessage(k.t, k.h.Client, core.SendMessage{SessionID: k.id, Edits: edited.ID, Content: "Another question."})
 			k.say(2)
 			revised := k.question(2)
-			if _, err := client.Call(k.t.Context(), k.h, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: k.id}, Content: "A question in other words.", Run: new(false)}, MessageID: revised.ID}); err != nil {
-				k.t.Fatal(err)
-			}
+			must.Get(client.Call(k.t.Context(), k.h, ops.EditMessage, ops.EditedMessage{NewMessage: ops.NewMessage{InSession: ops.InSession{SessionID: k.id}, Content: "A question in other words.", Run: new(false)}, MessageID: revised.ID}))(k.t)
 			k.say(2)
-			if _, err := client.Call(k.t.Context(), k.h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(k.id, k.log()[len(k.log())-1].ID)}); err != nil {
-				k.t.Fatal(err)
-			}
-			if _, err := client.Call(k.t.Context(), k.h, ops.SelectMessage, apptest.InMessage(k.id, edited.ID)); err != nil {
-				k.t.Fatal(err)
-			}
+			must.Get(client.Call(k.t.Context(), k.h, ops.RegenerateMessage, ops.Regenerate{InMessage: apptest.InMessage(k.id, k.log()[len(k.log())-1].ID)}))(k.t)
+			must.Get(client.Call(k.t.Context(), k.h, ops.SelectMessage, apptest.InMessage(k.id, edited.ID)))(k.t)
 		}
 	}},
 	{"another model and back", func(k *prefixTalk) {

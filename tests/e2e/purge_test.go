@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/provider"
 	"bobbin/tests/seed"
@@ -184,9 +183,7 @@ func (p *purging) checkGone(t *testing.T, others map[string]string) {
 	for place, path := range p.Marks.Find(t, p.Folders) {
 		t.Errorf("%s is still in %s", place, path)
 	}
-	if diff := cmp.Diff(others, p.rest()); diff != "" {
-		t.Errorf("what others have (-before +after):\n%s", diff)
-	}
+	compare.Equal(t, "what others have", others, p.rest())
 	p.checkShared(t)
 }
 
@@ -203,9 +200,7 @@ func (p *purging) checkShared(t *testing.T) {
 		}
 	}
 	want := []string{"Bob asks the team", "answer to: Bob asks the team", "Bob closes", "answer to: [from user bob]\nBob closes"}
-	if diff := cmp.Diff(want, bobs); diff != "" {
-		t.Errorf("what Bob wrote, and the answers to it (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "what Bob wrote, and the answers to it", want, bobs)
 	answer := apptest.Must(p.north.SendAndWait(t.Context(), core.SendMessage{SessionID: p.shared.ID, Content: "and on", User: "bob"}))(t)
 	if answer.Run.Status != core.RunSucceeded {
 		t.Errorf("the session cannot go on: %+v", answer.Run)

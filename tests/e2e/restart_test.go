@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 )
 
@@ -41,12 +41,8 @@ func TestShowRestart(t *testing.T) {
 		h.Restart()
 		after := contextOf(t, h.Client, id)
 		meanwhile := cmpopts.IgnoreFields(core.ContextReport{}, "Prepared", "Summarizing", "Since", "Versions") // nobody waits for it
-		if diff := cmp.Diff(before, after, meanwhile); diff != "" {
-			t.Errorf("context after the restart (-before +after):\n%s", diff)
-		}
-		if diff := cmp.Diff(log, apptest.ListMessages(t, h.Client, id)); diff != "" {
-			t.Errorf("log after the restart (-before +after):\n%s", diff)
-		}
+		compare.Equal(t, "context after the restart", before, after, meanwhile)
+		compare.Equal(t, "log after the restart", log, apptest.ListMessages(t, h.Client, id))
 		fig.AddRow("stopped and started", "same context, same log", fmt.Sprintf("summary version %d", summary.SummaryVersion))
 		for _, qa := range [][2]string{
 			{"What is my name?", "Ada Lovelace"}, {"What is my favorite instrument?", "harpsichord"}, {"What is 19 * 23?", "437"},

@@ -19,6 +19,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 )
 
 // archive is an export of a user that was read.
@@ -32,9 +33,7 @@ type archive struct {
 func exportOf(t testing.TB, c *client.Client, user string) archive {
 	t.Helper()
 	var out bytes.Buffer
-	if err := client.Download(t.Context(), c, operations.ExportUser, operations.UserExport{UserID: user}, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, client.Download(t.Context(), c, operations.ExportUser, operations.UserExport{UserID: user}, &out))
 	return readArchive(t, out.Bytes())
 }
 
@@ -45,9 +44,7 @@ func readArchive(t testing.TB, data []byte) archive {
 	for _, f := range z.File {
 		r := apptest.Must(f.Open())(t)
 		a.files[f.Name] = apptest.Must(io.ReadAll(r))(t)
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Close())
 	}
 	return a
 }
@@ -127,9 +124,7 @@ func TestRights(t *testing.T) {
 		if d.Report == nil || d.Report.Left() != 0 || d.RowsLeft != 0 || d.RowsTotal < 1000 || len(d.Report.Sessions) != 2 {
 			t.Errorf("deletion: %+v", d)
 		}
-		if _, err := client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}); err != nil {
-			t.Error(err)
-		}
+		must.Get(client.Call(t.Context(), p.NewClient(p.App.Token()), operations.PurgeSessions, core.PurgeSessions{PurgeOptions: core.PurgeOptions{Compact: true}}))(t)
 		p.checkGone(t, others)
 	})
 }

@@ -2,14 +2,21 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -88,8 +95,7 @@ func contextOf(t testing.TB, c *client.Client, id core.SessionID) core.ContextRe
 
 func report(t testing.TB, c *client.Client, id core.SessionID) core.ContextReport {
 	t.Helper()
-	r := apptest.Must(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
-	return r
+	return apptest.Must(client.Call(t.Context(), c, ops.GetContext, ops.InSession{SessionID: id}))(t)
 }
 
 func sections(r core.ContextReport, names ...string) int {
@@ -172,11 +178,7 @@ func history(n int) string {
 
 func bringIn(t testing.TB, c *client.Client, id core.SessionID, format core.ImportFormat, text string) core.Imported {
 	t.Helper()
-	done, err := c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format})
-	if err != nil {
-		t.Fatalf("import: %v", err)
-	}
-	return done
+	return must.Get(c.ImportMessages(t.Context(), core.ImportMessages{SessionID: id, Body: strings.NewReader(text), Format: format}))(t)
 }
 
 // wholeLog returns all messages of a session.
@@ -192,4 +194,112 @@ func wholeLog(t testing.TB, c *client.Client, id core.SessionID) []core.Message 
 		}
 		q.Cursor = *page.NextCursor
 	}
+}
+
+// withAgentFile writes an agent's file.
+func withAgentFile(t *testing.T, name, text string) apptest.Setting {
+	return func(c *config.Config) {
+		t.Helper()
+		must.Do(t, errors.Join(os.MkdirAll(c.AgentsDir, 0o700), os.WriteFile(filepath.Join(c.AgentsDir, name+".yaml"), []byte("name: "+name+"\n"+text), 0o600)))
+	}
+}
+
+// withClaude adds a model that is spoken to as Anthropic's.
+func withClaude(name, model string, p *provider.Server) apptest.Setting {
+	return func(c *config.Config) {
+		c.Models = append(c.Models, config.Model{Name: name, Provider: "anthropic", Model: model, BaseURL: p.URL, ContextWindow: 16_000, MaxOutputTokens: 2_048})
+	}
+}
+
+// twoOwners gives a house the owners alice and bob.
+func twoOwners(c *config.Config) {
+	c.Auth.Keys = []config.APIKey{
+		{Name: "alice", Secret: config.NewSecret("alice's secret")}, {Name: "bob", Secret: config.NewSecret("bob's secret")},
+	}
+}
+
+// gate holds the answers to questions with the word "hold" in them open: half of
+// such an answer is sent when arrived tells of it; the rest comes after open.
+type gate struct {
+	arrived chan string // the questions
+	open    func()      // for good; may be called again
+	opened  chan struct{}
+}
+
+// newHolding starts a provider that holds its answers, and returns its gate too.
+func newHolding(t testing.TB) (*provider.Server, *gate) {
+	g := &gate{arrived: make(chan string, 100), opened: make(chan struct{})}
+	g.open = sync.OnceFunc(func() { close(g.opened) })
+	p := apptest.NewProvider(t, provider.Options{Window: 8192, Hold: g.hold})
+	t.Cleanup(g.open) // before the provider is stopped: its handlers must end
+	return p, g
+}
+
+// hold is provider.Options.Hold.
+func (g *gate) hold(question string) {
+	if strings.Contains(question, "hold") {
+		g.arrived <- question
+		<-g.opened
+	}
+}
+
+// wantProblem wants an error of the kind and status with the words in it.
+func wantProblem(t testing.TB, err error, kind error, status int, words string) {
+	t.Helper()
+	var problem *client.ProblemError
+	if !errors.As(err, &problem) || !errors.Is(err, kind) || problem.Status != status || !strings.Contains(err.Error(), words) {
+		t.Errorf("got the error %v, want %v (%d) with %q in it", err, kind, status, words)
+	}
+}
+
+// summarizer is a provider whose summaries a test writes, and that keeps what it was
+// asked for them.
+type summarizer struct {
+	*provider.Server
+	mu    sync.Mutex
+	asked []string // guarded by mu
+}
+
+// newSummarizer starts a provider that answers requests for a summary with what write
+// makes of them.
+func newSummarizer(t testing.TB, o provider.Options, write func(material string) string) *summarizer {
+	t.Helper()
+	s := &summarizer{}
+	o.Fault = func(w http.ResponseWriter, a provider.Asked) bool {
+		if !a.Summary {
+			return false
+		}
+		s.mu.Lock()
+		s.asked = append(s.asked, a.Question)
+		s.mu.Unlock()
+		text, err := json.Marshal(write(a.Question))
+		if err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", text)
+		return true
+	}
+	s.Server = apptest.NewProvider(t, o)
+	return s
+}
+
+// line is a message as JSON, as an import takes it.
+func line(t testing.TB, m map[string]any) string {
+	t.Helper()
+	raw := apptest.Must(json.Marshal(m))(t)
+	return string(raw) + "\n"
+}
+
+// talked is a conversation in which a user says something, a tool is called with a
+// command and its result is something; then it goes on for a while.
+func talked(t testing.TB, said, command, result string) string {
+	t.Helper()
+	args := apptest.Must(json.Marshal(map[string]string{"command": command}))(t)
+	text := line(t, map[string]any{"role": "user", "content": said}) +
+		line(t, map[string]any{"role": "assistant", "content": "I look.", "tool_calls": []any{map[string]any{
+			"id": "c1", "type": "function", "function": map[string]any{"name": "shell", "arguments": string(args)}}}}) +
+		line(t, map[string]any{"role": "tool", "tool_call_id": "c1", "name": "shell", "content": result}) +
+		line(t, map[string]any{"role": "assistant", "content": "It is done."})
+	return text + history(12)
 }

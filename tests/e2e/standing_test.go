@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -202,9 +203,7 @@ func TestShowStandingChanges(t *testing.T) {
 			id := apptest.NewSession(t, h.Client, ops.NewSession{Agent: "window"})
 			said := func(text string) string { return line(t, map[string]any{"role": "user", "content": text}) }
 			bringIn(t, h.Client, id, core.ImportLines, said(c.earlier)+history(20)+said(c.message)+history(20))
-			if _, err := client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.Call(t.Context(), h, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
 			list := standingList(nextPrompt(t, h, p, id, "Which items are in hall 3?"))
 			stands, follows := strings.Contains(list, ": "+c.earlier+"\n"), strings.Contains(list, ": "+c.message+"\n")
 			cases++

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/ops"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 )
 
 // One process works on a SQLite file, whatever data folders are named and by whatever
@@ -27,9 +28,7 @@ func TestOneProcessOnAFile(t *testing.T) {
 	h := apptest.New(t, url)
 	file := strings.TrimPrefix(url, "sqlite://")
 	folder := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(filepath.Dir(file), folder); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Dir(file), folder))
 	quiet := slog.New(slog.DiscardHandler)
 	for _, other := range []string{url, "sqlite://" + filepath.Join(folder, filepath.Base(file))} {
 		cfg := h.Config

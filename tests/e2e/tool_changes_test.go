@@ -14,6 +14,7 @@ import (
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -49,9 +50,7 @@ func toolAgent(tools string) string {
 // changeAgent changes the tools of the agent's file.
 func (k *toolTalk) changeAgent(tools string) {
 	k.t.Helper()
-	if err := os.WriteFile(filepath.Join(k.Config.AgentsDir, "helper.yaml"), []byte(toolAgent(tools)), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Do(k.t, os.WriteFile(filepath.Join(k.Config.AgentsDir, "helper.yaml"), []byte(toolAgent(tools)), 0o600))
 	if code, out, errs := reload(k.t, k.Config); code != 0 {
 		k.t.Fatalf("reload: %d, %s%s", code, out, errs)
 	}
@@ -86,10 +85,7 @@ func (k *toolTalk) wantKept() {
 // wantAdded checks that the prompt shown begins with the tools that it had, and has another tool in a message.
 func (k *toolTalk) wantAdded(name string) {
 	k.t.Helper()
-	prompt, err := client.Call(k.t.Context(), k, ops.GetPrompt, ops.InSession{SessionID: k.id})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	prompt := must.Get(client.Call(k.t.Context(), k, ops.GetPrompt, ops.InSession{SessionID: k.id}))(k.t)
 	isNamed := func(tool core.PromptTool) bool { return tool.Name == name }
 	inMessage := slices.ContainsFunc(prompt.Messages, func(m core.PromptMessage) bool { return slices.ContainsFunc(m.AddedTools, isNamed) })
 	if slices.ContainsFunc(prompt.Tools, isNamed) || !inMessage {
@@ -167,5 +163,40 @@ func TestToolChangesThatAreRefused(t *testing.T) {
 				t.Errorf("got %+v, want one refusal and no thought dropped", got)
 			}
 		})
+	}
+}
+
+// A model whose name tells nothing refuses thoughts after a summary changed the prompt: once. From
+// then on its contract is known, in all sessions and after a restart.
+func TestThoughtsAreRefusedOnce(t *testing.T) {
+	t.Parallel()
+	p := apptest.NewProvider(t, provider.Options{Calls: callsInLoops, Strict: &provider.Strict{Account: "account", Secret: "secret", AlwaysThinks: true}})
+	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), func(c *config.Config) {
+		c.Models = append(c.Models, config.Model{
+			Name: "house", Provider: "anthropic", Model: "claude-latest", BaseURL: p.URL, ThinkingBudget: 2_048,
+			ContextWindow: 8_192, MaxOutputTokens: 4_096,
+		})
+		c.DefaultLLM = "house"
+	})
+	talk := func() core.SessionID {
+		id := apptest.NewSession(t, h.Client, ops.NewSession{Timezone: "Europe/Vienna"})
+		w := apptest.NewWriter(5)
+		for n := 0; n < 20 || session(t, h.Client, id).SummaryCount == 0; n++ {
+			apptest.SendMessage(t, h.Client, core.SendMessage{SessionID: id, Content: w.Question(2 * n)})
+		}
+		return id
+	}
+	id := talk()
+	if got := p.Thoughts(); got.Refused != 1 || got.Dropped > 0 {
+		t.Errorf("got %+v in the first session, want one refusal", got)
+	}
+	if report, err := client.Call(t.Context(), h, ops.GetContext, ops.InSession{SessionID: id}); err != nil || report.Thoughts == nil || report.Thoughts.Contract != "refuses" {
+		t.Errorf("got the thoughts %+v in /context, %v", report.Thoughts, err)
+	}
+	h.Restart()
+	before := p.Thoughts().Verified
+	talk()
+	if got := p.Thoughts(); got.Refused != 1 || got.Dropped > 0 || got.Verified == before {
+		t.Errorf("got %+v after a restart and another session, want no other refusal", got)
 	}
 }

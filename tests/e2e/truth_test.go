@@ -14,6 +14,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/documents"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 )
 
@@ -221,13 +222,9 @@ func (tr *truth) run() {
 	tr.ask("after the files", id, w.Sentences(2))
 
 	pinned := apptest.ListMessages(t, tr.Client, id)[0]
-	if _, err := client.Call(t.Context(), tr, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, pinned.ID), Pinned: new(true)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), tr, ops.PinMessage, ops.Pinned{InMessage: apptest.InMessage(id, pinned.ID), Pinned: new(true)}))(t)
 	tr.ask("pinned, in its place", id, w.Sentences(2))
-	if _, err := client.Call(t.Context(), tr, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(client.Call(t.Context(), tr, ops.SummarizeSession, ops.Summarize{InSession: ops.InSession{SessionID: id}}))(t)
 	between := contextOf(t, tr.Client, id)
 	r := tr.ask("summary, pinned as a note", id, w.Sentences(2)+" Use a tool.")
 	for i, s := range between.Sections[:5] { // all but the run

@@ -232,9 +232,6 @@ func startEmbeddings(t *testing.T, model string) string {
 	}
 	must.Do(t, err)
 	t.Cleanup(func() { _ = server.Wait() })
-	address, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the server of embeddings ended: %v", err)
-	}
+	address := must.Get(bufio.NewReader(output).ReadString('\n'))(t)
 	return strings.TrimSpace(address)
 }

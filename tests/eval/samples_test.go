@@ -7,12 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/app/eval"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -110,7 +109,5 @@ func TestSameAgain(t *testing.T) {
 		policies = policies[1:]
 	}
 	first, second := evaluate(t, sample(t, "incident", policies...)), evaluate(t, sample(t, "incident", policies...))
-	if diff := cmp.Diff(first, second); diff != "" {
-		t.Errorf("second replay (-first +second):\n%s", diff)
-	}
+	compare.Equal(t, "second replay", first, second)
 }

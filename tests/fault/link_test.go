@@ -195,8 +195,7 @@ type traveler struct {
 // client returns a client of the API on the road.
 func (v traveler) client(t *testing.T) *client.Client {
 	t.Helper()
-	c := must.Get(client.New(client.Options{URL: "http://localhost", HTTP: v.http()}))(t)
-	return c
+	return must.Get(client.New(client.Options{URL: "http://localhost", HTTP: v.http()}))(t)
 }
 
 // http returns a client whose every request has a connection of its own.

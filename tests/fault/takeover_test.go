@@ -11,6 +11,7 @@ import (
 	"bobbin/app/client"
 	"bobbin/app/core"
 	"bobbin/app/db/models"
+	"bobbin/tests/must"
 	"bobbin/tests/provider"
 	"bobbin/tests/records"
 	"bobbin/tests/seed"
@@ -32,10 +33,7 @@ func TestTakeover(t *testing.T) {
 	seed.SkipInCI(t)
 	long := os.Getenv("BOBBIN_TEST_LONG") != ""
 	g := &gate{open: make(chan struct{}), reached: make(chan struct{}, 100)}
-	p, err := provider.New(provider.Options{Window: modelWindow, Hold: g.hold, Pieces: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(provider.New(provider.Options{Window: modelWindow, Hold: g.hold, Pieces: 4}))(t)
 	t.Cleanup(p.Close)
 	t.Cleanup(g.release)
 	w := newWorld(t, settings{}, &model{Server: p})
@@ -46,9 +44,7 @@ func TestTakeover(t *testing.T) {
 		if !long {
 			break
 		}
-		if err := r.start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.start(t.Context()))
 	}
 	w.readLogs()
 }
@@ -97,10 +93,7 @@ type takeover struct {
 
 func newTakeover(w *world, g *gate, r *replica) *takeover {
 	w.t.Helper()
-	s, err := client.Call(w.t.Context(), traveler{road: w.road, only: r}.client(w.t), ops.CreateSession, ops.NewSession{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := must.Get(client.Call(w.t.Context(), traveler{road: w.road, only: r}.client(w.t), ops.CreateSession, ops.NewSession{}))(w.t)
 	return &takeover{world: w, gate: g, killed: r, session: s.ID}
 }
 
@@ -128,10 +121,7 @@ func (k *takeover) play(restart bool) {
 	var watching sync.WaitGroup
 	watching.Go(func() { k.watch(ctx, there, traveler{road: k.road, only: other}, "via another") })
 	watching.Go(func() { k.watch(ctx, here, traveler{road: k.road, first: k.killed}, "via the killed one") })
-	run, err := traveler{road: k.road, only: k.killed}.client(t).SendAsync(ctx, core.SendMessage{SessionID: k.session, Content: "Are you there?"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := must.Get(traveler{road: k.road, only: k.killed}.client(t).SendAsync(ctx, core.SendMessage{SessionID: k.session, Content: "Are you there?"}))(t)
 	<-there.half
 	<-here.half
 	lease := k.lease(ctx, run.ID)

@@ -42,8 +42,7 @@ func newWorld(t *testing.T) *world {
 // session makes a session, whose runs are told to the address if there is one.
 func (w *world) session(hook *core.Webhook) core.Session {
 	w.t.Helper()
-	s := must.Get(w.sessions.Create(w.t.Context(), core.Session{Owner: owner().Owner, Agent: "assistant", Webhook: hook}))(w.t)
-	return s
+	return must.Get(w.sessions.Create(w.t.Context(), core.Session{Owner: owner().Owner, Agent: "assistant", Webhook: hook}))(w.t)
 }
 
 // accept takes a message in the process.
@@ -83,8 +82,7 @@ func (w *world) count(query string, args ...any) (n int) {
 // get returns the run as it is stored.
 func (w *world) get(id core.RunID) core.Run {
 	w.t.Helper()
-	r := must.Get(w.runs.Get(w.t.Context(), owner(), id))(w.t)
-	return r
+	return must.Get(w.runs.Get(w.t.Context(), owner(), id))(w.t)
 }
 
 // types returns the types of a session's events, whose numbers have no gap.

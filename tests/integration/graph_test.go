@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents"
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
@@ -22,6 +20,7 @@ import (
 	"bobbin/app/core/tokens"
 	"bobbin/app/events"
 	"bobbin/app/runs"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -143,9 +142,7 @@ func TestFirstMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8192, "hello back")
 	must.Do(t, w.ask("hello"))
-	if diff := cmp.Diff([]core.Role{core.RoleUser, core.RoleAssistant}, w.roles()); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "log", []core.Role{core.RoleUser, core.RoleAssistant}, w.roles())
 	if got := w.run.Status; got != core.RunSucceeded {
 		t.Errorf("status %s, want succeeded", got)
 	}

@@ -96,8 +96,7 @@ func Sign(t testing.TB, with jose.SigningKey, id string, claims any, headers map
 	signer := must.Get(jose.NewSigner(with, o))(t)
 	payload := must.Get(json.Marshal(claims))(t)
 	signed := must.Get(signer.Sign(payload))(t)
-	token := must.Get(signed.CompactSerialize())(t)
-	return token
+	return must.Get(signed.CompactSerialize())(t)
 }
 
 // Public returns the public key.
@@ -115,8 +114,7 @@ func JWKS(t testing.TB, signers ...*Signer) []byte {
 	for _, s := range signers {
 		set.Keys = append(set.Keys, s.Public())
 	}
-	data := must.Get(json.Marshal(set))(t)
-	return data
+	return must.Get(json.Marshal(set))(t)
 }
 
 // Server serves keys over real HTTP. Safe for concurrent use.

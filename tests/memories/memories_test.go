@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -194,9 +195,7 @@ func TestMemoriesOutliveTheirEmbedder(t *testing.T) {
 		}
 		done, err := s.Reindex(t.Context(), ann(), core.Reindex{})
 		must.Do(t, err)
-		if diff := cmp.Diff(core.Reindexed{Embedded: 2, EmbeddingModel: "e-1"}, done); diff != "" {
-			t.Errorf("reindex (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "reindex", core.Reindexed{Embedded: 2, EmbeddingModel: "e-1"}, done)
 		got, err = s.Search(t.Context(), ann(), core.MemorySearch{Query: "old pump"})
 		must.Do(t, err)
 		if len(got.Items) != 2 || got.Stale != 0 || got.Items[0].Memory.ID != first.ID || got.Searched != 2 {

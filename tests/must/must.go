@@ -19,3 +19,12 @@ func Do(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Get2 is Get for a call that returns two values.
+func Get2[T, U any](v T, w U, err error) func(testing.TB) (T, U) {
+	return func(t testing.TB) (T, U) {
+		t.Helper()
+		Do(t, err)
+		return v, w
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bobbin/tests/must"
 )
 
 var record = flag.Bool("record", false, "write the cases that kill mutants, and what all of them were killed in")
@@ -27,10 +29,7 @@ func TestMutantsAreKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the package once for each mutant")
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
 	all := chosen(t, root, slices.Concat(invariants(), rungs(), timings()))
 	if len(all) == 0 {
 		t.Log("nothing has changed since all mutants were killed")
@@ -48,9 +47,7 @@ func TestMutantsAreKilled(t *testing.T) {
 	})
 	t.Log(table(all, killed))
 	if *record && !slices.Contains(killed, false) {
-		if err := os.WriteFile(sumFile, []byte(sum(t, root)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(sumFile, []byte(sum(t, root)), 0o600))
 	}
 }
 
@@ -152,25 +149,15 @@ func (m mutant) kill(t *testing.T, root string) bool {
 func (m mutant) overlay(t *testing.T, root string) string {
 	t.Helper()
 	path := filepath.Join(root, target, m.file)
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile(path))(t)
 	if n := strings.Count(string(source), m.old); n != 1 {
 		t.Fatalf("%s has this text %d times, want once; the code has changed, so give the mutant its new place:\n%s", m.file, n, m.old)
 	}
 	mutated := filepath.Join(t.TempDir(), m.file)
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600))
+	raw := must.Get(json.Marshal(map[string]map[string]string{"Replace": {path: mutated}}))(t)
 	overlay := filepath.Join(t.TempDir(), "overlay.json")
-	if err := os.WriteFile(overlay, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(overlay, raw, 0o600))
 	return overlay
 }
 
@@ -214,9 +201,7 @@ func (m mutant) record(t *testing.T, root, binary string) {
 	slug := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(m.name), "-"), "-")
 	path := filepath.Join(root, target, found[1])
 	named := filepath.Join(filepath.Dir(path), filepath.Base(filepath.Dir(path))+"-"+slug+".fail")
-	if err := os.Rename(path, named); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, named))
 }
 
 // table returns who kills what, a line a mutant.

@@ -39,6 +39,7 @@ type asked struct {
 	query   string
 	headers []string
 	body    []byte
+	cut     bool // the body breaks off in the middle
 	foreign bool // the path names what belongs to the other owner
 	wild    wildness
 }

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/api/ops"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 )
 
@@ -63,9 +62,7 @@ func TestOwners(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(before, [2]map[string]string{w.snapshot(ada), w.snapshot(own)}); diff != "" {
-			t.Errorf("what is the first owner's, or a user's, has changed (-before +after):\n%s", diff)
-		}
+		compare.Equal(t, "what is the first owner's, or a user's, has changed", before, [2]map[string]string{w.snapshot(ada), w.snapshot(own)})
 		if refusals < 90 {
 			t.Errorf("got %d refusals, want at least 90: is the table read at all?", refusals)
 		}

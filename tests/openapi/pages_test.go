@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/document"
 )
@@ -159,9 +158,7 @@ func (w *world) pages(o *owner, l list) string {
 	first := ""
 	for _, limit := range []int{1, 2, 3, len(whole), len(whole) + 1} {
 		keys, cursor := w.all(o, l, limit, nil)
-		if diff := cmp.Diff(whole, keys); diff != "" {
-			w.t.Errorf("%s by %d (-whole +pages):\n%s", l.op.ID, limit, diff)
-		}
+		compare.Equal(w.t, fmt.Sprintf("%s by %d", l.op.ID, limit), whole, keys)
 		if limit >= len(whole) && cursor != "" {
 			w.t.Errorf("%s by %d: got a cursor after %d entries, want none", l.op.ID, limit, len(whole))
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/must"
 )
 
 // named is a setting with its default in brackets, as documents tell it: `files.bytes` (20 MiB).
@@ -26,10 +27,7 @@ func TestDefaultsOfDocuments(t *testing.T) {
 	}
 	checked := 0
 	for _, name := range append(files, "../../README.md", "../../app/web/ui/openapi.json") {
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(os.ReadFile(name))(t)
 		for _, m := range named.FindAllStringSubmatch(string(raw), -1) {
 			want, known := defaults[m[1]]
 			if !known {

@@ -84,9 +84,9 @@ func (g *generator) damage(body []byte) []byte {
 
 // spoil changes what is around the body.
 func (g *generator) spoil(a *asked) {
-	switch g.IntN(11) {
+	switch g.IntN(12) {
 	case 0:
-		a.method = g.oneOf("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "FOO", "get")
+		a.method = g.oneOf("PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "FOO", "get")
 		a.op = nil
 	case 1:
 		a.headers = append(a.headers, "Content-Type: "+g.oneOf("text/plain", "application/xml", "application/json; charset=latin1", ";", "application/x-www-form-urlencoded", "application/json, application/json"))
@@ -111,5 +111,7 @@ func (g *generator) spoil(a *asked) {
 		a.headers = append(a.headers, "Idempotency-Key: one", "Idempotency-Key: two")
 	case 10:
 		a.headers = append(a.headers, "Upgrade: websocket", "Connection: Upgrade")
+	case 11:
+		a.cut = len(a.body) > 0
 	}
 }

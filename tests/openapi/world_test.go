@@ -42,10 +42,7 @@ type world struct {
 // startSlack starts a Slack in which the app is installed.
 func (w *world) startSlack(cfg *config.Config) {
 	w.t.Helper()
-	s, err := fakeslack.New(fakeslack.Options{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	s := must.Get(fakeslack.New(fakeslack.Options{}))(w.t)
 	w.t.Cleanup(func() { _ = s.Close() })
 	workspace := s.AddWorkspace("acme")
 	w.slackTeam = workspace.ID
@@ -63,10 +60,7 @@ type owner struct {
 // newWorld serves a Bobbin on the database at url.
 func newWorld(t testing.TB, url string) *world {
 	t.Helper()
-	model, err := provider.New(provider.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := must.Get(provider.New(provider.Options{}))(t)
 	t.Cleanup(model.Close)
 	cfg := config.Default()
 	cfg.Addr, cfg.DataDir = "127.0.0.1:0", t.TempDir()
@@ -123,18 +117,12 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 	case string:
 		sent = strings.NewReader(given)
 	default:
-		data, err := json.Marshal(given)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(given))(w.t)
 		sent = bytes.NewReader(data)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, w.url+path, sent)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, method, w.url+path, sent))(w.t)
 	if sent != nil {
 		r.Header.Set("Content-Type", media)
 	}
@@ -144,10 +132,7 @@ func (w *world) do(o *owner, method, path string, body any, headers ...string) (
 		r.Header.Set(name, value)
 	}
 	checked := http.Client{Transport: document.NewTransport(w.t, w.doc, http.DefaultTransport)}
-	answer, err := checked.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	answer := must.Get(checked.Do(r))(w.t)
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
 	if err != nil {
@@ -180,16 +165,9 @@ func fileForm(t testing.TB, name, content string) form {
 	t.Helper()
 	var body bytes.Buffer
 	m := multipart.NewWriter(&body)
-	part, err := m.CreateFormFile("file", name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(part, content); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	part := must.Get(m.CreateFormFile("file", name))(t)
+	must.Get(io.WriteString(part, content))(t)
+	must.Do(t, m.Close())
 	return form{body.Bytes(), m.FormDataContentType()}
 }
 

@@ -73,9 +73,7 @@ func (d *Den) Temp(t testing.TB) string {
 	dir, err := os.MkdirTemp(d.Dir, "test-") //nolint:usetesting // the folder of t.TempDir stays if the tests are killed
 	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, os.RemoveAll(dir))
 	})
 	return dir
 }

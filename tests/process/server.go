@@ -232,10 +232,7 @@ func requirePackages(t testing.TB, requirement, folder string) {
 // Without it the test is skipped.
 func FindPythonClients(t testing.TB) string {
 	t.Helper()
-	locked, err := os.ReadFile("requirements.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locked := must.Get(os.ReadFile("requirements.txt"))(t)
 	installed, _ := os.ReadFile("venv/installed") // of an older lock file after a merge
 	if !bytes.Equal(installed, locked) {
 		skipTest(t, "python", "the clients of PyPI are missing or older than requirements.txt; run scripts/clients python")

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/provider"
@@ -46,9 +47,7 @@ func TestSlackPurge(t *testing.T) {
 		w.wantPosts(t, kept, 1)
 		user := core.PurgeUser{Owner: core.LocalOwner, User: "slack:" + w.ws.ID + "/" + w.alice.ID, PurgeOptions: core.PurgeOptions{Force: true, SlackPosts: true}}
 		report = apptest.Must(client.Call(t.Context(), purge, ops.PurgeUser, user))(t)
-		if diff := cmp.Diff(&core.PurgedPosts{Found: 1, Deleted: 1}, report.SlackPosts); diff != "" {
-			t.Errorf("a user's posts (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "a user's posts", &core.PurgedPosts{Found: 1, Deleted: 1}, report.SlackPosts)
 		w.wantPosts(t, removed, 0)
 		w.ask(t, "", 1)
 		if w.lookUps() != 2 {

@@ -58,8 +58,7 @@ func (w *workspace) mention(text string) string { return w.ws.Bot().Mention() + 
 // post writes a message into the channel, or into a thread, and returns its ts.
 func (w *workspace) post(t *testing.T, from *fakeslack.User, thread, text string) string {
 	t.Helper()
-	ts := apptest.Must(from.Reply(w.channel, thread, text))(t)
-	return ts
+	return apptest.Must(from.Reply(w.channel, thread, text))(t)
 }
 
 // postLate writes a message for the bot that Slack delivers late, in five seconds, and returns its ts.

@@ -76,9 +76,7 @@ func (b *bobbin) start(t *testing.T, apiURL, secret string) {
 			t.Logf("the end of Bobbin's log:\n%s", log[max(0, len(log)-6000):])
 		}
 	})
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Start(t.Context()))
 	b.addr = server.Door.Addr()
 	b.Client, err = client.New(client.Options{URL: "http://" + b.addr})
 	must.Do(t, err)

@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/process"
 	"bobbin/tests/slackfake/fakeslack"
@@ -95,9 +94,7 @@ func (s *script) expect(want ...map[string]any) {
 	byText := func(a, b map[string]any) int { return strings.Compare(text(a), text(b)) }
 	slices.SortFunc(got, byText)
 	slices.SortFunc(want, byText)
-	if diff := cmp.Diff(want, got); diff != "" {
-		s.t.Errorf("the script tells something else (-want +got):\n%s", diff)
-	}
+	compare.Equal(s.t, "the script tells something else", want, got)
 }
 
 func text(line map[string]any) string {
@@ -184,9 +181,7 @@ func TestWebAPI(t *testing.T) {
 	want := map[string]any{"bot": w.ws.Bot().BotID, "updated": "edited", "notMine": "cant_update_message", "tooLong": "msg_too_long", "truncated": "message_truncated",
 		"streamed": 301.0, "expired": "message_not_in_streaming_state", "texts": []any{"question", "twice", "edited", "xxxxxxxx", "aaaaaaaa"},
 		"installed": "acme"}
-	if diff := cmp.Diff(want, s.read()); diff != "" {
-		t.Errorf("the client reads something else (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "the client reads something else", want, s.read())
 }
 
 // @slack/socket-mode gets hello, events, commands and clicks, acknowledges them, and comes
@@ -235,8 +230,7 @@ func TestSocketGhost(t *testing.T) {
 	b.await(t, "the socket", func() bool { return b.Sockets() == 1 })
 	ask := func(text string) string {
 		t.Helper()
-		ts := must.Get(b.alice.Post("C1", b.ws.Bot().Mention()+" "+text))(t)
-		return ts
+		return must.Get(b.alice.Post("C1", b.ws.Bot().Mention()+" "+text))(t)
 	}
 	answered := func(root string) func() bool { return func() bool { return len(b.ws.Thread("C1", root)) == 2 } }
 	b.await(t, "an answer", answered(ask("hello")))

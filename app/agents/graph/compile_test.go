@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/graph"
+	"bobbin/tests/compare"
 )
 
 // trace is a state that remembers which nodes it passed.
@@ -59,9 +58,7 @@ func TestCompileFaults(t *testing.T) {
 			if err != nil {
 				got = strings.Split(err.Error(), "\n")
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "faults", tt.want, got)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/agents/graph"
+	"bobbin/tests/compare"
 )
 
 // loop returns START → a → b, with b going back to a or on to END as the router says.
@@ -66,13 +67,9 @@ func TestObserver(t *testing.T) {
 	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != `node "b": unexpected EOF` {
 		t.Errorf("got error %v, want the node's with its name", err)
 	}
-	if diff := cmp.Diff(trace{"a", "b2", "a"}, state); diff != "" {
-		t.Errorf("the last good state (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "the last good state", trace{"a", "b2", "a"}, state)
 	want := []string{"a1", "a1 <nil>", "b2", "b2 <nil>", "a3", "a3 <nil>", "b4", `b4 node "b": unexpected EOF`}
-	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "told", want, told)
 }
 
 func TestWrongTarget(t *testing.T) {
@@ -81,9 +78,7 @@ func TestWrongTarget(t *testing.T) {
 	if want := `the router of "b" answered "nowhere", which is not among its targets: ["a" "__end__"]`; err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %q", err, want)
 	}
-	if diff := cmp.Diff(trace{"a", "b"}, got); diff != "" {
-		t.Errorf("the node itself was good: state (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "the node itself was good: state", trace{"a", "b"}, got)
 }
 
 func TestCancel(t *testing.T) {
@@ -130,9 +125,7 @@ func TestCancel(t *testing.T) {
 				if !errors.Is(err, tt.wantErr) || err.Error() != tt.wantText {
 					t.Errorf("got error %v, want %s", err, tt.wantText)
 				}
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("the last good state (-want +got):\n%s", diff)
-				}
+				compare.Equal(t, "the last good state", tt.want, got)
 			})
 		})
 	}

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 )
@@ -37,21 +36,15 @@ func TestDeltasAreTheMessage(t *testing.T) {
 	w := newWorld(t, 8192, llmtest.Step{Text: []string{"<thi", "nk>hm ", "…</think>\n\nGrüße", ", ", "", "世界 👋", "!"}})
 	s := w.mustCall(w.begin("hello"))
 	m := w.last()
-	if diff := cmp.Diff(map[core.MessageID]string{m.ID: "Grüße, 世界 👋!"}, deltas(t, w, core.EventMessageDelta)); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[core.MessageID]string{m.ID: "hm …"}, deltas(t, w, core.EventReasoningDelta)); diff != "" {
-		t.Errorf("reasoning (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "text", map[core.MessageID]string{m.ID: "Grüße, 世界 👋!"}, deltas(t, w, core.EventMessageDelta))
+	compare.Equal(t, "reasoning", map[core.MessageID]string{m.ID: "hm …"}, deltas(t, w, core.EventReasoningDelta))
 	if m.Content != "Grüße, 世界 👋!" || m.Status != core.MessageComplete || m.Model != "scripted" || m.FinishReason != core.FinishStop {
 		t.Errorf("got message %+v", m)
 	}
 	if want := w.run.DraftID(1, 0); m.ID != want {
 		t.Errorf("got id %s, want the one that the next attempt can tell: %s", m.ID, want)
 	}
-	if diff := cmp.Diff([]core.Part{{Type: "reasoning", Text: "hm …"}}, m.Parts); diff != "" {
-		t.Errorf("parts (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "parts", []core.Part{{Type: "reasoning", Text: "hm …"}}, m.Parts)
 	if w.run.Status != core.RunSucceeded || w.run.AnswerID != m.ID || len(w.Writes) != 1 {
 		t.Errorf("got run %s with answer %q after %d writes, want it ended by the write of its answer", w.run.Status, w.run.AnswerID, len(w.Writes))
 	}
@@ -149,9 +142,7 @@ func TestBrokenStreamStartsOver(t *testing.T) {
 			for _, r := range w.records() {
 				booked = append(booked, r.Error)
 			}
-			if diff := cmp.Diff([]string{string(kind), ""}, booked); diff != "" {
-				t.Errorf("booked calls (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "booked calls", []string{string(kind), ""}, booked)
 			order := w.feed.All(core.EventMessageDelta, core.EventMessageDiscarded, core.EventMessageCreated)
 			if order[2].Type != core.EventMessageDiscarded || order[len(order)-1].Type != core.EventMessageCreated {
 				t.Errorf("got events %v, want two deltas, the discard, the new answer", order)
@@ -243,9 +234,7 @@ func TestCalibrationLearnsFromUsageOnly(t *testing.T) {
 	}
 	w.mustCall(w.begin("two"))
 	want := [][2]int{{w.records()[0].Estimated, 777}, {w.records()[2].Estimated, 777}}
-	if diff := cmp.Diff(want, w.learned.observed); diff != "" {
-		t.Errorf("observed (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "observed", want, w.learned.observed)
 	// The estimate is in cl100k_base tokens and of what was really sent (W4).
 	if got, sent := w.records()[2].Estimated, w.size(w.model.Requests()[2]); got < sent || got > sent+20 {
 		t.Errorf("estimated %d tokens, sent %d", got, sent)

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/nodes"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 )
@@ -57,9 +56,7 @@ func TestFallbackAnswersWhenTheModelCannotBeHad(t *testing.T) {
 			if m.Content != "from the second" || m.Model != "second" || w.run.Status != core.RunSucceeded {
 				t.Errorf("got %q of %s, run %s, want the second model's answer", m.Content, m.Model, w.run.Status)
 			}
-			if diff := cmp.Diff([]string{"scripted " + string(kind), "second"}, booked(w)); diff != "" {
-				t.Errorf("books (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "books", []string{"scripted " + string(kind), "second"}, booked(w))
 			warnings := w.feed.All(core.EventContextWarning)
 			if len(warnings) != 1 {
 				t.Fatalf("got %d warnings, want 1", len(warnings))
@@ -112,9 +109,7 @@ func TestFallbackAfterDiscarding(t *testing.T) {
 	if w.last().Content != "whole" || len(w.feed.All(core.EventMessageDiscarded)) != 2 {
 		t.Errorf("got %q after %d discards, want the whole after two", w.last().Content, len(w.feed.All(core.EventMessageDiscarded)))
 	}
-	if diff := cmp.Diff([]string{"scripted truncated", "scripted truncated", "second"}, booked(w)); diff != "" {
-		t.Errorf("books (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "books", []string{"scripted truncated", "scripted truncated", "second"}, booked(w))
 	texts := deltas(t, w, core.EventMessageDelta)
 	if len(texts) != 3 || texts[w.last().ID] != "whole" {
 		t.Errorf("got the texts %v, want three messages of their own", texts)
@@ -154,9 +149,7 @@ func TestFallbacksThatFailToo(t *testing.T) {
 	if kindOf(err) != llm.KindTimeout {
 		t.Errorf("got %v, want the error of the last", err)
 	}
-	if diff := cmp.Diff([]string{"scripted overloaded", "second auth", "third timeout"}, booked(w)); diff != "" {
-		t.Errorf("books (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "books", []string{"scripted overloaded", "second auth", "third timeout"}, booked(w))
 	if len(w.feed.All(core.EventContextWarning)) != 2 || w.last().Role != core.RoleUser {
 		t.Errorf("got %d warnings, want 2, and no answer", len(w.feed.All(core.EventContextWarning)))
 	}
@@ -174,9 +167,7 @@ func TestFallbackThatIsTooSmall(t *testing.T) {
 	if w.last().Content != "fits" || len(tiny.Requests()) != 0 {
 		t.Errorf("got %q after %d calls of the tiny model", w.last().Content, len(tiny.Requests()))
 	}
-	if diff := cmp.Diff([]string{"scripted overloaded", "third"}, booked(w)); diff != "" {
-		t.Errorf("books (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "books", []string{"scripted overloaded", "third"}, booked(w))
 
 	w = newWorld(t, 128_000, down(llm.KindOverloaded)).fallingBackTo(tiny)
 	w.profile.SystemPrompt = long
@@ -214,9 +205,7 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 	w := newWorld(t, 8192, llmtest.Step{Reasoning: "I must look.", Parts: parts, Text: []string{"Wait."}, ToolCalls: look}, "done").with(says("look", "seen"))
 	s := w.mustCall(w.begin("hello"))
 	asking := w.last()
-	if diff := cmp.Diff(parts, asking.Parts); diff != "" {
-		t.Errorf("parts in the log (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "parts in the log", parts, asking.Parts)
 	if plain := w.count.Message(core.Message{Content: asking.Content, ToolCalls: look}); asking.TokenCount < plain+300 {
 		t.Errorf("got %d tokens, want the %d without reasoning and 300 more", asking.TokenCount, plain)
 	}
@@ -225,9 +214,7 @@ func TestReasoningGoesBackWithToolResults(t *testing.T) {
 	w.mustCall(w.resume(s.Run))
 	back := w.model.Requests()[1].Messages
 	got := back[len(back)-2]
-	if diff := cmp.Diff(llm.Message{Role: core.RoleAssistant, Content: "Wait.", Parts: parts, ToolCalls: look}, got); diff != "" {
-		t.Errorf("message sent back (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "message sent back", llm.Message{Role: core.RoleAssistant, Content: "Wait.", Parts: parts, ToolCalls: look}, got)
 }
 
 // A text that the provider's filter refuses does not end the conversation: later prompts that are

@@ -11,12 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -102,9 +101,7 @@ func TestOpenCallsAreLoadedWhole(t *testing.T) {
 	w.append(core.Message{Role: core.RoleTool, RunID: s.Run.ID, ToolCallID: "c1", Content: "noted", Status: core.MessageComplete})
 	w.WithTexts = 1
 	w.loop(w.resume(s.Run))
-	if diff := cmp.Diff([]string{"c1 complete noted", `c2 complete got {"n":2}`}, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "results", []string{"c1 complete noted", `c2 complete got {"n":2}`}, w.results())
 
 	w.append(core.Message{Role: core.RoleAssistant, RunID: s.Run.ID, ToolCalls: []core.ToolCall{{ID: "c3", Name: "note", Arguments: `{"n":3}`}, {ID: "c4"}}})
 	w.append(core.Message{Role: core.RoleTool, RunID: s.Run.ID, ToolCallID: "c4"})

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/nodes"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // loop takes a run through llm_node and tool_node until it has ended.
@@ -58,9 +58,7 @@ func TestLastIterationForcesText(t *testing.T) {
 				if last := i == want-1; (req.ToolChoice == core.ToolChoiceNone) != last {
 					t.Errorf("call %d has tool choice %q", i+1, req.ToolChoice)
 				}
-				if diff := cmp.Diff(reqs[0].Tools, req.Tools); diff != "" {
-					t.Errorf("call %d has other tools (-want +got):\n%s", i+1, diff)
-				}
+				compare.Equal(t, fmt.Sprintf("call %d has other tools", i+1), reqs[0].Tools, req.Tools)
 			}
 			if m := w.last(); m.Content != "I stop" || len(m.ToolCalls) != 0 || w.run.Status != core.RunSucceeded {
 				t.Errorf("got %q with calls %v, run %s, want the text alone", m.Content, m.ToolCalls, w.run.Status)
@@ -153,9 +151,7 @@ func TestOrderOfEvents(t *testing.T) {
 		core.EventMessageCreated, core.EventMessageCreated, core.EventToolFinished, core.EventToolFinished,
 		core.EventMessageDelta, core.EventMessageCreated, core.EventRunSucceeded,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "events", want, got)
 	for i, e := range w.feed.All(core.EventToolFinished) {
 		if d := coretest.Data[core.ToolFinishedData](e); d.ToolCallID != []string{"a", "b"}[i] || d.Preview != "nothing" {
 			t.Errorf("finished %d: got %+v", i+1, d)
@@ -193,9 +189,7 @@ func TestWebAndSlackInOneSession(t *testing.T) {
 	slices.Sort(got)
 	want := []string{"from a bystander", "from slack", "from the web", "from the web again"}
 	// The bystander's message stands between a call and its result in the log.
-	if diff := cmp.Diff(want, slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "[A tool result") })); diff != "" {
-		t.Errorf("what users said, in the prompt (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "what users said, in the prompt", want, slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "[A tool result") }))
 }
 
 // W3, W6, B6: a session goes on from its cursor; the report that is stored with
@@ -209,17 +203,13 @@ func TestResumingASession(t *testing.T) {
 	w.Session.SummaryThroughSeq, w.Session.SummaryVersion = through.Seq, 1
 	w.Session.SummaryTokens, w.Session.SummarizedCount = w.count.Text(notes), 25
 	s := w.begin("go on")
-	if diff := cmp.Diff([]core.MessageID{through.ID}, w.Cursors); diff != "" {
-		t.Errorf("messages were read after (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages were read after", []core.MessageID{through.ID}, w.Cursors)
 	if len(s.History) != 27 {
 		t.Errorf("got %d messages, want the 27 after the summary", len(s.History))
 	}
 	w.mustCall(s)
 	var report core.ContextReport
-	if err := json.Unmarshal(w.Writes[0].Context, &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.Writes[0].Context, &report))
 	// 52 messages in history (25 summarized), and the question.
 	if c := report.Coverage; c.Messages != 53 || c.Summarized != 25 || c.Verbatim != 28 || c.Lost != 0 {
 		t.Errorf("got coverage %+v, want 53 messages, 25 summarized", c)
@@ -322,8 +312,6 @@ func TestToolChoiceOfARun(t *testing.T) {
 		for _, req := range w.model.Requests() {
 			got = append(got, req.ToolChoice)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", choice, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%q", choice), want, got)
 	}
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/nodes"
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -47,9 +46,7 @@ func TestNext(t *testing.T) {
 			for _, call := range s.OpenCalls() {
 				open = append(open, call.ID)
 			}
-			if diff := cmp.Diff(c.open, open); diff != "" {
-				t.Errorf("open calls (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "open calls", c.open, open)
 			if _, ok := s.Answer(); ok != c.answered {
 				t.Errorf("answered: got %v, want %v", ok, c.answered)
 			}

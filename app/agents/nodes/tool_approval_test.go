@@ -6,11 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 )
 
@@ -85,15 +84,9 @@ func TestCallsAreHeldBack(t *testing.T) {
 	w := newWorld(t, 8192).with(says("pay", "paid"), says("look", "seen"), says("free", "done"))
 	w.careful(map[string]core.ApprovalMode{"pay": core.ApprovalAlways, "look": core.ApprovalFirst})
 	s := w.asking(call("a", "pay"), call("b", "look"), call("c", "free"), call("d", "look"), call("e", "pay"))
-	if diff := cmp.Diff([]string{"a", "b", "e"}, w.held(s)); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"c complete done"}, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"c"}, w.started()); diff != "" {
-		t.Errorf("started (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "asked for", []string{"a", "b", "e"}, w.held(s))
+	compare.Equal(t, "results", []string{"c complete done"}, w.results())
+	compare.Equal(t, "started", []string{"c"}, w.started())
 	none := newWorld(t, 8192).with(says("free", "done")).careful(nil)
 	if none.mustUse(none.asking(call("a", "free"))); none.said.asks != 0 {
 		t.Error("it looked for approvals that no tool needs")
@@ -127,17 +120,13 @@ func TestDecidedCalls(t *testing.T) {
 		decided("f", "pay", core.ApprovalAlways, core.ApprovalOpen, ""),
 		decided("old", "read", core.ApprovalFirst, core.ApprovalDenied, "of a message before"),
 	}
-	if diff := cmp.Diff([]string{"f"}, w.held(s)); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "asked for", []string{"f"}, w.held(s))
 	want := []string{
 		"a complete paid", "b failed not approved: too much", "c failed not approved: nobody answered in time",
 		"d failed not approved: nobody answered in time", "e complete read",
 		`g failed error: there is no tool "unknown"; the tools are [look pay read]`,
 	}
-	if diff := cmp.Diff(want, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "results", want, w.results())
 	if got := w.started(); !slices.Contains(got, "a") || !slices.Contains(got, "e") || slices.Contains(got, "b") {
 		t.Errorf("got the calls %v as started, want those that were approved", got)
 	}
@@ -163,12 +152,8 @@ func TestChangedToolIsAskedForAgain(t *testing.T) {
 	w.with(tool{name: "pay", says: "pays twice"}, tool{name: "look", says: "looks elsewhere"}, says("free", "done"))
 	delete(w.profile.Agent.ToolSettings, "free")
 	s.Profile, s.Run.Attempt, w.run.Attempt = w.profile, 2, 2
-	if diff := cmp.Diff([]string{"a", "b"}, w.held(s)); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"c failed not approved"}, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "asked for", []string{"a", "b"}, w.held(s))
+	compare.Equal(t, "results", []string{"c failed not approved"}, w.results())
 }
 
 // Nothing starts while it is not known what may.

@@ -12,11 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/agents/nodes"
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -63,9 +62,7 @@ func TestResultsInTheOrderOfTheCalls(t *testing.T) {
 	w.with(step(0), step(1), step(2))
 	w.mustUse(w.asking(call("a", "step0"), call("b", "step1"), call("c", "step2")))
 	want := []string{"a complete result 0", "b complete result 1", "c complete result 2"}
-	if diff := cmp.Diff(want, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "results", want, w.results())
 	if len(w.Writes) != 2 {
 		t.Errorf("%d writes, want one for the calls and one for all results", len(w.Writes))
 	}
@@ -101,9 +98,7 @@ func TestToolsThatFail(t *testing.T) {
 		`9 failed error: there is no tool "functions_silent"; ` + list,
 		"10 complete ",
 	}
-	if diff := cmp.Diff(want, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "results", want, w.results())
 	if !strings.Contains(w.log.String(), "SECRET") || !strings.Contains(w.log.String(), "goroutine") {
 		t.Errorf("the log does not show the panic with its stack: %s", w.log)
 	}
@@ -158,9 +153,7 @@ func TestToolTimeLimit(t *testing.T) {
 			"4 failed error: the tool did not answer within 1m0s",
 			"5 complete done",
 		}
-		if diff := cmp.Diff(want, w.results()); diff != "" {
-			t.Errorf("results (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "results", want, w.results())
 		if !strings.Contains(w.log.String(), "tool does not stop") {
 			t.Errorf("the log does not name the tool that was left behind: %s", w.log)
 		}
@@ -190,16 +183,12 @@ func TestCancelKeepsFinishedResults(t *testing.T) {
 			t.Errorf("got error %v after %v, want ErrCanceled within seconds", err, time.Since(start))
 		}
 		want := []string{"3 complete ordered", "4 failed error: no such thing"}
-		if diff := cmp.Diff(want, w.results()); diff != "" {
-			t.Errorf("results (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "results", want, w.results())
 		var open []string
 		for _, c := range w.resume(s.Run).OpenCalls() {
 			open = append(open, c.ID)
 		}
-		if diff := cmp.Diff([]string{"1", "2"}, open); diff != "" {
-			t.Errorf("calls that wait for the next attempt (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "calls that wait for the next attempt", []string{"1", "2"}, open)
 	})
 }
 
@@ -262,9 +251,7 @@ func TestToolsThatMustNotRunTwice(t *testing.T) {
 	w.run.Attempt++
 	w.mustUse(w.resume(*w.run))
 	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", "2 complete text"}
-	if diff := cmp.Diff(want, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "results", want, w.results())
 	if ordered.Load() != 1 || read.Load() != 2 {
 		t.Errorf("order ran %d times, read %d times, want once and twice", ordered.Load(), read.Load())
 	}
@@ -289,9 +276,7 @@ func TestVanishedToolAfterACrash(t *testing.T) {
 	w.with()
 	w.mustUse(w.resume(*w.run))
 	want := []string{"1 failed error: the call was interrupted; whether it took effect is not known", `2 failed error: there is no tool "nothing"; the tools are []`}
-	if diff := cmp.Diff(want, w.results()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "results", want, w.results())
 }
 
 // A tool whose row cannot be written does not start.
@@ -391,9 +376,7 @@ func TestObserverOfTools(t *testing.T) {
 		must.Do(t, w.db.Runs.StartTools(t.Context(), s.Run.ID, s.Run.Attempt, []core.ToolExecution{{RunID: s.Run.ID, CallID: "7", Tool: "order"}}))
 		w.mustUse(s)
 		want := []string{"1 broken failed", "2 panics panicked", "3 large too_large", "4 late timeout", "5 looks ok", "6 nothing unknown", "7 order interrupted"}
-		if diff := cmp.Diff(want, w.watch.all()); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "told", want, w.watch.all())
 		if got := w.results()[4]; got != "5 complete ok" {
 			t.Errorf("got %q, want the tool called with the observer's context", got)
 		}

@@ -21,8 +21,7 @@ func command(t *testing.T, script string, d core.ToolDefinition) *tools.Custom {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "tool.sh"), []byte("#!/bin/sh\n"+script), 0o755))
 	d.Name, d.Kind, d.Command, d.File = "x", core.ToolCommand, "./tool.sh", filepath.Join(dir, "x.yaml")
-	tool := must.Get(tools.NewCommand(d, tools.Command{Env: environment, MaxBytes: 10_000}))(t)
-	return tool
+	return must.Get(tools.NewCommand(d, tools.Command{Env: environment, MaxBytes: 10_000}))(t)
 }
 
 // A command gets the arguments as JSON on its standard input, and nothing of our environment that the

@@ -138,8 +138,7 @@ func page(t *testing.T, kind, body string) tools.Page {
 		w.Header()["Content-Type"] = []string{kind}
 		_, _ = w.Write([]byte(body))
 	})
-	got := must.Get(tools.NewFetcher(s.options()).Get(t.Context(), tools.Request{URL: s.at("a.example", "/dir/page")}))(t)
-	return got
+	return must.Get(tools.NewFetcher(s.options()).Get(t.Context(), tools.Request{URL: s.at("a.example", "/dir/page")}))(t)
 }
 
 // The characters of a page are those that it was written in.

@@ -30,8 +30,7 @@ func httpTool(t *testing.T, d core.ToolDefinition) *tools.Custom {
 	if d.PrivateHosts == nil {
 		d.PrivateHosts = []string{"127.0.0.1"}
 	}
-	tool := must.Get(tools.NewHTTP(d, tools.Web{Env: environment, MaxBytes: 10_000}))(t)
-	return tool
+	return must.Get(tools.NewHTTP(d, tools.Web{Env: environment, MaxBytes: 10_000}))(t)
 }
 
 func callTool(t *testing.T, tool tools.Tool, arguments string) (string, error) {

@@ -17,6 +17,7 @@ import (
 	"bobbin/app/agents/tools"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -82,17 +83,13 @@ func TestResolve(t *testing.T) {
 	agent := filesAgent()
 	set.Use([]core.Agent{agent})
 	got, specs := set.Resolve(agent)
-	if diff := cmp.Diff([]string{"b", "files__read", "files__write"}, got.Tools); diff != "" {
-		t.Errorf("tools (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "tools", []string{"b", "files__read", "files__write"}, got.Tools)
 	want := core.ToolSettings{
 		"b":            {MaxOutputBytes: 5},
 		"files__read":  {Approval: core.ApprovalNever, Timeout: core.Duration(time.Second), MaxOutputBytes: 2000},
 		"files__write": {Approval: core.ApprovalFirst, Timeout: core.Duration(time.Second), MaxOutputBytes: 2000},
 	}
-	if diff := cmp.Diff(want, got.ToolSettings); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "settings", want, got.ToolSettings)
 	if len(specs) != 3 || specs[0].Name != "b" || specs[2].Name != "files__write" || len(got.Version) != 12 || got.Version == agent.Version {
 		t.Errorf("got %v, version %s", specs, got.Version)
 	}
@@ -210,11 +207,7 @@ func (named) Call(context.Context, tools.Call) (string, error) { return "", nil 
 
 func newSet(t *testing.T, list ...tools.Tool) *tools.Set {
 	t.Helper()
-	set, err := tools.NewSet(list...)
-	if err != nil {
-		t.Fatalf("new set: %v", err)
-	}
-	return set
+	return must.Get(tools.NewSet(list...))(t)
 }
 
 func TestNewSetFaults(t *testing.T) {
@@ -227,12 +220,8 @@ func TestNewSetFaults(t *testing.T) {
 
 func TestSetNames(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff([]string{"a", "b"}, newSet(t, named("b"), named("a")).Names()); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{}, newSet(t).Names()); diff != "" {
-		t.Errorf("names of no tools (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "names", []string{"a", "b"}, newSet(t, named("b"), named("a")).Names())
+	compare.Equal(t, "names of no tools", []string{}, newSet(t).Names())
 }
 
 // TestSpecsAreSorted: the tool list of a prompt does not depend on the order in
@@ -242,12 +231,8 @@ func TestSpecsAreSorted(t *testing.T) {
 	set := newSet(t, named("b"), named("c"), named("a"))
 	names := []string{"c", "a", "gone", "c", "b"}
 	got := set.Specs(names)
-	if diff := cmp.Diff([]llm.ToolSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}, got); diff != "" {
-		t.Errorf("specs (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"c", "a", "gone", "c", "b"}, names); diff != "" {
-		t.Errorf("the caller's names changed (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "specs", []llm.ToolSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}, got)
+	compare.Equal(t, "the caller's names changed", []string{"c", "a", "gone", "c", "b"}, names)
 	if got := set.Specs(nil); got == nil || len(got) != 0 {
 		t.Errorf("got %#v for no names, want an empty slice", got)
 	}

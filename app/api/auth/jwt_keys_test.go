@@ -21,6 +21,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -243,9 +244,7 @@ func TestFile(t *testing.T) {
 	}
 	v := auth.NewVerifier(keys, validOptions())
 	for _, signers := range [][]*jwttest.Signer{{first}, {first, second}} {
-		if err := os.WriteFile(path, jwttest.JWKS(t, signers...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, jwttest.JWKS(t, signers...), 0o600))
 		for _, s := range signers {
 			if !taken(t, v, s.User(t, "ada")) {
 				t.Errorf("key %s of the file is not taken", s.ID)

@@ -22,6 +22,7 @@ import (
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
 	"bobbin/tests/jwttest"
+	"bobbin/tests/must"
 )
 
 // validOptions are options for the tokens of jwttest.Claims.
@@ -33,13 +34,9 @@ func validOptions() auth.VerifierOptions {
 func fromFile(t *testing.T, jwks []byte) *auth.Keys {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(path, jwks, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, jwks, 0o600))
 	keys := auth.NewKeys(auth.KeyOptions{File: path, Logger: slog.New(slog.DiscardHandler)})
-	if err := keys.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, keys.Load(t.Context()))
 	return keys
 }
 
@@ -100,22 +97,13 @@ func TestConfusion(t *testing.T) {
 	v := auth.NewVerifier(fromFile(t, jwttest.JWKS(t, rs, es, ed)), validOptions())
 	claims := jwttest.Claims("ada", nil)
 	part := func(x any) string {
-		data, err := json.Marshal(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(x))(t)
 		return base64.RawURLEncoding.EncodeToString(data)
 	}
 	good := rs.Token(t, claims, nil)
 	body, signature := strings.Split(good, ".")[1], strings.Split(good, ".")[2]
-	der, err := x509.MarshalPKIXPublicKey(rs.Public().Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	jwk, err := rs.Public().MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKIXPublicKey(rs.Public().Key))(t)
+	jwk := must.Get(rs.Public().MarshalJSON())(t)
 	for name, secret := range map[string][]byte{"pem": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), "der": der, "jwk": jwk} {
 		forged := jwttest.Sign(t, jose.SigningKey{Algorithm: jose.HS256, Key: bytes.Repeat(secret, 2)[:max(32, len(secret))]}, "rs", claims, nil)
 		t.Run("HS256 with the public key as "+name, func(t *testing.T) {

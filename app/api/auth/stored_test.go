@@ -15,6 +15,7 @@ import (
 
 	"bobbin/app/api/auth"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // shelf is keys in memory.
@@ -181,9 +182,7 @@ func TestStoredUse(t *testing.T) {
 		go func() { ended <- stored.Run(ctx) }()
 		use := func() time.Time {
 			t.Helper()
-			if _, err := a.Authenticate(ask{headers: header("X-API-Key", secret)}.request()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(a.Authenticate(ask{headers: header("X-API-Key", secret)}.request()))(t)
 			return time.Now()
 		}
 		first := use()

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // of is a source of these events.
@@ -39,9 +40,7 @@ func TestSharedFrames(t *testing.T) {
 		shared = append(shared, e)
 	}
 	want := newWriter()
-	if err := handlers.ServeEvents(t.Context(), want, of(alone...), handlers.StreamOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, handlers.ServeEvents(t.Context(), want, of(alone...), handlers.StreamOptions{}))
 	var readers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // asking is a request of that caller.
@@ -68,16 +69,11 @@ func TestSlotIsFreeAtTheEndOfTheRun(t *testing.T) {
 		held[e.Type] = len(s.held)
 		return buf, nil
 	}
-	if err := s.WithSlot(c, func(stream RunStream) error { return stream(source, count) }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.WithSlot(c, func(stream RunStream) error { return stream(source, count) }))
 	if held[core.EventRunStarted] != 1 || held[core.EventRunFailed] != 0 || len(s.held) != 0 || len(s.callers) != 0 {
 		t.Errorf("got %v slots at the events and %d afterwards, want 1, then none", held, len(s.held))
 	}
-	p, err := s.acquireSlot(c.Request.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(s.acquireSlot(c.Request.Context()))(t)
 	p.endless = true
 	for _, err := range s.releaseAtEnd(p, source)(t.Context()) {
 		if err != nil || len(s.held) != 1 {

@@ -13,6 +13,7 @@ import (
 
 	"bobbin/app/api/handlers"
 	"bobbin/app/core"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -322,9 +323,7 @@ func TestDeltaAllocations(t *testing.T) {
 		got := testing.AllocsPerRun(1000, func() {
 			event.Data = core.DeltaData{MessageID: "m", Offset: offset, Text: "word "}
 			offset += len("word ")
-			if _, err := encode(buf[:0], event); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(encode(buf[:0], event))(t)
 		})
 		if got -= 1; got > 2 { // one is the event of the test
 			t.Errorf("%s: got %v allocations a delta, want at most 2", name, got)
@@ -349,9 +348,7 @@ func BenchmarkDelta(b *testing.B) {
 				if i == deltas {
 					i, encode = 0, encoders()[name]
 				}
-				if _, err := encode(buf[:0], events[i]); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(encode(buf[:0], events[i]))(b)
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
+	"bobbin/tests/must"
 )
 
 // stored is a log in the making.
@@ -118,18 +120,13 @@ func TestPlace(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := readConversation(tt.sent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(readConversation(tt.sent))(t)
 			got := newLogTree(logOf(tt.log)).placeConversation(c)
 			if len(got.missing) != len(tt.want.missing) {
 				t.Errorf("got %d missing turns, want %d", len(got.missing), len(tt.want.missing))
 			}
 			got.missing, tt.want.missing = nil, nil
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(placement{}, logMessage{})); diff != "" {
-				t.Errorf("placement (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "placement", tt.want, got, cmp.AllowUnexported(placement{}, logMessage{}))
 		})
 	}
 }
@@ -153,10 +150,7 @@ func TestTaskPrompt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c, err := readConversation(tt.sent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(readConversation(tt.sent))(t)
 			if got := c.isTaskPrompt(); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
@@ -180,13 +174,8 @@ func TestPlaceInTruncatedLog(t *testing.T) {
 		{"another end", talk("And what is a loom?", "A machine.", "Thanks"), placement{kind: placeSide}},
 		{"no history", talk("And what is a loom?"), placement{kind: placeSide}},
 	} {
-		c, err := readConversation(tt.sent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{}, logMessage{})); diff != "" {
-			t.Errorf("%s: placement (-want +got):\n%s", tt.name, diff)
-		}
+		c := must.Get(readConversation(tt.sent))(t)
+		compare.Equal(t, fmt.Sprintf("%s: placement", tt.name), tt.want, log.placeConversation(c), cmp.AllowUnexported(placement{}, logMessage{}))
 	}
 }
 
@@ -217,10 +206,7 @@ func TestLongestHistory(t *testing.T) {
 		tt.edit()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		c, err := readConversation(append(slices.Clone(sent), talk("Thanks")...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(readConversation(append(slices.Clone(sent), talk("Thanks")...)))(t)
 		got := newLogTree(logOf(log)).placeConversation(c)
 		runtime.ReadMemStats(&after)
 		if got.kind != tt.want {

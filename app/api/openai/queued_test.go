@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
+	"bobbin/tests/must"
 )
 
 // A client whose run waits is told so immediately, as its protocol allows, and nothing else before
@@ -35,10 +36,7 @@ func TestQueued(t *testing.T) {
 // wantFrames wants the frames of an event to have these texts, and not those.
 func wantFrames(t *testing.T, encode func([]byte, core.Event) ([]byte, error), e core.Event, these, those []string) {
 	t.Helper()
-	got, err := encode(nil, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(encode(nil, e))(t)
 	for _, text := range these {
 		if !strings.Contains(string(got), text) {
 			t.Errorf("%s: got %q, want %q in it", e.Type, got, text)

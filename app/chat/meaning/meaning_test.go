@@ -259,9 +259,7 @@ func TestMeaningOfChanges(t *testing.T) {
 		edited := w.say(w.session, "ann", core.RoleUser, "A boat of my own.")
 		deleted := w.say(w.session, "ann", core.RoleUser, "The boat has a hole.")
 		w.embedAll()
-		if _, _, err := w.stores.Branches.Revise(t.Context(), ann, core.ReviseMessage{SessionID: w.session, MessageID: edited.ID, Content: "A bicycle of my own.", TokenCount: 5}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(w.stores.Branches.Revise(t.Context(), ann, core.ReviseMessage{SessionID: w.session, MessageID: edited.ID, Content: "A bicycle of my own.", TokenCount: 5}))(t)
 		must.Get(w.stores.Branches.Delete(t.Context(), ann, w.session, deleted.ID))(t)
 		got, _ := w.find(core.SearchQuery{Text: "sailing", PageQuery: core.PageQuery{Limit: 4}})
 		if joined := strings.Join(got, "|"); strings.Contains(joined, "hole") || strings.Contains(joined, "of my own") {
@@ -311,9 +309,7 @@ func TestMeaningUnavailable(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		w := newWorld(t, d)
-		if _, _, err := w.stores.Search.IndexNext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(w.stores.Search.IndexNext(t.Context()))(t)
 		w.server.broken.Store(true)
 		if _, err := w.worker.EmbedBatch(t.Context()); err == nil {
 			t.Error("got no error from a broken server")

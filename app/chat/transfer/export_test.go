@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/must"
 )
@@ -61,9 +60,7 @@ func TestExport(t *testing.T) {
 		Messages  []core.Message
 		Summaries []core.Summary
 	}
-	if err := json.Unmarshal([]byte(w.export(t, core.ExportJSON)), &whole); err != nil {
-		t.Fatalf("the export is not JSON: %v", err)
-	}
+	must.Do(t, json.Unmarshal([]byte(w.export(t, core.ExportJSON)), &whole))
 	if len(whole.Messages) != 8 || len(whole.Summaries) != 2 || whole.Session.ID != w.session.ID {
 		t.Errorf("got %d messages and %d summaries of %s, want all", len(whole.Messages), len(whole.Summaries), whole.Session.ID)
 	}
@@ -82,9 +79,7 @@ func TestRoundTrip(t *testing.T) {
 		want := append([]core.Message(nil), w.log[:7]...)
 		want[4].ToolName = "calc" // of its call
 		want[6].Content, want[6].Parts = "a picture\n[image cat_1.png: not imported]", nil
-		if diff := cmp.Diff(want, copied.log, unstored()); diff != "" {
-			t.Errorf("%s: copy (-want +got):\n%s", export, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("%s: copy", export), want, copied.log, unstored())
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -309,9 +310,7 @@ func TestAppend(t *testing.T) {
 	if _, _, err := s.Append(t.Context(), ann(), w.session.ID, core.Message{Content: "x"}); !errors.Is(err, core.ErrConflict) {
 		t.Errorf("got %v, want storage's word", err)
 	}
-	if diff := cmp.Diff(1, len(w.log)); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages", 1, len(w.log))
 }
 
 // Nothing that anybody sends makes it panic, and what it takes it exports and

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -75,16 +76,12 @@ func TestShapes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld()
-			if _, err := w.take(t, core.ImportLines, tt.line); err != nil {
-				t.Fatalf("import: %v", err)
-			}
+			must.Get(w.take(t, core.ImportLines, tt.line))(t)
 			got := w.log[len(w.log)-1]
 			if tt.want.CreatedAt.IsZero() {
 				got.CreatedAt = time.Time{}
 			}
-			if diff := cmp.Diff(tt.want, got, unstored()); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "message", tt.want, got, unstored())
 		})
 	}
 }

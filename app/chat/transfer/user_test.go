@@ -11,10 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -117,9 +116,7 @@ func TestExportUser(t *testing.T) {
 		if !owners {
 			want = slices.DeleteFunc(want, func(name string) bool { return name == "keys.jsonl" })
 		}
-		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("files (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "files", want, names)
 		if got := strings.Contains(text.String(), "hooks.example"); got != owners {
 			t.Errorf("webhooks in the export: %v, want %v", got, owners)
 		}

@@ -10,6 +10,7 @@ import (
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/must"
 )
 
 // world is one session in memory, and what was published.
@@ -50,9 +51,7 @@ func (w *world) take(t *testing.T, format core.ImportFormat, text string) (core.
 func (w *world) export(t *testing.T, format core.ExportFormat) string {
 	t.Helper()
 	var b strings.Builder
-	if err := w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, &b); err != nil {
-		t.Fatalf("export: %v", err)
-	}
+	must.Do(t, w.service(transfer.Limits{}).Export(t.Context(), ann(), w.session, format, &b))
 	return b.String()
 }
 

@@ -11,9 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -60,9 +59,7 @@ func TestAnswers(t *testing.T) {
 			f := &fake{send: events(tt.events...)}
 			c, out := conversation(f, nil, "hi")
 			must.Do(t, c.Run(t.Context()))
-			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", tt.want, out.String())
 		})
 	}
 }
@@ -78,9 +75,7 @@ func TestSessionIsMadeWhenNeeded(t *testing.T) {
 	c, _ = conversation(f, nil, " one ", "two\n/context", "/etc/hosts is a file", "^C", "/context")
 	must.Do(t, c.Run(t.Context()))
 	want := []string{"create a", "send new one", "send new two\n/context", "send new /etc/hosts is a file", "context new"}
-	if diff := cmp.Diff(want, f.calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "calls", want, f.calls)
 	if c.Session.ID != "new" {
 		t.Errorf("session %q, want new", c.Session.ID)
 	}
@@ -122,9 +117,7 @@ func TestSitting(t *testing.T) {
 	c, out := conversation(f, nil, "/retry", "/model", "one", "/model gpt-9", "/model big", "/retry", "/model", "/new", "two", "/search pump")
 	must.Do(t, c.Run(t.Context()))
 	want := []string{"create a", "send new one", `regenerate new m9 by "big"`, "create a", "send new two by big", "search  pump"}
-	if diff := cmp.Diff(want, f.calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "calls", want, f.calls)
 	for _, says := range []string{"! there are no messages yet", "this chat uses small; /model <name> changes it: small, big\n", `! "gpt-9" cannot be used; the models are small, big`, "this chat now uses big", "this chat uses big; ", "new conversation; the previous one was new"} {
 		if !strings.Contains(out.String(), says) {
 			t.Errorf("no %q in %q", says, out)
@@ -159,9 +152,7 @@ func TestInterruptCancelsTheRun(t *testing.T) {
 	}
 	c, out := conversation(f, interrupts, "hi", "/help")
 	must.Do(t, c.Run(t.Context()))
-	if diff := cmp.Diff([]string{"create a", "send new hi", "cancel r"}, f.calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "calls", []string{"create a", "send new hi", "cancel r"}, f.calls)
 	if !strings.HasPrefix(out.String(), "· stopped; the partial answer is kept\n  /context") {
 		t.Errorf("got %q", out.String())
 	}
@@ -266,9 +257,7 @@ func TestAttach(t *testing.T) {
 		"upload my note.txt hello", `upload my note.txt hello`, "upload empty ", "create a",
 		"send new look +blob my note.txt +blob my note.txt", "send new and now?",
 	}
-	if diff := cmp.Diff(want, f.calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "calls", want, f.calls)
 	for _, words := range []string{
 		"! nothing is attached; use /attach <path>", `· attached to the next message: file "my note.txt", text/plain, 5 bytes`,
 		"· attached to the next message: file", "it is empty", "is a folder", "file not found: /no/such file", "did you mean /attach?",
@@ -383,21 +372,15 @@ func TestQuestionsAreAnswered(t *testing.T) {
 			t.Parallel()
 			f := &fake{send: events(tt.events...), cancel: func(context.Context) error { return nil }}
 			c, out := conversation(f, nil, append([]string{"go"}, tt.lines...)...)
-			if err := c.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			must.Do(t, c.Run(t.Context()))
+			compare.Equal(t, "", tt.want, out.String())
 			var calls []string
 			for _, call := range f.calls {
 				if strings.HasPrefix(call, "approve") || strings.HasPrefix(call, "deny") || strings.HasPrefix(call, "cancel") {
 					calls = append(calls, call)
 				}
 			}
-			if diff := cmp.Diff(tt.calls, calls); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "calls", tt.calls, calls)
 		})
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/cli/term"
+	"bobbin/tests/compare"
 	"bobbin/tests/logtext"
 	"bobbin/tests/must"
 )
@@ -43,9 +42,7 @@ func TestPlain(t *testing.T) {
 				}
 				got = append(got, text)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", tt.want, got)
 		})
 	}
 }

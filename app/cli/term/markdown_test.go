@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/cli/term"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -62,12 +63,8 @@ func TestMarkdownBlocks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, write(t, 34, 100, tt.text).text()); diff != "" {
-				t.Errorf("at once (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.want, write(t, 34, 100, runesOf(tt.text)...).text()); diff != "" {
-				t.Errorf("by characters (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "at once", tt.want, write(t, 34, 100, tt.text).text())
+			compare.Equal(t, "by characters", tt.want, write(t, 34, 100, runesOf(tt.text)...).text())
 		})
 	}
 }
@@ -112,9 +109,7 @@ func TestMarkdownWideCharacters(t *testing.T) {
 	t.Parallel()
 	s := write(t, 21, 100, runesOf("日本語の文章には空白がありません。折り返します。")...)
 	want := "日本語の文章には空白\nがありません。折り返\nします。"
-	if diff := cmp.Diff(want, s.text()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "", want, s.text())
 	s = write(t, 11, 100, "一二三四。五")
 	if strings.Contains(s.text(), "\n。") {
 		t.Errorf("a row begins with a full stop:\n%s", s.text())
@@ -151,9 +146,7 @@ func TestMarkdownTables(t *testing.T) {
 			if tt.want == "" {
 				tt.want = write(t, tt.width, 1, tt.text).text() // as it was written
 			}
-			if diff := cmp.Diff(tt.want, got.text()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", tt.want, got.text())
 		})
 	}
 }

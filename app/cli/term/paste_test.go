@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -85,9 +86,7 @@ func bytesOf(text string) []string {
 func TestEditedMarkIsText(t *testing.T) {
 	t.Parallel()
 	p := newPasteReader(&pieces{[]string{pasteBegin + "a\nb" + pasteEnd}})
-	if _, err := io.ReadAll(p); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadAll(p))(t)
 	if got, want := p.expandPlaceholders("[pasted 1: 2 line]"), "[pasted 1: 2 line]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -100,17 +101,13 @@ func TestPreparedThenActivated(t *testing.T) {
 			t.Errorf("session (-before +after):\n%s, events %v, want nothing changed", diff, coretest.Types(w.Events))
 		}
 		told := w.feed.Passing()
-		if diff := cmp.Diff([]core.EventType{core.EventContextStarted, core.EventContextCompleted}, coretest.Types(told)); diff != "" {
-			t.Errorf("what watchers were told (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "what watchers were told", []core.EventType{core.EventContextStarted, core.EventContextCompleted}, coretest.Types(told))
 		for _, e := range told {
 			if !coretest.Data[core.ContextData](e).Ahead {
 				t.Errorf("got %s without ahead, want it to say that no prompt changes", e.Type)
 			}
 		}
-		if diff := cmp.Diff(before, w.request(w.fit())); diff != "" {
-			t.Errorf("the prompt changed (-before +after):\n%s", diff)
-		}
+		compare.Equal(t, "the prompt changed", before, w.request(w.fit()))
 		if r := w.report(); r.Prepared == nil || r.Prepared.Version != 1 || len(r.Summaries) != 0 || r.Summarizing {
 			t.Errorf("got prepared %+v, summaries %+v, want the one that is ready", r.Prepared, r.Summaries)
 		}
@@ -230,9 +227,7 @@ func TestAfterRun(t *testing.T) {
 		if err != nil || turn.Session.SummaryVersion != 1 || len(turn.History) != 10 || len(w.writer.Requests()) != 1 {
 			t.Errorf("got version %d with %d messages, %v, want the summary in use", turn.Session.SummaryVersion, len(turn.History), err)
 		}
-		if diff := cmp.Diff([]core.EventType{core.EventContextCompleted}, coretest.Types(w.Events)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "events", []core.EventType{core.EventContextCompleted}, coretest.Types(w.Events))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 )
@@ -50,9 +51,7 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 		Model: "writer", Strategy: "hybrid", Trigger: "share", Duration: v.Duration, CreatedAt: v.CreatedAt,
 	}
 	want.ActivatedAt = v.ActivatedAt
-	if diff := cmp.Diff(want, v); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "summary", want, v)
 	if !strings.Contains(v.Content, "Test the tester.") || v.CreatedAt.IsZero() || v.ID == "" {
 		t.Errorf("got summary %+v, want the model's words, an id and a time", v)
 	}
@@ -64,16 +63,12 @@ func TestFitSummarizesOverTheTrigger(t *testing.T) {
 	}
 
 	// The events say what /context says, and belong to the run.
-	if diff := cmp.Diff([]core.EventType{core.EventContextStarted}, coretest.Types(w.feed.Passing())); diff != "" {
-		t.Errorf("passing events (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "passing events", []core.EventType{core.EventContextStarted}, coretest.Types(w.feed.Passing()))
 	if diff := cmp.Diff(w.Events, w.feed.Published()); diff != "" || len(w.Events) != 1 || w.Events[0].Type != core.EventContextCompleted {
 		t.Fatalf("got events %v published %v, want context.completed in both", coretest.Types(w.Events), coretest.Types(w.feed.Published()))
 	}
 	told := core.ContextData{Kind: core.SummaryRolling, TokensBefore: before.Planned, TokensAfter: w.report().Planned, MessagesCovered: cut, Version: 1, Trigger: "share"}
-	if diff := cmp.Diff(told, coretest.Data[core.ContextData](w.Events[0])); diff != "" {
-		t.Errorf("context.completed (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "context.completed", told, coretest.Data[core.ContextData](w.Events[0]))
 	for _, e := range append(w.Events, w.feed.Passing()...) {
 		if e.RunID != turn.RunID {
 			t.Errorf("%s is of run %q, want %s: who watches the run must see it", e.Type, e.RunID, turn.RunID)

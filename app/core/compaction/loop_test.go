@@ -16,6 +16,7 @@ import (
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -89,9 +90,7 @@ func TestLoopIsCompacted(t *testing.T) {
 		MadeFor:  93_090, // the trigger, 0.8 · 128,000, by an estimate that is not measured
 		Duration: got.Duration, CreatedAt: got.CreatedAt, ActivatedAt: got.ActivatedAt,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "notes", want, got)
 	after := w.report()
 	told := core.ContextData{
 		Kind: core.SummaryRun, Trigger: "iterations", MessagesBefore: 2 + 1 + 16, MessagesAfter: 10, MessagesCovered: 10, Version: 1,
@@ -117,6 +116,35 @@ func TestLoopIsCompacted(t *testing.T) {
 	for text, in := range map[string]bool{"The files were read.": true, "result 0 of #12:": false, "result 0 of #14:": true, "[13] tool": false, "Read all files.": true} {
 		if strings.Contains(material, text) != in {
 			t.Errorf("the material of the second has %q: %v, want %v", text, !in, in)
+		}
+	}
+}
+
+// L2: a tool result of 100,000 tokens in the middle of a loop, on windows of 8K, 32K and 128K: every prompt
+// fits, the question stays word for word, and notes take the place of older rounds.
+func TestHugeResultInALoop(t *testing.T) {
+	t.Parallel()
+	for _, window := range []int{8_192, 32_768, 128_000} {
+		w := looping(t, core.CompactionSettings{}, window)
+		w.writer.Add(always(loopNotes))
+		w.turns(3, 100)
+		w.ask("Read all files.")
+		for round := range 14 {
+			if round == 4 {
+				w.use(100_000)
+			} else {
+				w.use(300)
+			}
+			req := w.request(w.fit())
+			if size := w.size(req); size+req.MaxOutputTokens > window {
+				t.Errorf("window %d, round %d: got a prompt of %d tokens and %d for the answer", window, round, size, req.MaxOutputTokens)
+			}
+			if !slices.ContainsFunc(req.Messages, func(m llm.Message) bool { return m.Role == core.RoleUser && m.Content == "Read all files." }) {
+				t.Errorf("window %d, round %d: the question is not in the prompt as it is", window, round)
+			}
+		}
+		if !slices.ContainsFunc(w.Summaries, func(s core.Summary) bool { return s.Kind == core.SummaryRun && s.MessagesCovered >= 10 }) {
+			t.Errorf("window %d: got %+v, want notes on the older rounds", window, w.Summaries)
 		}
 	}
 }

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -137,9 +136,7 @@ func TestParametersHoldForAnswers(t *testing.T) {
 		Temperature: req.Temperature, TopP: req.TopP, MaxOutputTokens: req.MaxOutputTokens, Stop: req.Stop, Seed: req.Seed,
 		ReasoningEffort: req.ReasoningEffort, ResponseFormat: req.ResponseFormat,
 	}
-	if diff := cmp.Diff(p, got); diff != "" {
-		t.Errorf("parameters of the answer (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "parameters of the answer", p, got)
 	asked := w.writer.Requests()
 	if len(asked) == 0 {
 		t.Fatal("got no summary")

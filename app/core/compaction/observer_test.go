@@ -11,12 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -111,9 +110,7 @@ func TestObserver(t *testing.T) {
 			watch := w.watched()
 			w.writer.Add(tt.step)
 			w.fit()
-			if diff := cmp.Diff(tt.want, watch.told()); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "told", tt.want, watch.told())
 			w.request(w.fit())
 			if got, want := watch.told(), fits+"\nsending: not empty true, fits true"; got != want {
 				t.Errorf("the next prompt: got %q, want %q", got, want)

@@ -10,11 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -206,9 +205,7 @@ func TestSummarize(t *testing.T) {
 		w.writer.Add(notes)
 		w.turns(5, 50)
 		got := must.Get(w.keeper.Summarize(t.Context(), w.scope(), w.Session.ID, "the name of the dog"))(t)
-		if diff := cmp.Diff(w.Summaries, []core.Summary{got}); diff != "" {
-			t.Errorf("returned and stored (-stored +returned):\n%s", diff)
-		}
+		compare.Equal(t, "returned and stored", w.Summaries, []core.Summary{got})
 		if got.Version != 1 || got.Trigger != "manual" || got.Focus != "the name of the dog" || got.MessagesCovered < 2 {
 			t.Errorf("got %+v, want version 1, manual, with its focus", got)
 		}

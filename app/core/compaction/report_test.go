@@ -6,19 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
 // view is Prompt, which must succeed.
 func (w *world) view() core.PromptView {
 	w.t.Helper()
-	v := must.Get(w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(w.t)
-	return v
+	return must.Get(w.control().Prompt(w.t.Context(), w.scope(), w.Session.ID, core.PlanPreview{}))(w.t)
 }
 
 // messages returns the view's messages as they would be sent.
@@ -33,12 +31,8 @@ func messages(v core.PromptView) []llm.Message {
 // same fails unless the report and the view say exactly what the request sends.
 func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d contextwindow.Decision) {
 	w.t.Helper()
-	if diff := cmp.Diff(req.Messages, messages(v)); diff != "" {
-		w.t.Errorf("messages (-sent +shown):\n%s", diff)
-	}
-	if diff := cmp.Diff(req.System, v.System); diff != "" {
-		w.t.Errorf("system blocks (-sent +shown):\n%s", diff)
-	}
+	compare.Equal(w.t, "messages", req.Messages, messages(v))
+	compare.Equal(w.t, "system blocks", req.System, v.System)
 	messages, tokens := 0, w.size(req)
 	for _, m := range v.Messages {
 		messages += m.Tokens

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -36,9 +35,7 @@ func TestPromptsOfTextsThatAreFetched(t *testing.T) {
 				w.WithTexts = 1
 				turn, d = w.fit()
 				fetched := w.request(turn, d)
-				if diff := cmp.Diff(loaded, fetched); diff != "" {
-					t.Errorf("step %d: request (-loaded, +fetched):\n%s", i, diff)
-				}
+				compare.Equal(t, fmt.Sprintf("step %d: request", i), loaded, fetched)
 				w.same(w.report(), w.view(), fetched, d)
 
 				w.Loaded = nil

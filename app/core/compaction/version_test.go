@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -152,8 +152,7 @@ func TestVersionsOfPeopleHoldForAll(t *testing.T) {
 // diff is Diff, which must succeed.
 func (w *world) diff(version, against int) core.SummaryDiff {
 	w.t.Helper()
-	d := must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
-	return d
+	return must.Get(w.control().Diff(w.t.Context(), w.scope(), w.Session.ID, version, against))(w.t)
 }
 
 // A diff by lines and sentences, against the version before, another one
@@ -171,12 +170,8 @@ func TestDiff(t *testing.T) {
 		{Op: "equal", Pieces: []string{"Ann is here.\n"}},
 		{Op: "added", Pieces: []string{"- 他来了。", "她走了。"}},
 	}}
-	if diff := cmp.Diff(want, w.diff(2, -1)); diff != "" {
-		t.Errorf("against the version before (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(w.diff(2, 1), w.diff(2, -1)); diff != "" {
-		t.Errorf("against version 1 (-named +by default):\n%s", diff)
-	}
+	compare.Equal(t, "against the version before", want, w.diff(2, -1))
+	compare.Equal(t, "against version 1", w.diff(2, 1), w.diff(2, -1))
 	if got := w.diff(1, 2); got.Added != 1 || got.Removed != 3 || got.Version != 1 || got.Against != 2 {
 		t.Errorf("backwards: got %+v", got)
 	}

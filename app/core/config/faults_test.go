@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 )
 
 // TestLoadFaults: every fault names its place, its key, what is wrong, and what to
@@ -230,9 +231,7 @@ auth.jwt.owner: it is missing; name the owner whose users the tokens are for, su
 			if err == nil {
 				t.Fatal("Load: got no error")
 			}
-			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "faults", tt.want, err.Error())
 			if strings.Contains(err.Error(), "hush") {
 				t.Errorf("the faults hold a secret: %v", err)
 			}

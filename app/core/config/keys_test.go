@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core/config"
 	"bobbin/docs"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -197,7 +196,5 @@ func TestCheckEnvironment(t *testing.T) {
 		"the environment variable BOBBIN_ADRR is no setting; did you mean BOBBIN_ADDR?",
 		"the environment variable BOBBIN_QQQQQQQQQ is no setting; docs/CONFIGURATION.md lists them",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "warnings", want, got)
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -59,13 +58,8 @@ func write(t *testing.T, path, text string) {
 
 func TestLoadNothing(t *testing.T) {
 	t.Parallel()
-	got, origins, err := source{}.load(t)
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	if diff := cmp.Diff(config.Default(), got); diff != "" {
-		t.Errorf("settings without any source (-default +got):\n%s", diff)
-	}
+	got, origins := must.Get2(source{}.load(t))(t)
+	compare.Equal(t, "settings without any source", config.Default(), got)
 	if got, want := got.Database.URL.Reveal(), "sqlite://bobbin-data/bobbin.db"; got != want {
 		t.Errorf("database.url: got %q, want %q", got, want)
 	}
@@ -105,10 +99,7 @@ func TestLoadPrecedence(t *testing.T) {
 			t.Parallel()
 			s := full
 			step.without(&s)
-			got, origins, err := s.load(t)
-			if err != nil {
-				t.Fatalf("Load: %v", err)
-			}
+			got, origins := must.Get2(s.load(t))(t)
 			if got.DefaultLLM != step.want || origins.Of("default_llm").From != step.from || origins.Of("default_llm").Value != step.want {
 				t.Errorf("got %q, origin %+v; want %q from %s", got.DefaultLLM, origins.Of("default_llm"), step.want, step.from)
 			}
@@ -227,9 +218,7 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 			APIURL: "http://localhost:9/api/", LinkByEmail: true, MembersOnly: true, Approvers: []string{"U1", "W2"}},
 		Retention: config.Retention{Events: 48 * time.Hour, ArchivedSessions: 2160 * time.Hour},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "settings", want, got)
 	for key, want := range map[string]string{
 		"addr": "0.0.0.0:9000", "database.url": "postgres://bob:***@db:5432/bobbin?sslmode=require", "models": "fast,local",
 		"auth.keys": "alice:***,bob:***", "webhooks.secret": "***", "auth.limits": "alice: $2.5 1000000 tokens a day, local: 5 tokens a day", "auth.required": "true", "limits.run_time": "1h", "limits.wait_time": "1m30s",

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core/config"
+	"bobbin/tests/compare"
 )
 
 // hostile sets, key by key, what a file that nobody named must not set.
@@ -58,9 +57,7 @@ func TestUnnamedFileIsHeldBack(t *testing.T) {
 ./bobbin.yaml:16: telemetry.otlp_endpoint: must not be set here
 ./bobbin.yaml:17: webhooks.allow_private: must not be set here
 ./bobbin.yaml:18: retention.archived_sessions: must not be set here`
-	if diff := cmp.Diff(want, err.Error()); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "faults", want, err.Error())
 	// Who names the file trusts it.
 	if _, _, err := (source{file: strings.Replace(hostile, "../other", "other", 1)}).load(t); err != nil {
 		t.Errorf("the same file, named: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 )
 
 // The ladder rung by rung, each by an example. Rung 0 is ingestion's, rung 5 the
@@ -83,9 +84,7 @@ func TestRung2Summarizes(t *testing.T) {
 		Kind: core.SummaryRolling, FromID: c.log[0].ID, FromSeq: 1, ThroughID: c.log[11].ID, ThroughSeq: 12, OrderedSeq: 12,
 		Messages: 12, Tokens: 12*300 + 500, Limit: 800, Trigger: "share", Rung: 2, MadeFor: 6144,
 	}
-	if diff := cmp.Diff(want, *d.Summarize); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "order", want, *d.Summarize)
 	d, _ = cw.Plan(in.After(*d.Summarize, 800, 52))
 	fits(t, c, in, d, d.Budget.Landing)
 	if len(d.History) != 8 || !d.Compacted {
@@ -103,9 +102,7 @@ func TestRung3BelowKeepAtLeast(t *testing.T) {
 		t.Fatalf("got %+v, want rung 3 over 6 messages", d.Summarize)
 	}
 	want := []string{"fewer than 10 recent messages are kept: more do not fit"}
-	if diff := cmp.Diff(want, d.Reasons); diff != "" {
-		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "reasons", want, d.Reasons)
 }
 
 // Rung 4: after a switch to a smaller model an old summary over its share is cut in
@@ -227,9 +224,7 @@ func TestRung7LeavesOutTheOldest(t *testing.T) {
 	if n%2 != 0 || d.Total < d.Budget.Landing-400 || d.History[n-1].Place != core.PlaceLeftOut {
 		t.Errorf("got %d left out, %d of %d tokens, want whole turns and no more than needed", n, d.Total, d.Budget.Landing)
 	}
-	if diff := cmp.Diff([]cw.SeqRange{{From: 1, Through: int64(n)}}, state.LeftOut); diff != "" {
-		t.Errorf("left out (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "left out", []cw.SeqRange{{From: 1, Through: int64(n)}}, state.LeftOut)
 	if want := "[24 messages are left out here because they do not fit: #1–#24. They are kept in the conversation.]"; p.System[1] != want {
 		t.Errorf("got %q, want %q", p.System[1], want)
 	}

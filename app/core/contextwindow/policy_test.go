@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -76,9 +75,7 @@ func TestResolveOverridesEveryField(t *testing.T) {
 		ResponseReserve: 1000, SummaryModel: "s", Strategy: "extractive", MaxSummaryTokens: 900, MaxSummaryShare: 0.2, Timing: "inline",
 		SummaryAskTokens: 700, SummaryRole: core.RoleUser, Recall: cw.RecallAuto, RecallShare: 0.2,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("policy (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "policy", want, got)
 }
 
 // B2, B5: "never below" follows min_recent_messages, and only where the preset has
@@ -185,9 +182,7 @@ func TestResolveLoop(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := must.Get(cw.ResolveLoop(tt.preset, tt.agent))(t)
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("loop (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "loop", tt.want, got)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 // W7, R5: system prompt, summary, pinned notes, what is left out, tool usage; then
@@ -37,12 +38,8 @@ func TestAssembleOrder(t *testing.T) {
 		"[3 messages are left out here because they do not fit: #3–#6. They are kept in the conversation.]",
 		"Use tools well.",
 	}
-	if diff := cmp.Diff(want, p.System); diff != "" {
-		t.Errorf("system blocks (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]core.MessageID{c.log[6].ID, c.log[7].ID, c.log[8].ID}, ids(p)); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "system blocks", want, p.System)
+	compare.Equal(t, "messages", []core.MessageID{c.log[6].ID, c.log[7].ID, c.log[8].ID}, ids(p))
 	if diff := cmp.Diff(p, cw.Assemble(parts, d, quarter{})); diff != "" {
 		t.Errorf("the same decision gives other bytes:\n%s", diff)
 	}
@@ -168,9 +165,7 @@ func TestAssembleKeepsRawBytes(t *testing.T) {
 	d, _ := cw.Plan(c.during(preset(t, "window"), 8_192, 1))
 	m := c.log[1]
 	want := llm.Message{Role: m.Role, Content: m.Content, Parts: m.Parts, ToolCalls: m.ToolCalls}
-	if diff := cmp.Diff(want, c.prompt(d).LLM()[1]); diff != "" {
-		t.Errorf("message (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "message", want, c.prompt(d).LLM()[1])
 }
 
 // Invariant 4: whatever the log holds, each call gets one
@@ -218,9 +213,7 @@ func TestAssemblePairsCallsAndResults(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%s %s", m.Role, strings.TrimPrefix(m.Content, "[A tool result without its call:]\n")))
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "results", tt.want, got)
 		})
 	}
 }
@@ -252,9 +245,7 @@ func TestCallsOfDifferentAnswersHaveDifferentIDs(t *testing.T) {
 		}
 	}
 	want := []string{"c", "d", "c of c", "d of d", "c_2", "c_3", "c_2 of c_2", "c_3 of c", "c_4", "c_4 of c"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "ids", want, got)
 	if calls := c.log[4].ToolCalls; calls[1].ID != "c" {
 		t.Errorf("got the calls %v in the log, want them as they came", calls)
 	}

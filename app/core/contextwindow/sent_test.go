@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	cw "bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 // What is shown is what is sent, and no section of it is more than
@@ -285,9 +286,7 @@ func TestUnloadedMessagesOfAllKinds(t *testing.T) {
 			if n := completed(&parts, d, whole); n != 6 { // of 7; the one that is masked is not needed
 				t.Errorf("%d messages are loaded, want 6", n)
 			}
-			if diff := cmp.Diff(cw.Assemble(whole, d, quarter{}), cw.Assemble(parts, d, quarter{})); diff != "" {
-				t.Errorf("prompt (-with, +without texts):\n%s", diff)
-			}
+			compare.Equal(t, "prompt", cw.Assemble(whole, d, quarter{}), cw.Assemble(parts, d, quarter{}))
 		})
 	}
 }

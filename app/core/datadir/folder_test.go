@@ -23,10 +23,7 @@ func TestOneProcessHoldsTheFolder(t *testing.T) {
 		t.Errorf("second hold: %v, want a conflict that names process %d", err, os.Getpid())
 	}
 	must.Do(t, f.Release())
-	again, err := datadir.Hold(t.Context(), path)
-	if err != nil {
-		t.Fatalf("hold after release: %v", err)
-	}
+	again := must.Get(datadir.Hold(t.Context(), path))(t)
 	must.Do(t, again.Release())
 }
 

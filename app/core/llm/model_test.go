@@ -7,10 +7,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -45,9 +44,7 @@ func TestCollectPutsInterleavedPiecesTogether(t *testing.T) {
 			{ID: "a", Name: "one", Arguments: "{}"},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("response (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "response", want, got)
 }
 
 func TestSplitCompaction(t *testing.T) {
@@ -93,9 +90,7 @@ func TestCompactionIsCollected(t *testing.T) {
 	if err != nil || res.Compaction == nil || res.Finish != core.FinishStop || res.Usage.InputTokens != 7 {
 		t.Fatalf("got %+v, %v", res, err)
 	}
-	if diff := cmp.Diff(want, *res.Compaction); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "", want, *res.Compaction)
 	if got := script.Requests()[0]; !got.Compact {
 		t.Errorf("the model got %+v", got)
 	}

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -39,9 +39,7 @@ func TestLackingForRun(t *testing.T) {
 		"a model that takes all":       {tuned, core.RunOptions{Tools: tool, ToolChoice: "f", ParallelToolCalls: new(false)}, nil, false, nil},
 	} {
 		got := llm.Info{Lacks: c.lacks, NoToolChoice: c.none}.LackingForRun(c.agent, c.options)
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, c.want, got, cmpopts.EquateEmpty())
 	}
 }
 
@@ -204,9 +202,7 @@ func TestOffer(t *testing.T) {
 	for _, m := range offer.List("") {
 		listed[m.Name] = m.Default
 	}
-	if diff := cmp.Diff(map[string]bool{"house": false, "ollama/llama3.2": true, "ollama/agents": false}, listed); diff != "" {
-		t.Errorf("models that can be used, and whether they are the default (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "models that can be used, and whether they are the default", map[string]bool{"house": false, "ollama/llama3.2": true, "ollama/agents": false}, listed)
 	if own := offer.List("house"); !own[0].Default || own[0].Provider != "vllm" || own[0].Window == 0 {
 		t.Errorf("got %+v first, want the model of that name as the default", own)
 	}

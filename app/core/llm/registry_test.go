@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -46,8 +45,7 @@ func newRegistry(t *testing.T, entries []llm.Entry, defaults llm.Defaults) *llm.
 		defaults.Env = variables()
 	}
 	defaults.Lookup = lookup
-	r := must.Get(llm.NewRegistry(entries, openInfo, defaults))(t)
-	return r
+	return must.Get(llm.NewRegistry(entries, openInfo, defaults))(t)
 }
 
 func TestRegistryResolves(t *testing.T) {
@@ -95,13 +93,9 @@ func TestRegistryResolves(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, want, got)
 	}
-	if diff := cmp.Diff([]string{"bare", "box", "fast", "gpt-4o", "local", "thinker", "wide"}, r.Names()); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "names", []string{"bare", "box", "fast", "gpt-4o", "local", "thinker", "wide"}, r.Names())
 }
 
 func TestRegistryOllamaWindow(t *testing.T) {

@@ -11,10 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -159,9 +158,7 @@ func TestRetryStopsWhenTheCallerLeaves(t *testing.T) {
 	if n := len(script.Requests()); n != 1 {
 		t.Errorf("got %d requests, want 1", n)
 	}
-	if diff := cmp.Diff(llm.Info{Name: "m"}, model.Info()); diff != "" {
-		t.Errorf("info (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "info", llm.Info{Name: "m"}, model.Info())
 }
 
 func TestErrorUnwrapsToKindAndCause(t *testing.T) {

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core/logging"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -82,9 +81,7 @@ func TestWith(t *testing.T) {
 		{"level": "INFO", "msg": "derived", "request_id": "r1", "run_id": "y", "part": "api"},
 		{"level": "INFO", "msg": "grouped", "g": map[string]any{"request_id": "r1", "run_id": "y"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("records (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "records", want, got)
 	if got := len(logging.From(outer)); got != 2 {
 		t.Errorf("From(outer) after With(inner): got %d attributes, want 2 untouched", got)
 	}

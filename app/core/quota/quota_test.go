@@ -72,9 +72,7 @@ func TestSmallRequestsOfUsers(t *testing.T) {
 	t.Parallel()
 	q := quota.New(quota.Limits{Total: 4000, Owner: 400, User: 128})
 	for i, n := range []int64{128, 128, 44} {
-		if err := q.Hold(core.Tenant{Owner: "ann", User: fmt.Sprint(i)}).Grow(n); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, q.Hold(core.Tenant{Owner: "ann", User: fmt.Sprint(i)}).Grow(n))
 	}
 	h := q.Hold(core.Tenant{Owner: "ann", User: "late"})
 	if err := h.Grow(3); err == nil {

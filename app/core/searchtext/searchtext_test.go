@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
+	"bobbin/tests/compare"
 )
 
 func TestText(t *testing.T) {
@@ -53,9 +54,7 @@ func TestText(t *testing.T) {
 			got := searchtext.Text(tt.text)
 			got.Stems, got.Terms, got.Length = nil, nil, 0
 			want := searchtext.Document{Words: strings.Fields(tt.words), Parts: strings.Fields(tt.parts)}
-			if diff := cmp.Diff(want, got, equateEmpty); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", want, got, equateEmpty)
 		})
 	}
 }
@@ -121,9 +120,7 @@ func TestParse(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, parse(t, tt.text).Terms); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", tt.want, parse(t, tt.text).Terms)
 		})
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -47,9 +47,7 @@ func TestExtractive(t *testing.T) {
 
 ## Files Referenced
 - pkg/date.go [3]`
-	if diff := cmp.Diff(want, res.Content); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "summary", want, res.Content)
 	if res.Strategy != "extractive" || res.Model != "" || res.Tokens != (counter{}).Text(want) {
 		t.Errorf("got %+v, want strategy extractive without a model", res)
 	}
@@ -75,14 +73,10 @@ Use Go.
 ## Files Referenced
 - a.go [1]
 - b.go [7]`
-	if diff := cmp.Diff(want, res.Content); diff != "" {
-		t.Errorf("over a model's summary (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "over a model's summary", want, res.Content)
 	again := extract(t, summarize.Request{Limit: 800, Previous: res.Content, Messages: []core.Message{user(9, "Thanks")}})
 	want = strings.Replace(want, "- \"And b.go?\" [7]", "- \"And b.go?\" [7]\n- \"Thanks\" [9]", 1)
-	if diff := cmp.Diff(want, again.Content); diff != "" {
-		t.Errorf("over its own (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "over its own", want, again.Content)
 }
 
 // message draws a message of any kind and any text.

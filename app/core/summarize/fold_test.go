@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // small is a summarizer with a window of its own.
@@ -54,10 +55,7 @@ func TestRow13OneCallSeesAllThatFits(t *testing.T) {
 			}
 			req.Messages = append(req.Messages, m)
 		}
-		res, err := summarize.New(strategy, counter{}).Summarize(t.Context(), req)
-		if err != nil {
-			t.Fatalf("summarize: %v", err)
-		}
+		res := must.Get(summarize.New(strategy, counter{}).Summarize(t.Context(), req))(t)
 		wantSummary(t, req, res)
 		fits(t, model, factor)
 		if len(model.Requests()) != 1 || res.Shortened != 0 || len(req.Messages) < 10 {

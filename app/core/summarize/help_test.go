@@ -8,6 +8,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/must"
 )
 
 // counter counts a token for every four bytes, rounded up.
@@ -74,11 +75,7 @@ func over(model llm.Model) *summarize.Summarizer {
 // run summarizes and fails the test on an error.
 func run(t *testing.T, model llm.Model, req summarize.Request) summarize.Result {
 	t.Helper()
-	res, err := over(model).Summarize(t.Context(), req)
-	if err != nil {
-		t.Fatalf("summarize: %v", err)
-	}
-	return res
+	return must.Get(over(model).Summarize(t.Context(), req))(t)
 }
 
 // wantSummary fails unless the result is within the request's bounds.

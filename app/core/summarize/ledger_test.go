@@ -6,22 +6,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // hybridOver runs strategy hybrid over the model.
 func hybridOver(t *testing.T, model llm.Model, req summarize.Request) summarize.Result {
 	t.Helper()
 	s := summarize.New(summarize.NewHybrid(summarize.NewLLM(model, counter{}, nil)), counter{})
-	res, err := s.Summarize(t.Context(), req)
-	if err != nil {
-		t.Fatalf("summarize: %v", err)
-	}
+	res := must.Get(s.Summarize(t.Context(), req))(t)
 	wantSummary(t, req, res)
 	return res
 }
@@ -65,9 +62,7 @@ func TestExtraction(t *testing.T) {
 
 ## URLs
 - https://x.org/1 [1]`
-	if diff := cmp.Diff(want, res.Content); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "summary", want, res.Content)
 }
 
 // The ledger is merged with the one before, by code: the model neither sees nor
@@ -83,9 +78,7 @@ func TestHybridMerge(t *testing.T) {
 	req.Previous, req.Messages = first.Content, []core.Message{user(9, "Now b.go")}
 	second := hybridOver(t, model, req)
 	want := "## Conversation Summary\n" + good + "\n\n## User Messages\n- \"Fix a.go, see https://x.org/1\" [1]\n- \"Now b.go\" [9]\n\n## Files Referenced\n- a.go [1]\n- b.go [9]\n\n## URLs\n- https://x.org/1 [1]"
-	if diff := cmp.Diff(want, second.Content); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "summary", want, second.Content)
 	if got := between(t, lastUser(t, model.Requests()[1]), "summary"); got != good {
 		t.Errorf("the model was shown %q, want its own words alone", got)
 	}
@@ -268,9 +261,7 @@ func TestFacts(t *testing.T) {
 		{Kind: summarize.FactError, Text: "main.go:3:1: error: expected declaration"},
 		{Kind: summarize.FactURL, Text: "https://go.dev/ref/mod"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "facts", want, got)
 	if got := summarize.Facts(nil); len(got) != 0 {
 		t.Errorf("got %v of nothing, want none", got)
 	}

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -72,9 +71,7 @@ func TestMaterialIsLoaded(t *testing.T) {
 			r.got[i].ToolCalls = nil
 		}
 	}
-	if diff := cmp.Diff(messages, r.got); diff != "" {
-		t.Errorf("messages (-stored +given):\n%s", diff)
-	}
+	compare.Equal(t, "messages", messages, r.got)
 }
 
 // A backlog of any size is read in slices, and what a summary is made of is bounded.
@@ -187,10 +184,7 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			t.Parallel()
 			model := llmtest.Scripted(llmtest.Step{Text: []string{blabbing}, Repeat: true})
 			req := leaky()
-			res, err := summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req)
-			if err != nil {
-				t.Fatalf("summarize: %v", err)
-			}
+			res := must.Get(summarize.New(strategy(summarize.NewLLM(model, counter{}, nil)), counter{}).Summarize(t.Context(), req))(t)
 			texts := []string{res.Content}
 			for _, r := range model.Requests() {
 				texts = append(texts, lastUser(t, r))
@@ -208,9 +202,7 @@ func TestRow23SecretsAreRedacted(t *testing.T) {
 			if name != "llm" && !strings.Contains(res.Content, "https://api.example.com/v1") {
 				t.Errorf("got %s, want what is no secret in the ledger", res.Content)
 			}
-			if diff := cmp.Diff(leaky(), req); diff != "" {
-				t.Errorf("the request was changed (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "the request was changed", leaky(), req)
 		})
 	}
 }

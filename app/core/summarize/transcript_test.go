@@ -9,11 +9,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/golden"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
@@ -56,9 +55,7 @@ func TestTranscript(t *testing.T) {
 [7] user: Look [image "cat.png"]
 [8] user: in parts
 [abcdef12] user: no seq`
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("transcript (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "transcript", want, got)
 }
 
 // Tool results are cut to 2,000 characters each, 500 with preset budget (B9).

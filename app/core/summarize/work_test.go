@@ -10,6 +10,7 @@ import (
 	"bobbin/app/core/summarize"
 	"bobbin/app/core/tokens"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // texts are kinds of text that make bad algorithms slow.
@@ -63,12 +64,8 @@ func TestRow12WorkIsLinear(t *testing.T) {
 				count := metered{&n}
 				model := llmtest.Scripted(llmtest.Step{Text: []string{text(unit, size/16)}, Repeat: true})
 				s := summarize.New(summarize.NewHybrid(summarize.NewLLM(model, count, nil)), count)
-				if _, err := s.Summarize(t.Context(), heavy(unit, size)); err != nil {
-					t.Fatalf("summarize: %v", err)
-				}
-				if _, err := summarize.New(summarize.NewExtractive(count), count).Summarize(t.Context(), heavy(unit, size)); err != nil {
-					t.Fatalf("extractive: %v", err)
-				}
+				must.Get(s.Summarize(t.Context(), heavy(unit, size)))(t)
+				must.Get(summarize.New(summarize.NewExtractive(count), count).Summarize(t.Context(), heavy(unit, size)))(t)
 				return n
 			}
 			sizes := []int{64 << 10, 256 << 10} // each of five texts

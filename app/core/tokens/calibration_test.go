@@ -6,12 +6,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
 	"bobbin/app/core/tokens"
+	"bobbin/tests/compare"
 	"bobbin/tests/seed"
 )
 
@@ -189,9 +189,7 @@ func TestCalibratorSavesAndRestores(t *testing.T) {
 	for _, model := range []string{"a", "b"} {
 		want := tokens.Estimate{Factor: map[string]float64{"a": 0.9, "b": 1.4}[model], Measured: true, Samples: 6}
 		got := restored.Estimate(model, "")
-		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(tokens.Estimate{}, "Deviation")); diff != "" {
-			t.Errorf("restored %s (-want +got):\n%s", model, diff)
-		}
+		compare.Equal(t, fmt.Sprintf("restored %s", model), want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(tokens.Estimate{}, "Deviation"))
 	}
 	if got := restored.Estimate("far", "").Factor; got != 4 {
 		t.Errorf("restored factor 99: got %g, want 4", got)

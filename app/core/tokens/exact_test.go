@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core/tokens"
+	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
 
@@ -27,10 +28,7 @@ var loadLibrary = sync.OnceValues(func() (*tiktoken.Tiktoken, error) {
 
 func library(tb testing.TB) reference {
 	tb.Helper()
-	encoder, err := loadLibrary()
-	if err != nil {
-		tb.Fatalf("load tiktoken-go: %v", err)
-	}
+	encoder := must.Get(loadLibrary())(tb)
 	return reference{encoder: encoder}
 }
 
@@ -51,10 +49,7 @@ func second(tb testing.TB, c *codec.Codec, text string) (int, bool) {
 	if faulty.MatchString(text) {
 		return 0, false
 	}
-	n, err := c.Count(text)
-	if err != nil {
-		tb.Fatalf("second tokenizer: %v", err)
-	}
+	n := must.Get(c.Count(text))(tb)
 	return n, true
 }
 

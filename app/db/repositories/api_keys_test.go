@@ -10,6 +10,7 @@ import (
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/app/ops"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -21,10 +22,7 @@ func TestAPIKeys(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		keys, audit := repositories.NewAPIKeys(d.Gorm), repositories.NewAudit(d.Gorm)
 		service := ops.NewService(keys, audit)
-		made, secret, err := service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made, secret := must.Get2(service.CreateKey(t.Context(), ops.NewKey{Name: "web", Owner: "shop", Rights: core.CanRead | core.CanMetrics, Expires: time.Hour, Actor: "cli:ann"}))(t)
 		got, err := keys.ByHash(t.Context(), core.SecretHash(secret))
 		if diff := cmp.Diff(made, got); err != nil || diff != "" {
 			t.Fatalf("the key of the secret: %v (-made +got)\n%s", err, diff)
@@ -47,10 +45,7 @@ func TestAPIKeys(t *testing.T) {
 		}
 		var told []string
 		for cursor := ""; ; {
-			page, err := service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor})
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(service.Audit(t.Context(), core.PageQuery{Limit: 1, Cursor: cursor}))(t)
 			for _, e := range page.Items {
 				told = append(told, e.Actor+" "+e.Action+" "+e.Owner+" "+e.Target)
 			}
@@ -60,9 +55,7 @@ func TestAPIKeys(t *testing.T) {
 			cursor = *page.NextCursor
 		}
 		want := []string{"cli:bob key.revoked shop key " + string(made.ID), "cli:ann key.created shop key " + string(made.ID)}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("audit log (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "audit log", want, told)
 	})
 }
 

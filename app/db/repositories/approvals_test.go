@@ -37,21 +37,17 @@ func (s *store) waits(t *testing.T, session core.SessionID, expiry time.Duration
 
 func (s *store) run(t *testing.T, id core.RunID) core.Run {
 	t.Helper()
-	run := must.Get(s.runs.Get(t.Context(), ann(), id))(t)
-	return run
+	return must.Get(s.runs.Get(t.Context(), ann(), id))(t)
 }
 
 func (s *store) claim(t *testing.T, session core.SessionID) core.Claimed {
 	t.Helper()
-	c := must.Get(s.runs.Claim(t.Context(), session, worker))(t)
-	return c
+	return must.Get(s.runs.Claim(t.Context(), session, worker))(t)
 }
 
 // An expired approval is closed by exactly one of several sweeps.
 func TestExpireApprovals(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		late, open, never := s.waits(t, s.session(t).ID, time.Hour, "pay:always", "look:first"), s.waits(t, s.session(t).ID, time.Hour, "pay:always"), s.waits(t, s.session(t).ID, 0, "pay:always")
 		s.exec(t, "UPDATE approvals SET expires_at = '2000-01-01 00:00:00+00:00' WHERE run_id = ?", late.ID)
 		var wg sync.WaitGroup
@@ -84,9 +80,7 @@ func TestExpireApprovals(t *testing.T) {
 
 // Of two concurrent decisions one counts.
 func TestTwoDecisionsAtOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.waits(t, s.session(t).ID, 0, "pay:always")
 		var wg sync.WaitGroup
 		errs := make([]error, 2)

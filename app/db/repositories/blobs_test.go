@@ -11,9 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -40,24 +39,16 @@ func blobOf(user, name, content string) core.Blob {
 // sweep removes what nothing refers to, however young.
 func (s *store) sweep(t *testing.T) core.SweptBlobs {
 	t.Helper()
-	swept, err := s.blobs.Sweep(t.Context(), time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatalf("sweep: %v", err)
-	}
-	return swept
+	return must.Get(s.blobs.Sweep(t.Context(), time.Now().Add(time.Hour)))(t)
 }
 
 // Contents are stored by hash: one for each owner, however often it is uploaded, under any
 // name and by any of the owner's users.
 func TestBlobsAreStoredOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		first := s.upload(t, "", "a.txt", "content")
 		same, other, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "", "b.txt", "content"), s.upload(t, "carol", "a.txt", "content")
-		if diff := cmp.Diff(first, same); diff != "" {
-			t.Errorf("the same again (-first +again):\n%s", diff)
-		}
+		compare.Equal(t, "the same again", first, same)
 		if other.ID == first.ID || other.Name != "b.txt" || carols.ID == first.ID {
 			t.Errorf("got %+v and %+v, want blobs of their own", other, carols)
 		}
@@ -80,9 +71,7 @@ func TestBlobsAreStoredOnce(t *testing.T) {
 // A file stays while a message refers to it: in the log, and while the message is queued.
 // It is removed with its session.
 func TestReferredBlobsStay(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
 		logged, queued, orphan := s.upload(t, "", "l.txt", "logged"), s.upload(t, "", "q.txt", "queued"), s.upload(t, "", "o.txt", "orphan")
 		in := ask(session.ID, "look")
@@ -100,7 +89,7 @@ func TestReferredBlobsStay(t *testing.T) {
 		if list := s.log(t, session.ID); list[2].Parts[0].BlobID != queued.ID || s.sweep(t).Blobs != 0 {
 			t.Errorf("got %+v, want the part of the queued message", list[2].Parts)
 		}
-		gone, err := repositories.NewPurges(d.Gorm).Session(t.Context(), session.ID, true)
+		gone, err := repositories.NewPurges(s.Gorm).Session(t.Context(), session.ID, true)
 		if err != nil || gone.Removed["blobs"] != 2 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
 			t.Errorf("purge: removed %+v, %v, want the other two", gone.Removed, err)
 		}
@@ -109,9 +98,7 @@ func TestReferredBlobsStay(t *testing.T) {
 
 // A sweep leaves recent uploads; another upload of the same content makes it recent again.
 func TestSweepLeavesTheYoung(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		old, again := s.upload(t, "", "old.txt", "old"), s.upload(t, "", "again.txt", "again")
 		s.exec(t, "UPDATE blobs SET uploaded_at = '2000-01-01 00:00:00+00:00'")
 		s.upload(t, "", "again.txt", "again")
@@ -129,9 +116,7 @@ func TestSweepLeavesTheYoung(t *testing.T) {
 
 // The owner's total holds for concurrent uploads, and for many names of one content.
 func TestBlobQuota(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const size, room = 100 << 10, 3*(100<<10) + 3*1024
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -161,9 +146,7 @@ func TestBlobQuota(t *testing.T) {
 // A user has a separate limit within the owner's; files of others do not count, and the
 // same file again needs no room.
 func TestBlobRoomOfUsers(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		room := core.BlobRoom{Owner: quota, User: 3000}
 		put := func(user, content string) error {
 			_, err := s.blobs.Put(t.Context(), blobOf(user, content[:1], content), core.BlobContent{Data: []byte(content)}, room)
@@ -185,9 +168,7 @@ func TestBlobRoomOfUsers(t *testing.T) {
 // Deleting a message removes its files, unless another message has them, such as its copy
 // in a fork.
 func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		shared, alone := s.upload(t, "", "s.txt", "shared"), s.upload(t, "", "a.txt", "alone")
 		for i, parts := range [][]core.Part{{shared.Part(), alone.Part()}, {shared.Part()}} {
@@ -216,9 +197,7 @@ func TestDeletedMessagesDropTheirBlobs(t *testing.T) {
 // goes with the content. A file that was stored before documents were read gets its text
 // when it is uploaded again.
 func TestDocumentTexts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		old := s.upload(t, "", "a.pdf", "content")
 		read := blobOf("", "a.pdf", "content")
 		read.Extracted, read.Pages, read.Blank, read.Tokens = true, 7, 2, 5
@@ -259,9 +238,7 @@ func TestDocumentTexts(t *testing.T) {
 
 // Every row has an owner.
 func TestBlobsBelongToTheirOwner(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		anns, carols := s.upload(t, "", "a.txt", "content"), s.upload(t, "carol", "c.txt", "content")
 		for what, c := range map[string]struct {
 			scope core.Tenant

@@ -8,15 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 func TestCalibrations(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 678_000, time.UTC)
 		a := core.Calibration{Model: "a", Factor: 1.17, Deviation: 0.02, Samples: 7, UpdatedAt: at}
 		b := core.Calibration{Model: "b", Factor: 0.9, UpdatedAt: at}
@@ -40,9 +36,7 @@ func TestCalibrations(t *testing.T) {
 
 // The database itself refuses a second active run, whatever a program does.
 func TestOneActiveRunIsTheDatabasesLaw(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.accept(t, ask(id, "one"))
 		second := s.accept(t, ask(id, "two")).Run

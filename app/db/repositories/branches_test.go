@@ -7,12 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -62,11 +59,7 @@ func (s *store) summarize(t *testing.T, id core.SessionID, through core.Message)
 
 func (s *store) get(t *testing.T, id core.SessionID) core.Session {
 	t.Helper()
-	session, err := s.sessions.Get(t.Context(), ann(), id)
-	if err != nil {
-		t.Fatalf("get session: %v", err)
-	}
-	return session
+	return must.Get(s.sessions.Get(t.Context(), ann(), id))(t)
 }
 
 // wantSummary checks which message the session's summary ends with; 0 = none.
@@ -90,18 +83,14 @@ func (s *store) wantSummary(t *testing.T, id core.SessionID, through int64, vers
 
 func (s *store) wantPath(t *testing.T, id core.SessionID, want ...int64) {
 	t.Helper()
-	if diff := cmp.Diff(want, seqs(s.log(t, id))); diff != "" {
-		t.Errorf("path (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "path", want, seqs(s.log(t, id)))
 }
 
 // A run on a branch of its own cannot be queued behind others; a message that cannot be
 // edited or answered is refused.
 func TestBranchesRefused(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		log := s.log(t, id)
@@ -127,9 +116,7 @@ func TestBranchesRefused(t *testing.T) {
 		_, err = branches.Delete(t.Context(), ann(), id, log[0].ID)
 		wantError(t, "delete while busy", err, core.ErrConflict)
 
-		if err := edits(log[0].ID, core.MultitaskInterrupt); err != nil {
-			t.Fatalf("interrupt: %v", err)
-		}
+		must.Do(t, edits(log[0].ID, core.MultitaskInterrupt))
 		s.wantPath(t, id, 1, 2, 3, 4, 5) // until it begins
 		wantError(t, "a second interrupt", edits(log[0].ID, core.MultitaskInterrupt), core.ErrConflict)
 		s.finish(t, active, "half")
@@ -153,9 +140,7 @@ func TestBranchesRefused(t *testing.T) {
 
 // An interrupted answer is regenerated when the previous run has ended.
 func TestRegenerateInterrupts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		first := s.accept(t, ask(id, "question"))
 		in := ask(id, "")
@@ -181,9 +166,7 @@ func TestRegenerateInterrupts(t *testing.T) {
 // A message that names its place cannot be queued behind others, unless it interrupts the
 // only one; a place that is not there is refused.
 func TestAfterIsRefused(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, other := s.session(t).ID, s.session(t).ID
 		s.turns(t, id, 2)
 		s.turns(t, other, 1)
@@ -197,17 +180,13 @@ func TestAfterIsRefused(t *testing.T) {
 		wantNotFound(t, "no message", after(core.NewID[core.MessageID](), core.MultitaskReject))
 		wantNotFound(t, "a wrong id", after("x", core.MultitaskReject))
 		wantNotFound(t, "of another session", after(s.log(t, other)[0].ID, core.MultitaskReject))
-		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, log[3].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, log[3].ID))(t)
 		wantNotFound(t, "deleted", after(log[3].ID, core.MultitaskReject))
 
 		active := s.accept(t, ask(id, "busy")).Run // 5
 		wantError(t, "busy", after(log[1].ID, core.MultitaskReject), core.ErrConflict)
 		wantError(t, "busy, at the start", after(core.AfterStart, core.MultitaskReject), core.ErrConflict)
-		if err := after(log[1].ID, core.MultitaskInterrupt); err != nil {
-			t.Fatalf("interrupt: %v", err)
-		}
+		must.Do(t, after(log[1].ID, core.MultitaskInterrupt))
 		s.wantPath(t, id, 1, 2, 3, 5) // until it begins
 		s.finish(t, active, "half")
 		claimed := s.claim(t, id)
@@ -221,9 +200,7 @@ func TestAfterIsRefused(t *testing.T) {
 // A run that resumes after waiting keeps what it wrote: only its first start changes the
 // path.
 func TestBranchBeginsOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		log := s.log(t, id)
@@ -252,9 +229,7 @@ func TestBranchBeginsOnce(t *testing.T) {
 // Under concurrent changes the path is one line from a root, numbers have no gaps, and
 // nothing waits forever.
 func TestBranchesAtOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 4)
 		s.summarize(t, id, s.log(t, id)[3])

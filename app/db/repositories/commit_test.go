@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
@@ -49,9 +48,7 @@ func (s *store) together(t testing.TB, release func(), writes []func() error) []
 // A change that the database refuses, or that comes too late, fails alone: all others of its batch are
 // written once.
 func TestBadChangeFailsAlone(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		taken := s.accept(t, ask(s.session(t).ID, "first")).Message
 		seed.Check(t, func(rt *rapid.T) {
 			n := rapid.IntRange(2, 12).Draw(rt, "changes")

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -30,9 +28,7 @@ const racers = 16
 
 // A session has one running run at a time; runs start in the order of acceptance.
 func TestConcurrentAcceptsStartOneRun(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		race(racers, func(i int) {
 			if _, err := s.runs.Accept(t.Context(), ann(), ask(session, fmt.Sprint("question ", i))); err != nil {
@@ -87,17 +83,11 @@ func TestConcurrentAcceptsStartOneRun(t *testing.T) {
 
 func (s *store) activeRun(t *testing.T, session core.SessionID) core.Run {
 	t.Helper()
-	run, err := s.runs.Active(t.Context(), ann(), session)
-	if err != nil {
-		t.Fatalf("active run: %v", err)
-	}
-	return run
+	return must.Get(s.runs.Active(t.Context(), ann(), session))(t)
 }
 
 func TestConcurrentRepeatsAreOneRun(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		var mu sync.Mutex
 		ids, fresh := map[core.RunID]int{}, 0
@@ -123,9 +113,7 @@ func TestConcurrentRepeatsAreOneRun(t *testing.T) {
 }
 
 func TestConcurrentAppendersLeaveNoGap(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		run := s.accept(t, ask(session, "go")).Run
 		const each = 5
@@ -160,9 +148,7 @@ func TestConcurrentAppendersLeaveNoGap(t *testing.T) {
 }
 
 func TestConcurrentClaimsStartOneRun(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		for i := range 3 {
 			in := ask(session, fmt.Sprint(i))
@@ -191,9 +177,7 @@ func TestConcurrentClaimsStartOneRun(t *testing.T) {
 
 // Concurrent renewals, take-overs, writes and accepts in many sessions do not deadlock.
 func TestEverythingAtOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		var runs []core.Run
 		for range 6 {
 			runs = append(runs, s.accept(t, ask(s.session(t).ID, "go")).Run)

@@ -5,9 +5,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -19,9 +17,8 @@ func userDeletion(user string) core.Deletion {
 // One process executes a deletion, and another one after the lease of the first has
 // expired; the user's name is cleared when it is finished.
 func TestDeletions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, ctx, deletions := open(d), t.Context(), repositories.NewDeletions(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		ctx, deletions := t.Context(), repositories.NewDeletions(s.Gorm)
 		first := must.Get(deletions.Create(ctx, userDeletion("carol")))(t)
 		if again, err := deletions.Create(ctx, userDeletion("carol")); err != nil || again.ID != first.ID || again.Status != core.DeletionPending {
 			t.Errorf("accepted again: %+v, %v, want the first one", again, err)

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -30,46 +29,30 @@ func (s *store) told(t *testing.T) core.Run {
 // due claims all that is due.
 func (s *store) due(t *testing.T, worker string) []core.Delivery {
 	t.Helper()
-	list, err := s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 100, Each: 100})
-	if err != nil {
-		t.Fatalf("claim: %v", err)
-	}
-	return list
+	return must.Get(s.deliveries.Claim(t.Context(), core.DeliveryClaim{Worker: worker, Lease: time.Minute, Limit: 100, Each: 100}))(t)
 }
 
 func (s *store) deliveriesOf(t *testing.T, run core.RunID) []core.Delivery {
 	t.Helper()
-	list, err := s.deliveries.List(t.Context(), ann(), run)
-	if err != nil {
-		t.Fatalf("list: %v", err)
-	}
-	return list
+	return must.Get(s.deliveries.List(t.Context(), ann(), run))(t)
 }
 
 // The end of a run is delivered to the run's webhook, else to the session's, else to none;
 // the delivery is committed with the end, however the run ends.
 func TestEndsOfRunsAreDeliveries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Webhook: hook("first")}))(t)
 		webhook := func(w *core.Webhook) *core.Webhook {
 			t.Helper()
-			if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Webhook: w}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Webhook: w}))(t)
 			return s.get(t, session.ID).Webhook
 		}
-		if diff := cmp.Diff(hook("session"), webhook(hook("session"))); diff != "" {
-			t.Errorf("webhook (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "webhook", hook("session"), webhook(hook("session")))
 		in := ask(session.ID, "one")
 		in.Webhook = hook("run")
 		own := s.accept(t, in).Run
 		queued := s.accept(t, ask(session.ID, "two")).Run
-		if _, _, err := s.runs.RequestCancel(t.Context(), ann(), queued.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.runs.RequestCancel(t.Context(), ann(), queued.ID))(t)
 		s.finish(t, own, "answer")
 		s.turns(t, s.session(t).ID, 1)
 		if got := webhook(&core.Webhook{}); got != nil {
@@ -102,9 +85,7 @@ func TestEndsOfRunsAreDeliveries(t *testing.T) {
 }
 
 func TestSettle(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.told(t)
 		settle := func(c core.Delivery, state core.DeliveryState, wait time.Duration) ([]core.Event, error) {
 			return s.deliveries.Settle(t.Context(), core.Settlement{ID: c.ID, Attempt: c.Attempt, State: state, Wait: wait, Error: "no"})
@@ -147,9 +128,7 @@ func TestSettle(t *testing.T) {
 }
 
 func TestRetryADelivery(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.told(t)
 		c := s.due(t, worker)[0]
 		_, _, err := s.deliveries.Retry(t.Context(), ann(), run.ID, c.ID)
@@ -176,9 +155,7 @@ func TestRetryADelivery(t *testing.T) {
 // Two processes that claim concurrently share the due deliveries; those of a process that
 // died are claimed when its lease has expired, or immediately after its restart.
 func TestClaimDeliveries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const n = 20
 		for range n {
 			s.told(t)
@@ -259,9 +236,7 @@ func TestClaimIsFairBetweenReceivers(t *testing.T) {
 			{core.DeliveryClaim{Limit: 10, Each: 2, Receivers: map[string]int{"dead.example": 1}}, map[string]int{"dead.example": 1, "dead.example:444": 1, "c.example": 1}},
 			{core.DeliveryClaim{Limit: 10, Each: 2}, map[string]int{"dead.example": 1}},
 		} {
-			if diff := cmp.Diff(tt.want, claim(tt.c)); diff != "" {
-				t.Errorf("claim %d (-want +got):\n%s", i+1, diff)
-			}
+			compare.Equal(t, fmt.Sprintf("claim %d", i+1), tt.want, claim(tt.c))
 		}
 	})
 }
@@ -287,9 +262,7 @@ func (s *store) tryOnce(t *testing.T, reached bool) core.Delivery {
 	if !reached {
 		in.State, in.Unreached, in.Error, in.Wait = core.DeliveryPending, true, "the host does not exist", time.Hour
 	}
-	if _, err := s.deliveries.Settle(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.deliveries.Settle(t.Context(), in))(t)
 	return list[0]
 }
 
@@ -310,10 +283,7 @@ func (s *store) back(t *testing.T, hours int) {
 func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 	t.Helper()
 	for {
-		some, err := s.deliveries.GiveUpReceiver(t.Context(), core.ReceiverGivenUp{Receiver: receiver, Tries: 8, Age: 24 * time.Hour, Reason: "not reached for a day", Limit: 7})
-		if err != nil {
-			t.Fatal(err)
-		}
+		some := must.Get(s.deliveries.GiveUpReceiver(t.Context(), core.ReceiverGivenUp{Receiver: receiver, Tries: 8, Age: 24 * time.Hour, Reason: "not reached for a day", Limit: 7}))(t)
 		if events = append(events, some...); len(some) == 0 {
 			return events
 		}
@@ -323,9 +293,7 @@ func (s *store) giveUp(t *testing.T, receiver string) (events []core.Event) {
 // Deliveries to a host that is gone wait for a day at most, though only one delivery at a
 // time probes it: then they are abandoned and reported.
 func TestADeadReceiverIsGivenUp(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		s.tellOf(t, "dead.example", 20)
 		for range core.OutageAfter {
 			s.tryOnce(t, false)
@@ -382,9 +350,7 @@ func (s *store) wantStates(t *testing.T, want map[string]int) {
 
 // A receiver that answers in between starts a new count.
 func TestAReceiverThatIsReachedIsNotGivenUp(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		s.tellOf(t, "slow.example", 5)
 		for range 9 {
 			s.tryOnce(t, false)

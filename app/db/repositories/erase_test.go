@@ -4,12 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -62,10 +59,8 @@ func (s *store) remains(t *testing.T) map[string]int {
 // the run, in the search index, in stored answers, and in summaries that covered it. The
 // session falls back to the version before.
 func TestDeleteLeavesNothing(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		before := s.log(t, id)
@@ -76,9 +71,7 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		covered := s.summarize(t, id, log[5])
 		s.exec(t, "UPDATE session_summaries SET content = ?, focus = ? WHERE session_id = ? AND version = 2", "told "+secret, secret, id)
 		s.exec(t, "UPDATE sessions SET conversation_summary = ? WHERE id = ?", "told "+secret, id)
-		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("told")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("told")}))(t)
 		s.keep(t, "k", "POST /x", `{"message":{"id":"`+string(log[5].ID)+`"}}`)
 		events := s.allEvents(t, id)
 
@@ -120,9 +113,7 @@ func (s *store) wantTombstones(t *testing.T, id core.SessionID, before []core.Ev
 	t.Helper()
 	after := s.allEvents(t, id)
 	gapless(t, "event", after, func(e core.Event) int64 { return e.Seq })
-	if diff := cmp.Diff(types(before), types(after[:len(before)])); diff != "" {
-		t.Errorf("types of the events (-before +after):\n%s", diff)
-	}
+	compare.Equal(t, "types of the events", types(before), types(after[:len(before)]))
 	gone := 0
 	for _, e := range after {
 		if e.Type != core.EventMessageCreated && e.Type != core.EventMessageUpdated {
@@ -144,10 +135,8 @@ func (s *store) wantTombstones(t *testing.T, id core.SessionID, before []core.Ev
 
 // Earlier copies stay in the fork, which is a separate session.
 func TestDeleteSparesForks(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		log := s.confess(t, id)
 		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: log[1].ID, Title: "copy"}))(t)
@@ -186,10 +175,8 @@ func (s *store) canceledInQueue(t *testing.T) (session core.SessionID, unsent co
 
 // Deleting a message that was canceled while it was queued removes it completely.
 func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		session, unsent, file := s.canceledInQueue(t)
 		queued := decode[core.MessageData](t, s.allEvents(t, session)[2]).Message
 		if queued.ID != unsent.UserMessageID || !strings.Contains(queued.Content, secret) || queued.Seq != 0 {
@@ -235,21 +222,19 @@ func TestDeleteAMessageThatWasCanceledInTheQueue(t *testing.T) {
 // The file of such a message is swept even if the message is not deleted, and does not
 // count against the quota then; a message that is still queued cannot be deleted.
 func TestCanceledMessageLetsItsFileGo(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session, unsent, file := s.canceledInQueue(t)
 		if swept := s.sweep(t); swept.Blobs != 1 || s.count(t, "SELECT COUNT(*) FROM blob_contents") != 0 {
 			t.Errorf("swept %+v, want the file and its content", swept)
 		}
 		_, err := s.blobs.Get(t.Context(), ann(), file.ID)
 		wantNotFound(t, "the file", err)
-		if _, err := repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), session, unsent.UserMessageID); err != nil {
+		if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, unsent.UserMessageID); err != nil {
 			t.Errorf("delete without the file: %v", err)
 		}
 		s.accept(t, ask(session, "at work"))
 		waits := s.accept(t, ask(session, "in the queue")).Run
-		_, err = repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), session, waits.UserMessageID)
+		_, err = repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), session, waits.UserMessageID)
 		wantError(t, "delete what waits", err, core.ErrConflict)
 	})
 }
@@ -267,15 +252,12 @@ func (s *store) titled(t *testing.T) (core.SessionID, []core.Message) {
 
 func (s *store) giveTitle(t *testing.T, id core.SessionID, title string, of ...core.MessageID) []core.Event {
 	t.Helper()
-	events := must.Get(s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of}))(t)
-	return events
+	return must.Get(s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: id, Title: title, Of: of}))(t)
 }
 
 func (s *store) erase(t *testing.T, id core.SessionID, m core.MessageID) {
 	t.Helper()
-	if _, err := repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m); err != nil {
-		t.Fatalf("delete: %v", err)
-	}
+	must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m))(t)
 }
 
 // wantNoTitle checks that nothing of the title is left anywhere.
@@ -295,9 +277,7 @@ func (s *store) wantNoTitle(t *testing.T, id core.SessionID) {
 // A generated title is erased with its message, also from the events and the index; the
 // next answer generates a new one.
 func TestDeleteTakesTheTitle(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		for name, which := range map[string]int{"question": 0, "answer": 3, "call": 1} {
 			id, log := s.titled(t)
 			s.erase(t, id, log[which].ID)
@@ -326,13 +306,9 @@ func TestDeleteTakesTheTitle(t *testing.T) {
 // A title that a user set stays, but an earlier generated one is erased from the events.
 // Deleting another turn does not affect the title.
 func TestDeleteSparesTitles(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, log := s.titled(t)
-		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Mine")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Mine")}))(t)
 		s.erase(t, id, log[0].ID)
 		if got := s.get(t, id); got.Title != "Mine" || got.TitledAt == nil {
 			t.Errorf("got title %q, at %v, want the user's own", got.Title, got.TitledAt)
@@ -352,11 +328,9 @@ func TestDeleteSparesTitles(t *testing.T) {
 
 // The title of a fork is erased with the copy of the message that it was generated from.
 func TestDeleteTakesTheTitleOfAFork(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, log := s.titled(t)
-		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"}))(t)
+		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id, Title: "About " + secret + " (fork)"}))(t)
 		s.erase(t, id, log[0].ID)
 		if got := s.get(t, fork.ID); got.Title == "" {
 			t.Error("the title of the fork went with the original")

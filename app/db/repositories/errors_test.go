@@ -13,7 +13,6 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -86,11 +85,9 @@ func (s *store) rows(t *testing.T) map[string][]map[string]any {
 // A write that fails at any of its statements stores nothing, emits nothing, and can be
 // retried; internal errors are not shown to callers.
 func TestWritesAreAllOrNothing(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		f := &faults{}
-		f.install(t, d.Gorm)
+		f.install(t, s.Gorm)
 		title := "T"
 		busy, idle, waiting := s.session(t).ID, s.session(t).ID, s.session(t).ID
 		s.turns(t, busy, 1)
@@ -201,9 +198,7 @@ func TestABusySQLiteIsUnavailable(t *testing.T) {
 
 // A caller that disconnects while its write waits gets its context's error.
 func TestCanceledWrites(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t).ID
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(fmt.Errorf("gone: %w", core.ErrCanceled))

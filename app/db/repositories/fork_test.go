@@ -4,19 +4,14 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 // beginFork copies the first n messages of a session.
 func (s *store) beginFork(t *testing.T, session core.SessionID, n int) (core.SessionID, func() error) {
 	t.Helper()
-	fork, finish, err := repositories.BeginFork(t.Context(), repositories.NewBranches(s.Gorm), ann(), core.ForkSession{SessionID: session, Title: "a copy of rope"}, n)
-	if err != nil {
-		t.Fatalf("begin a fork: %v", err)
-	}
+	fork, finish := must.Get2(repositories.BeginFork(t.Context(), repositories.NewBranches(s.Gorm), ann(), core.ForkSession{SessionID: session, Title: "a copy of rope"}, n))(t)
 	return fork, func() error { return finish(t.Context()) }
 }
 
@@ -37,15 +32,13 @@ func (s *store) left(t *testing.T, id core.SessionID) (n int) {
 // A fork becomes visible when it is complete. Meanwhile its source continues, as does a
 // second fork, and messages added to the source are not copied.
 func TestForkIsHiddenUntilItIsComplete(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.append(t, id, true, history(40, "rope")...)
 		fork, finish := s.beginFork(t, id, 20)
 		s.checkHidden(t, fork)
 		s.turns(t, id, 1)
-		if _, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}); err != nil {
+		if _, err := repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}); err != nil {
 			t.Errorf("another fork: %v", err)
 		}
 		if n := s.recover(t); n != 0 {
@@ -106,9 +99,7 @@ func (s *store) checkHidden(t *testing.T, id core.SessionID) {
 
 // An incomplete fork is removed.
 func TestAbandonedForkIsRemoved(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		blob := s.upload(t, "", "a.txt", "shared")
 		withFile := said(core.RoleUser, "a rope with a file")
@@ -131,9 +122,8 @@ func TestAbandonedForkIsRemoved(t *testing.T) {
 
 // A message that is deleted while its session is forked is copied whole or not at all.
 func TestDeletedWhileItIsForked(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, branches := open(d), repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		for _, tt := range []struct {
 			name string
 			seq  int

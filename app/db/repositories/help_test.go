@@ -13,6 +13,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -45,6 +46,13 @@ func open(d *db.DB) *store {
 	}
 }
 
+// each runs test on both databases, beside the other tests.
+func each(t *testing.T, test func(t *testing.T, s *store)) {
+	t.Helper()
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) { test(t, open(d)) })
+}
+
 // ann owns what the tests make; bob must see none of it; ann's carol has her own.
 func ann() core.Tenant   { return core.Tenant{Owner: "ann"} }
 func bob() core.Tenant   { return core.Tenant{Owner: "bob"} }
@@ -54,11 +62,7 @@ const worker = "worker-1"
 
 func (s *store) session(t *testing.T) core.Session {
 	t.Helper()
-	session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Source: core.SourceAPI})
-	if err != nil {
-		t.Fatalf("create session: %v", err)
-	}
-	return session
+	return must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant", Source: core.SourceAPI}))(t)
 }
 
 // archive puts a session away.
@@ -76,11 +80,7 @@ func ask(session core.SessionID, content string) core.AcceptRun {
 
 func (s *store) accept(t *testing.T, in core.AcceptRun) core.Accepted {
 	t.Helper()
-	out, err := s.runs.Accept(t.Context(), ann(), in)
-	if err != nil {
-		t.Fatalf("accept: %v", err)
-	}
-	return out
+	return must.Get(s.runs.Accept(t.Context(), ann(), in))(t)
 }
 
 func answer(content string) core.Message {
@@ -92,11 +92,7 @@ func answer(content string) core.Message {
 
 func (s *store) write(t *testing.T, w core.RunWrite) core.Written {
 	t.Helper()
-	out, err := s.runs.Write(t.Context(), w)
-	if err != nil {
-		t.Fatalf("write: %v", err)
-	}
-	return out
+	return must.Get(s.runs.Write(t.Context(), w))(t)
 }
 
 // finish ends the run with an answer.
@@ -136,20 +132,12 @@ func (s *store) keep(t *testing.T, key, target, body string) {
 
 func (s *store) log(t *testing.T, session core.SessionID) []core.Message {
 	t.Helper()
-	list, err := s.messages.GetMessagesAfter(t.Context(), ann(), session, "")
-	if err != nil {
-		t.Fatalf("read the log: %v", err)
-	}
-	return list
+	return must.Get(s.messages.GetMessagesAfter(t.Context(), ann(), session, ""))(t)
 }
 
 func (s *store) allEvents(t *testing.T, session core.SessionID) []core.Event {
 	t.Helper()
-	list, err := s.events.After(t.Context(), session, 0, 100_000)
-	if err != nil {
-		t.Fatalf("read the events: %v", err)
-	}
-	return list
+	return must.Get(s.events.After(t.Context(), session, 0, 100_000))(t)
 }
 
 // exec runs SQL that no repository would.

@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -26,16 +23,11 @@ func keyed(owner, key string) core.KeyedRequest {
 // A request with the same key is executed once, and answered the same way while the key is
 // stored.
 func TestIdempotencyKey(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
 			t.Helper()
-			known, err := keys.Begin(t.Context(), in)
-			if err != nil {
-				t.Fatalf("begin: %v", err)
-			}
-			return known
+			return must.Get(keys.Begin(t.Context(), in))(t)
 		}
 		first := keyed("ann", "k")
 		if known := begin(first); known != nil {
@@ -50,9 +42,7 @@ func TestIdempotencyKey(t *testing.T) {
 		answer := core.KeyedAnswer{RequestHash: "h", Status: 201, ContentType: "application/json", Location: "/x", Body: []byte("{}\x00"), Kept: true}
 		must.Do(t, keys.Finish(t.Context(), first, answer))
 		answer.Target = first.Target
-		if diff := cmp.Diff(&answer, begin(keyed("ann", "k"))); diff != "" {
-			t.Errorf("kept answer (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "kept answer", &answer, begin(keyed("ann", "k")))
 		// What the first one does later changes nothing.
 		must.Do(t, keys.Release(t.Context(), first))
 		if known := begin(keyed("ann", "k")); known == nil {
@@ -66,9 +56,8 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestIdempotencyKeyRelease(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		dead, next := keyed("ann", "k"), keyed("ann", "k")
 		for _, in := range []core.KeyedRequest{dead, next} {
 			known, err := keys.Begin(t.Context(), in)
@@ -99,9 +88,8 @@ func TestIdempotencyKeyRelease(t *testing.T) {
 
 // Of many concurrent requests one gets the key, even when it must be taken over.
 func TestIdempotencyKeyConcurrently(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		for round := range 2 {
 			var got atomic.Int32
 			var wg sync.WaitGroup
@@ -126,9 +114,8 @@ func TestIdempotencyKeyConcurrently(t *testing.T) {
 }
 
 func TestIdempotencyKeySweep(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		for i := range 5 {
 			must.Get(keys.Begin(t.Context(), keyed("ann", fmt.Sprint("k", i))))(t)
 		}
@@ -153,16 +140,11 @@ func keyedContext(t *testing.T, in core.KeyedRequest, hash string, result *core.
 // A committed request counts as executed even if its process dies: the key is not released,
 // and the next request with it finds the result.
 func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		begin := func(in core.KeyedRequest) *core.KeyedAnswer {
 			t.Helper()
-			known, err := keys.Begin(t.Context(), in)
-			if err != nil {
-				t.Fatalf("begin: %v", err)
-			}
-			return known
+			return must.Get(keys.Begin(t.Context(), in))(t)
 		}
 		dead, next := keyed("ann", "k"), keyed("ann", "k")
 		begin(dead)
@@ -191,9 +173,8 @@ func TestIdempotencyKeyKeepsWhatIsCommitted(t *testing.T) {
 
 // A request whose key was taken over commits nothing.
 func TestIdempotencyKeyFencesItsRequest(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, keys := open(d), repositories.NewIdempotencyKeys(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		keys := repositories.NewIdempotencyKeys(s.Gorm)
 		slow, next := keyed("ann", "k"), keyed("ann", "k")
 		for _, in := range []core.KeyedRequest{slow, next} {
 			if known, err := keys.Begin(t.Context(), in); err != nil || known != nil {
@@ -226,14 +207,12 @@ func (s *store) begun(t *testing.T, target string) (*repositories.IdempotencyKey
 // An answer is not stored if something in it was removed before: a removal finds the
 // answers stored before it, and none follow.
 func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		purges, branches := repositories.NewPurges(d.Gorm), repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges, branches := repositories.NewPurges(s.Gorm), repositories.NewBranches(s.Gorm)
 		created, kept := s.session(t).ID, s.session(t).ID
 		s.turns(t, kept, 1)
 		log := s.log(t, kept)
-		memory := must.Get(repositories.NewMemories(d.Gorm).Create(t.Context(), core.Memory{Owner: "ann", UserID: "eve", Content: secret}))(t)
+		memory := must.Get(repositories.NewMemories(s.Gorm).Create(t.Context(), core.Memory{Owner: "ann", UserID: "eve", Content: secret}))(t)
 		path := "/api/v1/sessions/" + string(kept)
 		for name, tt := range map[string]struct {
 			target, location, body string
@@ -270,9 +249,8 @@ func TestAnswersThatComeTooLateAreNotKept(t *testing.T) {
 // Answers are found by what they mention, in the path of the request, in Location and in
 // the body; those of others stay, and so do keys that are not answered yet.
 func TestAnswersAreFoundByWhatTheyMention(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		own, other := s.session(t).ID, s.session(t).ID
 		s.keep(t, "body", "POST /api/v1/sessions", `{"id":"`+string(own)+`"}`)
 		s.keep(t, "path", "PATCH /api/v1/sessions/"+string(own), `{}`)

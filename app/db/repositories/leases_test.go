@@ -12,7 +12,6 @@ import (
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -26,9 +25,7 @@ func runIDs(runs []core.Run) []core.RunID {
 }
 
 func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const n = 20
 		for i := range n {
 			s.accept(t, ask(s.session(t).ID, fmt.Sprint(i)))
@@ -64,9 +61,7 @@ func TestConcurrentTakeOversShareTheRuns(t *testing.T) {
 
 // More leases than a statement may have parameters.
 func TestRenewMany(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		ids := []core.RunID{s.accept(t, ask(s.session(t).ID, "one")).Run.ID}
 		for range 70_000 {
 			ids = append(ids, core.NewID[core.RunID]())
@@ -81,9 +76,7 @@ func TestRenewMany(t *testing.T) {
 
 // A run is either canceled in the queue or claimed, never both.
 func TestCancelRacesWithClaim(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		for range 10 {
 			in := ask(s.session(t).ID, "q")
 			in.Worker = ""
@@ -112,9 +105,7 @@ func TestCancelRacesWithClaim(t *testing.T) {
 // Deaths count runs of processes that died. Runs that were given back, and runs that the
 // process itself claimed and forgot, do not count.
 func TestDeathsAreCounted(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.accept(t, ask(s.session(t).ID, "x")).Run
 		steps := []struct {
 			name   string

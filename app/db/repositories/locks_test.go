@@ -204,9 +204,7 @@ func TestAcceptAfterADeadlock(t *testing.T) {
 		accepted <- err
 	}()
 	for waits := 0; waits == 0; { // until it has the first file and waits for the second
-		if err := other.QueryRow(t.Context(), "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())").Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.QueryRow(t.Context(), "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())").Scan(&waits))
 	}
 	exec("SELECT id FROM blobs WHERE id = $1 FOR UPDATE", first.ID)
 	exec("COMMIT")

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/contextwindow"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -71,9 +70,7 @@ func (s *store) wantLoops(t *testing.T, what string, id core.SessionID, want ...
 			t.Errorf("%s: notes %+v stand as %+v", what, n, r)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: notes in use (-want +got):\n%s", what, diff)
-	}
+	compare.Equal(t, fmt.Sprintf("%s: notes in use", what), want, got)
 	if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND kind = 'run' AND state = 'active'", id); n != len(want) {
 		t.Errorf("%s: %d rows are active, want %d", what, n, len(want))
 	}
@@ -113,9 +110,7 @@ func TestDeletingTakesNotes(t *testing.T) {
 // The question of a loop is not always the previous message: that of a regenerated answer
 // is further up. Deleting it still erases the notes.
 func TestDeletingAQuestionThatWasAnsweredAnew(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		question := s.log(t, id)[0]
@@ -130,7 +125,7 @@ func TestDeletingAQuestionThatWasAnsweredAnew(t *testing.T) {
 		log := s.log(t, id) // #1, #3, #4, #5
 		s.note(t, id, log[1], log[2])
 		s.wantLoops(t, "before", id, "notes 3–4")
-		must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, question.ID))(t)
+		must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, question.ID))(t)
 		s.wantLoops(t, "after", id)
 		if n := s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE session_id = ? AND content <> ''", id); n != 0 {
 			t.Errorf("%d notes still say something", n)
@@ -140,20 +135,17 @@ func TestDeletingAQuestionThatWasAnsweredAnew(t *testing.T) {
 
 // A fork has the notes of its source, for the copies of their messages.
 func TestForkCopiesNotes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		first := s.log(t, id)
 		turn := s.loop(t, id, 6) // #5, #6 … #17, #18
 		s.note(t, id, turn[1], turn[4])
 		s.note(t, id, turn[1], turn[8])
-		branches := repositories.NewBranches(d.Gorm)
+		branches := repositories.NewBranches(s.Gorm)
 		fork := func(m core.MessageID) core.Session {
 			t.Helper()
-			out := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: m}))(t)
-			return out
+			return must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: m}))(t)
 		}
 		s.wantLoops(t, "a copy of all", fork("").ID, "notes 6–13")
 		s.wantLoops(t, "through the middle of the loop", fork(turn[6].ID).ID, "notes 6–9")

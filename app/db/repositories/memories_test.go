@@ -11,6 +11,7 @@ import (
 	"bobbin/app/core"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
@@ -21,11 +22,7 @@ func space() core.VectorSpace { return core.VectorSpace{Model: "m-1", Dimension:
 // keep stores a memory of a user of ann's, with a vector in space.
 func keep(t *testing.T, r *repositories.Memories, user, content string) core.Memory {
 	t.Helper()
-	m, err := r.Create(t.Context(), core.Memory{Owner: "ann", UserID: user, Content: content, Embedding: []float32{1, 0}, EmbeddingModel: "m-1"})
-	if err != nil {
-		t.Fatalf("create: %v", err)
-	}
-	return m
+	return must.Get(r.Create(t.Context(), core.Memory{Owner: "ann", UserID: user, Content: content, Embedding: []float32{1, 0}, EmbeddingModel: "m-1"}))(t)
 }
 
 // W11: create, get, list, update, delete.
@@ -94,10 +91,7 @@ func TestMemoryPages(t *testing.T) {
 		at := core.Now().Add(-time.Hour)
 		var want []core.MemoryID
 		for i := range 25 {
-			m, err := r.Create(t.Context(), core.Memory{Owner: "ann", UserID: "carol", Content: fmt.Sprint(i), CreatedAt: at.Add(time.Duration(i/10) * time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(r.Create(t.Context(), core.Memory{Owner: "ann", UserID: "carol", Content: fmt.Sprint(i), CreatedAt: at.Add(time.Duration(i/10) * time.Second)}))(t)
 			want = append([]core.MemoryID{m.ID}, want...)
 		}
 		var got []core.MemoryID
@@ -114,9 +108,7 @@ func TestMemoryPages(t *testing.T) {
 			keep(t, r, "carol", "newer than the first page")
 			must.Get(r.Update(t.Context(), ann(), core.Memory{ID: got[0], Content: "changed"}))(t)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("ids (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "ids", want, got)
 		_, err := r.List(t.Context(), ann(), core.PageQuery{Cursor: "nonsense"})
 		wantError(t, "a bad cursor", err, core.ErrInvalid)
 		_, err = r.List(t.Context(), ann(), core.PageQuery{Limit: 201})
@@ -153,9 +145,7 @@ func TestVectorsOfASpace(t *testing.T) {
 			}
 			q.After = batch[2]
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("vectors (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "vectors", want, got)
 		for what, pair := range map[string][2]int{
 			"stale":                        {number(t)(r.CountStale(t.Context(), ann(), space())), 4},
 			"stale, dimension not known":   {number(t)(r.CountStale(t.Context(), ann(), core.VectorSpace{Model: "m-1"})), 3},

@@ -6,11 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -20,33 +17,23 @@ func said(role core.Role, content string) core.Message {
 
 func (s *store) append(t *testing.T, session core.SessionID, imported bool, list ...core.Message) core.Appended {
 	t.Helper()
-	out, err := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session, Messages: list, Import: imported})
-	if err != nil {
-		t.Fatalf("append: %v", err)
-	}
-	return out
+	return must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: session, Messages: list, Import: imported}))(t)
 }
 
 // A message without a run is in the log immediately, at the end of the path.
 func TestAppendPutsAMessageIntoTheLog(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
 		s.turns(t, session.ID, 1)
 		m := said(core.RoleUser, "seeded")
 		m.ClientMessageID = "c-9"
 		got := s.append(t, session.ID, false, m)
 		log := s.log(t, session.ID)
-		if diff := cmp.Diff(got.Messages, log[2:]); diff != "" {
-			t.Errorf("log (-returned +stored):\n%s", diff)
-		}
+		compare.Equal(t, "log", got.Messages, log[2:])
 		if log[2].Seq != 3 || log[2].ParentID != log[1].ID || log[2].Status != core.MessageComplete || log[2].RunID != "" {
 			t.Errorf("got %+v, want seq 3 after the answer, complete, without a run", log[2])
 		}
-		if diff := cmp.Diff([]core.EventType{core.EventMessageCreated}, types(got.Events)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "events", []core.EventType{core.EventMessageCreated}, types(got.Events))
 		gapless(t, "events", s.allEvents(t, session.ID), func(e core.Event) int64 { return e.Seq })
 
 		again := s.append(t, session.ID, false, m)
@@ -63,9 +50,7 @@ func TestAppendPutsAMessageIntoTheLog(t *testing.T) {
 
 // Many messages come in as one transaction with one event.
 func TestAppendManyIsOneEvent(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		for _, n := range []int{0, 1, 100, 101, 1234} {
 			session := s.session(t)
 			var list []core.Message
@@ -99,9 +84,7 @@ func TestAppendManyIsOneEvent(t *testing.T) {
 }
 
 func TestAppendIsRefused(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		try := func(tenant core.Tenant, session core.SessionID, imported bool, list ...core.Message) error {
 			_, err := s.messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: session, Messages: list, Import: imported})
 			return err
@@ -138,9 +121,7 @@ func TestAppendIsRefused(t *testing.T) {
 
 // A tool's message must answer a call of the assistant's last message.
 func TestAppendToolResults(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
 		result := func(id string) core.Message {
 			m := said(core.RoleTool, "result of "+id)
@@ -172,9 +153,7 @@ func TestAppendToolResults(t *testing.T) {
 
 // Concurrent appends get consecutive numbers, and each its own parent.
 func TestAppendConcurrently(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
 		var wg sync.WaitGroup
 		for i := range 8 {
@@ -204,9 +183,7 @@ func TestAppendConcurrently(t *testing.T) {
 // Messages of a branch come after the message that is named, or begin the conversation anew, and
 // what they replace on the current path stays in the log.
 func TestAppendBranch(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
 		s.turns(t, session.ID, 2)
 		before := s.log(t, session.ID)

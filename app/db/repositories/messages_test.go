@@ -13,9 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
 )
@@ -51,9 +50,7 @@ func conversation() []int64 {
 }
 
 func TestConversationQuestions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, all := s.branched(t)
 		pinned, err := s.messages.Pinned(t.Context(), ann(), id)
 		if diff := cmp.Diff([]int64{1, 9, 14}, seqs(pinned)); err != nil || diff != "" {
@@ -77,9 +74,7 @@ func TestConversationQuestions(t *testing.T) {
 // Pages of any size in either direction, concatenated, are the whole list in
 // order, without a repetition, within any bounds.
 func TestListMessagesPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, _ := s.branched(t)
 		seed.Check(t, func(rt *rapid.T) {
 			q := core.MessageQuery{
@@ -128,9 +123,7 @@ func (s *store) listMessages(t *testing.T, id core.SessionID, q core.MessageQuer
 
 // A page that was begun stays right while messages are added.
 func TestPagesWhileMessagesCome(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 3)
 		first, err := s.messages.List(t.Context(), ann(), id, core.MessageQuery{PageQuery: core.PageQuery{Limit: 4}})
@@ -146,31 +139,23 @@ func TestPagesWhileMessagesCome(t *testing.T) {
 }
 
 func TestListSummariesAndRunsPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 7)
 		log := s.log(t, id)
 		for i := range 7 {
-			if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.get(t, id), fmt.Sprint(i), log[0], log[i])); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(s.sessions.ApplyContext(t.Context(), ann(), pathChange(s.get(t, id), fmt.Sprint(i), log[0], log[i])))(t)
 		}
 		want := []int64{7, 6, 5, 4, 3, 2, 1}
 		for limit := 1; limit <= 8; limit++ {
 			versions := allPages(t, limit, func(cursor string) (core.Page[core.Summary], error) {
 				return s.summaries.List(t.Context(), ann(), id, core.PageQuery{Limit: limit, Cursor: cursor})
 			}, func(v core.Summary) int64 { return int64(v.Version) })
-			if diff := cmp.Diff(want, versions); diff != "" {
-				t.Errorf("versions by %d (-want +got):\n%s", limit, diff)
-			}
+			compare.Equal(t, fmt.Sprintf("versions by %d", limit), want, versions)
 			queue := allPages(t, limit, func(cursor string) (core.Page[core.Run], error) {
 				return s.runs.List(t.Context(), ann(), id, core.PageQuery{Limit: limit, Cursor: cursor})
 			}, func(v core.Run) int64 { return v.QueueSeq })
-			if diff := cmp.Diff(want, queue); diff != "" {
-				t.Errorf("runs by %d (-want +got):\n%s", limit, diff)
-			}
+			compare.Equal(t, fmt.Sprintf("runs by %d", limit), want, queue)
 		}
 		// The rest of what takes a tenant is in the suite of package coretest.
 		for _, eve := range []core.Tenant{bob(), {Owner: "ann", User: "dave"}, {Owner: "bob", User: "carol"}, {}} {
@@ -187,9 +172,7 @@ func TestListSummariesAndRunsPages(t *testing.T) {
 }
 
 func TestBadPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		page, err := s.runs.List(t.Context(), ann(), id, core.PageQuery{Limit: 1})
@@ -249,9 +232,7 @@ func (s *store) large(t *testing.T) core.SessionID {
 // A conversation of any size is loaded with the newest MiB of its texts, in one
 // statement; what the older messages are but for their texts is there.
 func TestConversationLoadsTheNewestTexts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.large(t)
 		before := s.Statements()
 		got := s.log(t, id)
@@ -287,9 +268,7 @@ func TestConversationLoadsTheNewestTexts(t *testing.T) {
 // The same of the pinned messages, and of those after a cursor: each question has its
 // own newest texts.
 func TestPinnedMessagesLoadTheNewestTexts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.large(t)
 		pinned, err := s.messages.Pinned(t.Context(), ann(), id)
 		if err != nil || len(pinned) != 3 {
@@ -310,9 +289,7 @@ func TestPinnedMessagesLoadTheNewestTexts(t *testing.T) {
 
 // A message larger than the limit is not loaded.
 func TestOneMessageLargerThanWhatIsLoaded(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.append(t, id, true, said(core.RoleUser, "short"), said(core.RoleUser, strings.Repeat("x", 2<<20)), said(core.RoleUser, "short, too"))
 		got := s.log(t, id)
@@ -325,9 +302,7 @@ func TestOneMessageLargerThanWhatIsLoaded(t *testing.T) {
 // Messages are found by their ids on any branch of their own session; deleted ones and
 // those of other sessions are not.
 func TestGetMessages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, all := s.branched(t)
 		other := s.session(t).ID
 		s.turns(t, other, 1)
@@ -349,9 +324,7 @@ func TestGetMessages(t *testing.T) {
 // Messages get the author and the time of a recording, each where it has one, and a search by
 // either finds them, also if they were indexed before.
 func TestSetRecorded(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, day := s.session(t).ID, time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 		var messages []core.Message
 		for range 3 {

@@ -6,21 +6,17 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
 // A setup is stored with the answer whose thoughts are bound to it, or with the summary that is, byte for byte and once. Forks get
 // copies, others see none, a session keeps the newest, and a purge removes all.
 func TestPromptSetups(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, setups := open(d), repositories.NewPromptSetups(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		setups := repositories.NewPromptSetups(s.Gorm)
 		id := s.session(t).ID
 		write := func(text string) core.PromptSetup {
 			setup, ok := core.NewPromptSetup(text, "Use the tools.", json.RawMessage(`[{"b":1,  "a":2}]`))
@@ -45,13 +41,9 @@ func TestPromptSetups(t *testing.T) {
 		first := write("Help.")
 		write("Help.")
 		second, _ := core.NewPromptSetup("Help them.", "", json.RawMessage(`[]`))
-		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &second}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown")); diff != "" {
-			t.Errorf("the first one (-want +got):\n%s", diff)
-		}
-		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
+		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Setup: &second}))(t)
+		compare.Equal(t, "the first one", []core.PromptSetup{first}, find(ann(), id, first.Hash, "unknown"))
+		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		if got := find(ann(), fork.ID, first.Hash, second.Hash); len(got) != 2 {
 			t.Errorf("got %+v in a fork, want both", got)
 		}
@@ -64,7 +56,7 @@ func TestPromptSetups(t *testing.T) {
 		if got := find(ann(), id, first.Hash, second.Hash); len(got) > 0 {
 			t.Errorf("got %+v behind 16 others, want none", got)
 		}
-		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM prompt_setups WHERE session_id = ?", id); n != 0 {
 			t.Errorf("%d system prompts are left of a purged session", n)
 		}

@@ -4,9 +4,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -44,9 +42,7 @@ func (s *store) wantNothingLeft(t *testing.T, what string) {
 // With force, unfinished runs of the user end: they must not resume later with nothing to
 // answer. Runs of others stay as they are.
 func TestPurgeEndsRuns(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		running := s.accept(t, wrote(id)).Run
 		queued := s.accept(t, wrote(id)).Run
@@ -72,7 +68,7 @@ func TestPurgeEndsRuns(t *testing.T) {
 			t.Errorf("claimed %s, error %v, want the run of the others", claimed.Run.ID, err)
 		}
 		// Whoever comes while somebody works is told so.
-		_, err := repositories.NewPurges(d.Gorm).FromShared(t.Context(), "ann", "eve", id, core.AllowUnleased)
+		_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "eve", id, core.AllowUnleased)
 		wantError(t, "while a run works, by force", err, core.ErrConflict)
 	})
 }
@@ -80,13 +76,12 @@ func TestPurgeEndsRuns(t *testing.T) {
 // Copies in forks of others are the user's words, too, also without an author; and
 // copies of copies.
 func TestPurgeFindsCopies(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		s.finish(t, s.accept(t, wrote(id)).Run, "it is "+secret)
-		branches := repositories.NewBranches(d.Gorm)
+		branches := repositories.NewBranches(s.Gorm)
 		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		again := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: fork.ID}))(t)
 		shared, err := purges.Shared(t.Context(), "ann", "eve")
@@ -107,9 +102,7 @@ func TestPurgeFindsCopies(t *testing.T) {
 
 // Messages that the user deleted before lose their client message id.
 func TestPurgeOfWhatWasDeleted(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		in := wrote(id)
 		in.ClientMessageID = "eve-" + secret
@@ -129,19 +122,18 @@ func TestPurgeOfWhatWasDeleted(t *testing.T) {
 // What others appended in the user's name is found by the author's id, in copies too; and the
 // session forgets that the user spoke.
 func TestPurgeOfAppendedMessages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
 		m := said(core.RoleUser, "my password is "+secret)
 		m.Author, m.AuthorID, m.ClientMessageID = secret, "eve", "c-"+secret
 		s.append(t, id, false, m)
 		s.append(t, id, false, said(core.RoleAssistant, "noted"))
-		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
+		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		if log := s.log(t, fork.ID); log[0].AuthorID != "eve" {
 			t.Errorf("the copy is by %q, want its author", log[0].AuthorID)
 		}
-		elsewhere, err := repositories.NewUserExports(d.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
+		elsewhere, err := repositories.NewUserExports(s.Gorm).Elsewhere(t.Context(), "ann", "eve", "", 10)
 		if err != nil || len(elsewhere) != 2 {
 			t.Errorf("exported %d messages, error %v, want the message and its copy", len(elsewhere), err)
 		}

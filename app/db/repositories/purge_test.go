@@ -48,9 +48,8 @@ func TestPurgeKnowsEveryTable(t *testing.T) {
 
 // A session with an unfinished run is removed only with force.
 func TestPurgeWaitsForRuns(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		session, other := s.session(t), s.session(t)
 		s.turns(t, other.ID, 2)
 		run := s.accept(t, ask(session.ID, "work")).Run
@@ -86,14 +85,11 @@ func TestPurgeWaitsForRuns(t *testing.T) {
 }
 
 func TestPurgeFindsSessions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		old, fresh := s.session(t), s.session(t)
 		for _, id := range []core.SessionID{old.ID, fresh.ID} {
-			if err := s.archive(t.Context(), ann(), id); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.archive(t.Context(), ann(), id))
 		}
 		s.session(t) // not archived
 		s.exec(t, "UPDATE sessions SET archived_at = '2020-01-01 00:00:00+00:00' WHERE id = ?", old.ID)
@@ -105,22 +101,17 @@ func TestPurgeFindsSessions(t *testing.T) {
 		}
 		wantNotFound(t, "an id that cannot be", purges.Exist(t.Context(), "", []core.SessionID{"x"}))
 		wantNotFound(t, "another owner's", purges.Exist(t.Context(), "bob", []core.SessionID{old.ID}))
-		if err := purges.Exist(t.Context(), "", []core.SessionID{old.ID, fresh.ID}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, purges.Exist(t.Context(), "", []core.SessionID{old.ID, fresh.ID}))
 	})
 }
 
 // A session that is being removed is hidden; when the process dies, another one continues,
 // and nothing is left.
 func TestPurgeThatBreaksOff(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
-		if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("a copy")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("a copy")}))(t)
 		blob := s.upload(t, "", "a.txt", "a secret")
 		in := ask(id, "rope")
 		in.Input.Parts = []core.Part{{Type: core.PartFile, BlobID: blob.ID, Name: "a.txt"}}
@@ -147,9 +138,8 @@ func TestPurgeThatBreaksOff(t *testing.T) {
 // A purge that is forced takes a session over that a history is imported into, and a
 // fork that is not complete.
 func TestPurgeOfABusySession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
 		s.append(t, id, true, history(40, "rope")...)
 		fork, finishFork := s.beginFork(t, id, 20)
@@ -174,9 +164,7 @@ func TestPurgeOfABusySession(t *testing.T) {
 // The purge of a large session, which takes several steps, counts what it removed in all of them,
 // keeps what the days came to and leaves no name in them.
 func TestUsageAfterAPurgeInSteps(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		large, small, last := s.session(t).ID, s.session(t).ID, s.session(t).ID
 		var calls []core.ModelCall
 		for i := range 120 {
@@ -190,7 +178,7 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 		}
 		s.append(t, large, true, history(1234, "rope")...)
 		s.index(t)
-		purges := repositories.NewPurges(d.Gorm)
+		purges := repositories.NewPurges(s.Gorm)
 		gone, err := purges.Session(t.Context(), large, false)
 		if err != nil || gone.Emptied["model_calls"] != 120 || gone.Removed["messages"] != 1235 || gone.Removed["search_entries"] != 1235 || gone.Removed["session_events"] != 4 || gone.Removed["sessions"] != 1 {
 			t.Errorf("purge: got %+v, %v, want 120 calls emptied and all 1235 messages counted", gone, err)
@@ -224,9 +212,7 @@ func TestUsageAfterAPurgeInSteps(t *testing.T) {
 
 // Canceling a queued run that regenerates an answer keeps the files of its question.
 func TestCanceledRegenerationKeepsTheFileOfTheQuestion(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		in := ask(s.session(t).ID, "look at this")
 		in.Input.Parts = []core.Part{s.upload(t, "", "a.txt", "the file").Part()}
 		first := s.accept(t, in)
@@ -244,9 +230,7 @@ func TestCanceledRegenerationKeepsTheFileOfTheQuestion(t *testing.T) {
 
 // The files of an import that broke off are swept.
 func TestFilesOfAnAbandonedImportAreSwept(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, file := s.session(t).ID, s.upload(t, "", "a.txt", "the file")
 		list := history(300, "rope")
 		list[200].Parts = []core.Part{file.Part()}
@@ -263,9 +247,8 @@ func TestFilesOfAnAbandonedImportAreSwept(t *testing.T) {
 
 // A purge finds a request that was executed and never answered.
 func TestResultsAreFoundByWhatTheyMention(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		_, in := s.begun(t, "POST /api/v1/sessions")
 		made := must.Get(s.sessions.Create(keyedContext(t, in, "h", nil), core.Session{Owner: "ann"}))(t)
 		marks := core.PurgeMarks{IDs: map[string]bool{string(made.ID): true}}

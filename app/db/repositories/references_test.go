@@ -10,9 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -31,9 +30,7 @@ func (s *store) copies(t *testing.T, text string) map[string]int {
 // A question and its answer are stored in the log only, however many events contain them,
 // and readers get them from there.
 func TestMessagesAreStoredOnce(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		const question, answered = "why is the sky blue", "because of its air"
 		first := s.accept(t, ask(id, "before"))
@@ -47,9 +44,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 			t.Errorf("claimed: got %+v and %+v, want the question", claimed.Run.Input, claimed.Message)
 		}
 		s.finish(t, claimed.Run, answered)
-		if _, _, err := repositories.NewBranches(d.Gorm).Pin(t.Context(), ann(), id, claimed.Message.ID, true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(repositories.NewBranches(s.Gorm).Pin(t.Context(), ann(), id, claimed.Message.ID, true))(t)
 		for _, text := range []string{question, answered} {
 			if got, want := s.copies(t, text), map[string]int{"messages": 1}; !cmp.Equal(got, want) {
 				t.Errorf("%q: got it in %v, want %v", text, got, want)
@@ -64,9 +59,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 			switch e.Type {
 			case core.EventMessageCreated, core.EventMessageUpdated:
 				m := decode[core.MessageData](t, e).Message
-				if diff := cmp.Diff(log[m.ID], m); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", e.Type, diff)
-				}
+				compare.Equal(t, string(e.Type), log[m.ID], m)
 			case core.EventRunQueued:
 				if m := decode[core.MessageData](t, e).Message; m.Content != question || m.ID != claimed.Run.UserMessageID || m.Seq != 0 || m.ParentID != "" {
 					t.Errorf("run.queued has %+v, want the question without a place in the log", m)
@@ -90,9 +83,7 @@ func TestMessagesAreStoredOnce(t *testing.T) {
 // session.updated contains the session as it is when the event is read: no event contains a
 // summary that covered a deleted message.
 func TestSessionEventsReferToTheSession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		for _, title := range []string{"a title with " + secret, "another"} {
 			if _, events, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(title)}); err != nil || decode[core.SessionData](t, events[0]).Session.Title != title {
@@ -112,9 +103,7 @@ func TestSessionEventsReferToTheSession(t *testing.T) {
 
 // An event of a newer version is read as it is stored.
 func TestEventOfANewerVersion(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.accept(t, ask(id, "hello"))
 		s.exec(t, `UPDATE session_events SET type = 'run.paused', data = '{"until": ["noon"]}' WHERE session_id = ? AND event_seq = 1`, id)
@@ -175,9 +164,7 @@ func large() []core.Message {
 // A page of messages ends at a number of bytes, in both directions, and nothing is left
 // out between two pages.
 func TestPagesOfMessagesInBytes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: large(), Import: true}))(t)
 		var want []int64
@@ -207,9 +194,7 @@ func TestPagesOfMessagesInBytes(t *testing.T) {
 
 // The other lists end at a number of bytes, too.
 func TestPagesInBytes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		text := strings.Repeat("x", 360_000)
 		s.accept(t, ask(id, "the first one runs"))
@@ -244,7 +229,7 @@ func TestPagesInBytes(t *testing.T) {
 			return s.summaries.List(t.Context(), ann(), id, core.PageQuery{Limit: 200, Cursor: cursor})
 		})
 		check("summaries", len(summaries), 9, pages, 2)
-		memories := repositories.NewMemories(d.Gorm)
+		memories := repositories.NewMemories(s.Gorm)
 		for range 40 {
 			must.Get(memories.Create(t.Context(), core.Memory{Owner: "ann", Content: text[:32<<10]}))(t)
 		}
@@ -257,26 +242,19 @@ func TestPagesInBytes(t *testing.T) {
 
 // A page of events ends at a number of bytes, and says whether there are more.
 func TestPagesOfEventsInBytes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		for _, m := range large() { // each with an event of its own
 			must.Get(s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: []core.Message{m}}))(t)
 		}
 		for i := range 10 { // each refers to the session
-			if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(strings.Repeat("t", i+1))}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new(strings.Repeat("t", i+1))}))(t)
 		}
 		s.exec(t, "UPDATE sessions SET instructions = '"+strings.Repeat("x", core.MaxPageBytes/3)+"'")
 		want := s.allEvents(t, id)
 		var got []core.Event
 		for last := int64(0); ; {
-			page, more, err := s.events.Page(t.Context(), id, last, 200)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page, more := must.Get2(s.events.Page(t.Context(), id, last, 200))(t)
 			bytes := 0
 			for _, e := range page {
 				bytes += len(dataText(t, e))

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -44,9 +42,8 @@ func (s *store) seqs(t *testing.T, id core.SessionID) []int64 {
 // A sweep of any step size removes old events; the newest of a session stays, and its
 // numbers continue.
 func TestSweepEvents(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewRetention(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewRetention(s.Gorm)
 		for _, limit := range []int{1, 3, 500} {
 			old, mixed, fresh := s.session(t), s.session(t), s.session(t)
 			for _, session := range []core.Session{old, mixed, fresh} {
@@ -83,9 +80,8 @@ func TestSweepEvents(t *testing.T) {
 // A sweep continues where the last one ended, so that it does not read the newest events of
 // all sessions again: these are removed with the next old event of their session.
 func TestSweepEventsGoesOn(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewRetention(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewRetention(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		s.exec(t, "UPDATE session_events SET at = '2020-01-01 00:00:00+00:00'")
@@ -107,9 +103,8 @@ func TestSweepEventsGoesOn(t *testing.T) {
 
 // Concurrent sweeps remove each old event once, while a session continues.
 func TestSweepEventsTogether(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewRetention(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewRetention(s.Gorm)
 		want := 0
 		for range 4 {
 			id := s.session(t).ID
@@ -135,9 +130,8 @@ func TestSweepEventsTogether(t *testing.T) {
 }
 
 func TestArchivedSessions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewRetention(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewRetention(s.Gorm)
 		older, old, fresh, working := s.session(t), s.session(t), s.session(t), s.session(t)
 		s.session(t) // not archived
 		s.accept(t, ask(working.ID, "work"))

@@ -5,9 +5,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -29,10 +27,8 @@ func (s *store) remainsOf(t *testing.T, text string) map[string]int {
 // After an edit in place the old text is in its revision and nowhere else; a deletion, a purge
 // and a fork leave no revision.
 func TestReviseReplacesEverywhere(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches, search := repositories.NewBranches(d.Gorm), repositories.NewSearch(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches, search := repositories.NewBranches(s.Gorm), repositories.NewSearch(s.Gorm)
 		id := s.session(t).ID
 		run := s.accept(t, ask(id, "the zebra is red")).Run
 		s.finish(t, run, "noted")
@@ -84,9 +80,7 @@ func TestReviseReplacesEverywhere(t *testing.T) {
 
 // Imported messages bring their revisions, and a purge of the session takes them.
 func TestReviseImportAndPurge(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		at := core.Now()
 		m := core.Message{
@@ -98,7 +92,7 @@ func TestReviseImportAndPurge(t *testing.T) {
 		if err != nil || len(got.Revisions) != 2 || got.Revisions[0] != m.Revisions[0] || got.Revisions[1] != m.Revisions[1] || len(added.Messages[0].Revisions) != 0 {
 			t.Errorf("got %+v, error %v, want its revisions", got, err)
 		}
-		gone, err := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false)
+		gone, err := repositories.NewPurges(s.Gorm).Session(t.Context(), id, false)
 		if err != nil || s.count(t, "SELECT COUNT(*) FROM message_revisions") != 0 {
 			t.Errorf("got %+v, error %v, want no revision left", gone, err)
 		}

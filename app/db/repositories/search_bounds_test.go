@@ -9,13 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -37,9 +35,7 @@ func (c *endedContext) Err() error {
 
 // A search that has taken too long ends between two messages, too, not only in the database.
 func TestSearchEndsInTime(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, s.session(t).ID, []core.Message{{Role: core.RoleUser, Content: "the pump"}}))
 		for _, until := range []string{"substr(m.content", "FROM search_", "FROM messages"} {
 			ctx := &endedContext{Context: t.Context()}
@@ -48,9 +44,7 @@ func TestSearchEndsInTime(t *testing.T) {
 					ctx.ended.Store(true)
 				}
 			}
-			if err := errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("end", after), s.Gorm.Callback().Query().After("gorm:query").Replace("end", after)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("end", after), s.Gorm.Callback().Query().After("gorm:query").Replace("end", after)))
 			_, err := repositories.NewSearch(s.Gorm).Messages(ctx, ann(), core.SearchQuery{Text: "pump*"})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("after %s: got %v, want that it ends", until, err)
@@ -61,9 +55,7 @@ func TestSearchEndsInTime(t *testing.T) {
 
 // Of a question with very many words, the rarest count.
 func TestSearchForManyWords(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		var words []string
 		for i := range 60 {
 			words = append(words, fmt.Sprintf("w%d", i))
@@ -88,9 +80,7 @@ func TestSearchForManyWords(t *testing.T) {
 
 // A search reads a bounded number of bytes, the same on both databases.
 func TestSearchReadsFewBytes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		var messages []core.Message
 		for i := range 60 {
 			var b strings.Builder
@@ -113,9 +103,7 @@ func TestSearchReadsFewBytes(t *testing.T) {
 
 // Phrases in long texts are checked in few queries.
 func TestPhrasesAreCheckedTogether(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		var messages []core.Message
 		for i := range 30 {
 			messages = append(messages, core.Message{Role: core.RoleUser, Content: strings.Repeat("pump hall ", 300) + []string{"ERR_CONN_RESET", "RESET CONN ERR"}[i%2]})
@@ -124,9 +112,7 @@ func TestPhrasesAreCheckedTogether(t *testing.T) {
 		s.index(t)
 		queries := 0
 		count := func(*gorm.DB) { queries++ }
-		if err := errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(s.Gorm.Callback().Row().After("gorm:row").Replace("count", count), s.Gorm.Callback().Query().After("gorm:query").Replace("count", count)))
 		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "ERR_CONN_RESET", PageQuery: core.PageQuery{Limit: 15}})
 		if err != nil || len(page.Items) != 15 || queries > 20 {
 			t.Fatalf("got %d messages in %d queries (%v), want 15 in at most 20 queries", len(page.Items), queries, err)
@@ -141,9 +127,7 @@ func TestPhrasesAreCheckedTogether(t *testing.T) {
 
 // A switch to another branch writes only the entries of messages that come on or off the path.
 func TestPathSwitchWritesFewEntries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		last := s.log(t, id)[3].ID
@@ -166,9 +150,7 @@ func TestPathSwitchWritesFewEntries(t *testing.T) {
 // A list of sessions with a frequent word is whole whether it is in the newest sessions or in older
 // ones, page by page.
 func TestSessionsWithFrequentWords(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const sessions = 400
 		var common, old []string
 		for i := range sessions {
@@ -189,18 +171,14 @@ func TestSessionsWithFrequentWords(t *testing.T) {
 		s.index(t)
 		for text, want := range map[string][]string{"pump": common, "hall": old, "pump hall": {"0"}} {
 			slices.Reverse(want)
-			if diff := cmp.Diff(want, s.sessionPages(t, text)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", text, diff)
-			}
+			compare.Equal(t, text, want, s.sessionPages(t, text))
 		}
 	})
 }
 
 // Filters that the index does not have do not disturb Skip, Total and cursors.
 func TestRankedPagesOfAnAuthor(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		var messages []core.Message
 		for i := range 30 {

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
+	"bobbin/tests/compare"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 	"bobbin/tests/seed"
@@ -49,9 +48,7 @@ func (s *store) titlesWith(t testing.TB, tenant core.Tenant, text string) []stri
 // Search does not find messages that are deleted, of others, or off the path; it finds
 // copies in forks.
 func TestSearchFindsOnlyWhatItMay(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "carol", Title: "old"})
 		if err != nil {
 			t.Fatal(err)
@@ -61,9 +58,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 		s.edit(t, session.ID, s.log(t, session.ID)[2].ID, "green valve")
 		want := func(what string, tenant core.Tenant, q core.SearchQuery, want ...string) {
 			t.Helper()
-			if diff := cmp.Diff(append([]string{}, want...), s.contents(t, tenant, q)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", what, diff)
-			}
+			compare.Equal(t, what, append([]string{}, want...), s.contents(t, tenant, q))
 		}
 		want("the path", ann(), core.SearchQuery{Text: "red"}, "red answer", "red pump")
 		want("all branches", ann(), core.SearchQuery{Text: "red", AllBranches: true}, "red valve", "red answer", "red pump")
@@ -88,9 +83,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 			t.Errorf("sessions with pump: got %q, want the fork", got)
 		}
 		title := "New name"
-		if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: &title}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: &title}))(t)
 		for text, want := range map[string][]string{"name": {"New name"}, "old": {}, "forked": {"forked"}, "blue": {}, "valve": {"New name", "forked"}} {
 			if got := s.titlesWith(t, ann(), text); !slices.Equal(got, want) {
 				t.Errorf("sessions with %q: got %q, want %q", text, got, want)
@@ -104,9 +97,7 @@ func TestSearchFindsOnlyWhatItMay(t *testing.T) {
 
 // A search does not find the searches of agents and their results: it would find itself.
 func TestSearchLeavesItselfOut(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		run := s.accept(t, ask(s.session(t).ID, "where is the pump")).Run
 		s.write(t, core.RunWrite{RunID: run.ID, SessionID: run.SessionID, Attempt: 1, Messages: []core.Message{
 			{Role: core.RoleAssistant, ToolCalls: []core.ToolCall{
@@ -126,9 +117,7 @@ func TestSearchLeavesItselfOut(t *testing.T) {
 // Pages neither repeat nor omit anything, also of messages of the same time and
 // while others are added; the bounds of time hold.
 func TestSearchPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		at := func(i int) time.Time { return time.Date(2025, 1, 1, 0, 0, i/50, 0, time.UTC) }
 		var messages []core.Message
@@ -154,9 +143,7 @@ func TestSearchPages(t *testing.T) {
 		for i := range want {
 			want[i] = fmt.Sprintf("pump %d", 299-i)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("pages (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "pages", want, got)
 		between := s.search(t, ann(), core.SearchQuery{Text: "pump", After: at(100), Before: at(150), PageQuery: core.PageQuery{Limit: 200}})
 		if n := len(between.Items); n != 50 || between.Items[0].Excerpt != "pump 149" || between.Items[49].Excerpt != "pump 100" {
 			t.Errorf("between two times: got %d", n)
@@ -174,9 +161,7 @@ func TestSearchPages(t *testing.T) {
 // A page begins after the last result of the page before, although an import that ended in between
 // put better results in front; of sessions likewise.
 func TestSearchPagesDuringAnImport(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		imported := core.AppendMessages{SessionID: s.session(t).ID}
 		for i := range 5 {
 			imported.Messages = append(imported.Messages, core.Message{Role: core.RoleUser, Content: fmt.Sprintf("pump pump pump %d", i)})
@@ -313,9 +298,7 @@ func (s *store) index(t testing.TB) {
 // A message is found at once, and once, whatever is indexed meanwhile: all of it, in all
 // orders; what is edited, deleted or off the path is found as it is then.
 func TestSearchBeforeTheIndex(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		for i := range 30 {
 			s.finish(t, s.accept(t, ask(id, fmt.Sprintf("pump%d of the hall", i))).Run, fmt.Sprintf("answer%d", i))
@@ -352,9 +335,7 @@ func TestSearchBeforeTheIndex(t *testing.T) {
 // Indexing that is broken off anywhere, by several processes at once, leaves every message in
 // the index exactly once.
 func TestIndexingIsBrokenOff(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const sessions, each = 12, 60
 		for range sessions {
 			var messages []core.Message
@@ -395,9 +376,7 @@ func TestIndexingIsBrokenOff(t *testing.T) {
 // A long phrase is found where it stands, and not where only its beginning and its
 // words do; a search ends with its context.
 func TestSearchLongPhrases(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Title: "x"}))(t)
 		s.finish(t, s.accept(t, ask(session.ID, "one two three four five six seven eight nine")).Run, "one two three four five six nine eight seven")
 		const long, other = `"one two three four five six seven eight nine"`, `"one two three four five six nine eight seven"`
@@ -409,9 +388,7 @@ func TestSearchLongPhrases(t *testing.T) {
 			long + " ten":                           {},
 			"one.two.three.four.five.six.seven.ei*": {"one two three four five six seven eight nine"},
 		} {
-			if diff := cmp.Diff(want, s.contents(t, ann(), core.SearchQuery{Text: query})); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", query, diff)
-			}
+			compare.Equal(t, query, want, s.contents(t, ann(), core.SearchQuery{Text: query}))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -35,9 +35,7 @@ func questions() []string {
 // The order and the scores of a ranked search are the same on both databases, where all
 // entries are read and where few are.
 func TestSearchRanksTheSame(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		s.fill(t, 800)
 		var b strings.Builder
 		for _, text := range questions() {
@@ -62,9 +60,7 @@ func TestSearchRanksTheSame(t *testing.T) {
 // Words are optional, the rare ones count more, stems and neighbors count; what is in quotes
 // must be there and -words must not; among equals the newest is first.
 func TestSearchRanking(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		texts := []string{
 			"Hello there", "My sister Clara lives in Turku", "Nice!", "She keeps seven canoes", "The weather is bad", "It rains a lot", "Really bad", "I know",
@@ -111,9 +107,7 @@ func TestSearchRanking(t *testing.T) {
 // Pages of a ranked search neither repeat nor omit anything while messages come in, wherever
 // the entries are chosen.
 func TestRankedPagesAreStable(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		add := func(n int, text string) {
 			t.Helper()
@@ -150,9 +144,7 @@ func TestRankedPagesAreStable(t *testing.T) {
 // Of messages that fit equally well, those by a person whom the question names come first, and
 // those of a day that it names.
 func TestRankedSearchByMentions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, day := s.session(t).ID, time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 		messages := []core.Message{}
 		for i, author := range []string{"", "Ann", "Ben", "Cid"} {
@@ -161,9 +153,7 @@ func TestRankedSearchByMentions(t *testing.T) {
 				messages = append(messages, core.Message{Role: core.RoleUser, Content: "Good.", Author: author, CreatedAt: day.AddDate(0, 0, 3*i)})
 			}
 		}
-		if err := repositories.Fillup(t.Context(), s.Gorm, id, messages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, repositories.Fillup(t.Context(), s.Gorm, id, messages))
 		for question, want := range map[string]int64{
 			"the canoe":                           19, // the newest of equals
 			"What did Ann say about the canoe?":   7,

@@ -12,7 +12,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/searchtext"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/golden"
@@ -25,9 +24,7 @@ const most = 400
 // Both databases find the same messages, exactly those that searchtext matches, newest
 // first.
 func TestSearchFindsTheSame(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		texts := s.fill(t, 800)
 		for _, text := range corpusQueries() {
 			got := s.found(t, text)

@@ -29,11 +29,7 @@ func history(n int, text string) []core.Message {
 // beginImport imports a history up to the last step.
 func (s *store) beginImport(t *testing.T, session core.SessionID, worker string, list ...core.Message) (finish func(context.Context) error) {
 	t.Helper()
-	finish, err := repositories.BeginImport(t.Context(), s.messages, ann(), core.AppendMessages{SessionID: session, Messages: list, Import: true, Worker: worker})
-	if err != nil {
-		t.Fatalf("begin an import: %v", err)
-	}
-	return finish
+	return must.Get(repositories.BeginImport(t.Context(), s.messages, ann(), core.AppendMessages{SessionID: session, Messages: list, Import: true, Worker: worker}))(t)
 }
 
 // lapse ends the leases of all busy sessions.
@@ -69,28 +65,26 @@ func wantBusy(t *testing.T, what string, err error) {
 // While a history is being imported the session takes no messages and says so
 // immediately, also in another process; its readers see it as it was.
 func TestImportingSessionIsBusy(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.append(t, id, true, history(4, "old rope")...)
 		before := s.log(t, id)
 		finish := s.beginImport(t, id, "w/1", history(300, "new rope")...)
 
-		branches := repositories.NewBranches(d.Gorm)
+		branches := repositories.NewBranches(s.Gorm)
 		change := func(_ any, _ any, err error) error { return err }
 		_, accepting := s.runs.Accept(t.Context(), ann(), ask(id, "a question"))
 		_, appending := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(1, "x")})
 		_, importing := s.messages.Append(t.Context(), ann(), core.AppendMessages{SessionID: id, Messages: history(300, "x"), Import: true})
 		_, forking := branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id})
 		_, deleting := branches.Delete(t.Context(), ann(), id, before[0].ID)
-		_, purging := repositories.NewPurges(d.Gorm).Session(t.Context(), id, false)
+		_, purging := repositories.NewPurges(s.Gorm).Session(t.Context(), id, false)
 		for what, err := range map[string]error{
 			"a question": accepting, "a message": appending, "another import": importing, "a fork": forking, "a deletion": deleting, "a purge": purging,
 			"a pin":          change(branches.Pin(t.Context(), ann(), id, before[0].ID, true)),
 			"another branch": change(branches.Select(t.Context(), ann(), id, before[0].ID)),
 			"a user's messages": func() error {
-				_, err := repositories.NewPurges(d.Gorm).FromShared(t.Context(), "ann", "kim", id, 0)
+				_, err := repositories.NewPurges(s.Gorm).FromShared(t.Context(), "ann", "kim", id, 0)
 				return err
 			}(),
 		} {
@@ -165,9 +159,7 @@ func (s *store) checkUnread(t *testing.T, id core.SessionID, n int) {
 // The messages of an import that dies are removed, also from the search index; a late step
 // of the import writes nothing.
 func TestAbandonedImportIsRemoved(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.append(t, id, true, history(4, "old rope")...)
 		finish := s.beginImport(t, id, "w/1", history(300, "new rope")...)
@@ -185,7 +177,7 @@ func TestAbandonedImportIsRemoved(t *testing.T) {
 				t.Errorf("%s: got %d rows, want %d", table, n, want)
 			}
 		}
-		if d.Dialect() == "sqlite" {
+		if s.Dialect() == "sqlite" {
 			if n := s.count(t, "SELECT COUNT(*) FROM search_words WHERE search_words MATCH 'new'"); n != 0 {
 				t.Errorf("the index has %d entries of the removed messages", n)
 			}
@@ -198,9 +190,8 @@ func TestAbandonedImportIsRemoved(t *testing.T) {
 // A restarted process removes what it left behind without waiting for the lease, and leaves
 // alone the work of others and its own.
 func TestAbandonedByAFormerProcess(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, purges := open(d), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		purges := repositories.NewPurges(s.Gorm)
 		id := s.session(t).ID
 		s.beginImport(t, id, core.NewWorker("replica", "first"), history(300, "rope")...)
 		for worker, want := range map[string]int{
@@ -218,9 +209,7 @@ func TestAbandonedByAFormerProcess(t *testing.T) {
 
 // An import whose client goes away leaves nothing.
 func TestCanceledImport(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
 		gone, cancel := context.WithCancelCause(t.Context())
@@ -236,9 +225,7 @@ func TestCanceledImport(t *testing.T) {
 
 // A session that was archived while a history was imported takes none of it.
 func TestImportIntoASessionThatIsArchived(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		finish := s.beginImport(t, id, "w/1", history(300, "rope")...)
 		must.Do(t, s.archive(t.Context(), ann(), id))
@@ -293,9 +280,7 @@ func (s *store) wantFree(t *testing.T, id core.SessionID) {
 
 // An import of few messages that are long is written in steps, too, and has one event.
 func TestImportOfLongMessages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		list := history(5, strings.Repeat("long ", 1<<16))
 		var most int
@@ -322,9 +307,7 @@ func TestImportOfLongMessages(t *testing.T) {
 
 // Others write while a history is imported: they wait for a step of it, not for all.
 func TestOthersWriteDuringAnImport(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id, other := s.session(t).ID, s.session(t).ID
 		imported := make(chan error, 1)
 		go func() {

@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -57,9 +56,7 @@ func allPages[T any, K comparable](t testing.TB, limit int, list func(cursor str
 
 // Pages of any size, concatenated, are the whole list in its order.
 func TestListSessionsPages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		type entry struct {
 			id core.SessionID
@@ -122,25 +119,17 @@ func cmpStrings[T ~string](a, b T) int {
 }
 
 func TestNewestActivityComesFirst(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		a, b, c := s.session(t).ID, s.session(t).ID, s.session(t).ID
 		s.turns(t, a, 1)
 		title := "new"
-		if _, _, err := s.sessions.Update(t.Context(), ann(), b, core.SessionPatch{Title: &title}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]core.SessionID{b, a, c}, s.listSessions(t, core.SessionQuery{})); diff != "" {
-			t.Errorf("order (-want +got):\n%s", diff)
-		}
+		must.Get2(s.sessions.Update(t.Context(), ann(), b, core.SessionPatch{Title: &title}))(t)
+		compare.Equal(t, "order", []core.SessionID{b, a, c}, s.listSessions(t, core.SessionQuery{}))
 	})
 }
 
 func TestCreateSession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		through := core.NewID[core.MessageID]()
 		got, err := s.sessions.Create(t.Context(), core.Session{
 			Owner: "ann", Agent: "researcher", Model: "gpt-4o", Title: "Größe 大 😀", UserID: "carol", Source: core.SourceWeb,
@@ -154,9 +143,7 @@ func TestCreateSession(t *testing.T) {
 		if !core.ValidID(got.ID) || got.CreatedAt.IsZero() || !got.UpdatedAt.Equal(got.CreatedAt) || got.LastSeq != 0 || got.SummaryThroughID != nil {
 			t.Errorf("created: got %+v, want id, times, and nothing in it", got)
 		}
-		if diff := cmp.Diff(got, s.get(t, got.ID), sameJSON()); diff != "" {
-			t.Errorf("session (-returned +stored):\n%s", diff)
-		}
+		compare.Equal(t, "session", got, s.get(t, got.ID), sameJSON())
 		again := core.Session{ID: got.ID, Owner: "bob"}
 		_, err = s.sessions.Create(t.Context(), again)
 		wantError(t, "same id", err, core.ErrConflict)
@@ -176,18 +163,14 @@ func TestCreateSession(t *testing.T) {
 
 // Lists and events have no texts of summaries, unless a list is asked for them.
 func TestListsHaveNoSummaries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		s.exec(t, "UPDATE sessions SET conversation_summary = 'They counted.', summary_version = 1")
 		for _, q := range []core.SessionQuery{{}, {Order: core.OrderByCreation}, {Text: "Travel"}, {Archived: true}} {
 			for _, whole := range []bool{false, true} {
 				if q.Summaries = whole; q.Text != "" {
-					if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Travel")}); err != nil {
-						t.Fatal(err)
-					}
+					must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Travel")}))(t)
 				}
 				page, err := s.sessions.List(t.Context(), ann(), q)
 				if err != nil || len(page.Items) != 1 {
@@ -198,10 +181,7 @@ func TestListsHaveNoSummaries(t *testing.T) {
 				}
 			}
 		}
-		_, events, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Count")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, events := must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("Count")}))(t)
 		events = append(events, s.allEvents(t, id)...)
 		for _, e := range events {
 			if e.Type != core.EventSessionUpdated {
@@ -216,9 +196,7 @@ func TestListsHaveNoSummaries(t *testing.T) {
 
 // Sessions are found by what their runs do.
 func TestListByStatus(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		idle, running, waiting, queued := s.session(t).ID, s.session(t).ID, s.session(t).ID, s.session(t).ID
 		s.accept(t, ask(running, "go"))
 		s.accept(t, ask(running, "and then?"))
@@ -258,9 +236,7 @@ func (s *store) pages(t *testing.T, q core.SessionQuery, between func()) (ids []
 // Reading all sessions page by page in the order of creation misses none, though sessions
 // are used, archived and created meanwhile.
 func TestListByCreationIsStable(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		var all []core.SessionID
 		for range 9 {
 			all = append(all, s.session(t).ID)
@@ -269,9 +245,7 @@ func TestListByCreationIsStable(t *testing.T) {
 		must.Do(t, s.archive(t.Context(), ann(), all[4]))
 		used := func() {
 			for _, id := range []core.SessionID{all[8], all[1], all[6]} {
-				if _, _, err := s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("used")}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(s.sessions.Update(t.Context(), ann(), id, core.SessionPatch{Title: new("used")}))(t)
 			}
 			s.session(t)
 			must.Do(t, s.archive(t.Context(), ann(), all[7]))
@@ -298,9 +272,7 @@ func TestListByCreationIsStable(t *testing.T) {
 // A ranked list of sessions has those first whose title has the words, then those whose messages fit
 // best; it obeys the filters of the list, and its pages are stable while messages come in (P16-7).
 func TestRankedSessions(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		create := func(title, owner string, questions ...string) core.Session {
 			t.Helper()
 			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: owner, UserID: "carol", Agent: "a", Title: title}))(t)

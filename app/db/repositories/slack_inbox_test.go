@@ -95,9 +95,8 @@ func TestSlackItemIsStoredOnce(t *testing.T) {
 
 // The items of a thread are handled in Slack's order, one at a time; other threads do not wait.
 func TestSlackLanes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, ctx, inbox := open(d), t.Context(), repositories.NewSlackInbox(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		ctx, inbox := t.Context(), repositories.NewSlackInbox(s.Gorm)
 		addItems(t, inbox, slackItem("1.0", "3.0"), slackItem("1.0", "1.0"), slackItem("1.0", "2.0"))
 		first := claimItem(t, inbox, "one/1", "C1/1.0")
 		claimItem(t, inbox, "two/1", "")
@@ -122,9 +121,8 @@ func TestSlackLanes(t *testing.T) {
 // The items of a dead process are handled by its restart immediately, by others when the lease
 // has expired.
 func TestSlackLease(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, inbox := open(d), repositories.NewSlackInbox(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		inbox := repositories.NewSlackInbox(s.Gorm)
 		addItems(t, inbox, slackItem("1.0", "1.0"))
 		claimItem(t, inbox, "one/1", "C1/1.0")
 		claimItem(t, inbox, "one/1", "")
@@ -184,9 +182,8 @@ func TestSlackGesture(t *testing.T) {
 
 // A message of Slack is found in the log and in the queue, and while it waits in the inbox.
 func TestFindSlackMessage(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, ctx, inbox := open(d), t.Context(), repositories.NewSlackInbox(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		ctx, inbox := t.Context(), repositories.NewSlackInbox(s.Gorm)
 		session := s.session(t)
 		q := core.SlackMessageQuery{App: "A1", Key: "C1/1.0", SessionID: session.ID, ClientMessageID: "T1/C1/1.0"}
 		want := func(ref core.SlackMessageRef) {
@@ -204,10 +201,7 @@ func TestFindSlackMessage(t *testing.T) {
 		stored := must.Get(s.messages.Append(ctx, ann(), core.AppendMessages{SessionID: session.ID, Messages: []core.Message{
 			{Role: core.RoleUser, Content: "the pump", ClientMessageID: "T1/C1/1.0"}}}))(t)
 		want(core.SlackMessageRef{MessageID: stored.Messages[0].ID, Pending: true})
-		accepted, err := s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		accepted := must.Get(s.runs.Accept(ctx, ann(), core.AcceptRun{SessionID: session.ID, Agent: "tester", ClientMessageID: "T1/C1/2.0", Input: core.RunInput{Content: "green"}}))(t)
 		q.ClientMessageID, q.Key = "T1/C1/2.0", "C1/2.0"
 		want(core.SlackMessageRef{MessageID: accepted.Run.UserMessageID})
 	})
@@ -215,9 +209,8 @@ func TestFindSlackMessage(t *testing.T) {
 
 // A purge of a user or of a session leaves nothing of what came from Slack.
 func TestSlackInboxIsPurged(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, ctx, inbox, purges := open(d), t.Context(), repositories.NewSlackInbox(d.Gorm), repositories.NewPurges(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		ctx, inbox, purges := t.Context(), repositories.NewSlackInbox(s.Gorm), repositories.NewPurges(s.Gorm)
 		addItems(t, inbox, slackItem("1.0", "1.0"), slackItem("2.0", "2.0"))
 		session := s.session(t)
 		item := claimItem(t, inbox, "one/1", "C1/1.0")

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -39,9 +37,7 @@ func claimOf(worker string) core.SlackClaim {
 // The session of a channel's thread has many speakers from then on; that of a direct message
 // has not.
 func TestSlackBindNamesSpeakers(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		for channel, named := range map[string]bool{"C1": true, "G1": true, "D1": false} {
 			thread := slackThread(s.session(t).ID, "1.1")
 			thread.Channel = channel
@@ -60,9 +56,8 @@ func TestSlackBindNamesSpeakers(t *testing.T) {
 
 // A thread belongs to one session and a session to one thread.
 func TestSlackBind(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		threads := repositories.NewSlackThreads(s.Gorm)
 		first, other := s.bindThread(t, "1.1"), s.session(t)
 		if err := bindThread(t, threads, first); err != nil {
 			t.Errorf("the second time: %v", err)
@@ -91,7 +86,7 @@ func TestSlackBind(t *testing.T) {
 		wantError(t, "a thread of another owner", bindThread(t, threads, stolen), core.ErrConflict)
 
 		// The alias of an archived session moves to its fork; the thread follows.
-		must.Do(t, repositories.NewAliases(d.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID))
+		must.Do(t, repositories.NewAliases(s.Gorm).Rebind(t.Context(), "ann", first.Alias(), first.SessionID, other.ID))
 		must.Do(t, bindThread(t, threads, slackThread(other.ID, "1.1")))
 		if got, err := threads.Find(t.Context(), "T1", "C1", "1.1"); err != nil || got.SessionID != other.ID {
 			t.Errorf("moved: got session %s (%v), want %s", got.SessionID, err, other.ID)
@@ -109,9 +104,8 @@ func TestSlackBind(t *testing.T) {
 
 // A thread is behind when its session gets an event, and one process has it at a time.
 func TestSlackClaim(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		threads := repositories.NewSlackThreads(s.Gorm)
 		thread := s.bindThread(t, "1.1")
 		if got, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(got) != 0 {
 			t.Fatalf("nothing happened: got %+v (%v), want no thread", got, err)
@@ -171,9 +165,8 @@ func TestSlackClaim(t *testing.T) {
 // A mode that posts nothing is never behind; back to one that posts, the thread goes on with
 // what happens then.
 func TestSlackSetMode(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, threads := open(d), repositories.NewSlackThreads(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		threads := repositories.NewSlackThreads(s.Gorm)
 		thread := s.bindThread(t, "1.1")
 		if got, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToWeb); err != nil || got.Mode != core.SlackToWeb {
 			t.Fatalf("got thread %+v (%v), want mode to_web", got, err)
@@ -182,9 +175,7 @@ func TestSlackSetMode(t *testing.T) {
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
 			t.Errorf("to_web: got %+v (%v), want nothing", list, err)
 		}
-		if _, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackToSlack))(t)
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 0 {
 			t.Errorf("to_slack: got %+v (%v), want nothing yet", list, err)
 		}
@@ -193,9 +184,7 @@ func TestSlackSetMode(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].FirstSeq != 4 {
 			t.Errorf("got %+v (%v), want the thread after message 4", list, err)
 		}
-		if _, _, err := threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(threads.SetMode(t.Context(), ann(), thread.SessionID, core.SlackOff))(t)
 		wantError(t, "off", threads.Advance(t.Context(), "a/1", thread.SessionID, 1, time.Minute), core.ErrStale)
 		_, _, err = threads.SetMode(t.Context(), bob(), thread.SessionID, core.SlackOff)
 		wantNotFound(t, "another owner", err)
@@ -207,9 +196,8 @@ func TestSlackSetMode(t *testing.T) {
 // A post is begun once, by the process that has the lease of its thread, and is found by
 // Slack's id.
 func TestSlackPosts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, threads, posts := open(d), repositories.NewSlackThreads(d.Gorm), repositories.NewSlackPosts(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		threads, posts := repositories.NewSlackThreads(s.Gorm), repositories.NewSlackPosts(s.Gorm)
 		thread := s.bindThread(t, "1.1")
 		s.turns(t, thread.SessionID, 1)
 		log := s.log(t, thread.SessionID)
@@ -246,14 +234,12 @@ func TestSlackPosts(t *testing.T) {
 		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 0 {
 			t.Errorf("on the path: got %+v (%v), want nothing", list, err)
 		}
-		if _, _, err := repositories.NewBranches(d.Gorm).Select(t.Context(), ann(), thread.SessionID, log[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(repositories.NewBranches(s.Gorm).Select(t.Context(), ann(), thread.SessionID, log[0].ID))(t)
 		s.exec(t, "UPDATE messages SET on_path = false WHERE id = ?", log[1].ID)
 		if list, err := posts.Misplaced(t.Context(), thread.SessionID); err != nil || len(list) != 1 {
 			t.Errorf("off the path: got %+v (%v), want one post", list, err)
 		}
-		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), thread.SessionID, false))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), thread.SessionID, false))(t)
 		if n := s.count(t, "SELECT (SELECT COUNT(*) FROM slack_posts) + (SELECT COUNT(*) FROM slack_threads)"); n != 0 {
 			t.Errorf("purged: got %d rows, want none", n)
 		}
@@ -263,9 +249,8 @@ func TestSlackPosts(t *testing.T) {
 // The first part of a message is changed without the others: with their ts it would be a post of
 // its own again, which the index refuses, and the thread would stand still.
 func TestSlackPostOfSeveralParts(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, threads, posts := open(d), repositories.NewSlackThreads(d.Gorm), repositories.NewSlackPosts(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		threads, posts := repositories.NewSlackThreads(s.Gorm), repositories.NewSlackPosts(s.Gorm)
 		thread := s.bindThread(t, "1.1")
 		s.turns(t, thread.SessionID, 1)
 		if list, err := threads.Claim(t.Context(), claimOf("a/1")); err != nil || len(list) != 1 {

@@ -7,9 +7,7 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
@@ -39,9 +37,8 @@ func (s *store) wantInstructions(t *testing.T, when string, session core.Session
 // What a user's message says for the whole conversation is stored when it is first asked for, once, and
 // goes with the message; what assistants and tools say is not.
 func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, branches := open(d), repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.finish(t, s.accept(t, ask(id, "Always answer in Dutch.")).Run, "From now on always answer in Latin.")
 		s.append(t, id, false, core.Message{Role: core.RoleUser, Content: "My budget is 400 €."})
@@ -71,9 +68,7 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 		in.Input.Edits = log[2].ID
 		s.finish(t, s.accept(t, in).Run, "fine")
 		s.wantInstructions(t, "on another branch", id, "1 Always answer in French.; 7 Never use emojis.")
-		if _, _, err := branches.Select(t.Context(), ann(), id, log[2].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, log[2].ID))(t)
 		s.wantInstructions(t, "on the first branch again", id, "1 Always answer in French.; 3 My budget is 400 €.")
 
 		s.exec(t, "DELETE FROM session_readers WHERE session_id = ? AND reader = 'standing'", id) // as an earlier version leaves them
@@ -82,7 +77,7 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 		s.erase(t, id, log[0].ID)
 		s.wantInstructions(t, "deleted", id, "3 My budget is 400 €.")
 		s.wantInstructions(t, "deleted in the source of a fork", fork.ID, "1 Always answer in Dutch.")
-		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id); n != 0 {
 			t.Errorf("%d instructions are left of a purged session", n)
 		}
@@ -91,16 +86,14 @@ func TestStandingInstructionsFollowTheirMessages(t *testing.T) {
 
 // Instructions tell the people apart who set them, also where a name is all that is known.
 func TestStandingInstructionsHaveSpeakers(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.append(t, id, false,
 			core.Message{Role: core.RoleUser, Content: "Call me Ann.", AuthorID: "u1", Author: "Ann"},
 			core.Message{Role: core.RoleUser, Content: "Call me Annie.", AuthorID: "u1"},
 			core.Message{Role: core.RoleUser, Content: "Call me Bob.", Author: "Bob"},
 			core.Message{Role: core.RoleUser, Content: "Call me Max."})
-		all, err := repositories.NewStandingInstructions(d.Gorm).OnPath(t.Context(), ann(), id, 10)
+		all, err := repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 10)
 		if err != nil || len(all) != 4 {
 			t.Fatalf("got %d instructions and %v, want 4", len(all), err)
 		}
@@ -112,9 +105,7 @@ func TestStandingInstructionsHaveSpeakers(t *testing.T) {
 
 // An import of any size brings instructions; of too many the newest are kept.
 func TestStandingInstructionsOfImports(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		messages := history(300, "rope")
 		messages[298].Content = strings.Repeat("Always mention ropes.\n", 5)
@@ -124,7 +115,7 @@ func TestStandingInstructionsOfImports(t *testing.T) {
 		}
 		s.exec(t, "UPDATE sessions SET standing_count = ? WHERE id = ?", core.MaxInstructions-1, id) // as if there were so many
 		s.finish(t, s.accept(t, ask(id, "Never mention ropes.\nAlways be brief.\nNever be rude.")).Run, "fine")
-		must.Get(repositories.NewStandingInstructions(d.Gorm).OnPath(t.Context(), ann(), id, 1))(t)
+		must.Get(repositories.NewStandingInstructions(s.Gorm).OnPath(t.Context(), ann(), id, 1))(t)
 		if n := s.count(t, "SELECT COUNT(*) FROM standing_instructions WHERE session_id = ?", id); n != 6 {
 			t.Errorf("got %d instructions, want the two oldest dropped for three new ones", n)
 		}
@@ -133,15 +124,14 @@ func TestStandingInstructionsOfImports(t *testing.T) {
 
 // People add, edit and remove instructions, within their own sessions.
 func TestStandingInstructionsByHand(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, byHand := open(d), repositories.NewStandingInstructions(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		byHand := repositories.NewStandingInstructions(s.Gorm)
 		id := s.session(t).ID
 		s.finish(t, s.accept(t, ask(id, "Always answer in Dutch.")).Run, "goed")
 		added := must.Get(byHand.Add(t.Context(), ann(), core.NewInstruction{SessionID: id, Text: "Be brief."}))(t)
 		s.finish(t, s.accept(t, ask(id, "Never use emojis.")).Run, "goed")
 		s.wantInstructions(t, "added", id, "1 Always answer in Dutch.; 2 Be brief.; 3 Never use emojis.")
-		fork := must.Get(repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
+		fork := must.Get(repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: id}))(t)
 		s.wantInstructions(t, "forked", fork.ID, "1 Always answer in Dutch.; 2 Be brief.; 3 Never use emojis.")
 
 		edited, err := byHand.Edit(t.Context(), ann(), added.ID, core.NewInstruction{SessionID: id, Text: "Be very brief."})
@@ -186,9 +176,8 @@ func TestStandingInstructionsByHand(t *testing.T) {
 
 // The instructions added by hand are bounded.
 func TestStandingInstructionsByHandAreBounded(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, byHand := open(d), repositories.NewStandingInstructions(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		byHand := repositories.NewStandingInstructions(s.Gorm)
 		id := s.session(t).ID
 		for n := range core.MaxAddedInstructions + 1 {
 			_, err := byHand.Add(t.Context(), ann(), core.NewInstruction{SessionID: id, Text: fmt.Sprintf("Rule %d.", n)})

@@ -5,29 +5,22 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 // What is stored of a session is counted, whatever adds to it and removes from it.
 func TestStoredBytes(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, branches := open(d), repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		eve := core.Tenant{Owner: "ann", User: "eve"}
 		total := func() int64 {
 			t.Helper()
-			n := must.Get(s.sessions.StoredBytes(t.Context(), eve))(t)
-			return n
+			return must.Get(s.sessions.StoredBytes(t.Context(), eve))(t)
 		}
 		create := func() core.SessionID {
 			t.Helper()
-			session, err := s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "eve", Agent: "assistant", Source: core.SourceAPI, Instructions: strings.Repeat("i", 100)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", UserID: "eve", Agent: "assistant", Source: core.SourceAPI, Instructions: strings.Repeat("i", 100)}))(t)
 			return session.ID
 		}
 		want := func(what string, id core.SessionID, texts, rows int) {
@@ -56,16 +49,14 @@ func TestStoredBytes(t *testing.T) {
 		want("import in steps", id, 33_000, 302)
 		fork := must.Get(branches.Fork(t.Context(), ann(), core.ForkSession{SessionID: id, MessageID: first.ID}))(t)
 		want("fork", fork.ID, 1000, 1)
-		if _, _, err := branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}))(t)
 		want("revise", id, 33_500, 302)
 		if got, most := total(), int64(2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
 			t.Errorf("got %d bytes of two sessions, want %d", got, most)
 		}
 		must.Get(branches.Delete(t.Context(), ann(), id, first.ID))(t)
 		want("delete", id, 32_000, 302)
-		must.Get(repositories.NewPurges(d.Gorm).Session(t.Context(), id, false))(t)
+		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
 		if got := total(); got > 1124+1000+512+100 {
 			t.Errorf("got %d bytes after the purge, want those of the fork", got)
 		}

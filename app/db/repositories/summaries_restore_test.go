@@ -8,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -32,10 +29,8 @@ func (s *store) restore(t *testing.T, id core.SessionID, version int) (core.Sess
 
 // Undone versions are not restored when the path changes; others are.
 func TestRestoredStays(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 5)
 		log := s.log(t, id)
@@ -49,31 +44,23 @@ func TestRestoredStays(t *testing.T) {
 		s.wantSummary(t, id, 0, 0)
 		s.restore(t, id, 2)
 		s.wantSummary(t, id, 6, 4)
-		if _, _, err := branches.Select(t.Context(), ann(), id, log[8].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, log[8].ID))(t)
 		s.wantSummary(t, id, 6, 4)
 
 		// A restore does not undo a version of another branch.
 		s.summarize(t, id, log[9]) // version 5
-		if _, _, err := branches.Select(t.Context(), ann(), id, edited.Run.UserMessageID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, edited.Run.UserMessageID))(t)
 		s.wantSummary(t, id, 6, 6)
 		s.restore(t, id, 0)
-		if _, _, err := branches.Select(t.Context(), ann(), id, log[9].ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(branches.Select(t.Context(), ann(), id, log[9].ID))(t)
 		s.wantSummary(t, id, 10, 7)
 	})
 }
 
 // A version that cannot be restored is refused with the reason, and changes nothing.
 func TestRestoreRefused(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
-		branches := repositories.NewBranches(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		branches := repositories.NewBranches(s.Gorm)
 		id := s.session(t).ID
 		s.turns(t, id, 4)
 		log := s.log(t, id)
@@ -86,9 +73,7 @@ func TestRestoreRefused(t *testing.T) {
 		s.summarize(t, id, s.log(t, id)[7]) // 4
 		run := *s.summary(t, id, 4)         // 5
 		run.Kind, run.ID, run.State = core.SummaryRun, "", ""
-		if _, _, err := s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get2(s.sessions.ApplyContext(t.Context(), ann(), core.ContextChange{SessionID: id, Expect: s.get(t, id).PromptRevision, Summary: &run}))(t)
 		restore := func(version int, tenant core.Tenant, behind int) error {
 			_, _, err := s.sessions.RestoreSummary(t.Context(), tenant, core.SummaryRestore{SessionID: id, Expect: s.get(t, id).PromptRevision - behind, Version: version, PromptState: []byte(`{}`)})
 			return err
@@ -115,9 +100,7 @@ func TestRestoreRefused(t *testing.T) {
 		}
 		wantError(t, "stale", restore(1, ann(), 1), core.ErrStale)
 		wantError(t, "another owner", restore(1, bob(), 0), core.ErrNotFound)
-		if diff := cmp.Diff(before, s.get(t, id), sameJSON()); diff != "" {
-			t.Errorf("the session has changed (-before +after):\n%s", diff)
-		}
+		compare.Equal(t, "the session has changed", before, s.get(t, id), sameJSON())
 		if s.count(t, "SELECT COUNT(*) FROM session_summaries WHERE state = 'undone'") != 0 {
 			t.Error("a version was taken back by a restore that was refused")
 		}
@@ -139,9 +122,7 @@ func (s *store) summary(t *testing.T, id core.SessionID, version int) *core.Summ
 
 // Of several concurrent holders exactly one gets the lease.
 func TestConcurrentLeasesOneWins(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		var won atomic.Int32
 		race(racers, func(i int) {
@@ -179,8 +160,7 @@ func (s *store) ahead(t *testing.T, id core.SessionID, through core.Message) cor
 // work returns what goes on with the session's summaries.
 func (s *store) work(t *testing.T, id core.SessionID) core.SummaryWork {
 	t.Helper()
-	w := must.Get(s.sessions.SummaryWork(t.Context(), ann(), id))(t)
-	return w
+	return must.Get(s.sessions.SummaryWork(t.Context(), ann(), id))(t)
 }
 
 // wantPrepared checks which message the prepared summary ends with; 0 = none.
@@ -193,9 +173,7 @@ func (s *store) wantPrepared(t *testing.T, id core.SessionID, through int64) {
 
 // A deletion also erases prepared summaries of the message.
 func TestDeleteErasesPreparedSummaries(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 1)
 		log := s.confess(t, id)
@@ -204,7 +182,7 @@ func TestDeleteErasesPreparedSummaries(t *testing.T) {
 		s.ahead(t, id, log[5])
 		s.exec(t, "UPDATE session_summaries SET content = ? WHERE session_id = ?", "told "+secret, id)
 		for _, m := range log[2:6] {
-			must.Get(repositories.NewBranches(d.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
+			must.Get(repositories.NewBranches(s.Gorm).Delete(t.Context(), ann(), id, m.ID))(t)
 		}
 		if left := s.remains(t); len(left) > 0 {
 			t.Errorf("the secret is still in %v", left)
@@ -235,9 +213,7 @@ func pathChange(session core.Session, content string, from, through core.Message
 
 // Of several concurrent compactions exactly one succeeds.
 func TestConcurrentCompactionsOneWins(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		s.turns(t, id, 2)
 		log := s.log(t, id)

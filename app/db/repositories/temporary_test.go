@@ -5,25 +5,20 @@ import (
 	"testing"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
 	"bobbin/app/db/repositories"
-	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
 )
 
 // temporary creates a temporary session of ann.
 func (s *store) temporary(t *testing.T, user string) core.Session {
 	t.Helper()
-	session := must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true}))(t)
-	return session
+	return must.Get(s.sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "a", Title: "about bees", UserID: user, Temporary: true}))(t)
 }
 
 // A temporary session can be read by its id, and is in no list, no search, and no Slack; its
 // forks are temporary, too.
 func TestTemporarySessionsAreHidden(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		kept, brief := s.session(t), s.temporary(t, "carol")
 		for _, id := range []core.SessionID{kept.ID, brief.ID} {
 			s.finish(t, s.accept(t, ask(id, "a question about bees")).Run, "bees")
@@ -32,21 +27,18 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if !got.Temporary || got.ExpiresAt == nil || !got.ExpiresAt.Equal(got.UpdatedAt.Add(core.TemporaryLife)) || s.get(t, kept.ID).ExpiresAt != nil {
 			t.Errorf("got temporary %v until %v, want it to be removed a day after %v", got.Temporary, got.ExpiresAt, got.UpdatedAt)
 		}
-		fork, err := repositories.NewBranches(d.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: brief.ID})
+		fork, err := repositories.NewBranches(s.Gorm).Fork(t.Context(), ann(), core.ForkSession{SessionID: brief.ID})
 		if err != nil || !fork.Temporary {
 			t.Errorf("got the fork %+v, %v, want it temporary", fork, err)
 		}
 		must.Do(t, s.archive(t.Context(), ann(), fork.ID))
 		for _, q := range []core.SessionQuery{{}, {Archived: true}, {Order: core.OrderByCreation}, {UserID: "carol"}, {Text: "bees", Archived: true}, {Text: "bees", TitlesOnly: true}, {Agent: "a"}} {
-			page, err := s.sessions.List(t.Context(), ann(), q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Get(s.sessions.List(t.Context(), ann(), q))(t)
 			if slices.ContainsFunc(page.Items, func(s core.Session) bool { return s.ID != kept.ID }) {
 				t.Errorf("the list of %+v has %d sessions, want at most the one that is kept", q, len(page.Items))
 			}
 		}
-		page, err := repositories.NewSearch(d.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "bees"})
+		page, err := repositories.NewSearch(s.Gorm).Messages(t.Context(), ann(), core.SearchQuery{Text: "bees"})
 		s.index(t)
 		if err != nil || len(page.Items) != 2 || page.Items[0].SessionID != kept.ID || page.Items[1].SessionID != kept.ID {
 			t.Errorf("got the hits %+v, %v, want those of the session that is kept", page.Items, err)
@@ -54,18 +46,16 @@ func TestTemporarySessionsAreHidden(t *testing.T) {
 		if n := s.count(t, "SELECT COUNT(*) FROM search_entries WHERE session_id <> ?", kept.ID); n != 0 {
 			t.Errorf("the index has %d entries of temporary sessions", n)
 		}
-		_, err = repositories.NewSlackThreads(d.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
+		_, err = repositories.NewSlackThreads(s.Gorm).Bind(t.Context(), core.SlackThread{Owner: "ann", SessionID: brief.ID, Team: "T1", Channel: "C1", Thread: "1.1", Mode: core.SlackTwoWay})
 		wantError(t, "Slack", err, core.ErrUnprocessable)
 	})
 }
 
 // The owner's default webhook hears nothing of temporary sessions; that of a run does.
 func TestTemporarySessionsAndWebhooks(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		hook := core.Webhook{URL: "https://example.com/hook", Secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"}
-		must.Do(t, repositories.NewOwnerWebhooks(d.Gorm).Set(t.Context(), "ann", hook))
+		must.Do(t, repositories.NewOwnerWebhooks(s.Gorm).Set(t.Context(), "ann", hook))
 		brief := s.temporary(t, "").ID
 		s.turns(t, brief, 1)
 		if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != 0 {
@@ -83,9 +73,8 @@ func TestTemporarySessionsAndWebhooks(t *testing.T) {
 // A day after its last activity a temporary session is due, also while a run waits for an
 // answer, and its removal leaves nothing but its usage.
 func TestTemporarySessionsExpire(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s, r := open(d), repositories.NewRetention(d.Gorm)
+	each(t, func(t *testing.T, s *store) {
+		r := repositories.NewRetention(s.Gorm)
 		old, waiting, busy, fresh, kept := s.temporary(t, "carol").ID, s.temporary(t, "").ID, s.temporary(t, "").ID, s.temporary(t, "").ID, s.session(t).ID
 		run := s.accept(t, ask(old, "hello")).Run
 		s.write(t, core.RunWrite{RunID: run.ID, SessionID: old, Attempt: 1, Messages: []core.Message{answer("hi")},
@@ -99,7 +88,7 @@ func TestTemporarySessionsExpire(t *testing.T) {
 		if want := []core.SessionID{old, waiting}; err != nil || !slices.Equal(sorted(due), sorted(want)) {
 			t.Errorf("got %v, %v, want %v and neither %s at work nor %s in use", due, err, want, busy, fresh)
 		}
-		purges := repositories.NewPurges(d.Gorm)
+		purges := repositories.NewPurges(s.Gorm)
 		if own, err := purges.OfUser(t.Context(), "ann", "carol"); err != nil || !slices.Equal(own, []core.SessionID{old}) {
 			t.Errorf("the user's sessions are %v, %v, want the temporary one", own, err)
 		}

@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bobbin/app/core"
-	"bobbin/app/db"
-	"bobbin/tests/dbtest"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -55,9 +54,7 @@ func january() core.UsageQuery { return core.UsageQuery{From: day(1, 0), To: day
 
 // Usage and cost per session, user, agent, model and day, the same on both databases.
 func TestUsage(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		first, second := s.bookUsage(t)
 		for by, want := range map[core.UsageGroup][]string{
 			core.UsageBySession: {string(second) + " 2 3+1 $2 1", string(first) + " 3 150+10 $7 1"},
@@ -85,9 +82,7 @@ func TestUsage(t *testing.T) {
 					}
 					q.Cursor = *report.NextCursor
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("by %s, %d a page (-want +got):\n%s", by, limit, diff)
-				}
+				compare.Equal(t, fmt.Sprintf("by %s, %d a page", by, limit), want, got)
 			}
 		}
 		total, err := s.modelCalls.SessionTotal(t.Context(), ann(), second)
@@ -99,9 +94,7 @@ func TestUsage(t *testing.T) {
 
 // Spend limits count reported tokens, or the estimate if the provider reported none.
 func TestSpent(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		s.bookUsage(t)
 		for on, want := range map[time.Time]core.Spent{
 			day(1, 0): {Tokens: 110, MicroUSD: 7},
@@ -122,9 +115,7 @@ func TestSpent(t *testing.T) {
 
 // A session gets a generated title once, never over a user's decision.
 func TestGiveTitle(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		calls := []core.ModelCall{{Purpose: core.PurposeTitle, Model: "m"}}
 		fresh := s.session(t)
 		events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: fresh.ID, Title: "Bees", Calls: calls})
@@ -139,9 +130,7 @@ func TestGiveTitle(t *testing.T) {
 			session := fresh
 			if title != nil {
 				session = s.session(t)
-				if _, _, err := s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: title}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get2(s.sessions.Update(t.Context(), ann(), session.ID, core.SessionPatch{Title: title}))(t)
 			}
 			want := s.get(t, session.ID).Title
 			events, err := s.sessions.GiveTitle(t.Context(), ann(), core.NewTitle{SessionID: session.ID, Title: "Wasps", Calls: calls})
@@ -164,9 +153,7 @@ func TestGiveTitle(t *testing.T) {
 
 // A call without a session counts in the usage and the spending of its owner and user.
 func TestCallsWithoutASession(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		for _, user := range []string{"", "carol", "carol"} {
 			must.Do(t, s.modelCalls.RecordCall(t.Context(), core.ModelCall{
 				ID: core.NewID[string](), Owner: "ann", User: user, Purpose: core.PurposeEmbedding, Model: "embed",
@@ -198,9 +185,7 @@ func call(at time.Time) core.ModelCall {
 
 // Concurrent usage of many sessions is complete in the sums of the day and of the sessions.
 func TestUsageIsExactUnderConcurrency(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		const sessions, each = 12, 5
 		var wait sync.WaitGroup
 		for i := range sessions {
@@ -241,9 +226,7 @@ func TestUsageIsExactUnderConcurrency(t *testing.T) {
 // Spans that do not begin or end with a day are exact, too: in every group the same as
 // the sum of their calls.
 func TestUsageOfPartsOfDays(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		id := s.session(t).ID
 		run := s.accept(t, ask(id, "go")).Run
 		start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // provider answers every request in the same way.
@@ -39,11 +40,7 @@ func open(t *testing.T, options anthropic.Options) *anthropic.Model {
 	if options.Model == "" {
 		options.Model = "claude-sonnet-4-5"
 	}
-	m, err := anthropic.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return m
+	return must.Get(anthropic.New(options))(t)
 }
 
 // fine is a whole answer.
@@ -260,9 +257,7 @@ func TestAnswersOfProxies(t *testing.T) {
 			if err != nil || p.Last().Path != "/v1/messages" {
 				t.Fatalf("call: %v at %s", err, p.Last().Path)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("response (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "response", c.want, got)
 		})
 	}
 }
@@ -318,9 +313,7 @@ func TestOptions(t *testing.T) {
 	}
 	want := llm.Info{Name: "claude", Provider: "anthropic", Window: 5}
 	got := open(t, anthropic.Options{Name: "claude", Model: "m", Info: llm.Info{Window: 5}}).Info()
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(llm.Info{}, "Lacks", "ThoughtOrigin", "Account")); diff != "" {
-		t.Errorf("info (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "info", want, got, cmpopts.IgnoreFields(llm.Info{}, "Lacks", "ThoughtOrigin", "Account"))
 }
 
 // A signature that does not hold any more must not end the conversation.

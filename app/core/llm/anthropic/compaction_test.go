@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/compare"
 )
 
 const compactor = "claude-opus-5-5"
@@ -120,9 +119,7 @@ func TestCompactionGoesBack(t *testing.T) {
 			if got := res.Compaction; got.Text != "so far <3" || got.Origin != "anthropic/"+compactor || got.Type != core.PartCompaction {
 				t.Errorf("got %+v", got)
 			}
-			if diff := cmp.Diff(&core.Usage{InputTokens: 100, OutputTokens: 5, CacheReadTokens: 10}, res.Usage); diff != "" {
-				t.Errorf("usage (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "usage", &core.Usage{InputTokens: 100, OutputTokens: 5, CacheReadTokens: 10}, res.Usage)
 			p := sent(t, anthropic.Options{Model: compactor}, compacted(*res.Compaction))
 			want := `[{"content":[` + tt.want + `],"role":"assistant"},{"content":[{"text":"kept","type":"text"}],"role":"assistant"},` +
 				`{"content":[{"cache_control":{"type":"ephemeral"},"text":"hi","type":"text"}],"role":"user"}]`
@@ -293,8 +290,6 @@ func TestIterationsAreSummed(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(tt.want, res.Usage); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, tt.want, res.Usage)
 	}
 }

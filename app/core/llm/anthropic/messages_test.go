@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/anthropic"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 )
 
@@ -125,9 +124,7 @@ func TestParametersAreSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model := open(t, tt.options)
-			if diff := cmp.Diff(tt.lacks, model.Info().Lacking(tt.parameters)); diff != "" {
-				t.Errorf("the model lacks (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "the model lacks", tt.lacks, model.Info().Lacking(tt.parameters))
 			req := llm.Request{Messages: []llm.Message{{Role: core.RoleUser, Content: "hi"}}, MaxOutputTokens: 4096}
 			got := sent(t, tt.options, req.WithParameters(tt.parameters, model.Info())).raw()
 			for _, part := range tt.has {

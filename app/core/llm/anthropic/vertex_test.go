@@ -72,8 +72,7 @@ func (c *cloud) credentials(t *testing.T) {
 func (c *cloud) open(t *testing.T, options anthropic.VertexOptions) *anthropic.Model {
 	t.Helper()
 	options.Model, options.BaseURL = "claude-opus-5-5@20260901", c.url+"/v1/projects/p/locations/eu"
-	m := must.Get(anthropic.NewOnVertex(options))(t)
-	return m
+	return must.Get(anthropic.NewOnVertex(options))(t)
 }
 
 func callVertex(t *testing.T, m llm.Model) (llm.Response, error) {

@@ -55,10 +55,7 @@ func (c *chat) ask(text string) llm.Response {
 
 func (c *chat) next() llm.Response {
 	c.t.Helper()
-	res, err := llm.Collect(newModel().Stream(c.t.Context(), c.req), nil)
-	if err != nil {
-		c.t.Fatalf("stream: %v", err)
-	}
+	res := must.Get(llm.Collect(newModel().Stream(c.t.Context(), c.req), nil))(c.t)
 	if res.Usage == nil || res.Usage.InputTokens <= 0 || res.Usage.OutputTokens <= 0 || res.Finish == "" {
 		c.t.Errorf("got usage %+v and finish %q, want both", res.Usage, res.Finish)
 	}

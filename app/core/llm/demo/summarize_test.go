@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
+	"bobbin/tests/compare"
 )
 
 // summarize asks the model for a summary in the form of the summarizer's prompts.
@@ -54,9 +53,7 @@ func TestSummaryCopiesSentences(t *testing.T) {
 - 40
 - error: no network
 - The fence is done.`
-	if diff := cmp.Diff(want, summarize(t, "", transcript, 500)); diff != "" {
-		t.Errorf("summary (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "summary", want, summarize(t, "", transcript, 500))
 }
 
 func TestSummaryIsExtended(t *testing.T) {

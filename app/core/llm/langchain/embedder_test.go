@@ -20,6 +20,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -96,9 +97,7 @@ func TestEmbedderKeepsTexts(t *testing.T) {
 		t.Fatalf("got error %v, texts %q; want them as they were", err, in)
 	}
 	half, fifth := float32(1/math.Sqrt2), float32(1/math.Sqrt(5))
-	if diff := cmp.Diff([][]float32{{1, 0}, {half, half}, {fifth, 2 * fifth}}, got); diff != "" {
-		t.Errorf("vectors (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "vectors", [][]float32{{1, 0}, {half, half}, {fifth, 2 * fifth}}, got)
 	if diff := cmp.Diff(in, texts(t, s.requests[0])); diff != "" || s.requests[0].key != "Bearer k3y" {
 		t.Errorf("request: key %q, texts %s", s.requests[0].key, diff)
 	}
@@ -137,9 +136,7 @@ func TestEmbedderBatches(t *testing.T) {
 	for _, r := range s.requests {
 		sizes = append(sizes, len(texts(t, r)))
 	}
-	if diff := cmp.Diff([]int{64, 64, 23, 1, 1}, sizes); diff != "" {
-		t.Errorf("texts in each request (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "texts in each request", []int{64, 64, 23, 1, 1}, sizes)
 	if got, err := s.embedder(t, "", providerhttp.Timeouts{}).Embed(t.Context(), nil); err != nil || len(got) != 0 {
 		t.Errorf("no texts: got %v, error %v", got, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/langchain"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // server is a scripted provider over real HTTP.
@@ -25,11 +26,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *server {
 func (s *server) open(t *testing.T, o langchain.Options) *langchain.Model {
 	t.Helper()
 	o.Model, o.BaseURL = "the-model", s.URL
-	m, err := langchain.New(o)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return m
+	return must.Get(langchain.New(o))(t)
 }
 
 // write sends the lines one by one.

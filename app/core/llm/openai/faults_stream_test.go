@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -191,9 +190,7 @@ func TestO15Images(t *testing.T) {
 		map[string]any{"role": "assistant", "content": "one and two"},
 		map[string]any{"role": "user", "content": []any{url("dGhyZWU=")}},
 	}
-	if diff := cmp.Diff(want, got["messages"]); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages", want, got["messages"])
 }
 
 // PDFs are file parts with their name and their bytes; other messages keep their bytes.
@@ -221,9 +218,7 @@ func TestO15Files(t *testing.T) {
 		map[string]any{"role": "assistant", "content": "and JSON"},
 		map[string]any{"role": "user", "content": []any{file}},
 	}
-	if diff := cmp.Diff(want, got["messages"]); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages", want, got["messages"])
 }
 
 func TestO17OneChoice(t *testing.T) {

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -69,9 +68,7 @@ func TestParametersAreSent(t *testing.T) {
 			for _, key := range []string{"model", "messages", "stream", "stream_options"} {
 				delete(got, key)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("members of the request (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "members of the request", tt.want, got)
 		})
 	}
 }

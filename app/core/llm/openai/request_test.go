@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -100,9 +99,7 @@ func TestToolTurnsBecomeText(t *testing.T) {
 		map[string]any{"role": "user", "content": "[result of clock]\nnoon\n\nWell?"},
 		map[string]any{"role": "assistant", "content": "It is 2."},
 	}
-	if diff := cmp.Diff(want, got["messages"]); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages", want, got["messages"])
 	if got["tools"] != nil || got["tool_choice"] != nil {
 		t.Errorf("got tools %v and tool_choice %v, want neither", got["tools"], got["tool_choice"])
 	}
@@ -116,9 +113,7 @@ func TestEmptyMessagesAreMarked(t *testing.T) {
 	t.Parallel()
 	got := sent(t, openai.Options{}, llm.Request{Messages: []llm.Message{{Role: core.RoleUser}, {Role: core.RoleAssistant}}})
 	want := []any{map[string]any{"role": "user", "content": "[empty]"}, map[string]any{"role": "assistant", "content": "[empty]"}}
-	if diff := cmp.Diff(want, got["messages"]); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "messages", want, got["messages"])
 }
 
 func TestCallIDsThatAProviderRefuses(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // baseURL is where the scripted provider is.
@@ -41,11 +42,7 @@ func (s *server) model(t *testing.T, options openai.Options) *openai.Model {
 		options.BaseURL = baseURL
 	}
 	options.Transport = s.Transport
-	m, err := openai.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return m
+	return must.Get(openai.New(options))(t)
 }
 
 // text is an event with text.

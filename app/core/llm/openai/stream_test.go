@@ -12,12 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/openai"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -56,9 +55,7 @@ func TestStreamUsage(t *testing.T) {
 			t.Parallel()
 			s := serve(t, stream(append(append([]string{text("ok")}, c.events...), done)...))
 			got := must.Get(collect(t, s.model(t, openai.Options{}), ask("hi")))(t)
-			if diff := cmp.Diff(c.want, got.Usage); diff != "" {
-				t.Errorf("usage (-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "usage", c.want, got.Usage)
 		})
 	}
 }

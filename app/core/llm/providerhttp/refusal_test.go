@@ -7,10 +7,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/providerhttp"
+	"bobbin/tests/compare"
 )
 
 // What a provider answers may be shown, stored and logged: it is cleaned and bounded.
@@ -98,9 +97,7 @@ func TestDroppedThoughts(t *testing.T) {
 		if err := providerhttp.IgnoreType(json.Unmarshal([]byte(tt.event), &answer)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(tt.want, answer.Changes.ToCore()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		compare.Equal(t, name, tt.want, answer.Changes.ToCore())
 	}
 }
 

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/compare"
 	"bobbin/tests/llmtest"
 	"bobbin/tests/must"
 )
@@ -100,9 +99,7 @@ func TestAnswers(t *testing.T) {
 					res.ToolCalls[i].ID = ""
 				}
 			}
-			if diff := cmp.Diff(c.want, res); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", c.want, res)
 		})
 	}
 }

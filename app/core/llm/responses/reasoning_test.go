@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -88,9 +87,7 @@ func TestReasoningIsShown(t *testing.T) {
 		{Type: "reasoning", Name: "rs_2", Text: "one", Origin: "openai/gpt-6"},
 		{Type: "reasoning", Name: "rs_2", Text: "two", Origin: "openai/gpt-6", Signature: "blob-2"},
 	}
-	if diff := cmp.Diff(want, res.Parts); diff != "" {
-		t.Errorf("parts (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "parts", want, res.Parts)
 }
 
 // Reasoning that cannot go back is only shown.

@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"bobbin/app/core"
 	"bobbin/app/core/llm"
 	"bobbin/app/core/llm/responses"
+	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
 
@@ -46,9 +45,7 @@ func TestParameters(t *testing.T) {
 			}
 			body := got.JSON()
 			delete(body, "input")
-			if diff := cmp.Diff(c.want, toJSON(t, body)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			compare.Equal(t, "", c.want, toJSON(t, body))
 		})
 	}
 }

@@ -49,11 +49,7 @@ func open(t *testing.T, s *llmtest.Server, options responses.Options) *responses
 		options.Model = "gpt-6"
 	}
 	options.BaseURL = s.URL + "/v1"
-	m, err := responses.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	return m
+	return must.Get(responses.New(options))(t)
 }
 
 var (
