@@ -75,6 +75,7 @@ func (h Native) Register(r Router) {
 
 	bind(r, ops.ListRuns, h.listRuns)
 	bind(r, ops.GetRun, h.getRun)
+	bind(r, ops.ListModelCalls, h.listModelCalls)
 	bindRaw(r, ops.WatchRun, h.watchRun)
 	bind(r, ops.CancelRun, h.cancelRun)
 	bind(r, ops.DecideApproval, h.decideApproval)

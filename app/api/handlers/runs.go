@@ -22,6 +22,16 @@ func (h Native) listRuns(c *gin.Context, in ops.SessionPage) (core.Page[core.Run
 	return h.Runs.List(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
 }
 
+// listModelCalls answers the model calls of a run. They are few, so all are on one page.
+func (h Native) listModelCalls(c *gin.Context, in ops.InRun) (core.Page[core.ModelCall], error) {
+	run, err := h.getRun(c, in)
+	if err != nil {
+		return core.Page[core.ModelCall]{}, err
+	}
+	calls, err := h.Usage.OfRun(c.Request.Context(), run)
+	return core.Page[core.ModelCall]{Items: calls}, err
+}
+
 // watchSession streams all events of a session: those after the event that the caller
 // names, else new ones.
 func (h Native) watchSession(c *gin.Context, in ops.SessionEvents) error {
