@@ -62,7 +62,7 @@ export const cases = {
     await v.page.getByRole('row', { name: /approved/ }).waitFor()
     await v.page.keyboard.press('Alt+1')
     await v.send('the provider fails here')
-    await v.page.getByText('The answer broke off').waitFor()
+    await v.log.getByText('The answer broke off').waitFor()
     await v.page.keyboard.press('Alt+2')
     await v.page.getByRole('region', { name: /^Run of/ }).getByText('failed', { exact: true }).waitFor()
     await v.shot('run-failed')

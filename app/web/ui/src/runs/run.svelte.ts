@@ -89,16 +89,17 @@ export class RunWatch {
       this.working = undefined;
       this.took.set(data.node!, (this.took.get(data.node!) ?? 0) + (data.ms ?? 0));
     } else if (event.event.startsWith("run.") && data.run) this.change(data.run);
-    this.loaded ||= event.id === "" || hasEnded(this.run);
+    this.loaded ||= event.id === "" || this.run?.status !== "running";
   }
 
   /** Events have the run without its message's text. An old event does not wake a run that has ended. */
   private change(run: Run): void {
     const before = this.run!;
-    if (!hasEnded(before) || hasEnded(run)) this.run = { ...before, ...run, input: before.input, context: run.context ?? before.context };
-    if (!hasEnded(run)) return;
+    if (run.attempt < before.attempt || (hasEnded(before) && !hasEnded(run))) return;
+    this.run = { ...before, ...run, input: before.input, context: run.context ?? before.context };
+    if (run.status === "running") return;
     this.working = undefined;
-    this.feed?.close();
+    this.feed?.close(); // one that waits for a person holds no connection: it is opened again when something happens
     this.refreshCalls();
   }
 
