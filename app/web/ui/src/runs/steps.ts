@@ -46,17 +46,23 @@ function modelSteps({ run, calls, happened, working }: Told, now: number): Unnum
     const to = Date.parse(call.created_at);
     const step = { name: modelNode, from: to - call.duration_ns / 1e6, to, live: false, bad: Boolean(call.error), call };
     if (call.purpose === "summary") {
-      return { ...step, kind: "summary", name: words.summary, what: call.error ? words.callFailed(call.error) : summaryText(summaries.shift()) };
+      const at = summaries.findIndex((h) => h.at >= to - 1);
+      const told = call.error || at < 0 ? undefined : summaries.splice(at, 1)[0];
+      return { ...step, kind: "summary", name: words.summaryOf(told?.data.version ?? 0), what: call.error ? words.callFailed(call.error) : summaryText(told) };
     }
     if (call.error) return { ...step, kind: "model", what: words.callFailed(call.error) };
     const asked = answers.shift()?.data.message?.tool_calls?.length ?? 0;
     return { ...step, kind: "model", what: asked ? words.asksFor(asked) : words.writes };
   });
+  // A version that was ready came into use, or one was made without a model.
+  for (const h of summaries) {
+    steps.push({ kind: "summary", name: words.summaryOf(h.data.version ?? 0), what: summaryText(h), from: h.at, to: h.at, live: false, bad: false });
+  }
   const summarizing = happened.findLast((h) => h.name.startsWith("context.") && h.name !== "context.warning");
   if (hasEnded(run) || !working) return steps;
   const live = { from: working.since, to: now, live: true, bad: false };
   if (summarizing?.name === "context.started" && !summarizing.data.ahead) {
-    steps.push({ ...live, kind: "summary", name: words.summary, what: words.thinks, from: summarizing.at });
+    steps.push({ ...live, kind: "summary", name: words.summaryOf(0), what: words.thinks, from: summarizing.at });
   } else if (working.node === modelNode && !steps.some((s) => s.to > working.since)) {
     steps.push({ ...live, kind: "model", name: modelNode, what: words.thinks });
   }
@@ -64,7 +70,7 @@ function modelSteps({ run, calls, happened, working }: Told, now: number): Unnum
 }
 
 function summaryText(told: Happened | undefined): string {
-  if (!told) return "";
+  if (!told) return words.summaryPart;
   const { kind, messages_covered = 0, tokens_before = 0, tokens_after = 0 } = told.data;
   const text = words.summarized(messages_covered, tokens_before, tokens_after);
   return kind === "run" ? [words.notes, text].filter(Boolean).join(", ") : text;
@@ -75,7 +81,7 @@ function lostSummaries({ happened }: Told): Unnumbered[] {
   const say: Record<string, (why: string) => string> = { "context.failed": words.summaryFailed, "context.skipped": words.summarySkipped };
   return happened
     .filter((h) => say[h.name] && !h.data.ahead)
-    .map((h) => ({ kind: "summary", name: words.summary, what: say[h.name]!(h.data.reason ?? ""), from: h.at, to: h.at, live: false, bad: h.name === "context.failed" }));
+    .map((h) => ({ kind: "summary", name: words.summaryOf(0), what: say[h.name]!(h.data.reason ?? ""), from: h.at, to: h.at, live: false, bad: h.name === "context.failed" }));
 }
 
 function toolSteps({ run, happened }: Told, now: number): Unnumbered[] {

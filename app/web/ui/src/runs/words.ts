@@ -42,7 +42,7 @@ export const words = pick({
     writes: "writes the answer",
     thinks: "at work",
     callFailed: (why: string) => `failed: ${why.replaceAll("_", " ")}`,
-    summary: "summary",
+    summaryPart: "one of its parts",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? enCount(messages, "message") : "", before ? `prompt ${en.format(before)} → ${en.format(after)}` : ""].filter(Boolean).join(", "),
     notes: "notes on the tool loop",
@@ -165,7 +165,7 @@ export const words = pick({
     writes: "schreibt die Antwort",
     thinks: "bei der Arbeit",
     callFailed: (why: string) => `gescheitert: ${why.replaceAll("_", " ")}`,
-    summary: "Zusammenfassung",
+    summaryPart: "ein Teil davon",
     summarized: (messages: number, before: number, after: number) =>
       [messages ? deCount(messages, "Nachricht", "Nachrichten") : "", before ? `Prompt ${de.format(before)} → ${de.format(after)}` : ""].filter(Boolean).join(", "),
     notes: "Notizen zu den Werkzeugrunden",
