@@ -16,6 +16,7 @@ export const words = pick({
     edges: { "llm_node __end__": "no tool calls", "llm_node tool_node": "tool calls", "tool_node llm_node": "results" } as Record<string, string>,
     soFar: (time: string) => `${time} so far`,
     calls: (n: number) => enCount(n, "call"),
+    callsTook: (n: number, time: string) => `${enCount(n, "call")}, ${time}`,
     rounds: (calls: number, rounds: number) => `${enCount(calls, "call")}, ${enCount(rounds, "round")}`,
 
     runOf: (time: string) => `Run of ${time}`,
@@ -139,6 +140,7 @@ export const words = pick({
     edges: { "llm_node __end__": "ohne Werkzeuge", "llm_node tool_node": "Aufrufe", "tool_node llm_node": "Ergebnisse" } as Record<string, string>,
     soFar: (time: string) => `${time} bisher`,
     calls: (n: number) => deCount(n, "Aufruf", "Aufrufe"),
+    callsTook: (n: number, time: string) => `${deCount(n, "Aufruf", "Aufrufe")}, ${time}`,
     rounds: (calls: number, rounds: number) => `${deCount(calls, "Aufruf", "Aufrufe")}, ${deCount(rounds, "Runde", "Runden")}`,
 
     runOf: (time: string) => `Lauf von ${time}`,
