@@ -126,6 +126,7 @@ type PromptView struct {
 	Tokens          int             `json:"tokens"`
 	Note            string          `json:"note,omitempty" doc:"Why it will not be sent in this form."`
 	System          []string        `json:"system"`
+	SystemParts     []ContextPart   `json:"system_parts" doc:"Of each text of 'system' the section of the context report in which it counts, and its tokens."`
 	Messages        []PromptMessage `json:"messages"`
 	Tools           []PromptTool    `json:"tools" doc:"With which it begins."`
 	MaxOutputTokens int             `json:"max_output_tokens"`
@@ -136,6 +137,7 @@ type PromptMessage struct {
 	MessageID      MessageID    `json:"message_id,omitempty"`
 	SummaryVersion int          `json:"summary_version,omitempty" min:"1" doc:"Of notes on a tool loop, with the placement covered: they replace messages."`
 	Placement      Placement    `json:"placement" enum:"covered,verbatim,masked,shortened,left_out,recalled,standing,instructions,system,excluded," doc:"recalled: the message quotes passages of the conversation that the user message asks for. standing: it lists standing instructions. instructions: it has the instructions of a run. system: it has the system prompt, or changes of the tools, from there on."`
+	Section        string       `json:"section" doc:"The section of the context report in which it counts."`
 	Role           Role         `json:"role"`
 	Content        string       `json:"content"`
 	ToolCalls      []ToolCall   `json:"tool_calls,omitempty"`

@@ -169,6 +169,9 @@ type MemoryStore interface {
 type UsageStore interface {
 	SessionTotal(ctx context.Context, tenant Tenant, session SessionID) (UsageTotal, error)
 	Usage(ctx context.Context, tenant Tenant, q UsageQuery) (UsageReport, error)
+	// OfRun returns the calls of a run that was read in the caller's scope, in the order in which they
+	// ended: its answers, and the summaries that it waited for.
+	OfRun(ctx context.Context, run Run) ([]ModelCall, error)
 	// Spent returns the usage of the owner on the UTC day that begins at the given time.
 	Spent(ctx context.Context, owner string, day time.Time) (Spent, error)
 }

@@ -84,16 +84,16 @@ type ModelCall struct {
 	SessionID    SessionID     `json:"session_id"`
 	RunID        RunID         `json:"run_id,omitempty"`
 	Agent        string        `json:"agent"`
-	Purpose      ModelPurpose  `json:"purpose"`
+	Purpose      ModelPurpose  `json:"purpose" enum:"answer,summary,title,embedding"`
 	Model        string        `json:"model"`
 	Provider     string        `json:"provider"`
-	Estimated    int           `json:"estimated_tokens"` // the prompt as counted here, in cl100k_base tokens
+	Estimated    int           `json:"estimated_tokens" doc:"The prompt as counted before the call, cl100k_base."`
 	Usage        Usage         `json:"usage"`
-	Cost         *int64        `json:"cost_micro_usd,omitempty"` // millionths of a US dollar; nil = the price or the usage is not known
+	Cost         *int64        `json:"cost_micro_usd,omitempty" doc:"Millionths of a US dollar; absent if the price or the usage is not known."`
 	FinishReason FinishReason  `json:"finish_reason,omitempty"`
-	Error        string        `json:"error,omitempty"` // kind of the failure; empty = none
+	Error        string        `json:"error,omitempty" doc:"The kind of the failure."`
 	Duration     time.Duration `json:"duration_ns"`
-	CreatedAt    time.Time     `json:"created_at"`
+	CreatedAt    time.Time     `json:"created_at" doc:"When it ended."`
 }
 
 // Calibration corrects local token counts for one model: what the provider

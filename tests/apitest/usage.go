@@ -25,6 +25,15 @@ func (u Usage) SessionTotal(ctx context.Context, tenant core.Tenant, id core.Ses
 	return sampleTotal(), u.recordCall(ctx, "Usage.SessionTotal", tenant, id)
 }
 
+// OfRun returns one call of the run.
+func (u Usage) OfRun(ctx context.Context, run core.Run) ([]core.ModelCall, error) {
+	return []core.ModelCall{{
+		ID: "01920000-0000-7000-8000-000000000071", SessionID: run.SessionID, RunID: run.ID, Agent: run.Agent, Purpose: core.PurposeAnswer, Model: "gpt-4o-mini", Provider: "openai",
+		Estimated: 5020, Usage: core.Usage{InputTokens: 5120, OutputTokens: 310, CacheReadTokens: 4096}, Cost: new(int64(1234)), FinishReason: core.FinishStop,
+		Duration: 1500 * time.Millisecond, CreatedAt: run.CreatedAt,
+	}}, u.recordCall(ctx, "Usage.OfRun", run.Tenant(), run.ID)
+}
+
 // Usage returns a report with one row.
 func (u Usage) Usage(ctx context.Context, tenant core.Tenant, q core.UsageQuery) (core.UsageReport, error) {
 	next := "b3RoZXI"

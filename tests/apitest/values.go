@@ -56,7 +56,8 @@ func sampleReport() core.ContextReport {
 func samplePrompt() core.PromptView {
 	return core.PromptView{
 		Model: "demo", Tokens: 120, System: []string{"You are helpful.", "Summary of earlier conversation:\nThey greeted each other."},
-		Messages: []core.PromptMessage{{MessageID: AnswerID, Placement: core.PlaceVerbatim, Role: core.RoleAssistant, Content: "Hi <there>", Tokens: 6}},
+		SystemParts: []core.ContextPart{{Name: "system", Tokens: 6}, {Name: "summary", Tokens: 14}},
+		Messages:    []core.PromptMessage{{MessageID: AnswerID, Placement: core.PlaceVerbatim, Section: "tail", Role: core.RoleAssistant, Content: "Hi <there>", Tokens: 6}},
 		Tools: []core.PromptTool{{Name: "current_time", Description: "Tells the time.",
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}},
 		MaxOutputTokens: 1024,

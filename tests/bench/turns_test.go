@@ -290,7 +290,7 @@ func leanAnswer() (first, word, last string) {
 	chunk := func(delta, reason string) string {
 		return `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + reason + "}]}\n\n"
 	}
-	return chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{"content":"`+chunkText+`"}`, "null"), chunk(`{}`, `"stop"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}`+
+	return chunk(`{"role":"assistant","content":""}`, "null"), chunk(`{"content":"`+chunkText+`"}`, "null"), chunk(`{}`, `"stop"`) + `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":60,"completion_tokens":128,"total_tokens":188}}` +
 		"\n\ndata: [DONE]\n\n"
 }
 

@@ -23,6 +23,7 @@ func TestPage(t *testing.T) {
 		{"chat", testChat},
 		{"access", testAccess},
 		{"context", testContext},
+		{"runs", testRuns},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
@@ -105,6 +106,18 @@ func testContext(t *testing.T, b *bobbin) {
 		table.Log(t)
 	}
 }
+
+// A run step by step, as the API has it; at night the states that are rare, and the exact prompt.
+func testRuns(t *testing.T, b *bobbin) {
+	t.Helper()
+	for _, name := range runCases() {
+		if name == "steps" || apptest.IsLong() {
+			t.Run(name, func(t *testing.T) { b.play(t, "runs", name, nil, nil) })
+		}
+	}
+}
+
+func runCases() []string { return []string{"steps", "states", "prompt"} }
 
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {

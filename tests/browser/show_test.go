@@ -40,6 +40,9 @@ func TestShowPage(t *testing.T) {
 		for _, name := range chatCases() {
 			play(b, "chat", name, map[string]any{})
 		}
+		for _, name := range runCases() {
+			play(b, "runs", name, map[string]any{})
+		}
 		play(b, "a11y", "audit", map[string]any{})
 		play(b, "cuts", "offline", map[string]any{})
 		play(b, "context", "summary", map[string]any{})

@@ -183,6 +183,7 @@ func TestAnswers(t *testing.T) {
 		{"blob_get_again", "GET", "/api/v1/blobs/" + string(apitest.BlobID), "", []string{`If-None-Match: "` + apitest.ContentHash + `"`}},
 		{"run_get", "GET", run, "", nil},
 		{"run_list", "GET", session + "/runs", "", nil},
+		{"run_calls", "GET", run + "/calls", "", nil},
 		{"run_events", "GET", run + "/events", "", []string{"Last-Event-ID: 3"}},
 		{"delivery_list", "GET", run + "/deliveries", "", nil},
 		{"delivery_retry", "POST", run + "/deliveries/" + string(apitest.DeliveryID) + "/retry", "", nil},

@@ -16,6 +16,14 @@ func (h Native) registerRuns(r Router) {
 	bind(r, ops.GetRun, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Run, error) {
 		return h.Runs.Get(ctx, tenant, in.RunID)
 	})
+	bind(r, ops.ListModelCalls, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Page[core.ModelCall], error) {
+		run, err := h.Runs.Get(ctx, tenant, in.RunID)
+		if err != nil {
+			return core.Page[core.ModelCall]{}, err
+		}
+		calls, err := h.Usage.OfRun(ctx, run) // they are few, so all are on one page
+		return core.Page[core.ModelCall]{Items: calls}, err
+	})
 	bindRaw(r, ops.WatchRun, h.watchRun)
 	bind(r, ops.CancelRun, h.cancelRun)
 	bind(r, ops.DecideApproval, h.decideApproval)

@@ -28,7 +28,7 @@ func TestUserView(t *testing.T) {
 	}
 	for _, body := range []any{
 		core.Session{Webhook: hook}, core.SessionDetail{Session: core.Session{Webhook: hook}}, core.Run{Webhook: hook},
-		core.AgentDetail{Agent: core.Agent{SystemPrompt: "hush"}}, core.PromptView{System: []string{"hush"}}, core.Delivery{Target: "hush"}, core.Webhook{URL: "https://hush.example"},
+		core.AgentDetail{Agent: core.Agent{SystemPrompt: "hush"}}, core.PromptView{System: []string{"hush"}}, core.ModelCall{Provider: "hush"}, core.Delivery{Target: "hush"}, core.Webhook{URL: "https://hush.example"},
 	} {
 		got, err := handlers.UserView(body)
 		if text, _ := json.Marshal(got); err != nil || strings.Contains(string(text), "hush") {

@@ -73,6 +73,10 @@ var (
 		ID: "getRun", Route: "GET /api/v1/runs/{id}", Tag: "Runs", Scope: core.CanRead, Returns: "The run",
 		Summary: "Get a run",
 	})
+	ListModelCalls = describe[InRun, core.Page[core.ModelCall]](Operation{
+		ID: "listModelCalls", Route: "GET /api/v1/runs/{id}/calls", Tag: "Runs", Scope: core.CanRead, OwnersOnly: true, Returns: "All model calls",
+		Summary: "List the model calls of a run", Description: "In the order in which they ended: its answers, and the summaries that it waited for.",
+	})
 	CancelRun = until(located(describe[Cancel, core.Run](Operation{
 		ID: "cancelRun", Route: "POST /api/v1/runs/{id}/cancel", Tag: "Runs", Scope: core.CanWrite, Returns: "The ended run", Accepted: "The run, which has not ended yet",
 		Summary: "Cancel a run", Description: "The partial answer is kept. May be repeated.", Example: `{"wait": true}`,

@@ -222,7 +222,10 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 	}
 	view := core.PromptView{
 		Model: v.turn.Profile.Model.Info().Name, Tokens: v.prompt.Sent.Used(v.d), Note: firstStep(v.d), MaxOutputTokens: v.d.MaxOutput,
-		System: v.prompt.System, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
+		System: v.prompt.System, SystemParts: []core.ContextPart{}, Messages: []core.PromptMessage{}, Tools: promptTools(v.prompt.Tools),
+	}
+	for _, b := range v.prompt.Blocks {
+		view.SystemParts = append(view.SystemParts, core.ContextPart{Name: b.Section.String(), Tokens: v.d.Shown(b.Tokens)})
 	}
 	sizes := v.prompt.Shown(v.d)
 	for i, m := range v.prompt.Messages {
@@ -231,7 +234,7 @@ func (c *Inspector) Prompt(ctx context.Context, tenant core.Tenant, id core.Sess
 			parts = append(parts, media.Part)
 		}
 		view.Messages = append(view.Messages, core.PromptMessage{
-			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Role: m.Role, Content: m.Shown(),
+			MessageID: m.ID, SummaryVersion: v.turn.Notes[m.Loop].Version, Placement: m.Place, Section: m.Section.String(), Role: m.Role, Content: m.Shown(),
 			ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Tokens: sizes[i], Media: parts,
 			AddedTools: promptTools(m.AddedTools), RemovedTools: m.RemovedTools,
 		})

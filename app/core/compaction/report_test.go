@@ -56,6 +56,22 @@ func (w *world) same(r core.ContextReport, v core.PromptView, req llm.Request, d
 	if messages != r.Sections[4].Tokens+r.Sections[5].Tokens {
 		w.t.Errorf("the messages have %d tokens, the sections %+v", messages, r.Sections)
 	}
+	parts := map[string]int{} // by section; the rest of system and tools belongs to no text
+	for _, b := range v.SystemParts {
+		parts[b.Name] += b.Tokens
+	}
+	for _, m := range v.Messages {
+		parts[m.Section] += m.Tokens
+	}
+	for _, s := range r.Sections {
+		counted := s.Name != "system" && s.Name != "tools" && s.Name != "reserve" && s.Name != "free"
+		if got := parts[s.Name]; counted && abs(got-s.Tokens) > 1 || got > s.Tokens {
+			w.t.Errorf("the texts of section %s have %d tokens, the section %d", s.Name, got, s.Tokens)
+		}
+	}
+	if len(v.SystemParts) != len(v.System) {
+		w.t.Errorf("got the sizes of %d system blocks, want %d", len(v.SystemParts), len(v.System))
+	}
 	if sum != r.Window {
 		w.t.Errorf("the sections have %d tokens together, want the window, %d: %+v", sum, r.Window, r.Sections)
 	}

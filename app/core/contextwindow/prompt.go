@@ -41,6 +41,7 @@ type Parts struct {
 // Prompt is what is sent, message by message with its origin.
 type Prompt struct {
 	System   []string
+	Blocks   []BlockSize // of System
 	Messages []PromptMessage
 	Sent     PromptSize // its size
 	Prefix   string     // core.Part.Prefix of the thoughts in its answer; empty = they do not go back
@@ -50,6 +51,12 @@ type Prompt struct {
 	// its native summary replaces in its place.
 	Ends  []string
 	Tools []llm.ToolSpec
+}
+
+// BlockSize is the size of a system block, cl100k_base, and the section in which it counts.
+type BlockSize struct {
+	Section Section
+	Tokens  int
 }
 
 // assembly is a Prompt that is being assembled.

@@ -125,13 +125,14 @@ func (p *assembly) addBlock(section Section, text string) {
 	if text == "" {
 		return
 	}
+	tokens := p.count.Text(text)
 	if n := len(p.System); n == 0 {
 		p.Sent.Of[SectionSystem] += messageOverhead
 	} else {
-		p.Sent.Of[section] += p.count.Text(p.System[n-1]+separator) - p.count.Text(p.System[n-1])
+		tokens += p.count.Text(p.System[n-1]+separator) - p.count.Text(p.System[n-1])
 	}
-	p.Sent.Of[section] += p.count.Text(text)
-	p.System = append(p.System, text)
+	p.Sent.Of[section] += tokens
+	p.System, p.Blocks = append(p.System, text), append(p.Blocks, BlockSize{section, tokens})
 }
 
 // largeText is the max size in bytes of a message with files that is counted again for each

@@ -26,6 +26,16 @@ type ModelCall struct {
 	CreatedAt       time.Time `gorm:"autoCreateTime:false"`
 }
 
+// Core returns the call of the row.
+func (r ModelCall) Core() core.ModelCall {
+	return core.ModelCall{
+		ID: r.ID, Owner: r.Owner, User: r.UserID, SessionID: core.SessionID(r.SessionID), RunID: core.RunID(r.RunID), Agent: r.Agent,
+		Purpose: core.ModelPurpose(r.Purpose), Model: r.Model, Provider: r.Provider, Estimated: r.EstimatedTokens,
+		Usage: r.Usage, Cost: r.CostMicroUsd, FinishReason: core.FinishReason(r.FinishReason), Error: r.Error,
+		Duration: time.Duration(r.DurationNs), CreatedAt: toUTC(r.CreatedAt),
+	}
+}
+
 // The levels of usage days: whose calls a row sums. A row of a level with a session has no
 // agent and no model; one without a user has no user.
 const (

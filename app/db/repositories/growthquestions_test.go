@@ -109,6 +109,14 @@ func (h *bigHistory) details() map[string]question {
 			return h.modelCalls.SessionTotal(ctx, ann(), h.long())
 		}),
 		"run": asks(func(ctx context.Context) (core.Run, error) { return h.runs.Get(ctx, ann(), run) }),
+		"calls of a run": func(ctx context.Context) error {
+			// Not of the long session: all of its calls are of the same minute.
+			of, err := h.runs.Get(ctx, ann(), core.RunID(numbered("R", 1)))
+			if err == nil {
+				_, err = h.modelCalls.OfRun(ctx, of)
+			}
+			return err
+		},
 		"active run": func(ctx context.Context) error {
 			if _, err := h.runs.Active(ctx, ann(), h.long()); !errors.Is(err, core.ErrNotFound) {
 				return err

@@ -162,6 +162,24 @@ func dayOfCallSQL(db *gorm.DB) string {
 	return "substr(created_at, 1, 10)" // SQLite stores times as text in UTC
 }
 
+// clockSkew is how far the clock of a process may be from that of another one.
+const clockSkew = time.Minute
+
+// OfRun returns the calls of a run, in the order in which they ended. The caller must have checked
+// access to the run. It reads the owner's calls of the run's time: a session may have any number.
+func (r *ModelCalls) OfRun(ctx context.Context, run core.Run) ([]core.ModelCall, error) {
+	db := byID(ctx, r.db, "run", run.ID)
+	if run.StartedAt == nil {
+		return nil, db.Error
+	}
+	calls := db.Where("owner = ? AND run_id = ? AND created_at >= ?", run.Owner, run.ID, run.StartedAt.UTC().Add(-clockSkew))
+	if run.FinishedAt != nil {
+		calls = calls.Where("created_at <= ?", run.FinishedAt.UTC().Add(clockSkew))
+	}
+	list, err := findAll(calls.Order("created_at, id"), infallible(models.ModelCall.Core))
+	return list, wrapError(err, "run", run.ID)
+}
+
 // Spent returns the usage of the owner's model calls on the UTC day that begins at the
 // given time.
 func (r *ModelCalls) Spent(ctx context.Context, owner string, day time.Time) (core.Spent, error) {

@@ -38,6 +38,12 @@ export const cases = {
     await v.page.getByRole('complementary', { name: /^Context of/ }).getByRole('meter').or(v.page.getByText('0 lost')).first().waitFor()
     bad.push(...await audit(v, 'context'))
     await v.page.keyboard.press('Escape')
+    if (long) {
+      await v.page.keyboard.press('Alt+3')
+      await v.page.getByRole('region', { name: 'The prompt, word for word' }).waitFor()
+      bad.push(...await audit(v, 'prompt'))
+      await v.page.keyboard.press('Alt+1')
+    }
     await v.page.keyboard.press('Control+k')
     await v.page.getByRole('combobox').fill('everything')
     await v.page.getByRole('option').first().waitFor()
@@ -49,6 +55,12 @@ export const cases = {
     await v.button('Approve').click()
     await v.settled('answer to: calculate this')
     bad.push(...await audit(v, 'approved'))
+    if (long) {
+      await v.page.keyboard.press('Alt+2')
+      await v.page.getByRole('row', { name: /writes the answer/ }).waitFor()
+      bad.push(...await audit(v, 'runs'))
+      await v.page.keyboard.press('Alt+1')
+    }
     await v.button('More', v.page.getByRole('main')).click()
     bad.push(...await audit(v, 'menu'))
     await v.page.keyboard.press('Escape')
@@ -64,7 +76,7 @@ export const cases = {
     bad.push(...await audit(v, 'offline'))
     await v.control('refuse', { on: 'false' })
     equal(bad, [], 'axe')
-    return { states: long ? 9 : 4 }
+    return { states: long ? 11 : 4 }
   },
 
   /** Every flow without a pointer. */

@@ -118,5 +118,11 @@ export const cases = {
     await v.page.getByRole('region', { name: /^Summary v2/ }).getByRole('button', { name: /^Undo/ }).click()
     await v.page.getByRole('region', { name: /^Summary v3/ }).waitFor()
     equal(await text(3), await text(1), 'the text after the undo')
+    const third = v.page.getByRole('region', { name: /^Summary v3/ })
+    await third.getByRole('tab', { name: /^Changes/ }).click()
+    await third.getByLabel('Compared with').selectOption('v2')
+    await third.getByRole('tab', { name: 'Changes since v2' }).waitFor()
+    const { added, removed } = await v.api(`sessions/${id}/summaries/3/diff?against=2`)
+    await third.getByText(`+${added} −${removed}`).waitFor()
   },
 }

@@ -89,7 +89,8 @@ export class Context {
     if (conversation.summarizing && !conversation.summarizing.ahead) return "work";
     const open = report.breaker === "open" && report.planned > report.trigger;
     if (conversation.warning?.trigger === "near_limit" || open) return "tight";
-    return report.will_trigger || plan?.summarize?.when === "now" ? "due" : "rest";
+    const brings = plan?.activate || (plan?.summarize && plan.summarize.when !== "ahead");
+    return report.will_trigger || brings ? "due" : "rest";
   }
 
   get percent(): number {
@@ -113,6 +114,7 @@ export class Context {
       case "tight":
         return this.conversation.warning?.reason || words.tight;
       case "due":
+        if (plan?.activate) return words.activates(plan.activate);
         if (plan?.summarize) return words.dueDraft(plan.summarize.messages, plan.summarize.when === "now");
         return !plan && report.triggers.some((t) => t.fires) ? words.due : words.turnsLeft(0);
       default: {

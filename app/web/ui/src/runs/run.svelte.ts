@@ -1,0 +1,123 @@
+// A run as it happened and happens: its stored events, then the live ones, and its model calls.
+import { SvelteMap } from "svelte/reactivity";
+import { asError, ask, type ApiError, type Schema } from "../api/http";
+import { Feed, type ServerEvent } from "../api/sse";
+
+export type Run = Schema["Run"];
+export type Call = Schema["ModelCall"];
+type Told<Kind extends keyof Schema["Events"]> = NonNullable<Schema["Events"][Kind]>;
+type Data = Partial<
+  Told<"run.started"> & Told<"message.created"> & Told<"tool.started"> & Told<"tool.finished"> & Told<"approval.decided"> & Told<"context.completed"> & Told<"node.finished"> & Told<"message.discarded">
+>;
+
+/** What is told of a run, with its time in ms since 1970. */
+export interface Happened {
+  name: string;
+  at: number;
+  data: Data;
+}
+
+/** The node that is at work. */
+export interface Working {
+  node: string;
+  since: number;
+}
+
+const quiet = 150; // ms without another change before the calls are loaded anew
+const kept = /^(message\.created|message\.discarded|tool\.|approval\.|context\.)/;
+
+export class RunWatch {
+  run = $state.raw<Run>();
+  calls = $state.raw<Call[]>([]);
+  happened = $state.raw<Happened[]>([]);
+  working = $state.raw<Working>();
+  /** How long nodes took, in ms: of those that ended while this page watched. */
+  readonly took = new SvelteMap<string, number>();
+  failure = $state.raw<ApiError>();
+  callsFailure = $state.raw<ApiError>();
+  /** The stored events are there. */
+  loaded = $state(false);
+  private feed: Feed | undefined;
+  private timer = 0;
+  private closed = false;
+
+  constructor(readonly id: string) {}
+
+  async open(): Promise<void> {
+    try {
+      this.run = await ask<Run>(`runs/${this.id}`);
+      this.failure = undefined;
+    } catch (e) {
+      this.failure = asError(e);
+      return;
+    }
+    if (this.closed || this.run.status === "queued") return;
+    void this.loadCalls();
+    this.happened = [];
+    this.feed?.close();
+    this.feed = new Feed({
+      path: `runs/${this.id}/events`,
+      onEvent: (e) => this.receive(e),
+      onState: (state) => {
+        if (state === "waiting") this.loaded = true;
+        if (state === "waiting" && hasEnded(this.run)) this.feed?.close(); // events that are not kept have no end
+      },
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+    clearTimeout(this.timer);
+    this.feed?.close();
+  }
+
+  private receive(event: ServerEvent): void {
+    if (event.event === "resync") return void this.open();
+    let data: Data & { at?: string };
+    try {
+      data = JSON.parse(event.data) as typeof data;
+    } catch {
+      return;
+    }
+    const at = Date.parse(data.at ?? "");
+    if (kept.test(event.event)) {
+      this.happened = [...this.happened, { name: event.event, at, data }];
+      if (/^(message|context)\./.test(event.event)) this.refreshCalls();
+    } else if (event.event === "node.started") {
+      this.working = { node: data.node!, since: at };
+    } else if (event.event === "node.finished") {
+      this.working = undefined;
+      this.took.set(data.node!, (this.took.get(data.node!) ?? 0) + (data.ms ?? 0));
+    } else if (event.event.startsWith("run.") && data.run) this.change(data.run);
+    this.loaded ||= event.id === "" || this.run?.status !== "running";
+  }
+
+  /** Events have the run without its message's text. An old event does not wake a run that has ended. */
+  private change(run: Run): void {
+    const before = this.run!;
+    if (run.attempt < before.attempt || (hasEnded(before) && !hasEnded(run))) return;
+    this.run = { ...before, ...run, input: before.input, context: run.context ?? before.context };
+    if (run.status === "running") return;
+    this.working = undefined;
+    this.feed?.close(); // one that waits for a person holds no connection: it is opened again when something happens
+    this.refreshCalls();
+  }
+
+  private refreshCalls(): void {
+    clearTimeout(this.timer);
+    if (!this.closed) this.timer = window.setTimeout(() => void this.loadCalls(), quiet);
+  }
+
+  private async loadCalls(): Promise<void> {
+    try {
+      this.calls = (await ask<Schema["ModelCallPage"]>(`runs/${this.id}/calls`)).items;
+      this.callsFailure = undefined;
+    } catch (e) {
+      this.callsFailure = asError(e);
+    }
+  }
+}
+
+export function hasEnded(run: Run | undefined): boolean {
+  return run !== undefined && ["succeeded", "failed", "canceled"].includes(run.status);
+}

@@ -1,0 +1,101 @@
+// Runs step by step and the exact prompt: what they show is held against the API.
+import { check, equal, until } from './visit.mjs'
+
+const digits = text => Number(text.replace(/\D/g, ''))
+const rows = v => v.page.getByRole('region', { name: 'Steps of the run' }).locator('tbody tr').evaluateAll(all => all.map(r => [...r.cells].map(c => c.textContent.trim())))
+const graph = v => v.page.getByRole('img', { name: /^Graph of / })
+
+/** What the steps say of the model calls, and what the API does. */
+async function sameCalls(v, run) {
+  const { items } = await v.api(`runs/${run}/calls`)
+  const shown = (await rows(v)).filter(r => r[1] === 'llm_node')
+  equal(shown.map(r => [digits(r[5]), digits(r[7])]), items.map(c => [c.usage.input_tokens, c.usage.output_tokens]), 'tokens of the model calls')
+}
+
+export const cases = {
+  /** A run while it is at work, when it has ended, and after a reload. */
+  async steps(open) {
+    const v = await open()
+    await v.ask('an earlier one')
+    await v.send('hold-steps calculate this')
+    await v.log.getByText('answer to: hold').or(v.log.getByText('calculator')).first().waitFor()
+    await v.field.fill('a draft that stays')
+    await v.page.keyboard.press('Alt+2')
+    await graph(v).and(v.page.getByRole('img', { name: /Running now: llm_node/ })).waitFor()
+    await v.page.getByRole('row', { name: /at work/ }).waitFor()
+    await v.shot('graph')
+    await v.control('release', { mark: 'hold-steps', pieces: 20 })
+    await v.page.getByRole('region', { name: /^Run of/ }).getByText('succeeded').waitFor()
+    await v.page.getByRole('row', { name: /writes the answer/ }).waitFor()
+    await graph(v).and(v.page.getByRole('img', { name: /Nothing is running/ })).waitFor()
+    const shown = await rows(v)
+    equal(shown.map(r => r.slice(0, 3)), [['1', 'llm_node', 'asks for 1 tool'], ['2', 'calculator', '42'], ['3', 'llm_node', 'writes the answer']], 'the steps')
+    const { items: [newest, earlier] } = await v.api(`sessions/${v.session()}/runs`)
+    await sameCalls(v, newest.id)
+    await v.page.getByRole('link', { name: /an earlier one/ }).click()
+    await until('the earlier run is shown', async () => (await rows(v)).length === 1)
+    await v.page.reload()
+    await v.page.getByRole('row', { name: /writes the answer/ }).waitFor()
+    check(v.page.url().includes(earlier.id), 'the address does not say which run')
+    await sameCalls(v, earlier.id)
+    await v.page.keyboard.press('Alt+1')
+    equal(await v.field.inputValue(), 'a draft that stays', 'the draft')
+  },
+
+  /** A tool that waits for a person, one that failed, and a conversation without runs. */
+  async states(open) {
+    const v = await open()
+    await v.open(await v.imported([{ role: 'user', content: 'said elsewhere' }, { role: 'assistant', content: 'heard' }], { agent: 'careful' }))
+    await v.page.keyboard.press('Alt+2')
+    await v.page.getByText('No runs yet').waitFor()
+    await v.shot('no-runs')
+    await v.page.keyboard.press('Alt+1')
+    await v.send('calculate this')
+    await v.page.getByRole('region', { name: /^Question/ }).waitFor()
+    await v.page.keyboard.press('Alt+2')
+    await v.page.getByRole('row', { name: /waits for a decision/ }).waitFor()
+    await v.shot('run-waits')
+    await v.page.keyboard.press('Alt+1')
+    await v.button('Approve').click()
+    await v.settled('answer to: calculate this')
+    await v.page.keyboard.press('Alt+2')
+    await v.page.getByRole('row', { name: /approved/ }).waitFor()
+    await v.page.keyboard.press('Alt+1')
+    await v.send('the provider fails here')
+    await v.log.getByText('The answer broke off').waitFor()
+    await v.page.keyboard.press('Alt+2')
+    await v.page.getByRole('region', { name: /^Run of/ }).getByText('failed', { exact: true }).waitFor()
+    await v.shot('run-failed')
+    await v.page.goto(`${v.args.url}#/s/${v.session()}/runs/01a1fd1c-7a10-7000-8000-000000000002`)
+    await v.page.getByText('The runs could not be loaded').waitFor()
+  },
+
+  /** The prompt is what the API says, part by part, and says what has changed. */
+  async prompt(open) {
+    const v = await open()
+    const id = await v.imported([{ role: 'user', content: '<b>hostile</b> & exact\n'.repeat(30) }, { role: 'assistant', content: 'heard' }], { title: 'with a prompt' })
+    await v.open(id)
+    await v.page.keyboard.press('Alt+3')
+    const text = v.page.getByRole('region', { name: 'The prompt, word for word' })
+    await text.waitFor()
+    const sections = v.page.getByRole('navigation', { name: 'Sections of the prompt' })
+    const prompt = await v.api(`sessions/${id}/context/prompt`)
+    const report = await v.api(`sessions/${id}/context`)
+    const size = name => report.sections.find(s => s.name === name).tokens
+    for (const [label, name] of [['System prompt', 'system'], ['Tools', 'tools'], ['Messages', 'tail']]) {
+      equal(digits(await sections.getByRole('button', { name: new RegExp(`^${label}`) }).locator('.num').textContent()), size(name), `tokens of ${name}`)
+    }
+    equal(digits(await sections.locator('b').textContent()), prompt.tokens, 'tokens of the prompt')
+    await v.shot('prompt')
+    for (const more of await text.getByRole('button', { expanded: false }).all()) await more.click()
+    const shown = await text.locator('pre').allTextContents()
+    for (const said of [...prompt.system, ...prompt.messages.map(m => m.content)]) check(shown.includes(said), `the prompt lacks ${said.slice(0, 80)}`)
+    await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'one more' } })
+    await sections.getByText('only at its end').waitFor()
+    await text.getByText('one more', { exact: true }).waitFor()
+    await text.getByRole('link', { name: 'in its place' }).last().click()
+    await v.log.getByText('one more').first().waitFor()
+    await v.page.goBack()
+    await text.waitFor()
+  },
+}
