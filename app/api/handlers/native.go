@@ -39,6 +39,7 @@ func (h Native) Register(r Router) {
 	bind(r, ops.GetSlackThread, h.getSlackThread)
 	bind(r, ops.PutSlackThread, h.putSlackThread)
 	bind(r, ops.DeleteSlackThread, h.deleteSlackThread)
+	bind(r, ops.FixSlackPost, h.fixSlackPost)
 	bindRaw(r, ops.ExportSession, h.exportSession)
 	bindRaw(r, ops.WatchSessions, h.watchSessions)
 	bindRaw(r, ops.WatchSession, h.watchSession)
@@ -74,11 +75,13 @@ func (h Native) Register(r Router) {
 	bind(r, ops.RemoveStandingInstruction, h.removeInstruction)
 
 	bind(r, ops.ListRuns, h.listRuns)
+	bind(r, ops.ListAllRuns, h.listAllRuns)
 	bind(r, ops.GetRun, h.getRun)
 	bindRaw(r, ops.WatchRun, h.watchRun)
 	bind(r, ops.CancelRun, h.cancelRun)
 	bind(r, ops.DecideApproval, h.decideApproval)
 	bind(r, ops.ListDeliveries, h.listDeliveries)
+	bind(r, ops.ListAllDeliveries, h.listAllDeliveries)
 	bind(r, ops.RetryDelivery, h.retryDelivery)
 
 	r.Handle(ops.UploadFile.Operation, h.uploadFile)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -20,6 +21,13 @@ func (h Native) listRuns(c *gin.Context, in ops.SessionPage) (core.Page[core.Run
 		return core.Page[core.Run]{}, err
 	}
 	return h.Runs.List(c.Request.Context(), scopeOf(c), in.SessionID, in.PageQuery)
+}
+
+func (h Native) listAllRuns(c *gin.Context, in core.RunQuery) (core.RunList, error) {
+	if in.From.IsZero() {
+		in.From = time.Now().Add(-day)
+	}
+	return h.Runs.ListAll(c.Request.Context(), scopeOf(c), in)
 }
 
 // watchSession streams all events of a session: those after the event that the caller
@@ -139,6 +147,10 @@ func (h Native) decideApproval(c *gin.Context, in ops.Decision) (core.Approval, 
 func (h Native) listDeliveries(c *gin.Context, in ops.InRun) (core.Page[core.Delivery], error) {
 	list, err := h.Deliveries.List(c.Request.Context(), scopeOf(c), in.RunID)
 	return core.Page[core.Delivery]{Items: list}, err
+}
+
+func (h Native) listAllDeliveries(c *gin.Context, in core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	return h.Deliveries.ListAll(c.Request.Context(), scopeOf(c), in)
 }
 
 func (h Native) retryDelivery(c *gin.Context, in ops.InDelivery) (core.Delivery, error) {

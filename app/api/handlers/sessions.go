@@ -70,6 +70,14 @@ func (h Native) getSlackThread(c *gin.Context, in ops.InSession) (core.SlackThre
 	return h.Chat.SlackThread(c.Request.Context(), scopeOf(c), in.SessionID)
 }
 
+func (h Native) fixSlackPost(c *gin.Context, in ops.SlackPostFix) (core.SlackThreadStatus, error) {
+	err := h.Chat.FixSlackPost(c.Request.Context(), scopeOf(c), in.SessionID, in.ItemID, in.Part, in.Action)
+	if err != nil {
+		return core.SlackThreadStatus{}, err
+	}
+	return h.getSlackThread(c, in.InSession)
+}
+
 func (h Native) putSlackThread(c *gin.Context, in ops.NewSlackThread) (core.SlackThread, error) {
 	return h.Chat.AttachSlack(c.Request.Context(), scopeOf(c), core.SlackThread{
 		SessionID: in.SessionID, Team: in.Team, Channel: in.Channel, Thread: in.Thread, Mode: in.Mode,
