@@ -1,0 +1,4 @@
+import { pick } from "../language";
+
+/** What the list needs of the operation's texts before the rest is loaded. */
+export const operationTitle = pick({ en: "Operation", de: "Betrieb" });
