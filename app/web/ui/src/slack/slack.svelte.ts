@@ -27,7 +27,7 @@ export class Slack {
         }
         // What may be posted: a message, the end of a run, a change.
         void [conversation.entries.length, conversation.activeRun?.status, conversation.contextVersion];
-        this.later(this.status ? settle : 0);
+        untrack(() => this.later(this.status ? settle : 0));
         return () => clearTimeout(this.timer);
       });
     });
