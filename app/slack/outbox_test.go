@@ -121,6 +121,17 @@ func (w *world) fixUnknown(t *testing.T, p core.SlackPost) {
 	if err != nil || p.State != core.SlackPostFailed {
 		t.Fatalf("it is not there: got %+v (%v), want one that failed", p, err)
 	}
+	setMode := func(mode core.SlackMode) {
+		t.Helper()
+		if _, _, err := w.threads.SetMode(t.Context(), ann(), p.SessionID, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setMode(core.SlackToWeb)
+	if _, err := w.posts.Resend(t.Context(), ann(), p); !errors.Is(err, core.ErrConflict) {
+		t.Errorf("in a mode without posts: got error %v, want ErrConflict", err)
+	}
+	setMode(core.SlackTwoWay)
 	events, err := w.posts.Resend(t.Context(), ann(), p)
 	if err != nil || len(events) != 1 || events[0].Type != core.EventMessageUpdated {
 		t.Fatalf("got the events %+v (%v), want message.updated", events, err)

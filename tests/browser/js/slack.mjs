@@ -50,6 +50,16 @@ export const cases = {
     }
     await panel.getByText('Everything is in Slack.').waitFor()
 
+    // While Slack wants a pause, the panel and the message say that it waits.
+    await v.control('slack', { method: 'chat.postMessage', error: 'ratelimited' })
+    if (narrow) await v.button('Close', panel).click()
+    await v.ask('third')
+    await v.log.getByText('Waits for Slack').first().waitFor()
+    if (narrow) await v.button('More', v.page.getByRole('main')).click()
+    if (narrow) await v.page.getByRole('menuitem', { name: 'Slack' }).click()
+    await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
+    await v.shot('slack-waits')
+    await v.control('slack-clear')
     await panel.getByRole('radio', { name: /^Paused/ }).check()
     await panel.getByText('Nothing is posted in this mode.').waitFor()
     await v.button('Detach…', panel).click()
