@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
@@ -24,20 +23,21 @@ const activeRunsSQL = "id IN (SELECT id FROM runs WHERE status = 'queued' AND ow
 	" UNION ALL SELECT id FROM runs WHERE id >= @first AND owner = @owner)" +
 	" AND EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND " + visibleSQL + ")"
 
+// runTotalsSQL counts runs by their status.
+const runTotalsSQL = "COUNT(*) FILTER (WHERE status = 'queued') AS queued, COUNT(*) FILTER (WHERE status = 'running') AS running, " +
+	"COUNT(*) FILTER (WHERE status = 'waiting') AS waiting, COUNT(*) FILTER (WHERE status = 'succeeded') AS succeeded, " +
+	"COUNT(*) FILTER (WHERE status = 'failed') AS failed, COUNT(*) FILTER (WHERE status = 'canceled') AS canceled"
+
 // ListAll returns the runs of all sessions since a time, and those that have not ended, the newest first.
 func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery) (core.RunList, error) {
 	limit, after, err := pageStart(q.Limit, q.Cursor, "all runs")
 	if err != nil {
 		return core.RunList{}, err
 	}
-	runs := r.db.WithContext(ctx).Model(&models.Run{}).Where(activeRunsSQL, map[string]any{"owner": tenant.Owner, "first": core.FirstID[string](q.From)})
-	if tenant.User != "" {
-		runs = runs.Where("user_id = ?", tenant.User)
-	}
-	runs = runs.Session(&gorm.Session{})
-	totals, err := countRuns(runs)
-	if err != nil {
-		return core.RunList{}, err
+	runs := r.db.WithContext(ctx).Model(&models.Run{}).Scopes(inScope(tenant)).Where(activeRunsSQL, map[string]any{"owner": tenant.Owner, "first": core.FirstID[string](q.From)}).Session(&gorm.Session{})
+	var list core.RunList
+	if err := runs.Select(runTotalsSQL).Scan(&list.Totals).Error; err != nil {
+		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
 	}
 	switch q.Status {
 	case "":
@@ -60,45 +60,17 @@ func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery)
 	if err == nil {
 		err = r.addApprovals(ctx, page.Items)
 	}
-	return core.RunList{Totals: totals, Items: page.Items, NextCursor: page.NextCursor}, err
-}
-
-// countRuns counts the runs by their status.
-func countRuns(runs *gorm.DB) (totals core.RunTotals, err error) {
-	var rows []struct {
-		Status core.RunStatus
-		N      int
-	}
-	err = runs.Select("status, COUNT(*) AS n").Group("status").Scan(&rows).Error
-	for _, row := range rows {
-		switch row.Status {
-		case core.RunQueued:
-			totals.Queued = row.N
-		case core.RunRunning:
-			totals.Running = row.N
-		case core.RunWaiting:
-			totals.Waiting = row.N
-		case core.RunSucceeded:
-			totals.Succeeded = row.N
-		case core.RunFailed:
-			totals.Failed = row.N
-		case core.RunCanceled:
-			totals.Canceled = row.N
-		}
-	}
-	return totals, wrapError(err, "runs", "")
+	list.Items, list.NextCursor = page.Items, page.NextCursor
+	return list, err
 }
 
 // toCore returns the head of the run.
 func (r runHeadRow) toCore() (core.RunHead, error) {
 	run, err := r.Run.Core()
-	if err != nil {
-		return core.RunHead{}, fmt.Errorf("run %s: %w", r.ID, err)
-	}
 	return core.RunHead{
 		ID: run.ID, SessionID: run.SessionID, Title: r.Title, UserID: run.User, Status: run.Status, Agent: run.Agent, Error: run.Error, Prompt: r.Prompt,
 		CreatedAt: run.CreatedAt, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt,
-	}, nil
+	}, err
 }
 
 // addApprovals adds what waiting runs wait for, without long arguments.

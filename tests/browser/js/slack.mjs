@@ -1,5 +1,5 @@
 // The thread of Slack beside a conversation: attached, repaired and detached.
-import { check } from './visit.mjs'
+import { check, until } from './visit.mjs'
 
 export const cases = {
   async slack(open, { link }) {
@@ -26,6 +26,7 @@ export const cases = {
     if (narrow) await v.button('Close', panel).click()
     await v.ask('first')
     await v.log.getByText('Not in Slack: the channel is archived').waitFor()
+    await until('the answer is posted', async () => (await v.api(`sessions/${id}/slack`)).posted === 1) // and gets no later fault
     await v.control('slack', { method: 'conversations.replies', error: 'missing_scope' })
     await v.control('slack', { method: 'chat.postMessage', status: 502, times: 1 })
     await v.ask('second')
