@@ -204,8 +204,10 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 	if d.Slack, err = wire.NewSlackClients(d.Config.Slack, d.Stores, d.Logger); err != nil {
 		return err
 	}
+	a.posts = wire.NewSlackPosts(d)
+	d.SlackPosts = a.posts
 	service := wire.NewChat(d, a.agents, a.engine, a.runs, a.files)
-	a.slack, a.posts = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine))
+	a.slack = wire.NewSlack(d, service, a.files, wire.NewTransfer(d, a.engine))
 	a.purges = wire.NewPurge(d, service, a.slack, a.posts)
 	a.deletions = wire.NewDeletions(d, a.purges)
 	a.retention = wire.NewRetention(d, a.purges)

@@ -160,7 +160,7 @@ func TestNotFound(t *testing.T) {
 		{"GET", sessionPath + "/summaries/first", "not_found", "summary version first does not exist"},
 		{"GET", "/api/v1/sessions/" + strings.Repeat("é", 300), "not_found", "session " + strings.Repeat("é", 32) + "… does not exist"},
 		{"GET", "/api/v1/agents/nobody", "not_found", ""},
-		{"GET", "/nothing", "no_such_route", "no endpoint /nothing; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/events, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
+		{"GET", "/nothing", "no_such_route", "no endpoint /nothing; see the documentation at /docs; paths begin with /api/v1/agents, /api/v1/blobs, /api/v1/deletions, /api/v1/deliveries, /api/v1/events, /api/v1/export, /api/v1/memories, /api/v1/runs, /api/v1/search, /api/v1/sessions, /api/v1/usage, /api/v1/webhook, /docs, /docs/:file, /healthz, /mcp, /metrics, /openapi.json, /readyz, /v1, /version"},
 		{"GET", "/api/v1/agents/", "no_such_route", "no endpoint /api/v1/agents/; paths do not end in a slash"},
 	}
 	for _, tt := range tests {

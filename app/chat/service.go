@@ -49,6 +49,18 @@ type instructionStore interface {
 	Remove(ctx context.Context, tenant core.Tenant, session core.SessionID, id core.InstructionID) error
 }
 
+// slackApp is Bobbin's app in Slack.
+type slackApp interface {
+	// CheckInstalled returns an error unless the app is installed in the workspace.
+	CheckInstalled(ctx context.Context, team string) error
+	// OnlyTeam returns the workspace if there can be only one.
+	OnlyTeam(ctx context.Context) (string, error)
+	// Describe returns where people find the thread, as far as Slack says.
+	Describe(ctx context.Context, t core.SlackThread) core.SlackPlace
+	// LookUp stores whether an unknown post is in Slack.
+	LookUp(ctx context.Context, p core.SlackPost) error
+}
+
 // Limits bound what callers may send. Sizes are bytes of UTF-8.
 type Limits struct {
 	Message int // content of a message
@@ -78,6 +90,8 @@ type Options struct {
 	Instructions instructionStore
 	Aliases      core.AliasStore
 	Slack        core.SlackThreadStore
+	SlackPosts   core.SlackPostStore
+	SlackApp     slackApp // nil = Slack is off
 	Webhooks     core.WebhookStore
 	Runs         core.RunStore
 	Events       core.EventStore
@@ -91,8 +105,6 @@ type Options struct {
 	Budget       llm.Budget    // nil = no limits
 	Stored       *quota.Stored // likewise
 	Observer     core.Observer // nil = none
-	// CheckInstalled returns an error unless the app is installed in the workspace of Slack. nil = Slack is off.
-	CheckInstalled func(ctx context.Context, team string) error
 	// PrivateWebhooks allows webhooks whose address is not of the public internet.
 	PrivateWebhooks bool
 	Limits          Limits

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"bobbin/app/core"
 )
@@ -19,10 +20,47 @@ var (
 	slackTime    = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{6}$`)
 )
 
+// errSlackOff refuses what needs Slack.
+var errSlackOff = core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
+
+// placeTime is how long Slack may take to say where a thread is.
+const placeTime = 3 * time.Second
+
 // SlackThread returns the thread of Slack that the session is attached to, and what is wrong with
 // its posts; ErrNotFound if there is none.
 func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error) {
-	return s.Slack.Status(ctx, tenant, session)
+	status, err := s.Slack.Status(ctx, tenant, session)
+	if err == nil && s.SlackApp != nil {
+		limited, cancel := context.WithTimeout(ctx, placeTime)
+		defer cancel()
+		status.SlackPlace = s.SlackApp.Describe(limited, status.SlackThread)
+	}
+	return status, err
+}
+
+// FixSlackPost does what a person wants done about a post that is listed as a core.SlackFault. ErrNotFound
+// if it is not, ErrConflict if the action does not suit its state.
+func (s *Service) FixSlackPost(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int, action core.SlackAction) error {
+	p, err := s.SlackPosts.Fault(ctx, tenant, session, item, part)
+	if err != nil {
+		return err
+	}
+	switch action {
+	case core.SlackSend:
+		events, err := s.SlackPosts.Resend(ctx, tenant, p)
+		return s.publish(ctx, events, err)
+	case core.SlackDismiss:
+		p.Error = ""
+		return s.SlackPosts.Settle(ctx, p)
+	case core.SlackLook:
+	}
+	switch {
+	case p.State != core.SlackPostUnknown:
+		return core.Errorf(core.ErrConflict, "the state of the post is %s: there is nothing to look for; send it again, or dismiss it", p.State)
+	case s.SlackApp == nil:
+		return errSlackOff
+	}
+	return s.SlackApp.LookUp(ctx, p)
 }
 
 // AttachSlack attaches a session to a thread of Slack, or changes the mode of its thread. The
@@ -32,6 +70,13 @@ func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session c
 func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.SlackThread) (core.SlackThread, error) {
 	t.Owner, t.Mode = tenant.Owner, cmp.Or(t.Mode, core.SlackToSlack)
 	var f faults
+	if t.Team == "" && s.SlackApp != nil {
+		team, err := s.SlackApp.OnlyTeam(ctx)
+		if err != nil {
+			return core.SlackThread{}, err
+		}
+		t.Team = team
+	}
 	checkID := func(field, value string, form *regexp.Regexp, example string) {
 		if !form.MatchString(value) {
 			f.Add(field, "%q is not one; write for example %s", core.Clip(value, 40), example)
@@ -54,10 +99,10 @@ func (s *Service) AttachSlack(ctx context.Context, tenant core.Tenant, t core.Sl
 		if _, err := s.Sessions.Get(ctx, tenant, t.SessionID); err != nil {
 			return core.SlackThread{}, err
 		}
-		if s.CheckInstalled == nil {
-			return core.SlackThread{}, core.Errorf(core.ErrInvalid, "Slack is off: set slack.bot_token or slack.client_id, then attach sessions to threads")
+		if s.SlackApp == nil {
+			return core.SlackThread{}, errSlackOff
 		}
-		if err := s.CheckInstalled(ctx, t.Team); err != nil {
+		if err := s.SlackApp.CheckInstalled(ctx, t.Team); err != nil {
 			return core.SlackThread{}, err
 		}
 	}

@@ -17,6 +17,16 @@ import (
 	"bobbin/tests/must"
 )
 
+// slackApp is an app that is installed in every workspace, T1A by itself.
+type slackApp struct{}
+
+func (slackApp) CheckInstalled(context.Context, string) error { return nil }
+func (slackApp) OnlyTeam(context.Context) (string, error)     { return "T1A", nil }
+func (slackApp) LookUp(context.Context, core.SlackPost) error { return nil }
+func (slackApp) Describe(context.Context, core.SlackThread) core.SlackPlace {
+	return core.SlackPlace{Link: "https://acme.slack.com/archives/C1A/p1700000000000100", ChannelName: "general"}
+}
+
 // A session is attached to a thread, its mode changed, and detached; not while Slack is off. Ids that
 // Slack does not have are refused.
 func TestAttachSlack(t *testing.T) {
@@ -27,7 +37,7 @@ func TestAttachSlack(t *testing.T) {
 		feed := events.New(events.NewLocal(0), stored, slog.New(slog.DiscardHandler))
 		o := chat.Options{Sessions: sessions, Slack: repositories.NewSlackThreads(d.Gorm), Counter: counter{}, Feed: feed}
 		off := chat.New(o)
-		o.CheckInstalled = func(context.Context, string) error { return nil }
+		o.SlackApp = slackApp{}
 		h := chat.New(o)
 		session := must.Get(sessions.Create(t.Context(), core.Session{Owner: "ann", Agent: "assistant"}))(t)
 		tenant, thread := core.Tenant{Owner: "ann"}, core.SlackThread{SessionID: session.ID, Team: "T1A", Channel: "C1A", Thread: "1700000000.000100"}
@@ -41,11 +51,12 @@ func TestAttachSlack(t *testing.T) {
 				t.Fatalf("got %+v (%v), want %+v", got, err, want)
 			}
 		}
+		thread.Team = "" // there is only one
 		thread.Mode, want.Mode = core.SlackTwoWay, core.SlackTwoWay
 		if got, err := h.AttachSlack(t.Context(), tenant, thread); err != nil || got != want {
 			t.Errorf("another mode: got %+v (%v), want %+v", got, err, want)
 		}
-		if got, err := h.SlackThread(t.Context(), tenant, session.ID); err != nil || got.SlackThread != want || len(got.Faults) > 0 {
+		if got, err := h.SlackThread(t.Context(), tenant, session.ID); err != nil || got.SlackThread != want || got.ChannelName != "general" || len(got.Faults) > 0 {
 			t.Errorf("got %+v (%v), want %+v", got, err, want)
 		}
 		if _, err := h.AttachSlack(t.Context(), core.Tenant{Owner: "eve"}, thread); !errors.Is(err, core.ErrNotFound) {

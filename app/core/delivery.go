@@ -144,6 +144,12 @@ type DeliveryData struct {
 	Error      string        `json:"error,omitempty"`
 }
 
+// DeliveryQuery asks for deliveries of all runs.
+type DeliveryQuery struct {
+	State DeliveryState `query:"state" enum:"pending,delivered,failed" doc:"Only these."`
+	PageQuery
+}
+
 // Updated returns the event that tells how the delivery stands.
 func (d Delivery) Updated() Event {
 	return NewEvent(d.SessionID, d.RunID, EventDeliveryUpdated, DeliveryData{

@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -44,6 +45,12 @@ func NewID[T ~string]() T {
 	// google/uuid is the one dependency of this package: a clock-ordered
 	// generator that never steps back is not worth writing again.
 	return T(uuid.Must(uuid.NewV7()).String())
+}
+
+// FirstID returns the smallest identifier that can have been made at the time or later.
+func FirstID[T ~string](at time.Time) T {
+	hex := fmt.Sprintf("%012x", max(at.UnixMilli(), 0))
+	return T(hex[:8] + "-" + hex[8:12] + "-7000-8000-000000000000")
 }
 
 // ValidID reports whether id has the form that NewID gives.

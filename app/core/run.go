@@ -72,6 +72,52 @@ type Run struct {
 	Approvals       []Approval      `json:"approvals,omitempty" doc:"What a waiting run waits for. Not in lists and events."`
 }
 
+// RunsActive stands for all states before the end in a RunQuery.
+const RunsActive RunStatus = "active"
+
+// MaxListedArguments bounds the arguments of an approval in a RunList, in bytes.
+const MaxListedArguments = 2000
+
+// RunQuery asks for runs of all sessions.
+type RunQuery struct {
+	Status RunStatus `query:"status" enum:"active,queued,running,waiting,succeeded,failed,canceled" doc:"Only these; 'active': those that have not ended."`
+	From   time.Time `query:"from" format:"day" example:"2026-11-01" doc:"A day in UTC or a time: only runs accepted at that time or later, and those that have not ended. By default a day ago."`
+	PageQuery
+}
+
+// RunList is a page of runs of all sessions.
+type RunList struct {
+	Totals     RunTotals `json:"totals" doc:"Of all runs of the time, whatever their status."`
+	Items      []RunHead `json:"items"` // never nil
+	NextCursor *string   `json:"next_cursor" schema:"NextCursor"`
+}
+
+// RunTotals are numbers of runs by their status.
+type RunTotals struct {
+	Queued    int `json:"queued"`
+	Running   int `json:"running"`
+	Waiting   int `json:"waiting"`
+	Succeeded int `json:"succeeded"`
+	Failed    int `json:"failed"`
+	Canceled  int `json:"canceled"`
+}
+
+// RunHead is what a list of all sessions shows of a run.
+type RunHead struct {
+	ID         RunID      `json:"id"`
+	SessionID  SessionID  `json:"session_id"`
+	Title      string     `json:"title" doc:"Of the session."`
+	UserID     string     `json:"user_id,omitempty"`
+	Status     RunStatus  `json:"status" enum:"queued,running,waiting,succeeded,failed,canceled"`
+	Agent      string     `json:"agent"`
+	Error      *RunError  `json:"error,omitempty"` // of a failed run
+	Prompt     int        `json:"prompt,omitempty" doc:"Tokens of the prompt of its last model call."`
+	CreatedAt  time.Time  `json:"created_at"`
+	StartedAt  *time.Time `json:"started_at,omitempty"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+	Approvals  []Approval `json:"approvals,omitempty" doc:"What a waiting run waits for. Arguments of more than 2,000 bytes are left out: get the run."`
+}
+
 // Suspended reports whether the run was begun, had to wait for a decision, and is
 // to go on: a queued run like others, but with messages in the log.
 func (r Run) Suspended() bool { return r.Status == RunQueued && r.Attempt > 0 }

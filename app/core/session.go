@@ -22,6 +22,7 @@ type Session struct {
 	Webhook             *Webhook        `json:"webhook,omitempty"`            // where the ends of its runs are told; nil = nowhere
 	Temporary           bool            `json:"temporary,omitempty" doc:"It is in no list and no search, and is removed at 'expires_at'."`
 	ExpiresAt           *time.Time      `json:"expires_at,omitempty" doc:"Of a temporary session: a day after its last activity."`
+	Slack               bool            `json:"slack,omitempty" doc:"It is attached to a thread of Slack. For owners."`
 	MessageCount        int             `json:"message_count"`
 	SummarizedCount     int             `json:"summarized_count" doc:"Messages that the active summary covers."`
 	SummaryCount        int             `json:"summary_count" doc:"Number of summaries created."`

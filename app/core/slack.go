@@ -65,12 +65,21 @@ func (c *SlackChange) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// SlackPlace is where people find a thread in Slack.
+type SlackPlace struct {
+	Link        string `json:"link,omitempty" doc:"Of the thread in Slack. Absent while Slack does not say."`
+	ChannelName string `json:"channel_name,omitempty" doc:"Likewise; absent for direct messages."`
+}
+
 // SlackThreadStatus is a thread and what is wrong with its posts.
 type SlackThreadStatus struct {
 	SlackThread
+	SlackPlace
 
+	Posted      int        `json:"posted" doc:"Messages of the session that are in Slack as posts of Bobbin."`
 	BehindSince *time.Time `json:"behind_since,omitempty" doc:"When the first thing happened that is not posted. Absent if nothing is missing."`
 	Reason      string     `json:"reason,omitempty" doc:"Why the last attempt to post it failed."`
+	NextAt      *time.Time `json:"next_at,omitempty" doc:"Time of the next attempt."`
 
 	Faults []SlackFault `json:"faults,omitempty" doc:"The newest ones first."`
 }
@@ -87,6 +96,16 @@ type SlackFault struct {
 	Reason    string         `json:"reason"`
 	CreatedAt time.Time      `json:"created_at"`
 }
+
+// SlackAction is what a person does about a SlackFault.
+type SlackAction string
+
+// What a person can do.
+const (
+	SlackSend    SlackAction = "send"    // send the post, or its change, again; an unknown one may then be in Slack twice
+	SlackLook    SlackAction = "look"    // look in the thread whether an unknown post is there; if not, it has failed
+	SlackDismiss SlackAction = "dismiss" // leave it as it is, and list it no more
+)
 
 // Speakers returns the Session.Speakers of a session that the thread is bound to; empty for a
 // direct message, in which one person writes.
@@ -198,9 +217,14 @@ type SlackPostStore interface {
 	Of(ctx context.Context, session SessionID, items ...string) ([]SlackPost, error)
 	// All returns all posts of the session, the oldest first.
 	All(ctx context.Context, session SessionID) ([]SlackPost, error)
-	// Purge stores the state of a post whose session is purged. No lease is needed: Stop ended
-	// all of them.
-	Purge(ctx context.Context, p SlackPost) error
+	// Fault returns a post that is listed as a SlackFault; ErrNotFound if there is none.
+	Fault(ctx context.Context, tenant Tenant, session SessionID, item string, part int) (SlackPost, error)
+	// Settle stores the state and the error of a post without a lease: of a purged session, whose leases
+	// Stop ended, or of a post that no process sends.
+	Settle(ctx context.Context, p SlackPost) error
+	// Resend lets a SlackFault be sent, or changed, again: it emits the event of its message or approval.
+	// ErrConflict if the thread is in a mode without posts.
+	Resend(ctx context.Context, tenant Tenant, p SlackPost) ([]Event, error)
 	// Unfinished returns the posts of the session in the state "sending" or that still stream.
 	Unfinished(ctx context.Context, session SessionID) ([]SlackPost, error)
 	// Begin stores a post that is about to be sent. If there is one already that is not pending,

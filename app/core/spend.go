@@ -11,16 +11,17 @@ type UsageGroup string
 
 // The groups.
 const (
-	UsageBySession UsageGroup = "session"
-	UsageByUser    UsageGroup = "user"
-	UsageByAgent   UsageGroup = "agent"
-	UsageByModel   UsageGroup = "model"
-	UsageByDay     UsageGroup = "day" // of UTC
+	UsageBySession  UsageGroup = "session"
+	UsageByUser     UsageGroup = "user"
+	UsageByAgent    UsageGroup = "agent"
+	UsageByModel    UsageGroup = "model"
+	UsageByDay      UsageGroup = "day"       // of UTC
+	UsageByDayAgent UsageGroup = "day_agent" // the key is the day, a space, and the agent
 )
 
 // UsageGroups returns all groups.
 func UsageGroups() []UsageGroup {
-	return []UsageGroup{UsageBySession, UsageByUser, UsageByAgent, UsageByModel, UsageByDay}
+	return []UsageGroup{UsageBySession, UsageByUser, UsageByAgent, UsageByModel, UsageByDay, UsageByDayAgent}
 }
 
 // UsageTotal is what model calls came to, answers, summaries and titles alike.
@@ -37,7 +38,7 @@ type UsageTotal struct {
 
 // UsageQuery asks for the usage of an owner.
 type UsageQuery struct {
-	GroupBy UsageGroup `query:"group_by" enum:"session,user,agent,model,day" default:"day" doc:"The groups."`
+	GroupBy UsageGroup `query:"group_by" enum:"session,user,agent,model,day,day_agent" default:"day" doc:"The groups; 'day_agent' has a group for each agent of each day, with a key such as 2026-11-21 assistant."`
 	From    time.Time  `query:"from" format:"day" example:"2026-11-01" doc:"A day in UTC or a time: calls at that time or later."`
 	To      time.Time  `query:"to" format:"day" example:"2026-12-01" doc:"A day in UTC or a time: calls before it."`
 	PageQuery
@@ -52,7 +53,7 @@ type UsageRow struct {
 // UsageReport is a page of groups, days and sessions newest first, others by their
 // names, with the total of all pages.
 type UsageReport struct {
-	GroupBy    UsageGroup `json:"group_by" enum:"session,user,agent,model,day"`
+	GroupBy    UsageGroup `json:"group_by" enum:"session,user,agent,model,day,day_agent"`
 	From       time.Time  `json:"from"`
 	To         time.Time  `json:"to"`
 	Total      UsageTotal `json:"total" doc:"Of all pages."`

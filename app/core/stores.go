@@ -198,6 +198,8 @@ type DeliveryStore interface {
 	Release(ctx context.Context, worker string, all bool) error
 	// List returns the deliveries of a run in the order of their creation.
 	List(ctx context.Context, tenant Tenant, run RunID) ([]Delivery, error)
+	// ListAll returns the deliveries of all runs, the newest first.
+	ListAll(ctx context.Context, tenant Tenant, q DeliveryQuery) (Page[Delivery], error)
 	// Retry makes a delivery due immediately. ErrConflict while a process is sending it.
 	Retry(ctx context.Context, tenant Tenant, run RunID, id DeliveryID) (Delivery, []Event, error)
 }

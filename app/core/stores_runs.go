@@ -9,6 +9,8 @@ type RunStore interface {
 	Active(ctx context.Context, tenant Tenant, session SessionID) (Run, error)
 	// List returns the runs of a session, the newest first.
 	List(ctx context.Context, tenant Tenant, session SessionID, q PageQuery) (Page[Run], error)
+	// ListAll returns the runs of all sessions, the newest first.
+	ListAll(ctx context.Context, tenant Tenant, q RunQuery) (RunList, error)
 	// Reports returns the context reports of the newest runs of a session, oldest first, and how
 	// many runs are older than these.
 	Reports(ctx context.Context, tenant Tenant, session SessionID, limit int) ([]RunReport, int, error)

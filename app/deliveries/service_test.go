@@ -108,6 +108,10 @@ func (s *shelf) List(context.Context, core.Tenant, core.RunID) ([]core.Delivery,
 	return s.all(), nil
 }
 
+func (s *shelf) ListAll(context.Context, core.Tenant, core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	return core.Page[core.Delivery]{Items: s.all()}, nil
+}
+
 func (s *shelf) Retry(_ context.Context, _ core.Tenant, _ core.RunID, id core.DeliveryID) (core.Delivery, []core.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

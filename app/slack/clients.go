@@ -34,6 +34,7 @@ type Clients struct {
 	vault    vault
 	store    core.SlackInstallationStore // nil with slack.bot_token
 	log      *slog.Logger
+	names    *nameCache
 
 	mu    sync.Mutex
 	known map[string]*clientEntry // by team; guarded by mu
@@ -42,7 +43,7 @@ type Clients struct {
 // NewClients returns the clients of the settings. The store has the installations; it is nil
 // with slack.bot_token.
 func NewClients(settings config.Slack, store core.SlackInstallationStore, log *slog.Logger) (*Clients, error) {
-	c := &Clients{settings: settings, store: store, log: log, known: map[string]*clientEntry{}}
+	c := &Clients{settings: settings, store: store, log: log, names: &nameCache{known: map[string]knownName{}}, known: map[string]*clientEntry{}}
 	var err error
 	if settings.OAuth() {
 		c.vault, err = newVault(settings.Key())
@@ -137,6 +138,36 @@ func (c *Clients) CheckInstalled(ctx context.Context, team string) error {
 		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "Slack does not say whether the app is installed in the workspace; try again later"}
 	}
 	return nil
+}
+
+// OnlyTeam returns the workspace of slack.bot_token; ErrInvalid with slack.client_id, where there may be many.
+func (c *Clients) OnlyTeam(ctx context.Context) (string, error) {
+	if c.settings.OAuth() {
+		return "", core.Errorf(core.ErrInvalid, "the app may be installed in many workspaces of Slack: name the team, such as T012ABCDEF")
+	}
+	_, err := c.of(ctx, "")
+	if err != nil && !errors.Is(err, errNotInstalled) {
+		return "", &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "Slack does not say which workspace the token is of; try again later"}
+	}
+	e := c.entry("")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.client.me.TeamID, nil
+}
+
+// Describe returns where people find a thread in Slack, as far as Slack says.
+func (c *Clients) Describe(ctx context.Context, t core.SlackThread) (place core.SlackPlace) {
+	api, err := c.of(ctx, t.Team)
+	if err != nil {
+		return place
+	}
+	if api.me.URL != "" {
+		place.Link = strings.TrimSuffix(api.me.URL, "/") + "/archives/" + t.Channel + "/p" + strings.ReplaceAll(t.Thread, ".", "")
+	}
+	if channel, err := c.findChannel(ctx, api, t.Team, t.Channel); err == nil && channel.Name != t.Channel {
+		place.ChannelName = channel.Name
+	}
+	return place
 }
 
 // forget lets the next call find out whether the token is still good.

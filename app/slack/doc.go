@@ -37,6 +37,7 @@
 // and it is not repeated. An event that comes later still changes that to "sent".
 //
 // States of a post: pending → sending → sent → removed; sending → pending (Slack refused it for
-// the moment, or does not have it), failed (Slack refused it), unknown; unknown → sent. A purge makes
+// the moment, or does not have it), failed (Slack refused it), unknown; unknown → sent, or failed when
+// somebody looks and it is not there; failed and unknown → pending when somebody wants it sent. A purge makes
 // sent and unknown ones purged or gone.
 package slack

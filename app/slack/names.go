@@ -52,7 +52,7 @@ type knownName struct {
 
 // findUser returns the profile of a user; the id as the name of one that Slack does not show.
 func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
-	return s.names.lookUp(s.team, id, func() (profile, error) {
+	return s.Clients.names.lookUp(s.team, id, func() (profile, error) {
 		u, err := s.api.GetUserInfoContext(ctx, id)
 		if err != nil {
 			return profile{}, fmt.Errorf("users.info: %w", err)
@@ -74,8 +74,12 @@ func (s *workspace) findUser(ctx context.Context, id string) (profile, error) {
 
 // findChannel returns the profile of a channel: its name.
 func (s *workspace) findChannel(ctx context.Context, id string) (profile, error) {
-	return s.names.lookUp(s.team, id, func() (profile, error) {
-		c, err := s.api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})
+	return s.Clients.findChannel(ctx, s.api, s.team, id)
+}
+
+func (c *Clients) findChannel(ctx context.Context, api *client, team, id string) (profile, error) {
+	return c.names.lookUp(team, id, func() (profile, error) {
+		c, err := api.GetConversationInfoContext(ctx, &slackapi.GetConversationInfoInput{ChannelID: id})
 		if err != nil {
 			return profile{}, fmt.Errorf("conversations.info: %w", err)
 		}
@@ -112,12 +116,12 @@ func (n *nameCache) lookUp(team, id string, ask func() (profile, error)) (profil
 // ForgetUser removes what is remembered of a user: the names of the person in Slack, by the user's
 // id in Bobbin or the e-mail address that is the id.
 func (s *Service) ForgetUser(user string) {
-	s.names.mu.Lock()
-	defer s.names.mu.Unlock()
-	for key, known := range s.names.known {
+	s.Clients.names.mu.Lock()
+	defer s.Clients.names.mu.Unlock()
+	for key, known := range s.Clients.names.known {
 		_, id, _ := strings.Cut(key, "/")
 		if known.Email != "" && known.Email == user || strings.HasPrefix(user, "slack:") && strings.HasSuffix(user, "/"+id) {
-			delete(s.names.known, key)
+			delete(s.Clients.names.known, key)
 		}
 	}
 }

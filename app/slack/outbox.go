@@ -275,6 +275,22 @@ func (s *Outbox) PurgePosts(ctx context.Context, session core.SessionID, dry boo
 	return count, nil
 }
 
+// LookUp finds out whether a post of which that is unknown is in Slack, and stores the answer: sent, or
+// failed if it is not in the thread. ErrUnavailable if Slack does not show the thread.
+func (s *Outbox) LookUp(ctx context.Context, p core.SlackPost) error {
+	f := newFollower(s, core.SlackBacklog{SlackThread: core.SlackThread{SessionID: p.SessionID, Owner: p.Owner, Team: p.Team, Channel: p.Channel, Thread: p.Thread}})
+	ts, err := f.findPost(ctx, p, "")
+	switch {
+	case err != nil:
+		return &core.Error{Kind: core.ErrUnavailable, Err: err, Message: "Slack does not show the thread (" + core.Clip(err.Error(), maxError) + "); look there yourself, or try again later"}
+	case ts == "":
+		p.State, p.Error = core.SlackPostFailed, "the thread does not have it"
+		return s.Posts.Settle(ctx, p)
+	}
+	p.TS = ts
+	return s.Posts.Confirm(ctx, p)
+}
+
 // maybeInSlack reports whether a post in the state is in Slack, or may be.
 func maybeInSlack(state core.SlackPostState) bool {
 	return state == core.SlackPostSent || state == core.SlackPostSending || state == core.SlackPostUnknown
@@ -312,7 +328,7 @@ func (f *follower) purgePost(ctx context.Context, p core.SlackPost) (core.SlackP
 	})
 	if err == nil {
 		p.State = core.SlackPostPurged
-		return p.State, f.Posts.Purge(ctx, p)
+		return p.State, f.Posts.Settle(ctx, p)
 	}
 	return f.storePurge(ctx, p, err)
 }
@@ -326,7 +342,7 @@ func (f *follower) storePurge(ctx context.Context, p core.SlackPost, err error) 
 		return p.State, err
 	case err == nil, errors.As(err, &answer) && (answer.Err == "message_not_found" || answer.Err == "thread_not_found"):
 		p.State = core.SlackPostGone
-		return p.State, f.Posts.Purge(ctx, p)
+		return p.State, f.Posts.Settle(ctx, p)
 	}
 	f.Logger.WarnContext(ctx, "post not deleted from Slack", "session_id", p.SessionID, "item", p.ItemID, "part", p.Part, "channel", p.Channel, "err", err)
 	return p.State, nil

@@ -95,7 +95,43 @@ func TestUnknownPost(t *testing.T) {
 		if err != nil || len(faults) != 1 || faults[0].ItemID != string(question[0].ID) || faults[0].State != core.SlackPostUnknown || faults[0].Reason == "" {
 			t.Errorf("got the faults %+v (%v), want the unknown post", faults, err)
 		}
+		w.fixUnknown(t, posts[0])
 	})
+}
+
+// fixUnknown looks for a post that is unknown and not in Slack, and sends it again.
+func (w *world) fixUnknown(t *testing.T, p core.SlackPost) {
+	t.Helper()
+	if err := w.outboxes[0].LookUp(t.Context(), p); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("Slack does not show the thread: got error %v, want ErrUnavailable", err)
+	}
+	w.slack.disturb()
+	must.Do(t, w.outboxes[0].LookUp(t.Context(), p))
+	p, err := w.posts.Fault(t.Context(), ann(), p.SessionID, p.ItemID, 0)
+	if err != nil || p.State != core.SlackPostFailed {
+		t.Fatalf("it is not there: got %+v (%v), want one that failed", p, err)
+	}
+	setMode := func(mode core.SlackMode) {
+		t.Helper()
+		if _, _, err := w.threads.SetMode(t.Context(), ann(), p.SessionID, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setMode(core.SlackToWeb)
+	if _, err := w.posts.Resend(t.Context(), ann(), p); !errors.Is(err, core.ErrConflict) {
+		t.Errorf("in a mode without posts: got error %v, want ErrConflict", err)
+	}
+	setMode(core.SlackTwoWay)
+	events, err := w.posts.Resend(t.Context(), ann(), p)
+	if err != nil || len(events) != 1 || events[0].Type != core.EventMessageUpdated {
+		t.Fatalf("got the events %+v (%v), want message.updated", events, err)
+	}
+	w.feed.Publish(t.Context(), events)
+	w.slack.awaitTexts(t, "answer 0", "question 0")
+	_, err = w.posts.Fault(t.Context(), ann(), p.SessionID, p.ItemID, 0)
+	if !errors.Is(err, core.ErrNotFound) {
+		t.Errorf("sent again: got error %v, want ErrNotFound", err)
+	}
 }
 
 // dyingPosts is the storage of a process that dies after its first post, before it has

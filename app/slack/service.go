@@ -50,7 +50,6 @@ type Service struct {
 	http    *http.Client // without redirects to other hosts
 	apiHost string       // of a Web API that is not Slack's own; empty = it is
 	intake  *Intake
-	names   *nameCache
 	wake    chan struct{}
 }
 
@@ -90,7 +89,6 @@ func New(o Options) *Service {
 			return nil
 		},
 	}
-	s.names = &nameCache{known: map[string]knownName{}}
 	s.intake = &Intake{inbox: o.Inbox, echoes: make(chan core.SlackPost, maxEchoes), owner: o.Settings.Owner, observer: o.Observer, wake: func() {
 		select {
 		case s.wake <- struct{}{}:

@@ -37,6 +37,7 @@ type Deps struct {
 	Telemetry   *telemetry.Telemetry
 	Labels      *Labels        // of metrics; nil where nobody reads them
 	Slack       *slack.Clients // nil = Slack is off
+	SlackPosts  *slack.Outbox  // likewise
 	Worker      string         // names this process in leases
 }
 

@@ -78,12 +78,16 @@ func NewRuns(d Deps, e Engine) *runs.Runner {
 // NewChat builds the use cases of conversations.
 func NewChat(d Deps, a Agents, e Engine, work *runs.Runner, files *blobs.Service) *chat.Service {
 	l := d.Config.Limits
-	return chat.New(chat.Options{
-		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, CheckInstalled: checkInstalled(d.Slack), Webhooks: d.Stores.Webhooks,
+	o := chat.Options{
+		Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Branches: d.Stores.Branches, Instructions: d.Stores.Standing, Aliases: d.Stores.Aliases, Slack: d.Stores.SlackThreads, SlackPosts: d.Stores.SlackPosts, Webhooks: d.Stores.Webhooks,
 		Runs: d.Stores.Runs, Events: d.Stores.Events, Feed: d.Feed, Work: work,
 		Agents: agents.NewResolved(a.Catalog, a.Tools), FindModel: NewOffer(d, a).Get, Counter: d.Counter,
 		Files: files, ContextPlanner: e.Inspector, DefaultAgent: d.Config.DefaultAgent, Logger: d.Logger,
 		Budget: d.Budget.Check, Stored: d.Stored, Observer: d.Telemetry, PrivateWebhooks: d.Config.Webhooks.AllowPrivate,
 		Limits: chat.Limits{Message: int(l.MessageBytes), Result: int(l.ToolOutputBytes), Queued: l.QueuedRuns, Owned: l.RunsPerOwner, OfUser: l.RunsPerUser},
-	})
+	}
+	if d.Slack != nil {
+		o.SlackApp = slackApp{d.Slack, d.SlackPosts}
+	}
+	return chat.New(o)
 }

@@ -25,27 +25,30 @@ func CheckSlack(ctx context.Context, settings config.Slack, installed []core.Sla
 	return slack.Check(ctx, settings, installed, address)
 }
 
-// checkInstalled returns chat.Options.CheckInstalled; nil if Slack is off.
-func checkInstalled(clients *slack.Clients) func(context.Context, string) error {
-	if clients == nil {
-		return nil
-	}
-	return clients.CheckInstalled
+// slackApp is the chat.Options.SlackApp of a process.
+type slackApp struct {
+	*slack.Clients
+	*slack.Outbox
 }
 
-// NewSlack builds what takes in messages of Slack, and what posts to its threads; nil if Slack
-// is off.
-func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *transfer.Service) (*slack.Service, *slack.Outbox) {
+// NewSlackPosts builds what posts to threads of Slack; nil if Slack is off.
+func NewSlackPosts(d Deps) *slack.Outbox {
 	if d.Slack == nil {
-		return nil, nil
+		return nil
 	}
-	in := slack.New(slack.Options{
-		Settings: d.Config.Slack, Clients: d.Slack, Chat: service, Transfer: history, Files: files, Inbox: d.Stores.SlackInbox, Threads: d.Stores.SlackThreads,
-		Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Runs: d.Stores.Runs, Worker: d.Worker, Observer: d.Telemetry, Logger: d.Logger,
-	})
-	out := slack.NewOutbox(slack.OutboxOptions{
+	return slack.NewOutbox(slack.OutboxOptions{
 		Threads: d.Stores.SlackThreads, Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Messages: d.Stores.Messages, Feed: d.Feed,
 		Clients: d.Slack, Worker: d.Worker, Logger: d.Logger,
 	})
-	return in, out
+}
+
+// NewSlack builds what takes in messages of Slack; nil if Slack is off.
+func NewSlack(d Deps, service *chat.Service, files *blobs.Service, history *transfer.Service) *slack.Service {
+	if d.Slack == nil {
+		return nil
+	}
+	return slack.New(slack.Options{
+		Settings: d.Config.Slack, Clients: d.Slack, Chat: service, Transfer: history, Files: files, Inbox: d.Stores.SlackInbox, Threads: d.Stores.SlackThreads,
+		Posts: d.Stores.SlackPosts, Sessions: d.Stores.Sessions, Runs: d.Stores.Runs, Worker: d.Worker, Observer: d.Telemetry, Logger: d.Logger,
+	})
 }

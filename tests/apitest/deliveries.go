@@ -15,6 +15,11 @@ func (d Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunID
 	return []core.Delivery{sampleDelivery()}, cmp.Or(d.recordCall(ctx, "Deliveries.List", tenant, run), missing("run", run, RunID))
 }
 
+// ListAll answers the same delivery.
+func (d Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	return core.Page[core.Delivery]{Items: []core.Delivery{sampleDelivery()}}, d.recordCall(ctx, "Deliveries.ListAll", tenant, q)
+}
+
 // Retry answers the delivery, due immediately.
 func (d Deliveries) Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error) {
 	again := sampleDelivery()

@@ -18,6 +18,11 @@ func (c Chat) SlackThread(ctx context.Context, tenant core.Tenant, session core.
 	return core.SlackThreadStatus{SlackThread: slackThread(), BehindSince: &since, Reason: "auth.test: invalid_auth", Faults: faults}, c.recordCall(ctx, "SlackThread", tenant, session)
 }
 
+// FixSlackPost records the call.
+func (c Chat) FixSlackPost(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int, action core.SlackAction) error {
+	return c.recordCall(ctx, "FixSlackPost", tenant, session, item, part, action)
+}
+
 // AttachSlack answers the thread.
 func (c Chat) AttachSlack(ctx context.Context, tenant core.Tenant, t core.SlackThread) (core.SlackThread, error) {
 	return t, c.recordCall(ctx, "AttachSlack", tenant, t)

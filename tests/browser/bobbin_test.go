@@ -20,6 +20,7 @@ import (
 	"bobbin/tests/apptest"
 	"bobbin/tests/process"
 	"bobbin/tests/provider"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // aliceKey is the key of Bobbins that want one.
@@ -50,6 +51,8 @@ type setup struct {
 	say      func(question string) string // nil = repeatQuestion
 	summary  func(material string) string // nil = provider.Summary
 	bare     bool                         // answers do not begin with "answer to: "
+	slack    *fakeslack.Server            // nil = Slack is off
+	token    string                       // of the app there
 }
 
 // newBobbin starts a model, a Bobbin and the proxy.
@@ -144,6 +147,9 @@ func (b *bobbin) start(t *testing.T, s setup) {
 	cmd := exec.Command(den.Program(t, false), "serve", "--config", filepath.Join(b.dir, "bobbin.yaml"), "--data-dir", b.dir, //nolint:noctx // killed at the end of the test
 		"--agents-dir", filepath.Join(b.dir, "agents"), "--addr", b.addr, "--log-format", "text")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "TMPDIR=" + b.dir, "PROVIDER_KEY=none", "BOBBIN_DATABASE_URL=" + s.database}
+	if s.slack != nil {
+		cmd.Env = append(cmd.Env, "BOBBIN_SLACK_API_URL="+s.slack.APIURL(), "BOBBIN_SLACK_BOT_TOKEN="+s.token, "BOBBIN_SLACK_SIGNING_SECRET=signing-secret")
+	}
 	b.now = apptest.Must(den.Start(cmd, filepath.Join(b.dir, "log")))(t)
 	for limit := time.Now().Add(apptest.Patience); ; apptest.PauseBriefly(t) {
 		if _, err := client.Call(t.Context(), b, ops.ListAgents, struct{}{}); err == nil {
@@ -180,6 +186,12 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 		}
 		b.start(t, s)
 	})
+	if s.slack != nil {
+		handle("/slack", func(r *http.Request) {
+			s.slack.Inject(fakeslack.Fault{Method: r.FormValue("method"), Error: r.FormValue("error"), Status: number(r, "status"), Times: number(r, "times")})
+		})
+		handle("/slack-clear", func(*http.Request) { s.slack.ClearFaults() })
+	}
 	return mux
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
+	"bobbin/tests/slackfake/fakeslack"
 )
 
 // TestPage has the tests that one Bobbin serves for. They run one after the other: some cut its connections.
@@ -24,6 +25,11 @@ func TestPage(t *testing.T) {
 		{"access", testAccess},
 		{"context", testContext},
 		{"runs", testRuns},
+		{"operation", func(t *testing.T, b *bobbin) {
+			for _, name := range []string{"operation", "refused"} {
+				t.Run(name, func(t *testing.T) { b.play(t, "operation", name, nil, nil) })
+			}
+		}},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
@@ -87,6 +93,26 @@ func TestSignIn(t *testing.T) {
 	t.Parallel()
 	b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true})
 	b.play(t, "chat", "signin", map[string]any{"key": aliceKey}, nil)
+}
+
+// The thread of Slack beside a conversation; a fake Slack is the other side.
+func TestSlackPanel(t *testing.T) {
+	t.Parallel()
+	b, link := newBobbinInSlack(t)
+	b.play(t, "slack", "slack", map[string]any{"link": link}, nil)
+}
+
+// newBobbinInSlack starts a Bobbin that is an app of a fake Slack, and returns a link to a message there.
+func newBobbinInSlack(t *testing.T) (b *bobbin, link string) {
+	t.Helper()
+	slack := apptest.Must(fakeslack.New(fakeslack.Options{}))(t)
+	t.Cleanup(func() { _ = slack.Close() })
+	workspace := slack.AddWorkspace("acme")
+	token := workspace.Install()
+	workspace.AddChannel("C0IMPORTS", "data-imports")
+	first := apptest.Must(workspace.AddUser("Ann", "").Post("C0IMPORTS", "Why is the nightly import slow?"))(t)
+	b = newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), slack: slack, token: token})
+	return b, "https://acme.slack.com/archives/C0IMPORTS/p" + strings.ReplaceAll(first, ".", "")
 }
 
 // What the meter, the panel, the line and the chart say is what the API says, after every turn.

@@ -47,6 +47,9 @@ func TestShowPage(t *testing.T) {
 		play(b, "cuts", "offline", map[string]any{})
 		play(b, "context", "summary", map[string]any{})
 		play(b, "context", "chart", map[string]any{})
+		play(b, "operation", "operation", map[string]any{})
+		inSlack, link := newBobbinInSlack(t)
+		play(inSlack, "slack", "slack", map[string]any{"link": link})
 		play(newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true}), "chat", "signin", map[string]any{"key": aliceKey})
 		table.AddRow(row...)
 	}

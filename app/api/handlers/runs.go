@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,6 +14,12 @@ import (
 
 func (h Native) registerRuns(r Router) {
 	bind(r, ops.ListRuns, listOf(h, h.Runs.List))
+	bind(r, ops.ListAllRuns, func(ctx context.Context, tenant core.Tenant, in core.RunQuery) (core.RunList, error) {
+		if in.From.IsZero() {
+			in.From = time.Now().Add(-day)
+		}
+		return h.Runs.ListAll(ctx, tenant, in)
+	})
 	bind(r, ops.GetRun, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Run, error) {
 		return h.Runs.Get(ctx, tenant, in.RunID)
 	})
@@ -30,6 +37,9 @@ func (h Native) registerRuns(r Router) {
 	bind(r, ops.ListDeliveries, func(ctx context.Context, tenant core.Tenant, in ops.InRun) (core.Page[core.Delivery], error) {
 		list, err := h.Deliveries.List(ctx, tenant, in.RunID) // they are few, so all are on one page
 		return core.Page[core.Delivery]{Items: list}, err
+	})
+	bind(r, ops.ListAllDeliveries, func(ctx context.Context, tenant core.Tenant, in core.DeliveryQuery) (core.Page[core.Delivery], error) {
+		return h.Deliveries.ListAll(ctx, tenant, in)
 	})
 	bind(r, ops.RetryDelivery, func(ctx context.Context, tenant core.Tenant, in ops.InDelivery) (core.Delivery, error) {
 		return h.Deliveries.Retry(ctx, tenant, in.RunID, in.DeliveryID)

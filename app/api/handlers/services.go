@@ -106,6 +106,7 @@ type chatService interface {
 	SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error)
 	AttachSlack(ctx context.Context, tenant core.Tenant, t core.SlackThread) (core.SlackThread, error)
 	DetachSlack(ctx context.Context, tenant core.Tenant, session core.SessionID) error
+	FixSlackPost(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int, action core.SlackAction) error
 }
 
 // transferService adds messages without running an agent, and exports data.
@@ -131,6 +132,7 @@ type memoryService interface {
 // deliveryService lists and retries webhook deliveries.
 type deliveryService interface {
 	List(ctx context.Context, tenant core.Tenant, run core.RunID) ([]core.Delivery, error)
+	ListAll(ctx context.Context, tenant core.Tenant, q core.DeliveryQuery) (core.Page[core.Delivery], error)
 	Retry(ctx context.Context, tenant core.Tenant, run core.RunID, id core.DeliveryID) (core.Delivery, error)
 }
 

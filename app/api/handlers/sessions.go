@@ -50,6 +50,12 @@ func (h Native) registerSessions(r Router) {
 	bind(r, ops.GetSlackThread, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.SlackThreadStatus, error) {
 		return h.Chat.SlackThread(ctx, tenant, in.SessionID)
 	})
+	bind(r, ops.FixSlackPost, func(ctx context.Context, tenant core.Tenant, in ops.SlackPostFix) (core.SlackThreadStatus, error) {
+		if err := h.Chat.FixSlackPost(ctx, tenant, in.SessionID, in.ItemID, in.Part, in.Action); err != nil {
+			return core.SlackThreadStatus{}, err
+		}
+		return h.Chat.SlackThread(ctx, tenant, in.SessionID)
+	})
 	bind(r, ops.PutSlackThread, func(ctx context.Context, tenant core.Tenant, in ops.NewSlackThread) (core.SlackThread, error) {
 		return h.Chat.AttachSlack(ctx, tenant, core.SlackThread{SessionID: in.SessionID, Team: in.Team, Channel: in.Channel, Thread: in.Thread, Mode: in.Mode})
 	})

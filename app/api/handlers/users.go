@@ -74,7 +74,7 @@ func userView(body any) (any, error) {
 	case core.AgentDetail:
 		b.SystemPrompt, b.ToolSettings = "", nil
 		return b, nil
-	case core.PromptView, core.ModelCall, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile:
+	case core.PromptView, core.ModelCall, core.Delivery, core.Webhook, core.SlackThread, core.SlackThreadStatus, core.Reindexed, core.PurgeReport, core.AgentFile, core.RunList:
 		return nil, nil
 	case core.Message, messageAnswer, core.MessageLocation, core.Imported, core.SearchHit, core.Meaning, core.Blob, core.BlobLink, core.Approval,
 		core.ContextReport, core.ContextPlan, core.ContextTurns, core.Summary, core.SummaryDiff, core.GraphView, core.UsageReport,
@@ -87,7 +87,7 @@ func userView(body any) (any, error) {
 }
 
 func userSession(s core.Session) core.Session {
-	s.Webhook = nil
+	s.Webhook, s.Slack = nil, false
 	return s
 }
 

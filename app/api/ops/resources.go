@@ -79,10 +79,18 @@ type InDeletion struct {
 // NewSlackThread attaches a session to a thread of Slack.
 type NewSlackThread struct {
 	InSession
-	Team    string         `json:"team" required:"true" doc:"The workspace." example:"T012ABCDEF"`
+	Team    string         `json:"team" doc:"The workspace. May be omitted with 'slack.bot_token', which is of one." example:"T012ABCDEF"`
 	Channel string         `json:"channel" required:"true" example:"C012ABCDEF"`
 	Thread  string         `json:"thread" required:"true" doc:"'ts' of the first message of the thread." example:"1700000000.000100"`
 	Mode    core.SlackMode `json:"mode" doc:"By default 'to_slack'."`
+}
+
+// SlackPostFix does something about a post that is not in Slack as it should be.
+type SlackPostFix struct {
+	InSession
+	ItemID string           `path:"item,message" doc:"The message or approval that the post shows." example:"01a1fd1c-7a10-7000-8000-000000000005"`
+	Part   int              `json:"part" default:"0" doc:"Of a long text: 0, 1, 2 …"`
+	Action core.SlackAction `json:"action" required:"true" enum:"send,look,dismiss" doc:"'send': send it, or its change, again, below what is there by now; one that is 'unknown' may then be in Slack twice. 'look': look in the thread whether one that is 'unknown' is there; if not, it has failed. 'dismiss': leave it as it is, and list it no more."`
 }
 
 // InAgent are the fields of operations on an agent.
@@ -142,6 +150,11 @@ var (
 	DeleteSlackThread = describe[InSession, Nothing](Operation{
 		ID: "deleteSlackThread", Route: "DELETE /api/v1/sessions/{id}/slack", Tag: "Sessions", Scope: core.CanWrite, OwnersOnly: true, Returns: "It is attached to none",
 		Summary: "Detach a session from its Slack thread", Description: "What was posted stays in Slack.",
+	})
+	FixSlackPost = describe[SlackPostFix, core.SlackThreadStatus](Operation{
+		ID: "fixSlackPost", Route: "POST /api/v1/sessions/{id}/slack/posts/{item}", Tag: "Sessions", Scope: core.CanWrite, OwnersOnly: true, Returns: "The thread",
+		Summary: "Send a post of a Slack thread again, look for it, or leave it", Example: `{"action": "send"}`,
+		Description: "For a post that is listed in `faults`; 404 for others. 409 if it is not `unknown` and is to be looked for, or the thread is in a mode without posts. 503 if Slack does not show the thread.",
 	})
 	ExportSession = describe[SessionExport, Nothing](Operation{ID: "exportSession", Route: "GET /api/v1/sessions/{id}/export", Scope: core.CanRead})
 

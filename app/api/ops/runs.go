@@ -69,6 +69,10 @@ var (
 		ID: "listRuns", Route: "GET /api/v1/sessions/{id}/runs", Tag: "Runs", Scope: core.CanRead, Returns: "A page of runs",
 		Summary: "List a session's runs, newest first",
 	})
+	ListAllRuns = describe[core.RunQuery, core.RunList](Operation{
+		ID: "listAllRuns", Route: "GET /api/v1/runs", Tag: "Runs", Scope: core.CanRead, OwnersOnly: true, Returns: "A page of runs",
+		Summary: "List the runs of all sessions, newest first", Description: "Without their messages and reports; those of temporary sessions as well. The totals are of all pages.",
+	})
 	GetRun = describe[InRun, core.Run](Operation{
 		ID: "getRun", Route: "GET /api/v1/runs/{id}", Tag: "Runs", Scope: core.CanRead, Returns: "The run",
 		Summary: "Get a run",
@@ -90,6 +94,10 @@ var (
 	ListDeliveries = describe[InRun, core.Page[core.Delivery]](Operation{
 		ID: "listDeliveries", Route: "GET /api/v1/runs/{id}/deliveries", Tag: "Runs", Scope: core.CanRead, OwnersOnly: true, Returns: "All deliveries",
 		Summary: "List the webhook deliveries of a run", Description: "Oldest first.",
+	})
+	ListAllDeliveries = describe[core.DeliveryQuery, core.Page[core.Delivery]](Operation{
+		ID: "listAllDeliveries", Route: "GET /api/v1/deliveries", Tag: "Runs", Scope: core.CanRead, OwnersOnly: true, Returns: "A page of deliveries",
+		Summary: "List the webhook deliveries of all runs", Description: "Newest first.",
 	})
 	RetryDelivery = until(describe[InDelivery, core.Delivery](Operation{
 		ID: "retryDelivery", Route: "POST /api/v1/runs/{id}/deliveries/{did}/retry", Tag: "Runs", Scope: core.CanWrite, OwnersOnly: true, Accepted: "The delivery",

@@ -96,7 +96,7 @@ func (r Session) Core() core.Session {
 		ID: core.SessionID(r.ID), Owner: r.Owner, Agent: r.Agent, Model: r.Model, Title: r.Title,
 		UserID: r.UserID, Source: core.Source(r.Source), Timezone: r.Timezone, Instructions: r.Instructions,
 		Metadata: r.Metadata.rawMessage(), Pinned: r.Pinned, Temporary: r.Temporary, MessageCount: r.MessageCount,
-		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq, Speakers: r.Speakers,
+		LastSeq: r.LastSeq, LastEventSeq: r.LastEventSeq, Speakers: r.Speakers, Slack: r.Slack,
 		CreatedAt: toUTC(r.CreatedAt), UpdatedAt: toUTC(r.UpdatedAt), ArchivedAt: toUTCPtr(r.ArchivedAt), TitledAt: toUTCPtr(r.TitledAt),
 		ConversationSummary: r.ConversationSummary, SummaryThroughSeq: r.SummaryThroughSeq,
 		SummaryVersion: r.SummaryVersion, SummaryTokens: r.SummaryTokens, SummaryCovered: r.SummaryCovered, SummaryMadeFor: r.SummaryMadeFor,

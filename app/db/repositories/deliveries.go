@@ -68,6 +68,26 @@ func (r *Deliveries) List(ctx context.Context, tenant core.Tenant, run core.RunI
 	return list, wrapError(err, "run", run)
 }
 
+// ListAll returns the deliveries of all runs, the newest first.
+func (r *Deliveries) ListAll(ctx context.Context, tenant core.Tenant, q core.DeliveryQuery) (core.Page[core.Delivery], error) {
+	limit, after, err := pageStart(q.Limit, q.Cursor, "deliveries")
+	if err != nil {
+		return core.Page[core.Delivery]{}, err
+	}
+	db := r.db.WithContext(ctx).Where("owner = ?", tenant.Owner).Order("id DESC").Limit(limit + 1)
+	if q.State != "" {
+		db = db.Where("state = ?", q.State)
+	}
+	if after.isSet() {
+		db = db.Where("id < ?", after.ID)
+	}
+	var rows []models.Delivery
+	if err := db.Find(&rows).Error; err != nil {
+		return core.Page[core.Delivery]{}, wrapError(err, "deliveries of", tenant.Owner)
+	}
+	return pageOf(rows, limit, infallible(models.Delivery.Core), func(d models.Delivery) position { return position{List: "deliveries", ID: d.ID} })
+}
+
 // maxWaiting bounds the deliveries that Stats counts.
 const maxWaiting = 10_000
 

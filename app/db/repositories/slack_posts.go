@@ -35,10 +35,76 @@ func (r *SlackPosts) All(ctx context.Context, session core.SessionID) ([]core.Sl
 	return r.find(ctx, session, func(db *gorm.DB) *gorm.DB { return db.Order("created_at, item_id, part") })
 }
 
-// Purge stores the state of a post whose session is purged. It needs no lease.
-func (r *SlackPosts) Purge(ctx context.Context, p core.SlackPost) error {
-	err := onePost(r.db.WithContext(ctx), p).UpdateColumns(map[string]any{"state": string(p.State), "streaming": false}).Error
+// faultSQL is the condition for posts that a person should know of: those that Slack refused or refused
+// to change, and those of which it is unknown whether they are in Slack.
+const faultSQL = "state IN ('failed', 'unknown', 'sent') AND error <> ''"
+
+// Fault returns a post that is listed as a core.SlackFault; ErrNotFound if there is none.
+func (r *SlackPosts) Fault(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int) (core.SlackPost, error) {
+	if _, err := NewSessions(r.db).Get(ctx, tenant, session); err != nil {
+		return core.SlackPost{}, err
+	}
+	if err := requireID("message", item); err != nil {
+		return core.SlackPost{}, err
+	}
+	var row models.SlackPost
+	err := onePost(r.db.WithContext(ctx), core.SlackPost{SessionID: session, ItemID: item, Part: part}).Where(faultSQL).Take(&row).Error
+	return row.Core(), wrapError(err, "failed or unknown Slack post of", core.Clip(item, 40))
+}
+
+// Settle stores the state and the error of a post. It needs no lease.
+func (r *SlackPosts) Settle(ctx context.Context, p core.SlackPost) error {
+	err := onePost(r.db.WithContext(ctx), p).UpdateColumns(map[string]any{"state": string(p.State), "error": p.Error, "streaming": false}).Error
 	return wrapError(err, "Slack post of", p.ItemID)
+}
+
+// Resend lets a failed or unknown post be sent again, and a refused change be made again: by the event of
+// its message or approval, from which the thread learns of it. ErrConflict if the thread is in a mode
+// without posts.
+func (r *SlackPosts) Resend(ctx context.Context, tenant core.Tenant, p core.SlackPost) (events []core.Event, err error) {
+	err = changeSession(ctx, r.db, p.SessionID, func(stx *sessionTx) error {
+		var thread models.SlackThread // locked before its posts, as those who post do
+		err := stx.tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("session_id = ?", p.SessionID).Take(&thread).Error
+		if err != nil {
+			return wrapError(err, "Slack thread of session", p.SessionID)
+		}
+		if !thread.Core().Mode.Posts() {
+			return core.Errorf(core.ErrConflict, "the thread is in the mode %s, in which nothing is posted; choose two_way or to_slack first", thread.Mode)
+		}
+		if p.State != core.SlackPostSent {
+			p.State = core.SlackPostPending
+		}
+		again := onePost(stx.tx, p).Where(faultSQL).UpdateColumns(map[string]any{"state": string(p.State), "error": "", "streaming": false})
+		if again.Error != nil || again.RowsAffected == 0 { // somebody else was faster
+			return again.Error
+		}
+		err = stx.emitPosted(p)
+		events = stx.events
+		return err
+	}, visibleTo(tenant))
+	return events, wrapError(err, "Slack post of", p.ItemID)
+}
+
+// emitPosted emits the event of the message or approval that the post shows, as it is now.
+func (stx *sessionTx) emitPosted(p core.SlackPost) error {
+	if p.Kind == core.SlackPostApproval {
+		list, err := approvals(stx.tx.Where("id = ? AND session_id = ?", p.ItemID, p.SessionID))
+		for _, a := range list {
+			kind := core.EventApprovalRequested
+			if a.Status != core.ApprovalOpen {
+				kind = core.EventApprovalDecided
+			}
+			stx.emitEvents(core.NewEvent(p.SessionID, a.RunID, kind, core.ApprovalData{Approval: a}))
+		}
+		return err
+	}
+	var row models.Message
+	if err := stx.tx.Where("id = ? AND session_id = ?", p.ItemID, p.SessionID).Take(&row).Error; err != nil {
+		return wrapError(err, "message", p.ItemID)
+	}
+	m, err := row.Core()
+	stx.emitMessage(core.EventMessageUpdated, m)
+	return err
 }
 
 // Unfinished returns the posts of the session that may be in Slack or still stream, the

@@ -46,6 +46,7 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 				return core.Errorf(core.ErrConflict, "this thread of Slack belongs to another session")
 			}
 		}
+		stx.session.Slack = true
 		if err := stx.emitSlack(&t); err != nil {
 			return err
 		}
@@ -57,7 +58,6 @@ func (r *SlackThreads) Bind(ctx context.Context, t core.SlackThread) (events []c
 		if err := stx.tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
 			return err
 		}
-		stx.session.Slack = true
 		if many := t.Speakers(); many != "" {
 			stx.session.Speakers = many
 		}
@@ -116,7 +116,7 @@ func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session c
 	if row.SentSeq < row.LastSeq && status.Mode.Posts() {
 		var missing []models.Event // none if it is no longer kept
 		err = r.db.WithContext(ctx).Select("at").Where("session_id = ? AND event_seq > ?", session, row.SentSeq).Order("event_seq").Limit(1).Find(&missing).Error
-		status.Reason = row.Reason
+		status.Reason, status.NextAt = row.Reason, &row.DueAt
 		for _, e := range missing {
 			status.BehindSince = &e.At
 		}
@@ -125,12 +125,17 @@ func (r *SlackThreads) Status(ctx context.Context, tenant core.Tenant, session c
 		return status, wrapError(err, "Slack thread of session", session)
 	}
 	posts, err := NewSlackPosts(r.db).find(ctx, session, func(db *gorm.DB) *gorm.DB {
-		return db.Where("(state IN ('failed', 'unknown') OR state = 'sent' AND error <> '')").Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults)
+		return db.Where(faultSQL).Order("created_at DESC, item_id, part").Limit(core.MaxSlackFaults)
 	})
 	for _, p := range posts {
 		status.Faults = append(status.Faults, core.SlackFault{ItemID: p.ItemID, Part: p.Part, State: p.State, Reason: p.Error, CreatedAt: p.CreatedAt})
 	}
-	return status, err
+	if err == nil {
+		var posted int64
+		err = r.db.WithContext(ctx).Model(&models.SlackPost{}).Where("session_id = ? AND part = 0 AND kind = 'message' AND state = 'sent'", session).Count(&posted).Error
+		status.Posted = int(posted)
+	}
+	return status, wrapError(err, "Slack posts of session", session)
 }
 
 // CountBehind returns how many threads lack posts because the last attempt to post failed.

@@ -89,6 +89,8 @@ func (r *ModelCalls) Usage(ctx context.Context, tenant core.Tenant, q core.Usage
 	switch q.GroupBy {
 	case core.UsageByDay:
 		key, order, beyond = "day", "DESC", "<"
+	case core.UsageByDayAgent:
+		key, order, beyond = "day || ' ' || agent", "DESC", "<"
 	case core.UsageBySession: // the newest first: their ids begin with the time
 		key, order, beyond, level = "session_id", "DESC", "<", models.UsageOfSession
 	case core.UsageByUser:

@@ -59,11 +59,12 @@ func TestUsage(t *testing.T) {
 	each(t, func(t *testing.T, s *store) {
 		first, second := s.bookUsage(t)
 		for by, want := range map[core.UsageGroup][]string{
-			core.UsageBySession: {string(second) + " 2 3+1 $2 1", string(first) + " 3 150+10 $7 1"},
-			core.UsageByUser:    {" 3 150+10 $7 1", "carol 2 3+1 $2 1"},
-			core.UsageByAgent:   {"a 3 150+10 $7 1", "b 2 3+1 $2 1"},
-			core.UsageByModel:   {"big 2 100+10 $7 0", "mute 1 0+0 $0 1", "small 2 53+1 $2 1"},
-			core.UsageByDay:     {"2026-01-03 1 0+0 $0 1", "2026-01-02 3 53+1 $2 1", "2026-01-01 1 100+10 $7 0"},
+			core.UsageBySession:  {string(second) + " 2 3+1 $2 1", string(first) + " 3 150+10 $7 1"},
+			core.UsageByUser:     {" 3 150+10 $7 1", "carol 2 3+1 $2 1"},
+			core.UsageByAgent:    {"a 3 150+10 $7 1", "b 2 3+1 $2 1"},
+			core.UsageByModel:    {"big 2 100+10 $7 0", "mute 1 0+0 $0 1", "small 2 53+1 $2 1"},
+			core.UsageByDayAgent: {"2026-01-03 b 1 0+0 $0 1", "2026-01-02 b 1 3+1 $2 0", "2026-01-02 a 2 50+0 $0 1", "2026-01-01 a 1 100+10 $7 0"},
+			core.UsageByDay:      {"2026-01-03 1 0+0 $0 1", "2026-01-02 3 53+1 $2 1", "2026-01-01 1 100+10 $7 0"},
 		} {
 			for _, limit := range []int{0, 1, 2} {
 				var got []string

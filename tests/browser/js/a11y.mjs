@@ -6,7 +6,7 @@ const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta
 
 /** The violations of a state, with the first elements that have them. The short form has those that differ most. */
 async function audit(v, state) {
-  if (!v.args.long && !['chat', 'context', 'approval', 'switch'].includes(state)) return v.shot(state).then(() => [])
+  if (!v.args.long && !['chat', 'context', 'approval', 'switch', 'operation', 'slack'].includes(state)) return v.shot(state).then(() => [])
   if (!await v.page.evaluate('typeof axe === "object"')) await v.page.evaluate(axe + ';0')
   const found = await v.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], preload: false }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)))
   await v.shot(state)
@@ -64,6 +64,19 @@ export const cases = {
     await v.button('More', v.page.getByRole('main')).click()
     bad.push(...await audit(v, 'menu'))
     await v.page.keyboard.press('Escape')
+    for (const [tab, part] of [['', 'Overview'], ...long ? [['/usage', 'Usage'], ['/memories', 'Memories']] : []]) {
+      await v.page.goto(`${v.args.url}#/operation${tab}`)
+      await v.page.getByRole('region', { name: part, exact: true }).first().waitFor()
+      bad.push(...await audit(v, `operation${tab}`))
+    }
+    await v.open(id)
+    await v.page.getByRole('button', { name: 'More', exact: true }).last().click()
+    await v.page.getByRole('menuitem', { name: /Slack/ }).click()
+    await v.page.getByRole('complementary', { name: 'Slack' }).getByRole('textbox').first().waitFor()
+    bad.push(...await audit(v, 'slack'))
+    await v.page.keyboard.press('Escape')
+    await v.button('More', v.page.getByRole('main')).click()
+    await v.page.keyboard.press('Escape')
     await v.page.getByRole('button', { name: /^Model: / }).click()
     await v.page.getByRole('menuitemradio', { name: /smaller/ }).click()
     await v.page.getByRole('dialog', { name: /^Switch to smaller/ }).waitFor()
@@ -76,7 +89,7 @@ export const cases = {
     bad.push(...await audit(v, 'offline'))
     await v.control('refuse', { on: 'false' })
     equal(bad, [], 'axe')
-    return { states: long ? 11 : 4 }
+    return { states: long ? 15 : 7 };
   },
 
   /** Every flow without a pointer. */

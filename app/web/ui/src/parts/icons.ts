@@ -1,8 +1,8 @@
 // The icons, by what they mean here: those of Lucide (ISC), of which the build takes these alone.
 import {
-  Archive, ArrowDown, ArrowUp, Braces, Check, ChevronDown, ChevronLeft, ChevronRight, CircleQuestionMark, Clock, Copy,
-  Download, Ellipsis, Eye, File, GitFork, Globe, Hash, Info, KeyRound, Layers, Lightbulb, Menu, PanelRight, Paperclip,
-  Pencil, Pin, Plus, RotateCw, Search, Settings2, Spool, Square, Sun, Terminal, TriangleAlert, Undo2, User, WifiOff,
+  Activity, Archive, ArrowDown, ArrowUp, Braces, Check, ChevronDown, ChevronLeft, ChevronRight, CircleQuestionMark, Clock, Copy,
+  Download, Ellipsis, ExternalLink, Eye, File, GitFork, Globe, Hash, Info, KeyRound, Layers, Lightbulb, Link, Menu, PanelRight, Paperclip,
+  Pencil, Pin, Plus, RotateCw, Search, Settings2, Spool, Square, Sun, Terminal, Trash, TriangleAlert, Undo2, User, WifiOff,
   Wrench, X,
 } from "lucide";
 
@@ -12,7 +12,7 @@ export const icons = {
   redo: RotateCw, undo: Undo2, pin: Pin, fork: GitFork, dots: Ellipsis, panel: PanelRight, clock: Clock, tool: Wrench,
   think: Lightbulb, hash: Hash, globe: Globe, api: Braces, sun: Sun, off: WifiOff, key: KeyRound, alert: TriangleAlert,
   info: Info, dl: Download, archive: Archive, eye: Eye, term: Terminal, file: File, user: User, layers: Layers,
-  help: CircleQuestionMark, cog: Settings2,
+  help: CircleQuestionMark, cog: Settings2, pulse: Activity, trash: Trash, link: Link, ext: ExternalLink,
 };
 
 export type IconName = keyof typeof icons;

@@ -1,8 +1,11 @@
-/** Hands a file of the API to the browser's downloads. */
 import { send, type Request } from "../api/http";
 
+/** Hands a file of the API to the browser's downloads. */
 export async function save(path: string, name: string, request: Request = {}): Promise<void> {
-  const blob = await (await send(path, request)).blob();
+  saveBlob(await (await send(path, request)).blob(), name);
+}
+
+export function saveBlob(blob: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;

@@ -8,6 +8,11 @@ class Auth {
   /** Why the sign-in is shown; undefined while the server accepts the caller. */
   problem = $state.raw<ApiError>();
 
+  /** End users come with a token; what concerns all conversations is for keys, and for this machine. */
+  get isOwner(): boolean {
+    return !this.problem && this.secret.split(".").length !== 3;
+  }
+
   signIn(secret: string, remember: boolean): void {
     this.secret = secret.trim();
     this.problem = undefined;

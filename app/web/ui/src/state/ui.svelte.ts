@@ -13,7 +13,8 @@ class Ui {
   theme = $state<Theme>(stored("bobbin.theme", "system") as Theme);
   /** Single letters act on the focused message. */
   letters = $state(stored("bobbin.letters", "on") === "on");
-  panel = $state(false);
+  /** What stands beside the thread. */
+  panel = $state<"" | "context" | "slack">("");
   /** The list as a drawer, on narrow screens. */
   drawer = $state(false);
   dialog = $state.raw<Dialog>();
@@ -37,6 +38,10 @@ class Ui {
   setLetters(on: boolean): void {
     this.letters = on;
     store("bobbin.letters", on ? "on" : "off");
+  }
+
+  togglePanel(name: "context" | "slack"): void {
+    this.panel = this.panel === name ? "" : name;
   }
 
   announce(text: string): void {

@@ -1,0 +1,96 @@
+package repositories
+
+import (
+	"context"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bobbin/app/core"
+	"bobbin/app/db/models"
+)
+
+// runHeadRow is a run in a list of all sessions.
+type runHeadRow struct {
+	models.Run
+	Title  string
+	Prompt int
+}
+
+// activeRunsSQL finds the runs of an owner that have not ended, and those since an id, through indexes.
+const activeRunsSQL = "id IN (SELECT id FROM runs WHERE status = 'queued' AND owner = @owner" +
+	" UNION ALL SELECT id FROM runs WHERE status IN ('running', 'waiting') AND owner = @owner" +
+	" UNION ALL SELECT id FROM runs WHERE id >= @first AND owner = @owner)" +
+	" AND EXISTS (SELECT 1 FROM sessions WHERE sessions.id = runs.session_id AND " + visibleSQL + ")"
+
+// runTotalsSQL counts runs by their status.
+const runTotalsSQL = "COUNT(*) FILTER (WHERE status = 'queued') AS queued, COUNT(*) FILTER (WHERE status = 'running') AS running, " +
+	"COUNT(*) FILTER (WHERE status = 'waiting') AS waiting, COUNT(*) FILTER (WHERE status = 'succeeded') AS succeeded, " +
+	"COUNT(*) FILTER (WHERE status = 'failed') AS failed, COUNT(*) FILTER (WHERE status = 'canceled') AS canceled"
+
+// ListAll returns the runs of all sessions since a time, and those that have not ended, the newest first.
+func (r *Runs) ListAll(ctx context.Context, tenant core.Tenant, q core.RunQuery) (core.RunList, error) {
+	limit, after, err := pageStart(q.Limit, q.Cursor, "all runs")
+	if err != nil {
+		return core.RunList{}, err
+	}
+	runs := r.db.WithContext(ctx).Model(&models.Run{}).Scopes(inScope(tenant)).Where(activeRunsSQL, map[string]any{"owner": tenant.Owner, "first": core.FirstID[string](q.From)}).Session(&gorm.Session{})
+	var list core.RunList
+	if err := runs.Select(runTotalsSQL).Scan(&list.Totals).Error; err != nil {
+		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
+	}
+	switch q.Status {
+	case "":
+	case core.RunsActive:
+		runs = runs.Where("status IN ('queued', 'running', 'waiting')")
+	default:
+		runs = runs.Where("status = ?", q.Status)
+	}
+	if after.isSet() {
+		runs = runs.Where("id < ?", after.ID)
+	}
+	var rows []runHeadRow
+	err = runs.Select("id, session_id, user_id, status, agent, error, created_at, started_at, finished_at, " +
+		"CAST(COALESCE(context ->> 'used', '0') AS bigint) AS prompt, (SELECT title FROM sessions WHERE sessions.id = runs.session_id) AS title").
+		Order("id DESC").Limit(limit + 1).Find(&rows).Error
+	if err != nil {
+		return core.RunList{}, wrapError(err, "runs of", tenant.Owner)
+	}
+	page, err := pageOf(rows, limit, runHeadRow.toCore, func(row runHeadRow) position { return position{List: "all runs", ID: row.ID} })
+	if err == nil {
+		err = r.addApprovals(ctx, page.Items)
+	}
+	list.Items, list.NextCursor = page.Items, page.NextCursor
+	return list, err
+}
+
+// toCore returns the head of the run.
+func (r runHeadRow) toCore() (core.RunHead, error) {
+	run, err := r.Run.Core()
+	return core.RunHead{
+		ID: run.ID, SessionID: run.SessionID, Title: r.Title, UserID: run.User, Status: run.Status, Agent: run.Agent, Error: run.Error, Prompt: r.Prompt,
+		CreatedAt: run.CreatedAt, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt,
+	}, err
+}
+
+// addApprovals adds what waiting runs wait for, without long arguments.
+func (r *Runs) addApprovals(ctx context.Context, runs []core.RunHead) error {
+	var waiting []core.RunID
+	for _, run := range runs {
+		if run.Status == core.RunWaiting {
+			waiting = append(waiting, run.ID)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	list, err := approvals(r.db.WithContext(ctx).Where("run_id IN ? AND status = 'open'", waiting))
+	for _, a := range list {
+		if len(a.Arguments) > core.MaxListedArguments {
+			a.Arguments = ""
+		}
+		i := slices.IndexFunc(runs, func(run core.RunHead) bool { return run.ID == a.RunID })
+		runs[i].Approvals = append(runs[i].Approvals, a)
+	}
+	return wrapError(err, "approvals of runs", "")
+}

@@ -1,0 +1,55 @@
+import { ApiError, asError, ask, type Request } from "../api/http";
+
+interface Page<Item> {
+  items: Item[];
+  next_cursor: string | null;
+}
+
+/** A list of the API, page by page. */
+export class List<Item, P extends Page<Item> = Page<Item>> {
+  items = $state.raw<Item[]>([]);
+  /** The first page, with what it says beside its items. */
+  first = $state.raw<P>();
+  hasMore = $state(false);
+  failure = $state.raw<ApiError>();
+  private cursor: string | null = null;
+  private asked = 0;
+
+  constructor(
+    private readonly path: string,
+    private readonly query: () => Request["query"] = () => ({}),
+  ) {}
+
+  /** Loads what is shown anew; an answer that a later one has overtaken counts no more. */
+  async load(): Promise<void> {
+    const turn = ++this.asked;
+    try {
+      const limit = Math.min(Math.max(50, this.items.length), 200);
+      const page = await ask<P>(this.path, { query: { limit, ...this.query() } });
+      if (turn !== this.asked) return;
+      this.first = page;
+      this.items = page.items;
+      this.keep(page);
+    } catch (e) {
+      if (turn === this.asked) this.failure = asError(e);
+    }
+  }
+
+  async more(): Promise<void> {
+    const turn = ++this.asked;
+    try {
+      const page = await ask<P>(this.path, { query: { ...this.query(), cursor: this.cursor ?? undefined } });
+      if (turn !== this.asked) return;
+      this.items = [...this.items, ...page.items];
+      this.keep(page);
+    } catch (e) {
+      if (turn === this.asked) this.failure = asError(e);
+    }
+  }
+
+  private keep(page: P): void {
+    this.cursor = page.next_cursor;
+    this.hasMore = page.next_cursor !== null;
+    this.failure = undefined;
+  }
+}

@@ -1,0 +1,71 @@
+// The thread of Slack beside a conversation: attached, repaired and detached.
+import { check, until } from './visit.mjs'
+
+export const cases = {
+  async slack(open, { link }) {
+    const v = await open()
+    const id = await v.imported([], { title: 'shown in Slack' })
+    await v.open(id)
+    await v.button('More', v.page.getByRole('main')).click()
+    await v.page.getByRole('menuitem', { name: 'Attach to Slack…' }).click()
+    const panel = v.page.getByRole('complementary', { name: 'Slack' })
+    const field = panel.getByRole('textbox', { name: 'Link to a message in Slack' })
+    await field.fill('https://example.org/nothing')
+    await v.button('Attach', panel).click()
+    await panel.getByText('This is not the link to a message in Slack.').waitFor()
+    await field.fill(link)
+    await v.shot('slack-attach')
+    await v.button('Attach', panel).click()
+    await panel.getByText('data-imports').waitFor()
+    await panel.getByText('Connected').waitFor()
+    check(await panel.getByRole('radio', { name: /^Post/ }).isChecked(), 'the mode is not the one that was chosen')
+
+    // One is refused, of the next the answer is lost and the thread cannot be read.
+    await v.control('slack', { method: 'chat.postMessage', error: 'is_archived', times: 1 })
+    const narrow = v.args.width === 'phone'
+    if (narrow) await v.button('Close', panel).click()
+    await v.ask('first')
+    await v.log.getByText('Not in Slack: the channel is archived').waitFor()
+    await until('the answer is posted', async () => (await v.api(`sessions/${id}/slack`)).posted === 1) // and gets no later fault
+    await v.control('slack', { method: 'conversations.replies', error: 'missing_scope' })
+    await v.control('slack', { method: 'chat.postMessage', status: 502, times: 1 })
+    await v.ask('second')
+    await v.log.getByText('Perhaps in Slack').waitFor()
+    if (narrow) await v.button('Details').first().click()
+    await panel.getByText('“first”').waitFor()
+    await panel.getByText('“second”').waitFor()
+    await v.shot('slack')
+
+    // It is looked for, found missing, and sent; the refused one is sent again by its line in the thread.
+    await v.control('slack-clear')
+    await v.button('Look in Slack', panel).click()
+    await panel.getByText(/^Refused.*the thread does not have it/).waitFor()
+    await v.button('Try again', panel).first().click()
+    await panel.getByText('“second”').waitFor({ state: 'detached' })
+    if (narrow) await v.button('Close', panel).click()
+    await v.log.getByRole('button', { name: 'Try again' }).click()
+    await v.log.getByText('Not in Slack').waitFor({ state: 'detached' })
+    if (narrow) {
+      await v.button('More', v.page.getByRole('main')).click()
+      await v.page.getByRole('menuitem', { name: 'Slack' }).click()
+    }
+    await panel.getByText('Everything is in Slack.').waitFor()
+
+    // While Slack wants a pause, the panel and the message say that it waits.
+    await v.control('slack', { method: 'chat.postMessage', error: 'ratelimited' })
+    if (narrow) await v.button('Close', panel).click()
+    await v.ask('third')
+    await v.log.getByText('Waits for Slack').first().waitFor()
+    if (narrow) await v.button('More', v.page.getByRole('main')).click()
+    if (narrow) await v.page.getByRole('menuitem', { name: 'Slack' }).click()
+    await panel.getByText(/^Waits since.*Slack asked for a pause.*Next try in \d+ s/).waitFor()
+    await v.shot('slack-waits')
+    await v.control('slack-clear')
+    await panel.getByRole('radio', { name: /^Paused/ }).check()
+    await panel.getByText('Nothing is posted in this mode.').waitFor()
+    await v.button('Detach…', panel).click()
+    await v.button('Detach', v.page.getByRole('dialog')).click()
+    await field.waitFor()
+    check(!(await v.api(`sessions/${id}`)).slack, 'the session is attached')
+  },
+}
