@@ -2,7 +2,7 @@
 import { check, equal, until } from './visit.mjs'
 
 const digits = text => Number(text.replace(/\D/g, ''))
-const rows = v => v.page.getByRole('region', { name: 'Steps of the run' }).locator('tbody tr').evaluateAll(all => all.map(r => [...r.cells].map(c => c.textContent.trim())))
+const rows = v => v.page.getByRole('region', { name: 'Steps of the run' }).locator('tbody tr').evaluateAll(all => all.map(r => [...r.cells].map(c => (c.querySelector('.label') ?? c).textContent.trim())))
 const graph = v => v.page.getByRole('img', { name: /^Graph of / })
 
 /** What the steps say of the model calls, and what the API does. */
