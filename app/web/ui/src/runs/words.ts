@@ -50,7 +50,6 @@ export const words = pick({
     notes: "notes on the tool loop",
     summaryFailed: (why: string) => (why ? `failed: ${why}` : "failed"),
     summarySkipped: (why: string) => (why ? `not made: ${why}` : "not made"),
-    discarded: "broke off, what was written is taken back",
     waits: "waits for a decision",
     decided: { approved: "approved", denied: "denied", answered: "answered", expired: "nobody answered in time", closed: "closed" } as Record<string, string>,
     by: (what: string, who: string) => (who ? `${what} by ${who}` : what),
@@ -75,8 +74,6 @@ export const words = pick({
     failedToLoad: "The runs could not be loaded",
     tryAgain: "Try again",
     deleted: "This message was deleted",
-    message: "Message",
-    status: "Status",
     regenerated: "New answer",
 
     promptSections: "Sections of the prompt",
@@ -175,7 +172,6 @@ export const words = pick({
     notes: "Notizen zu den Werkzeugrunden",
     summaryFailed: (why: string) => (why ? `gescheitert: ${why}` : "gescheitert"),
     summarySkipped: (why: string) => (why ? `nicht erstellt: ${why}` : "nicht erstellt"),
-    discarded: "abgebrochen, das Geschriebene ist zurückgenommen",
     waits: "wartet auf eine Entscheidung",
     decided: { approved: "erlaubt", denied: "abgelehnt", answered: "beantwortet", expired: "niemand hat rechtzeitig geantwortet", closed: "geschlossen" } as Record<string, string>,
     by: (what: string, who: string) => (who ? `${what} von ${who}` : what),
@@ -200,8 +196,6 @@ export const words = pick({
     failedToLoad: "Die Läufe konnten nicht geladen werden",
     tryAgain: "Erneut versuchen",
     deleted: "Diese Nachricht wurde gelöscht",
-    message: "Nachricht",
-    status: "Stand",
     regenerated: "Neue Antwort",
 
     promptSections: "Abschnitte des Prompts",
