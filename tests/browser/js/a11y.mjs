@@ -57,7 +57,7 @@ export const cases = {
     bad.push(...await audit(v, 'approved'))
     if (long) {
       await v.page.keyboard.press('Alt+2')
-      await v.page.getByRole('row', { name: /writes the answer/ }).waitFor()
+      await v.page.getByRole('row', { name: /llm_node/ }).nth(1).waitFor()
       bad.push(...await audit(v, 'runs'))
       await v.page.keyboard.press('Alt+1')
     }

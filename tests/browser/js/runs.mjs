@@ -2,7 +2,7 @@
 import { check, equal, until } from './visit.mjs'
 
 const digits = text => Number(text.replace(/\D/g, ''))
-const rows = v => v.page.getByRole('region', { name: 'Steps of the run' }).locator('tbody tr').evaluateAll(all => all.map(r => [...r.cells].map(c => c.textContent.trim())))
+const rows = v => v.page.getByRole('region', { name: 'Steps of the run' }).locator('tbody tr').evaluateAll(all => all.map(r => [...r.cells].map(c => (c.querySelector('.label') ?? c).textContent.trim())))
 const graph = v => v.page.getByRole('img', { name: /^Graph of / })
 
 /** What the steps say of the model calls, and what the API does. */
@@ -87,7 +87,8 @@ export const cases = {
     }
     equal(digits(await sections.locator('b').textContent()), prompt.tokens, 'tokens of the prompt')
     await v.shot('prompt')
-    for (const more of await text.getByRole('button', { expanded: false }).all()) await more.click()
+    const folded = text.getByRole('button', { expanded: false })
+    while (await folded.count()) await folded.first().click()
     const shown = await text.locator('pre').allTextContents()
     for (const said of [...prompt.system, ...prompt.messages.map(m => m.content)]) check(shown.includes(said), `the prompt lacks ${said.slice(0, 80)}`)
     await v.api(`sessions/${id}/messages`, { method: 'POST', json: { content: 'one more' } })
