@@ -18,6 +18,17 @@ function choose(): Language {
 
 export const language = choose();
 
+export const locale = { en: "en-US", de: "de-DE" }[language];
+
+export function setLanguage(to: Language): void {
+  try {
+    localStorage.setItem(slot, to);
+  } catch {
+    return;
+  }
+  location.reload(); // drafts are kept with their conversations, the place is in the address
+}
+
 /** A room's texts in the page's language. A text that one language lacks does not compile. */
 export function pick<T>(texts: { en: T; de: NoInfer<T> }): T {
   return texts[language];
