@@ -50,6 +50,7 @@ type setup struct {
 	say      func(question string) string // nil = repeatQuestion
 	summary  func(material string) string // nil = provider.Summary
 	bare     bool                         // answers do not begin with "answer to: "
+	settings string                       // more lines of bobbin.yaml
 }
 
 // newBobbin starts a model, a Bobbin and the proxy.
@@ -119,6 +120,7 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 	if s.keys {
 		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}]}\n", aliceKey)
 	}
+	text.WriteString(s.settings)
 	text.WriteString("models:\n")
 	for name, window := range map[string]int{"small": s.window, "smaller": max(s.window/4, 2000), "tiny": apptest.ChooseSize(3000, 7000)} {
 		fmt.Fprintf(&text, "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}\n",

@@ -1,4 +1,5 @@
-// The language of the page: as chosen in its menu, else the browser's. Changing it loads the page anew.
+// The language of the page: as the address says (the widget's, which is its host's), as chosen in the menu, else the
+// browser's. Changing it loads the page anew.
 
 export type Language = "en" | "de";
 
@@ -7,13 +8,13 @@ export const languages: Record<Language, string> = { en: "English", de: "Deutsch
 const slot = "bobbin.language";
 
 function choose(): Language {
-  let kept: string | null = null;
+  let kept = new URLSearchParams(location.search).get("lang");
   try {
-    kept = localStorage.getItem(slot);
+    kept ||= localStorage.getItem(slot);
   } catch {
     // A forbidden storage costs the choice, not the page.
   }
-  return (kept ?? navigator.language).startsWith("de") ? "de" : "en";
+  return (kept || navigator.language).startsWith("de") ? "de" : "en";
 }
 
 export const language = choose();
