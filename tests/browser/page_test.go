@@ -23,6 +23,7 @@ func TestPage(t *testing.T) {
 		{"chat", testChat},
 		{"access", testAccess},
 		{"context", testContext},
+		{"language", testLanguage},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
@@ -103,6 +104,15 @@ func testContext(t *testing.T, b *bobbin) {
 		table.AddRow("summaries", got.Summaries)
 		table.AddRow("differences", 0)
 		table.Log(t)
+	}
+}
+
+// The page is in German for who wants it: no English text of the catalogue is left.
+func testLanguage(t *testing.T, b *bobbin) {
+	t.Helper()
+	b.play(t, "language", "choice", nil, nil)
+	if apptest.IsLong() {
+		b.play(t, "language", "german", nil, nil)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,11 +16,11 @@ import (
 )
 
 // site is a page of another origin with the widget's tag, and what gives its visitors their tokens: the first
-// as the address says (life), the next ones good. Both parameters of the tag and the page's language are in
-// the address, too.
+// as the address says (life), the next ones good. The attributes of the tag and the page's language are in the
+// address, too.
 var site = template.Must(template.New("site").Parse(`<!doctype html><html lang="{{.Lang}}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Fieldnote Sensors</title><style>body{font:16px/1.6 Georgia,serif;margin:48px;color-scheme:light dark}</style>
-<h1>Calibrating a pressure probe</h1><p>A new probe is within two per cent of the true value.</p>
+<main><h1>Calibrating a pressure probe</h1><p>A new probe is within two per cent of the true value.</p></main>
 <script>
 var e = 'of the page', asked = 0
 function visitorToken() { return fetch('/token?life=' + (asked++ ? '300' : '{{.Life}}')).then(r => r.text()) }
@@ -68,26 +67,19 @@ func newWidget(t *testing.T) (b *bobbin, args map[string]any) {
 	return b, map[string]any{"url": allowed.URL + "/", "bobbin": b.URL, "foreign": foreign.URL + "/", "key": aliceKey}
 }
 
-// TestWidget has visitors of a site of another origin talk in its bubble.
+// widgetCases is what visitors of a site of another origin do in its bubble, and what nobody may.
+func widgetCases() []string {
+	return []string{"talk", "refused", "messages", "hostile", "away", "look", "audit"}
+}
+
 func TestWidget(t *testing.T) {
 	t.Parallel()
 	b, args := newWidget(t)
-	names := []string{"talk"}
-	if apptest.IsLong() {
-		names = append(names, "refused", "messages", "hostile", "away", "look")
+	names := widgetCases()
+	if !apptest.IsLong() {
+		names = names[:1]
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) { b.play(t, "widget", name, args, nil) })
-	}
-	if apptest.IsLong() {
-		for _, look := range [][2]string{{"light", "wide"}, {"dark", "wide"}, {"light", "phone"}, {"dark", "phone"}} {
-			t.Run(strings.Join(look[:], "-"), func(t *testing.T) {
-				more := map[string]any{"theme": look[0], "width": look[1]}
-				for k, v := range args {
-					more[k] = v
-				}
-				b.play(t, "widget", "audit", more, nil)
-			})
-		}
 	}
 }

@@ -10,7 +10,7 @@ const rich = 'Probably **yes**:\n\n| Bar | Yours |\n|---:|---:|\n| 2 | 0.02 |\n|
 async function visit(open, query = {}, more = {}) {
   const v = await open({ fresh: true, hash: `?${new URLSearchParams(query)}`, ...more })
   v.bubble = v.page.getByRole('button', { name: query.title ?? 'Fieldnote support' })
-  v.frame = v.page.frameLocator('iframe')
+  v.frame = v.page.frameLocator('bobbin-widget iframe')
   v.write = v.frame.getByRole('textbox')
   await v.bubble.click()
   return v
@@ -98,6 +98,7 @@ export const cases = {
     const v = await visit(open, { life: 4 })
     await v.write.fill('hold-widget one two three')
     await v.write.press('Enter')
+    await v.control('release', { mark: 'hold-widget', pieces: 2 })
     await v.frame.getByText('answer to:').waitFor()
     await until('the site was asked again', () => v.page.evaluate(() => asked >= 2), 60_000)
     await v.control('release', { mark: 'hold-widget', pieces: 20 })
@@ -110,11 +111,11 @@ export const cases = {
     await v.frame.getByText('answer to: written without a connection').waitFor()
     await v.write.fill('the provider fails here')
     await v.write.press('Enter')
-    await v.frame.getByText('The answer broke off').waitFor()
+    await v.frame.getByRole('alert').getByText('The answer broke off').waitFor()
     await v.write.fill('hold-stop one two')
     await v.write.press('Enter')
     await v.frame.getByRole('button', { name: 'Stop' }).click()
-    await v.frame.getByText('You stopped it').waitFor()
+    await v.frame.getByRole('log').getByText('You stopped it').waitFor()
     await v.control('release', { mark: 'hold-stop', pieces: 20 })
   },
 

@@ -25,6 +25,7 @@ export const words = pick({
     noConversations: "Your conversations will be listed here. They are kept until you delete them.",
     untitled: "Untitled",
     search: "Search",
+    searchKey: "Ctrl K",
     openList: "Show the list",
     closeList: "Close the list",
     rename: "Rename",
@@ -266,6 +267,7 @@ export const words = pick({
     noConversations: "Hier stehen künftig die Unterhaltungen. Sie bleiben, bis sie gelöscht werden.",
     untitled: "Ohne Titel",
     search: "Suchen",
+    searchKey: "Strg K",
     openList: "Liste zeigen",
     closeList: "Liste schließen",
     rename: "Umbenennen",
@@ -289,7 +291,7 @@ export const words = pick({
     more: "Mehr",
 
     // who, theme, keys
-    thisMachine: "dieser Rechner, ohne Schlüssel",
+    thisMachine: "ohne Schlüssel",
     notSignedIn: "nicht angemeldet",
     withKey: "mit Schlüssel angemeldet",
     withToken: "mit Token angemeldet",

@@ -240,7 +240,7 @@ const own = pick({
       recalled: "Erinnert",
       run: "Dieser Lauf",
       free: "Frei",
-      reserve: "Für die Antwort freigehalten",
+      reserve: "Für die Antwort",
     },
     causes: {
       share: "als der Prompt die Schwelle überschritt",

@@ -59,7 +59,7 @@ class Host {
   /** Only from the page around the frame, which the server's policy (frame-ancestors) allows to be there. */
   private receive(e: MessageEvent<Partial<ToFrame>>): void {
     if (!this.present || e.source !== parent || (this.origin && e.origin !== this.origin)) return;
-    const said = e.data;
+    const said = e.data ?? {};
     if (said.bobbin === "start" && !this.look) {
       this.origin = e.origin;
       auth.secret = clip(said.token, 16_384).trim();

@@ -110,7 +110,7 @@ class Bubble {
 
   private async receive(e: MessageEvent): Promise<void> {
     if (!this.frame || e.source !== this.frame.contentWindow || e.origin !== this.url.origin) return;
-    const said = e.data as FromFrame;
+    const said = (e.data ?? {}) as FromFrame;
     if (said.bobbin === "close") return this.show(false);
     if (said.bobbin === "ready") {
       this.ready = true;
