@@ -23,10 +23,10 @@ func TestPage(t *testing.T) {
 		{"chat", testChat},
 		{"access", testAccess},
 		{"context", testContext},
-		{"language", testLanguage},
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
+		{"language", testLanguage},
 		{"stream", func(t *testing.T, b *bobbin) {
 			if apptest.IsLong() {
 				t.Skip("TestShowStream has the long form")
@@ -107,15 +107,6 @@ func testContext(t *testing.T, b *bobbin) {
 	}
 }
 
-// The page is in German for who wants it: no English text of the catalogue is left.
-func testLanguage(t *testing.T, b *bobbin) {
-	t.Helper()
-	b.play(t, "language", "choice", nil, nil)
-	if apptest.IsLong() {
-		b.play(t, "language", "german", nil, nil)
-	}
-}
-
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {
 	t.Helper()
@@ -151,5 +142,14 @@ func testHostileText(t *testing.T, b *bobbin) {
 	}
 	if !t.Failed() {
 		table.Log(t)
+	}
+}
+
+// The page is in German for who wants it: no English text of the catalogue is left.
+func testLanguage(t *testing.T, b *bobbin) {
+	t.Helper()
+	b.play(t, "language", "choice", nil, nil)
+	if apptest.IsLong() {
+		b.play(t, "language", "german", nil, nil)
 	}
 }

@@ -93,6 +93,15 @@ export const cases = {
     await field.press('Enter')
     await log.getByRole('alert').getByText('Die Antwort brach ab').waitFor()
     await look('error')
+    // The rooms behind addresses of their own.
+    for (const [name, address] of Object.entries({
+      runs: `s/${id}/runs`, prompt: `s/${id}/prompt`, operation: 'operation', ...Object.fromEntries(['runs', 'deliveries', 'usage', 'memories'].map(t => [`operation-${t}`, `operation/${t}`])),
+    })) {
+      await v.page.goto(`${v.args.url}#/${address}`)
+      await v.page.waitForTimeout(700) // it has asked
+      await look(name)
+    }
+    await v.open(id)
     await v.control('refuse', { on: 'true' })
     await v.page.getByText('Keine Verbindung').first().waitFor()
     await look('offline')
