@@ -255,7 +255,7 @@ const own = pick({
     panel: "Kontext des nächsten Prompts",
     notLoaded: "Der Kontext konnte nicht geladen werden",
 
-    summaryDetail: (version: number, messages: number) => `v${version}, für ${count(messages)}`,
+    summaryDetail: (version: number, messages: number) => `v${version} · ${count(messages)}`,
     of: (total: number) => `von ${count(total)} Token`,
     percent: (n: number) => `${n} %`,
     tooLarge: "Zu groß",
