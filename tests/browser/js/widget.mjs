@@ -121,14 +121,27 @@ export const cases = {
 
   /** Title, greeting, what visitors and models say: nothing runs. */
   async hostile(open) {
-    const all = payloads(48)
-    for (const [i, some] of parts(all, 12).entries()) {
-      const title = `${i} ${some[0].replaceAll(/\s+/g, ' ').trim()}`
-      const v = await visit(open, { title, greeting: some.join('\n') }, { hash: `?${new URLSearchParams({ title, greeting: some.join('\n').replaceAll('\0', '') })}` })
-      await ask(v, `${some.join('\n\n').replaceAll('\0', '')}\n\nthe end ${i}`, `the end ${i}`)
-      const bad = await frameOf(v).evaluate(inspect)
-      equal(bad, [], `in the frame: ${some[0]}`)
+    const all = payloads(300).map(p => p.replaceAll('\0', ''))
+    const look = async (v, what) => {
+      equal(await frameOf(v).evaluate(inspect), [], `in the frame: ${what}`)
       equal(v.foreign, [], 'requests elsewhere')
+    }
+    for (const some of parts(all, 50)) {
+      const title = some[0].replaceAll(/\s+/g, ' ').trim().slice(0, 100)
+      const v = await visit(open, { title: `Chat ${title}`, greeting: some.join('\n') })
+      await v.frame.getByRole('heading', { level: 1 }).waitFor()
+      await look(v, title)
+    }
+    const v = await visit(open)
+    await ask(v, 'and now the messages')
+    const [{ id }] = await sessions(v)
+    for (const [round, some] of parts(all, 20).entries()) { // the widget loads 50 messages
+      const messages = [...some.flatMap(content => ['user', 'assistant'].map(role => ({ role, content }))), { role: 'user', content: `drawn ${round}` }]
+      await v.api(`sessions/${id}/messages/import`, { method: 'POST', type: 'application/jsonl', body: messages.map(m => JSON.stringify(m)).join('\n') })
+      await v.page.reload()
+      await v.bubble.click()
+      await v.frame.getByText(new RegExp(`drawn ${round}$`)).waitFor()
+      await look(v, some[0])
     }
     return { payloads: all.length }
   },
@@ -147,15 +160,18 @@ export const cases = {
     equal(await dark.frame.locator('.me').first().evaluate(colors), ['rgb(16, 32, 48)', 'rgb(255, 255, 255)'], 'a dark accent')
   },
 
-  /** Axe in one theme and width, closed and open. */
-  async audit(open) {
-    const v = await visit(open)
-    await v.frame.getByText('Ask about probes').waitFor()
-    const bad = await audit(v, 'widget-empty', frameOf(v))
-    await ask(v, rich, 'Yours')
-    await v.frame.locator('table').first().waitFor()
-    bad.push(...await audit(v, 'widget', frameOf(v)), ...await audit(v, 'widget', v.page))
-    equal(bad, [], 'axe')
-    check(await frameOf(v).evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the widget is wider than its frame')
+  /** Axe in each theme and width. */
+  async audit(open, args) {
+    const looks = args.theme ? [args] : ['light', 'dark'].flatMap(theme => ['wide', 'phone'].map(width => ({ theme, width })))
+    for (const { theme, width } of looks) {
+      const v = await visit(open, {}, { theme, width })
+      await v.frame.getByText('Ask about probes').waitFor()
+      const bad = await audit(v, 'widget-empty', frameOf(v))
+      await ask(v, rich, 'Yours')
+      await v.frame.locator('table').first().waitFor()
+      bad.push(...await audit(v, 'widget', frameOf(v)), ...await audit(v, 'widget', v.page))
+      equal(bad, [], `axe, ${theme}, ${width}`)
+      check(await frameOf(v).evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the widget is wider than its frame')
+    }
   },
 }
