@@ -1,5 +1,5 @@
-// The language of the page: as the address says (the widget's, which is its host's), as chosen in the menu, else the
-// browser's. Changing it loads the page anew.
+// The language of the page: as chosen in its menu, else the browser's; in a frame, as the page around it says in the
+// address. Changing it loads the page anew.
 
 export type Language = "en" | "de";
 
@@ -8,7 +8,7 @@ export const languages: Record<Language, string> = { en: "English", de: "Deutsch
 const slot = "bobbin.language";
 
 function choose(): Language {
-  let kept = new URLSearchParams(location.search).get("lang");
+  let kept = parent === window ? "" : new URLSearchParams(location.search).get("lang");
   try {
     kept ||= localStorage.getItem(slot);
   } catch {

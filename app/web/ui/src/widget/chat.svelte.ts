@@ -52,6 +52,7 @@ class Chat {
   /** Goes on where a token was refused, or a request failed. */
   async again(): Promise<void> {
     if (this.first) return this.send(this.first);
+    if (this.conversation) this.conversation.actionFailure = undefined;
     await this.conversation?.open();
     await this.conversation?.outbox.sendWaiting();
   }
