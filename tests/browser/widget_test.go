@@ -25,7 +25,7 @@ var site = template.Must(template.New("site").Parse(`<!doctype html><html lang="
 var e = 'of the page', asked = 0
 function visitorToken() { return fetch('/token?life=' + (asked++ ? '300' : '{{.Life}}')).then(r => r.text()) }
 </script>
-<script src="{{.Bobbin}}widget.js" data-title="{{.Title}}" data-greeting="{{.Greeting}}" data-accent="{{.Accent}}" data-side="{{.Side}}" data-token-function="{{.Function}}"></script>
+<script src="{{.Bobbin}}widget.js" data-title="{{.Title}}" data-greeting="{{.Greeting}}" data-accent="{{.Accent}}" data-side="{{.Side}}" data-agent="{{.Agent}}" data-token-function="{{.Function}}"></script>
 `))
 
 // newSite starts a site. at is Bobbin's address, which is known later.
@@ -45,7 +45,7 @@ func newSite(t *testing.T, signer *jwttest.Signer, at *string) *httptest.Server 
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_ = site.Execute(w, map[string]string{
-			"Bobbin": *at, "Lang": value("lang", "en"), "Life": value("life", "300"), "Accent": value("accent", ""), "Side": value("side", ""), "Function": value("function", "visitorToken"),
+			"Bobbin": *at, "Lang": value("lang", "en"), "Life": value("life", "300"), "Accent": value("accent", ""), "Side": value("side", ""), "Agent": value("agent", ""), "Function": value("function", "visitorToken"),
 			"Title": value("title", "Fieldnote support"), "Greeting": value("greeting", "Ask about probes, gauges and their calibration."),
 		})
 	}))
@@ -69,7 +69,7 @@ func newWidget(t *testing.T) (b *bobbin, args map[string]any) {
 
 // widgetCases is what visitors of a site of another origin do in its bubble, and what nobody may.
 func widgetCases() []string {
-	return []string{"talk", "refused", "messages", "hostile", "away", "look", "audit"}
+	return []string{"talk", "refused", "messages", "waits", "hostile", "away", "look", "audit"}
 }
 
 func TestWidget(t *testing.T) {

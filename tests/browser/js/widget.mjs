@@ -35,7 +35,7 @@ export const cases = {
     await v.frame.getByText('Ask about probes').waitFor()
     await ask(v, 'how do I calculate it?')
     equal(await v.page.evaluate(() => asked), 2, 'tokens that the site was asked for')
-    const [session] = await sessions(v)
+    const [session, ...others] = await sessions(v)
     equal([session.user_id, session.source], ['ada', 'web'], 'the session')
     const { items } = await v.api(`sessions/${session.id}/messages`)
     check(items.some(m => m.role === 'tool'), 'no tool was called')
@@ -46,11 +46,12 @@ export const cases = {
     await v.page.reload()
     await v.bubble.click()
     await v.frame.getByText('answer to: how do I calculate it?').waitFor()
+    equal(await v.page.evaluate(() => asked), 2, 'tokens that the site was asked for after several refusals at once')
     check(await v.write.evaluate(e => e === document.activeElement), 'the field has no focus')
     await v.frame.getByRole('button', { name: 'New conversation' }).click()
     await v.frame.getByText('answer to:').waitFor({ state: 'detached' })
     await ask(v, 'and another one')
-    equal((await sessions(v)).length, 2, 'conversations')
+    equal((await sessions(v)).length, others.length + 2, 'conversations')
     equal(await v.page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length, e]), ['', 0, 0, 'of the page'], 'what the site holds')
   },
 
@@ -117,6 +118,20 @@ export const cases = {
     await v.frame.getByRole('button', { name: 'Stop' }).click()
     await v.frame.getByRole('log').getByText('You stopped it').waitFor()
     await v.control('release', { mark: 'hold-stop', pieces: 20 })
+  },
+
+  /** A tool that has to be allowed: the visitor is told that somebody has to, and not which. */
+  async waits(open) {
+    const v = await visit(open, { agent: 'careful' })
+    await v.write.fill('calculate this')
+    await v.write.press('Enter')
+    const waits = v.frame.getByRole('log').getByText('An answer has to be allowed by somebody first.')
+    await waits.waitFor()
+    check(!/calculator|6\*7/.test(await v.frame.locator('body').innerText()), 'the widget names the tool')
+    const run = await v.api(`runs/${(await sessions(v))[0].active_run_id}`)
+    await v.api(`runs/${run.id}/approvals/${run.approvals[0].id}`, { method: 'POST', json: { decision: 'approve' } })
+    await v.frame.getByText('answer to: calculate this').waitFor()
+    await waits.waitFor({ state: 'detached' })
   },
 
   /** Title, greeting, what visitors and models say: nothing runs. */
