@@ -12,6 +12,13 @@ export function plural(n: number, one: string, many = one + "s"): string {
   return `${number.format(n)} ${n === 1 ? one : many}`;
 }
 
+/** What the empty page proposes to ask the demo model, which knows English alone. */
+export const demoQuestions: [string, string, string] = [
+  "My name is Ada. What is 17 × 23?",
+  "Tell me, step by step, what happens to a long conversation",
+  "What is my name, and how do you know?",
+];
+
 export const words = pick({
   en: {
     product: "Bobbin",
@@ -76,9 +83,9 @@ export const words = pick({
     helloAgent: (agent: string, what: string) => `You are talking to ${agent}. ${what}`,
     helloRest: "What does not fit into its window any more is summarized, and you can see what and when.",
     tries: [
-      { icon: "tool" as const, text: "My name is Ada. What is 17 × 23?", why: "A tool call that you can open" },
-      { icon: "spool" as const, text: "Tell me, step by step, what happens to a long conversation", why: "The window fills up; the meter shows how far" },
-      { icon: "eye" as const, text: "What is my name, and how do you know?", why: "What was said before is in the prompt, or in a summary" },
+      { icon: "tool" as const, text: demoQuestions[0], why: "A tool call that you can open" },
+      { icon: "spool" as const, text: demoQuestions[1], why: "The window fills up; the meter shows how far" },
+      { icon: "eye" as const, text: demoQuestions[2], why: "What was said before is in the prompt, or in a summary" },
     ],
     realModel: "For a real model, start Bobbin with a key. The conversations stay.",
     realModelCommand: "OPENAI_API_KEY=… bobbin serve",
@@ -317,11 +324,10 @@ export const words = pick({
       "Hier antwortet das Demo-Modell. Es kennt ein paar Regeln und sieht 8.192 Token auf einmal; so lässt sich zusehen, wie sein Fenster sich füllt und zusammengefasst wird. Es versteht nur Englisch, und für echte Arbeit taugt es nicht.",
     helloAgent: (agent: string, what: string) => `Hier antwortet ${agent}. ${what}`,
     helloRest: "Was nicht mehr in sein Fenster passt, wird zusammengefasst; was und wann, ist zu sehen.",
-    // The demo model knows English alone; others answer either.
     tries: [
-      { icon: "tool" as const, text: "My name is Ada. What is 17 × 23?", why: "Ein Werkzeugaufruf zum Aufklappen" },
-      { icon: "spool" as const, text: "Tell me, step by step, what happens to a long conversation", why: "Das Fenster füllt sich; die Anzeige sagt, wie weit" },
-      { icon: "eye" as const, text: "What is my name, and how do you know?", why: "Früher Gesagtes steht im Prompt oder in einer Zusammenfassung" },
+      { icon: "tool" as const, text: "Ich heiße Ada. Was ist 17 × 23?", why: "Ein Werkzeugaufruf zum Aufklappen" },
+      { icon: "spool" as const, text: "Erzähle Schritt für Schritt, was mit einer langen Unterhaltung geschieht", why: "Das Fenster füllt sich; die Anzeige sagt, wie weit" },
+      { icon: "eye" as const, text: "Wie heiße ich, und woher weißt du das?", why: "Früher Gesagtes steht im Prompt oder in einer Zusammenfassung" },
     ],
     realModel: "Für ein echtes Modell Bobbin mit einem Schlüssel starten. Die Unterhaltungen bleiben.",
     realModelCommand: "OPENAI_API_KEY=… bobbin serve",
