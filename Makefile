@@ -156,11 +156,11 @@ show-page-stream: ## a log of 5,000 messages, then 100 tokens a second for a min
 show-page-cuts: ## 200 random cuts, delays and restarts: text in the page = stored, nothing twice, two tabs the same: SQLite and PostgreSQL
 	BOBBIN_PAGE_CUTS=200 $(measure_page) '^TestShowCuts$$'
 
-show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author: executed, foreign requests
-	$(measure_page) '^TestPage$$/^hostile$$'
+show-page-xss: ## 300 hostile texts × message, tool output, title, name, summary, file name, author, and the widget: executed, foreign requests
+	$(measure_page) '^(TestPage|TestWidget)$$/^hostile$$'
 
-show-page-a11y: ## axe over every state in both themes and widths, and every flow by keyboard alone
-	$(measure_page) '^TestPage$$/^access$$'
+show-page-a11y: ## axe over every state in both themes and widths, in German, and in the widget, and every flow by keyboard alone
+	$(measure_page) '^(TestPage|TestWidget)$$/^(access|language|audit)$$'
 
 house: ## lines, packages, names, interfaces, imports, functions on the way of a message: recorded, now, goals (UPDATE=1 records)
 	HOUSE=1 go test ./tests/arch/house -v -count=1 -timeout=30m -run '^TestShowHouse$$' $(if $(UPDATE),-update)

@@ -25,7 +25,7 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	opts, _ := options(apitest.New())
 	var routes []string
 	for _, route := range api.New(opts).Routes() {
-		if strings.Contains(route, " /internal/") || strings.Contains(route, " /v1/") || slices.Contains([]string{"POST /mcp", "GET /", "GET /assets/:file"}, route) {
+		if strings.Contains(route, " /internal/") || strings.Contains(route, " /v1/") || slices.Contains([]string{"POST /mcp", "GET /", "GET /assets/:file", "GET /widget.html", "GET /widget.js"}, route) {
 			continue // for the command line alone; protocols that are documented elsewhere; the web page
 		}
 		segments := strings.Split(route, "/")

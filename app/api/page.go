@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -11,30 +12,47 @@ import (
 	"bobbin/app/web"
 )
 
-// Paths of the web page. They need no key: the files hold no secret.
+// Paths of the web page, and of the widget that other origins' pages embed. They need no key: the files
+// hold no secret.
 const (
-	pageRoute   = "/"
-	assetsRoute = "/assets/:file"
+	pageRoute         = "/"
+	assetsRoute       = "/assets/:file"
+	widgetRoute       = "/widget.html" // the frame
+	widgetScriptRoute = "/widget.js"   // what the tag of a page loads
 )
 
-// webPolicy lets the web page load files of this server alone, and show images that it made itself.
+// webPolicy lets the web page load files of this server alone, and show images that it made itself. Who
+// may frame it follows.
 const webPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; " +
-	"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 
 // servePage answers the web page itself, which caches must revalidate: it names the current assets.
-func servePage(c *gin.Context) error { return serveWebFile(c, "index.html", revalidated) }
+func servePage(c *gin.Context) error { return serveWebFile(c, "index.html", revalidated, "'none'") }
 
 // serveAsset answers a file whose name changes with its content.
 func serveAsset(c *gin.Context) error {
-	return serveWebFile(c, "assets/"+c.Param("file"), "public, max-age=31536000, immutable")
+	return serveWebFile(c, "assets/"+c.Param("file"), "public, max-age=31536000, immutable", "'none'")
 }
 
-func serveWebFile(c *gin.Context, name, caching string) error {
+// serveWidget answers the widget's page, which pages of the allowed origins may frame.
+func (s *Server) serveWidget(c *gin.Context) error {
+	return serveWebFile(c, "widget.html", revalidated, cmp.Or(strings.Join(s.origins, " "), "'none'"))
+}
+
+// serveWidgetScript answers the widget's script, which any page may load: the page that it frames says
+// which of them may show it.
+func serveWidgetScript(c *gin.Context) error {
+	c.Header("Cross-Origin-Resource-Policy", "cross-origin")
+	return serveWebFile(c, "widget.js", revalidated, "'none'")
+}
+
+// serveWebFile answers a file of the build, which pages of the ancestors may frame.
+func serveWebFile(c *gin.Context, name, caching, ancestors string) error {
 	file, ok := web.Lookup(name)
 	if !ok {
 		return core.Errorf(core.ErrNotFound, "the page has no file %s", core.Clip(name, 64))
 	}
-	c.Header("Content-Security-Policy", webPolicy)
+	c.Header("Content-Security-Policy", webPolicy+ancestors)
 	c.Header("Vary", "Accept-Encoding")
 	if writeNotModified(c, file.ETag, caching) {
 		return nil

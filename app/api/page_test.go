@@ -87,3 +87,35 @@ func TestAssets(t *testing.T) {
 		}
 	}
 }
+
+// The widget's script loads into pages of any origin, its frame into those of the configured origins only.
+func TestWidgetFiles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name      string
+		origins   []string
+		ancestors string
+	}{
+		{"nobody's", nil, "'none'"},
+		{"of two origins", []string{"https://shop.example", "http://localhost:3000"}, "https://shop.example http://localhost:3000"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			opts, _ := options(apitest.New())
+			opts.Origins = test.origins
+			server := api.New(opts)
+			frame := do(server, request("GET", "/widget.html", ""))
+			policy := frame.Header().Get("Content-Security-Policy")
+			if frame.Code != http.StatusOK || !strings.Contains(policy, "script-src 'self'; ") || !strings.HasSuffix(policy, "; frame-ancestors "+test.ancestors) {
+				t.Errorf("got the frame with %d and policy %q, want it for %s", frame.Code, policy, test.ancestors)
+			}
+			script := do(server, request("GET", "/widget.js", "", "Origin: https://any.example"))
+			if h := script.Header(); script.Code != http.StatusOK || h.Get("Cross-Origin-Resource-Policy") != "cross-origin" || h.Get("Content-Type") != "text/javascript; charset=utf-8" {
+				t.Errorf("got the script with %d and %v, want one that other origins may load", script.Code, h)
+			}
+			if page := do(server, request("GET", "/", "")); !strings.HasSuffix(page.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+				t.Errorf("got the page with policy %q, want it in no frame", page.Header().Get("Content-Security-Policy"))
+			}
+		})
+	}
+}

@@ -58,6 +58,8 @@ func (s *Server) registerRoutes(r *gin.Engine) {
 
 	r.GET(pageRoute, s.withErrors(servePage))
 	r.GET(assetsRoute, s.withErrors(serveAsset))
+	r.GET(widgetRoute, s.withErrors(s.serveWidget))
+	r.GET(widgetScriptRoute, s.withErrors(serveWidgetScript))
 	r.GET("/openapi.json", s.withErrors(serveDocument))
 	r.GET("/docs", s.withErrors(serveDocs))
 	r.GET("/docs/:file", s.withErrors(serveDocs))

@@ -82,7 +82,7 @@ func New(opts Options) *Server {
 	routes := r.Routes()
 	var roots []string
 	for _, route := range routes {
-		if route.Path == pageRoute || route.Path == assetsRoute || strings.HasPrefix(route.Path, "/internal/") {
+		if slices.Contains([]string{pageRoute, assetsRoute, widgetRoute, widgetScriptRoute}, route.Path) || strings.HasPrefix(route.Path, "/internal/") {
 			continue
 		}
 		if strings.HasPrefix(route.Path, openAIPrefix) {

@@ -53,6 +53,7 @@ type setup struct {
 	bare     bool                         // answers do not begin with "answer to: "
 	slack    *fakeslack.Server            // nil = Slack is off
 	token    string                       // of the app there
+	settings string                       // more lines of bobbin.yaml
 }
 
 // newBobbin starts a model, a Bobbin and the proxy.
@@ -122,6 +123,7 @@ func (b *bobbin) configure(t *testing.T, s setup) {
 	if s.keys {
 		fmt.Fprintf(&text, "auth: {required: true, keys: [{name: alice, secret: %s}]}\n", aliceKey)
 	}
+	text.WriteString(s.settings)
 	text.WriteString("models:\n")
 	for name, window := range map[string]int{"small": s.window, "smaller": max(s.window/4, 2000), "tiny": apptest.ChooseSize(3000, 7000)} {
 		fmt.Fprintf(&text, "  - {name: %s, provider: openai, base_url: '%s', api_key_env: PROVIDER_KEY, context_window: %d, max_output_tokens: %d}\n",

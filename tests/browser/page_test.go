@@ -33,6 +33,7 @@ func TestPage(t *testing.T) {
 		{"cuts", testCuts},
 		{"failures", testFailures},
 		{"hostile", testHostileText},
+		{"language", testLanguage},
 		{"stream", func(t *testing.T, b *bobbin) {
 			if apptest.IsLong() {
 				t.Skip("TestShowStream has the long form")
@@ -180,5 +181,14 @@ func testHostileText(t *testing.T, b *bobbin) {
 	}
 	if !t.Failed() {
 		table.Log(t)
+	}
+}
+
+// The page is in German for who wants it: no English text of the catalogue is left.
+func testLanguage(t *testing.T, b *bobbin) {
+	t.Helper()
+	b.play(t, "language", "choice", nil, nil)
+	if apptest.IsLong() {
+		b.play(t, "language", "german", nil, nil)
 	}
 }

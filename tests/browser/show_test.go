@@ -3,6 +3,7 @@ package browser_test
 import (
 	"encoding/json"
 	"html/template"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,12 @@ func TestShowPage(t *testing.T) {
 		play(b, "operation", "operation", map[string]any{})
 		inSlack, link := newBobbinInSlack(t)
 		play(inSlack, "slack", "slack", map[string]any{"link": link})
+		play(b, "language", "german", map[string]any{})
+		play(b, "language", "choice", map[string]any{})
+		site, more := newWidget(t)
+		for _, name := range widgetCases() {
+			play(site, "widget", name, maps.Clone(more))
+		}
 		play(newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true}), "chat", "signin", map[string]any{"key": aliceKey})
 		table.AddRow(row...)
 	}

@@ -8,7 +8,7 @@ import (
 
 // Server is how the HTTP API meets browsers.
 type Server struct {
-	CORSOrigins    []string `key:"cors_origins"`    // origins whose pages may read answers, such as https://chat.example
+	CORSOrigins    []string `key:"cors_origins"`    // origins whose pages may read answers and show the widget, such as https://chat.example
 	TrustedProxies []string `key:"trusted_proxies"` // addresses and networks whose X-Forwarded-For is believed
 }
 

@@ -36,14 +36,31 @@ function icons(): Plugin {
   };
 }
 
+/** The widget's script is loaded into pages of others without type="module": it imports nothing, and its names stay its own. */
+function classic(): Plugin {
+  return {
+    name: "classic",
+    generateBundle(_, bundle) {
+      const script = bundle["widget.js"];
+      if (script?.type !== "chunk" || script.imports.length > 0) this.error("widget.js has to be one file");
+      script.code = `(() => {${script.code}})();\n`;
+    },
+  };
+}
+
 const server = process.env.BOBBIN ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
   base: "./",
-  plugins: [icons(), svelte(), compress()],
+  plugins: [icons(), svelte(), classic(), compress()],
   build: {
     outDir,
     emptyOutDir: true,
+    rolldownOptions: {
+      input: { index: "index.html", frame: "widget.html", widget: "src/widget/host.ts" },
+      // Pages of others name the widget's script, so its name never changes.
+      output: { entryFileNames: (chunk) => (chunk.name === "widget" ? "widget.js" : "assets/[name]-[hash].js") },
+    },
     target: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: { polyfill: false },
     license: { fileName: "assets/licenses.json" }, // of the packages that are in the files

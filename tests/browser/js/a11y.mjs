@@ -5,10 +5,10 @@ import { check, equal, until } from './visit.mjs'
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 
 /** The violations of a state, with the first elements that have them. The short form has those that differ most. */
-async function audit(v, state) {
+export async function audit(v, state, within = v.page) {
   if (!v.args.long && !['chat', 'context', 'approval', 'switch', 'operation', 'slack'].includes(state)) return v.shot(state).then(() => [])
-  if (!await v.page.evaluate('typeof axe === "object"')) await v.page.evaluate(axe + ';0')
-  const found = await v.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], preload: false }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)))
+  if (!await within.evaluate('typeof axe === "object"')) await within.evaluate(axe + ';0')
+  const found = await within.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], preload: false }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)))
   await v.shot(state)
   return found.map(f => `${state}: ${f}`)
 }

@@ -10,10 +10,10 @@ const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, has
  *  half of the processor's time for the next case's document. */
 const contexts = new Map()
 
-function contextOf(browser, { width, theme = 'light', fresh }) {
-  const make = () => browser.newContext({ ...(width === 'phone' ? phone : wide), colorScheme: theme, reducedMotion: 'reduce', locale: 'en-US' })
+function contextOf(browser, { width, theme = 'light', locale = 'en-US', fresh }) {
+  const make = () => browser.newContext({ ...(width === 'phone' ? phone : wide), colorScheme: theme, reducedMotion: 'reduce', locale })
   if (fresh) return make()
-  const key = `${width} ${theme}`
+  const key = `${width} ${theme} ${locale}`
   if (!contexts.has(key)) contexts.set(key, make())
   return contexts.get(key)
 }
@@ -35,7 +35,9 @@ async function newTab(context) {
   page.on('request', r => {
     const url = r.url()
     if (url.endsWith('/events')) tab.visit?.held.add(r)
-    if (tab.visit && !url.startsWith(new URL(tab.visit.args.url).origin) && !/^(data|blob|about):/.test(url)) { tab.visit.foreign.push(url); fault(`request: ${url}`) }
+    // A site that shows the widget loads it from Bobbin.
+    const own = tab.visit ? [tab.visit.args.url, tab.visit.args.bobbin ?? tab.visit.args.url].map(a => new URL(a).origin) : []
+    if (tab.visit && !own.some(o => url.startsWith(o)) && !/^(data|blob|about):/.test(url)) { tab.visit.foreign.push(url); fault(`request: ${url}`) }
   })
   await page.exposeFunction('tellViolation', text => { tab.visit?.violations.push(text); fault(`policy: ${text}`) })
   await page.exposeFunction('pwned', text => fault(`script: ${text}`))
@@ -109,7 +111,7 @@ export class Visit {
 
   /** Asks the API as the page's person does, without the page. */
   async api(path, { method = 'GET', json, body, type } = {}) {
-    const answer = await fetch(new URL('api/v1/' + path, this.args.url), {
+    const answer = await fetch(new URL('api/v1/' + path, this.args.bobbin ?? this.args.url), {
       method,
       headers: { ...(this.args.key ? { Authorization: `Bearer ${this.args.key}` } : {}), ...(json ? { 'Content-Type': 'application/json' } : type ? { 'Content-Type': type } : {}) },
       body: json ? JSON.stringify(json) : body,

@@ -2,13 +2,13 @@
 import { check, equal, until } from './visit.mjs'
 import { payloads } from './payloads.mjs'
 
-const cut = (text, bytes) => { while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1); return text }
+export const cut = (text, bytes) => { while (Buffer.byteLength(text) > bytes) text = text.slice(0, -1); return text }
 
 /** A list in parts of so many. */
-const parts = (all, size) => Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size))
+export const parts = (all, size) => Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size))
 
 /** What must not be in the document, whatever was said. */
-function inspect() {
+export function inspect() {
   const bad = []
   for (const e of document.querySelectorAll('body *')) {
     if (/^(script|iframe|object|embed|form|base|meta|link|style|template|math|foreignobject|animate|use|video|audio)$/i.test(e.localName) && e.localName !== 'form') bad.push(e.outerHTML.slice(0, 120))

@@ -1,4 +1,5 @@
 // The numbers of the chart: turns as columns, and the scale beside them.
+import { locale } from "../language";
 import type { Turn } from "./context.svelte";
 
 export interface Column {
@@ -74,8 +75,8 @@ export function ticksOf(top: number): number[] {
   return ticks;
 }
 
-const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-
+/** 12,400 as 12.4k: an axis has no room for more. */
 export function shortNumber(n: number): string {
-  return short.format(n).replace("K", "k");
+  const unit = n >= 1e6 ? "M" : n >= 1000 ? "k" : "";
+  return (n / (n >= 1e6 ? 1e6 : n >= 1000 ? 1000 : 1)).toLocaleString(locale, { maximumFractionDigits: 1 }) + unit;
 }

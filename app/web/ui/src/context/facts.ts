@@ -1,6 +1,7 @@
 // What a version of the summary did, in numbers and words.
 import { columnsOf } from "./chart";
 import type { Context, Summary } from "./context.svelte";
+import { decimal } from "../text/format";
 import { words } from "./words";
 
 /** Sections of a prompt, or of what a summary stands for. */
@@ -64,7 +65,7 @@ export function shortFacts(context: Context, s: Summary): string {
   else {
     parts.push(words.facts.added(s.messages_added));
     if (withoutModel(s)) parts.push(words.facts.noModel);
-    else parts.push(madeAhead(s) ? words.facts.ahead : words.facts.waited((s.duration_ns / 1e9).toFixed(1)));
+    else parts.push(madeAhead(s) ? words.facts.ahead : words.facts.waited(decimal(s.duration_ns / 1e9)));
   }
   return parts.join(" · ");
 }
