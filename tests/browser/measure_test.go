@@ -44,7 +44,7 @@ func testSize(t *testing.T, b *bobbin) {
 func TestShowStream(t *testing.T) {
 	t.Parallel()
 	if !apptest.IsLong() {
-		t.Skip("at night; the short form is in TestPage")
+		t.Skip("at night")
 	}
 	const pieces = 6000
 	answer := strings.Repeat("A paragraph of the answer with `code` and **bold** words in it.\n\n", pieces/14)
@@ -56,19 +56,19 @@ func TestShowStream(t *testing.T) {
 
 func testStream(t *testing.T, b *bobbin) {
 	t.Helper()
-	messages := apptest.ChooseSize(300, 5000)
+	const messages = 5000
 	var got struct {
 		Asked, Articles, Long, Frames, Dropped      int
 		Seconds, CPU, Clock, Longest, Before, After float64
 		Tenths                                      []float64 // of the hour: the heap
 	}
-	b.play(t, "measure", "stream", map[string]any{"messages": messages, "hour": apptest.ChooseSize(0, 60)}, &got)
+	b.play(t, "measure", "stream", map[string]any{"messages": messages, "hour": 60}, &got)
 	for _, heap := range append(got.Tenths, got.After) {
 		if heap-got.Before > 20<<20 {
 			t.Errorf("the page has grown by %.1f MB, want at most 20", (heap-got.Before)/(1<<20))
 		}
 	}
-	if apptest.IsLong() && got.Longest > 50 { // CI shares its processors and asserts no time
+	if got.Longest > 50 {
 		t.Errorf("the longest task took %.0f ms of the processor, want at most 50", got.Longest)
 	}
 	table := apptest.NewTable("a log of %d messages, then an answer", messages)
@@ -88,9 +88,7 @@ func testStream(t *testing.T, b *bobbin) {
 // tabs have the same.
 func testCuts(t *testing.T, b *bobbin) {
 	t.Helper()
-	for _, name := range []string{"tabs", "offline", "fixed"} {
-		t.Run(name, func(t *testing.T) { b.play(t, "cuts", name, nil, nil) })
-	}
+	cases{always: []string{"offline"}, night: []string{"tabs", "fixed"}}.play(t, b, "cuts")
 }
 
 // TestShowCuts has BOBBIN_PAGE_CUTS random cuts, delays and restarts on each database.

@@ -37,7 +37,7 @@ func TestShowPage(t *testing.T) {
 			}
 		}
 		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
-		for _, name := range chatCases() {
+		for _, name := range chatCases().all() {
 			play(b, "chat", name, map[string]any{})
 		}
 		play(b, "a11y", "audit", map[string]any{})

@@ -4,12 +4,23 @@ import { check, equal, until } from './visit.mjs'
 
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 
-/** The violations of a state, with the first elements that have them. The short form has those that differ most. */
+/** The states of the short form: those that differ most. */
+const main = ['chat', 'context', 'approval']
+
+/** The violations of a state, with the first elements that have them. The short form looks at the other theme, too,
+ *  which has colors of its own and nothing else. */
 async function audit(v, state) {
-  if (!v.args.long && !['chat', 'context', 'approval', 'switch'].includes(state)) return v.shot(state).then(() => [])
+  const { long, theme } = v.args
+  if (!long && !main.includes(state)) return v.shot(state).then(() => [])
   if (!await v.page.evaluate('typeof axe === "object"')) await v.page.evaluate(axe + ';0')
-  const found = await v.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], preload: false }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)))
+  const look = rules => v.page.evaluate(runOnly => window.axe.run(document, { resultTypes: ['violations'], preload: false, ...runOnly && { runOnly } }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)), rules)
+  const found = await look()
   await v.shot(state)
+  if (!long) {
+    await v.page.emulateMedia({ colorScheme: theme === 'dark' ? 'light' : 'dark' })
+    found.push(...await look(['color-contrast']))
+    await v.page.emulateMedia({ colorScheme: theme })
+  }
   return found.map(f => `${state}: ${f}`)
 }
 
@@ -48,6 +59,8 @@ export const cases = {
     bad.push(...await audit(v, 'approval'))
     await v.button('Approve').click()
     await v.settled('answer to: calculate this')
+    equal(bad, [], 'axe')
+    if (!long) return { states: main.length }
     bad.push(...await audit(v, 'approved'))
     await v.button('More', v.page.getByRole('main')).click()
     bad.push(...await audit(v, 'menu'))
@@ -64,7 +77,7 @@ export const cases = {
     bad.push(...await audit(v, 'offline'))
     await v.control('refuse', { on: 'false' })
     equal(bad, [], 'axe')
-    return { states: long ? 9 : 4 }
+    return { states: 9 }
   },
 
   /** Every flow without a pointer. */

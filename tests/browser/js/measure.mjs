@@ -43,8 +43,14 @@ export const cases = {
     await v.field.waitFor()
     const files = () => v.page.evaluate(() => [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]
       .filter(e => !e.name.includes('/api/')).map(e => ({ name: e.name.replace(/.*\//, '') || 'index.html', sent: e.transferSize && e.encodedBodySize, bytes: e.decodedBodySize })))
-    const cold = await files()
+    const first = await files()
     const usable = page => page.evaluate(() => window.usableAt)
+    const cold = [await usable(v.page)]
+    for (let i = 1; long && i < 5; i++) {
+      const other = await open({ fresh: true })
+      await other.field.waitFor()
+      cold.push(await usable(other.page))
+    }
     const times = []
     for (let i = 0; i < (long ? 5 : 1); i++) {
       await v.page.reload({ waitUntil: 'commit' })
@@ -55,9 +61,8 @@ export const cases = {
     equal(await v.page.evaluate(() => [...performance.getEntriesByType('resource')].map(e => new URL(e.name).origin).filter(o => o !== location.origin)), [], 'files from elsewhere')
     equal(v.foreign, [], 'requests elsewhere')
     check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
-    const first = await open({ fresh: true })
-    await first.field.waitFor()
-    return { files: cold, total: cold.reduce((sum, f) => sum + f.sent, 0), cold: await usable(first.page), warm: times.sort((a, b) => a - b)[times.length >> 1] }
+    const median = all => all.sort((a, b) => a - b)[all.length >> 1]
+    return { files: first, total: first.reduce((sum, f) => sum + f.sent, 0), cold: median(cold), warm: median(times) }
   },
 
   /** A long log opens with one page of it, and a fast answer does not block the page. */
