@@ -46,7 +46,7 @@ type setup struct {
 	keys     bool                         // requests need aliceKey
 	window   int                          // of the model; 0 = 32,000 tokens
 	pieces   int                          // of an answer; 0 = 8
-	pace     time.Duration                // before each piece
+	pace     time.Duration                // between pieces
 	brisk    string                       // questions that begin with it are answered without the pace
 	say      func(question string) string // nil = repeatQuestion
 	summary  func(material string) string // nil = provider.Summary
@@ -70,10 +70,11 @@ func newBobbin(t *testing.T, s setup) *bobbin {
 	if s.say == nil {
 		s.say = repeatQuestion
 	}
+	pace := pacer{gap: s.pace}
 	b.model = apptest.NewProvider(t, provider.Options{Say: s.say, Summarize: s.summary, Bare: s.bare, Pieces: s.pieces, Calls: callTool, Fault: fail, Hold: func(question string) {
 		b.gates.hold(question)
 		if s.brisk == "" || !strings.HasPrefix(question, s.brisk) {
-			process.Pause(t.Context(), s.pace) // a model's speed
+			pace.wait(t)
 		}
 	}})
 	t.Cleanup(b.gates.release) // before the model waits for its answers
@@ -195,6 +196,26 @@ func (b *bobbin) controls(t *testing.T, s setup) http.Handler {
 		handle("/slack-clear", func(*http.Request) { s.slack.ClearFaults() })
 	}
 	return mux
+}
+
+// pacer is a model's speed: what comes late on a busy machine is made up for. Safe for concurrent use.
+type pacer struct {
+	gap time.Duration
+
+	mu  sync.Mutex
+	due time.Time // the next piece; guarded by mu
+}
+
+// wait waits until a piece is due.
+func (p *pacer) wait(t *testing.T) {
+	p.mu.Lock()
+	if time.Since(p.due) > 5*time.Second { // another answer
+		p.due = time.Now()
+	}
+	p.due = p.due.Add(p.gap)
+	due := p.due
+	p.mu.Unlock()
+	process.Pause(t.Context(), time.Until(due))
 }
 
 // gates hold the answers to questions that have a word hold-<name>, piece by piece. Safe for concurrent use.

@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,28 +35,38 @@ func TestPage(t *testing.T) {
 		{"failures", testFailures},
 		{"hostile", testHostileText},
 		{"language", testLanguage},
-		{"stream", func(t *testing.T, b *bobbin) {
-			if apptest.IsLong() {
-				t.Skip("TestShowStream has the long form")
-			}
-			testStream(t, b)
-		}},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, b) })
+	}
+}
+
+// cases are those of a flow by when they run: CI has one of each thing that a person does.
+type cases struct{ always, night []string }
+
+// all returns every case.
+func (c cases) all() []string { return slices.Concat(c.always, c.night) }
+
+// play plays the cases that are due.
+func (c cases) play(t *testing.T, b *bobbin, flow string) {
+	t.Helper()
+	names := c.always
+	if apptest.IsLong() {
+		names = c.all()
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { b.play(t, flow, name, nil, nil) })
 	}
 }
 
 // The page can be used by everybody: axe finds nothing in any state, and every flow goes by keyboard alone.
 func testAccess(t *testing.T, b *bobbin) {
 	t.Helper()
-	for _, name := range []string{"keyboard", "ime"} {
-		t.Run(name, func(t *testing.T) { b.play(t, "a11y", name, nil, nil) })
-	}
+	cases{always: []string{"keyboard"}, night: []string{"ime"}}.play(t, b, "a11y")
 	table := apptest.NewTable("states that axe finds nothing in, by theme and width")
 	t.Run("audit", func(t *testing.T) {
 		for _, look := range [][2]string{{"light", "wide"}, {"dark", "wide"}, {"light", "phone"}, {"dark", "phone"}} {
 			if (look[0] == "dark" || look[1] == "phone") && !apptest.IsLong() {
-				continue // at night
+				continue // at night; the short form looks at both themes in one visit
 			}
 			t.Run(look[0]+"-"+look[1], func(t *testing.T) {
 				var got struct{ States int }
@@ -70,15 +81,16 @@ func testAccess(t *testing.T, b *bobbin) {
 }
 
 // chatCases is a person's day: writes, reads while it is written, stops, edits, comes back, finds, approves.
-func chatCases() []string {
-	return []string{"send", "stream", "stop", "queue", "edit", "drafts", "list", "elsewhere", "search", "approve", "failed"}
+func chatCases() cases {
+	return cases{
+		always: []string{"send", "stop", "edit", "approve", "failed"},
+		night:  []string{"stream", "queue", "drafts", "list", "elsewhere", "search", "away"},
+	}
 }
 
 func testChat(t *testing.T, b *bobbin) {
 	t.Helper()
-	for _, name := range chatCases() {
-		t.Run(name, func(t *testing.T) { b.play(t, "chat", name, nil, nil) })
-	}
+	chatCases().play(t, b, "chat")
 }
 
 // TestChatOnPostgreSQL runs at night: the databases differ below the API, where each has its tests.
@@ -121,7 +133,7 @@ func testContext(t *testing.T, b *bobbin) {
 	t.Helper()
 	b.play(t, "context", "summary", nil, nil)
 	var got struct{ Turns, Summaries int }
-	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(6, 60)}, &got)
+	b.play(t, "context", "turns", map[string]any{"turns": apptest.ChooseSize(3, 60)}, &got)
 	if apptest.IsLong() && got.Summaries < 3 {
 		t.Errorf("got %d summaries, want at least 3", got.Summaries)
 	}
@@ -149,10 +161,10 @@ func runCases() []string { return []string{"steps", "states", "prompt"} }
 // What fails is said in its place and in words, nothing that was written is lost, and the page goes on.
 func testFailures(t *testing.T, b *bobbin) {
 	t.Helper()
-	for _, name := range []string{"refusals", "stream", "resync", "order", "parts", "escape", "files", "copies", "line"} {
-		t.Run(name, func(t *testing.T) { b.play(t, "failures", name, nil, nil) })
+	cases{always: []string{"refusals", "stream", "parts"}, night: []string{"loading", "resync", "order", "escape", "files", "copies", "line"}}.play(t, b, "failures")
+	if apptest.IsLong() {
+		t.Run("prefix", func(t *testing.T) { b.play(t, "failures", "prefix", map[string]any{"url": newPrefix(t, b.URL)}, nil) })
 	}
-	t.Run("prefix", func(t *testing.T) { b.play(t, "failures", "prefix", map[string]any{"url": newPrefix(t, b.URL)}, nil) })
 }
 
 // newPrefix starts a proxy that has a Bobbin below a path, and returns its address.
@@ -172,11 +184,17 @@ func newPrefix(t *testing.T, target string) string {
 func testHostileText(t *testing.T, b *bobbin) {
 	t.Helper()
 	table := apptest.NewTable("hostile texts in each place, of which none ran or asked another origin for anything")
-	for _, name := range []string{"watch", "thread", "names", "summary", "shapes", "long"} {
-		t.Run(name, func(t *testing.T) {
+	for _, place := range []struct {
+		name  string
+		short int // texts; 0 = at night
+	}{{"watch", 1}, {"thread", 48}, {"names", 20}, {"summary", 20}, {"shapes", 0}, {"long", 0}} {
+		if place.short == 0 && !apptest.IsLong() {
+			continue
+		}
+		t.Run(place.name, func(t *testing.T) {
 			var got struct{ Payloads int }
-			b.play(t, "xss", name, map[string]any{"payloads": apptest.ChooseSize(48, 300)}, &got)
-			table.AddRow(name, got.Payloads)
+			b.play(t, "xss", place.name, map[string]any{"payloads": apptest.ChooseSize(place.short, 300)}, &got)
+			table.AddRow(place.name, got.Payloads)
 		})
 	}
 	if !t.Failed() {

@@ -38,7 +38,7 @@ func TestShowPage(t *testing.T) {
 			}
 		}
 		b := newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t)})
-		for _, name := range chatCases() {
+		for _, name := range chatCases().all() {
 			play(b, "chat", name, map[string]any{})
 		}
 		for _, name := range runCases() {

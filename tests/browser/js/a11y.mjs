@@ -4,12 +4,23 @@ import { check, equal, until } from './visit.mjs'
 
 const axe = readFileSync(new URL('node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 
-/** The violations of a state, with the first elements that have them. The short form has those that differ most. */
+/** The states of the short form: those that differ most. */
+const main = ['chat', 'context', 'approval']
+
+/** The violations of a state, with the first elements that have them. The short form looks at the other theme, too,
+ *  which has colors of its own and nothing else. */
 export async function audit(v, state, within = v.page) {
-  if (!v.args.long && !['chat', 'context', 'approval', 'switch', 'operation', 'slack'].includes(state)) return v.shot(state).then(() => [])
+  const { long, theme } = v.args
+  if (!long && !main.includes(state)) return v.shot(state).then(() => [])
   if (!await within.evaluate('typeof axe === "object"')) await within.evaluate(axe + ';0')
-  const found = await within.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], preload: false }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)))
+  const look = rules => within.evaluate(runOnly => window.axe.run(document, { resultTypes: ['violations'], preload: false, ...runOnly && { runOnly } }).then(r => r.violations.map(b => `${b.id}: ${b.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(' | ')}`)), rules)
+  const found = await look()
   await v.shot(state)
+  if (!long) {
+    await v.page.emulateMedia({ colorScheme: theme === 'dark' ? 'light' : 'dark' })
+    found.push(...await look(['color-contrast']))
+    await v.page.emulateMedia({ colorScheme: theme })
+  }
   return found.map(f => `${state}: ${f}`)
 }
 
@@ -43,28 +54,28 @@ export const cases = {
       await v.page.getByRole('region', { name: 'The prompt, word for word' }).waitFor()
       bad.push(...await audit(v, 'prompt'))
       await v.page.keyboard.press('Alt+1')
+      await v.page.keyboard.press('Control+k')
+      await v.page.getByRole('combobox').fill('everything')
+      await v.page.getByRole('option').first().waitFor()
+      bad.push(...await audit(v, 'search'))
+      await v.page.keyboard.press('Escape')
     }
-    await v.page.keyboard.press('Control+k')
-    await v.page.getByRole('combobox').fill('everything')
-    await v.page.getByRole('option').first().waitFor()
-    bad.push(...await audit(v, 'search'))
-    await v.page.keyboard.press('Escape')
     await v.send('calculate this')
     await v.page.getByRole('region', { name: /^Question/ }).waitFor()
     bad.push(...await audit(v, 'approval'))
     await v.button('Approve').click()
     await v.settled('answer to: calculate this')
+    equal(bad, [], 'axe')
+    if (!long) return { states: main.length }
     bad.push(...await audit(v, 'approved'))
-    if (long) {
-      await v.page.keyboard.press('Alt+2')
-      await v.page.getByRole('row', { name: /llm_node/ }).nth(1).waitFor()
-      bad.push(...await audit(v, 'runs'))
-      await v.page.keyboard.press('Alt+1')
-    }
+    await v.page.keyboard.press('Alt+2')
+    await v.page.getByRole('row', { name: /llm_node/ }).nth(1).waitFor()
+    bad.push(...await audit(v, 'runs'))
+    await v.page.keyboard.press('Alt+1')
     await v.button('More', v.page.getByRole('main')).click()
     bad.push(...await audit(v, 'menu'))
     await v.page.keyboard.press('Escape')
-    for (const [tab, part] of [['', 'Overview'], ...long ? [['/usage', 'Usage'], ['/memories', 'Memories']] : []]) {
+    for (const [tab, part] of [['', 'Overview'], ['/usage', 'Usage'], ['/memories', 'Memories']]) {
       await v.page.goto(`${v.args.url}#/operation${tab}`)
       await v.page.getByRole('region', { name: part, exact: true }).first().waitFor()
       bad.push(...await audit(v, `operation${tab}`))
@@ -89,7 +100,7 @@ export const cases = {
     bad.push(...await audit(v, 'offline'))
     await v.control('refuse', { on: 'false' })
     equal(bad, [], 'axe')
-    return { states: long ? 15 : 7 };
+    return { states: 15 }
   },
 
   /** Every flow without a pointer. */

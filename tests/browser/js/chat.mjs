@@ -199,8 +199,7 @@ export const cases = {
     const card = v.page.getByRole('region', { name: 'Question: may calculator start?' })
     await card.waitFor()
     await v.shot('approval')
-    const other = second.page.getByRole('region', { name: 'Question: may calculator start?' })
-    await other.waitFor()
+    await second.page.getByRole('region', { name: 'Question: may calculator start?' }).waitFor()
     await v.button('Approve', card).click()
     await v.settled('answer to: calculate this')
     await second.settled('answer to: calculate this')
@@ -211,10 +210,18 @@ export const cases = {
     await v.button('Deny', card).click()
     await v.page.getByRole('region', { name: /^Denied/ }).waitFor()
     await v.idle()
-    // Who decided is in the events only: a tab that has missed them says what is true.
+  },
+
+  /** Who decided is in the events only: a tab that has missed them says what is true. */
+  async away(open) {
+    const v = await open()
+    const id = await v.imported([], { agent: 'careful' })
+    await v.open(id)
+    const second = await open({ share: v, hash: `#/s/${id}` })
     await v.send('calculate while one tab is away')
+    const card = v.page.getByRole('region', { name: 'Question: may calculator start?' })
     await card.waitFor()
-    await other.waitFor()
+    await second.page.getByRole('region', { name: 'Question: may calculator start?' }).waitFor()
     const events = '**/sessions/*/events'
     const abort = route => route.abort()
     await second.page.route(events, abort)

@@ -54,7 +54,7 @@ export const cases = {
       }
     }
     for (let turn = 1; turn <= turns; turn++) {
-      await v.send(`Turn ${turn}. ${`Facts of turn ${turn} are many and long, like heron ${turn * 7}. `.repeat(6)}`)
+      await v.send(`Turn ${turn}. ${`Facts of turn ${turn} are many and long, like heron ${turn * 7}. `.repeat(turns < 10 ? 12 : 6)}`)
       await v.settled(`answer to: Turn ${turn}.`)
       await compare(`after turn ${turn}`)
     }

@@ -39,9 +39,14 @@ export const cases = {
         await v.button('Try again', v.log).click()
       }
       await v.settled(`answer to: ${text}`)
-      await compare(v)
     }
-    // A first load tries again by itself.
+    await compare(v)
+  },
+
+  /** A first load tries again by itself. */
+  async loading(open) {
+    const v = await open()
+    await v.ask('a conversation')
     await fail(v, /sessions\?/, 503, { 'Retry-After': '1' })
     await fail(v, /sessions\/[\w-]+$/, 503, { 'Retry-After': '1' })
     await v.page.reload()

@@ -32,7 +32,8 @@ async function longestTasks(v, happens) {
   const main = new Set(traceEvents.filter(e => e.name === 'thread_name' && e.args.name === 'CrRendererMain').map(e => `${e.pid} ${e.tid}`))
   const tasks = traceEvents.filter(e => e.ph === 'X' && /RunTask$/.test(e.name) && main.has(`${e.pid} ${e.tid}`))
   check(tasks.length > 0, 'the trace has no tasks')
-  const most = key => tasks.reduce((ms, e) => Math.max(ms, e[key] / 1000), 0)
+  check(tasks.some(e => e.tdur > 0), 'the trace has no times of the processor')
+  const most = key => tasks.reduce((ms, e) => Math.max(ms, (e[key] ?? 0) / 1000), 0) // a few have no time of the processor
   return { clock: most('dur'), longest: most('tdur'), long: tasks.filter(e => e.tdur > 50_000).length }
 }
 
@@ -43,8 +44,14 @@ export const cases = {
     await v.field.waitFor()
     const files = () => v.page.evaluate(() => [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]
       .filter(e => !e.name.includes('/api/')).map(e => ({ name: e.name.replace(/.*\//, '') || 'index.html', sent: e.transferSize && e.encodedBodySize, bytes: e.decodedBodySize })))
-    const cold = await files()
+    const first = await files()
     const usable = page => page.evaluate(() => window.usableAt)
+    const cold = [await usable(v.page)]
+    for (let i = 1; long && i < 5; i++) {
+      const other = await open({ fresh: true })
+      await other.field.waitFor()
+      cold.push(await usable(other.page))
+    }
     const times = []
     for (let i = 0; i < (long ? 5 : 1); i++) {
       await v.page.reload({ waitUntil: 'commit' })
@@ -55,9 +62,8 @@ export const cases = {
     equal(await v.page.evaluate(() => [...performance.getEntriesByType('resource')].map(e => new URL(e.name).origin).filter(o => o !== location.origin)), [], 'files from elsewhere')
     equal(v.foreign, [], 'requests elsewhere')
     check(warm.every(f => f.name === 'index.html' || f.sent === 0), `files with hashes are asked for again: ${JSON.stringify(warm)}`)
-    const first = await open({ fresh: true })
-    await first.field.waitFor()
-    return { files: cold, total: cold.reduce((sum, f) => sum + f.sent, 0), cold: await usable(first.page), warm: times.sort((a, b) => a - b)[times.length >> 1] }
+    const median = all => all.sort((a, b) => a - b)[all.length >> 1]
+    return { files: first, total: first.reduce((sum, f) => sum + f.sent, 0), cold: median(cold), warm: median(times) }
   },
 
   /** A long log opens with one page of it, and a fast answer does not block the page. */
@@ -76,13 +82,17 @@ export const cases = {
     await v.page.evaluate(watchFrames)
     // A message that is settled is marked; whoever draws it again loses the mark.
     await v.articles.nth(opened.articles - 3).evaluate(e => { for (const x of e.querySelectorAll('p, strong')) x.mark = true; window.settled = e })
-    const began = Date.now()
     const cpu = await v.cpu()
+    let seconds
     const tasks = await longestTasks(v, async () => {
       await v.send(`stream this ${'**word** of an answer '.repeat(200)}`)
+      await v.log.locator('article:has-text("stream this") + article:has-text("A paragraph")').waitFor()
+      const began = Date.now()
       await v.log.locator('article:has-text("stream this") + article[aria-busy=false]').waitFor()
       await v.idle()
+      seconds = (Date.now() - began) / 1000
     })
+    const minute = { seconds, cpu: await v.cpu() - cpu }
     const seen = await v.page.evaluate(() => window.seen)
     check(await v.page.evaluate(() => [...window.settled.querySelectorAll('p, strong')].every(x => x.mark)), 'a settled message was drawn again')
     const after = await heap(v)
@@ -95,6 +105,6 @@ export const cases = {
       if (i % Math.ceil(hour / 10) === 0) tenths.push(await heap(v))
     }
     check(hour === 0 || await v.button('Jump to latest').count() === 0, 'the page has left the end of the conversation')
-    return { ...opened, tenths, seconds: (Date.now() - began) / 1000, cpu: await v.cpu() - cpu, ...tasks, ...seen, before, after }
+    return { ...opened, tenths, ...minute, ...tasks, ...seen, before, after }
   },
 }
