@@ -33,6 +33,8 @@ func checkFields(m ops.NewMessage, isEdit bool) error {
 		case value.IsZero(), value.Kind() == reflect.Slice && value.Len() == 0, f.Name == "role" && m.Role == core.RoleUser:
 		case with != "" && with != strconv.FormatBool(wantsRun(m)):
 			faults.Add(f.Name, "is allowed only with run: %s", with)
+		case f.Name == "source" && !slices.Contains([]core.Source{core.SourceAPI, core.SourceWeb, core.SourceCLI}, m.Source) && (wantsRun(m) || m.Source != core.SourceSlack):
+			faults.Add(f.Name, "must be api, web or cli") // slack without a run: nothing is sent to Slack
 		case isEdit && !wantsRun(m) && f.Tag.Get("edit") == "run":
 			faults.Add(f.Name, "cannot be changed by an edit with run: false")
 		}
@@ -47,16 +49,9 @@ type messageAnswer struct {
 
 // appendOnly appends a message to the log without a run: 201, or 200 if it is there already.
 func (h Native) appendOnly(c *gin.Context, m ops.NewMessage) error {
-	source := m.Source
-	if source != core.SourceSlack { // allowed here: nothing is sent to Slack
-		var err error
-		if source, err = sourceOf(source); err != nil {
-			return err
-		}
-	}
 	message := core.Message{
 		Role: m.Role, Content: m.Content, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, ToolName: m.ToolName,
-		Author: m.Author, AuthorID: m.AuthorID, Source: source, ClientMessageID: m.ClientMessageID, Metadata: m.Metadata,
+		Author: m.Author, AuthorID: m.AuthorID, Source: cmp.Or(m.Source, core.SourceAPI), ClientMessageID: m.ClientMessageID, Metadata: m.Metadata,
 	}
 	if m.CreatedAt != nil {
 		message.CreatedAt = *m.CreatedAt
@@ -180,16 +175,4 @@ func (h Native) readNewMessage(c *gin.Context, in any, body *ops.NewMessage) err
 	body.ClientMessageID = cmp.Or(body.ClientMessageID, key)
 	_, isEdit := in.(*ops.EditedMessage)
 	return checkFields(*body, isEdit)
-}
-
-// sourceOf checks the surface that a message names; requests cannot claim to be Slack.
-func sourceOf(s core.Source) (core.Source, error) {
-	switch s {
-	case "":
-		return core.SourceAPI, nil
-	case core.SourceAPI, core.SourceWeb, core.SourceCLI:
-		return s, nil
-	default:
-		return "", invalidError([]core.FieldError{{Field: "source", Detail: "must be api, web or cli"}})
-	}
 }

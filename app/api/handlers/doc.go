@@ -2,10 +2,11 @@
 // one service or repository, and writes the result as JSON or as an event stream.
 // One noun, one file.
 //
-// A handler is a func(*gin.Context) error. It writes an answer or returns an
-// error, never both; package api turns errors into problems. Writes go through
-// the chat service, reads may go to the repositories directly. Bodies are read
-// strictly: unknown fields are refused by name, because a misspelled field that is
+// An operation is a function of a context, a tenant and a request, in the row that binds it to its
+// route; bind reads the request and writes the answer. What streams or sends files is a
+// func(*gin.Context) error, which writes an answer or returns an error, never both; package api turns
+// errors into problems. Writes go through the chat service, reads may go to the repositories directly.
+// Bodies are read strictly: unknown fields are refused by name, because a misspelled field that is
 // silently ignored costs its sender more than an error does.
 //
 // A stream or a waiting request only listens: when it ends, the run continues.

@@ -119,11 +119,7 @@ func (h Native) sendMessage(c *gin.Context) error {
 	if !wantsRun(in) {
 		return h.appendOnly(c, in)
 	}
-	message, err := toSendMessage(in)
-	if err != nil {
-		return err
-	}
-	return h.sendAndAnswer(c, message)
+	return h.sendAndAnswer(c, toSendMessage(in))
 }
 
 // editMessage adds a new version of a user's message on a new branch and runs the agent. It
@@ -141,10 +137,7 @@ func (h Native) editMessage(c *gin.Context) error {
 		}
 		return writeJSON(c, http.StatusOK, messageAnswer{Message: message})
 	}
-	message, err := toSendMessage(in.NewMessage)
-	if err != nil {
-		return err
-	}
+	message := toSendMessage(in.NewMessage)
 	message.Edits = in.MessageID
 	return h.sendAndAnswer(c, message)
 }
@@ -243,16 +236,12 @@ func (h Native) waitForRun(c *gin.Context, held *slot, id core.RunID) error {
 }
 
 // toSendMessage returns the message as a core.SendMessage.
-func toSendMessage(body ops.NewMessage) (core.SendMessage, error) {
-	source, err := sourceOf(body.Source)
-	if err != nil {
-		return core.SendMessage{}, err
-	}
+func toSendMessage(body ops.NewMessage) core.SendMessage {
 	return core.SendMessage{
 		SessionID: body.SessionID, User: body.UserID, After: body.After, Content: body.Content, ClientMessageID: body.ClientMessageID, Model: body.Model,
-		Multitask: body.Multitask, Source: source, Author: body.Author, Metadata: body.Metadata,
+		Multitask: body.Multitask, Source: cmp.Or(body.Source, core.SourceAPI), Author: body.Author, Metadata: body.Metadata,
 		Parts: partsOf(body.Parts), Webhook: body.Webhook.ToCore(), Options: (*core.RunOptions)(body.Options),
-	}, nil
+	}
 }
 
 // AwaitRun returns the caller's run when it has ended or waits for an approval, and as it is after the

@@ -112,7 +112,9 @@ func (s *Server) listResources(ctx context.Context, caller core.Identity, req sd
 	if err != nil {
 		return nil, err
 	}
-	out.NextCursor = cursorOf(page.NextCursor)
+	if page.NextCursor != nil {
+		out.NextCursor = *page.NextCursor
+	}
 	for _, session := range page.Items {
 		title := session.Title
 		if title == "" {

@@ -74,7 +74,7 @@ func (p pageParam) query() core.PageQuery {
 // sessionPage is a page of sessions.
 type sessionPage struct {
 	Sessions   []sessionItem `json:"sessions"`
-	NextCursor string        `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
+	NextCursor *string       `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
 }
 
 func (s *Server) listSessions(ctx context.Context, c call, in sessionQuery) (sessionPage, error) {
@@ -82,7 +82,7 @@ func (s *Server) listSessions(ctx context.Context, c call, in sessionQuery) (ses
 	if err != nil {
 		return sessionPage{}, err
 	}
-	out := sessionPage{Sessions: []sessionItem{}, NextCursor: cursorOf(page.NextCursor)}
+	out := sessionPage{Sessions: []sessionItem{}, NextCursor: page.NextCursor}
 	for _, session := range page.Items {
 		out.Sessions = append(out.Sessions, itemOf(session))
 	}
@@ -100,14 +100,6 @@ func (s *Server) readSessions(ctx context.Context, tenant core.Tenant, in sessio
 		return list(ctx)
 	}
 	return handlers.SearchInPlace(ctx, s.Searches, list)
-}
-
-// cursorOf returns the cursor of the next page, "" if there is none.
-func cursorOf(next *string) string {
-	if next == nil {
-		return ""
-	}
-	return *next
 }
 
 // sessionParam is the arguments of tools that take a session.
@@ -165,7 +157,7 @@ type messageQuery struct {
 // messagePage is a page of messages.
 type messagePage struct {
 	Messages   []messageItem `json:"messages"`
-	NextCursor string        `json:"next_cursor,omitempty" jsonschema:"there are earlier messages: pass it as cursor"`
+	NextCursor *string       `json:"next_cursor,omitempty" jsonschema:"there are earlier messages: pass it as cursor"`
 }
 
 // messageItem is a message of a conversation.
@@ -187,7 +179,7 @@ func (s *Server) getMessages(ctx context.Context, c call, in messageQuery) (mess
 	if err != nil {
 		return messagePage{}, err
 	}
-	out := messagePage{Messages: []messageItem{}, NextCursor: cursorOf(page.NextCursor)}
+	out := messagePage{Messages: []messageItem{}, NextCursor: page.NextCursor}
 	for _, m := range page.Items {
 		item := messageItem{MessageID: m.ID, Role: m.Role, Author: m.Author, Content: core.Clip(m.Content, maxText), ToolName: m.ToolName, CreatedAt: m.CreatedAt}
 		item.Truncated = len(item.Content) < len(m.Content)
@@ -213,9 +205,9 @@ type messageSearch struct {
 
 // hitPage is a page of messages that a search found.
 type hitPage struct {
-	Hits       []hit  `json:"hits"`
-	NextCursor string `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
-	Indexing   bool   `json:"indexing,omitempty" jsonschema:"old messages are still being made searchable: some may be missing"`
+	Hits       []hit   `json:"hits"`
+	NextCursor *string `json:"next_cursor,omitempty" jsonschema:"there are more: pass it as cursor"`
+	Indexing   bool    `json:"indexing,omitempty" jsonschema:"old messages are still being made searchable: some may be missing"`
 }
 
 // hit is a message that a search found.
@@ -247,7 +239,7 @@ func (s *Server) searchMessages(ctx context.Context, c call, in messageSearch) (
 	if err != nil {
 		return hitPage{}, err
 	}
-	out := hitPage{Hits: []hit{}, NextCursor: cursorOf(page.NextCursor), Indexing: page.Indexing}
+	out := hitPage{Hits: []hit{}, NextCursor: page.NextCursor, Indexing: page.Indexing}
 	for _, h := range page.Items {
 		out.Hits = append(out.Hits, hit{SessionID: h.SessionID, SessionTitle: h.SessionTitle, MessageID: h.MessageID, Role: h.Role, Excerpt: h.Excerpt, CreatedAt: h.CreatedAt})
 	}
