@@ -94,6 +94,14 @@ func (e Event) WithData(data any) Event {
 	return e
 }
 
+// EncodeData returns the data as JSON, as they were stored if that is known.
+func (e Event) EncodeData() ([]byte, error) {
+	if e.Frame != nil && e.Frame.Data != nil {
+		return e.Frame.Data, nil
+	}
+	return EncodeJSON(e.Data)
+}
+
 // FinishedMessage returns the message whose text ends with the event; empty = none.
 func (e Event) FinishedMessage() MessageID {
 	switch d := e.Data.(type) {
@@ -110,6 +118,8 @@ func (e Event) FinishedMessage() MessageID {
 // Frame is an event as a stream shows it: its first reader encodes it, the others share the
 // bytes. A nil Frame is shared by nobody. Safe for concurrent use.
 type Frame struct {
+	Data []byte // the event's data as they were stored; nil = not known
+
 	once  sync.Once
 	bytes []byte
 	err   error

@@ -200,6 +200,7 @@ type Accepted struct {
 	Instead  bool     // it closed what the session's run waited for: that run is to be claimed and ends
 	Events   []Event  // written with it, to be published after the commit
 	Ignored  []string // keys of lenient options that were left out
+	Known    any      // for RunWrite.Known; nil unless the run has started with it
 }
 
 // RunWrite is everything one step of a run stores, in one transaction. A write
@@ -222,11 +223,7 @@ type RunWrite struct {
 	Wait       *RunWait        // lets the run wait with this write, not together with End
 	End        *RunEnd         // ends the run with this write
 
-	// LastEvent and LastMessage say that the path ended with the message when the session's last event
-	// had the number, and that it has none of Messages. The store need not look while that is the last
-	// event; 0 = not known.
-	LastEvent   int64
-	LastMessage MessageID
+	Known any // of what came before: Accepted.Known, Claimed.Known or Written.Known; the log has none of Messages; nil = the store looks
 }
 
 // RunWait is what a run waits for. A run that is to be canceled does not wait: such a
@@ -248,9 +245,9 @@ type Written struct {
 	Messages []Message // as stored, with their Seq
 	Events   []Event   // with their numbers, to be published after the commit
 	Run      Run       // as stored
-	// OnlyWriter says that since the run began nobody else has written to its session, as far as
-	// runs.Recorder knows.
-	OnlyWriter bool
+	// Known is for the next write, by which the store need not look at the session again; nil = somebody else has written
+	// to it since what RunWrite.Known is from.
+	Known any
 	// MoreQueued says that later runs of the session were accepted; they may have ended since.
 	MoreQueued bool
 }
@@ -302,6 +299,7 @@ type Claimed struct {
 	Message  Message // the user's message, in the log
 	Events   []Event // written with it, to be published
 	Repeated bool    // the worker has claimed the run before; the other fields but Run are empty
+	Known    any     // for RunWrite.Known
 }
 
 // TakeOver says which runs that nobody works on a worker takes over.

@@ -71,7 +71,9 @@ func newEventMessage(e core.Event) *Message {
 	if d, ok := e.Data.(core.DeltaData); ok {
 		m.size = len(d.Text)
 	}
-	m.event.Frame = &m.frame
+	if e.Frame == nil {
+		m.event.Frame = &m.frame
+	}
 	return m
 }
 

@@ -42,7 +42,7 @@ func (s *Runner) Begin(ctx context.Context, accept func(worker string) (core.Acc
 		used = s.recoverRun(ctx, a.Run, reserved)
 	case ours:
 		used = true
-		s.launchRun(core.Claimed{Run: a.Run, Session: a.Session, Message: a.Message}, false) //nolint:contextcheck // a run does not depend on the request
+		s.launchRun(core.Claimed{Run: a.Run, Session: a.Session, Message: a.Message, Known: a.Known}, false) //nolint:contextcheck // a run does not depend on the request
 	case a.Run.Status == core.RunQueued && !reserved:
 		s.offerWork(ctx)
 	}

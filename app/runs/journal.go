@@ -35,14 +35,13 @@ type Recorder struct {
 
 // runState is the journal's state of a run that this process executes, guarded by the Recorder's mu.
 type runState struct {
-	turn        chan struct{} // has one element while a write of the run is in progress
-	run         core.Run
-	saved       core.Draft     // the last one that was saved; only who has the turn sets it
-	ended       bool           // an end was written
-	waiting     bool           // the wait was written
-	lastEvent   int64          // of the session, if nobody else has added one since the run began; 0 = unknown
-	lastMessage core.MessageID // on the path, with lastEvent; empty = unknown
-	moreQueued  bool           // the session may have a next run
+	turn       chan struct{} // has one element while a write of the run is in progress
+	run        core.Run
+	saved      core.Draft // the last one that was saved; only who has the turn sets it
+	ended      bool       // an end was written
+	waiting    bool       // the wait was written
+	known      any        // for RunWrite.Known; nil if somebody else has written to the session since the run began
+	moreQueued bool       // the session may have a next run
 }
 
 // NewRecorder returns a Journal that writes to store and publishes to feed.
@@ -65,8 +64,8 @@ func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, e
 		defer func() { <-s.turn }()
 		s = j.stateOf(w.RunID)
 	}
-	if s.run.Attempt == w.Attempt && s.lastEvent > 0 && s.lastMessage != "" {
-		w.LastEvent, w.LastMessage = s.lastEvent, s.lastMessage
+	if s.run.Attempt == w.Attempt {
+		w.Known = s.known
 	}
 	var written core.Written
 	err := j.callWithRetry(ctx, "write run", func(ctx context.Context) error {
@@ -77,31 +76,20 @@ func (j *Recorder) Append(ctx context.Context, w core.RunWrite) (core.Written, e
 	if err != nil {
 		return core.Written{}, fmt.Errorf("write run %s: %w", w.RunID, err)
 	}
-	j.applyWrite(w, &written)
+	j.applyWrite(w, written)
 	j.feed.Publish(context.WithoutCancel(ctx), written.Events)
 	return written, nil
 }
 
 // applyWrite updates the state of the run after a write.
-func (j *Recorder) applyWrite(w core.RunWrite, written *core.Written) {
+func (j *Recorder) applyWrite(w core.RunWrite, written core.Written) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.runs[w.RunID]
 	if s == nil || s.run.Attempt != w.Attempt {
 		return
 	}
-	s.ended, s.waiting, s.moreQueued = s.ended || w.End != nil, s.waiting || w.Wait != nil, written.MoreQueued
-	for _, e := range written.Events {
-		if e.Seq != s.lastEvent+1 {
-			s.lastEvent = 0
-			return
-		}
-		s.lastEvent = e.Seq
-	}
-	written.OnlyWriter = s.lastEvent > 0
-	if n := len(written.Messages); n > 0 {
-		s.lastMessage = written.Messages[n-1].ID
-	}
+	s.ended, s.waiting, s.moreQueued, s.known = s.ended || w.End != nil, s.waiting || w.Wait != nil, written.MoreQueued, written.Known
 }
 
 // Delta publishes an event that is not stored. The feed keeps the partial text of the message for a
@@ -111,13 +99,9 @@ func (j *Recorder) Delta(ctx context.Context, e core.Event) { j.feed.Delta(ctx, 
 // trackRun starts tracking the run.
 func (j *Recorder) trackRun(c core.Claimed) {
 	j.feed.Begin(c.Run)
-	s := &runState{turn: make(chan struct{}, 1), run: c.Run, lastEvent: c.Session.LastEventSeq}
-	if c.Run.Attempt == 1 && !c.Run.Input.Regenerate { // the claim has just appended the message
-		s.lastMessage = c.Message.ID
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.runs[c.Run.ID] = s
+	j.runs[c.Run.ID] = &runState{turn: make(chan struct{}, 1), run: c.Run, known: c.Known}
 }
 
 // untrackRun stops tracking the run.

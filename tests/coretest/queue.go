@@ -41,7 +41,7 @@ func (r Runs) Claim(ctx context.Context, session core.SessionID, worker string) 
 		c := r.s.conversations[session]
 		r.s.apply(c, change)
 		message := c.appendMessages([]core.Message{change.Run.UserMessage()}, change.Run.ID)[0]
-		out = core.Claimed{Run: change.Run, Session: r.s.withRuns(c), Message: message, Events: c.fresh}
+		out = core.Claimed{Run: change.Run, Session: r.s.withRuns(c), Message: message, Events: c.fresh, Known: c.Session.LastEventSeq}
 		out.Run.Resumed = change.Run.Attempt > 1
 		return nil
 	})

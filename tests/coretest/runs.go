@@ -125,7 +125,7 @@ func (r Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun)
 		if out.Run.Status == core.RunRunning {
 			out.Message = c.appendMessages([]core.Message{change.Message}, out.Run.ID)[0]
 		}
-		out.Session, out.Events = c.Session, c.fresh
+		out.Session, out.Events, out.Known = c.Session, c.fresh, c.Session.LastEventSeq
 		return nil
 	})
 	return out, err
@@ -214,6 +214,7 @@ func (s *Store) storeWrite(c *Conversation, run core.Run, w core.RunWrite) (core
 		return core.Written{}, err
 	}
 	c.Writes = append(c.Writes, w)
+	known := w.Known == any(c.Session.LastEventSeq)
 	c.Calls = append(c.Calls, w.ModelCalls...)
 	stored := c.appendMessages(w.Messages, run.ID)
 	c.finishTools(run.ID, stored)
@@ -222,7 +223,11 @@ func (s *Store) storeWrite(c *Conversation, run core.Run, w core.RunWrite) (core
 		c.emit(e)
 	}
 	s.apply(c, change)
-	return core.Written{Messages: stored, Events: c.fresh, Run: change.Run, MoreQueued: c.queueSeq > run.QueueSeq}, nil
+	out := core.Written{Messages: stored, Events: c.fresh, Run: change.Run, MoreQueued: c.queueSeq > run.QueueSeq}
+	if known {
+		out.Known = c.Session.LastEventSeq
+	}
+	return out, nil
 }
 
 // SavePartial stores the draft.

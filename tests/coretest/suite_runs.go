@@ -126,15 +126,18 @@ func encode(s *suite, o *core.RunOptions) string {
 
 // A write stores all that it has, in one step.
 func testWrite(s *suite) {
-	run := s.accept(s.ask("hello")).Run
+	accepted := s.accept(s.ask("hello"))
+	run := accepted.Run
 	before := s.events(0)
 	w := answerTo(run, "let me see")
+	w.Known = accepted.Known
 	w.Messages[0].ToolCalls = []core.ToolCall{{ID: "1", Name: "look"}}
 	w.Messages = append(w.Messages, core.Message{ID: core.NewID[core.MessageID](), Role: core.RoleTool, Content: "seen", ToolCallID: "1"})
 	w.Events = []core.Event{core.NewEvent(run.SessionID, "", core.EventToolFinished, core.ToolFinishedData{ToolCallID: "1"})}
 	w.Usage, w.State, w.Context = core.Usage{InputTokens: 5, OutputTokens: 2}, json.RawMessage(`{}`), json.RawMessage(`{}`)
 	w.Next = core.NewID[core.MessageID]()
 	out := s.write(w)
+	known := out.Known
 	s.equal("messages", contents(out.Messages), []string{"let me see", "seen"})
 	s.equal("seqs", []int64{out.Messages[0].Seq, out.Messages[1].Seq}, []int64{2, 3})
 	s.equal("run of the messages", []core.RunID{out.Messages[0].RunID, out.Messages[1].RunID}, []core.RunID{run.ID, run.ID})
@@ -142,6 +145,7 @@ func testWrite(s *suite) {
 	s.equal("stored events", Types(s.events(int64(len(before)))), Types(out.Events))
 	s.equal("run of the event", out.Events[2].RunID, run.ID)
 	got := s.run(run.ID)
+	s.equal("writes after the first need not look", out.Known != nil, true)
 	s.equal("usage, state, context", []any{got.Usage, string(got.State), string(got.Context)}, []any{w.Usage, "{}", "{}"})
 	s.equal("draft", core.DecodeDraft(got.Partial), core.Draft{Attempt: 1, MessageID: w.Next})
 
@@ -154,12 +158,11 @@ func testWrite(s *suite) {
 	s.equal("message that is in the log", contents(out.Messages), []string{"let me see", "without id"})
 	s.equal("new message", []any{len(out.Events), out.Messages[1].ID != ""}, []any{1, true})
 	last := out.Messages[1].ID
-	w = answerTo(run, "known")
-	w.LastEvent, w.LastMessage = out.Events[0].Seq, last
-	s.equal("parent, told by the writer", s.write(w).Messages[0].ParentID, last)
-	last = w.Messages[0].ID
-	w.Messages, w.LastMessage = answerTo(run, "unknown").Messages, out.Messages[0].ID
-	s.equal("parent, when the log has changed since", s.write(w).Messages[0].ParentID, last)
+	w = answerTo(run, "unknown")
+	w.Known = known
+	out = s.write(w)
+	s.equal("parent, when the log has changed since", out.Messages[0].ParentID, last)
+	s.equal("what is known then", out.Known, nil)
 
 	w = answerTo(run, "done")
 	w.Events = []core.Event{core.NewEvent(run.SessionID, "", core.EventContextWarning, core.ContextData{})}
@@ -172,7 +175,7 @@ func testWrite(s *suite) {
 		s.Errorf("got %+v, want a failed run without lease and draft", got)
 	}
 	s.equal("usage", got.Usage.InputTokens, 6)
-	s.equal("log", contents(s.log()), []string{"hello", "let me see", "seen", "without id", "known", "unknown", "done"})
+	s.equal("log", contents(s.log()), []string{"hello", "let me see", "seen", "without id", "unknown", "done"})
 }
 
 // A write that is repeated counts once, also the one that ended the run.

@@ -14,18 +14,18 @@ import (
 )
 
 // What a plain turn may take from its request to the end of its answer, with the client's reading
-// of it. A turn waits for PostgreSQL twice each when its message is accepted and when its answer
+// of it. A turn waits for PostgreSQL twice when its message is accepted and once when its answer
 // is stored.
 const (
-	maxStatements = 12
-	maxRoundTrips = 4
+	maxStatements = 11
+	maxRoundTrips = 3
 )
 
 // The same with what follows in the background. Six statements make the messages searchable; turns
 // that follow one another share them.
 const (
-	maxAllStatements = 21
-	maxAllRoundTrips = 13
+	maxAllStatements = 20
+	maxAllRoundTrips = 12
 )
 
 // A plain turn loads and stores everything once; that the agent has tools of an MCP server and of

@@ -356,7 +356,7 @@ func (n *LLM) storeAnswer(ctx context.Context, s AgentState, c call) (_ AgentSta
 	}
 	s = s.WithRunMessages(written.Messages)
 	s.Usage = s.Usage.Add(w.Usage)
-	if w.End != nil && written.OnlyWriter {
+	if w.End != nil && written.Known != nil { // nobody else has written since the run began
 		n.Tails.storeTail(s, written.Events[len(written.Events)-1].Seq)
 	}
 	return s, nil

@@ -60,7 +60,7 @@ func mergedData(e core.Event) ([]byte, error) {
 	if err != nil || e.Data == nil {
 		return head, err
 	}
-	body, err := core.EncodeJSON(e.Data)
+	body, err := e.EncodeData()
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func Attached(parts Parts, d Decision) (contents, texts []core.BlobID) {
 			*ids = append(*ids, id)
 		}
 	}
-	for _, s := range slices.Concat(d.Pinned, d.History, d.Run) {
+	for s := range joined(d.Pinned, d.History, d.Run) {
 		if s.Place != core.PlaceVerbatim && s.Place != core.PlaceShortened {
 			continue
 		}
@@ -84,7 +84,7 @@ func (w *media) add(p core.Part, times int) {
 // the prompt.
 func shownMedia(parts Parts, d Decision) map[mediaKey]bool {
 	var w media
-	for _, s := range slices.Concat(d.History, d.Run) {
+	for s := range joined(d.History, d.Run) {
 		if s.Place != core.PlaceVerbatim || s.Note {
 			continue
 		}

@@ -2,6 +2,7 @@ package contextwindow
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"bobbin/app/core"
@@ -105,20 +106,20 @@ func (in Input) initialState() PromptState {
 // placeMessages assigns every message its place and size under the current state and adds up
 // the prompt.
 func (p *planner) placeMessages() {
-	items := slices.Concat(p.in.History, p.in.Run)
+	items := joined(p.in.History, p.in.Run)
 	orphans, missing := findUnpaired(items)
 	p.pinned = p.pinned[:0]
 	for _, it := range p.in.Pinned {
 		p.addPinnedNote(Slot{Item: it})
 	}
-	slots := make([]Slot, len(items))
-	for i, it := range items {
+	slots := make([]Slot, 0, len(p.in.History)+len(p.in.Run))
+	for it := range items {
 		s := p.placeItem(it, orphans[it.ID])
 		if s.Place != core.PlaceLeftOut {
 			s.Missing = missing[it.ID]
 			s.Size += p.scale.toModel(missingTokens * s.Missing)
 		}
-		slots[i] = s
+		slots = append(slots, s)
 	}
 	p.loopSlots(slots)
 	p.placeQuotes(slots[:len(p.in.History)])
@@ -299,7 +300,7 @@ func (p *planner) addRung(n int) {
 // findUnpaired finds tool results without their call, and calls without their result. A
 // result belongs to the nearest assistant message before it, with only other results between
 // (invariant 4).
-func findUnpaired(items []Item) (orphans map[core.MessageID]bool, missing map[core.MessageID]int) {
+func findUnpaired(items iter.Seq[Item]) (orphans map[core.MessageID]bool, missing map[core.MessageID]int) {
 	orphans, missing = map[core.MessageID]bool{}, map[core.MessageID]int{}
 	var owner core.MessageID
 	var open []string
@@ -309,7 +310,7 @@ func findUnpaired(items []Item) (orphans map[core.MessageID]bool, missing map[co
 		}
 		open = nil
 	}
-	for _, it := range items {
+	for it := range items {
 		if it.Role != core.RoleTool {
 			closeAtom()
 			owner, open = it.ID, slices.Clone(it.Calls)
@@ -324,4 +325,17 @@ func findUnpaired(items []Item) (orphans map[core.MessageID]bool, missing map[co
 	}
 	closeAtom()
 	return orphans, missing
+}
+
+// joined yields the elements of the lists, which are long, without a copy of them.
+func joined[T any](lists ...[]T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, list := range lists {
+			for _, x := range list {
+				if !yield(x) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -361,7 +361,7 @@ func leftOutBlock(d Decision) string {
 	var ranges []SeqRange
 	n := 0
 	open := false
-	for _, s := range slices.Concat(d.History, d.Run) {
+	for s := range joined(d.History, d.Run) {
 		if s.Note { // quoted among the pinned messages
 			continue
 		}

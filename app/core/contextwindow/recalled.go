@@ -78,7 +78,8 @@ func (p *planner) isHidden(seq int64) bool {
 
 // Hides reports whether the prompt lacks messages of the conversation.
 func (d Decision) Hides() bool {
-	return slices.ContainsFunc(slices.Concat(d.History, d.Run), func(s Slot) bool { return s.Place == core.PlaceCovered || s.Place == core.PlaceLeftOut })
+	hidden := func(s Slot) bool { return s.Place == core.PlaceCovered || s.Place == core.PlaceLeftOut }
+	return slices.ContainsFunc(d.History, hidden) || slices.ContainsFunc(d.Run, hidden)
 }
 
 // ShownSeqs returns the messages that the prompt shows word for word, by seq. Tool results count as

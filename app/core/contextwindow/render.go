@@ -1,8 +1,6 @@
 package contextwindow
 
 import (
-	"slices"
-
 	"bobbin/app/core"
 )
 
@@ -32,7 +30,7 @@ func (p Parts) formOf(s Slot) Form {
 // the parts that Assemble uses.
 func Unloaded(parts Parts, d Decision) (render, whole []Slot, forms Rendered) {
 	forms = Rendered{}
-	for _, s := range slices.Concat(d.Pinned, d.History, d.Run) {
+	for s := range joined(d.Pinned, d.History, d.Run) {
 		m := parts.Messages[s.ID]
 		shown := s.Place == core.PlaceVerbatim || s.Place == core.PlaceShortened
 		if m.Unloaded == 0 || !shown {

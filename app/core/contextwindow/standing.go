@@ -67,7 +67,7 @@ func (p *planner) mustList(i Instruction) bool {
 // ShowsWhole reports whether the prompt of the decision has the text of the message in its
 // place.
 func (d Decision) ShowsWhole(seq int64) bool {
-	return showsWhole(slices.Concat(d.History, d.Run), seq)
+	return showsWhole(d.History, seq) || showsWhole(d.Run, seq)
 }
 
 // HidesRequests reports whether the prompt of the decision lacks text of users' messages that the summary

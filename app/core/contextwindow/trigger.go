@@ -2,7 +2,6 @@ package contextwindow
 
 import (
 	"math"
-	"slices"
 
 	"bobbin/app/core"
 )
@@ -184,7 +183,7 @@ func (p *planner) cleanState() {
 	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
 	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
 	var short map[core.MessageID]int
-	for _, it := range slices.Concat(p.in.History, p.in.Run) {
+	for it := range joined(p.in.History, p.in.Run) {
 		if n, ok := s.Shortened[it.ID]; ok && !inRanges(s.LeftOut, it.Seq) && findLoop(p.loops, it) == nil {
 			if short == nil {
 				short = map[core.MessageID]int{}

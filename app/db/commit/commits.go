@@ -72,9 +72,11 @@ type Change struct {
 	g       *gorm.DB
 	alone   bool           // g is a transaction that has locked the session: each statement is executed immediately
 	session models.Session // as it was
-	all     []statement    // the first one updates the session
-	bytes   int
-	written bool
+	// NoWebhook: it was decided for an owner without a webhook, and is written only for such a one.
+	NoWebhook bool
+	all       []statement // the first one updates the session
+	bytes     int
+	written   bool
 }
 
 // NewChange returns an empty change for the session.
@@ -120,7 +122,7 @@ func (ch *Change) add(s statement) (int64, error) {
 // Write writes the change, after which the session is as given.
 func (ch *Change) Write(after models.Session) (err error) {
 	var ok bool
-	if ch.all[0], ok = sessionUpdate(ch.session, after); !ok {
+	if ch.all[0], ok = sessionUpdate(ch.session, after, ch.NoWebhook); !ok {
 		return ErrAlone
 	}
 	c := Of(ch.g)

@@ -1,7 +1,6 @@
 package models
 
 import (
-	"encoding/json"
 	"time"
 
 	"bobbin/app/core"
@@ -35,7 +34,7 @@ func EventData(data any) (JSON, error) {
 	if data == nil {
 		return JSON("{}"), nil
 	}
-	raw, err := json.Marshal(data)
+	raw, err := core.EncodeJSON(data)
 	if err != nil {
 		return nil, core.Errorf(core.ErrInvalid, "event data: %v", err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/tests/dbtest"
-	"bobbin/tests/must"
 	"bobbin/tests/pgproxy"
 	"bobbin/tests/seed"
 )
@@ -63,9 +62,8 @@ func TestBadChangeFailsAlone(t *testing.T) {
 					continue
 				}
 				run, m := s.accept(t, ask(id, "hello")).Run, answer("bye")
-				last := must.Get(s.events.Last(t.Context(), ann(), id))(t)
 				w := core.RunWrite{
-					ID: core.NewID[string](), RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{m}, LastEvent: last, LastMessage: run.UserMessageID,
+					ID: core.NewID[string](), RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{m},
 					ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m", Usage: core.Usage{InputTokens: 3}}},
 					End:        &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
 				}

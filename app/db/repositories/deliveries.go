@@ -118,6 +118,7 @@ func (stx *sessionTx) webhookOf(run core.Run) (*core.Webhook, error) {
 		return hook, nil
 	}
 	if stx.loaded != nil {
+		stx.change.NoWebhook = stx.loaded.After
 		return stx.loaded.Hook.Core(), nil
 	}
 	return ownerWebhook(stx.tx, run.Owner)

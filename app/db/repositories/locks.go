@@ -77,14 +77,24 @@ func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*ses
 
 // shareLog is changeLog for a change that most often can be written together with those of other
 // sessions (package commit). Fn decides it first without a lock; if it needs stx.tx, or the change is not
-// written, fn is called again with the session locked. Loaded selects a loadedSession.
-func shareLog(g *gorm.DB, id core.SessionID, loaded func() *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+// written, fn is called again with the session locked. What is known from the change before is tried first;
+// nil = nothing. Otherwise load selects a loadedSession.
+func shareLog(g *gorm.DB, id core.SessionID, known *loadedSession, load func() *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
 	ctx := g.Statement.Context
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
 	}
-	err = shareChange(g, id, loaded, fn)
+	err = commit.ErrAlone
+	if known != nil {
+		err = shareChange(g, known, fn)
+	}
+	if errors.Is(err, commit.ErrAlone) {
+		var row loadedSession
+		if err = wrapError(load().Take(&row).Error, "session", id); err == nil {
+			err = shareChange(g, &row, fn)
+		}
+	}
 	release()
 	if errors.Is(err, commit.ErrAlone) {
 		return changeLog(ctx, g, id, fn, conds...)
@@ -93,25 +103,21 @@ func shareLog(g *gorm.DB, id core.SessionID, loaded func() *gorm.DB, fn func(*se
 }
 
 // shareChange is shareLog without a lock.
-func shareChange(g *gorm.DB, id core.SessionID, loaded func() *gorm.DB, fn func(*sessionTx) error) error {
-	var row loadedSession
-	err := loaded().Take(&row).Error
-	if err != nil {
-		return wrapError(err, "session", id)
-	}
+func shareChange(g *gorm.DB, row *loadedSession, fn func(*sessionTx) error) error {
 	if row.Busy != "" {
 		return commit.ErrAlone
 	}
 	stx := newSessionTx(g.Session(&gorm.Session{}), row.Session)
-	stx.read, stx.change, stx.loaded = g, commit.NewChange(g, row.Session), &row
+	stx.read, stx.change, stx.loaded = g, commit.NewChange(g, row.Session), row
 	stx.tx.Error = commit.ErrAlone
-	if err = fn(stx); err == nil {
+	err := fn(stx)
+	if err == nil {
 		err = stx.saveChanges()
 	}
 	if err != nil {
 		return err
 	}
-	return wrapError(stx.change.Write(stx.session), "session", id)
+	return wrapError(stx.change.Write(stx.session), "session", row.ID)
 }
 
 // loadedSession is a session with what a change to it depends on.
@@ -120,6 +126,12 @@ type loadedSession struct {
 	Facts sessionFacts   `gorm:"embedded"`
 	Run   models.Run     `gorm:"embedded;embeddedPrefix:its_"`
 	Hook  models.Webhook `gorm:"embedded;embeddedPrefix:hook_"` // of the owner
+	After bool           `gorm:"-"`                             // it is what a change has left, with Facts.ParentID, but without the Hook
+}
+
+// knownAfter returns the session as it is after the change, for the next write of its run; the last message on the path is empty if it is not known.
+func (stx *sessionTx) knownAfter(run models.Run, last core.MessageID) *loadedSession {
+	return &loadedSession{Session: stx.session, Run: run, Facts: sessionFacts{ParentID: models.Ref(last)}, After: true}
 }
 
 // namedColumns lists the columns of a row type in a table, with a prefix to their names.

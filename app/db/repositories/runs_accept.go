@@ -36,7 +36,7 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		return err
 	}
 	db := r.db.WithContext(ctx)
-	err := shareLog(db, in.SessionID, func() *gorm.DB { //nolint:contextcheck // the handle has it
+	err := shareLog(db, in.SessionID, nil, func() *gorm.DB { //nolint:contextcheck // the handle has it
 		limits.count(1)
 		return commit.Text(db, r.acceptSQL, append(q.values(), tenant.User)...)
 	}, accept, visibleTo(tenant))
@@ -104,7 +104,7 @@ func (stx *sessionTx) acceptOnce(in core.AcceptRun, q factsQuery, limits *runLim
 		if out.Message, err = stx.enterLog(run, f, s.Question); err != nil {
 			return core.Accepted{}, err
 		}
-		out.Session = stx.sessionWithRun(run)
+		out.Session, out.Known = stx.sessionWithRun(run), stx.knownAfter(row, out.Message.ID)
 	}
 	out.Events = stx.events
 	return out, nil

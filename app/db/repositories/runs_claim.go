@@ -57,15 +57,21 @@ func (r *Runs) Claim(ctx context.Context, session core.SessionID, worker string)
 		changes := map[string]any{
 			"status": string(run.Status), "attempt": run.Attempt, "lease_owner": run.LeaseOwner, "lease_until": run.LeaseUntil, "started_at": run.StartedAt,
 		}
+		row := models.RunFrom(run)
+		row.Input = models.EncodeJSON(run.Input.Emptied())
 		if inLog == nil {
-			changes["input"] = models.EncodeJSON(run.Input.Emptied())
+			changes["input"] = row.Input
 		}
 		message, err := stx.enterLog(run, f, inLog)
 		if err == nil {
 			err = stx.tx.Model(&models.Run{}).Where("id = ?", run.ID).UpdateColumns(changes).Error
 		}
 		stx.setUpdatedAt()
-		out = core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events}
+		last := message.ID
+		if inLog != nil { // others may follow it
+			last = ""
+		}
+		out = core.Claimed{Run: run, Session: stx.sessionWithRun(run), Message: message, Events: stx.events, Known: stx.knownAfter(row, last)}
 		return err
 	})
 	if err != nil {

@@ -35,7 +35,11 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 		err = changeLog(ctx, r.db, w.SessionID, write)
 	} else {
 		db := r.db.WithContext(ctx)
-		err = shareLog(db, w.SessionID, func() *gorm.DB { return commit.Text(db, r.writeSQL, string(w.SessionID), string(w.RunID)) }, write) //nolint:contextcheck // the handle has it
+		known, _ := w.Known.(*loadedSession)
+		if w.End != nil && w.End.Status == core.RunCanceled { // the cancel has changed the run
+			known = nil
+		}
+		err = shareLog(db, w.SessionID, known, func() *gorm.DB { return commit.Text(db, r.writeSQL, string(w.SessionID), string(w.RunID)) }, write) //nolint:contextcheck // the handle has it
 	}
 	if isNotFound(err) {
 		err = conversation.StaleRun(w.RunID)
@@ -64,9 +68,17 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if err != nil {
 		return core.Written{}, err
 	}
-	stored, err := stx.appendNew(w)
+	var last core.MessageID // on the path; empty = not known
+	known, onlyWriter := w.Known.(*loadedSession)
+	if onlyWriter = onlyWriter && known.LastEventSeq == stx.session.LastEventSeq; onlyWriter {
+		last = core.MessageID(known.Facts.ParentID)
+	}
+	stored, err := stx.appendNew(w, last)
 	if err != nil {
 		return core.Written{}, err
+	}
+	if n := len(stored); n > 0 {
+		last = stored[n-1].ID
 	}
 	if err := stx.finishTools(run.ID, w.Messages); err != nil {
 		return core.Written{}, err
@@ -90,7 +102,11 @@ func (stx *sessionTx) storeWrite(w core.RunWrite) (core.Written, error) {
 	if w.Wait != nil || w.End != nil {
 		stx.setUpdatedAt()
 	}
-	return core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}, err
+	out := core.Written{Messages: stored, Events: stx.events, Run: run, MoreQueued: stx.session.LastQueueSeq > run.QueueSeq}
+	if onlyWriter {
+		out.Known = stx.knownAfter(row, last)
+	}
+	return out, err
 }
 
 // storeWait lets a run wait, and returns it as it is then.
@@ -139,14 +155,14 @@ func (stx *sessionTx) updateOwnedRun(row *models.Run, w core.RunWrite) (owned bo
 }
 
 // appendNew appends the messages that are not in the log yet, and returns all of them as
-// stored.
-func (stx *sessionTx) appendNew(w core.RunWrite) ([]core.Message, error) {
+// stored. If the last message on the path is known, none is in the log.
+func (stx *sessionTx) appendNew(w core.RunWrite, last core.MessageID) ([]core.Message, error) {
 	if len(w.Messages) == 0 {
 		return nil, nil
 	}
 	messages := core.WithIDs(w.Messages)
-	if w.LastEvent > 0 && w.LastEvent == stx.session.LastEventSeq {
-		return stx.appendMessages(messages, w.LastMessage, w.RunID)
+	if last != "" {
+		return stx.appendMessages(messages, last, w.RunID)
 	}
 	known, parent, err := stx.findLogged(messages)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/db"
+	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
 )
 
@@ -80,6 +81,56 @@ func TestRunLimitsHoldForRequestsAtOnce(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				if got := open(d).acceptAtOnce(t, tt.requests, tt.limit); got != tt.want {
 					t.Errorf("%d requests at once: got %d accepted, want %d", tt.requests, got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A write that does not look at the session again finds what has changed since the one before.
+func TestKnownWriteFindsChanges(t *testing.T) {
+	t.Parallel()
+	title := "changed"
+	for name, tt := range map[string]struct {
+		change     func(t *testing.T, s *store, d *db.DB, run core.Run) error
+		deliveries int
+		canceled   bool
+		alone      bool // nobody else has written to the session
+	}{
+		"nothing": {change: func(*testing.T, *store, *db.DB, core.Run) error { return nil }, alone: true},
+		"the owner's webhook": {deliveries: 1, change: func(t *testing.T, _ *store, d *db.DB, _ core.Run) error {
+			return repositories.NewOwnerWebhooks(d.Gorm).Set(t.Context(), "ann", core.Webhook{URL: "https://example.com/hook", Secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0"})
+		}, alone: true},
+		"a cancel": {canceled: true, change: func(t *testing.T, s *store, _ *db.DB, run core.Run) error {
+			_, _, err := s.runs.RequestCancel(t.Context(), ann(), run.ID)
+			return err
+		}, alone: true},
+		"the title": {change: func(t *testing.T, s *store, _ *db.DB, run core.Run) error {
+			_, _, err := s.sessions.Update(t.Context(), ann(), run.SessionID, core.SessionPatch{Title: &title})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				s := open(d)
+				a, m := s.accept(t, ask(s.session(t).ID, "hello")), answer("bye")
+				if err := tt.change(t, s, d, a.Run); err != nil {
+					t.Fatal(err)
+				}
+				out := s.write(t, core.RunWrite{
+					RunID: a.Run.ID, SessionID: a.Run.SessionID, Attempt: 1, Messages: []core.Message{m}, Known: a.Known,
+					End: &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+				})
+				end := out.Events[len(out.Events)-1].Data.(core.RunData)
+				if n := s.count(t, "SELECT COUNT(*) FROM deliveries"); n != tt.deliveries || end.Delivers != (n > 0) {
+					t.Errorf("got %d deliveries, told as %v, want %d", n, end.Delivers, tt.deliveries)
+				}
+				if end.Run.CancelRequested != tt.canceled || (out.Known != nil) != tt.alone {
+					t.Errorf("got canceled %v and known %v, want %v and %v", end.Run.CancelRequested, out.Known != nil, tt.canceled, tt.alone)
+				}
+				if got := out.Messages[0].ParentID; got != a.Message.ID {
+					t.Errorf("got the parent %s, want %s", got, a.Message.ID)
 				}
 			})
 		})

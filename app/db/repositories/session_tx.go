@@ -140,7 +140,7 @@ func (stx *sessionTx) saveChanges() error {
 	for i := stx.saved; i < len(stx.events); i++ {
 		e := &stx.events[i]
 		row, err := models.EventFrom(stx.session.Owner, *e)
-		e.Size = len(row.Data)
+		e.Size, e.Frame = len(row.Data), &core.Frame{Data: row.Data}
 		if ref := referenceOf(*e, len(row.Data)); ref != nil && err == nil {
 			row.Data, err = models.EventData(ref)
 		}
