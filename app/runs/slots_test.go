@@ -69,7 +69,7 @@ func TestOverload(t *testing.T) {
 		want    bool
 	}{{200, time.Second, true}, {20, time.Second, false}, {200, 10 * time.Millisecond, false}} {
 		simulate(t, func(t *testing.T) {
-			p := newProcess(t, coretest.New(), "one/1", runs.Limits{})
+			p := newProcess(t, coretest.New(), "one/1", runs.Limits{}, answer)
 			accepts := func(n int) {
 				for range n {
 					go func() {

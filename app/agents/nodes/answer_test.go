@@ -77,9 +77,7 @@ func TestArgumentsAreStreamed(t *testing.T) {
 	}
 	lost := string(coretest.Data[core.DiscardedData](w.feed.All(core.EventMessageDiscarded)[0]).MessageID)
 	want := map[string]string{lost + " c0": `{"ci`, string(w.last().ID) + " c1": where, string(w.last().ID) + " c3": where}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("arguments (-want +got):\n%s", diff)
-	}
+	compare.Equal(t, "arguments", want, got)
 }
 
 // What no database takes is not stored, nor shown.

@@ -274,9 +274,7 @@ func (s *store) usageKeys(t *testing.T, by core.UsageGroup) (keys []string) {
 
 // The calls of a run are those of its time, in their order, and of no other run.
 func TestCallsOfRun(t *testing.T) {
-	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		s := open(d)
+	each(t, func(t *testing.T, s *store) {
 		session := s.session(t)
 		run := s.accept(t, ask(session.ID, "go")).Run
 		other := s.accept(t, ask(s.session(t).ID, "go")).Run
@@ -290,9 +288,7 @@ func TestCallsOfRun(t *testing.T) {
 		for i := range want {
 			want[i].Owner, want[i].SessionID, want[i].RunID = "ann", session.ID, run.ID
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(core.ModelCall{}, "ID")); diff != "" {
-			t.Errorf("calls of the run (-want +got):\n%s", diff)
-		}
+		compare.Equal(t, "calls of the run", want, got, cmpopts.IgnoreFields(core.ModelCall{}, "ID"))
 		if got, err := s.modelCalls.OfRun(t.Context(), core.Run{ID: run.ID, Owner: "ann"}); err != nil || len(got) != 0 {
 			t.Errorf("got %v, %v of a run that has not started, want nothing", got, err)
 		}
