@@ -73,8 +73,8 @@ func TestOverloadedServerRefusesMessages(t *testing.T) {
 	opts, _ := options(apitest.New())
 	opts.Overloaded = func() bool { return true }
 	s := serve(t, opts)
-	for _, path := range []string{sessionPath + "/messages", sessionPath + "/messages/m", sessionPath + "/messages/m/regenerate", "/v1/chat/completions", "/v1/responses"} {
-		r := open(t, "POST", s.url+path, "no JSON")
+	for path, method := range map[string]string{sessionPath + "/messages": "POST", sessionPath + "/messages/m": "PATCH", sessionPath + "/messages/m/regenerate": "POST", "/v1/chat/completions": "POST", "/v1/responses": "POST"} {
+		r := open(t, method, s.url+path, "no JSON")
 		if body, _ := io.ReadAll(r.Body); r.StatusCode != 503 || !strings.Contains(string(body), "overloaded") || r.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: got %d %s, want 503 and when to ask again", path, r.StatusCode, body)
 		}

@@ -68,30 +68,32 @@ func TestOverload(t *testing.T) {
 		each    time.Duration
 		want    bool
 	}{{200, time.Second, true}, {20, time.Second, false}, {200, 10 * time.Millisecond, false}} {
-		simulate(t, func(t *testing.T) {
-			p := newProcess(t, coretest.New(), "one/1", runs.Limits{}, answer)
-			accepts := func(n int) {
-				for range n {
-					go func() {
-						_, _ = p.service.Begin(t.Context(), func(string) (core.Accepted, error) {
-							<-time.After(tt.each)
-							return core.Accepted{}, core.ErrConflict // nothing begins
-						})
-					}()
+		t.Run(fmt.Sprint(tt.waiting, tt.each), func(t *testing.T) {
+			simulate(t, func(t *testing.T) {
+				p := newProcess(t, coretest.New(), "one/1", runs.Limits{}, answer)
+				accepts := func(n int) {
+					for range n {
+						go func() {
+							_, _ = p.service.Begin(t.Context(), func(string) (core.Accepted, error) {
+								<-time.After(tt.each)
+								return core.Accepted{}, core.ErrConflict // nothing begins
+							})
+						}()
+					}
+					synctest.Wait()
 				}
+				accepts(tt.waiting)
+				<-time.After(tt.each)
+				accepts(tt.waiting)
+				if got := p.service.IsOverloaded(); got != tt.want {
+					t.Errorf("%d that take %v: got %v, want %v", tt.waiting, tt.each, got, tt.want)
+				}
+				<-time.After(tt.each)
 				synctest.Wait()
-			}
-			accepts(tt.waiting)
-			<-time.After(tt.each)
-			accepts(tt.waiting)
-			if got := p.service.IsOverloaded(); got != tt.want {
-				t.Errorf("%d that take %v: got %v, want %v", tt.waiting, tt.each, got, tt.want)
-			}
-			<-time.After(tt.each)
-			synctest.Wait()
-			if p.service.IsOverloaded() {
-				t.Error("nothing waits, and it is overloaded")
-			}
+				if p.service.IsOverloaded() {
+					t.Error("nothing waits, and it is overloaded")
+				}
+			})
 		})
 	}
 }
