@@ -40,12 +40,12 @@ func (s *Service) SlackThread(ctx context.Context, tenant core.Tenant, session c
 
 // FixSlackPost does what a person wants done about a post that is listed as a core.SlackFault. ErrNotFound
 // if it is not, ErrConflict if the action does not suit its state.
-func (s *Service) FixSlackPost(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int, action core.SlackAction) error {
-	p, err := s.SlackPosts.Fault(ctx, tenant, session, item, part)
+func (s *Service) FixSlackPost(ctx context.Context, tenant core.Tenant, fix core.SlackPostFix) error {
+	p, err := s.SlackPosts.Fault(ctx, tenant, fix.SessionID, fix.ItemID, fix.Part)
 	if err != nil {
 		return err
 	}
-	switch action {
+	switch fix.Action {
 	case core.SlackSend:
 		events, err := s.SlackPosts.Resend(ctx, tenant, p)
 		return s.publish(ctx, events, err)

@@ -97,6 +97,14 @@ type SlackFault struct {
 	CreatedAt time.Time      `json:"created_at"`
 }
 
+// SlackPostFix is what is done about a post that is not in Slack as it should be.
+type SlackPostFix struct {
+	SessionID SessionID   `path:"id,session" doc:"The session." example:"01a1fd1b-c2ab-74fe-af4a-73c58ae3b243"`
+	ItemID    string      `path:"item,message" doc:"The message or approval that the post shows." example:"01a1fd1c-7a10-7000-8000-000000000005"`
+	Part      int         `json:"part" default:"0" doc:"Of a long text: 0, 1, 2 …"`
+	Action    SlackAction `json:"action" required:"true" enum:"send,look,dismiss" doc:"'send': send it, or its change, again, below what is there by now; one that is 'unknown' may then be in Slack twice. 'look': look in the thread whether one that is 'unknown' is there; if not, it has failed. 'dismiss': leave it as it is, and list it no more."`
+}
+
 // SlackAction is what a person does about a SlackFault.
 type SlackAction string
 

@@ -19,8 +19,8 @@ func (c Chat) SlackThread(ctx context.Context, tenant core.Tenant, session core.
 }
 
 // FixSlackPost records the call.
-func (c Chat) FixSlackPost(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int, action core.SlackAction) error {
-	return c.recordCall(ctx, "FixSlackPost", tenant, session, item, part, action)
+func (c Chat) FixSlackPost(ctx context.Context, tenant core.Tenant, fix core.SlackPostFix) error {
+	return c.recordCall(ctx, "FixSlackPost", tenant, fix)
 }
 
 // AttachSlack answers the thread.

@@ -202,7 +202,7 @@ func testHostileText(t *testing.T, b *bobbin) {
 	}
 }
 
-// The page is in German for who wants it: no English text of the catalogue is left.
+// The page is in German for who wants it: no English text of the catalog is left.
 func testLanguage(t *testing.T, b *bobbin) {
 	t.Helper()
 	b.play(t, "language", "choice", nil, nil)

@@ -106,7 +106,7 @@ type chatService interface {
 	SlackThread(ctx context.Context, tenant core.Tenant, session core.SessionID) (core.SlackThreadStatus, error)
 	AttachSlack(ctx context.Context, tenant core.Tenant, t core.SlackThread) (core.SlackThread, error)
 	DetachSlack(ctx context.Context, tenant core.Tenant, session core.SessionID) error
-	FixSlackPost(ctx context.Context, tenant core.Tenant, session core.SessionID, item string, part int, action core.SlackAction) error
+	FixSlackPost(ctx context.Context, tenant core.Tenant, fix core.SlackPostFix) error
 }
 
 // transferService adds messages without running an agent, and exports data.

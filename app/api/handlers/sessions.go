@@ -50,8 +50,8 @@ func (h Native) registerSessions(r Router) {
 	bind(r, ops.GetSlackThread, func(ctx context.Context, tenant core.Tenant, in ops.InSession) (core.SlackThreadStatus, error) {
 		return h.Chat.SlackThread(ctx, tenant, in.SessionID)
 	})
-	bind(r, ops.FixSlackPost, func(ctx context.Context, tenant core.Tenant, in ops.SlackPostFix) (core.SlackThreadStatus, error) {
-		if err := h.Chat.FixSlackPost(ctx, tenant, in.SessionID, in.ItemID, in.Part, in.Action); err != nil {
+	bind(r, ops.FixSlackPost, func(ctx context.Context, tenant core.Tenant, in core.SlackPostFix) (core.SlackThreadStatus, error) {
+		if err := h.Chat.FixSlackPost(ctx, tenant, in); err != nil {
 			return core.SlackThreadStatus{}, err
 		}
 		return h.Chat.SlackThread(ctx, tenant, in.SessionID)

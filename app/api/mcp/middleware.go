@@ -24,6 +24,8 @@ const (
 
 // answerErrors ends a call with its HTTP request, whatever revision of the protocol it has, and
 // lets no error out of the server that says something internal.
+//
+//nolint:contextcheck,nolintlint // the call has the SDK's context, and ends with the request's, too
 func (s *Server) answerErrors(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		ctx, cancel := context.WithCancelCause(ctx)

@@ -85,14 +85,6 @@ type NewSlackThread struct {
 	Mode    core.SlackMode `json:"mode" doc:"By default 'to_slack'."`
 }
 
-// SlackPostFix does something about a post that is not in Slack as it should be.
-type SlackPostFix struct {
-	InSession
-	ItemID string           `path:"item,message" doc:"The message or approval that the post shows." example:"01a1fd1c-7a10-7000-8000-000000000005"`
-	Part   int              `json:"part" default:"0" doc:"Of a long text: 0, 1, 2 …"`
-	Action core.SlackAction `json:"action" required:"true" enum:"send,look,dismiss" doc:"'send': send it, or its change, again, below what is there by now; one that is 'unknown' may then be in Slack twice. 'look': look in the thread whether one that is 'unknown' is there; if not, it has failed. 'dismiss': leave it as it is, and list it no more."`
-}
-
 // InAgent are the fields of operations on an agent.
 type InAgent struct {
 	Name string `path:"name" doc:"The agent's name." example:"assistant"`
@@ -151,7 +143,7 @@ var (
 		ID: "deleteSlackThread", Route: "DELETE /api/v1/sessions/{id}/slack", Tag: "Sessions", Scope: core.CanWrite, OwnersOnly: true, Returns: "It is attached to none",
 		Summary: "Detach a session from its Slack thread", Description: "What was posted stays in Slack.",
 	})
-	FixSlackPost = describe[SlackPostFix, core.SlackThreadStatus](Operation{
+	FixSlackPost = describe[core.SlackPostFix, core.SlackThreadStatus](Operation{
 		ID: "fixSlackPost", Route: "POST /api/v1/sessions/{id}/slack/posts/{item}", Tag: "Sessions", Scope: core.CanWrite, OwnersOnly: true, Returns: "The thread",
 		Summary: "Send a post of a Slack thread again, look for it, or leave it", Example: `{"action": "send"}`,
 		Description: "For a post that is listed in `faults`; 404 for others. 409 if it is not `unknown` and is to be looked for, or the thread is in a mode without posts. 503 if Slack does not show the thread.",

@@ -77,21 +77,20 @@ func changeOnce(ctx context.Context, g *gorm.DB, id core.SessionID, fn func(*ses
 
 // shareLog is changeLog for a change that most often can be written together with those of other
 // sessions (package commit). Fn decides it first without a lock; if it needs stx.tx, or the change is not
-// written, fn is called again with the session locked. What is known from the change before is tried first;
-// nil = nothing. Otherwise load selects a loadedSession.
-func shareLog(g *gorm.DB, id core.SessionID, known *loadedSession, load func() *gorm.DB, fn func(*sessionTx) error, conds ...condition) error {
+// written, fn is called again with the session locked.
+func shareLog(g *gorm.DB, id core.SessionID, from sessionSource, fn func(*sessionTx) error, conds ...condition) error {
 	ctx := g.Statement.Context
 	release, err := takeTurn(ctx, g, id)
 	if err != nil {
 		return err
 	}
 	err = commit.ErrAlone
-	if known != nil {
-		err = shareChange(g, known, fn)
+	if from.known != nil {
+		err = shareChange(g, from.known, fn)
 	}
 	if errors.Is(err, commit.ErrAlone) {
 		var row loadedSession
-		if err = wrapError(load().Take(&row).Error, "session", id); err == nil {
+		if err = wrapError(from.load().Take(&row).Error, "session", id); err == nil {
 			err = shareChange(g, &row, fn)
 		}
 	}
@@ -100,6 +99,13 @@ func shareLog(g *gorm.DB, id core.SessionID, known *loadedSession, load func() *
 		return changeLog(ctx, g, id, fn, conds...)
 	}
 	return err
+}
+
+// sessionSource is where a shared change has its session from: from the change before, which is tried first (nil =
+// it left nothing), or else from the database, where load selects a loadedSession.
+type sessionSource struct {
+	known *loadedSession
+	load  func() *gorm.DB
 }
 
 // shareChange is shareLog without a lock.

@@ -36,10 +36,10 @@ func (r *Runs) Accept(ctx context.Context, tenant core.Tenant, in core.AcceptRun
 		return err
 	}
 	db := r.db.WithContext(ctx)
-	err := shareLog(db, in.SessionID, nil, func() *gorm.DB { //nolint:contextcheck // the handle has it
+	err := shareLog(db, in.SessionID, sessionSource{nil, func() *gorm.DB { //nolint:contextcheck // the handle has it
 		limits.count(1)
 		return commit.Text(db, r.acceptSQL, append(q.values(), tenant.User)...)
-	}, accept, visibleTo(tenant))
+	}}, accept, visibleTo(tenant))
 	for errors.Is(err, errUncertain) {
 		if err = limits.wait(ctx); err == nil {
 			err = changeLog(ctx, r.db, in.SessionID, accept, visibleTo(tenant))

@@ -39,7 +39,7 @@ func (r *Runs) Write(ctx context.Context, w core.RunWrite) (core.Written, error)
 		if w.End != nil && w.End.Status == core.RunCanceled { // the cancel has changed the run
 			known = nil
 		}
-		err = shareLog(db, w.SessionID, known, func() *gorm.DB { return commit.Text(db, r.writeSQL, string(w.SessionID), string(w.RunID)) }, write) //nolint:contextcheck // the handle has it
+		err = shareLog(db, w.SessionID, sessionSource{known, func() *gorm.DB { return commit.Text(db, r.writeSQL, string(w.SessionID), string(w.RunID)) }}, write) //nolint:contextcheck // the handle has it
 	}
 	if isNotFound(err) {
 		err = conversation.StaleRun(w.RunID)
