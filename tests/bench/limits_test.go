@@ -28,7 +28,11 @@ func onlyLong(t *testing.T) {
 	}
 }
 
-// What a turn takes at the begin and at the end of a session with 2,000, at a window of 128,000 tokens, whose
+// growthText is as long as messageText, and sets nothing for later: a real conversation has such a message now and then.
+const growthText = "I moved the herons' feeding times to the early morning, since the visitors come later now. The notice at the gate is older than that, " +
+	"and somebody has painted over half of it. Which times did the last one name, and what stood below them?"
+
+// What a turn takes at the beginning and at the end of a session with 2,000, at a window of 128,000 tokens, whose
 // messages are summarized many times.
 func TestShowGrowth(t *testing.T) {
 	onlyLong(t)
@@ -38,7 +42,10 @@ func TestShowGrowth(t *testing.T) {
 	t.Cleanup(p.Close)
 	dbtest.EachURL(t, func(t *testing.T, database string) {
 		x := newBobbinTarget(t, den, t.Name(), p.URL, database)
-		turn := []func() (time.Duration, error){x.newTurns(t, 0, true)}
+		path := x.url + "/api/v1/sessions/" + newSession(t, x.url) + "/messages"
+		turn := []func() (time.Duration, error){func() (time.Duration, error) {
+			return ask(path, "text/event-stream", map[string]any{"content": growthText}, chunkText, "event: run.succeeded")
+		}}
 		x.measureOf(t, turn, 20, true)
 		early := x.measureOf(t, turn, 50, true)
 		x.measureOf(t, turn, 1_880, true)

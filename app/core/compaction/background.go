@@ -33,14 +33,24 @@ func (k *Compactor) Enqueue(tenant core.Tenant, id core.SessionID) {
 }
 
 // IsDone reports whether a run that has ended with the turn leaves no background work, as most do.
-// It loads nothing but pinned messages that the summary covers.
+// It loads nothing but pinned messages that the summary covers, and what has been prepared.
 func (k *Compactor) IsDone(ctx context.Context, t Turn) bool {
 	if k == nil || t.Profile.Policy.Timing == contextwindow.TimingInline {
 		return true
 	}
 	t.History, t.Run, t.RunID, t.Recalled, t.Cap = slices.Concat(t.History, t.Run), nil, "", nil, 0
-	_, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun)
-	return quiet && err == nil
+	p, quiet, err := k.firstPlan(ctx, t, contextwindow.AfterRun)
+	if err != nil || quiet || p.d.Summarize != nil || p.d.Activate != nil || p.d.Compacted || contextwindow.MayUseOlder(p.in) {
+		return quiet && err == nil
+	}
+	// A summary is to be prepared, which may have been done.
+	work, err := k.Stores.Sessions.SummaryWork(ctx, scopeOf(t), t.Session.ID)
+	if err != nil || work.Revision != t.Session.PromptRevision {
+		return false
+	}
+	t.Work = work
+	p, err = k.planTurn(ctx, t, &progress{background: true})
+	return err == nil && p.nextOrder() == nil && p.d.Activate == nil && !p.d.Compacted
 }
 
 // Run does the background work until ctx ends. Then it starts nothing new, gives the work in

@@ -89,31 +89,34 @@ func ToolTurnsAsText(turns []Message) []Message {
 // work so far; between the results of a run that failed and the next question comes NoAnswer. System
 // messages are left out.
 func Alternating(turns []Message) []Message {
-	turns = UserFirst(turns)
+	turns = slices.DeleteFunc(slices.Clone(UserFirst(turns)), func(m Message) bool { return m.Role == core.RoleSystem })
 	out := make([]Message, 0, len(turns))
-	last := core.Role("")
-	for _, turn := range turns {
-		n := len(out)
-		switch {
-		case turn.Role == core.RoleSystem:
-			continue
-		case turn.Role == core.RoleUser && last == core.RoleTool:
-			out = append(out, Message{Role: core.RoleAssistant, Content: NoAnswer}, turn)
-		case turn.Role != last || last == core.RoleTool || len(out[n-1].ToolCalls) > 0:
-			out = append(out, turn)
-		default:
-			var texts []string
-			for _, one := range []Message{out[n-1], turn} {
-				if text := PlainText(one); text != EmptyText {
-					texts = append(texts, text)
-				}
-			}
-			out[n-1] = Message{
-				Role: turn.Role, Content: strings.Join(texts, "\n\n"), Media: slices.Concat(out[n-1].Media, turn.Media), ToolCalls: turn.ToolCalls,
-			}
+	for i, end := 0, 0; i < len(turns); i = end {
+		turn := turns[i]
+		for end = i + 1; end < len(turns) && turns[end].Role == turn.Role && turn.Role != core.RoleTool && len(turns[end-1].ToolCalls) == 0; end++ {
 		}
-		last = turn.Role
+		if i > 0 && turn.Role == core.RoleUser && turns[i-1].Role == core.RoleTool {
+			out = append(out, Message{Role: core.RoleAssistant, Content: NoAnswer})
+		}
+		if end > i+1 {
+			turn = joinMessages(turns[i:end])
+		}
+		out = append(out, turn)
 	}
+	return out
+}
+
+// joinMessages returns messages of one role as one.
+func joinMessages(turns []Message) Message {
+	out := Message{Role: turns[0].Role, ToolCalls: turns[len(turns)-1].ToolCalls}
+	var texts []string
+	for _, turn := range turns {
+		if text := PlainText(turn); text != EmptyText {
+			texts = append(texts, text)
+		}
+		out.Media = append(out.Media, turn.Media...)
+	}
+	out.Content = strings.Join(texts, "\n\n")
 	return out
 }
 

@@ -17,8 +17,8 @@ function english() {
       }
     }
   }
-  // Short words are names in the API, too.
-  return [...texts.en].filter(t => t.length > 7 && !texts.de.has(t))
+  // Short words are names in the API, too, and assistant is that of an agent.
+  return [...texts.en].filter(t => t.length > 7 && t !== 'assistant' && !texts.de.has(t))
 }
 
 /** What people see and hear of the page's own: not what was said, and not what the server says. */

@@ -1,5 +1,6 @@
 // The steps of a run on one time axis: model calls, tools, summaries, and what waited for a person.
 import type { Schema } from "../api/http";
+import { decimal } from "../text/format";
 import { hasEnded, type Call, type Happened, type Run, type Working } from "./run.svelte";
 import { words } from "./words";
 
@@ -113,7 +114,7 @@ function waits({ run, happened }: Told, now: number): Unnumbered[] {
 /** Empty if it is not known. */
 export function costOf(microUsd: number | undefined): string {
   if (microUsd === undefined) return "";
-  return microUsd ? `$${(microUsd / 1e6).toFixed(4)}` : "$0";
+  return microUsd ? `$${decimal(microUsd / 1e6, 4)}` : "$0";
 }
 
 /** Marks of an axis from 0 to so many ms: at most six, at round numbers. */

@@ -95,7 +95,7 @@ export const words = pick({
     copied: "Link kopiert",
     detach: "Trennen…",
     detachTitle: "Von Slack trennen?",
-    detachText: "Das Gespräch und der Thread gehen dann eigene Wege. Was gepostet wurde, bleibt in Slack.",
+    detachText: "Die Unterhaltung und der Thread gehen dann eigene Wege. Was gepostet wurde, bleibt in Slack.",
     detachNow: "Trennen",
     cancel: "Abbrechen",
 
