@@ -6,6 +6,8 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/klauspost/compress/gzip"
+
+	"bobbin/app/api/handlers"
 )
 
 // Limits of compression.
@@ -33,7 +35,7 @@ func compressed(plain http.Handler) http.Handler {
 	}
 	packed, slots := wrap(plain), make(chan struct{}, maxCompressed)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/events") && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if r.Method == http.MethodGet && !strings.HasSuffix(r.URL.Path, "/events") && handlers.Accepts(r.Header, "Accept-Encoding", "gzip") {
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()

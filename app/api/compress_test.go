@@ -34,6 +34,7 @@ func TestCompression(t *testing.T) {
 	}
 	for name, w := range map[string]string{
 		"nobody asked": plain.Header().Get("Content-Encoding"),
+		"refused":      do(server, request("GET", sessionPath+"/messages", "", "Accept-Encoding: gzip;q=0, br")).Header().Get("Content-Encoding"),
 		"short":        do(server, request("GET", "/healthz", "", takes)).Header().Get("Content-Encoding"),
 		"a change":     do(server, request("POST", sessionPath+"/messages", `{"content":"x"}`, takes)).Header().Get("Content-Encoding"),
 		"a stream":     do(server, request("GET", runPath+"/events", "", takes)).Header().Get("Content-Encoding"),

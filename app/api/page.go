@@ -58,7 +58,7 @@ func serveWebFile(c *gin.Context, name, caching, ancestors string) error {
 		return nil
 	}
 	body := file.Body
-	if file.Gzip != nil && strings.Contains(c.GetHeader("Accept-Encoding"), "gzip") {
+	if file.Gzip != nil && handlers.Accepts(c.Request.Header, "Accept-Encoding", "gzip") {
 		c.Header("Content-Encoding", "gzip")
 		body = file.Gzip
 	}

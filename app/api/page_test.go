@@ -62,14 +62,14 @@ func TestAssets(t *testing.T) {
 		if strings.HasSuffix(name, ".gz") {
 			continue
 		}
-		plain := do(server, request("GET", "/"+name, ""))
+		plain := do(server, request("GET", "/"+name, "", "Accept-Encoding: br, gzip; q=0"))
 		w := do(server, request("GET", "/"+name, "", "Accept-Encoding: gzip, br"))
 		if caching := plain.Header().Get("Cache-Control"); plain.Code != http.StatusOK || name != "" && caching != "public, max-age=31536000, immutable" {
 			t.Errorf("/%s: got %d, kept by %q, want 200 and for good", name, plain.Code, caching)
 		}
 		body := w.Body.Bytes()
 		if plain.Header().Get("Content-Encoding") != "" {
-			t.Errorf("/%s: compressed for who did not ask", name)
+			t.Errorf("/%s: compressed for a reader who refuses it", name)
 		}
 		if w.Header().Get("Content-Encoding") == "gzip" {
 			r, err := gzip.NewReader(w.Body)

@@ -81,8 +81,7 @@ type operations struct {
 	known *gin.RouterGroup // of requests whose caller is known
 }
 
-// Handle is part of handlers.Router. Data rights take no Idempotency-Key: a stored answer would be a
-// trace of the deleted data, and a repeated deletion is the same deletion.
+// Handle is part of handlers.Router.
 func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path())
 	if strings.HasPrefix(path, operatorPrefix) {
@@ -93,9 +92,11 @@ func (o operations) Handle(op ops.Operation, handler func(*gin.Context) error) {
 	if op.OwnersOnly {
 		chain = append(chain, o.withErrors(handlers.OwnersOnly))
 	}
-	if op.Scope != core.CanDelete && op.Scope != core.CanExport {
-		chain = append(chain, o.withErrors(o.idempotent))
+	once := o.idempotent
+	if op.Scope == core.CanDelete || op.Scope == core.CanExport {
+		once = refuseKey
 	}
+	chain = append(chain, o.withErrors(once))
 	o.known.Handle(op.Method(), path, append(chain, o.withErrors(handler))...)
 }
 

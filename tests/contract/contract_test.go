@@ -171,6 +171,7 @@ func TestAnswers(t *testing.T) {
 		{"deletion_create_user", "POST", "/api/v1/deletions", `{"user_id":"ada"}`, nil},
 		{"deletion_get", "GET", "/api/v1/deletions/" + string(apitest.DeletionID), "", nil},
 		{"problem_deletion", "POST", "/api/v1/deletions", `{}`, nil},
+		{"problem_deletion_key", "POST", "/api/v1/deletions", `{"user_id":"ada"}`, []string{"Idempotency-Key: k-1"}},
 		{"user_export", "GET", "/api/v1/export?user_id=ada", "", nil},
 		{"blob_upload", "POST", "/api/v1/blobs", form("session_id", string(apitest.SessionID)), []string{formType}},
 		{"blob_list", "GET", "/api/v1/blobs?session_id=" + string(apitest.SessionID), "", nil},

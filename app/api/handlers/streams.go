@@ -191,12 +191,15 @@ func (s *StreamLimiter) releaseAtEnd(p *slot, source EventSource) EventSource {
 }
 
 // wantsStream reports whether the caller asks for server-sent events.
-func wantsStream(h http.Header) bool {
-	for _, header := range h.Values("Accept") {
-		for media := range strings.SplitSeq(header, ",") {
-			name, params, _ := strings.Cut(media, ";")
+func wantsStream(h http.Header) bool { return Accepts(h, "Accept", "text/event-stream") }
+
+// Accepts reports whether the header, such as Accept-Encoding, names the value without refusing it by q=0.
+func Accepts(h http.Header, header, value string) bool {
+	for _, list := range h.Values(header) {
+		for item := range strings.SplitSeq(list, ",") {
+			name, params, _ := strings.Cut(strings.ToLower(item), ";")
 			refused := strings.HasPrefix(strings.ReplaceAll(params, " ", ""), "q=0") && !strings.ContainsAny(params, "123456789")
-			if strings.EqualFold(strings.TrimSpace(name), "text/event-stream") && !refused {
+			if strings.TrimSpace(name) == value && !refused {
 				return true
 			}
 		}
