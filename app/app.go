@@ -232,7 +232,7 @@ func (a *App) buildServices(build Build, space handlers.Space) error {
 		Keys:   s.Keys, Auth: wire.NewAuth(a.Config, a.apiKeys, a.tokenKeys, a.token), Checks: a.readyChecks(),
 		Operator: handlers.OperatorOperations{PurgeSessions: a.purges.Sessions, PurgeUser: a.purges.User, ReloadAgents: a.ReloadAgents},
 		Metrics:  handlers.MetricsOptions{Expose: a.Telemetry.Expose, Open: a.Config.Metrics.Open}, Observer: a.Telemetry,
-		Build: build, Origins: a.Config.Server.CORSOrigins, Ready: a.runs.Ready(), Work: a.drained, Overloaded: a.runs.IsOverloaded,
+		Build: build, Origins: a.Config.Server.CORSOrigins, Framing: a.Config.Server.WidgetOrigins, Ready: a.runs.Ready(), Work: a.drained, Overloaded: a.runs.IsOverloaded,
 		Limits: limits, Logger: a.Logger, Space: space,
 	})
 	return nil

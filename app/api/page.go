@@ -36,7 +36,7 @@ func serveAsset(c *gin.Context) error {
 
 // serveWidget answers the widget's page, which pages of the allowed origins may frame.
 func (s *Server) serveWidget(c *gin.Context) error {
-	return serveWebFile(c, "widget.html", revalidated, cmp.Or(strings.Join(s.Origins, " "), "'none'"))
+	return serveWebFile(c, "widget.html", revalidated, cmp.Or(strings.Join(s.Framing, " "), "'none'"))
 }
 
 // serveWidgetScript answers the widget's script, which any page may load: the page that it frames says

@@ -102,7 +102,7 @@ func TestWidgetFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			opts, _ := options(apitest.New())
-			opts.Origins = test.origins
+			opts.Origins, opts.Framing = []string{"https://reads.example"}, test.origins
 			server := api.New(opts)
 			frame := do(server, request("GET", "/widget.html", ""))
 			policy := frame.Header().Get("Content-Security-Policy")

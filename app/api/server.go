@@ -31,6 +31,7 @@ type Options struct {
 	Limits       Limits
 	Space        handlers.Space // memory and disk that requests may use; Body follows from Limits
 	Origins      []string       // web origins that may read responses (CORS)
+	Framing      []string       // web origins whose pages may show the widget
 	Logger       *slog.Logger
 	Operator     handlers.OperatorOperations
 	OpenAI       openai.Options          // its Services and Streams follow from the others

@@ -62,7 +62,7 @@ func newWidget(t *testing.T) (b *bobbin, args map[string]any) {
 	keys := filepath.Join(t.TempDir(), "jwks.json")
 	apptest.Must(true, os.WriteFile(keys, jwttest.JWKS(t, signer), 0o600))(t)
 	b = newBobbin(t, setup{database: dbtest.MigratedSQLiteURL(t), keys: true, settings: fmt.Sprintf(
-		"auth.jwt: {jwks_file: %q, issuer: %q, audience: %s, owner: alice}\nserver.cors_origins: [%q]\n", keys, jwttest.Issuer, jwttest.Audience, allowed.URL)})
+		"auth.jwt: {jwks_file: %q, issuer: %q, audience: %s, owner: alice}\nserver.widget_origins: [%q]\n", keys, jwttest.Issuer, jwttest.Audience, allowed.URL)})
 	at = b.URL
 	return b, map[string]any{"url": allowed.URL + "/", "bobbin": b.URL, "foreign": foreign.URL + "/", "key": aliceKey}
 }

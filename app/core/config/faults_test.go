@@ -83,6 +83,9 @@ nats.tls_cert: certificate and key belong together; set nats.tls_cert and nats.t
 			`./bobbin.yaml:1: metrics.keys: there is no API key "prometheus"; name one of auth.keys`},
 		{"origins", source{file: "server.cors_origins: ['*', 'https://Chat.example', 'https://chat.example/', 'null', 'https://*.example']"},
 			strings.TrimSuffix(originFault("*")+originFault("https://Chat.example")+originFault("https://chat.example/")+originFault("null")+originFault("https://*.example"), "\n")},
+		{"widget", source{file: "server.widget_origins: ['https://shop.example', shop.example]"},
+			`./bobbin.yaml:1: server.widget_origins: "shop.example" is not an origin; write scheme, host and port as a browser does, in small letters and without a path, such as https://chat.example
+./bobbin.yaml:1: server.widget_origins: visitors of these pages would need no token on this machine; set auth.required: true, and make tokens for visitors (auth.jwt)`},
 		{"proxies", source{file: "server.trusted_proxies: ['10.0.0.0/8', proxy.example, 10.0.0.1:80]"},
 			`./bobbin.yaml:1: server.trusted_proxies: "proxy.example" is no address or network; write for example 10.0.0.7 or 10.0.0.0/8
 ./bobbin.yaml:1: server.trusted_proxies: "10.0.0.1:80" is no address or network; write for example 10.0.0.7 or 10.0.0.0/8`},

@@ -149,7 +149,7 @@ titles: false
 tools:
   fetch_url: {enabled: true, ports: ["443", "8443"], time: 5s, bytes: 1MiB}
 log: {level: debug, format: json}
-server: {cors_origins: [https://chat.example], trusted_proxies: [10.0.0.7, "fd00::/8"]}
+server: {cors_origins: [https://chat.example], widget_origins: [https://shop.example], trusted_proxies: [10.0.0.7, "fd00::/8"]}
 metrics: {open: true, keys: [alice, bob]}
 telemetry: {otlp_endpoint: "http://collector:4318"}
 files: {bytes: 2MiB, per_message: 3, total_bytes: 4MiB, user_bytes: 3MiB, types: [image/png, "text/*"], native_pdf: always}
@@ -206,7 +206,7 @@ slack: {bot_token: xoxb-1-a, signing_secret: hush, app_token: xapp-1-b, owner: a
 				UserClaim: "sub", Scopes: []string{"read"}, Leeway: time.Minute, Refresh: time.Hour},
 		},
 		Tools: config.Tools{FetchURL: config.FetchURL{Enabled: true, Ports: []string{"443", "8443"}, Time: 5 * time.Second, Bytes: 1 << 20}},
-		Log:   config.Log{Level: "debug", Format: "json"}, Server: config.Server{CORSOrigins: []string{"https://chat.example"}, TrustedProxies: []string{"10.0.0.7", "fd00::/8"}}, Metrics: config.Metrics{Open: true, Keys: []string{"alice", "bob"}}, Telemetry: config.Telemetry{OTLPEndpoint: "http://collector:4318"},
+		Log:   config.Log{Level: "debug", Format: "json"}, Server: config.Server{CORSOrigins: []string{"https://chat.example"}, WidgetOrigins: []string{"https://shop.example"}, TrustedProxies: []string{"10.0.0.7", "fd00::/8"}}, Metrics: config.Metrics{Open: true, Keys: []string{"alice", "bob"}}, Telemetry: config.Telemetry{OTLPEndpoint: "http://collector:4318"},
 		Files: config.Files{Bytes: 2 << 20, PerMessage: 3, TotalBytes: 4 << 20, UserBytes: 3 << 20, Types: []string{"image/png", "text/*"}, NativePDF: "always"},
 		Limits: config.Limits{
 			MessageBytes: 512 << 10, BodyBytes: 1 << 20, ImportBytes: 32 << 20, ImportMessages: 1000, UserBytes: 2 << 20, OwnerBytes: 3 << 30, RequestMemoryBytes: 16 << 20, RequestDiskBytes: 2 << 30, ToolOutputBytes: 2_000_000, ToolShownBytes: 32 << 10,
@@ -248,7 +248,7 @@ func TestLoadTexts(t *testing.T) {
 		"auth.jwt.scopes": "read", "auth.jwt.scope_claim": "scope", "auth.jwt.leeway": "0s", "auth.jwt.max_life": "2h", "auth.jwt.refresh": "2m",
 		"titles": "false", "tools.allow": "mcp,http", "tools.fetch_url.enabled": "true", "tools.fetch_url.ports": "443,8080", "tools.fetch_url.time": "2s", "tools.fetch_url.bytes": "3KiB",
 		"limits.tool_shown_bytes": "2KiB", "auth.required": "true", "log.level": "warn", "log.format": "text", "database.durability": "normal",
-		"server.cors_origins": "https://chat.example,http://localhost:3000", "server.trusted_proxies": "10.0.0.0/8,::1",
+		"server.cors_origins": "https://chat.example,http://localhost:3000", "server.widget_origins": "https://shop.example,http://localhost:3000", "server.trusted_proxies": "10.0.0.0/8,::1",
 		"metrics.open": "true", "metrics.keys": "alice,bob", "telemetry.otlp_endpoint": "https://x:1",
 		"files.bytes": "2KiB", "files.per_message": "3", "files.total_bytes": "4KiB", "files.user_bytes": "3KiB", "files.types": "image/png,text/*", "files.native_pdf": "never",
 		"limits.message_bytes": "2KiB", "limits.body_bytes": "3KiB", "limits.import_bytes": "6KiB", "limits.import_messages": "77", "limits.user_bytes": "9MiB", "limits.owner_bytes": "1GiB", "limits.request_memory_bytes": "4KiB", "limits.request_disk_bytes": "7KiB", "limits.tool_output_bytes": "4KiB", "limits.queued_runs": "1_000", "limits.runs_per_owner": "12", "limits.runs_per_user": "3", "limits.open_streams_per_user": "4",

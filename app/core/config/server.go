@@ -8,7 +8,8 @@ import (
 
 // Server is how the HTTP API meets browsers.
 type Server struct {
-	CORSOrigins    []string `key:"cors_origins"`    // origins whose pages may read answers and show the widget, such as https://chat.example
+	CORSOrigins    []string `key:"cors_origins"`    // origins whose pages may read answers, such as https://chat.example
+	WidgetOrigins  []string `key:"widget_origins"`  // origins whose pages may show the widget
 	TrustedProxies []string `key:"trusted_proxies"` // addresses and networks whose X-Forwarded-For is believed
 }
 
@@ -38,10 +39,15 @@ func (s Server) validate(found *faults) {
 		_, ok := parseNetwork(text)
 		found.checkKey(ok, "server.trusted_proxies", "%q is no address or network; write for example 10.0.0.7 or 10.0.0.0/8", text)
 	}
-	for _, origin := range s.CORSOrigins {
+	checkOrigins(found, "server.cors_origins", s.CORSOrigins)
+	checkOrigins(found, "server.widget_origins", s.WidgetOrigins)
+}
+
+func checkOrigins(found *faults, key string, origins []string) {
+	for _, origin := range origins {
 		u, err := url.Parse(origin)
 		ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
 			origin == strings.ToLower(u.Scheme+"://"+u.Host) && !strings.Contains(u.Host, "*")
-		found.checkKey(ok, "server.cors_origins", "%q is not an origin; write scheme, host and port as a browser does, in small letters and without a path, such as https://chat.example", origin)
+		found.checkKey(ok, key, "%q is not an origin; write scheme, host and port as a browser does, in small letters and without a path, such as https://chat.example", origin)
 	}
 }

@@ -58,9 +58,9 @@ export const cases = {
   /** An origin that is not allowed: no frame, and the console says what to set. */
   async refused(open, { foreign }) {
     const v = await visit(open, {}, { url: foreign })
-    await until('the console says what to set', () => v.faults.some(f => f.includes(`Add ${new URL(foreign).origin} to server.cors_origins`)))
+    await until('the console says what to set', () => v.faults.some(f => f.includes(`Add ${new URL(foreign).origin} to server.widget_origins`)))
     await v.bubble.waitFor({ state: 'detached' })
-    check(v.faults.every(f => /frame-ancestors|server\.cors_origins/.test(f)), `other faults: ${v.faults}`)
+    check(v.faults.every(f => /frame-ancestors|server\.widget_origins/.test(f)), `other faults: ${v.faults}`)
     v.faults.length = 0
   },
 

@@ -103,7 +103,7 @@ class Bubble {
   }
 
   private giveUp(): void {
-    this.complain(`${this.url.origin} does not let ${location.origin} show the widget, or does not answer. Add ${location.origin} to server.cors_origins in its bobbin.yaml`);
+    this.complain(`${this.url.origin} does not let ${location.origin} show the widget, or does not answer. Add ${location.origin} to server.widget_origins in its bobbin.yaml`);
     this.show(false);
     (this.shadow.host as HTMLElement).remove();
   }
