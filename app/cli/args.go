@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -127,8 +129,8 @@ func (p *program) withRun(cmd *cobra.Command, name string, do func(context.Conte
 // idLength is the length of a complete id, which is left to the server.
 const idLength = 36
 
-// Of so many recent sessions findSession compares the ids with the beginning of one, and findRun the runs.
-const maxScanned, maxRunSessions = 1_000, 50
+// Of so many recent sessions findSession compares the ids with the beginning of one, and findRun of the newest runs.
+const maxScanned = 1_000
 
 // maxCandidates is how many ids pickID lists if the beginning of an id is ambiguous.
 const maxCandidates = 5
@@ -158,34 +160,37 @@ func findSession(ctx context.Context, c *client.Client, name string) (core.Sessi
 	return core.SessionID(id), err
 }
 
-// findRun is findSession for a run of the sessions with the newest activity.
+// findRun is findSession for a run of the last weeks.
 func findRun(ctx context.Context, c *client.Client, name string) (core.RunID, error) {
 	if len(name) >= idLength {
 		return core.RunID(name), nil
 	}
-	runs, err := recentRuns(ctx, c, maxRunSessions)
-	if err != nil {
-		return "", err
-	}
-	texts := map[string]string{}
-	for _, r := range runs {
-		texts[string(r.ID)] = r.Input.Content
+	texts, q := map[string]string{}, recentRuns(core.MaxPageLimit)
+	for len(texts) < maxScanned {
+		page, err := client.Call(ctx, c, ops.ListAllRuns, q)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range page.Items {
+			texts[string(r.ID)] = describeRun(r)
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		q.Cursor = *page.NextCursor
 	}
 	id, err := pickID("run", name, "runs list <session id>", texts)
 	return core.RunID(id), err
 }
 
-// recentRuns returns the newest runs of the n sessions with the newest activity.
-func recentRuns(ctx context.Context, c *client.Client, n int) (runs []core.Run, err error) {
-	sessions, err := client.Call(ctx, c, ops.ListSessions, core.SessionQuery{PageQuery: core.PageQuery{Limit: n}, Archived: true})
-	for _, s := range sessions.Items {
-		var page core.Page[core.Run]
-		if page, err = client.Call(ctx, c, ops.ListRuns, ops.SessionPage{InSession: ops.InSession{SessionID: s.ID}}); err != nil {
-			break
-		}
-		runs = append(runs, page.Items...)
-	}
-	return runs, err
+// recentRuns asks for the newest runs.
+func recentRuns(limit int) core.RunQuery {
+	return core.RunQuery{From: time.Now().AddDate(0, 0, -30), PageQuery: core.PageQuery{Limit: limit}}
+}
+
+// describeRun returns the words beside the id of a run.
+func describeRun(r core.RunHead) string {
+	return fmt.Sprintf("%s, %s, %s", r.CreatedAt.Local().Format(time.DateTime), r.Status, term.Line(cmp.Or(r.Title, "untitled"), maxTitle))
 }
 
 // pickID returns the only id that begins with name; list is the command that shows the ids.
@@ -210,7 +215,7 @@ func pickID(what, name, list string, texts map[string]string) (string, error) {
 			fmt.Fprintf(&lines, "\n  and %d more", len(found)-i)
 			break
 		}
-		fmt.Fprintf(&lines, "\n  %s  %s", id, term.Line(texts[id], maxTitle))
+		fmt.Fprintf(&lines, "\n  %s  %s", id, term.Line(texts[id], 2*maxTitle))
 	}
 	return "", core.Errorf(core.ErrInvalid, "%d %s ids begin with %s; write more of the id:%s", len(found), what, name, &lines)
 }

@@ -38,15 +38,15 @@ func (p *program) completeSessions(cmd *cobra.Command, args []string, begun stri
 	})
 }
 
-// completeRuns completes the ids of the runs of the sessions with the newest activity.
+// completeRuns completes the ids of recent runs.
 func (p *program) completeRuns(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return p.completeIDs(cmd, begun, func(ctx context.Context, c *client.Client) (offers []string, err error) {
-		runs, err := recentRuns(ctx, c, 10)
-		for _, r := range runs {
-			offers = append(offers, fmt.Sprintf("%s\t%s, %s", r.ID, term.Line(r.Input.Content, maxTitle), r.Status))
+		page, err := client.Call(ctx, c, operations.ListAllRuns, recentRuns(50))
+		for _, r := range page.Items {
+			offers = append(offers, fmt.Sprintf("%s\t%s", r.ID, describeRun(r)))
 		}
 		return offers, err
 	})

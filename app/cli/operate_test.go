@@ -202,7 +202,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	for says, args := range map[string][]string{
-		"quick\t": {"ask", "--agent", ""}, "\thello, succeeded\n": {"runs", "show", ""}, "coding\n": {"eval", "context", "--sample", ""}, "all\n": {"eval", "context", "--policy", ""},
+		"quick\t": {"ask", "--agent", ""}, ", succeeded, hello\n": {"runs", "show", ""}, "coding\n": {"eval", "context", "--sample", ""}, "all\n": {"eval", "context", "--policy", ""},
 		"json\njsonl\nmarkdown\n": {"sessions", "export", id, "--format", ""}, "user\nassistant\n": {"search", "--role", ""}, "newest\n": {"search", "--sort", ""},
 		"session\nuser\n": {"usage", "--by", ""}, "debug\ninfo\n": {"serve", "--log-level", ""}, "text\njson\n": {"serve", "--log-format", ""},
 	} {
@@ -228,7 +228,7 @@ func TestBeginningOfARunsID(t *testing.T) {
 	if out := succeed(t, flags, "", "runs show "+newest[:23]); !strings.Contains(out, newest) || !strings.Contains(out, "again") {
 		t.Errorf("runs show %s: got %q, want the run %s", newest[:23], out, newest)
 	}
-	if _, errs := call(t, flags, 1, "", "runs", "cancel", "0"); !strings.Contains(errs, "2 run ids begin with 0") || !strings.Contains(errs, newest+"  again") {
+	if _, errs := call(t, flags, 1, "", "runs", "cancel", "0"); !strings.Contains(errs, "2 run ids begin with 0") || !strings.Contains(errs, newest+"  20") {
 		t.Errorf("runs cancel 0: got %q, want both runs", errs)
 	}
 }

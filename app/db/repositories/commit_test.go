@@ -16,8 +16,8 @@ import (
 )
 
 // together executes writes so that they share commits: the first two are under way when the others come.
-// Then it calls release, before any of them is written.
-func (s *store) together(t testing.TB, release func(), writes []func() error) []error {
+// Loads of them load their session first. Then it calls release, before any of them is written.
+func (s *store) together(t testing.TB, loads int64, release func(), writes []func() error) []error {
 	t.Helper()
 	before := s.Statements()
 	errs := make([]error, len(writes))
@@ -31,7 +31,7 @@ func (s *store) together(t testing.TB, release func(), writes []func() error) []
 		for i, write := range writes {
 			all.Go(func() { errs[i] = write() })
 		}
-		for s.Statements() < before+int64(len(writes)) && t.Context().Err() == nil { // each loads its session
+		for s.Statements() < before+loads && t.Context().Err() == nil {
 			runtime.Gosched()
 		}
 		release()
@@ -53,6 +53,7 @@ func TestBadChangeFailsAlone(t *testing.T) {
 			n := rapid.IntRange(2, 12).Draw(rt, "changes")
 			bad := rapid.IntRange(0, n-1).Draw(rt, "bad")
 			kind := rapid.SampledFrom([]string{"refused", "stale", "late attempt"}).Draw(rt, "kind")
+			loads := int64(n)
 			writes, sessions, asked := make([]func() error, n), make([]core.SessionID, n), make([]bool, n)
 			for i := range n {
 				id := s.session(t).ID
@@ -61,11 +62,16 @@ func TestBadChangeFailsAlone(t *testing.T) {
 					writes[i] = func() error { _, err := s.runs.Accept(t.Context(), ann(), ask(id, "hello")); return err }
 					continue
 				}
-				run, m := s.accept(t, ask(id, "hello")).Run, answer("bye")
+				accepted, m := s.accept(t, ask(id, "hello")), answer("bye")
+				run := accepted.Run
 				w := core.RunWrite{
 					ID: core.NewID[string](), RunID: run.ID, SessionID: id, Attempt: run.Attempt, Messages: []core.Message{m},
 					ModelCalls: []core.ModelCall{{Purpose: core.PurposeAnswer, Model: "m", Usage: core.Usage{InputTokens: 3}}},
 					End:        &core.RunEnd{Status: core.RunSucceeded, AnswerID: m.ID},
+				}
+				if rapid.Bool().Draw(rt, "known") {
+					w.Known = accepted.Known
+					loads--
 				}
 				switch {
 				case i == bad && kind == "refused":
@@ -77,7 +83,7 @@ func TestBadChangeFailsAlone(t *testing.T) {
 				}
 				writes[i] = func() error { _, err := s.runs.Write(t.Context(), w); return err }
 			}
-			for i, err := range s.together(t, func() {}, writes) {
+			for i, err := range s.together(t, loads, func() {}, writes) {
 				want := map[string]error{"refused": core.ErrConflict, "late attempt": core.ErrStale}[kind]
 				if i != bad {
 					want = nil
@@ -113,7 +119,7 @@ func TestChangesShareCommits(t *testing.T) {
 		writes[i] = func() error { _, err := s.runs.Accept(t.Context(), ann(), ask(id, "hello")); return err }
 	}
 	before := s.Statements()
-	for i, err := range s.together(t, func() {}, writes) {
+	for i, err := range s.together(t, n, func() {}, writes) {
 		if err != nil {
 			t.Errorf("change %d: %v", i, err)
 		}
@@ -160,7 +166,7 @@ func TestUnknownOutcomeOfASharedCommit(t *testing.T) {
 		}
 		var committed <-chan struct{}
 		unknown := 0
-		for i, err := range s.together(t, func() { committed = proxy.Lose(`INTO "runs"`) }, writes) {
+		for i, err := range s.together(t, int64(len(writes)), func() { committed = proxy.Lose(`INTO "runs"`) }, writes) {
 			switch {
 			case errors.Is(err, core.ErrNoDatabase):
 				unknown++
