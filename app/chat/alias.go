@@ -32,7 +32,7 @@ func (s *Service) OpenSession(ctx context.Context, tenant core.Tenant, a core.Al
 		case session.ArchivedAt == nil:
 			return session, nil
 		}
-		if err := s.continueArchived(ctx, a, session); err != nil {
+		if err := s.continueArchived(ctx, tenant, a, session); err != nil {
 			return core.Session{}, err
 		}
 	}
@@ -40,9 +40,9 @@ func (s *Service) OpenSession(ctx context.Context, tenant core.Tenant, a core.Al
 
 // continueArchived forks the archived session and moves the alias to the fork. Whoever forks
 // it concurrently makes the same fork.
-func (s *Service) continueArchived(ctx context.Context, a core.Alias, session core.Session) error {
-	tenant, id := core.Tenant{Owner: session.Owner}, session.SuccessorID()
-	_, err := s.Branches.Fork(ctx, tenant, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
+func (s *Service) continueArchived(ctx context.Context, tenant core.Tenant, a core.Alias, session core.Session) error {
+	id := session.SuccessorID()
+	_, err := s.fork(ctx, tenant, session, core.ForkSession{ID: id, SessionID: session.ID, Title: session.Title})
 	if errors.Is(err, core.ErrConflict) { // it exists, or the session is busy
 		if _, lost := s.Sessions.Get(ctx, tenant, id); lost != nil {
 			select {

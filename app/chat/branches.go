@@ -52,23 +52,28 @@ func (s *Service) Fork(ctx context.Context, tenant core.Tenant, in core.ForkSess
 	if err != nil {
 		return core.Session{}, err
 	}
-	if err := s.Stored.AdmitCopy(ctx, tenant, source.StoredBytes); err != nil {
-		return core.Session{}, err
-	}
-	release, err := s.forks.Place(ctx, tenant)
-	defer release()
-	if err != nil {
-		return core.Session{}, err
-	}
 	const mark = " (fork)"
 	if in.Title = source.Title; in.Title != "" {
 		in.Title = core.Clip(in.Title, maxSessionTitle-len(mark)) + mark
 	}
-	fork, err := s.Branches.Fork(ctx, tenant, in)
+	fork, err := s.fork(ctx, tenant, source, in)
 	if err == nil {
 		s.Feed.PublishHead(ctx, core.Tenant{Owner: fork.Owner, User: fork.UserID}, fork.ID)
 	}
 	return fork, err
+}
+
+// fork forks the source within the caller's limits.
+func (s *Service) fork(ctx context.Context, tenant core.Tenant, source core.Session, in core.ForkSession) (core.Session, error) {
+	release, err := s.forks.Place(ctx, tenant)
+	defer release()
+	if err == nil {
+		err = s.Stored.AdmitCopy(ctx, tenant, source.NewBytes()+source.StoredBytes)
+	}
+	if err != nil {
+		return core.Session{}, err
+	}
+	return s.Branches.Fork(ctx, tenant, in)
 }
 
 // DeleteMessage is a user's own deletion: nothing of the message's content is left
@@ -133,6 +138,11 @@ func (s *Service) UpdateMessage(ctx context.Context, tenant core.Tenant, session
 	}
 	if err := f.Err(); err != nil {
 		return core.Message{}, err
+	}
+	if p.Metadata != nil {
+		if err := s.Stored.Admit(ctx, tenant, int64(len(p.Metadata))); err != nil {
+			return core.Message{}, err
+		}
 	}
 	m, events, err := s.Branches.UpdateMessage(ctx, tenant, session, id, p)
 	return m, s.publish(ctx, events, err)

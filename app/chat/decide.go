@@ -17,7 +17,7 @@ import (
 // ErrNotFound; ErrTooLarge for a result; ErrInvalid for a comment that is too long, arguments
 // that are no JSON object, and an answer to a question of another kind.
 func (s *Service) Decide(ctx context.Context, tenant core.Tenant, run core.RunID, id core.ApprovalID, d core.ApprovalDecision) (core.Approval, error) {
-	d, err := s.checkDecision(d)
+	d, err := s.checkDecision(ctx, tenant, d)
 	if err != nil {
 		return core.Approval{}, err
 	}
@@ -39,7 +39,7 @@ func (s *Service) Decide(ctx context.Context, tenant core.Tenant, run core.RunID
 // result or needs none any more; ErrTooLarge; ErrInvalid for no results, a call twice, and
 // calls of several runs.
 func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.Run, error) {
-	in, err := s.checkResults(tenant, session, results)
+	in, err := s.checkResults(ctx, tenant, session, results)
 	if err != nil {
 		return core.Run{}, err
 	}
@@ -54,7 +54,7 @@ func (s *Service) AnswerCalls(ctx context.Context, tenant core.Tenant, session c
 }
 
 // checkResults returns the results as they are stored.
-func (s *Service) checkResults(tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.AnswerCalls, error) {
+func (s *Service) checkResults(ctx context.Context, tenant core.Tenant, session core.SessionID, results []core.CallResult) (core.AnswerCalls, error) {
 	in := core.AnswerCalls{SessionID: session, By: cmp.Or(tenant.User, tenant.Owner)}
 	var f faults
 	if len(results) == 0 || len(results) > maxResults {
@@ -67,7 +67,7 @@ func (s *Service) checkResults(tenant core.Tenant, session core.SessionID, resul
 		}
 		known[r.ToolCallID] = true
 		var err error
-		if r.Result, err = s.limitResult(r.Result); err != nil {
+		if r.Result, err = s.admitResult(ctx, tenant, r.Result); err != nil {
 			return in, err
 		}
 		r.ToolCallID = core.CleanText(r.ToolCallID)
@@ -88,7 +88,7 @@ func (s *Service) resumeDecided(ctx context.Context, d core.Decided) {
 }
 
 // checkDecision returns the decision as it is stored.
-func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision, error) {
+func (s *Service) checkDecision(ctx context.Context, tenant core.Tenant, d core.ApprovalDecision) (core.ApprovalDecision, error) {
 	var f faults
 	d.Comment = f.Text("comment", d.Comment, maxComment)
 	kinds := 0
@@ -117,20 +117,23 @@ func (s *Service) checkDecision(d core.ApprovalDecision) (core.ApprovalDecision,
 		return d, err
 	}
 	var err error
-	if d.Respond, err = s.limitResult(d.Respond); err != nil || d.Result == nil {
+	if d.Respond, err = s.admitResult(ctx, tenant, d.Respond); err != nil || d.Result == nil {
 		return d, err
 	}
-	result, err := s.limitResult(*d.Result)
+	result, err := s.admitResult(ctx, tenant, *d.Result)
 	d.Result = &result
 	return d, err
 }
 
-// limitResult returns the result of a call as it is stored; ErrTooLarge for one that is longer
-// than a tool's may be.
-func (s *Service) limitResult(text string) (string, error) {
+// admitResult returns the result of a call as it is stored; ErrTooLarge for one that is longer
+// than a tool's may be, or for which there is no room.
+func (s *Service) admitResult(ctx context.Context, tenant core.Tenant, text string) (string, error) {
 	clean := core.CleanText(text)
 	if size := max(len(text), len(clean)); size > s.Limits.Result {
 		return "", core.Errorf(core.ErrTooLarge, "the result has %d bytes, at most %d are allowed: shorten it", size, s.Limits.Result)
 	}
-	return clean, nil
+	if clean == "" { // an approval or a denial stores nothing
+		return "", nil
+	}
+	return clean, s.Stored.Admit(ctx, tenant, int64(len(clean)))
 }

@@ -68,12 +68,9 @@ func (s *Service) Send(ctx context.Context, tenant core.Tenant, m core.SendMessa
 		}
 	}
 	if len(m.Results) > 0 {
-		if in.Results, err = s.checkResults(tenant, m.SessionID, m.Results); err != nil {
+		if in.Results, err = s.checkResults(ctx, tenant, m.SessionID, m.Results); err != nil {
 			return core.Accepted{}, err
 		}
-	}
-	if err := s.Stored.Admit(ctx, tenant, int64(len(in.Input.Content)+len(in.Input.Metadata))); err != nil {
-		return core.Accepted{}, err
 	}
 	in.Input.TokenCount = s.Counter.Message(core.Message{Role: core.RoleUser, Content: in.Input.Content, Parts: in.Input.Parts})
 	return s.startRun(ctx, tenant, in)
@@ -85,6 +82,10 @@ const maxAgentTries = 5
 // startRun accepts a run for the session's agent. It takes the agent from the cache; if the session
 // has another one since, it loads the session.
 func (s *Service) startRun(ctx context.Context, tenant core.Tenant, in core.AcceptRun) (core.Accepted, error) {
+	input := core.Message{Content: in.Input.Content, Metadata: in.Input.Metadata, Parts: in.Input.Parts}
+	if err := s.Stored.Admit(ctx, tenant, input.StoredBytes()); err != nil {
+		return core.Accepted{}, err
+	}
 	key := agentKey{tenant, in.SessionID}
 	for try := 1; ; try++ {
 		agent, cached := s.agents.Get(key)

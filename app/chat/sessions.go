@@ -14,7 +14,7 @@ import (
 func (s *Service) CreateSession(ctx context.Context, tenant core.Tenant, in core.Session) (core.Session, error) {
 	session, err := s.newSession(tenant, in)
 	if err == nil {
-		err = s.Stored.Admit(ctx, tenant, int64(len(session.Instructions)+len(session.Metadata)))
+		err = s.Stored.Admit(ctx, tenant, session.NewBytes())
 	}
 	if err != nil {
 		return core.Session{}, err

@@ -1,6 +1,7 @@
 package chat_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"bobbin/app/chat"
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 	"bobbin/app/db"
 	"bobbin/app/db/repositories"
 	"bobbin/tests/dbtest"
@@ -174,6 +176,16 @@ func TestOpenArchivedSession(t *testing.T) {
 		first := must.Get(h.OpenSession(t.Context(), tenant, thread, core.Session{Title: "The pump", UserID: "slack:T1/U1"}))(t)
 		must.Get(messages.Append(t.Context(), tenant, core.AppendMessages{SessionID: first.ID, Messages: []core.Message{{Role: core.RoleUser, Content: "The pump is red."}}}))(t)
 		must.Get2(sessions.Update(t.Context(), tenant, first.ID, core.SessionPatch{Archived: new(true)}))(t)
+		for _, limits := range []quota.StoredLimits{
+			{Owner: 3000, Sum: sessions.StoredBytes}, // there is room for a message, not for another session
+			{CheckDisk: func() error { return core.Errorf(core.ErrTooLarge, "the disk is full") }},
+		} {
+			h.Stored = quota.NewStored(limits)
+			if _, err := h.OpenSession(t.Context(), tenant, thread, core.Session{}); !errors.Is(err, core.ErrTooLarge) {
+				t.Errorf("without room for a fork: got error %v, want ErrTooLarge", err)
+			}
+		}
+		h.Stored = nil
 		var wait sync.WaitGroup
 		forks := make([]core.Session, 6)
 		for i := range forks {
@@ -195,6 +207,53 @@ func TestOpenArchivedSession(t *testing.T) {
 			t.Errorf("another user: got error %v, want ErrNotFound", err)
 		}
 	})
+}
+
+// Whatever stores something is refused where nothing more may be stored; what stores nothing is not.
+func TestNothingIsStoredWithoutRoom(t *testing.T) {
+	t.Parallel()
+	full := quota.NewStored(quota.StoredLimits{Owner: 1, Sum: func(context.Context, core.Tenant) (int64, error) { return 2, nil }})
+	session := core.Session{ID: "s"}
+	h := chat.New(chat.Options{
+		Sessions: found{session: session}, Counter: counter{}, Agents: catalog{}, FindModel: registry{}.Get, DefaultAgent: "assistant",
+		Limits: chat.Limits{Message: 100, Result: 100}, Stored: full,
+	})
+	for name, store := range map[string]func() error{
+		"a session": func() error { _, err := h.CreateSession(t.Context(), ann, core.Session{}); return err },
+		"a message": func() error {
+			_, err := h.Send(t.Context(), ann, core.SendMessage{SessionID: "s", Content: "x"})
+			return err
+		},
+		"an answer": func() error { _, err := h.Regenerate(t.Context(), ann, core.Regenerate{SessionID: "s"}); return err },
+		"a fork":    func() error { _, err := h.Fork(t.Context(), ann, core.ForkSession{SessionID: "s"}); return err },
+		"metadata": func() error {
+			_, err := h.UpdateMessage(t.Context(), ann, "s", "m", core.MessagePatch{Metadata: json.RawMessage(`{"a":1}`)})
+			return err
+		},
+		"results": func() error {
+			_, err := h.AnswerCalls(t.Context(), ann, "s", []core.CallResult{{ToolCallID: "c", Result: "x"}})
+			return err
+		},
+		"a decision": func() error {
+			_, err := h.Decide(t.Context(), ann, "r", "a", core.ApprovalDecision{Result: new("x")})
+			return err
+		},
+	} {
+		var shown *core.Error
+		if err := store(); !errors.As(err, &shown) || shown.Code != quota.CodeStorageFull {
+			t.Errorf("%s: got error %v, want %s", name, err, quota.CodeStorageFull)
+		}
+	}
+}
+
+// found is a store that has one session.
+type found struct {
+	core.SessionStore
+	session core.Session
+}
+
+func (f found) Get(context.Context, core.Tenant, core.SessionID) (core.Session, error) {
+	return f.session, nil
 }
 
 // A webhook that could never be told anything is refused when it is named; what is

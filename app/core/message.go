@@ -255,3 +255,20 @@ func WithIDs(messages []Message) []Message {
 	}
 	return messages
 }
+
+// StoredRow is what a row of a message or a session counts besides its texts, in bytes.
+const StoredRow = 512
+
+// StoredBytes returns what storing the message counts.
+func (m Message) StoredBytes() int64 {
+	n := StoredRow + len(m.Content) + len(m.Metadata)
+	for _, r := range m.Revisions {
+		n += len(r.Content)
+	}
+	if len(m.Parts) > 0 || len(m.ToolCalls) > 0 { // they are stored as JSON, whose escapes count
+		parts, _ := EncodeJSON(m.Parts) // texts have no error
+		calls, _ := EncodeJSON(m.ToolCalls)
+		n += len(parts) + len(calls)
+	}
+	return int64(n)
+}

@@ -58,6 +58,11 @@ type Session struct {
 	Importing         bool            `json:"-"` // messages are being written that are not in the log yet; it takes no others
 }
 
+// NewBytes returns what storing the session without its messages counts.
+func (s Session) NewBytes() int64 {
+	return int64(2*StoredRow + len(s.Instructions) + len(s.Metadata))
+}
+
 // TemporaryLife is how long a temporary session is kept after its last activity.
 const TemporaryLife = 24 * time.Hour
 

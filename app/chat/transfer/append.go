@@ -25,7 +25,7 @@ func (s *Service) Append(ctx context.Context, tenant core.Tenant, id core.Sessio
 	if err := faults.Err(); err != nil {
 		return core.Message{}, false, err
 	}
-	if err := s.Stored.Admit(ctx, tenant, storedBytes(m)); err != nil {
+	if err := s.Stored.Admit(ctx, tenant, m.StoredBytes()); err != nil {
 		return core.Message{}, false, err
 	}
 	m.TokenCount = s.Counter.Message(m)
@@ -53,7 +53,7 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 		if err != nil {
 			return err
 		}
-		more += storedBytes(m)
+		more += m.StoredBytes()
 	}
 	if err := s.Stored.Admit(ctx, tenant, more); err != nil {
 		return err
@@ -81,16 +81,6 @@ func (s *Service) AppendHistory(ctx context.Context, tenant core.Tenant, in core
 		in.Messages = append(in.Messages, m)
 	}
 	return store(ctx) // the last step is the result of a request with a key
-}
-
-// storedBytes returns about what is stored of a message.
-func storedBytes(m core.Message) int64 {
-	const row = 512
-	n := row + len(m.Content) + len(m.Metadata)
-	for _, call := range m.ToolCalls {
-		n += len(call.Arguments)
-	}
-	return int64(n)
 }
 
 // checkHistory returns a message of a history as it is stored.

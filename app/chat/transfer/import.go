@@ -42,7 +42,7 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 	if err := place.Resize(ctx, 1); err != nil {
 		return core.Imported{}, err
 	}
-	if err := s.Stored.AdmitCopy(ctx, tenant, in.Size); err != nil {
+	if err := s.Stored.AdmitCopy(ctx, tenant, 0); err != nil {
 		return core.Imported{}, err
 	}
 	const kept = 3 // values of a message that stay in memory; others are dropped line by line
@@ -53,6 +53,12 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 	h, err := s.readHistory(ctx, in, "nothing was imported")
 	if err != nil || len(h.messages) == 0 {
 		return h.Imported, err
+	}
+	if err := s.Stored.Admit(ctx, tenant, h.stored); err != nil {
+		return core.Imported{}, err
+	}
+	if err := s.countTokens(ctx, &h); err != nil {
+		return core.Imported{}, err
 	}
 	stored, err := s.storeMessages(ctx, tenant, core.AppendMessages{SessionID: in.SessionID, Messages: h.messages, Import: true, Worker: s.Worker})
 	if err != nil {
@@ -67,6 +73,9 @@ func (s *Service) Import(ctx context.Context, tenant core.Tenant, in core.Import
 // of Import that are about the body.
 func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Message, core.Imported, error) {
 	h, err := s.readHistory(ctx, in, "the history cannot be used")
+	if err == nil {
+		err = s.countTokens(ctx, &h)
+	}
 	return h.messages, h.Imported, err
 }
 
@@ -74,6 +83,7 @@ func (s *Service) Read(ctx context.Context, in core.ImportMessages) ([]core.Mess
 type history struct {
 	core.Imported
 	messages []core.Message
+	stored   int64 // bytes that they count
 	order    order
 	faults   []core.FieldError
 }
@@ -116,15 +126,20 @@ func (s *Service) readHistory(ctx context.Context, in core.ImportMessages, refus
 		}
 		return history{}, &core.Error{Kind: core.ErrInvalid, Fields: h.faults, Message: refused + ": " + strings.Join(words, "; ")}
 	}
+	h.Imported.Imported = len(h.messages)
+	return h, nil
+}
+
+// countTokens counts the tokens of the messages.
+func (s *Service) countTokens(ctx context.Context, h *history) error {
 	for i := range h.messages {
 		if err := ctx.Err(); err != nil {
-			return history{}, err
+			return err
 		}
 		h.messages[i].TokenCount = s.Counter.Message(h.messages[i])
 		h.Tokens += h.messages[i].TokenCount
 	}
-	h.Imported.Imported = len(h.messages)
-	return h, nil
+	return nil
 }
 
 // readMessage reads one message; an error says what is wrong with it.
@@ -153,7 +168,7 @@ func (s *Service) readMessage(h *history, e entry, source core.Source) error {
 		return err
 	}
 	h.LeftOut += t.leftOut
-	h.messages = append(h.messages, m)
+	h.messages, h.stored = append(h.messages, m), h.stored+m.StoredBytes()
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"bobbin/app/chat/transfer"
 	"bobbin/app/core"
+	"bobbin/app/core/quota"
 	"bobbin/tests/compare"
 	"bobbin/tests/must"
 )
@@ -174,6 +175,20 @@ func TestImportLimits(t *testing.T) {
 }
 
 // What is too long or too deep is never in memory as a whole, whatever it is.
+// A history counts as it is stored: many short messages take more than their bytes.
+func TestImportCountsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	for room, want := range map[int64]error{2*512 + 12: nil, 2*512 + 11: core.ErrTooLarge} {
+		w := newWorld()
+		s := w.service(transfer.Limits{})
+		s.Stored = quota.NewStored(quota.StoredLimits{Owner: room, Sum: func(context.Context, core.Tenant) (int64, error) { return 0, nil }})
+		_, err := s.Import(t.Context(), ann(), core.ImportMessages{SessionID: w.session.ID, Body: strings.NewReader(two), Format: core.ImportLines})
+		if !errors.Is(err, want) || (len(w.log) == 0) != (want != nil) {
+			t.Errorf("room for %d bytes: got %v and %d messages, want %v", room, err, len(w.log), want)
+		}
+	}
+}
+
 func TestImportOfLongValues(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)

@@ -112,7 +112,15 @@ func (r *Branches) updateMessage(ctx context.Context, tenant core.Tenant, sessio
 			return err
 		}
 		stx.emitMessage(core.EventMessageUpdated, m)
-		return stx.tx.Model(&models.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
+		ids := []models.Ref{models.Ref(id)}
+		before, err := stx.countStored(ids)
+		if err == nil {
+			err = stx.tx.Model(&models.Message{}).Where("id = ?", id).UpdateColumns(changes).Error
+		}
+		if err == nil {
+			err = stx.addStored(ids, before)
+		}
+		return err
 	})
 	if err != nil {
 		return core.Message{}, nil, wrapError(err, "message", id)

@@ -71,7 +71,7 @@ func (stx *sessionTx) insertMessages(messages []core.Message, parent core.Messag
 	}
 	var revisions []models.MessageRevision
 	for i, m := range stored {
-		n := storedRow + len(rows[i].Content) + len(rows[i].Parts) + len(rows[i].ToolCalls) + len(rows[i].Metadata)
+		n := core.StoredRow + len(rows[i].Content) + len(rows[i].Parts) + len(rows[i].ToolCalls) + len(rows[i].Metadata)
 		for k, r := range m.Revisions {
 			n += len(r.Content)
 			revisions = append(revisions, revisionRow(m, int64(k+1), r))

@@ -10,9 +10,6 @@ import (
 	"bobbin/app/db/models"
 )
 
-// storedRow is what a row of a message or a session counts besides its texts.
-const storedRow = 512
-
 // countStored returns what messages of the session count; of all of them without ids.
 func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 	cast := ""
@@ -21,7 +18,7 @@ func (stx *sessionTx) countStored(ids []models.Ref) (int64, error) {
 	}
 	sum := stx.tx.Model(&models.Message{}).Where("session_id = ?", stx.session.ID).
 		Select(`COALESCE(SUM(? + octet_length(content) + COALESCE(octet_length(parts`+cast+`), 0) + COALESCE(octet_length(tool_calls`+cast+`), 0) +
-	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, storedRow)
+	COALESCE(octet_length(metadata`+cast+`), 0) + COALESCE(`+revisionBytesSQL+`, 0)), 0)`, core.StoredRow)
 	var total, n int64
 	if len(ids) == 0 {
 		err := sum.Scan(&total).Error
@@ -50,7 +47,7 @@ func (r *Sessions) StoredBytes(ctx context.Context, tenant core.Tenant) (int64, 
 	if isPostgres(r.db) {
 		metadata += "::text"
 	}
-	const perSession = 2 * storedRow
+	const perSession = 2 * core.StoredRow
 	sum := func(where string) (n int64, err error) {
 		list := r.db.WithContext(ctx).Model(&models.Session{}).Where("owner = ? AND "+where, tenant.Owner)
 		if tenant.User != "" {

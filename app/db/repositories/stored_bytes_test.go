@@ -1,6 +1,7 @@
 package repositories_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -51,13 +52,16 @@ func TestStoredBytes(t *testing.T) {
 		want("fork", fork.ID, 1000, 1)
 		must.Get2(branches.Revise(t.Context(), ann(), core.ReviseMessage{SessionID: id, MessageID: first.ID, Content: strings.Repeat("b", 500)}))(t)
 		want("revise", id, 33_500, 302)
-		if got, most := total(), int64(2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
+		patch := core.MessagePatch{Metadata: json.RawMessage(`{"x":"` + strings.Repeat("m", 2000) + `"}`)}
+		must.Get2(branches.UpdateMessage(t.Context(), ann(), fork.ID, s.log(t, fork.ID)[0].ID, patch))(t)
+		want("metadata", fork.ID, 3000, 1)
+		if got, most := total(), int64(2000+2*1124+33_500+1000+303*512); got < most || got > most+most/20 {
 			t.Errorf("got %d bytes of two sessions, want %d", got, most)
 		}
 		must.Get(branches.Delete(t.Context(), ann(), id, first.ID))(t)
 		want("delete", id, 32_000, 302)
 		must.Get(repositories.NewPurges(s.Gorm).Session(t.Context(), id, false))(t)
-		if got := total(); got > 1124+1000+512+100 {
+		if got := total(); got > 1124+3000+512+100 {
 			t.Errorf("got %d bytes after the purge, want those of the fork", got)
 		}
 	})
