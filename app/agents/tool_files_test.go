@@ -154,6 +154,7 @@ func TestToolWarnings(t *testing.T) {
 		{URL: "https://example.com", OAuth: core.OAuthClient{TokenURL: "http://[::1]/"}}: 1,
 		{Command: "npx", Args: []string{"server", "."}}:                                  1,
 		{Command: "npx", Args: []string{"server", "."}, Dir: "/srv/docs"}:                0,
+		{URL: "https://example.com", Only: make([]string, core.MaxTools+1)}:              1,
 	} {
 		if got := agents.ToolWarnings(*d); len(got) != want {
 			t.Errorf("%+v: got %q", d, got)

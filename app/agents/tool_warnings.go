@@ -26,5 +26,13 @@ func ToolWarnings(d core.ToolDefinition) (warnings []string) {
 	if d.Dir == "" && (slices.Contains(d.Args, ".") || slices.Contains(d.Args, "./")) {
 		warnings = append(warnings, "the argument . is the folder of this file, with the definitions of tools; name another folder, or set dir")
 	}
+	if n := max(len(d.Only), len(d.Operations)); n > core.MaxTools {
+		warnings = append(warnings, TooManyTools(n))
+	}
 	return warnings
+}
+
+// TooManyTools says what becomes of more tools than core.MaxTools.
+func TooManyTools(n int) string {
+	return fmt.Sprintf("it has %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,11 +121,15 @@ func (p *program) buildEvaluation(f evalFlags, args []string) (eval.Evaluation, 
 	case len(args) == 0:
 		return e, core.Errorf(core.ErrInvalid, "no conversation given: a file, - for the standard input, or --sample with one of %s", strings.Join(eval.SampleNames(), ", "))
 	default:
-		h, err := p.readHistory(args[0])
+		h, err := p.openHistory(args[0])
 		if err != nil {
 			return e, err
 		}
-		e.Source, e.Data, e.Format = "standard input", h.data, h.format
+		defer h.close()
+		e.Source, e.Format = "standard input", h.format
+		if e.Data, err = io.ReadAll(h.body); err != nil {
+			return e, err
+		}
 		if args[0] != "-" {
 			e.Source = term.Clean(filepath.Base(args[0]))
 		}

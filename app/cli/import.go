@@ -39,10 +39,11 @@ func (p *program) importCommand() *cobra.Command {
 			"  bobbin sessions export 0192… | bobbin import -",
 		Args: requireOne("file", "- reads the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := p.readHistory(args[0])
+			h, err := p.openHistory(args[0])
 			if err != nil {
 				return err
 			}
+			defer h.close()
 			return p.withServer(cmd, func(ctx context.Context, s connection) error {
 				return p.importFile(ctx, s, h, into)
 			})
@@ -60,56 +61,76 @@ func (p *program) importCommand() *cobra.Command {
 	return cmd
 }
 
-// historyFile is a file to import.
+// historyFile is a file to import, or one of its conversations.
 type historyFile struct {
 	title   string
-	data    []byte
+	body    *io.SectionReader
 	format  core.ImportFormat
-	leftOut int // images and files that data mentions only
+	many    bool  // it holds conversations, which become a session each
+	leftOut int   // images and files that body mentions only
+	through int64 // percentage of a file of conversations that is read
+	close   func()
 }
 
-func (p *program) readHistory(name string) (historyFile, error) {
-	h := historyFile{}
-	var data bytes.Buffer
-	var in io.Reader = p.In
+// openHistory opens a file, and detects what it holds. What is no file on a disk, such as the standard input, is
+// copied to one first.
+func (p *program) openHistory(name string) (historyFile, error) {
+	f, h := p.In, historyFile{close: func() {}}
 	if name != "-" {
-		f, err := os.Open(name)
+		opened, err := os.Open(name)
 		if err != nil {
 			return h, core.Errorf(core.ErrInvalid, "%v", err)
 		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil { // a large file is in memory once
-			data.Grow(int(min(info.Size(), maxHistory)) + bytes.MinRead)
-		}
-		in, h.title = f, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+		f, h.title, h.close = opened, strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)), func() { _ = opened.Close() }
 	}
-	if _, err := data.ReadFrom(io.LimitReader(in, maxHistory+1)); err != nil {
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		defer h.close()
+		var spool *os.File
+		if spool, err = os.CreateTemp("", "bobbin-import-"); err != nil {
+			return h, fmt.Errorf("copy of what is imported: %w", err)
+		}
+		h.close = func() { _, _ = spool.Close(), os.Remove(spool.Name()) }
+		_, err = io.Copy(spool, io.LimitReader(f, maxHistory+1))
+		f = spool
+	}
+	size := int64(0)
+	if err == nil {
+		size, err = f.Seek(0, io.SeekEnd)
+	}
+	if err == nil && size > maxHistory {
+		err = core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
+	}
+	if err != nil {
+		h.close()
 		return h, fmt.Errorf("read %s: %w", name, err)
 	}
-	if data.Len() > maxHistory {
-		return h, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes: import it in parts", name, core.Number(maxHistory))
-	}
-	h.data, h.format = data.Bytes(), formatOf(data.Bytes())
+	h.body = io.NewSectionReader(f, 0, size)
+	h.inspect()
 	return h, nil
 }
 
-// formatOf detects the format of a history. JSON lines begin with a message on the first
-// line; a document is a list, or an object with messages.
-func formatOf(data []byte) core.ImportFormat {
-	start := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF")))
-	line, _, _ := bytes.Cut(start, []byte("\n"))
-	var message map[string]json.RawMessage
-	switch {
-	case bytes.HasPrefix(start, []byte("[")):
-		return core.ImportJSON
-	case json.Unmarshal(line, &message) == nil:
-		if _, document := message["messages"]; document {
-			return core.ImportJSON
-		}
-	case json.Unmarshal(start, &message) == nil: // over several lines
-		return core.ImportJSON
+// inspect detects what the file holds. JSON lines begin with a message on the first line; a document is a list, or an
+// object with messages. Whole conversations are the export of ChatGPT, as ZIP archive or conversations.json, or several
+// objects with messages, as files for fine-tuning have one a line.
+func (h *historyFile) inspect() {
+	h.format = core.ImportLines
+	if h.many = h.isArchive(); h.many {
+		return
 	}
-	return core.ImportLines
+	var first json.RawMessage
+	d, isList := newDecoder(io.NewSectionReader(h.body, 0, h.body.Size()))
+	if isList {
+		h.format = core.ImportJSON
+	}
+	if d.Decode(&first) != nil {
+		return
+	}
+	one, ok := readConversation(first)
+	h.many = ok && (isList || one.format == core.ImportLines || d.More())
+	if ok || bytes.Contains(first, []byte("\n")) && !d.More() {
+		h.format = core.ImportJSON
+	}
 }
 
 // importedSession is the result of the import of one conversation.
@@ -118,28 +139,43 @@ type importedSession struct {
 	core.Imported
 }
 
-// importFile imports the conversations of a file and prints the result. One that cannot be imported keeps none
-// of the others back.
+// importFile imports a file and prints the result.
 func (p *program) importFile(ctx context.Context, s connection, h historyFile, into core.Session) error {
 	id, err := findSession(ctx, s.client, string(into.ID))
 	if err != nil {
 		return err
 	}
 	into.ID = id
-	if !h.hasConversations() {
-		done, err := p.importInto(ctx, s, h, into)
-		return p.printOrDraw(done, err, func(int, int) {
-			fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported.Imported), core.Number(done.Tokens), done.SessionID)
-			p.printLeftOut(done.Imported)
-			fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(done.SessionID)))
-		})
+	if h.many {
+		return p.importConversations(ctx, s, h, into)
 	}
+	tell := p.progressPrinter()
+	tell("importing …")
+	done, err := p.importInto(ctx, s, h, into)
+	tell("")
+	return p.printOrDraw(done, err, func(int, int) {
+		fmt.Fprintf(p.Out, "imported %s messages (%s tokens) into session %s\n", core.Number(done.Imported.Imported), core.Number(done.Tokens), done.SessionID)
+		p.printLeftOut(done.Imported)
+		fmt.Fprintf(p.Out, "to continue: %s\n", p.suggestCommand("chat", "--session", string(done.SessionID)))
+	})
+}
+
+// progressLines is after how many conversations progress is a line, where there is no terminal.
+const progressLines = 500
+
+// importConversations imports the conversations of a file and prints the result. One that cannot be imported keeps
+// none of the others back.
+func (p *program) importConversations(ctx context.Context, s connection, h historyFile, into core.Session) error {
 	if into.ID != "" || into.Title != "" {
 		return core.Errorf(core.ErrInvalid, "the file holds conversations, which become a session each: import it without --session and --title")
 	}
-	list, total, failed := []importedSession{}, core.Imported{}, 0
+	tell := p.progressPrinter()
+	width, _ := p.terminalSize()
+	list, total, failed, empty := []importedSession{}, core.Imported{}, 0, 0
 	for one, err := range h.conversations() {
-		if err == nil && len(one.data) > 0 {
+		if err == nil && one.body.Size() == 0 {
+			empty++
+		} else if err == nil {
 			var done importedSession
 			if done, err = p.importInto(ctx, s, one, into); err == nil {
 				list = append(list, done)
@@ -152,8 +188,17 @@ func (p *program) importFile(ctx context.Context, s connection, h historyFile, i
 		}
 		if err != nil {
 			failed++
+			tell("")
 			fmt.Fprintf(p.Err, "not imported: %q: %s\n", cmp.Or(one.title, "a conversation without a title"), term.ErrorText(err))
 		}
+		progress := fmt.Sprintf("imported %s conversations, %d %% of the file", core.Number(len(list)), one.through)
+		if tell(progress); width == 0 && (len(list)+failed+empty)%progressLines == 0 {
+			fmt.Fprintln(p.Err, progress)
+		}
+	}
+	tell("")
+	if empty > 0 {
+		fmt.Fprintf(p.Err, "%s conversations have no messages and were skipped\n", core.Number(empty))
 	}
 	if err := p.printOrDraw(list, nil, func(int, int) {
 		fmt.Fprintf(p.Out, "imported %s conversations: %s messages (%s tokens)\n", core.Number(len(list)), core.Number(total.Imported), core.Number(total.Tokens))
@@ -179,10 +224,7 @@ func (p *program) importInto(ctx context.Context, s connection, h historyFile, i
 		}
 		into.ID = session.ID
 	}
-	tell := p.progressPrinter()
-	tell("importing …")
-	done, err := s.client.ImportMessages(ctx, core.ImportMessages{SessionID: into.ID, Body: bytes.NewReader(h.data), Format: h.format, Source: core.SourceCLI})
-	tell("")
+	done, err := s.client.ImportMessages(ctx, core.ImportMessages{SessionID: into.ID, Body: h.body, Format: h.format, Source: core.SourceCLI})
 	if err != nil {
 		err = withFieldErrors(err)
 		if isNew {

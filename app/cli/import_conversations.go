@@ -2,6 +2,7 @@ package cli
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -11,68 +12,73 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"bobbin/app/core"
 )
 
-// hasConversations reports whether the file holds whole conversations: the export of ChatGPT, as ZIP archive or
-// conversations.json, or several objects with messages, as files for fine-tuning have one a line. Any other file
-// is one history.
-func (h historyFile) hasConversations() bool {
-	if h.isArchive() {
-		return true
-	}
-	var raw json.RawMessage
-	d, isList := h.decoder()
-	if d.Decode(&raw) != nil {
-		return false
-	}
-	one, ok := readConversation(raw)
-	return ok && (isList || one.format == core.ImportLines || d.More())
+func (h historyFile) isArchive() bool {
+	var mark [4]byte
+	_, _ = h.body.ReadAt(mark[:], 0)
+	return string(mark[:]) == "PK\x03\x04"
 }
 
-func (h historyFile) isArchive() bool { return bytes.HasPrefix(h.data, []byte("PK\x03\x04")) }
-
-// decoder returns a decoder of the values in the file: those of a list, or one after the other.
-func (h historyFile) decoder() (d *json.Decoder, isList bool) {
-	data := bytes.TrimSpace(bytes.TrimPrefix(h.data, []byte("\uFEFF")))
-	d = json.NewDecoder(bytes.NewReader(data))
-	if isList = bytes.HasPrefix(data, []byte("[")); isList {
+// newDecoder returns a decoder of the values in a file: those of a list, or one after the other.
+func newDecoder(r io.Reader) (d *json.Decoder, isList bool) {
+	in := bufio.NewReader(r)
+	if mark, _ := in.Peek(3); string(mark) == "\uFEFF" {
+		_, _ = in.Discard(3)
+	}
+	for {
+		if next, _ := in.Peek(1); len(next) == 0 || !unicode.IsSpace(rune(next[0])) {
+			isList = string(next) == "["
+			break
+		}
+		_, _ = in.Discard(1)
+	}
+	d = json.NewDecoder(in)
+	if isList {
 		_, _ = d.Token() // the bracket
 	}
 	return d, isList
 }
 
-// conversations yields the conversations of the file. An error with a title is of that one alone.
+// conversations yields the conversations of the file, of which one at a time is in memory. An error with a title is of
+// that one alone.
 func (h historyFile) conversations() iter.Seq2[historyFile, error] {
 	return func(yield func(historyFile, error) bool) {
 		if h.isArchive() {
 			h.yieldArchive(yield)
 			return
 		}
-		d, _ := h.decoder()
-		for n := 1; d.More(); n++ {
-			var raw json.RawMessage
-			if err := d.Decode(&raw); err != nil {
-				yield(h, core.Errorf(core.ErrInvalid, "conversation %d, at byte %d, is not JSON: %v", n, d.InputOffset(), err))
-				return
-			}
-			one, ok := readConversation(raw)
-			if !ok {
-				one.title = fmt.Sprintf("conversation %d", n)
-				if !yield(one, core.Errorf(core.ErrInvalid, "has neither messages nor a mapping")) {
-					return
-				}
-			} else if !yield(one, nil) {
-				return
-			}
+		yieldConversations(h.body, h.body.Size(), yield)
+	}
+}
+
+// yieldConversations yields the conversations of a file of that size, until there is an error of all of it.
+func yieldConversations(r io.Reader, size int64, yield func(historyFile, error) bool) (goOn bool) {
+	d, _ := newDecoder(r)
+	for n := 1; d.More(); n++ {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			yield(historyFile{}, core.Errorf(core.ErrInvalid, "conversation %d, at byte %d, is not JSON: %v", n, d.InputOffset(), err))
+			return false
+		}
+		var err error
+		one, ok := readConversation(raw)
+		if !ok {
+			one.title, err = fmt.Sprintf("conversation %d", n), core.Errorf(core.ErrInvalid, "has neither messages nor a mapping")
+		}
+		if one.through = 100 * d.InputOffset() / max(size, 1); !yield(one, err) {
+			return false
 		}
 	}
+	return true
 }
 
 // yieldArchive yields the conversations of the archive that ChatGPT's export is.
 func (h historyFile) yieldArchive(yield func(historyFile, error) bool) {
-	archive, err := zip.NewReader(bytes.NewReader(h.data), int64(len(h.data)))
+	archive, err := zip.NewReader(h.body, h.body.Size())
 	if err != nil {
 		yield(h, core.Errorf(core.ErrInvalid, "the archive cannot be read: %v", err))
 		return
@@ -83,36 +89,23 @@ func (h historyFile) yieldArchive(yield func(historyFile, error) bool) {
 			continue
 		}
 		found = true
-		data, err := readArchived(f)
+		in, err := f.Open()
+		if err == nil && f.UncompressedSize64 > maxHistory {
+			err = fmt.Errorf("it is larger than %s bytes", core.Number(maxHistory))
+		}
 		if err != nil {
-			yield(h, err)
+			yield(h, core.Errorf(core.ErrInvalid, "%s cannot be read: %v", f.Name, err))
 			return
 		}
-		for one, err := range (historyFile{title: f.Name, data: data}).conversations() {
-			if !yield(one, err) {
-				return
-			}
+		goOn := yieldConversations(in, int64(f.UncompressedSize64), yield) //nolint:gosec // at most maxHistory
+		_ = in.Close()
+		if !goOn {
+			return
 		}
 	}
 	if !found {
 		yield(h, core.Errorf(core.ErrInvalid, "the archive has no conversations.json, as ChatGPT's export has"))
 	}
-}
-
-func readArchived(f *zip.File) ([]byte, error) {
-	in, err := f.Open()
-	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "%s cannot be read: %v", f.Name, err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, maxHistory+1))
-	switch {
-	case err != nil:
-		return nil, core.Errorf(core.ErrInvalid, "%s cannot be read: %v", f.Name, err)
-	case len(data) > maxHistory || bytes.HasPrefix(data, []byte("PK\x03\x04")):
-		return nil, core.Errorf(core.ErrTooLarge, "%s is larger than %s bytes, or an archive itself", f.Name, core.Number(maxHistory))
-	}
-	return data, nil
 }
 
 // readConversation returns one conversation as it is imported; false = the value is none. Members of other types
@@ -150,11 +143,15 @@ func readConversation(raw json.RawMessage) (historyFile, bool) {
 			}
 		}
 		flush()
-		return historyFile{title: c.Title, data: out.Bytes(), format: core.ImportLines, leftOut: leftOut}, true
+		return historyFile{title: c.Title, body: sectionOf(out.Bytes()), format: core.ImportLines, leftOut: leftOut}, true
 	case c.Messages != nil:
-		return historyFile{title: c.Title, data: raw, format: core.ImportJSON}, true
+		return historyFile{title: c.Title, body: sectionOf(raw), format: core.ImportJSON}, true
 	}
 	return historyFile{}, false
+}
+
+func sectionOf(data []byte) *io.SectionReader {
+	return io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))
 }
 
 // chatGPTConversation is a conversation as ChatGPT exports it: a tree, whose path to the current node is what

@@ -153,10 +153,6 @@ func countTools(agent core.Agent, listed []ToolSource) (n int) {
 	return n
 }
 
-func tooManyTools(n int) string {
-	return fmt.Sprintf("it has %d tools, and models get %d: the others are left out; name those that are needed in tools or under only", n, core.MaxTools)
-}
-
 // agentState returns the agent with its model, and whether that can be used.
 func agentState(m wire.Models, agent core.Agent, file string) AgentState {
 	model, err := wire.CheckAgent(m, agent)
@@ -170,7 +166,7 @@ func agentState(m wire.Models, agent core.Agent, file string) AgentState {
 		}
 	}
 	if n := countTools(agent, nil); n > core.MaxTools {
-		state.Warnings = append(state.Warnings, tooManyTools(n))
+		state.Warnings = append(state.Warnings, agents.TooManyTools(n))
 	}
 	return state
 }

@@ -300,7 +300,7 @@ func (d *doctor) checkTools(ctx context.Context, loaded wire.Agents) {
 		listed = listTools(ctx, loaded.Tools, definitions)
 		for _, agent := range loaded.Catalog.List() {
 			if n := countTools(agent, listed); n > core.MaxTools && countTools(agent, nil) <= core.MaxTools {
-				d.addWarning("agent "+agent.Name, tooManyTools(n), "")
+				d.addWarning("agent "+agent.Name, agents.TooManyTools(n), "")
 			}
 		}
 	}
