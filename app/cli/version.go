@@ -43,7 +43,7 @@ func (p *program) versionCommand() *cobra.Command {
 	return cmd
 }
 
-// version is the release that this source is, or becomes. It stands here alone: the Makefile reads it.
+// version is the release that this source is, or becomes. It stands here alone: scripts/release reads it.
 const version = "0.9.0"
 
 // readBuild returns the build information that the Go tool recorded.

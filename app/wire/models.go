@@ -46,7 +46,7 @@ func OpenModels(ctx context.Context, cfg config.Config, o ModelOptions) (Models,
 			Window: m.ContextWindow, MaxOutput: m.MaxOutputTokens, PriorFactor: m.PriorFactor(),
 			InputPrice: m.InputPrice, OutputPrice: m.OutputPrice, CacheReadPrice: m.CacheReadPrice, CacheWritePrice: m.CacheWritePrice,
 			Thinking: m.ThinkingBudget, Images: m.Images, Documents: nativeDocuments(cfg, m.Documents), Slots: m.Slots, FirstByteTime: m.FirstByteTime, IdleTime: m.IdleTime, MaxTokensField: m.MaxTokensField,
-			Prefix: llm.PrefixContract(m.PrefixContract),
+			Prefix: llm.PrefixContract(m.PrefixContract), OpensThought: m.OpensThought,
 		})
 	}
 	observe := o.Observe

@@ -16,6 +16,7 @@ import (
 	"bobbin/app/api/ops"
 	"bobbin/app/client"
 	"bobbin/app/core"
+	"bobbin/app/core/config"
 	"bobbin/tests/apptest"
 	"bobbin/tests/dbtest"
 	"bobbin/tests/must"
@@ -23,13 +24,14 @@ import (
 	"bobbin/tests/provider"
 )
 
-// Streams of one owner at default limits, from a model that says one word and then nothing until all
-// have theirs: each gets it, nothing is refused, and what is beyond the limit is told that it waits.
+// Streams of one owner, from a model that says one word and then nothing until each stream has its word
+// or has been told that it waits: nothing is refused, and each gets its word in the end. The short form
+// has places for half of them, the long one the default limits.
 func TestShowMany(t *testing.T) {
 	t.Parallel()
 	streams := apptest.ChooseSize(64, 2000)
 	dbtest.EachMigratedURL(t, func(t *testing.T, url string) {
-		all := make(chan struct{}) // closed when each stream has its first word
+		all := make(chan struct{}) // closed when each stream has its first word, or knows that it waits
 		p := apptest.NewProvider(t, provider.Options{Fault: func(w http.ResponseWriter, _ provider.Asked) bool {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Well,\"},\"finish_reason\":null}]}\n\n")
@@ -38,11 +40,11 @@ func TestShowMany(t *testing.T) {
 			fmt.Fprint(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 			return true
 		}})
-		s := newManyServer(t, url, p)
+		s := newManyServer(t, url, p, streams/2)
 		before, cpu, began := s.memory(t), s.cpu(t), time.Now()
 		var mu sync.Mutex
 		var first []time.Duration // until the first word
-		var queued int
+		var queued, told int
 		var open sync.WaitGroup
 		release := sync.OnceFunc(func() { close(all) })
 		t.Cleanup(release) // a stream that failed keeps the others waiting
@@ -52,18 +54,22 @@ func TestShowMany(t *testing.T) {
 				slots <- struct{}{}
 				id := s.session(t.Context(), t)
 				<-slots
-				asked, known := time.Now(), false
+				asked, known, waits := time.Now(), false, false
 				err := streamTurn(t.Context(), s.http, s.url, id, "Speak.", func(e core.EventType) {
 					mu.Lock()
 					defer mu.Unlock()
 					switch {
 					case e == core.EventRunQueued:
-						queued++
+						queued, waits = queued+1, true
+						told++
 					case e == core.EventMessageDelta && !known:
-						known = true
-						if first = append(first, time.Since(asked)); len(first) == streams {
-							release()
+						known, first = true, append(first, time.Since(asked))
+						if !waits {
+							told++
 						}
+					}
+					if told == streams {
+						release()
 					}
 				})
 				if err != nil {
@@ -74,17 +80,20 @@ func TestShowMany(t *testing.T) {
 		}
 		<-all
 		held, took := s.memory(t), time.Since(began)
+		mu.Lock()
+		spoken := len(first)
+		mu.Unlock()
 		open.Wait()
 		slices.Sort(first)
-		fig := apptest.NewTable("%d slow streams of one owner at default limits (%s)", streams, t.Name())
-		fig.AddRow("streams with words at the same time", len(first), fmt.Sprintf("after %.1f s", took.Seconds()))
+		fig := apptest.NewTable("%d slow streams of one owner (%s)", streams, t.Name())
+		fig.AddRow("streams with words at the same time", spoken, fmt.Sprintf("after %.1f s", took.Seconds()))
 		fig.AddRow("queued first", queued)
 		fig.AddRow("first word", fmt.Sprintf("p50 %v, max %v", first[len(first)/2].Round(time.Millisecond), first[len(first)-1].Round(time.Millisecond)))
 		fig.AddRow("RSS", before, held, fmt.Sprintf("%.0f KiB a stream", float64(held-before)/1024/float64(streams)))
 		fig.AddRow("CPU", fmt.Sprintf("%.1f s", s.cpu(t)-cpu))
 		fig.Log(t)
-		if len(first) != streams {
-			t.Errorf("%d of %d streams got a word while all were open", len(first), streams)
+		if len(first) != streams || !apptest.IsLong() && queued != streams-s.places {
+			t.Errorf("%d of %d streams got a word, %d were told that they wait; want all, and all but %d", len(first), streams, queued, s.places)
 		}
 	})
 }
@@ -108,17 +117,19 @@ type manyServer struct {
 	client *client.Client
 	http   *http.Client
 	pid    int
+	places int // for runs; of a process of its own, as by default
 }
 
-// newManyServer starts one; the limits count in a process of its own.
-func newManyServer(t *testing.T, url string, p *provider.Server) *manyServer {
+// newManyServer starts one.
+func newManyServer(t *testing.T, url string, p *provider.Server, places int) *manyServer {
 	t.Helper()
-	s := &manyServer{pid: os.Getpid(), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s := &manyServer{pid: os.Getpid(), places: places, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	if apptest.IsLong() {
 		s.process(t, url, p)
 	} else {
-		h := apptest.New(t, url, apptest.WithModel("house", 8_000_000, 2048, p), apptest.WithGrace(time.Millisecond)) // nothing is summarized beside it
+		h := apptest.New(t, url, apptest.WithModel("house", 8_000_000, 2048, p), apptest.WithGrace(time.Millisecond), // nothing is summarized beside it
+			func(c *config.Config) { c.Limits.ConcurrentRuns = places })
 		s.url = h.URL
 	}
 	var err error

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -55,13 +56,27 @@ func postForeign(t *testing.T, h *apptest.Bobbin, path, body string, headers ...
 func TestRecordedRequestsOfPrograms(t *testing.T) {
 	t.Parallel()
 	p := apptest.NewProvider(t, provider.Options{})
-	add := func(name, kind, model string) apptest.Setting {
+	addAt := func(url, name, kind, model string) apptest.Setting {
 		return func(c *config.Config) {
-			c.Models = append(c.Models, config.Model{Name: name, Provider: kind, Model: model, BaseURL: p.URL, ContextWindow: 16_000, MaxOutputTokens: 2_048})
+			m := config.Model{Name: name, Provider: kind, Model: model, BaseURL: url, ContextWindow: 16_000, MaxOutputTokens: 2_048}
+			if kind != "ollama" {
+				m.APIKeyEnv = "PATH" // any variable that is set
+			}
+			if kind == "vertex" {
+				m.Project, m.Region = "project", "eu"
+			}
+			c.Models = append(c.Models, m)
 		}
 	}
+	add := func(name, kind, model string) apptest.Setting { return addAt(p.URL, name, kind, model) }
+	key := os.Getenv("PATH")
+	amazon := apptest.NewProvider(t, provider.Options{Cloud: provider.Bedrock{Key: key, Region: "us-east-1"}})
+	google := apptest.NewProvider(t, provider.Options{Cloud: provider.Vertex{Project: "project", Location: "eu", Token: key}})
 	h := apptest.New(t, dbtest.MigratedSQLiteURL(t), apptest.WithModel("house", 16_000, 1_024, p), withClaude("claude", "claude-sonnet-4-5", p),
-		add("gpt-5", "openai", "gpt-5"), add("o4", "openai", "o4-mini"), add("llama", "ollama", "llama3.2"), withAgentFile(t, "plain", "model: house\n"))
+		add("gpt-5", "openai", "gpt-5"), add("o4", "openai", "o4-mini"), add("llama", "ollama", "llama3.2"),
+		add("gemini", "gemini", "gemini-2.5-flash"), add("mistral", "mistral", "mistral-large-latest"), add("openrouter", "openrouter", "deepseek/deepseek-chat"),
+		addAt(amazon.URL+"/anthropic", "bedrock", "bedrock", "anthropic.claude-sonnet-4-5"), addAt(google.URL, "vertex", "vertex", "claude-sonnet-4-5"),
+		withAgentFile(t, "plain", "model: house\n"))
 	programs := map[string]string{
 		"shell-gpt":  `"temperature":0,"top_p":1,"stream":false`,
 		"opencommit": `"temperature":0,"top_p":0.1,"max_tokens":500`,
@@ -74,10 +89,13 @@ func TestRecordedRequestsOfPrograms(t *testing.T) {
 		"opencommit": {"claude": "top_p", "gpt-5": "temperature, top_p", "o4": "temperature, top_p"},
 		"instructor": {"claude": "seed, response_format", "gpt-5": "temperature", "o4": "temperature"},
 		"Agents SDK": {"llama": "strict, tool_choice"},
-		"evaluation": {"house": "logprobs", "claude": "temperature, seed, logprobs", "gpt-5": "temperature, logprobs", "o4": "temperature, logprobs", "llama": "logprobs"},
+		"evaluation": {"house": "logprobs", "claude": "temperature, seed, logprobs", "gpt-5": "temperature, logprobs", "o4": "temperature, logprobs", "llama": "logprobs", "gemini": "logprobs", "mistral": "logprobs", "openrouter": "logprobs"},
 	}
 	for program, fields := range programs {
-		for _, model := range []string{"house", "claude", "gpt-5", "o4", "llama"} {
+		for _, cloud := range []string{"bedrock", "vertex"} {
+			ignored[program][cloud] = ignored[program]["claude"]
+		}
+		for _, model := range []string{"house", "claude", "gpt-5", "o4", "llama", "gemini", "mistral", "openrouter", "bedrock", "vertex"} {
 			a := postForeign(t, h, "chat/completions", `{"model":"plain/`+model+`","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hello"}],`+fields+`}`)
 			if got := a.header.Get("X-Bobbin-Ignored"); a.status != http.StatusOK || got != ignored[program][model] {
 				t.Errorf("%s with %s: got %d, ignored %q, want %q: %s", program, model, a.status, got, ignored[program][model], a.text)

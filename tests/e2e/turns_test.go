@@ -43,12 +43,13 @@ const (
 )
 
 // A summary that is due is made, wherever the model is and however fast people write: no turn is
-// over a hard limit, and nothing is left out that no summary covers.
+// over a hard limit, and nothing is left out that no summary covers. With the policy off no model is asked
+// for a summary, every prompt fits, and what it leaves out is counted.
 //
 // 0.0.0.0 is this machine, too, but no address by which a server would be taken for a local one.
 func TestShowTurns(t *testing.T) {
 	t.Parallel()
-	policies, windows, pauses := []string{"window", "sliding"}, []int{4_096}, []time.Duration{0}
+	policies, windows, pauses := []string{"window", "sliding", "off"}, []int{4_096}, []time.Duration{0}
 	if apptest.IsLong() {
 		policies, windows = []string{"window", "budget", "sliding", "ratio", "off"}, []int{8_192, 16_384}
 		pauses = append(pauses, time.Second, 3*time.Second)
@@ -95,6 +96,9 @@ func TestShowTurns(t *testing.T) {
 	for i, c := range cells {
 		fig.AddRow(c.name(), c.over, c.gaps, c.summaries)
 		if c.policy == "off" {
+			if c.over > 0 || c.gaps == 0 || c.summaries > 0 {
+				t.Errorf("%s: %d turns over the window, %d with messages left out, %d summary calls; want 0, some and 0", c.name(), c.over, c.gaps, c.summaries)
+			}
 			continue
 		}
 		if c.over > 0 || c.gaps > 0 || c.summaries == 0 {

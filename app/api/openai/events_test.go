@@ -198,6 +198,26 @@ func TestResponseResumes(t *testing.T) {
 	})
 }
 
+// A thought that was recognized by its end has been sent as text: the events that end the item, and the
+// response, have the answer alone.
+func TestResponseWithoutThoughts(t *testing.T) {
+	t.Parallel()
+	const id = core.MessageID("0192f0c4-0000-7000-8000-000000000002")
+	enc := newResponseEncoder(newResponseShape(activeRun{run: weatherRun()}), weatherRun().ID, -1)
+	var out []byte
+	for _, e := range []core.Event{
+		{Type: core.EventMessageDelta, Data: core.DeltaData{MessageID: id, Text: "They greet me.</think>Hello!"}},
+		{Type: core.EventMessageCreated, Data: core.MessageData{Message: core.Message{ID: id, Role: core.RoleAssistant, Content: "Hello!", FinishReason: core.FinishStop}}},
+		{Type: core.EventRunSucceeded, Data: core.RunData{Run: weatherRun()}},
+	} {
+		out = must.Get(enc.encode(out, e))(t)
+	}
+	_, done, _ := strings.Cut(string(out), "event: response.output_text.done")
+	if got := enc.final.Output[0].Content[0].Text; got != "Hello!" || done == "" || strings.Contains(done, "greet me") {
+		t.Errorf("got the text %q and the end %s", got, done)
+	}
+}
+
 // The chunks of a chat completion joined are the texts of the run's messages. A text that is
 // discarded after a part of it was sent is an error.
 func TestChunksAreTheText(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bobbin/app/core"
+	"bobbin/app/core/llm"
 )
 
 // turn is a message of the user and what was answered. Both sides see a conversation as turns:
@@ -62,6 +63,9 @@ func readConversation(messages []message) (conversation, error) {
 		case "user":
 			c.history = append(c.history, turn{user: normalize(m.Content.text), messages: []message{m}})
 		case "assistant", "tool":
+			if m.Role == "assistant" { // a stream had them as text when it could not know yet
+				m.Content.text = llm.CutThoughts(m.Content.text)
+			}
 			if len(c.history) == 0 { // a greeting
 				c.history = append(c.history, turn{})
 			}

@@ -229,6 +229,11 @@ func TestReadConversation(t *testing.T) {
 	if err != nil || len(c.results) != 1 || c.results[0].ToolCallID != "c1" {
 		t.Errorf("got %+v, %v, want one result", c, err)
 	}
+	answer := message{Role: "assistant", Content: content{text: "They greet me.\n</think>\n\nHello!"}} // as it was streamed
+	c, err = readConversation([]message{{Role: "user", Content: content{text: "hi"}}, answer, {Role: "user", Content: content{text: "and?"}}})
+	if err != nil || c.history[0].answer != "Hello!" || c.history[0].messages[1].Content.text != "Hello!" {
+		t.Errorf("got %+v, %v, want no thoughts in the history", c.history, err)
+	}
 	for name, sent := range map[string][]message{
 		"no message of the user":    {{Role: "system"}},
 		"an unknown role":           {{Role: "robot"}},

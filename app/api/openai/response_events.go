@@ -183,6 +183,7 @@ func (e *responseEncoder) finishMessage(m core.Message) {
 	if m.Content != "" || len(m.ToolCalls) == 0 {
 		e.extendText(m.ID, 0, m.Content)
 		item := e.open[e.textItem(m.ID)]
+		item.text = []byte(m.Content) // without a thought that was recognized by its end
 		if item.Status = "completed"; m.Status == core.MessagePartial {
 			item.Status = "incomplete"
 		}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"bobbin/app/core"
+	"bobbin/app/core/contextwindow"
 )
 
 // How often a prompt polls for a summary that another run or process makes.
@@ -96,9 +99,31 @@ func (k *Compactor) awaitOther(ctx context.Context, t Turn) (bool, error) {
 
 // withoutSummary returns the plan of a prompt that does not wait for the summary that the plan
 // orders: sent as it is or, where it does not fit, without its oldest messages. That holds for this
-// prompt only and is not stored.
+// prompt only; of its state, only the cut is stored.
 func (p plan) withoutSummary() plan {
 	in := p.nextInput()
 	in.Once = "the oldest messages are being summarized; this prompt does not wait for the summary"
 	return newPlan(in)
+}
+
+// storeCut stores which message of the history is the newest that the prompt leaves out: the next prompt that
+// does not wait is cut there, too. Where it cannot be stored, the next one is cut anew.
+func (k *Compactor) storeCut(ctx context.Context, t Turn, p plan) Turn {
+	state, err := contextwindow.DecodeState(t.Session.PromptState)
+	cut := &contextwindow.Landing{Tokens: p.d.Total, Window: p.d.Budget.Window}
+	for _, s := range p.d.History {
+		if s.Place == core.PlaceLeftOut {
+			cut.Seq = s.Seq
+		}
+	}
+	if c := state.Cut; err != nil || cut.Seq == 0 || c != nil && c.Seq == cut.Seq && c.Window == cut.Window {
+		return t
+	}
+	state.Cut = cut
+	stored := t
+	if err := k.applyChange(ctx, &stored, core.ContextChange{PromptState: state.Encode()}); err != nil {
+		k.Logger.DebugContext(ctx, "cut of the prompt not stored", "session_id", t.Session.ID, "err", err)
+		return t
+	}
+	return stored
 }

@@ -88,7 +88,7 @@ func (k *Compactor) fitTurn(ctx context.Context, t Turn) (Turn, plan, error) {
 			if t.Waited && (e.asksModel(t) || time.Now().After(e.deadline)) {
 				k.Enqueue(scopeOf(t), t.Session.ID)
 				p = p.withoutSummary()
-				return t, p, floorError(p.d)
+				return k.storeCut(ctx, t, p), p, floorError(p.d)
 			}
 			t, err = k.awaitSummary(ctx, t, e)
 		} else if err == nil {

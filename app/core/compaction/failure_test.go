@@ -14,9 +14,11 @@ import (
 
 	"bobbin/app/core"
 	"bobbin/app/core/compaction"
+	"bobbin/app/core/contextwindow"
 	"bobbin/app/core/llm"
 	"bobbin/tests/coretest"
 	"bobbin/tests/llmtest"
+	"bobbin/tests/must"
 )
 
 // full returns a world whose next turn must be summarized.
@@ -213,13 +215,13 @@ func TestRow22SummaryTimeLimit(t *testing.T) {
 		w.t, w.keeper = t, compaction.New(w.options)
 		gate := llmtest.NewGate()
 		w.writer.Add(llmtest.Step{Gate: gate, Text: []string{notes}})
-		before, begun := w.state(), time.Now()
+		before, begun := w.Session, time.Now()
 		turn, d := w.fit()
 		if took := time.Since(begun); took != w.options.SummaryTime || !turn.Waited {
 			t.Errorf("waited %s, want %s", took, w.options.SummaryTime)
 		}
-		if w.state() != before || !slices.Contains(d.Rungs, 7) || !strings.Contains(fmt.Sprint(d.Reasons), "does not wait for the summary") {
-			t.Errorf("got rungs %v, reasons %q, want the oldest left out and nothing stored", d.Rungs, d.Reasons)
+		if now := w.Session; len(w.Summaries) > 0 || now.SummaryThroughSeq != before.SummaryThroughSeq || len(must.Get(contextwindow.DecodeState(now.PromptState))(t).LeftOut) > 0 || !slices.Contains(d.Rungs, 7) || !strings.Contains(fmt.Sprint(d.Reasons), "does not wait for the summary") {
+			t.Errorf("got rungs %v, reasons %q, want the oldest left out and no summary, nor what is left out, stored", d.Rungs, d.Reasons)
 		}
 		begun = time.Now()
 		if _, _, err := w.keeper.Fit(t.Context(), turn); err != nil || time.Since(begun) > 0 {
@@ -229,6 +231,54 @@ func TestRow22SummaryTimeLimit(t *testing.T) {
 		synctest.Wait()
 		if v := w.Summaries; len(v) != 1 || v[0].Model != "writer" || v[0].Note != "" || len(w.writer.Requests()) != 1 {
 			t.Errorf("got %+v after %d calls, want the summary that was paid for", v, len(w.writer.Requests()))
+		}
+	})
+}
+
+// C7: while summaries are awaited and fail, the prompt fills the window, its cut moves seldom and only
+// forward, whatever the providers' counts do, and it has one reason.
+func TestCutWhileSummariesFail(t *testing.T) {
+	t.Parallel()
+	w := full(t)
+	w.options.BackgroundTime = 3 * time.Minute
+	w.bubble(func() {
+		gate := llmtest.NewGate() // no call of the summarizer ends in its time
+		w.writer.Add(llmtest.Step{Gate: gate, Repeat: true, Text: []string{notes}})
+		var cut int64
+		moves, cutPrompts, version := 0, 0, 0
+		for turn := 0; len(w.writer.Requests()) < 7; turn++ {
+			w.turns(1, 60)
+			w.ask("what next?")
+			<-time.After(5 * time.Second)
+			_, d := w.fit()
+			for range 3 { // what the counts are corrected by goes up and down
+				w.ruler.Observe("answerer", w.Session.ID, 1_000, []int{1_120, 960, 1_060}[turn%3])
+			}
+			if w.Session.SummaryVersion > version { // by code, after the call has failed
+				version, cut = w.Session.SummaryVersion, 0
+			}
+			var last int64
+			for _, s := range d.History {
+				if s.Place == core.PlaceLeftOut {
+					last = s.Seq
+				}
+			}
+			if last > 0 {
+				cutPrompts++
+			}
+			if last < cut || last > 0 && (d.Total > d.Budget.Trigger || len(d.Reasons) != 1) {
+				t.Fatalf("turn %d: got %d tokens, cut after #%d, before after #%d, reasons %q", turn, d.Total, last, cut, d.Reasons)
+			}
+			if last > cut {
+				moves, cut = moves+1, last
+			}
+			if turn > 500 {
+				t.Fatal("the summarizer is not called any more")
+			}
+		}
+		t.Logf("%d moves of the cut in %d prompts that were cut, %d versions", moves, cutPrompts, version)
+		if cutPrompts < 50 || 5*moves > cutPrompts {
+			t.Errorf("the cut moved %d times in %d prompts, want it to stay where it is for five", moves, cutPrompts)
 		}
 	})
 }

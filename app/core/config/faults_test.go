@@ -160,10 +160,11 @@ slack.token_key: it is missing, and encrypts the stored tokens: make one with: o
   - {name: a, provider: openai, api: responses}
   - {name: b, provider: openai, api: completions}
   - {name: c, provider: mistral, api: responses}
-  - {name: d, provider: openai, api: responses, max_tokens_field: max_tokens}
+  - {name: d, provider: openai, api: responses, max_tokens_field: max_tokens, prompt_opens_thought: true}
 `}, `./bobbin.yaml:3: models[1].api: "completions" does not exist; use one of chat, responses
 ./bobbin.yaml:4: models[2].api: only models of provider openai have one; remove it
-./bobbin.yaml:5: models[3].max_tokens_field: only models of provider openai with api chat have one; remove it`},
+./bobbin.yaml:5: models[3].max_tokens_field: only models of provider openai with api chat have one; remove it
+./bobbin.yaml:5: models[3].prompt_opens_thought: only models of provider openai with api chat have one; remove it`},
 		{"langchaingo", source{file: `models:
   - {name: a, provider: langchain/cohere}
   - {name: c, provider: langchain/ollama, images: true, documents: true}

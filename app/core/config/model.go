@@ -17,16 +17,17 @@ type Model struct {
 	Encoding        string        `key:"encoding"`          // one of Encodings; empty = by the model's name
 	InputPrice      float64       `key:"input_price"`       // US dollars per million tokens; 0 = not known
 	OutputPrice     float64       `key:"output_price"`
-	CacheReadPrice  float64       `key:"cache_read_price"`  // of the part of a prompt that the provider had cached; 0 = InputPrice
-	CacheWritePrice float64       `key:"cache_write_price"` // of the part that it put into its cache; 0 = InputPrice
-	ThinkingBudget  int           `key:"thinking_budget"`   // tokens, for models of Claude; 0 = no thinking
-	Images          *bool         `key:"images"`            // whether it sees images; nil = by the model's name
-	Documents       *bool         `key:"documents"`         // whether it gets PDFs as files; nil = by the provider and the model's name
-	Slots           int           `key:"slots"`             // requests that its server works on at once; 0 = found out
-	FirstByteTime   time.Duration `key:"first_byte_time"`   // until its server begins to answer; 0 = by the address
-	IdleTime        time.Duration `key:"idle_time"`         // between two pieces of the answer; 0 = by the address
-	MaxTokensField  string        `key:"max_tokens_field"`  // one of MaxTokensFields; empty = by the server
-	PrefixContract  string        `key:"prefix_contract"`   // one of PrefixContracts; empty = by the model's name
+	CacheReadPrice  float64       `key:"cache_read_price"`     // of the part of a prompt that the provider had cached; 0 = InputPrice
+	CacheWritePrice float64       `key:"cache_write_price"`    // of the part that it put into its cache; 0 = InputPrice
+	ThinkingBudget  int           `key:"thinking_budget"`      // tokens, for models of Claude; 0 = no thinking
+	Images          *bool         `key:"images"`               // whether it sees images; nil = by the model's name
+	Documents       *bool         `key:"documents"`            // whether it gets PDFs as files; nil = by the provider and the model's name
+	Slots           int           `key:"slots"`                // requests that its server works on at once; 0 = found out
+	FirstByteTime   time.Duration `key:"first_byte_time"`      // until its server begins to answer; 0 = by the address
+	IdleTime        time.Duration `key:"idle_time"`            // between two pieces of the answer; 0 = by the address
+	MaxTokensField  string        `key:"max_tokens_field"`     // one of MaxTokensFields; empty = by the server
+	OpensThought    bool          `key:"prompt_opens_thought"` // its chat template writes the begin tag of a thought at the end of the prompt
+	PrefixContract  string        `key:"prefix_contract"`      // one of PrefixContracts; empty = by the model's name
 }
 
 // PriorFactor returns how many of the model's tokens one cl100k_base token is

@@ -124,6 +124,7 @@ func (m Model) validate(at string, found *faults) {
 		oneOf(found, at+"max_tokens_field", m.MaxTokensField, MaxTokensFields())
 		found.checkKey(isOpenAI && m.API != APIResponses, at+"max_tokens_field", "only models of provider openai with api chat have one; remove it")
 	}
+	found.checkKey(!m.OpensThought || isOpenAI && m.API != APIResponses, at+"prompt_opens_thought", "only models of provider openai with api chat have one; remove it")
 	found.checkKey(m.ContextWindow == 0 || m.ContextWindow >= 1024, at+"context_window", "%d tokens hold no conversation; use 1024 or more, or leave it out", m.ContextWindow)
 	found.checkKey(m.MaxOutputTokens >= 0 && (m.ContextWindow <= 0 || m.MaxOutputTokens <= m.ContextWindow), at+"max_output_tokens",
 		"%d must be between 0 and context_window", m.MaxOutputTokens)

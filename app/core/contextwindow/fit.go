@@ -37,6 +37,18 @@ func (p *planner) fitHistory() {
 	p.leaveOutHistory(target)
 }
 
+// keepCut leaves out what the last prompt that did not wait for a summary left out, as long as the
+// summary is due: the cut moves only forward, whatever the factor of the counts.
+func (p *planner) keepCut() {
+	c := p.state.Cut
+	if c == nil || c.Window != p.budget.Window || p.total <= p.budget.Trigger || len(p.history) == 0 || c.Seq < p.history[0].Seq {
+		return
+	}
+	p.addRung(7)
+	p.state.LeftOut = withRange(p.state.LeftOut, SeqRange{p.history[0].Seq, c.Seq})
+	p.placeMessages()
+}
+
 // historyTarget returns the size to which the history is cut: the landing point. A plan for one
 // prompt only fills the window up to the trigger, in steps of what a new compaction requires:
 // as the conversation grows, the cut stays where it is until the next step.

@@ -64,7 +64,10 @@ func (p *planner) climbLadder(f firedTriggers) {
 	if p.total > p.fitLimit() {
 		p.giveUpNative()
 	}
-	if p.total > p.fitLimit() {
+	if p.in.Once != "" {
+		p.keepCut()
+	}
+	if p.total > p.fitLimit() || p.in.Once != "" && p.anyLeftOut() {
 		p.fitHistory()
 	}
 	if p.total > p.limit {

@@ -19,6 +19,7 @@ type PromptState struct {
 	SummaryCut    int                    `json:"summary_cut,omitempty"`    // max cl100k_base tokens of the summary in the prompt; 0 = whole
 	StandingOut   bool                   `json:"standing_out,omitempty"`   // the standing instructions have no room
 	Landed        *Landing               `json:"landed,omitempty"`         // where the last compaction landed
+	Cut           *Landing               `json:"cut,omitempty"`            // of the last prompt that did not wait for a summary: Seq is the newest message left out
 	Warned        bool                   `json:"warned,omitempty"`         // a warning near the limit was sent since then
 	ReportedID    core.MessageID         `json:"told,omitempty"`           // the message whose shortening was reported
 	Loops         []LoopRange            `json:"loops,omitempty"`          // where notes replace the older part of a run's tool loop

@@ -51,6 +51,8 @@ func (p *planner) arrangeSummary(f firedTriggers) bool {
 			p.cleanState()
 			p.decision.Compacted = true
 			p.addReason("landed at %d tokens, above the landing point of %d: more will be summarized", p.total, p.budget.Landing)
+		} else {
+			p.keepCut()
 		}
 		return true
 	}

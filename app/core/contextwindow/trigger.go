@@ -181,6 +181,9 @@ func (p *planner) cleanState() {
 		s.MaskedThrough = 0
 	}
 	s.LeftOut, s.Loops = rangesAfter(s.LeftOut, cursor), s.loopsBehind(cursor)
+	if s.Cut != nil && s.Cut.Seq <= cursor {
+		s.Cut = nil
+	}
 	s.ThoughtsDropped = rangesAfter(s.ThoughtsDropped, cursor)
 	var short map[core.MessageID]int
 	for it := range joined(p.in.History, p.in.Run) {

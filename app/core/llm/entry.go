@@ -51,6 +51,7 @@ type Entry struct {
 	Slots           int            // max concurrent calls to its server; 0 = no limit
 	Thinking        int            // budget for thinking in tokens, for anthropic; 0 = off
 	Prefix          PrefixContract // empty = by the model's name
+	OpensThought    bool           // see Info
 	// MaxTokensField is the member of a request that holds the output limit, for openai;
 	// empty = by the server.
 	MaxTokensField string
@@ -74,7 +75,7 @@ func (e Entry) Info() Info {
 		Name: e.Name, Provider: e.Provider, Window: e.Window, WindowFrom: e.WindowFrom, MaxOutput: e.MaxOutput,
 		PriorFactor: e.PriorFactor, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice,
 		CacheReadPrice: e.CacheReadPrice, CacheWritePrice: e.CacheWritePrice,
-		Images: e.Images != nil && *e.Images, Documents: e.Documents, Prefix: e.Prefix,
+		Images: e.Images != nil && *e.Images, Documents: e.Documents, Prefix: e.Prefix, OpensThought: e.OpensThought,
 	}
 }
 

@@ -36,6 +36,7 @@ type Info struct {
 	Documents   Documents // the PDFs that it gets as files
 	// NoToolChoice: the provider has no tool choice; for "none" tool turns become text.
 	NoToolChoice bool
+	OpensThought bool    // its server's template ends a prompt with the begin tag of a thought: the answer lacks it
 	InputPrice   float64 // US dollars per million tokens; 0 = not known
 	OutputPrice  float64
 	// Of the parts of a prompt that the provider's cache held, or took; 0 = as InputPrice.
@@ -213,12 +214,14 @@ type Response struct {
 // Collect reads a stream to its end and returns the answer, in text that every database takes: what
 // is shown is what is stored, byte for byte. Thoughts that the model wrote at the beginning of its
 // text, between <think> and </think> or the like, are Reasoning; Usage is Corrected. It calls onDelta,
-// unless that is nil, with each delta first. On an error the Response holds what came before it.
+// unless that is nil, with each delta first. A thought whose begin tag is in the prompt is known by its
+// end only: deltas have it as text, the Response as Reasoning. On an error the Response holds what came before it.
 func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, error) {
 	var res Response
 	var text, reasoning strings.Builder
 	calls := map[int]*core.ToolCall{}
 	var order []int
+	spoken := 0 // bytes of text before the first call
 	add := func(d Delta) {
 		if onDelta != nil {
 			onDelta(d)
@@ -242,6 +245,9 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		if d.Finish != "" {
 			res.Finish = d.Finish
 		}
+		if len(order) == 0 {
+			spoken = text.Len()
+		}
 		order = addToolCall(calls, order, d.ToolCall)
 	}
 	var failure error
@@ -259,6 +265,10 @@ func Collect(stream iter.Seq2[Delta, error], onDelta func(Delta)) (Response, err
 		add(Delta{Text: rest.String(), Reasoning: thought.String()})
 	}
 	res.Text, res.Reasoning = text.String(), reasoning.String()
+	if res.Reasoning == "" && len(res.Parts) == 0 {
+		thought, rest := splitOpened(res.Text[:spoken])
+		res.Reasoning, res.Text = thought, rest+res.Text[spoken:]
+	}
 	for _, i := range order {
 		res.ToolCalls = append(res.ToolCalls, *calls[i])
 	}

@@ -123,7 +123,13 @@ func TestThoughtsInTheText(t *testing.T) {
 		{" \n ", " \n ", ""},
 		{"The tag <think>x</think> is text.", "The tag <think>x</think> is text.", ""},
 		{"```\n<think>x</think>\n```", "```\n<think>x</think>\n```", ""},
-		{"</think>x", "</think>x", ""},
+		{"</think>\n\nx", "x", ""},
+		{"[THINK]a < b [x] ◁[/THINK]b", "b", "a < b [x] ◁"},
+		{"◁think▷蜜蜂◁/think▷b", "b", "蜜蜂"},
+		{"<seed:think>a</seed:think>b", "b", "a"},
+		{"<|channel>thought\na<channel|>b", "b", "\na"},
+		{"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b", "a"},
+		{"<|channel|>final<|message|>b", "b", ""},
 		{strings.Repeat(" ", 2000) + "<think>x", strings.Repeat(" ", 2000) + "<think>x", ""},
 	} {
 		if got := llm.CutThoughts(c.answer); got != c.text {
@@ -152,6 +158,48 @@ func TestThoughtsInTheText(t *testing.T) {
 				if got.Text != c.text || got.Reasoning != c.reasoning || shown.String() != c.text || (err == nil) != (finish != "") {
 					t.Fatalf("%.40q in pieces of %d: got %q, shown %q, thoughts %q, %v, want %q and %q", c.answer, size, got.Text, shown.String(), got.Reasoning, err, c.text, c.reasoning)
 				}
+			}
+		}
+	}
+}
+
+// A thought that the prompt has opened is known by its end: the answer does not have it. A text that
+// speaks of the tag stays whole.
+func TestThoughtsOpenedInThePrompt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ answer, text, reasoning string }{
+		{"They greet me.\n</think>\n\nHello!", "Hello!", "They greet me.\n"},
+		{"They greet me.</think>Hello! </think> stays", "Hello! </think> stays", "They greet me."},
+		{"蜜蜂◁/think▷跳舞", "跳舞", "蜜蜂"},
+		{"Code is ```go\nx\n``` and `y`.</think>So", "So", "Code is ```go\nx\n``` and `y`."},
+		{"They name <think>a</think>.\n</think>So", "So", "They name <think>a</think>.\n"},
+		{"They name the tag </think> here.\n</think>So", "So", "They name the tag </think> here.\n"},
+		{"```html\n</think>\n```", "```html\n</think>\n```", ""},
+		{"Write `</think>` there.", "Write `</think>` there.", ""},
+		{`{"tag": "</think>"}`, `{"tag": "</think>"}`, ""},
+		{"The tag <think>x</think> is text.", "The tag <think>x</think> is text.", ""},
+		{"<r><analysis kind='a'>x</analysis></r>", "<r><analysis kind='a'>x</analysis></r>", ""},
+		{"only thoughts</think>", "", "only thoughts"},
+	} {
+		if got := llm.CutThoughts(c.answer); got != c.text {
+			t.Errorf("%.40q: got the text %q, want %q", c.answer, got, c.text)
+		}
+		for _, call := range []bool{false, true} {
+			pieces := []llm.Delta{{Text: c.answer[:3]}, {Text: c.answer[3:]}, {Finish: core.FinishStop}}
+			text, reasoning := c.text, c.reasoning
+			if call { // behind a call no thought ends
+				pieces[0].ToolCall = &llm.ToolCallDelta{ID: "a", Name: "one"}
+				text, reasoning = c.answer, ""
+			}
+			got, err := llm.Collect(func(yield func(llm.Delta, error) bool) {
+				for _, d := range pieces {
+					if !yield(d, nil) {
+						return
+					}
+				}
+			}, nil)
+			if err != nil || got.Text != text || got.Reasoning != reasoning {
+				t.Errorf("%.40q, behind a call: %t: got %q, thoughts %q, %v, want %q and %q", c.answer, call, got.Text, got.Reasoning, err, text, reasoning)
 			}
 		}
 	}

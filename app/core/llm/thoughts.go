@@ -5,13 +5,59 @@ import "strings"
 // maxBlanks is how many blanks before a text may hide that it begins with thoughts, in bytes.
 const maxBlanks = 1_000
 
+// thoughtTags are the tags between which models write thoughts. Templates that open the thought in the
+// prompt leave the answer its end alone.
+var thoughtTags = []struct {
+	begin, end     string
+	openedInPrompt bool
+}{
+	{"<think>", "</think>", true}, // DeepSeek, Qwen, GLM, MiniMax
+	{"◁think▷", "◁/think▷", true}, // Kimi
+	{"<thinking>", "</thinking>", false},
+	{"<thought>", "</thought>", false},
+	{"<analysis>", "</analysis>", false},
+	{"<reasoning>", "</reasoning>", false},
+	{"<seed:think>", "</seed:think>", false},   // Seed-OSS
+	{"[THINK]", "[/THINK]", false},             // Magistral
+	{"<|channel>thought", "<channel|>", false}, // Gemma
+	{"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", false}, // gpt-oss
+	{"", "<|channel|>final<|message|>", false},                                                        // gpt-oss without a thought
+}
+
 // CutThoughts returns a whole answer without the thoughts at its beginning.
 func CutThoughts(answer string) string {
 	var r thoughtReader
 	var text, reasoning strings.Builder
 	r.read(answer, &text, &reasoning)
 	r.end(&text, &reasoning)
-	return text.String()
+	if reasoning.Len() > 0 {
+		return text.String()
+	}
+	_, rest := splitOpened(text.String())
+	return rest
+}
+
+// splitOpened splits a text behind the thought that the prompt has opened. An end tag counts where no
+// begin tag is before it, unless the text speaks of it: in code, or behind a blank, a quote or a parenthesis.
+func splitOpened(text string) (thought, rest string) {
+	for _, tag := range thoughtTags {
+		depth, backticks := 0, 0
+		for rest, found := text, tag.openedInPrompt; found; {
+			var piece string
+			if piece, rest, found = strings.Cut(rest, tag.end); !found {
+				break
+			}
+			depth += strings.Count(piece, tag.begin)
+			backticks += strings.Count(piece, "`")
+			switch {
+			case depth > 0:
+				depth--
+			case backticks%2 == 0 && (piece == "" || !strings.ContainsAny(piece[len(piece)-1:], " \t\"'(")):
+				return strings.TrimSuffix(text, tag.end+rest), strings.TrimLeft(rest, " \t\r\n")
+			}
+		}
+	}
+	return "", text
 }
 
 // thoughtReader tells thoughts from text, piece by piece.
@@ -47,7 +93,7 @@ func (r *thoughtReader) separate(d Delta) Delta {
 func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
 	r.held += piece
 	for r.depth > 0 || r.begin(text) {
-		before, tag, rest := cutTag(r.held)
+		before, tag, ends, rest := cutTag(r.held)
 		r.held = rest
 		sink := reasoning
 		if r.isUnclear {
@@ -57,7 +103,7 @@ func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
 		switch {
 		case tag == "":
 			return
-		case tag[1] != '/':
+		case !ends:
 			r.depth++
 			sink.WriteString(tag)
 		default:
@@ -74,14 +120,14 @@ func (r *thoughtReader) read(piece string, text, reasoning *strings.Builder) {
 func (r *thoughtReader) begin(text *strings.Builder) bool {
 	for {
 		rest := strings.TrimLeft(r.held, " \t\r\n")
-		n, partial := tagLength(rest)
+		n, ends, partial := tagLength(rest)
 		switch {
 		case len(r.held)-len(rest) > maxBlanks && !r.thought: // text
-		case n > 0 && rest[1] != '/':
+		case n > 0 && !ends:
 			r.held, r.depth, r.thought = rest[n:], 1, true
 			return true
-		case n > 0 && r.thought: // one end tag too many
-			r.held = rest[n:]
+		case n > 0: // one end tag too many, or of a thought that the prompt has opened
+			r.held, r.thought = rest[n:], true
 			continue
 		case partial:
 			return false
@@ -113,35 +159,35 @@ func (r *thoughtReader) end(text, reasoning *strings.Builder) {
 	*r = thoughtReader{inText: true}
 }
 
-// cutTag returns what is before the first tag of a thought, the tag, and what follows it. Without
-// a tag, rest is what may be the beginning of one.
-func cutTag(s string) (before, tag, rest string) {
+// cutTag returns what is before the first tag of a thought, the tag, whether it is an end tag, and what
+// follows it. Without a tag, rest is what may be the beginning of one.
+func cutTag(s string) (before, tag string, ends bool, rest string) {
 	for i := 0; ; i++ {
-		next := strings.IndexByte(s[i:], '<')
+		next := strings.IndexAny(s[i:], "<[◁")
 		if next < 0 {
-			return s, "", ""
+			return s, "", false, ""
 		}
 		i += next
-		n, partial := tagLength(s[i:])
+		n, ends, partial := tagLength(s[i:])
 		if n > 0 || partial {
-			return s[:i], s[i : i+n], s[i+n:]
+			return s[:i], s[i : i+n], ends, s[i+n:]
 		}
 	}
 }
 
-// tagLength returns the length of the tag that the text begins with; 0 = none, and partial says
-// whether more text may make it one.
-func tagLength(s string) (n int, partial bool) {
-	for _, name := range []string{"think", "thinking", "thought", "analysis", "reasoning"} {
-		for _, tag := range []string{"<" + name + ">", "</" + name + ">"} {
+// tagLength returns the length of the tag that the text begins with, and whether it is an end tag;
+// 0 = none, and partial says whether more text may make it one.
+func tagLength(s string) (n int, ends, partial bool) {
+	for _, pair := range thoughtTags {
+		for i, tag := range []string{pair.begin, pair.end} {
 			switch size := min(len(s), len(tag)); {
 			case size == 0 || !strings.EqualFold(s[:size], tag[:size]):
 			case size == len(tag):
-				return size, false
+				return size, i == 1, false
 			default:
 				partial = true
 			}
 		}
 	}
-	return 0, partial
+	return 0, false, partial
 }

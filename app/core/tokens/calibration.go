@@ -35,7 +35,9 @@ const (
 	// tightenStep raises the factor when a provider refuses a prompt and does not
 	// report its size.
 	tightenStep = 1.15
-	// priorDeviation is the assumed error of an estimate without measurements.
+	// priorDeviation is the error that people are shown of an estimate without measurements. It may be more
+	// than unmeasuredMargin: a prompt that is too long all the same is refused and sent shorter, while a
+	// larger margin would leave a part of each window empty.
 	priorDeviation = 0.15
 )
 

@@ -14,6 +14,8 @@ import (
 type answer struct {
 	providerhttp.Answer
 
+	opensThought bool // see llm.Info
+
 	calls      calls
 	usage      *core.Usage
 	model      string // that answered, as reported
@@ -146,6 +148,9 @@ func (a *answer) emitPiece(p *piece, whole bool) error {
 	}
 	d.Reasoning += p.Content.reasoning
 	if d.Text != "" || d.Reasoning != "" {
+		if a.opensThought && !a.hasContent && d.Reasoning == "" {
+			d.Text = "<think>" + d.Text
+		}
 		a.hasContent = true
 		if err := a.EmitDelta(d); err != nil {
 			return err

@@ -47,7 +47,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 			return m.peer.Invalid(err)
 		}
 		return m.peer.Post(ctx, "/chat/completions", body, nil, func(body io.Reader, refusal func([]byte) *llm.Error) error {
-			a := &answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}}
+			a := &answer{Answer: providerhttp.Answer{Emit: emit, Refusal: refusal}, opensThought: m.options.Info.OpensThought}
 			err := providerhttp.Reader{Whole: a.handleEvent, Stream: a.readStream, Page: func() error {
 				return a.Refusal([]byte(providerhttp.WebPage))
 			}}.Read(body)

@@ -202,6 +202,23 @@ func TestGeminiSignatures(t *testing.T) {
 	}
 }
 
+// Where the template of the server has opened the thought in the prompt, and the settings say so, no
+// delta has the thought as text. A server that separates it is not touched.
+func TestOpenedThoughts(t *testing.T) {
+	t.Parallel()
+	for name, events := range map[string][]string{
+		"in the text": {text("They greet"), text(" me.</th"), text("ink>Hello!"), finishStop},
+		"separate":    {`{"choices":[{"delta":{"reasoning_content":"They greet me."}}]}`, text("Hello!"), finishStop},
+	} {
+		s := serve(t, llmtest.Stream(events...))
+		var shown strings.Builder
+		got, err := llm.Collect(s.model(t, openai.Options{Info: llm.Info{OpensThought: true}}).Stream(t.Context(), ask("hi")), func(d llm.Delta) { shown.WriteString(d.Text) })
+		if err != nil || got.Text != "Hello!" || shown.String() != "Hello!" || got.Reasoning != "They greet me." {
+			t.Errorf("%s: got %q, shown %q, thoughts %q, %v", name, got.Text, shown.String(), got.Reasoning, err)
+		}
+	}
+}
+
 func TestAnswersThatAreNotStreamed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, refuse(http.StatusOK, "\n  "+`{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hello",
